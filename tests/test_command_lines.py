@@ -210,7 +210,7 @@ LINES = [line for line in """
 2 | train a.csv --label 9 | at least two columns, got 9 of 4
 2 | train a.csv --label 0 | label must be
 2 | train word.csv | word.csv, line 3: column 1 holds 'two', expected a number: 'two,y'
-2 | train nan.csv | line 3: column 1: numbers must be finite
+2 | train nan.csv | line 3: column 1 holds 'nan', a missing value
 2 | train NA.csv | NA.csv, line 3: column 1 holds 'NA', a missing value
 2 | train hole.csv | hole.csv, line 3: column 2 is empty
 2 | train comma.csv | comma.csv, line 2: column 2 holds '2,5'; numbers must have a decimal point, not a comma
@@ -232,6 +232,8 @@ LINES = [line for line in """
 2 | train a.csv --features 3 | --features belongs to data of format svmlight, got csv
 2 | train a.csv --arrays X,y | --arrays belongs to data of format npz, got csv
 2 | train a.svm --label first | --label belongs to data of format csv, got svmlight
+2 | train a.svm --keep-na | --keep-na belongs to data of format csv, got svmlight
+2 | train a.csv --comment x | --comment belongs to data of format conll, got csv
 2 | train a.csv --save a.csv | --save a.csv: this is the file of DATA
 2 | train a.csv --save ./dir/../a.csv | this is the file of DATA
 2 | train a.csv --certificate a.csv | this is the file of DATA
@@ -316,8 +318,8 @@ LINES = [line for line in """
 0 | predict a.csv --load mkl.model | x
 0 | predict a.csv --load cv.model | x
 0 | predict - --load csv.model < a.csv | x
-0 | predict - --load crf.model < a.conll | dog NN I-NP I-NP
-0 | predict a.conll --load crf.model | dog NN I-NP I-NP
+0 | predict - --load crf.model < a.conll | dog NN I-NP
+0 | predict a.conll --load crf.model | dog NN I-NP
 0 | predict tagged.conll --load crf.model --unlabelled | dog NN I-NP
 0 | predict words.conll --load wordcrf.model --unlabelled | dog I-NP
 0 | predict a.conllu --load parser.model | dog
@@ -331,7 +333,7 @@ LINES = [line for line in """
 2 | predict unlabelled.npz --load npz.model | holds no array of labels; add --unlabelled
 2 | predict - --load crf.model < on one line | the last column holds no label of the model, got 'barks'
 2 | predict twice.csv --load csv.model | two columns are called 'a'
-0 | predict barred.conll --load crf.model | dog NN _ I-NP
+0 | predict barred.conll --load crf.model | dog NN I-NP
 2 | predict abc.csv --load csv.model | a, b, c and the label kind, got the columns a, b, c: add --unlabelled
 2 | predict a.csv --load csv.model --unlabelled | leave --unlabelled away
 2 | predict abd.csv --load csv.model | got the columns a, b, d, kind: bring the columns of the training

@@ -94,7 +94,8 @@ def test_svmlight_without_labels():
 @pytest.mark.parametrize("text, column, said", [
     ("a,b,k\n1,NA,x\n", 2, "'NA', a missing value"), ("k,a,b\nx,1,\n", 3, "is empty"),
     ("k;a;b\nx;1;2,5\n", 3, "a decimal point, not a comma"), ("a,b,k\n1,1_0,x\n", 2, "with the digits 0..9"),
-    ("a,b,k\n1,gr\u00f6n,x\n", 2, "'gr\u00f6n', expected a number"), ("a,b,k\n1,nan,x\n", 2, "must be finite, got nan"),
+    ("a,b,k\n1,gr\u00f6n,x\n", 2, "'gr\u00f6n', expected a number"), ("a,b,k\n1,nan,x\n", 2, "'nan', a missing value"),
+    ("a,b,k\n1,inf,x\n", 2, "must be finite, got inf"),
 ])  # fmt: skip
 def test_csv_complaints_say_what_the_field_holds(text, column, said):
     with pytest.raises(pb.ParameterError, match=f"line 2: column {column}.*{said}") as caught:

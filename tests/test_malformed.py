@@ -112,11 +112,11 @@ def conllu_twin(raw):
     blocks = [[]]
     for line in lines:
         line = line.rstrip("\r\n")
-        if not line:
+        if not line.strip(" \t"):
             blocks.append([])
         elif not line.startswith("#"):
             row = line.split("\t")
-            if len(row) != 10:
+            if len(row) != 10 or "" in row:
                 return None
             if row[0].isdecimal():
                 blocks[-1].append(row)

@@ -46,9 +46,9 @@ def main(argv=None):
 
 
 SHELL = {"pass zero_based=True": "give --zero-based", "pass unlabelled=True": "give predict --unlabelled",
-         "give label='first'": "give --label first",
+         "give label='first'": "give --label first", "pass keep_na=True": "give --keep-na",
          "label must name": "--label must name", "label must be one of": "--label must be one of",
-         "n_features = ": "--features "}
+         "n_features = ": "--features ", "pass comment=": "give --comment "}
 """Replacements for Python names in messages that a shell user reads."""
 
 

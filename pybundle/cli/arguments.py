@@ -101,6 +101,9 @@ def _data(parser, optional=False):
     parser.add_argument("--label", metavar="COLUMN",
                         help="csv: name or number of the column of labels, first or last (default: last, or as in the "
                              "training)")
+    parser.add_argument("--keep-na", action="store_true",
+                        help="csv: labels like NA, nan or empty ones are classes (default: they are refused)")
+    parser.add_argument("--comment", metavar="TEXT", help="conll: lines that begin with it are comments, too")
     parser.add_argument("--zero-based", action="store_true", help="svmlight: indices start at 0")
     parser.add_argument("--features", type=_count, metavar="N", help="svmlight: number of features (default: as seen)")
     parser.add_argument("--arrays", type=lambda text: text.split(","), metavar="X,Y[,OFFSETS]",

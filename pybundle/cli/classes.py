@@ -37,6 +37,8 @@ def warn_of_measurements(y):
             y = y.astype(np.float64)
         except ValueError:
             return
+        if np.isnan(y).any():           # a class of that name
+            return
     measurements.warn_of_measurements(y)
 
 

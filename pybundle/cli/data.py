@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.exceptions import ParameterError
-from ..datasets import read_arrays, read_conll, read_conllu, read_csv, read_svmlight
+from ..datasets import read_arrays, read_conllu, read_csv, read_svmlight
+from ..datasets.conll import sentences_of
+from ..datasets.lines import Original
 from .columns import OF_TOKENS, Columns, check_columns, misfit, of_sentences
 from .guess import guess
 from .tokens import features
@@ -20,7 +22,8 @@ from .tokens import features
 FORMATS = {"svmlight": (".svm", ".svmlight", ".libsvm"), "csv": (".csv", ".tsv"), "npz": (".npz",),
            "conll": (".conll", ".bio", ".iob"), "conllu": (".conllu",)}
 """Ends of names by format."""
-OPTIONS = {"label": "csv", "zero_based": "svmlight", "features": "svmlight", "arrays": "npz"}
+OPTIONS = {"label": "csv", "keep_na": "csv", "zero_based": "svmlight", "features": "svmlight", "arrays": "npz",
+           "comment": "conll"}
 """The format that an option belongs to."""
 
 
@@ -28,7 +31,7 @@ class Data(NamedTuple):
     """Examples as estimators take them.
 
     `shape` is the kind of example: "row", "sequence" or "sentence"; `rows` are the unchanged tokens of CoNLL columns,
-    `columns` the `Columns` of the file.
+    `columns` the `Columns` of the file, `original` its text with the labels marked.
     """
 
     name: str
@@ -37,6 +40,8 @@ class Data(NamedTuple):
     y: Any
     rows: Any = None
     columns: Any = None
+    n_comments: int = 0
+    original: Any = None
 
     def describe(self):
         """How many there are."""
@@ -44,13 +49,15 @@ class Data(NamedTuple):
             return f"{self.X.shape[0]} examples, {self.X.shape[1]} features"
         sizes = [len(x.forms) if hasattr(x, "forms") else np.shape(x)[0] if hasattr(x, "shape") else len(x)
                  for x in self.X]
-        return f"{len(sizes)} {self.shape}s, {sum(sizes)} {'words' if self.shape == 'sentence' else 'tokens'}"
+        comments = f", {self.n_comments} comment{'s' * (self.n_comments != 1)}" if self.n_comments else ""
+        return f"{len(sizes)} {self.shape}s, {sum(sizes)} {'words' if self.shape == 'sentence' else 'tokens'}{comments}"
 
 
-def read(arguments, *, labelled=True, trained=None):
+def read(arguments, *, labelled=True, trained=None, keeps_text=False):
     """The data that the arguments name.
 
-    `trained` are the `Columns` of the model that is to label them: the data are read as those were.
+    `trained` are the `Columns` of the model that is to label them: the data are read as those were. `keeps_text` is
+    for an `original`, which npz has not.
     """
     format = arguments.format or _format_of(arguments.data, None if trained is None else trained.format)
     for option, other in OPTIONS.items():
@@ -58,7 +65,8 @@ def read(arguments, *, labelled=True, trained=None):
             raise ParameterError(f"--{option.replace('_', '-')} belongs to data of format {other}, got {format}")
     with _source(arguments.data, format) as source:
         name = getattr(source, "name", arguments.data)
-        data = READERS[format](source, arguments, labelled, trained, str(name))
+        original = Original(source) if keeps_text and format != "npz" else None
+        data = READERS[format](original or source, arguments, labelled, trained, str(name))._replace(original=original)
     if labelled and data.y is None:
         remedy = "add --unlabelled, or name it by --arrays X,y" if hasattr(arguments, "unlabelled") else \
             "--arrays X,y names the arrays"
@@ -147,7 +155,7 @@ def _csv(source, arguments, labelled, trained, name):
             check_columns(name, trained, seen[0])
         return place
 
-    table = read_csv(source, label=label)
+    table = read_csv(source, label=label, keep_na=arguments.keep_na)
     return Data(name, "row", table.X, table.y, columns=seen[0])
 
 
@@ -166,7 +174,7 @@ def _npz(source, arguments, labelled, trained, name):
 
 
 def _conll(source, arguments, labelled, trained, name):
-    rows = read_conll(source)
+    rows, n_comments = sentences_of(source, comment=arguments.comment, unlabelled=not labelled)
     n = len(rows[0][0]) if rows else 0
     if labelled and n == 1:
         raise ParameterError(f"{name} must have columns of words and of labels, got one column; "
@@ -174,7 +182,7 @@ def _conll(source, arguments, labelled, trained, name):
     last = -1 if labelled else None
     X = [features([token[:last] for token in tokens]) for tokens in rows]
     return Data(name, "sequence", X, [[token[-1] for token in tokens] for tokens in rows] if labelled else None, rows,
-                Columns("conll", n, label=n - 1 if labelled else None))
+                Columns("conll", n, label=n - 1 if labelled else None), n_comments)
 
 
 def _conllu(source, arguments, labelled, trained, name):

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.exceptions import ParameterError
 from ..datasets.lines import numbered_lines
+from ..datasets.tables import plain_label
 from .classes import check_known
 from .data import read
 from .output import print_json, print_rows
@@ -39,7 +40,7 @@ def evaluate(arguments):
 def _scores(data, found, relations):
     truth = [np.asarray(labels).tolist() for labels in data.y]
     if data.shape == "row":
-        return {"accuracy": accuracy(truth, found)}
+        return {"accuracy": accuracy(*([plain_label(label) for label in side] for side in (truth, found)))}
     joined, mine = ([label for labels in side for label in labels] for side in (truth, found))
     if data.shape == "sentence":
         record = {"UAS": accuracy(joined, mine)}
@@ -57,11 +58,13 @@ def _scores(data, found, relations):
 def _predictions(arguments, data):
     """Labels that a file holds, in the form that `predict` writes them, and relations of parses."""
     name = arguments.predictions
-    if data.shape == "sentence" or data.rows is not None:
+    if data.shape == "sentence" or data.rows is not None or _holds_examples(name, data.columns.format):
         other = copy.copy(arguments)
-        other.data, other.format = name, "conllu" if data.shape == "sentence" else "conll"
+        other.data, other.format = name, data.columns.format
         theirs = read(other)
-        _check_lengths(name, theirs.X, data)
+        _check_lengths(name, theirs.y, data)
+        if data.shape == "row":
+            return theirs.y.tolist(), None
         words = [x.forms for x in theirs.X] if data.shape == "sentence" else _words(theirs)
         expected = [x.forms for x in data.X] if data.shape == "sentence" else _words(data)
         for i, (mine, ours) in enumerate(zip(words, expected, strict=True)):
@@ -82,6 +85,12 @@ def _predictions(arguments, data):
         found.append(labels if data.shape == "sequence" else labels[0])
     _check_lengths(name, found, data)
     return found, None
+
+
+def _holds_examples(name, format):
+    """Whether a file holds the examples with their labels, as `predict` writes them, and not labels alone."""
+    signs = {"csv": ",;\t", "svmlight": ":"}.get(format, "")
+    return signs != "" and (name == "-" or any(sign in line for _, line in numbered_lines(name) for sign in signs))
 
 
 def _words(data):

@@ -8,6 +8,7 @@ from itertools import islice
 from ..datasets.lines import numbered_lines
 
 PAIR = re.compile(r"(\d+|qid):[-+.\deE]+")
+COMMENT = re.compile(r"#(\s|$)")
 N_LINES = 50
 
 
@@ -25,7 +26,7 @@ def guess(path):
         return "svmlight"
     if all(line.count("\t") == 9 for line in lines if line and line[0] != "#") and words[0][0][0] == "1":
         return "conllu"
-    widths = {len(line.split()) for line in lines if line.strip()}
+    widths = {len(line.split()) for line in lines if line.strip() and not COMMENT.match(line)}
     if len(widths) == 1 and widths != {1} and any(not line.strip() for line in lines):
         return "conll"
     for separator in ",;\t":

@@ -1,4 +1,4 @@
-"""`pybundle predict`: a line for each example, or the file's own columns with the labels filled in."""
+"""`pybundle predict`: the file with the labels replaced and every other byte as it was, or a line for each example."""
 
 from __future__ import annotations
 
@@ -17,29 +17,32 @@ from .output import check_outputs, json_text
 def predict(arguments):
     """Write predictions to the output of the arguments."""
     check_outputs(arguments, "output")
-    model, data = load_with_data(arguments, labelled=not arguments.unlabelled)
+    model, data = load_with_data(arguments, labelled=not arguments.unlabelled, keeps_text=not arguments.json)
     if not arguments.unlabelled:
         check_last_column(data, model)
     found = predictions(model, data)
     if arguments.json:
-        text = json_text({"data": data.name, "predictions": found})
+        raw = json_text({"data": data.name, "predictions": found}).encode()
+    elif data.original is None:
+        raw = "".join(f"{labels if data.shape == 'row' else ' '.join(map(str, labels))}\n" for labels in found).encode()
     else:
-        text = "".join(_lines(data, found))
-    if arguments.output is None:
-        sys.stdout.write(text)
-    else:
-        raw = text.encode()
+        raw = data.original.filled(_texts(data, found, columns_of(model)))
+    if arguments.output is not None:
         write_atomically(arguments.output, lambda file: file.write(raw))
+    elif hasattr(sys.stdout, "buffer"):         # line ends as they are, on every platform
+        sys.stdout.buffer.write(raw)
+    else:
+        sys.stdout.write(raw.decode())
     return 0
 
 
-def load_with_data(arguments, labelled):
+def load_with_data(arguments, labelled, keeps_text=False):
     """The model, and the data with the columns that it was trained on."""
     model = estimators().load(arguments.load)
     names = {name: shape for name, shape in KINDS.values()}
     shape = names.get(type(model).__name__.removesuffix("CV"))
     trained = columns_of(model) or (Columns(None, model.n_features_in_) if shape == "row" else None)
-    data = read(arguments, labelled=labelled, trained=trained)
+    data = read(arguments, labelled=labelled, trained=trained, keeps_text=keeps_text)
     check_shape(data, shape or "other example", type(model).__name__)
     return model, fitting(data, trained)
 
@@ -49,24 +52,10 @@ def predictions(model, data):
     return [np.asarray(labels).tolist() for labels in model.predict(data.X)]
 
 
-def _lines(data, found):
-    for i, labels in enumerate(found):
-        if data.shape == "row":
-            yield f"{labels}\n"
-        elif data.shape == "sentence":
-            yield from _sentence(data.X[i], labels)
-        elif data.rows is not None:
-            for token, label in zip(data.rows[i], labels, strict=True):
-                yield " ".join((*token, str(label))) + "\n"
-            yield "\n"
-        else:
-            yield " ".join(map(str, labels)) + "\n"
-
-
-def _sentence(sentence, heads):
-    # relations are not predicted, and those of the input could be mistaken for predictions
-    for k, head in enumerate(heads):
-        columns = (str(k + 1), sentence.forms[k], sentence.lemmas[k], sentence.upos[k], sentence.xpos[k], "_",
-                   str(head), "_", "_", "_")
-        yield "\t".join(columns) + "\n"
-    yield "\n"
+def _texts(data, found, trained):
+    """What stands in the marked fields: all labels, after the name of the column that csv without labels gains."""
+    texts = [str(label) for labels in ([found] if data.shape == "row" else found) for label in labels]
+    if data.columns.format == "csv" and data.columns.label is None and data.columns.names is not None:
+        is_named = trained is not None and trained.names is not None and trained.label is not None
+        texts.insert(0, trained.names[trained.label] if is_named else "label")
+    return texts

@@ -11,7 +11,7 @@ from ..core.archive import name_of
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import Source
 from ..core.validation import check_integer
-from .lines import numbered_lines
+from .lines import Original, numbered_lines
 
 N_COLUMNS = 10
 LEFT_OUT = re.compile(r"[0-9]+[-.][0-9]+")
@@ -55,8 +55,8 @@ def read_conllu(source: Source, max_sentences: int | None = None, *, unlabelled:
     Raises
     ------
     ParameterError
-        Naming the line, where one has not ten columns, ids do not count from 1, or a head is not a word of the
-        sentence or 0. Whether the heads form a tree is not looked at.
+        Naming the line, where one has not ten columns or an empty one, ids do not count from 1, or a head is not a
+        word of the sentence or 0. Whether the heads form a tree is not looked at.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def read_conllu(source: Source, max_sentences: int | None = None, *, unlabelled:
     rows: list[tuple[int, list[str]]] = []
     for number, line in numbered_lines(source):
         line = line.rstrip("\r\n")
-        if not line:
+        if not line.strip(" \t"):
             if rows:
                 sentences.append(_sentence(rows, name, unlabelled))
                 rows = []
@@ -87,11 +87,16 @@ def read_conllu(source: Source, max_sentences: int | None = None, *, unlabelled:
             if len(row) != N_COLUMNS:
                 raise ParameterError(f"{name}, line {number}: a token must have {N_COLUMNS} columns between tabs, "
                                      f"got {len(row)}")
+            if "" in row:
+                raise ParameterError(f"{name}, line {number}: column {row.index('') + 1} is empty; write _ there")
             if row[0].isdecimal():
                 if row[0] != str(len(rows) + 1):
                     raise ParameterError(f"{name}, line {number}: ids must count words from 1, expected "
                                          f"{len(rows) + 1}, got {row[0]:.60}; is an empty line missing before it?")
                 rows.append((number, row))
+                if isinstance(source, Original):        # relations of the file would be wrong under other heads
+                    start, end = (len("\t".join(row[:k])) for k in (6, 9))
+                    source.mark(number, start + 1, end, "{}\t_\t_".format)
             elif not LEFT_OUT.fullmatch(row[0]):
                 raise ParameterError(f"{name}, line {number}: an id must be like 3, 3-4 or 3.1, got {row[0]!r:.60}")
     if rows:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import re
 import zlib
+from itertools import accumulate
+from operator import itemgetter
 from os import PathLike
 
 from ..core.archive import name_of
@@ -13,16 +16,60 @@ from ..core.exceptions import InputTypeError, ParameterError
 
 LONGEST = 1 << 28
 """Bytes of a line: a gzip file of some megabytes may hold one that no memory does."""
+BETWEEN_BLANKS = re.compile(r"[^ \t\r\n\v\f]+")
+"""Columns of text. A token may hold a blank of Unicode, as numbers in French texts do."""
+BOM = "\ufeff"
+
+
+class Original:
+    """A source whose text is kept while a reader goes through it, with the places where the reader found labels."""
+
+    def __init__(self, source):
+        self.source, self.lines, self._fields = source, [], []
+
+    def __str__(self):
+        return name_of(self.source)
+
+    def mark(self, number, start, end, written):
+        """A label stands in `line[start:end]` of a line; `written(label)` is the text that replaces it."""
+        self._fields.append((number, start, end, written))
+
+    def filled(self, labels):
+        """The text in UTF-8 with these labels, in the order of the text, and every other byte as it was."""
+        text, starts = "".join(self.lines), [0, *accumulate(map(len, self.lines))]
+        pieces, done, bom = [], 0, text.startswith(BOM)
+        fields = sorted(self._fields, key=itemgetter(0, 1))
+        for (number, start, end, written), label in zip(fields, labels, strict=True):
+            shift = starts[number - 1] + (bom and number == 1)
+            pieces += [text[done:shift + start], written(label)]
+            done = shift + end
+        return "".join([*pieces, text[done:]]).encode()
+
+
+def as_word(label, before="", after=""):
+    """The label between `before` and `after`; ParameterError if it would not stay one column between blanks."""
+    if not BETWEEN_BLANKS.fullmatch(label):
+        raise ParameterError(f"the label {label!r:.40} cannot be a column between blanks; --json writes any label")
+    return before + label + after
 
 
 def numbered_lines(source):
-    """(number from 1, line) of a path or of a file open for reading, text or bytes in UTF-8, gzipped or not."""
+    """(number from 1, line) of a path, an `Original` or an open file, text or bytes in UTF-8, gzipped or not."""
+    original = source if isinstance(source, Original) else None
+    for number, line in _lines(source if original is None else original.source):
+        if "\0" in line:            # NumPy would drop it from the end of a label
+            raise ParameterError(f"{name_of(source)}, line {number}: a zero byte; text must be in UTF-8")
+        if original is not None:
+            original.lines.append(line)
+        yield number, line.removeprefix(BOM) if number == 1 else line
+
+
+def _lines(source):
     is_open = hasattr(source, "read")
     if not is_open and not isinstance(source, (str, PathLike)):
         raise InputTypeError(f"source must be a path or an open file, got {type(source).__name__}")
     if is_open and isinstance(source.read(0), str):
-        for number, line in enumerate(source, 1):
-            yield number, _checked(line, number, source)
+        yield from enumerate(source, 1)
         return
     with contextlib.ExitStack() as stack:
         file = source if is_open else stack.enter_context(open(source, "rb"))
@@ -37,19 +84,13 @@ def numbered_lines(source):
                 if len(line) == LONGEST:
                     raise ParameterError(f"{name_of(source)}, line {number}: a line of more than {LONGEST} bytes is no "
                                          "example; a zero byte or a damaged gzip file is more likely")
-                yield number, _checked(line.decode(), number, source)
+                yield number, line.decode()
         except UnicodeDecodeError as problem:
             raise ParameterError(f"{name_of(source)}, line {number}: {problem}; text must be in UTF-8, plain or "
                                  "gzipped") from problem
         except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
             raise ParameterError(f"{name_of(source)}, after line {number}: {problem}; the gzip file is "
                                  "damaged") from problem
-
-
-def _checked(text, number, source):
-    if "\0" in text:                # NumPy would drop it from the end of a label
-        raise ParameterError(f"{name_of(source)}, line {number}: a zero byte; text must be in UTF-8")
-    return text.removeprefix("\ufeff") if number == 1 else text
 
 
 class Line:

@@ -1,12 +1,12 @@
-"""Readers of plain text data, gzipped or not: svmlight, CoNLL columns, Taskar's handwritten letters.
+"""Readers of plain text data, gzipped or not: svmlight, Taskar's handwritten letters.
 
 Every complaint names file and line.
 """
 
 from __future__ import annotations
 
-import re
 import string
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +17,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged
 from ..core.types import Source
 from ..core.validation import check_integer
-from .lines import Line, check_digits, numbered_lines, parse_int, short
-
-BETWEEN_BLANKS = re.compile(r"[^ \t\r\n\v\f]+")
-"""Columns of text. A token may hold a blank of Unicode, as numbers in French texts do."""
+from .lines import Line, Original, as_word, check_digits, numbered_lines, parse_int
 
 
 class SvmLight(NamedTuple):
@@ -107,6 +104,10 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
                     raise ValueError(f"no label stands before {fields[0]:.40}; pass unlabelled=True if no line has one")
                 y.append(float(fields[0]))
             numbers.append(number)
+            if isinstance(path, Original):
+                start = line.index(fields[0])
+                end = start + len(fields[0]) if first else start
+                path.mark(number, start, end, partial(as_word, after="" if first else " "))
             if len(fields) > first and fields[first].startswith("qid:"):
                 query.append(parse_int(fields[first][4:]))
                 first += 1
@@ -141,55 +142,6 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
     narrow = np.int32 if max(len(indices), width) <= np.iinfo(np.int32).max else np.int64
     X = sp.csr_matrix((values, indices.astype(narrow), np.array(indptr, dtype=narrow)), shape=(n, width))
     return SvmLight(X, None if unlabelled else y, np.array(query, dtype=np.int64) if query else None)
-
-
-def read_conll(path: Source, *, n_columns: int | None = None,
-               comment: str | None = None) -> list[list[tuple[str, ...]]]:
-    """Reads sentences of tokens in columns, one token a line, an empty line between sentences.
-
-    Parameters
-    ----------
-    path : str, path or file
-        UTF-8, gzipped or not; columns are separated by spaces or tabs.
-    n_columns : int, optional
-        By default as many as the first line has; any other number on a line is an error.
-    comment : str, optional
-        Lines that start with it are skipped, for instance ``"-DOCSTART-"``. By default none: ``#`` is a token of
-        CoNLL-2000.
-
-    Returns
-    -------
-    list of list of tuple of str
-        `sentences[i][t]` are the columns of token t of sentence i.
-
-    Examples
-    --------
-    >>> import tempfile, os
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "two.txt")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("He PRP B-NP\\nsleeps VBZ B-VP\\n\\nYes UH O\\n")
-    ...     read_conll(path)
-    [[('He', 'PRP', 'B-NP'), ('sleeps', 'VBZ', 'B-VP')], [('Yes', 'UH', 'O')]]
-    """
-    n_columns = None if n_columns is None else check_integer("n_columns", n_columns, low=1)
-    if comment is not None and (not isinstance(comment, str) or not comment):
-        raise InputTypeError(f"comment must be a text that comments begin with, got {type(comment).__name__}")
-    sentences, tokens = [], []
-    for number, line in numbered_lines(path):
-        if comment is not None and line.startswith(comment):
-            continue
-        token = tuple(BETWEEN_BLANKS.findall(line))
-        if token:
-            n_columns = n_columns or len(token)
-            if len(token) != n_columns:
-                raise ParameterError(f"{name_of(path)}, line {number}: expected {n_columns} columns, got {len(token)}: "
-                                     f"{short(line)}; one token a line, an empty line between sentences")
-            tokens.append(token)
-        elif tokens:
-            sentences.append(tokens)
-            tokens = []
-    return [*sentences, tokens] if tokens else sentences
 
 
 def read_letters(path: Source) -> Letters:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import re
 from array import array
 from collections.abc import Sequence
@@ -13,17 +12,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.archive import name_of, read_npz
-from ..core.exceptions import ParameterError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import Source
 from ..core.validation import check_integer
 from ..core.warn import warn_user
-from .lines import check_digits, numbered_lines, short
+from .lines import Original, check_digits, numbered_lines, short
 
 INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})")
 """Labels that are numbers; 007 is a name, which would come back as 7."""
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
-MISSING = ("na", "n/a", "<na>", "null", "none", "?", "-")
-"""What programs write, in small letters, where a value is missing."""
+MISSING = frozenset(["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>",
+                     "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"])
+"""What pandas takes for a missing value when it reads a table."""
+QUOTED = re.compile(r'"[^"]*(?:""[^"]*)*"')
 EXPECTED = "expected a number"
 INDEX_NAMES = ("", "Unnamed: 0", "index")
 """What pandas calls its index in a file."""
@@ -62,17 +63,21 @@ class Arrays(NamedTuple):
     offsets: np.ndarray | None
 
 
-def read_csv(source: Source, *, label: Any = "last") -> Table:
+def read_csv(source: Source, *, label: Any = "last", keep_na: bool = False) -> Table:
     """Reads numbers in columns, separated by commas, semicolons or tabs, one example a line.
 
     Parameters
     ----------
     source : str, path or file
-        UTF-8, gzipped or not. The first line may name the columns; the separator is the one that occurs in it.
+        UTF-8, gzipped or not. The first line may name the columns; the separator is the one that occurs in it. Fields
+        may stand in quotes, and then hold separators and line breaks.
     label : str, int, callable or None
         The column of labels, numbers or texts: "first", "last", its name, or its number from 1; None if there is
         none. Or a function of the names of all columns, None without a header, and of their number, that returns one of
         these.
+    keep_na : bool
+        Take labels such as ``NA``, ``nan`` and empty ones as they are. By default all spellings that pandas reads as a
+        missing value are refused.
 
     Returns
     -------
@@ -97,27 +102,31 @@ def read_csv(source: Source, *, label: Any = "last") -> Table:
     >>> X.tolist(), y.tolist(), names
     ([[1.5, 2.0], [3.0, 0.5]], ['a', 'b'], ['length', 'width'])
     """
+    if not isinstance(keep_na, (bool, np.bool_)):
+        raise InputTypeError(f"keep_na must be True or False, got {type(keep_na).__name__}")
     name, separator = name_of(source), ","
     place, width, header = None, 0, None
     values, labels = array("d"), []
     numbers: list[int] = []
     lines = numbered_lines(source)
     for number, line in lines:
-        line = line.rstrip("\r\n")
         if not line.strip():
             continue
         if not width:
-            separator = max(",;\t", key=line.count)
+            separator = max(",;\t", key=QUOTED.sub("", line).count)
         try:
-            fields = [field.strip() for field in next(csv.reader([line], delimiter=separator, strict=True))]
-        except csv.Error as problem:
+            written = _fields(line, lines, separator)
+        except ValueError as problem:
             raise ParameterError(f"{name}, line {number}: {problem}: {short(line)}") from problem
+        fields = [field[1:-1].replace('""', '"').strip() if field[:1] == '"' else field.strip() for field in written]
         if not width:
             width = len(fields)
             is_header = _is_header(fields)
             place = _place(label, fields if is_header else None, width, name)
             if is_header:
                 header = fields
+                if place is None:
+                    _mark(source, number, written, place, separator)
                 continue
             if width > 2 and fields == [str(k) for k in range(width)]:
                 warn_user(f"{name}, line {number}: 0, 1, 2, ... is taken for an example; if these are the names of "
@@ -126,10 +135,16 @@ def read_csv(source: Source, *, label: Any = "last") -> Table:
             raise ParameterError(f"{name}, line {number}: expected {width} columns, got {len(fields)}: {short(line)}")
         if place is not None:
             labels.append(fields.pop(place))
-            if not labels[-1]:
-                raise ParameterError(f"{name}, line {number}: the label, column {place + 1}, is empty: {short(line)}")
+            if labels[-1] in MISSING and not keep_na:
+                what = f"holds {labels[-1]!r}, a missing value" if labels[-1] else "is empty"
+                raise ParameterError(f"{name}, line {number}: the label, column {place + 1}, {what}; leave the line "
+                                     f"out, or pass keep_na=True to make it a class: {short(line)}")
+        _mark(source, number, written, place, separator)
         try:
-            check_digits("".join(fields))
+            text = "".join(fields)
+            check_digits(text)
+            if "n" in text.lower() and not MISSING.isdisjoint(fields):      # float reads "nan"
+                raise ValueError("missing values")
             values.extend([float(field) for field in fields])
         except ValueError as problem:
             k, what = _wrong_field(fields)
@@ -154,13 +169,56 @@ def read_csv(source: Source, *, label: Any = "last") -> Table:
     return Table(X, None if place is None else plain_labels(labels), header)
 
 
+def _fields(line, lines, separator):
+    """The fields of an example as they are written, quotes and blanks included; a quoted one goes on in next lines."""
+    fields, pieces, n_quotes, between = [], [], 0, ""       # pieces of an open quoted field, with what is between
+    while line:
+        text = line.rstrip("\r\n")
+        if not pieces and '"' not in text and "\r" not in text:         # nearly every line
+            return text.split(separator)
+        for piece in text.split(separator):
+            if pieces or piece[:1] == '"':
+                pieces += [between, piece] if pieces else [piece]
+                between = separator
+                n_quotes += piece.count('"')
+                if n_quotes % 2:
+                    continue
+                piece, pieces, n_quotes = "".join(pieces), [], 0
+                if not QUOTED.fullmatch(piece):
+                    raise ValueError("text follows the end of a quote in the same column; double the quotes within")
+            elif "\r" in piece:
+                raise ValueError("a carriage return stands within the line; lines must end in \\n or \\r\\n")
+            fields.append(piece)
+        if not pieces:
+            return fields
+        between = line[len(text):]
+        line = next(lines, (0, ""))[1]
+    raise ValueError("the end of the file comes before the end of a quote")
+
+
+def _mark(source, number, written, place, separator):
+    """Mark the label, or the end of the line if there is none, in an `Original`."""
+    if not isinstance(source, Original):
+        return
+    start = len(separator.join(written[:place])) + bool(place)
+    before, field = (separator, "") if place is None else ("", written[place])
+
+    def relabelled(label):      # in quotes if the field is, or if the label needs them
+        if field[:1] == '"' or any(sign in label for sign in (separator, '"', "\r", "\n")):
+            return before + '"' + label.replace('"', '""') + '"'
+        return before + (field.replace(field.strip(), label, 1) if field.strip() else label)
+
+    source.mark(number, start, start + len(field), relabelled)
+
+
 def _wrong_field(fields):
     """The place of the first field that is no number, and what is wrong with it."""
-    k = next(k for k, field in enumerate(fields) if not _is_number(field) or "_" in field or not field.isascii())
+    k = next(k for k, field in enumerate(fields)
+             if not _is_number(field) or "_" in field or not field.isascii() or field in MISSING)
     field = fields[k]
     if not field:
         return k, "is empty; fill in a number or leave the line out"
-    if field.lower() in MISSING:
+    if field in ("?", "-") or field.lower() in map(str.lower, MISSING):
         return k, f"holds {field!r}, a missing value; fill in a number or leave the line out"
     if DECIMAL_COMMA.fullmatch(field):
         return k, f"holds {field!r:.40}; numbers must have a decimal point, not a comma"
@@ -211,11 +269,15 @@ def _place(label, header, width, name):
     return place - 1
 
 
+def plain_label(label):
+    """An integer for the text of one, else the label itself."""
+    return int(label) if isinstance(label, str) and INTEGER.fullmatch(label) else label
+
+
 def plain_labels(texts):
     """Labels as an array: of integers where all are, of texts otherwise."""
-    if all(INTEGER.fullmatch(text) for text in texts):
-        return np.array([int(text) for text in texts], dtype=np.int64)
-    return np.array(texts, dtype=str)
+    labels = [plain_label(text) for text in texts]
+    return np.array(texts) if any(isinstance(label, str) for label in labels) else np.array(labels, np.int64)
 
 
 def read_arrays(source: Source, names: Sequence[str] = ("X", "y", "offsets")) -> Arrays:

@@ -1,0 +1,103 @@
+"""Sentences of tokens in columns, one token a line, as in the CoNLL shared tasks before CoNLL-U."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import dropwhile
+
+from ..core.archive import name_of
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.types import Source
+from ..core.validation import check_integer
+from ..core.warn import warn_user
+from .lines import BETWEEN_BLANKS, Original, as_word, numbered_lines, short
+
+
+def read_conll(path: Source, *, n_columns: int | None = None,
+               comment: str | None = None) -> list[list[tuple[str, ...]]]:
+    """Reads sentences of tokens in columns, one token a line, an empty line between sentences.
+
+    Parameters
+    ----------
+    path : str, path or file
+        UTF-8, gzipped or not; columns are separated by spaces or tabs.
+    n_columns : int, optional
+        By default as many as the first line has; any other number on a line is an error.
+    comment : str, optional
+        Lines that start with it are skipped, too, for instance ``"-DOCSTART-"``.
+
+    Returns
+    -------
+    list of list of tuple of str
+        `sentences[i][t]` are the columns of token t of sentence i.
+
+    Warns
+    -----
+    UserWarning
+        Where the first line looks like names of columns.
+
+    Notes
+    -----
+    ``#`` begins comments in some files and is a word in others. A line at the start of a sentence is a comment if its
+    first column is ``#`` and it has another number of columns than tokens have, or a last one that labels no token.
+
+    Examples
+    --------
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "two.txt")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("He PRP B-NP\\nsleeps VBZ B-VP\\n\\nYes UH O\\n")
+    ...     read_conll(path)
+    [[('He', 'PRP', 'B-NP'), ('sleeps', 'VBZ', 'B-VP')], [('Yes', 'UH', 'O')]]
+    """
+    return sentences_of(path, n_columns=n_columns, comment=comment)[0]
+
+
+def sentences_of(source, *, n_columns=None, comment=None, unlabelled=False):
+    """The sentences of `read_conll` and the number of comments; marks labels, or where they lack, in an `Original`."""
+    n_columns = None if n_columns is None else check_integer("n_columns", n_columns, low=1)
+    if comment is not None and (not isinstance(comment, str) or not comment):
+        raise InputTypeError(f"comment must be a text that comments begin with, got {comment!r:.40}")
+    blocks, n_comments = [[]], 0
+    for number, line in numbered_lines(source):
+        token = tuple(BETWEEN_BLANKS.findall(line))
+        if comment is not None and line.startswith(comment):
+            n_comments += 1
+        elif token:
+            blocks[-1].append((token, number, line))
+        elif blocks[-1]:
+            blocks.append([])
+    sure = [token for block in blocks for token, *_ in dropwhile(lambda row: row[0][0] == "#", block)]
+    n_columns = n_columns or (len(sure[0]) if sure else 0)
+    labels = {token[-1] for token in sure}
+    sentences, name = [], name_of(source)
+    for block in blocks:
+        rows = list(dropwhile(lambda row: row[0][0] == "#" and (
+            len(row[0]) != n_columns or (n_columns > 1 and row[0][-1] not in labels)), block))
+        n_comments += len(block) - len(rows)
+        for token, number, line in rows:
+            if len(token) != n_columns:
+                remedy = "pass comment='#' to skip such lines" if line[0] == "#" else \
+                    "one token a line, an empty line between sentences, no line of names"
+                raise ParameterError(f"{name}, line {number}: expected {n_columns} columns, got {len(token)}: "
+                                     f"{short(line)}; {remedy}")
+            if isinstance(source, Original):
+                end = len(line.rstrip(" \t\r\n\v\f"))
+                start = end - len(token[-1])
+                before = (line[start - 1:start] or " ") if unlabelled else ""
+                source.mark(number, end if unlabelled else start, end, partial(as_word, before=before))
+        if rows:
+            sentences.append([token for token, *_ in rows])
+    if len(sure) > 1:
+        _hint_at_names(name, *sure)
+    return sentences, n_comments
+
+
+def _hint_at_names(name, first, *others):
+    """Warn of a first token that looks like names of columns: words, and none but the first occurs again below it."""
+    repeats = 2 * len({token[-1] for token in others}) <= len(others)       # where each label is new, so is the first
+    is_new = not any(a == b for token in others for a, b in zip(token[1:], first[1:], strict=True))
+    if len(first) > 1 and repeats and is_new and all(field.replace("_", "").isalpha() for field in first):
+        warn_user(f"{name}: {short(' '.join(first))} is read as a token, but no other one is labelled "
+                  f"{first[-1]!r:.20}; if these are the names of columns, take the line out", UserWarning)

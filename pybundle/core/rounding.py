@@ -1,4 +1,32 @@
 """Rounding of float64, for all bounds on errors."""
 
+import numpy as np
+
 UNIT = 2.0**-53
 """Largest relative error of one operation: the unit roundoff."""
+
+
+def exact_sum(a, b):
+    """`a + b` and its rounding error."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _halves(a):
+    """Two numbers of 26 bits each, whose products are exact."""
+    high = 134217729.0 * a
+    high = high - (high - a)
+    return high, a - high
+
+
+def accurate_product(H, x):
+    """`H @ x` as two vectors to be added, as if computed in twice the precision (Ogita, Rump, Oishi 2005, Dot2)."""
+    high, low = np.zeros(len(H)), np.zeros(len(H))
+    for j in np.flatnonzero(x):
+        column, (a, b) = np.ascontiguousarray(H[:, j]), _halves(float(x[j]))
+        c, d = _halves(column)
+        product = column * x[j]
+        high, error = exact_sum(high, product)
+        low += error + (b * d - (((product - a * c) - b * c) - a * d))
+    return high, low

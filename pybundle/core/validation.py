@@ -6,6 +6,7 @@ import numbers
 import os
 
 import numpy as np
+import scipy.sparse as sp
 
 from .exceptions import InputTypeError, ParameterError
 
@@ -96,6 +97,19 @@ def check_vector(name, value, size=None, *, error=ParameterError):
         index = int(np.flatnonzero(~np.isfinite(vector))[0])
         raise error(f"{name} must be finite, got {vector[index]} at index {index}")
     return contiguous(vector)
+
+
+def check_finite(name, array, name_of=None):
+    """The array, dense or CSR; ParameterError for NaN or infinity, with its place, rows named by `name_of`."""
+    numbers = array.data if sp.issparse(array) else array
+    if numbers.dtype.kind != "f" or np.isfinite(numbers).all():
+        return array
+    place = np.argwhere(~np.isfinite(numbers))[0].tolist()
+    value = numbers[tuple(place)]
+    if sp.issparse(array):
+        place = [int(np.searchsorted(array.indptr, place[0], side="right")) - 1, int(array.indices[place[0]])]
+    where = f"{name_of(place[0])}, column {place[1]}" if name_of and len(place) == 2 else f"{name}{place}"
+    raise ParameterError(f"{name} must be finite, got {value} in {where}; drop or impute it")
 
 
 def check_rows(name, rows, n_examples, labellings=None):

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged, array_of
 from ..core.types import Callbacks, Data, Floats
-from ..core.validation import check_choice, check_integer
+from ..core.validation import check_choice, check_integer, shown
 from ..models import Dependency
 from ..models.dependency.templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_templates
 from ..oracles import arborescence_marginals
@@ -302,6 +302,8 @@ def _heads(y):
         heads = np.asarray(heads)
         if heads.ndim != 1 or (heads.dtype.kind not in "iu" and len(heads)):
             raise InputTypeError(f"y[{i}] must be a sequence of heads, integers, got {y[i]!r:.60}")
+        if len(heads) and not -2**31 <= heads.min() <= heads.max() < 2**31:
+            raise ParameterError(f"y[{i}] must hold heads, words 1..n or 0 for the root, got {shown(heads)}")
         rows.append(heads.astype(np.int32))
     return rows
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError, StateError
 from ..core.types import Callbacks
-from ..core.validation import check_integer
+from ..core.validation import check_finite, check_integer
 from ..features import CodeWindows, lbp_maps
 from ..models import Landmarks
 from ..models.landmarks.oracle import positions_of, round_pixels
@@ -180,4 +180,4 @@ def _images(X):
         raise ParameterError(f"X must hold grey images of one size: {problem}") from problem
     if images.ndim != 3:
         raise ParameterError(f"X must hold grey images, shape (n, H, W), got {images.shape}")
-    return images
+    return check_finite("X", images)

@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.exceptions import ParameterError, StateError
 from ..core.ragged import Ragged, array_of
 from ..core.types import Array, Data, Floats
-from ..core.validation import check_choice, check_integer, check_number
-from ..features.examples import not_finite
+from ..core.validation import check_choice, check_finite, check_integer, check_number
 from ..models import Chain
 from ..oracles import k_best_viterbi
 from ..oracles.chain import viterbi_batch
@@ -142,7 +141,7 @@ class ChainEstimator(StructuredEstimator):
 
     def _encode(self, X):
         x = _encode(as_lists(X), self.n_features_in_, self.vocabulary_, self.hash_bits)
-        _check_finite(x)
+        check_finite("X", x.values, x.name_of)      # here sequences without tokens are counted
         return x
 
     def _predict(self, model, x):
@@ -302,17 +301,6 @@ def _first(X):
     check_tokens(X)
     i, x = next((i, x) for i, x in enumerate(X) if length(x))
     return array_of(x, f"X[{i}]")
-
-
-def _check_finite(x):
-    """Refuses NaN and infinities in tokens by the words of a fit, which looks at them on its own."""
-    values = x.values
-    numbers = values.data if sp.issparse(values) else values
-    if numbers.dtype.kind != "f" or values.ndim != 2 or np.isfinite(numbers).all():
-        return
-    bad = np.argwhere(~np.isfinite(numbers))[0, 0]
-    row = np.searchsorted(values.indptr, bad, side="right") - 1 if sp.issparse(values) else bad
-    raise ParameterError(not_finite(values, row, x.name_of))
 
 
 def _without_empty(model, x):

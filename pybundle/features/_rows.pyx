@@ -337,6 +337,7 @@ cdef class Rows:
 
         Entries of coefficient 0 cost nothing; within a label they are added in the order given.
         """
+        check_indices("labels", np.ascontiguousarray(labels, dtype=np.intp), self.n_scores)
         cdef const int32_t[::1] label = np.ascontiguousarray(labels, dtype=np.int32)
         cdef Py_ssize_t n = rows.shape[0]
         if slope.shape[0] != self.n_weights:

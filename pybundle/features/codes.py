@@ -7,7 +7,7 @@ import numpy as np
 from ..core.checksum import checksum
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged, array_of, check_items
-from ..core.validation import check_count, check_integer, integer_array, real_array
+from ..core.validation import check_count, check_finite, check_integer, integer_array, real_array
 from ._codes import CodeTemplates
 from ._rows import Rows, RowSums, sum_rows
 from .boxes import check_boxes, check_shape
@@ -41,7 +41,7 @@ def lbp_maps(images, n_maps=1, margin=0):
     [255, 8, 8]
     """
     try:
-        images = real_array(images)
+        images = check_finite("images", real_array(images))
     except TypeError as problem:
         raise InputTypeError(f"images must be arrays of grey values: {problem}") from problem
     if images.ndim not in (2, 3) or 0 in images.shape[-2:]:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.sparse import check_sparse
 from ..core.types import Array, Data, Floats
-from ..core.validation import check_choice, check_integer, real_array
+from ..core.validation import check_choice, check_finite, check_integer, real_array
 from ..runtime.executors import Serial
 from .gram import ROWS, check_gram
 
@@ -75,7 +75,7 @@ class Kernel:
                [0.5, 1. ]])
         """
         X = self.take(X)
-        Z = X if Z is None else self.take(Z)
+        Z = X if Z is None else self.take(Z, "Z")
         if X.shape[1] != Z.shape[1]:
             raise ParameterError(f"Z must have {X.shape[1]} columns like X, got {Z.shape[1]}")
         return self._block(X, Z, self._factors(X), self._factors(Z))
@@ -104,17 +104,17 @@ class Kernel:
         check_gram(out, type(self).__name__, self.is_definite(X), self.is_trusted, executor)
         return (out,)
 
-    def take(self, X: Data) -> Any:
+    def take(self, X: Data, name: str = "X") -> Any:
         """Return the columns of X that the kernel uses, as float64."""
         if sp.issparse(X):
-            X = check_sparse("X", X).tocsr().astype(np.float64, copy=False)
+            X = check_sparse(name, X).tocsr().astype(np.float64, copy=False)
         else:
             try:
                 X = real_array(X)
             except TypeError as problem:
-                raise InputTypeError(f"X must hold real numbers, got {type(X).__name__}: {problem}") from problem
+                raise InputTypeError(f"{name} must hold real numbers, got {type(X).__name__}: {problem}") from problem
         if X.ndim != 2:
-            raise ParameterError(f"X must have shape (tokens, features), got shape {X.shape}")
+            raise ParameterError(f"{name} must have shape (tokens, features), got shape {X.shape}")
         if self.columns is not None:
             try:
                 taken = X[:, self.columns]
@@ -125,7 +125,7 @@ class Kernel:
                 raise ParameterError(f"columns of {type(self).__name__} must be a slice or a vector of columns, got "
                                      f"{self.columns!r:.40}")
             X = taken
-        return X
+        return check_finite(name, X)
 
     def _factors(self, X):
         if not self.normalise:

@@ -12,6 +12,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import cost_matrix
 from ..core.ragged import Ragged, array_of
 from ..core.types import Array, Callbacks, Data, Floats
+from ..core.validation import check_finite
 from ..core.warn import warn_user
 from ..models.binary_labeling.graphs import labels_of
 from ..models.callable_model import as_model
@@ -217,7 +218,7 @@ class OnlineMKL(OnlineLearner):
                 self._continue(settings._replace(certify=False), X, Y)
             else:
                 if self.model is None:
-                    classes = classes_of(Y if classes is None else classes)
+                    classes = classes_of(Y) if classes is None else classes_of(classes, "classes")
                 self._start(settings, X, Y, classes, 1)
         return self
 
@@ -272,7 +273,7 @@ class OnlineMKL(OnlineLearner):
             n_entries = sum(np.count_nonzero(np.asarray(labels_of(y)) != -1) for y in Y)
             return 1.0 - sum(self.model.loss(y, y_hat) for y, y_hat in zip(Y, found, strict=True)) / n_entries
         if self._structure.is_flat:
-            Y = array_of(Y, "Y")
+            Y = check_finite("Y", array_of(Y, "Y"))
             if Y.shape != found.shape:
                 raise ParameterError(f"Y must have a class for each row of X, shape {found.shape}, got {Y.shape}")
             return float(np.mean(found == Y))

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.sparse import check_sparse
-from ..core.validation import real_array
+from ..core.validation import check_finite, real_array
 from ..models import Chain, Multiclass
 
 
@@ -94,25 +94,23 @@ def check_tokens(name, X):
         if X.dtype.kind not in "biuf":
             raise InputTypeError(f"{name} must hold real numbers, got dtype {X.dtype}")
         X = X.astype(np.float64, copy=False)
-        entries = X.data
     else:
         try:
-            X = entries = real_array(X)
+            X = real_array(X)
         except TypeError as problem:
             raise InputTypeError(f"{name} must hold real numbers, got {type(X).__name__}: {problem}") from problem
     if X.ndim != 2 or min(X.shape) == 0:
         raise ParameterError(f"{name} must have shape (n, n_features), at least one of each, got shape {X.shape}")
-    if not np.isfinite(entries).all():
-        raise ParameterError(f"{name} must be finite, got NaN or infinity; drop or impute such rows")
-    return X
+    return check_finite(name, X)
 
 
-def classes_of(Y):
+def classes_of(Y, name="y"):
     """Return the classes in Y in ascending order."""
     try:
         classes = np.unique(np.asarray(Y))
     except (TypeError, ValueError) as problem:
         raise InputTypeError(f"y must be a vector of classes of one type, got {Y!r:.40}: {problem!s:.70}") from problem
+    check_finite(name, np.asarray(Y))
     if classes.ndim != 1 or len(classes) < 2:
         raise ParameterError(f"y must hold at least two classes, got {len(classes)}; pass all classes to partial_fit, "
                              "classes=[...], if others follow later")

@@ -31,6 +31,7 @@ cdef class Point:
     cdef double* least          # (n_parts + 1,) least entry of g in a part
     cdef double value, gap
     cdef double size            # scale/2 x'Hx + |f'x|
+    cdef double curvature       # least d'Hd met on faces, as a share of sum_j d_j^2 H_jj; 0 if none is negative
     # scratch
     cdef double* sums           # (n_parts,)
     cdef int* best              # (n_parts + 1,)
@@ -51,3 +52,6 @@ cdef class Point:
     cdef void refresh(self) noexcept nogil
     # g, mean, least, gap, value and size from x and h
     cdef void assess(self) noexcept nogil
+    # `curvature`, once a step may have d'Hd < 0, or a factor of H + shift mean(H_jj) has failed
+    cdef void notice(self, const double* d) noexcept nogil
+    cdef void notice_failure(self, double shift) noexcept nogil

@@ -10,6 +10,7 @@ class MasterSolution(NamedTuple):
     value: float
     n_steps: int
     status: int
+    curvature: float
 
 class SimplexQP:
     def reset(self) -> None: ...

@@ -69,6 +69,8 @@ class MasterSolution(NamedTuple):
         Pairwise steps and face solves.
     status : int
         0 gap <= tol, 1 step limit, 2 stalled: no step of the method lowers the gap clearly any more.
+    curvature : float
+        Least d'Hd met on faces, as a share of sum_j d_j^2 H_jj; 0 if none is negative.
     """
 
     h: np.ndarray
@@ -76,6 +78,7 @@ class MasterSolution(NamedTuple):
     value: float
     n_steps: int
     status: int
+    curvature: float
 
 
 def _check_array(name, array, dtype):
@@ -180,6 +183,7 @@ cdef class SimplexQP:
         self.point.problem = Problem(&H_view[0, 0], H_view.strides[0] // 8, &f_view[0], &parts_view[0], scale,
                                      <int>m, <int>n_parts)
         self.point.x, self.point.h = &x_view[0], &h_view[0]
+        self.point.curvature = 0.0
         for j in range(n_parts):
             self.point.slack[j] = slack_view[j]
         if not (reuse and self.keeps_factor and self.faces.face.n_parts == n_parts):
@@ -189,12 +193,15 @@ cdef class SimplexQP:
             with nogil:
                 status = self._run(&goal)
                 self.point.restore_sums(self.point.x, self.point.rest)
+                if self.point.stale:
+                    self.point.refresh()
+                    self.point.assess()
         except BaseException:
             self.faces.forget()
             raise
         if status == 3:
             raise NumericalError(OVERFLOW)
-        return MasterSolution(h, self.point.gap, self.point.value, self._n_steps(), status)
+        return MasterSolution(h, self.point.gap, self.point.value, self._n_steps(), status, self.point.curvature)
 
     cdef Py_ssize_t _n_steps(self) noexcept nogil:
         return self.pairs.n_steps + self.faces.n_solves
@@ -223,7 +230,7 @@ cdef class SimplexQP:
                 return 3
             tol = self._limit(goal)
             if self.point.stale and (self.point.gap <= tol or self._n_steps() >= goal.max_steps):
-                # pairwise steps let sums drift
+                # partial steps let h drift
                 self.point.restore_sums(self.point.x, self.point.rest)
                 self.point.refresh()
                 continue

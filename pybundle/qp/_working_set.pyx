@@ -16,6 +16,8 @@ from pybundle.qp._smo cimport smo
 cdef double PAIRWISE_SHARE = 0.5
 # Their convergence is foretold from one round, so badly: how far beyond that share it may point.
 cdef double PATIENCE = 2.0
+# Steps after which sums are restored: each may leave one unit of rounding in them.
+cdef Py_ssize_t DRIFT = 1000
 
 
 cdef extern from "_memory.h" nogil:
@@ -118,6 +120,8 @@ cdef class WorkingSet:
         self.spent += self.round_work + n_steps * self.step_work
         for j in range(n):
             point.x[self.member[j]] = self.x[j]
+        if self.n_steps // DRIFT != (self.n_steps - n_steps) // DRIFT:
+            point.restore_sums(point.x, point.rest)
         point.refresh()
         return 0
 

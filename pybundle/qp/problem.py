@@ -8,6 +8,7 @@ per part). Variables of part -1 have no sum: multipliers of sign constraints.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +17,12 @@ from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
 from pybundle.core.exceptions import InputTypeError, ParameterError
+from pybundle.core.rounding import accurate_product, exact_sum
 from pybundle.core.validation import check_choice, check_integer, check_number, check_vector
 
 from ._simplex_qp import METHODS, SimplexQP
 from ._symmetry import asymmetry
+from .curvature import refuse_indefinite
 
 MESSAGES = (
     "duality gap {gap:.2g} <= tol * scale = {limit:.2g}",
@@ -30,7 +33,7 @@ MESSAGES = (
 
 @dataclass(frozen=True)
 class SimplexProblem:
-    """The data of one QP, checked; every number of a solution is computed here, in float64, from these.
+    """The data of one QP, checked; every number of a solution is computed here from these.
 
     Attributes
     ----------
@@ -51,34 +54,41 @@ class SimplexProblem:
                                strict=True):
             object.__setattr__(self, name, value)       # it is frozen
 
-    def measure(self, x: Any, product: Any = None) -> tuple[float, float, float, float]:
+    def measure(self, x: Any) -> tuple[float, float, float, float]:
         """Value, duality gap, its scale, and KKT residual at x >= 0.
 
+        Hx is computed in twice the precision of float64: large entries leave gradients that are mostly rounding.
         The gap is `sum_p <x_p, g_p> - min(g_p)` with g = Hx - f, a slack counting as g = 0; a variable
         without a sum adds `g x` if g >= 0, else `|g| max(x, |g|/H_jj)`, an estimate. The residual is the
         largest of `min(x_j, (g_j - multiplier) / max |g, f|)` and of the violations of sums and signs.
-        `product` is H @ x if the caller has it.
         """
         x = check_vector("x", x, len(self.f))
-        product = self.H @ x if product is None else check_vector("product", product, len(self.f))
-        g = product - self.f
-        quadratic, linear = 0.5 * float(x @ product), float(self.f @ x)
+        product, rest = accurate_product(self.H, x)
+        g, error = exact_sum(product, -self.f)
+        rest += error
+        quadratic, linear = 0.5 * math.fsum(x * product), math.fsum(self.f * x)
         n_parts = len(self.slack)
         bound = self.parts >= 0
         part = self.parts[bound]
+        # The least gradient of a part goes first from g, then from what is left: neither difference rounds much.
         least = np.where(self.slack, 0.0, np.inf)
         np.minimum.at(least, part, g[bound])
-        sums = np.bincount(part, x[bound], n_parts)
-        gap = float(np.sum(np.bincount(part, x[bound] * g[bound], n_parts) - least))
-        excess = np.where(self.slack, np.maximum(sums - 1.0, 0.0), np.abs(sums - 1.0))
-        reduced = g.copy()
-        reduced[bound] -= least[part]
+        reduced = g + rest
+        reduced[bound] = (g[bound] - least[part]) + rest[bound]
+        finest = np.where(self.slack, -least, np.inf)
+        np.minimum.at(finest, part, reduced[bound])
+        reduced[bound] -= finest[part]
+        least += finest
+        coarse = (x + 2.0**27) - 2.0**27            # its sums are exact
+        sums = (np.bincount(part, coarse[bound], n_parts) - 1.0) + np.bincount(part, (x - coarse)[bound], n_parts)
+        gap = float(np.sum(np.bincount(part, x[bound] * reduced[bound], n_parts) + np.maximum(least * sums, 0.0)))
+        excess = np.where(self.slack, np.maximum(sums, 0.0), np.abs(sums))
         unit = max(np.abs(g).max(), np.abs(self.f).max(), np.finfo(float).tiny)
         residual = max(np.abs(np.minimum(np.maximum(x, 0.0), reduced / unit)).max(),
                        excess.max(initial=0.0), -min(x.min(), 0.0))
         # a slack in use wants multiplier 0
-        rest = np.where(self.slack, np.maximum(1.0 - sums, 0.0), 0.0)
-        residual = max(residual, np.minimum(rest, np.abs(least) / unit).max(initial=0.0))
+        unused = np.where(self.slack, np.maximum(-sums, 0.0), 0.0)
+        residual = max(residual, np.minimum(unused, np.abs(least) / unit).max(initial=0.0))
         if not bound.all():
             gs, xs, diagonal = g[~bound], x[~bound], self.H.diagonal()[~bound]
             newton = np.divide(-gs, diagonal, out=np.full_like(gs, np.inf), where=diagonal > 0)
@@ -95,8 +105,8 @@ def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 
     Parameters
     ----------
     H : array_like, shape (m, m)
-        Symmetric positive semidefinite; singular is fine. float64 with contiguous rows is not copied, also
-        if it is a corner of a larger array.
+        Symmetric positive semidefinite, but for the rounding of a Gram matrix; singular is fine. float64 with
+        contiguous rows is not copied, also if it is a corner of a larger array.
     f : array_like, shape (m,)
     parts : array_like of int, shape (m,)
         Simplex 0..P-1 of each variable, in any order, every one used; -1 for a variable that only has to be
@@ -118,17 +128,19 @@ def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 
     scipy.optimize.OptimizeResult
         `x` (feasible, exact zeros), `value`, `gap` (absolute), `kkt_residual`, `n_steps`, `status` (0 gap
         reached, 1 step limit, 2 stalled: no step of the method lowers the gap clearly any more), `message`,
-        `success`. Value, gap and residual are recomputed from the data.
+        `success`. Value, gap and residual are recomputed from the data, in twice the precision of float64.
 
     Raises
     ------
     ParameterError, InputTypeError
-        If an argument has a wrong value, shape or type, or if q is unbounded because a variable
-        without a sum has no curvature.
+        If an argument has a wrong value, shape or type, if q is unbounded because a variable without a sum
+        has no curvature, or if H is indefinite: if a factor finds a negative curvature beyond rounding, or,
+        with more than 2000 variables, if a pair of them has it or a step meets it.
 
     Notes
     -----
-    A pairwise step costs O(m) at most, a new face O(k^3) for k variables in it; memory O(k^2) beside H.
+    A pairwise step costs O(m) at most, a new face O(k^3) for k variables in it; memory O(k^2) beside H. The
+    check of H costs a Cholesky factor up to m = 2000, O(m^2) beyond.
     Sources: Fan, Chen, Lin 2005 (pairwise steps); Wolfe 1976 and Kiwiel 1989 (faces).
 
     Examples
@@ -147,15 +159,23 @@ def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 
     max_steps = check_integer("max_steps", max_steps, low=1, high=2**62)
     check_choice("method", method, tuple(METHODS))
     x = np.zeros(m) if x0 is None else np.array(check_vector("x0", x0, m))
-    # A little less than tol: the gap is summed again below and rounds differently there.
-    state = SimplexQP().solve(problem.H, problem.f, problem.parts, problem.slack, x, 1.0, rtol=0.999 * tol,
-                              max_steps=max_steps, method=method)
-    value, gap, scale, residual = problem.measure(x, state.h)
-    limit = tol * scale
-    status = 0 if gap <= limit else max(state.status, 1) if state.status else 2
+    refuse_indefinite(problem.H)
+    n_steps = 0
+    # Less than tol, and less again: the gap of the solver is that of measure but for rounding.
+    for share in (0.999, 0.3, 0.03):
+        state = SimplexQP().solve(problem.H, problem.f, problem.parts, problem.slack, x, 1.0, rtol=share * tol,
+                                  max_steps=max(1, max_steps - n_steps), method=method)
+        n_steps += state.n_steps
+        if state.curvature < 0.0:
+            refuse_indefinite(problem.H, state.curvature)
+        value, gap, scale, residual = problem.measure(x)
+        limit = tol * scale
+        if gap <= 0.9999 * limit or state.status:
+            break
+    status = 0 if gap <= 0.9999 * limit else state.status or 2
     advice = "take method='auto'" if method == "smo" else "raise tol or rescale H and f"
-    message = MESSAGES[status].format(gap=gap, limit=limit, n_steps=state.n_steps, advice=advice)
-    return OptimizeResult(x=x, value=value, gap=gap, kkt_residual=residual, n_steps=state.n_steps,
+    message = MESSAGES[status].format(gap=gap, limit=limit, n_steps=n_steps, advice=advice)
+    return OptimizeResult(x=x, value=value, gap=gap, kkt_residual=residual, n_steps=n_steps,
                           status=status, message=message, success=status == 0)
 
 

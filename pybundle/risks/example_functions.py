@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
 from ..core.protocols import Decodings
-from ..core.validation import check_count, check_integer, check_rows, check_vector
+from ..core.validation import check_count, check_integer, check_rows, check_vector, integer_array
 from ..models.batch_oracle import BatchOracle
 from ._compiled import CompiledFunctions, ExampleCalls
 from .structured import Structured
@@ -153,6 +153,9 @@ class FunctionsOracle(BatchOracle):
     def _checked(self, rows, labellings):
         rows = check_rows("rows", rows, self.n_examples, labellings)
         wanted = (len(rows), self.label_size)
+        labellings, largest = integer_array("labellings", labellings), np.iinfo(np.int32).max
+        if labellings.size and not -largest <= labellings.min() <= labellings.max() <= largest:
+            raise ParameterError(f"labellings must be numbers of int32, got {labellings.min()}..{labellings.max()}")
         labellings = np.ascontiguousarray(labellings, dtype=np.int32)
         if labellings.size != len(rows) * self.label_size:
             raise ParameterError(f"labellings must have shape {wanted}, got {labellings.shape}")

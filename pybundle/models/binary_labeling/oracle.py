@@ -9,7 +9,7 @@ import numpy as np
 from ...core.exceptions import ParameterError
 from ...core.protocols import Decodings
 from ...core.ragged import Ragged
-from ...core.validation import check_rows
+from ...core.validation import check_indices, check_rows
 from ...features._rows import Rows, RowSums, sum_rows
 from ...oracles.graphcut import min_cut_batch
 from ..batch_oracle import BatchOracle, check_sums
@@ -102,7 +102,7 @@ class BinaryLabelingOracle(BatchOracle):
         node_ends, edge_ends = (np.concatenate([[0], np.cumsum(part.sizes[rows])])
                                 for part in (self.nodes, self._edges))
         a, b = self._edges.values.take(edges, axis=0).T + np.repeat(node_ends[:-1], self._edges.sizes[rows])
-        changed = 2.0 * (labels.astype(np.int64) - self._truth.values.take(nodes))
+        changed = 2.0 * (labels - self._truth.values.take(nodes))
         moved = self._is_cut.take(edges).astype(np.float64) - (labels.take(a) != labels.take(b))
         return changed, nodes, node_ends, moved, edges, edge_ends
 
@@ -123,7 +123,7 @@ class BinaryLabelingOracle(BatchOracle):
             labels, sizes = np.concatenate(labellings), [len(labelling) for labelling in labellings]
         if not np.array_equal(sizes, self.nodes.sizes[rows]):
             raise ParameterError("labellings must have one label for each node of their examples")
-        return labels
+        return check_indices("labellings", labels, 2)
 
 
 def _kept(coefs, places, ends):

@@ -14,7 +14,15 @@ from ...core.exceptions import InputTypeError, ParameterError
 from ...core.labels import cost_matrix
 from ...core.ragged import Ragged
 from ...core.types import Array, Data, Floats
-from ...core.validation import check_choice, check_count, check_vector, contiguous, integer_array, refuse_masked
+from ...core.validation import (
+    check_choice,
+    check_count,
+    check_finite,
+    check_vector,
+    contiguous,
+    integer_array,
+    refuse_masked,
+)
 from ...features.examples import LARGEST_INDEX
 from ...oracles import viterbi
 from ..base import StructuredModel
@@ -295,6 +303,7 @@ class Chain(StructuredModel):
                                  f"{X.values.shape[1]}" + ("; feature numbers need indicators=True" if
                                                            getattr(X.values, "dtype", None) in (np.int32, np.int64)
                                                            else ""))
+        check_finite(name, X.values, lambda row: X.name_of(row, name))
         return X
 
     def _from_indicators(self, X, name):

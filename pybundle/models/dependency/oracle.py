@@ -11,7 +11,7 @@ from ...core.checksum import checksum
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.protocols import Decodings
 from ...core.ragged import Ragged
-from ...core.validation import check_rows
+from ...core.validation import check_rows, integer_array
 from ...oracles._matrix_tree import tree_errors
 from ..batch_oracle import BatchOracle, check_lengths, check_sums
 from ._arcs import RowArcs
@@ -150,7 +150,7 @@ class DependencyOracle(BatchOracle):
         if len(rows) == 0:
             return rows, np.zeros(0, np.int32), offsets
         found = Ragged.of(labellings, "labellings")
-        heads = np.ascontiguousarray(found.values, dtype=np.int32)
+        heads = integer_array("labellings", found.values)
         is_right = np.array_equal(found.offsets, offsets)
         if is_right:
             is_root = np.zeros(len(heads), dtype=bool)
@@ -159,7 +159,7 @@ class DependencyOracle(BatchOracle):
             is_right = ((heads < 0) == is_root).all() and (heads >= -1).all() and (heads < limits).all()
         if not is_right:
             raise ParameterError("labellings must be heads of these sentences: -1 of the root, 0..n of words")
-        return rows, heads, offsets
+        return rows, np.ascontiguousarray(heads, dtype=np.int32), offsets
 
 
 def why_no_tree(name, heads, length, single_root):

@@ -217,14 +217,14 @@ class Landmarks(StructuredModel):
         """Whole positions (n, L, 2) as int32; ParameterError if one is outside its search box."""
         pixels = round_pixels(points)
         low = self.boxes[:, :2]
-        outside = ((pixels < low) | (pixels >= low + self.boxes[:, 2:])).any(axis=2)
+        outside = ~((pixels >= low) & (pixels < low + self.boxes[:, 2:])).all(axis=2)
         if outside.any():
             i, j = np.unravel_index(int(np.argmax(outside)), outside.shape)
             x, y, width, height = self.boxes[j].tolist()
             raise ParameterError(f"{name}[{i}][{j}] = ({points[i, j, 0]:g}, {points[i, j, 1]:g}) must lie in the "
                                  f"search box of landmark {j}, x {x}..{x + width - 1}, y {y}..{y + height - 1}; "
                                  "enlarge the box or drop the image")
-        return pixels
+        return pixels.astype(np.int32)
 
 
 def _one(x):

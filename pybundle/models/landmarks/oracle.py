@@ -93,7 +93,7 @@ class LandmarksOracle(BatchOracle):
     def add_planes(self, rows, labellings, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)
         model, truth = self.model, self._truth[rows]
-        positions = model.check_positions(np.asarray(labellings), "labellings")
+        positions = self._positions(labellings)
         coefs = np.where((positions == truth).all(axis=2), 0.0, scales[:, None])
         appearance = slope[:model.n_appearance]
         self._bound.add(rows, positions, coefs, appearance)
@@ -106,7 +106,7 @@ class LandmarksOracle(BatchOracle):
         if len(rows) == 0:
             return super().planes(rows, labellings)
         model, truth = self.model, self._truth[rows]
-        positions = model.check_positions(np.asarray(labellings), "labellings")
+        positions = self._positions(labellings)
         rest = model.deformation(positions) - self._truth_deformation[rows]
         return (model.deviation(truth, positions, self._loss_weights[rows]),
                 self._bound.planes(rows, positions, truth, np.ascontiguousarray(rest)))
@@ -136,16 +136,19 @@ class LandmarksOracle(BatchOracle):
             slope[model.n_appearance:] += scales @ (expected - self._truth_deformation[rows])
         return np.maximum(values, 0.0), entropies
 
+    def _positions(self, labellings):
+        return self.model.check_positions(np.asarray(labellings), "labellings")
+
     def additions(self, rows):
         return len(rows) * (1 + int((self.model.boxes[:, 2] * self.model.boxes[:, 3]).max()))
 
     def losses(self, rows, labellings):
         rows = check_rows("rows", rows, self.n_examples, labellings)
-        return self.model.deviation(self._truth[rows], round_pixels(np.asarray(labellings)), self._loss_weights[rows])
+        return self.model.deviation(self._truth[rows], self._positions(labellings), self._loss_weights[rows])
 
 
 def round_pixels(points):
-    return np.floor(points + 0.5).astype(np.int32) if points.dtype.kind == "f" else points.astype(np.int32)
+    return np.floor(points + 0.5) if points.dtype.kind == "f" else points
 
 
 def positions_of(Y, n_landmarks):

@@ -10,7 +10,7 @@ from ...core.exceptions import ParameterError
 from ...core.labels import class_labels
 from ...core.protocols import Decodings
 from ...core.rounding import UNIT
-from ...core.validation import check_rows
+from ...core.validation import check_indices, check_rows
 from ...features._rows import RowSums, sum_rows
 from ...features.examples import Examples
 from ...features.weights import LazyWeights
@@ -62,7 +62,7 @@ class MulticlassOracle(BatchOracle):
 
     def add_planes(self, rows, labellings, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)
-        labels, losses = np.asarray(labellings), self.losses(rows, labellings)
+        labels, losses = self._labels(labellings), self.losses(rows, labellings)
         coefs = np.where(labels == self._y[rows], 0.0, scales * losses if self._rescaling == "slack" else scales)
         self._rows.add(np.concatenate([rows, rows]), np.concatenate([labels, self._y[rows]]),
                        np.concatenate([coefs, -coefs]), slope)
@@ -70,9 +70,7 @@ class MulticlassOracle(BatchOracle):
 
     def planes(self, rows, labellings):
         rows = check_rows("rows", rows, self.n_examples, labellings)
-        labels, truth = np.asarray(labellings, dtype=np.int32), self._y[rows]
-        if ((labels < 0) | (labels >= len(self._costs))).any():
-            raise ParameterError(f"labellings must be classes 0..{len(self._costs) - 1}")
+        labels, truth = self._labels(labellings), self._y[rows]
         losses = self._costs[truth, labels]
         coefs = np.where(labels == truth, 0.0, losses if self._rescaling == "slack" else 1.0)
         sums = RowSums(self._rows, np.repeat(rows, 2), np.stack([labels, truth], axis=1).ravel(),
@@ -81,7 +79,10 @@ class MulticlassOracle(BatchOracle):
 
     def losses(self, rows, labellings):
         rows = check_rows("rows", rows, self.n_examples, labellings)
-        return self._costs[self._y[rows], np.asarray(labellings)]
+        return self._costs[self._y[rows], self._labels(labellings)]
+
+    def _labels(self, labellings):
+        return check_indices("labellings", labellings, len(self._costs)).astype(np.int32)
 
     def marginals_batch(self, rows, weights, scales, slope):
         rows, scales = check_sums(self, rows, scales, slope)

@@ -1,0 +1,260 @@
+"""Numbers that no computation may meet, put into every argument of everything public, found by its recipes.
+
+`fuzz/recipes.py` has valid arguments for each public callable. One entry at a time is changed, however deep in lists,
+records, dictionaries and sparse matrices it stands; the call must say so.
+"""
+
+import contextlib
+import dataclasses
+import inspect
+import io
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import pybundle as pb
+from pybundle.core.ragged import Ragged
+
+pytest.importorskip("sklearn")
+sys.path.insert(0, str(Path(__file__).parent / "fuzz"))
+from recipes import RECIPES, surface, target
+
+
+def with_changes(value, change):
+    """Copies of `value`, each with one array in it that `change` has replaced."""
+    if isinstance(value, np.ndarray):
+        yield from change(value)
+    elif isinstance(value, Ragged):
+        yield from (Ragged(values, value.offsets) for values in change(value.values))
+    elif sp.issparse(value):
+        for data in change(value.data):
+            yield sp.csr_array((data, value.indices, value.indptr), value.shape)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from ({**value, key: changed} for changed in with_changes(part, change))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from (dataclasses.replace(value, **{field.name: changed})
+                        for changed in with_changes(getattr(value, field.name), change) if field.init)
+    elif isinstance(value, (list, tuple)):
+        for i, part in enumerate(value):
+            for changed in with_changes(part, change):
+                parts = [*value[:i], changed, *value[i + 1:]]
+                yield type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+
+
+def calls(change, names, seed=1):
+    """(callable, argument, function, arguments) of all calls with one change."""
+    for name in names:
+        for key, value in RECIPES[name](np.random.default_rng(seed)).items():
+            for changed in with_changes(value, change):
+                r = np.random.default_rng(seed)
+                yield f"{name}({key})", key, target(name, r), {**RECIPES[name](r), key: changed}
+
+
+def beyond_int32(array):
+    if array.dtype.kind in "iu" and array.size:
+        for place in {0, array.size - 1}:
+            for shift in (2**32, -2**32):
+                changed = array.astype(np.int64)
+                changed.flat[place] += shift
+                yield changed
+
+
+COMPARED = {
+    "models.Dependency.loss(y)", "models.Dependency.loss(y_hat)",
+    "models.Landmarks.deformation(positions)", "models.Landmarks.deviation(positions)",
+    "models.Landmarks.deviation(truth)", "models.Landmarks.weights_of_loss(points)", "models.Segmentation(symbols)",
+}
+"""Arguments that are compared or subtracted, never indices: numbers of any size mean what they say."""
+
+
+def test_numbers_beyond_int32_are_not_taken_modulo():
+    """Heads, labels, classes and pixels of `oracle().planes` were: [-1, 2**40, 1, 0] was read as [-1, 0, 1, 0]."""
+    known = set(surface())
+    names = [name for name in RECIPES if name.startswith(("oracle of ", "weighted oracle", "rows.add")) or (
+        name in known and name.startswith(("models.", "oracles.", "features.", "bundle.", "qp.")))]
+    names += ["estimators.DependencyParser.fit", "estimators.DependencyParser.score", "estimators.LandmarkDetector.fit"]
+    taken, made = set(), 0
+    for call, _, function, arguments in calls(beyond_int32, names):
+        made += 1
+        try:
+            function(**arguments)
+        except (pb.BundleError, TypeError, ValueError, LookupError, MemoryError):
+            continue
+        taken.add(call)
+    assert made > 300
+    assert taken == COMPARED, taken ^ COMPARED
+
+
+def test_labellings_of_own_compiled_oracles():
+    risk = pb.risks.ExampleFunctions(**RECIPES["risks.ExampleFunctions"](np.random.default_rng(0)))
+    with pytest.raises(pb.ParameterError, match=r"labellings must be numbers of int32, got 0\.\.4294967296"):
+        risk.oracle().planes([0, 1], np.array([[0], [2**32]]))
+
+
+def not_finite(array):
+    """Floats with NaN or an infinity near the start, in the middle and at the end."""
+    if array.dtype.kind == "f" and array.size:
+        for place in sorted({min(1, array.size - 1), array.size // 2, array.size - 1}):
+            for value in (np.nan, np.inf, -np.inf):
+                changed = array.copy()
+                changed.flat[place] = value
+                yield changed
+
+
+def floats(*shape):
+    return np.random.default_rng(0).random(shape) + 0.5
+
+
+def fixed_risk():
+    return pb.risks.MulticlassHinge(floats(12, 3), np.arange(12) % 3)
+
+
+def rows():
+    return floats(2, 9), -9.0 * np.ones(2), 9.0 * np.ones(2)
+
+
+def weighted(r):
+    return {"X": RECIPES["estimators.BinaryLabelingSVM.fit"](r)["X"],
+            "y": [pb.models.WeightedLabels(np.array([0, 1, 0, 1]), floats(4)) for _ in range(2)]}
+
+
+FURTHER = {
+    "solvers.minimize": lambda r: {"risk": fixed_risk(), "lam": floats(9), "w0": floats(9), "max_iter": 3,
+                                   "nonneg": np.arange(9) == 0, "constraints": rows()},
+    "solvers.path": lambda r: {"risk": fixed_risk(), "lams": floats(2), "w0": floats(9), "max_iter": 3},
+    "solvers.estimate_memory": lambda r: {"risk": fixed_risk(), "method": "oca", "lam": floats(9),
+                                          "constraints": rows()},
+    "models.Chain": lambda r: {"n_labels": 3, "n_features": 2, "loss": 1.0 - np.eye(3),
+                               "token_support": np.array([[0, 0], [1, 2]])},
+    "mkl.OnlineMKL.partial_fit": lambda r: {**RECIPES["mkl.OnlineMKL.fit"](r), "classes": np.arange(3.0)},
+    "models.Landmarks": lambda r: {**RECIPES["models.Landmarks"](r), "spreads": np.ones((2, 2))},
+    "mkl.Precomputed": lambda r: {"matrix": np.eye(8) + 0.0},
+    "risks.Function": lambda r: {"fun": len, "dim": 3, "n_parts": 2, "lower_bounds": np.zeros(2)},
+    "risks.ExampleFunctions": lambda r: {**RECIPES["risks.ExampleFunctions"](r), "norms": floats(2),
+                                         "sizes": np.ones(2, int), "sample_weight": floats(2)},
+    "risks.MulticlassHinge": lambda r: {**RECIPES["risks.MulticlassHinge"](r), "loss": 1.0 - np.eye(3)},
+    "oracles.k_best_viterbi": lambda r: {**RECIPES["oracles.k_best_viterbi"](r), "end": floats(3)},
+    "oracles.viterbi_batch": lambda r: {**RECIPES["oracles.viterbi_batch"](r), "end": floats(3)},
+    "oracles.tree_max_sum": lambda r: {"unaries": [floats(3, 3), floats(2, 2)], "parents": [-1, 0], "deformations":
+                                       np.ones((2, 4)), "anchors": np.zeros((2, 2))},
+    "oracles.tree_max_sum_batch": lambda r: {"unaries": [floats(4, 3), floats(4, 2)], "parents": [-1, 0], "pairwise": [
+        None, floats(3, 2)]},
+    "prox.SquaredL2": lambda r: {"rate": floats(3), "centre": floats(3)},
+    "prox.L1": lambda r: {"rate": floats(3)}, "prox.SquaredL1": lambda r: {"rate": floats(3)},
+    "prox.L2": lambda r: {"rate": 1.0},
+    "prox.Lq": lambda r: {"q": 1.5, "rate": floats(3)}, "prox.SquaredLq": lambda r: {"q": 1.5, "rate": floats(3)},
+    "prox.Separable": lambda r: {"l2": floats(3), "l1": floats(3), "centre": floats(3), "lower": -floats(3), "upper":
+                                 floats(3)},
+    "prox.Box": lambda r: {"lower": -floats(3), "upper": floats(3)},
+    "prox.OverlappingGroupLasso": lambda r: {"groups": [[0, 1, 2], [0, 1]], "rate": floats(2)},
+    "prox.TreeGroupLasso": lambda r: {"groups": [[0, 1, 2], [0, 1]], "rate": floats(2)},
+    "prox.SparseGroupLasso": lambda r: {"groups": [[0, 1], [2]], "l1": floats(3), "l2": floats(2)},
+    "datasets.contrast_images": lambda r: {"n": 2, "shape": (4, 4), "n_sweeps": 2, "weights": floats(2)},
+    "estimators.BinaryLabelingSVM.score": weighted,
+    "estimators.BinaryLabelingSVM.fit": weighted,
+}
+"""Optional arrays that the recipes of the fuzz leave out."""
+FOLDERS = ("datasets.", "estimators.", "features.lbp_maps", "mkl.", "models.", "oracles.", "prox.", "qp.", "risks.",
+           "solvers.")
+TAKEN = {
+    **dict.fromkeys([
+        "oracles.argmax_batch(scores)", "oracles.distance_transform(f)", "oracles.distance_transform_batch(f)",
+        "oracles.min_cut(unary)", "oracles.min_cut_batch(unary)", "oracles.tree_marginals(unaries)",
+        "oracles.tree_marginals(pairwise)", "oracles.tree_max_sum(unaries)", "oracles.tree_max_sum(pairwise)",
+        "oracles.tree_max_sum_batch(unaries)", "oracles.tree_max_sum_batch(pairwise)", "oracles.segment(transition)",
+        "oracles.segment_batch(transition)", *(f"oracles.{name}({key})" for name in (
+            "viterbi", "viterbi_batch", "k_best_viterbi", "forward_backward", "forward_backward_batch")
+            for key in ("unary", "transition", "start", "end"))], ("-inf", "-inf forbids")),
+    **dict.fromkeys([
+        f"oracles.{name}(scores)" for name in ("max_arborescence", "max_arborescence_batch", "arborescence_marginals",
+                                               "arborescence_marginals_batch", "segment", "segment_batch")],
+        ("nan inf -inf", "-inf forbids; arcs into the root and segments beyond the end are not read")),
+    **dict.fromkeys(["solvers.minimize(constraints)", "solvers.estimate_memory(constraints)"],
+                    ("inf -inf", "an open end of a row")),
+    **dict.fromkeys(["prox.Box(lower)", "prox.Separable(lower)", "risks.Function(lower_bounds)"],
+                    ("-inf", "no bound")),
+    **dict.fromkeys(["prox.Box(upper)", "prox.Separable(upper)"], ("inf", "no bound")),
+    "qp.SimplexQP.solve(H)": ("nan inf -inf", "a master of a run, a Gram matrix: the door is solve_simplex_qp"),
+}
+"""Arguments in which values that are not finite are legal, which ones, and what they mean."""
+UNCHECKED = {
+    r"risks\.\w+\.(combine|line_search|multipliers|planes_at|value_errors)": "solvers call them with what risks return",
+    r"prox\.(Groups|OverlappingGroups)\.\w+": "regularisers call them with what they have checked",
+    r"mkl\.\w+\.(fit|is_definite)\(X\)": "most kernels do not read X there",
+    r"models\.(Chain\.(feature|rest|split|token_scores)|Segmentation\.(prepare|template)|Landmarks\.(tree|deviation)"
+    r"|BinaryLabeling\.node_costs)": "decoders and oracles call them with what they have checked",
+    r"estimators\.(LinearSVR|QuantileRegressor)\.score\(y\)": "a metric of scikit-learn refuses it, without a name",
+}
+"""Calls by pattern that are left out, and why."""
+
+
+def public_calls():
+    for name in surface():
+        if not name.startswith(FOLDERS):
+            continue
+        recipes = [RECIPES[name], *([FURTHER[name]] if name in FURTHER else [])]
+        if name.startswith("estimators.") and "sample_weight" in inspect.signature(
+                target(name, np.random.default_rng(1))).parameters:
+            recipes.append(lambda r, name=name: {**RECIPES[name](r), "sample_weight": floats(len(
+                RECIPES[name](np.random.default_rng(1))["y"]))})
+        function = target(name, np.random.default_rng(1))
+        for recipe in recipes:
+            for key, value in recipe(np.random.default_rng(1)).items():
+                call = f"{name}({key})"
+                if any(re.match(pattern, call) for pattern in UNCHECKED):
+                    continue
+                for changed in with_changes(value, not_finite):
+                    yield call, key, changed, function, {**recipe(np.random.default_rng(1)), key: changed}
+
+
+def values_in(changed):
+    """Which values that are not finite there are."""
+    found = set()
+
+    def look(array):
+        if array.dtype.kind == "f":
+            found.update(str(value) for value in array[~np.isfinite(array)].ravel().tolist())
+        return ()
+
+    list(with_changes(changed, look))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_nan_and_infinity_are_refused_by_name():
+    """`LandmarkDetector` learnt from NaN pixels; tokens, kernels and graphs with them were read here and there."""
+    wrong, refused, legal = [], 0, set()
+    for call, key, changed, function, arguments in public_calls():
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
+                function(**arguments)
+        except (pb.BundleError, TypeError, ValueError) as problem:
+            refused += 1
+            if not re.search(rf"\b{key}\b|\b{key.removesuffix('s')}\b", str(problem), re.IGNORECASE):
+                wrong.append(f"{call}: {problem!s:.100}")
+        else:
+            legal.add(call)
+            if not values_in(changed) <= set(TAKEN.get(call, ("", ""))[0].split()):
+                wrong.append(f"{call} took {values_in(changed)}")
+    assert not wrong, "\n".join(sorted(set(wrong)))
+    assert refused > 2000
+    assert legal == set(TAKEN), legal ^ set(TAKEN)
+
+
+def test_every_array_of_a_signature_has_a_recipe():
+    """So that an array that is added to a signature meets the test above."""
+    missing = []
+    for name in surface():
+        if name.startswith(FOLDERS) and name != "qp.SimplexQP":         # compiled, and takes nothing
+            given = {"sample_weight", *RECIPES[name](np.random.default_rng(1))}
+            given |= set(FURTHER[name](np.random.default_rng(1))) if name in FURTHER else set()
+            missing += [f"{name}({parameter.name})" for parameter in inspect.signature(target(
+                name, np.random.default_rng(1))).parameters.values() if parameter.name not in given and re.search(
+                    "ArrayLike|Floats", str(parameter.annotation))]
+    assert not missing, missing

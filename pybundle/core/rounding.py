@@ -20,13 +20,17 @@ def _halves(a):
     return high, a - high
 
 
+def exact_product(a, b):
+    """`a b` and its rounding error (Dekker 1971), exact unless something under- or overflows."""
+    product, (c, d), (e, f) = a * b, _halves(a), _halves(b)
+    return product, d * f - (((product - c * e) - d * e) - c * f)
+
+
 def accurate_product(H, x):
     """`H @ x` as two vectors to be added, as if computed in twice the precision (Ogita, Rump, Oishi 2005, Dot2)."""
     high, low = np.zeros(len(H)), np.zeros(len(H))
     for j in np.flatnonzero(x):
-        column, (a, b) = np.ascontiguousarray(H[:, j]), _halves(float(x[j]))
-        c, d = _halves(column)
-        product = column * x[j]
+        product, rest = exact_product(np.ascontiguousarray(H[:, j]), float(x[j]))
         high, error = exact_sum(high, product)
-        low += error + (b * d - (((product - a * c) - b * c) - a * d))
+        low += error + rest
     return high, low

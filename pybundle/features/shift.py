@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from ..core.rounding import exact_product
 from ..core.types import Array, Floats
 
 FAR = 16.0
@@ -169,7 +170,7 @@ def _narrowed(moved, dtype):
 def sums(W, b, m, c=0.0):
     """Return `b_k + <m, w_k> + c` for the rows w_k of W (K, d), each rounded once."""
     far = np.flatnonzero(m)
-    high, low = _products(W[:, far], m[far])
+    high, low = exact_product(W[:, far], m[far])
     return np.array([math.fsum([*high[k].tolist(), *low[k].tolist(), float(b[k]), c]) for k in range(len(W))])
 
 
@@ -184,15 +185,3 @@ def scores(X, W, b, m):
     near[:, far] = 0.0
     columns = X[:, far].toarray() if sp.issparse(X) else X[:, far]
     return scores(X, near, sums(W, b, m), None) + (columns - m[far]) @ W[:, far].T
-
-
-def _products(a, b):
-    """Products of float64 numbers and the rounding errors of these [Dekker 1971], exact unless they under- or overflow.
-    """
-    def halves(x):
-        y = 134217729.0 * x         # 2^27 + 1
-        high = y - (y - x)
-        return high, x - high
-
-    product, (a1, a2), (b1, b2) = a * b, halves(a), halves(b)
-    return product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2

@@ -63,7 +63,7 @@ def renewed(objective):
 
 def forget_proofs(objective):
     """Drop limits, so that later proofs do not depend on them."""
-    objective.level, objective.proven, objective.proofs = np.inf, objective.penalty, []
+    objective.level, objective.proven, objective.proofs = np.inf, objective.penalty.lowered(), []
 
 
 def rows_of(objective, multipliers=None):

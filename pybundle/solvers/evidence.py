@@ -24,7 +24,7 @@ from ..runtime.lower_bound import LowerBound, aggregation_errors
 from .bundle.master import Master
 from .bundle.penalty_master import PenaltyMaster
 from .penalised import Penalised
-from .penalty_evidence import penalty_of, prove_limits, renewed, rows_of
+from .penalty_evidence import prove_limits, renewed, stated
 
 POOR = 10.0
 """Evidence whose gap is so many times that of the run is replaced if there is better one."""
@@ -338,10 +338,10 @@ def certificate_of(risk, objective, bracket, w, proof, divisor):
     lam, radius, bound = getattr(objective, "lam", None), getattr(objective, "radius", None), proof.bound
     penalty = rows = None
     if isinstance(objective, Penalised):
-        penalty, rows = penalty_of(objective.penalty, len(w)), rows_of(objective, proof.multipliers)
+        penalty, rows = stated(objective, len(w), proof.multipliers)
     return Certificate(
         w=w, fun=float(bracket.fun / divisor), error=float(bracket.error / divisor),
-        lower_bound=float(bound.value / divisor), lam=None if lam is None else float(lam / divisor), radius=radius,
+        lower_bound=float(min(bound.value, bracket.fun) / divisor), lam=None if lam is None else float(lam / divisor), radius=radius,
         nonneg=objective.nonneg, divisor=divisor,
         offset=float(bound.offset), phi=bound.phi, offset_error=float(bound.offset_error),
         slope_error=float(bound.error), risk=name_of(risk), fingerprint=fingerprint_of(risk),

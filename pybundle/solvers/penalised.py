@@ -42,6 +42,8 @@ class Penalised(Objective):
         all points with F at most `level`.
     proofs : list of LimitProof
         Of these limits, in their order.
+    declared : float
+        What Omega and the declared bound of R prove without any plane; no limits of weights make it less.
 
     >>> import numpy as np
     >>> from pybundle.prox import L1
@@ -58,9 +60,13 @@ class Penalised(Objective):
     level: float = np.inf
     proven: Regulariser = field(init=False)
     proofs: list = field(init=False)
+    declared: float = field(init=False)
 
     def __post_init__(self):
-        self.proven, self.proofs = self.penalty.lowered(), []
+        self.proven, self.proofs, self.declared = self.penalty.lowered(), [], self.floor
+        if isinstance(self.proven, Separable):      # else it is never negative
+            least = self.factor * self.proven.least(np.zeros(len(self.proven.l2)))
+            self.declared += least - 4.0 * UNIT * (abs(self.floor) + abs(least)) if np.isfinite(self.floor) else 0.0
 
     def __str__(self):
         return "this penalty"
@@ -143,7 +149,8 @@ class Penalised(Objective):
         """Return a lower bound of F, phi known up to `error` in norm; rounding of this computation is counted."""
         t, least = self._least(self.proven, *self.inner_plane(phi, error))
         rest = 0.0 if t == 1.0 else (1.0 - t) * self.floor
-        return float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
+        found = float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
+        return max(found, self.declared)
 
     def least_over_rest(self, phi, error):
         """Return t, and the least value of regulariser plus `<t phi, w>` over all weights but the free ones at 0.

@@ -214,7 +214,8 @@ class Penalised(Objective):
         return self.penalty.project(w) is w and (self.rows is None or self.rows.contains(w))
 
     def project(self, w):
-        if self.rows is None or len(self.rows.violated(w)) == 0:
-            return self.penalty.project(w)
+        inside = self.penalty.project(w)
+        if self.rows is None or len(self.rows.violated(inside)) == 0:
+            return inside
         box = Box(*self.box).canonical(len(w))
         return self.rows.nearest(Penalised(box, 0.0, means=self.means, rows=self.rows), w)

@@ -42,8 +42,6 @@ class Penalised(Objective):
         all points with F at most `level`.
     proofs : list of LimitProof
         Of these limits, in their order.
-    declared : float
-        What Omega and the declared bound of R prove without any plane; no limits of weights make it less.
 
     >>> import numpy as np
     >>> from pybundle.prox import L1
@@ -60,13 +58,9 @@ class Penalised(Objective):
     level: float = np.inf
     proven: Regulariser = field(init=False)
     proofs: list = field(init=False)
-    declared: float = field(init=False)
 
     def __post_init__(self):
-        self.proven, self.proofs, self.declared = self.penalty.lowered(), [], self.floor
-        if isinstance(self.proven, Separable):      # else it is never negative
-            least = self.factor * self.proven.least(np.zeros(len(self.proven.l2)))
-            self.declared += least - 4.0 * UNIT * (abs(self.floor) + abs(least)) if np.isfinite(self.floor) else 0.0
+        self.proven, self.proofs = self.penalty.lowered(), []
 
     def __str__(self):
         return "this penalty"
@@ -150,7 +144,11 @@ class Penalised(Objective):
         t, least = self._least(self.proven, *self.inner_plane(phi, error))
         rest = 0.0 if t == 1.0 else (1.0 - t) * self.floor
         found = float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
-        return max(found, self.declared)
+        if self.level == np.inf:
+            return found
+        # without limits of the free weights t may have been 0, and limits make no bound less
+        least = self.factor * self.proven.least(np.zeros(len(phi)))
+        return max(found, self.floor + least - 4.0 * UNIT * (abs(self.floor) + abs(least)))
 
     def least_over_rest(self, phi, error):
         """Return t, and the least value of regulariser plus `<t phi, w>` over all weights but the free ones at 0.

@@ -20,7 +20,7 @@ from ..core.ragged import Ragged
 from ..core.types import PathLike, Source
 from ..features.shift import Shift
 from .limits import Limits
-from .penalty import Penalty
+from .penalty import Penalty, digest
 from .rows import Rows
 
 FORMAT, VERSION = "pybundle certificates", 1
@@ -245,12 +245,13 @@ class Certificate:
                 raise ValueError(f"shift must fit w, with entries of at most {LARGEST:g}")
 
     def problem(self) -> str:
-        """What was minimised, in words."""
+        """What was minimised, in words, all of it: arrays by a digest [...], equal only for equal ones."""
         term = str(self.penalty) if self.penalty is not None else (
-            f"lam = {self.lam:.10g}" if self.radius is None else f"radius = {self.radius:.10g}")
+            f"lam = {self.lam:.17g}" if self.radius is None else f"radius = {self.radius:.17g}")
         if self.rows is not None:
-            term += f", {len(self.rows.upper)} linear constraints"
-        signs = "" if self.nonneg is None else f", {np.count_nonzero(self.nonneg)} weights >= 0"
+            A, upper = self.rows.A.tocoo(), self.rows.upper
+            term += f", {len(upper)} linear constraints {digest(np.concatenate([A.row, A.col, A.data, upper]))}"
+        signs = "" if self.nonneg is None else f", {np.count_nonzero(self.nonneg)} weights >= 0 {digest(self.nonneg)}"
         mean = "" if self.divisor == 1 else ", mean of the losses"
         return f"{self.risk} of {self.n_examples} examples, {term}{mean}{signs}"
 

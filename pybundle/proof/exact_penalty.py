@@ -11,8 +11,9 @@ DIGITS = 200        # of square roots of fractions, in bits beyond the point
 def least_of_sum(penalty, phi):
     """Return `min_w Omega(w) + <phi, w>` of a sum over weights; minus infinity if there is none."""
     total = Fraction(penalty.constant)
-    for x, l2, l1, centre, lower, upper in zip(phi, *(array.tolist() for array in (
-            penalty.l2, penalty.l1, penalty.centre, penalty.lower, penalty.upper)), strict=True):
+    errors = [0.0] * len(phi) if penalty.centre_error is None else penalty.centre_error.tolist()
+    for x, l2, l1, centre, lower, upper, error in zip(phi, *(array.tolist() for array in (
+            penalty.l2, penalty.l1, penalty.centre, penalty.lower, penalty.upper)), errors, strict=True):
         curve, rate, c = Fraction(l2), Fraction(l1), Fraction(centre)
         if l2 == 0.0:
             if (upper == math.inf and -x > rate) or (lower == -math.inf and x > rate):
@@ -25,6 +26,8 @@ def least_of_sum(penalty, phi):
         size = max(abs(v) - rate, 0) / curve
         p = min(max(size if v > 0 else -size, _lowest(lower)), _highest(upper))
         total += curve / 2 * (p - c) ** 2 + rate * abs(p) + x * p
+        if error:           # another centre
+            total -= curve * Fraction(1.01) * Fraction(error) * (abs(p - c) + Fraction(error))
     return total
 
 

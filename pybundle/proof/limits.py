@@ -94,7 +94,8 @@ class Limits:
             return Plane(plane.offset, np.array(moved, dtype=object))
         size = float(np.linalg.norm(self.means))
         phi = plane.phi - last * self.means
-        last_error = plane.slope_error if plane.last_error is None else plane.last_error
+        is_known = plane.last_error is not None and (plane.means is None or np.array_equal(plane.means, self.means))
+        last_error = plane.last_error if is_known else plane.slope_error
         rounding = 4.0 * UNIT * (float(np.linalg.norm(plane.phi)) + abs(last) * size)
         error = plane.slope_error + last_error * size + rounding
         return Plane(plane.offset, phi, plane.offset_error, 1.01 * error)

@@ -17,6 +17,8 @@ from .problem import LabellingProblem
 
 ROWS = 512
 """Rows of dense data that are converted at a time: they stay in the cache."""
+FINE = 1e-11
+"""Share of a value below which a bound on its error needs no further work."""
 
 
 class LinearProblem(LabellingProblem):
@@ -42,18 +44,26 @@ class LinearProblem(LabellingProblem):
     def value(self, w):
         if self.exact:
             return self._exact_value(w)
+        total, errors = self._value(w, False)
+        return (total, errors) if errors <= FINE * total else self._value(w, True)
+
+    def _value(self, w, is_sharp):
+        """The value and a bound on its error, which is sharper, for twice the work, by the sizes of all products."""
         W, width = w.reshape(self.K, -1), self.data.width
         largest = 1.01 * math.sqrt(float(np.einsum("kj,kj->k", W, W).max()))
-        values, errors = [], 0.0
+        gamma, values, errors = 2.02 * UNIT * (width + 12.0), [], 0.0
         for some, X in self.rows():
             scores = np.asarray(X @ (W[:, :self.data.n_features].T * self.data.scale))
             if self.data.bias is not None:
                 scores = scores + self.data.bias * W[:, -1]
-            reach = 2.02 * UNIT * (width + 12.0) * largest
-            found, counts = self._losses(self.y[some], scores, reach * self._size(X))
+            sizes = largest * self._size(X)
+            if is_sharp:
+                sizes = np.asarray(abs(X) @ np.abs(W[:, :self.data.n_features].T * self.data.scale)).max(axis=1)
+                sizes = 1.01 * (sizes + (self.data.bias or 0.0) * float(np.abs(W[:, -1]).max()))
+            found, counts = self._losses(self.y[some], scores, gamma * sizes)
             values.append(math.fsum(self.c[some] * found))
-            errors += float(self.c[some[counts]] @ (reach * self._norms(X[counts]) + 4.0 * UNIT * (
-                self.cost.max() + found[counts])))
+            reach = gamma * (sizes[counts] if is_sharp else largest * self._norms(X[counts]))
+            errors += float(self.c[some[counts]] @ (reach + 4.0 * UNIT * (self.cost.max() + found[counts])))
         total = math.fsum(values)
         return total, 1.01 * errors + 4.0 * UNIT * total
 

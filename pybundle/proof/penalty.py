@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from .exact_penalty import least_of_groups, least_of_sum, norms_of_groups, roots
 from .plane import UNIT
 
 TINY = 1e-300       # more than any product that underflows
+NUMBERS = ("constant", "rate_error", "constant_error")
+ARRAYS = ("l2", "l1", "centre", "lower", "upper")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,9 @@ class Penalty:
         The group of each weight. With groups there are neither bounds nor a centre, and l2 is one number.
     rates : ndarray, shape (n_groups,)
         Factors of the norms of the groups; empty without groups.
+    rate_error, centre_error, constant_error : float, ndarray (dim,) or None, float
+        Of a rounded sum of penalties: how far that sum may be from these numbers, l2 and l1 by this fraction, the
+        centre by entries. What is claimed has to hold for all penalties within them.
     """
 
     l2: np.ndarray
@@ -52,6 +58,9 @@ class Penalty:
     constant: float = 0.0
     labels: Any = None
     rates: Any = None
+    rate_error: float = 0.0
+    centre_error: Any = None
+    constant_error: float = 0.0
 
     def arrays(self) -> Any:
         """What a file holds."""
@@ -63,20 +72,24 @@ class Penalty:
         """What `arrays` gave."""
         names = [name for name in arrays if name.startswith("penalty_")]
         found = {name.removeprefix("penalty_"): arrays.pop(name) for name in names}
-        return cls(constant=float(found.pop("constant").item()), **found)
+        return cls(**{name: float(found.pop(name).item()) for name in NUMBERS}, **found)
 
     def check(self, dim: int) -> Any:
         """Raise ValueError if it is none."""
         for name in ("l2", "l1"):
             check_array(name, getattr(self, name), (dim,), low=0.0)
         check_array("centre", self.centre, (dim,))
-        check_array("constant", np.array([self.constant]), (1,), low=0.0)
+        check_array("constant and errors", np.array([getattr(self, name) for name in NUMBERS]), (3,), low=0.0)
+        if self.centre_error is not None:
+            check_array("centre_error", self.centre_error, (dim,), low=0.0)
+        if self.rate_error > 1e-3:
+            raise ValueError("rates must be known to three digits")
         for bound in (self.lower, self.upper):
             check_array("bounds", np.where(np.isinf(bound), 0.0, bound), (dim,))
         if not ((self.lower <= self.upper) & (self.lower < np.inf) & (self.upper > -np.inf)).all():
             raise ValueError("lower must be at most upper")
-        if max(np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in (
-                self.l2, self.l1, self.centre, self.lower, self.upper)) > 1e120:
+        sizes = [np.ravel(getattr(self, name)) for name in (*NUMBERS, *ARRAYS)] + [self._centre_error]
+        if max(np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in sizes) > 1e120:
             raise ValueError("numbers of the penalty must be at most 1e120")
         if self.labels is None:
             return
@@ -89,18 +102,34 @@ class Penalty:
             raise ValueError("a penalty with groups must have one l2, no centre and no bounds")
 
     def __str__(self) -> str:
-        words = [f"{name} {_range(array)}" for name, array in (("l2", self.l2), ("l1", self.l1)) if array.any()]
+        words = [f"{name} {in_words(array)}" for name, array in (("l2", self.l2), ("l1", self.l1)) if array.any()]
         if self.centre.any():
-            words.append(f"centre {_range(self.centre)}")
+            words.append(f"centre {in_words(self.centre)}")
         if self.labels is not None:
-            words.append(f"norms of {len(self.rates)} groups {_range(self.rates)}")
+            words.append(f"norms of {len(self.rates)} groups {in_words(self.rates)}, labels {digest(self.labels)}")
         for name, bound, sign in (("lower", self.lower, -1.0), ("upper", self.upper, 1.0)):
-            known = bound[bound != sign * np.inf]
-            if len(known):
-                words.append(f"{name} {_range(known)}" + (
-                    f" for {len(known)} weights" if len(known) < len(bound) else ""))
+            n_known = np.count_nonzero(bound != sign * np.inf)
+            if n_known:
+                words.append(f"{name} {in_words(bound)}" + (f" for {n_known} weights" if n_known < len(bound) else ""))
+        if self.constant:
+            words.append(f"constant {self.constant:.17g}")
+        if self.rate_error or self.constant_error or self._centre_error.any():
+            words.append(f"a sum rounded by {self.rate_error:.2g} of its rates, {self._centre_error.max():.2g} of its "
+                         f"centre and {self.constant_error:.2g} of its constant")
         n_free = np.count_nonzero(self.free)
         return "penalty with " + (", ".join(words) or "nothing") + (f"; {n_free} free weights" if n_free else "")
+
+    @property
+    def _centre_error(self):
+        return np.zeros(len(self.l2)) if self.centre_error is None else self.centre_error
+
+    def lowered(self):
+        """The least penalty within the errors but for its centre, whose errors `least` counts."""
+        if self.rate_error == 0.0 == self.constant_error:
+            return self
+        low = 1.0 - self.rate_error - 2.0 * UNIT
+        constant = self.constant - self.constant_error - 4.0 * UNIT * (self.constant + self.constant_error)
+        return replace(self, l2=low * self.l2, l1=low * self.l1, constant=constant, rate_error=0.0, constant_error=0.0)
 
     @property
     def free(self):
@@ -127,13 +156,17 @@ class Penalty:
         (l2, f), (l1, g), moved = ex.integers(self.l2), ex.integers(self.l1), both[0] - both[1]
         total = Fraction(self.constant) + sum((l2 * moved * moved).tolist()) * Fraction(2) ** (f + 2 * e) / 2
         total += sum((l1 * abs(both[0])).tolist()) * Fraction(2) ** (g + e)
+        far, error = np.abs(w - self.centre), self._centre_error
+        lost = self.rate_error * (0.5 * self.l2 * far**2 + self.l1 * np.abs(w)) + self.l2 * error * (far + error)
+        lost = Fraction(1.02 * float(lost.sum())) + Fraction(self.constant_error)
         if self.labels is None:
-            return total, total
+            return total - lost, total + lost
         squares = np.full(len(self.rates), 0, dtype=object)
         np.add.at(squares, self.labels, both[0] * both[0])
         norms = [roots(square * Fraction(4) ** e) for square in squares.tolist()]
         rates = [Fraction(rate) for rate in self.rates.tolist()]
-        return tuple(total + sum(rate * norm[k] for rate, norm in zip(rates, norms, strict=True)) for k in range(2))
+        return tuple(total + (2 * k - 1) * lost + sum(rate * norm[k] for rate, norm in zip(rates, norms, strict=True))
+                     for k in range(2))
 
     # ------------------------------------------------------------------ bounds
     def bounds(self, plane, floor, divisor):
@@ -141,6 +174,8 @@ class Penalty:
 
         `floor` is a lower bound of R, or None. The second number is what could be proven without rounding.
         """
+        if self.lowered() is not self:
+            return self.lowered().bounds(plane, floor, divisor)
         offsets = [Fraction(plane.offset) - Fraction(error) for error in (plane.offset_error, -plane.offset_error)]
         if floor is None:
             return tuple(_sum(offset / divisor, least) for offset, least in zip(
@@ -187,7 +222,9 @@ class Penalty:
         best = np.argmin(l1 * np.abs(ends) + phi * ends, axis=0)
         x = np.where(flat, np.take_along_axis(ends, best[None], axis=0)[0], x)
         terms = np.stack([np.where(flat, 0.0, 0.5 * l2 * (x - self.centre) ** 2), l1 * np.abs(x), phi * x])
-        drop = np.where(flat, 0.0, miss * miss / (2.0 * l2))
+        lost = 1.02 * l2 * self._centre_error       # by another centre: this times the way to it
+        drop = np.where(flat, 0.0, miss * miss / (2.0 * l2) + lost * (
+            np.abs(x - self.centre) + miss / l2 + self._centre_error))
         sizes = np.where(flat, (l1 + np.abs(phi)) * np.abs(ends).max(axis=0), np.abs(terms).sum(axis=0))
         rounding = 16.0 * UNIT * float(sizes.sum()) + len(x) * TINY
         reach = np.where(flat, np.abs(ends).max(axis=0), np.abs(x) + miss / l2)
@@ -275,6 +312,14 @@ def _sum(a, b):
     return -math.inf if b == -math.inf else a + b
 
 
-def _range(array):
-    low, high = float(array.min(initial=np.inf)), float(array.max(initial=-np.inf))
-    return f"{low:.10g}" if low == high else f"{low:.10g} to {high:.10g}"
+def in_words(array):
+    """The range of the finite numbers of an array, and a digest if they differ."""
+    finite = array[np.isfinite(array)]
+    low, high = float(finite.min(initial=np.inf)), float(finite.max(initial=-np.inf))
+    return f"{low:.17g}" if low == high and len(finite) == len(array) else f"{low:.10g} to {high:.10g} {digest(array)}"
+
+
+def digest(array):
+    """A short hash by which a reader of a report tells arrays apart."""
+    array = np.ascontiguousarray(array)
+    return f"[{blake2b(array.tobytes() + str((array.dtype, array.shape)).encode(), digest_size=8).hexdigest()}]"

@@ -15,7 +15,8 @@ UNIT = 2.0**-53
 class Plane:
     """`R(v) >= offset - offset_error + <phi, v> - slope_error |v|` for all v; phi of floats or of fractions.
 
-    `last_error` bounds the error of the last entry of phi; None is `slope_error`.
+    `last_error` bounds the error of the last entry of phi; None is `slope_error`. If there are `means` m, `slope_error`
+    holds for `phi - m phi_last`, too, up to `last_error |m|`.
     """
 
     offset: float | Fraction
@@ -23,6 +24,7 @@ class Plane:
     offset_error: float = 0.0
     slope_error: float = 0.0
     last_error: float | None = None
+    means: np.ndarray | None = None
 
     def distance(self, phi):
         """|phi - claimed phi|."""

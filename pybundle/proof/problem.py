@@ -20,6 +20,10 @@ from .certificate import Labellings
 from .plane import UNIT, Plane
 
 
+ROUNDED = 4.0 * UNIT
+"""Relative rounding error of what a function of the user computes from its terms: `abs(w - 0.3)` is w for w = 1e17."""
+
+
 class PlainProblem:
     """Any risk, with its own values and subgradients."""
 
@@ -49,7 +53,9 @@ class PlainProblem:
                 values, errors = self.risk.evaluate(w)[0], 0.0
             self.believe("values and subgradients of the risk, as if without rounding")
         total = ex.total(values)
-        return (total, Fraction(0)) if self.exact else (total, float(np.sum(errors)) * 1.01)
+        if isinstance(self.risk, Function):     # whatever it computes, its answers are rounded
+            errors = ROUNDED * np.abs(values)
+        return total, float(np.sum(errors)) * 1.01
 
     # ------------------------------------------------------------------ evidence
     def feasible(self, evidence):
@@ -93,22 +99,23 @@ class PlainProblem:
         phi, sizes, scales = np.zeros(self.dim), np.zeros(self.dim), np.zeros(risk.n_parts)
         finite = np.where(np.isfinite(lower), lower, 0.0)
         offsets, offset_error = [float(rest @ finite)], 8.0 * UNIT * float(np.abs(finite).sum())
+        offset_errors, slope_error = np.broadcast_to(getattr(risk, "offset_errors", 0.0), (risk.n_parts,)), 0.0
         for x, share in zip(evidence.points, shares, strict=True):
             planes = self._planes(risk, x)
+            # of these planes alone: others, with hardly any weight, may be steep
+            errors = risk.slope_errors_at(x) if hasattr(risk, "slope_errors_at") else getattr(risk, "slope_errors", 0.0)
+            slope_error += float(np.broadcast_to(errors, (risk.n_parts,)) @ share)
             for p in np.flatnonzero(share):
                 slope = planes.slopes[[p]].toarray()[0] if sp.issparse(planes.slopes) else planes.slopes[p]
                 offsets.append(share[p] * planes.offsets[p])
                 scales[p] += abs(offsets[-1])
                 phi += share[p] * slope
                 sizes += share[p] * np.abs(slope)
-        # of all these planes: a risk whose slopes have no bound knows the errors of those that it has computed
-        slope_errors = np.broadcast_to(getattr(risk, "slope_errors", 0.0), (risk.n_parts,))
-        offset_errors = np.broadcast_to(getattr(risk, "offset_errors", 0.0), (risk.n_parts,))
         offset_error += 1.01 * float((1.01 * offset_errors + 4.0 * UNIT) @ scales)
         offset_error += UNIT * (4.0 * abs(offsets[0]) + sum(map(abs, offsets)))
-        terms = np.count_nonzero(shares) + 8.0
-        return Plane(math.fsum(offsets), phi, offset_error, 1.02 * float(slope_errors @ shares.sum(axis=0))
-                     + 1.01 * terms * UNIT * float(np.linalg.norm(sizes)))
+        rounding, means = 1.01 * (np.count_nonzero(shares) + 8.0) * UNIT, getattr(risk, "means", None)
+        return Plane(math.fsum(offsets), phi, offset_error, 1.02 * slope_error + rounding * float(np.linalg.norm(sizes)),
+                     None if means is None else rounding * float(sizes[-1]), means)
 
     def _planes(self, risk, x):
         """Planes of all parts at a point."""
@@ -129,8 +136,9 @@ class PlainProblem:
                 values, slopes = risk.evaluate(x)
             for p in np.flatnonzero(share):
                 slope = slopes[[p]].toarray()[0] if sp.issparse(slopes) else slopes[p]
-                beta = Fraction(share[p]) / whole[p]
-                offset += beta * (Fraction(float(values[p])) - ex.product(slope[None], x[:, None])[0, 0])
+                beta, value = Fraction(share[p]) / whole[p], float(values[p])
+                offset += beta * (Fraction(value) - ex.product(slope[None], x[:, None])[0, 0])
+                offset -= beta * Fraction(ROUNDED * (abs(value) + float(np.abs(slope) @ np.abs(x))))
                 phi = phi + beta * ex.fractions(*ex.integers(slope))
         return Plane(offset, phi)
 

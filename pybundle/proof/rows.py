@@ -78,4 +78,5 @@ class Rows:
         offset = Fraction(plane.offset) - sum(Fraction(a) * Fraction(b) for a, b in zip(
             y.tolist(), self.upper.tolist(), strict=True) if a)
         last_error = None if plane.last_error is None else plane.last_error + error
-        return Plane(offset, plane.phi + pull, plane.offset_error, plane.slope_error + error, last_error)
+        return Plane(offset, plane.phi + pull, plane.offset_error, plane.slope_error + error, last_error,
+                     plane.means)

@@ -1,7 +1,8 @@
 """The verifier: computes the claims of a certificate again, from the data and the evidence alone.
 
 It knows formulas of risks and interfaces of models, and nothing of solvers, bundles or quadratic programs. Each number
-comes with a bound on its rounding error, or as a fraction (`exact=True`); a claim passes if it holds up to that bound.
+comes with a bound on its rounding error, or as a fraction (`exact=True`). A claim passes if it is proven with all errors
+counted against it, up to a small share of the claim itself: nothing that a certificate says can widen that.
 """
 
 from __future__ import annotations
@@ -12,18 +13,21 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import PathLike
+from ..prox import Regulariser
 from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
 from . import exact as ex
 from .certificate import Certificate, fingerprint_of, load_certificate
+from .given import Given
 from .linear import LinearProblem
 from .problem import PlainProblem
 from .structured import StructuredProblem
 
-SHARE, COARSE, TINY = 0.5, 1e-9, 1e-280
-"""A check may be uncertain by half the gap that it is about, or by this share of F, and a claim be wrong by as much."""
+SHARE, TINY = 1e-9, 1e-280
+"""A claim may be wrong by this share of itself, as rounding counted in another way may show less, or by underflow."""
 
 
 @dataclass
@@ -33,14 +37,15 @@ class Report:
     Attributes
     ----------
     ok : bool
-        Every claim of the certificate was computed again and holds.
+        Every claim of the certificate was computed again and holds, for the problem that was passed to `verify`, or else
+        for the one that `problem` states.
     fun, lower_bound : float
         Proven by this check alone, its rounding counted: `lower_bound <= min F <= F(w) <= fun`. The second is minus
         infinity if there is no evidence.
     evidence : str or None
         Its kind.
     problem : str
-        The problem as the certificate describes it: read it.
+        The problem as the certificate describes it. Read it, or pass `lam`, `penalty` and the other arguments.
     checks : list of (str, bool, str)
         What was looked at, whether it holds, and the numbers.
     believed : list of str
@@ -75,8 +80,13 @@ class Report:
         return "\n".join([f"{'verified' if self.ok else 'NOT verified'}: {proven}", f"        {self.problem}", *lines])
 
 
-def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False) -> Report:
+def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, *,
+           lam: float | ArrayLike | None = None, radius: float | None = None, penalty: Regulariser | None = None,
+           nonneg: ArrayLike | None = None, constraints: Any = None, scale: str | None = None) -> Report:
     """Recompute the claims of a certificate without the solvers; calls risk or model only where the report says so.
+
+    Pass what was passed to `minimize`: then the certificate must be one of that problem. What is left out altogether is
+    taken from the certificate, and `report.problem` states it.
 
     Parameters
     ----------
@@ -86,6 +96,13 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False) 
         What was minimised, made anew from the data.
     exact : bool
         Rational arithmetic: for hinge risks and callables of moderate size. Otherwise float64 with counted errors.
+    lam, radius, penalty : float or array_like, float, Regulariser
+        At most one of them, as for `minimize`. With one of them the whole problem is compared: `nonneg`, `constraints`
+        and `scale` then have the defaults of `minimize`. Sums of penalties are compared without rounding.
+    nonneg : bool array, shape (dim,), optional
+    constraints : (A, lower, upper), scipy.optimize.LinearConstraint, or a list of them, optional
+        Without lam, radius or penalty only the constraints are compared.
+    scale : {"sum", "mean"}, optional
 
     Returns
     -------
@@ -102,16 +119,19 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False) 
     Notes
     -----
     Checked: the signs and sums of the multipliers, `phi` and `offset` that follow from them, the lower bound, and F at
-    the point. Cost: a pass, and one for each point of the evidence, or one over the examples that have multipliers.
+    the point. A claim may exceed what this proves by at most 1e-9 of the claim, and by nothing with `exact=True`. Cost:
+    a pass, and one for each point of the evidence, or one over the examples that have multipliers.
 
     Examples
     --------
     >>> import pybundle as pb
     >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
     >>> result = pb.minimize(risk, lam=1.0, tol=1e-6)
-    >>> report = pb.verify(result.certificate, risk, exact=True)
+    >>> report = pb.verify(result.certificate, risk, exact=True, lam=1.0)
     >>> report.ok, report.lower_bound <= report.fun
     (True, True)
+    >>> pb.verify(result.certificate, risk, lam=2.0).ok
+    False
     """
     if isinstance(certificate, (str, os.PathLike)):
         certificate = load_certificate(certificate)
@@ -127,6 +147,11 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False) 
     if hasattr(risk, "renewed"):        # the data may have changed in place
         risk = risk.renewed()
     report, problem = Report(problem=certificate.problem()), _problem_of(risk, len(certificate.w), bool(exact))
+    given = Given(problem.risk, lam, radius, penalty, nonneg, constraints, scale)
+    difference = given.difference(certificate)
+    if given.is_any:
+        report.add("your problem", difference is None, difference or "regulariser and constraints are those passed")
+    certificate = certificate if difference else given.exactly(certificate)
     known = fingerprint_of(problem.risk)
     is_same = problem.n_examples == certificate.n_examples and type(problem.risk).__name__ == certificate.risk
     if known is None or certificate.fingerprint is None:
@@ -141,6 +166,8 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False) 
             if certificate.evidence is not None:
                 report.evidence = certificate.evidence.kind
                 _check_evidence(report, certificate, problem)
+                report.add("bound and value", report.lower_bound <= report.fun and certificate.lower_bound
+                           <= certificate.fun, "the lower bound is at most F(w), as computed here and as claimed")
     except ex.ExactError:
         raise
     except (ArithmeticError, ValueError, IndexError) as error:       # numbers that only a forger would write
@@ -191,13 +218,21 @@ def _check_point(report, certificate, problem):
             f"w meets {len(certificate.rows.upper)} linear constraints up to 1e-10 of their terms"):
         return
     value, error = problem.value(w)
-    fun = Fraction(value) / n + high
-    error = Fraction(error) / n + (high - low)
+    fun = Fraction(value) / n + (high + low) / 2
+    error = Fraction(error) / n + (high - low) / 2
     claimed, allowed = Fraction(certificate.fun), Fraction(certificate.error)
     report.fun = _up(fun + error)
     # however large the claimed error is: `fun` itself must be right
-    report.add("F(w)", abs(fun - claimed) <= min(allowed, 100 * error + Fraction(COARSE) * abs(fun)) + error,
+    is_right = abs(fun - claimed) <= min(allowed, 100 * error + Fraction(SHARE) * abs(fun)) + error
+    share = Fraction(SHARE) * abs(claimed) if error else 0
+    report.add("F(w)", is_right and fun + error <= claimed + allowed + share,
                f"{float(fun):.17g} +- {float(error):.2g}; {certificate.fun:.17g} + {certificate.error:.2g} claimed")
+
+
+def _holds(claim, low, high, problem):
+    """Whether a number that lies between two others, by what is known of it here, is proven to be at least a claim."""
+    share = 0 if problem.exact else Fraction(SHARE) * abs(claim) + Fraction(TINY)
+    return claim <= min(low + share, high)
 
 
 def _check_evidence(report, certificate, problem):
@@ -208,10 +243,12 @@ def _check_evidence(report, certificate, problem):
         return
     plane = problem.plane(evidence)
     off, allowed = plane.distance(certificate.phi), certificate.slope_error
-    report.add("phi", off <= allowed + plane.slope_error,
+    size = float(np.linalg.norm(certificate.phi))
+    report.add("phi", off <= allowed + min(plane.slope_error, allowed + SHARE * size),
                f"claimed up to {allowed:.2g}, found at a distance of {off:.2g} +- {plane.slope_error:.2g}")
     claimed = Fraction(certificate.offset) - Fraction(certificate.offset_error)
-    report.add("offset", claimed <= Fraction(plane.offset) + Fraction(plane.offset_error),
+    low, high = (Fraction(plane.offset) + sign * Fraction(plane.offset_error) for sign in (-1, 1))
+    report.add("offset", _holds(claimed, low, high, problem),
                f"{float(plane.offset):.17g} +- {plane.offset_error:.2g}; {certificate.offset:.17g} claimed up to "
                f"{certificate.offset_error:.2g}")
     found = _penalised_bounds(report, certificate, problem, plane) if certificate.penalty is not None else (
@@ -220,18 +257,13 @@ def _check_evidence(report, certificate, problem):
         return
     low, high = found
     report.lower_bound = _down(low)
-    report.add("lower bound", Fraction(certificate.lower_bound) <= high,
+    report.add("lower bound", _holds(Fraction(certificate.lower_bound), low, high, problem),
                f"{float(low):.17g} to {float(high):.17g}; {certificate.lower_bound:.17g} claimed")
-    # of numbers that were computed here: those of the certificate could hide a false claim
-    width, gap = float(high - low), max(report.fun - report.lower_bound, 0.0)
-    is_proven = low >= certificate.lower_bound
-    report.add("sharpness", is_proven or width <= max(SHARE * gap, COARSE * abs(report.fun)) + TINY,
-               f"the check itself is uncertain by {width:.2g}, the gap is {gap:.2g}")
 
 
 def _penalised_bounds(report, certificate, problem, plane):
     """The bound that a plane proves with the penalty, from below and from above; None if limits are not proven."""
-    penalty, rows, limits, n = certificate.penalty, certificate.rows, certificate.limits, certificate.divisor
+    penalty, rows, limits, n = certificate.penalty.lowered(), certificate.rows, certificate.limits, certificate.divisor
     floor, level = problem.floor(certificate.evidence), report.fun
     if rows is not None:
         plane = rows.add_to(plane)

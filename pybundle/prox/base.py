@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,14 @@ class Regulariser:
         """Return whether `prox` of vectors of `dim` entries is exact up to rounding, as the bundle master needs."""
         return True
 
+    def lowered(self) -> Regulariser:
+        """Return Omega, or less by what the numbers of a sum have lost: what bounds from below are of."""
+        return self
+
+    def uncertainty(self, x: Array) -> float:
+        """Return how far `value` can be from Omega(x) because numbers of a sum were rounded."""
+        return 0.0
+
     @property
     def moduli(self) -> Any:
         """`Omega - sum_k moduli_k/2 x_k^2` is convex; a number or shape (d,)."""
@@ -158,19 +167,16 @@ class Sum(Regulariser):
         return self._of(check_vector("x", x)).subgradient_distance(x, g)
 
     def canonical(self, dim: int) -> Regulariser:
-        found: Any = None
-        for term in self.terms:
-            if term.is_separable:
-                part = term.canonical(dim)
-                found = part if found is None else found.plus(part)
         others: list[Any] = [term.canonical(dim) for term in self.terms if not term.is_separable]
+        rests: list[Any] = [term for term in self.terms if term.is_separable]
         if not others:
-            return found.canonical(dim)
-        rate = float(np.max(found.l2, initial=0.0))
-        inner: Any = others[0]
+            first = rests[0].canonical(dim)
+            return first.plus(*rests[1:]) if len(rests) > 1 else first
+        inner, rates = others[0], [float(term.rate) for term in rests]
         if isinstance(inner, PlusSquaredL2):
-            inner, rate = inner.inner, inner.rate + rate
-        return PlusSquaredL2(inner, rate) if rate > 0.0 else inner
+            inner, rates = inner.inner, [*rates, inner.rate]
+        rate = math.fsum(rates)
+        return PlusSquaredL2(inner, rate, UNIT * (len(rates) > 1)) if rate > 0.0 else inner
 
     @property
     def is_separable(self) -> bool:
@@ -186,8 +192,8 @@ class PlusSquaredL2(Regulariser):
     `prox_t(x) = prox of Omega at x / (1 + t rate), with step t / (1 + t rate)`.
     """
 
-    def __init__(self, inner: Regulariser, rate: float) -> None:
-        self.inner, self.rate = inner, rate
+    def __init__(self, inner: Regulariser, rate: float, rate_error: float = 0.0) -> None:
+        self.inner, self.rate, self.rate_error = inner, rate, rate_error       # the relative one of a rounded sum
 
     def has_exact_prox(self, dim: int) -> bool:
         return self.inner.has_exact_prox(dim)
@@ -213,6 +219,14 @@ class PlusSquaredL2(Regulariser):
         return self.inner.subgradient_distance(x, check_vector("g", g, len(x)) - self.rate * x)
 
     # ------------------------------------------------------------------ for solvers
+    def lowered(self) -> Regulariser:
+        low = 1.0 - self.rate_error - 2.0 * UNIT
+        return PlusSquaredL2(self.inner, low * self.rate) if self.rate_error > 0.0 else self
+
+    def uncertainty(self, x: Array) -> float:
+        with np.errstate(over="ignore"):
+            return self.rate_error * self.rate * float(x @ x)
+
     @property
     def moduli(self) -> Any:
         return self.rate

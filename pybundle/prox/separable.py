@@ -4,12 +4,15 @@
     argmin_x omega(x) + phi x + weight/2 (x - d)^2 = clip( soft(v, l1) / s, lower, upper ),
         v = l2 c + weight d - phi,   s = l2 + weight,   soft(v, l1) = sign(v) max(|v| - l1, 0)
 
-Sums of such penalties are such penalties. `Box` is the case of bounds alone.
+Sums of such penalties are such penalties, but their numbers are rounded; that is counted in `rounding`, and bounds are
+those of the penalty that was meant. `Box` is the case of bounds alone.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +26,23 @@ from .checks import check_rates, check_step, match_rates
 from .groups import euclidean
 
 UNDERFLOW = 1e-300      # more than any sum of numbers that underflow to 0
+
+
+class Rounding(NamedTuple):
+    """Bounds on what the numbers of a sum of penalties have lost, so that the sum itself is known between two others.
+
+    Attributes
+    ----------
+    rates : float
+        Relative error of every l2 and l1.
+    centre : float or ndarray, shape (d,)
+        Errors of the centre, by entries.
+    constant : float
+    """
+
+    rates: float = 0.0
+    centre: Any = 0.0
+    constant: float = 0.0
 
 
 class Separable(Regulariser):
@@ -57,6 +77,8 @@ class Separable(Regulariser):
     lower: Any
     upper: Any
     is_separable = True
+    constant = 0.0      # what sums of squares about different centres leave
+    rounding = Rounding()
 
     def __init__(self, l2: float | ArrayLike = 0.0, l1: float | ArrayLike = 0.0, centre: float | ArrayLike = 0.0,
                  lower: float | ArrayLike = -np.inf, upper: float | ArrayLike = np.inf) -> None:
@@ -70,7 +92,6 @@ class Separable(Regulariser):
             low, high = (bound[crossed[0]] for bound in np.broadcast_arrays(*np.atleast_1d(self.lower, self.upper)))
             raise ParameterError(f"lower must be at most upper, got {low:g} > {high:g} at index {crossed[0]}; "
                                  "exchange them")
-        self.constant = 0.0     # what sums of squares about different centres leave
 
     def value(self, x: ArrayLike) -> float:
         x = self._point_of("x", x)
@@ -126,8 +147,38 @@ class Separable(Regulariser):
         for name in ("l2", "l1", "centre", "lower", "upper"):
             value = match_rates(name, getattr(self, name), dim)
             setattr(whole, name, np.array(np.broadcast_to(value, (dim,)), dtype=np.float64))
-        whole.constant = self.constant
+        whole.constant, whole.rounding = self.constant, self.rounding
         return whole
+
+    def replaced(self, **changes: Any) -> Separable:
+        """A copy with other numbers."""
+        other = copy.copy(self)
+        vars(other).update(changes)
+        return other
+
+    def within(self, lower: Array, upper: Array) -> Separable:
+        """This penalty with further bounds; where they exclude all points, those between them are left."""
+        lower, upper = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
+        return self.replaced(lower=np.minimum(lower, upper), upper=np.maximum(lower, upper))
+
+    def lowered(self) -> Separable:
+        """The least penalty that this may be but for its centre, from whose `rounding` `least` protects itself."""
+        rates, _, constant = self.rounding
+        if rates == 0.0 == constant:
+            return self
+        low = 1.0 - rates - 2.0 * UNIT
+        return self.replaced(l2=low * self.l2, l1=low * self.l1, rounding=self.rounding._replace(rates=0.0, constant=0.0),
+                             constant=self.constant - constant * (1.0 + 2.0 * UNIT) - 2.0 * UNIT * self.constant)
+
+    def uncertainty(self, x: Array) -> float:
+        """Return how far `value` can be from the penalty that was meant at x, its own rounding apart."""
+        rates, centre, constant = self.rounding
+        if rates == 0.0 == constant and not np.any(centre):
+            return 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            far = np.abs(x - self.centre)
+            sizes = rates * (0.5 * self.l2 * far**2 + self.l1 * np.abs(x)) + self.l2 * centre * (far + centre)
+            return 1.01 * float(np.sum(sizes)) + constant
 
     @property
     def moduli(self) -> Any:
@@ -147,7 +198,7 @@ class Separable(Regulariser):
         """Return a proven lower bound of `min_x Omega(x) + <phi + d, x>` for all |d| <= error.
 
         The minimum of entry k moves by at most |d_k| times the largest minimiser between phi_k - error and
-        phi_k + error.
+        phi_k + error; another centre c + e changes it by at most `l2 |e| (|x - c| + |e|)`, x the minimiser.
         """
         x = self.minimiser(phi)
         reach = np.maximum(np.abs(self.minimiser(phi - error)), np.abs(self.minimiser(phi + error)))
@@ -159,9 +210,12 @@ class Separable(Regulariser):
             size = float(np.sum(square) + np.sum(line) + np.sum(np.abs(product)))
             shift = np.where(self.l2 > 0.0, (self.l2 * np.abs(self.centre) + np.abs(phi) + self.l1)**2 / self.l2, 0.0)
             moved = (self.l2 > 0.0) & ((self.centre != 0.0) | (x != 0.0) | (np.abs(phi) > self.l1))    # else exactly 0
-            rounding = 1.01 * (len(x) + 16.0) * UNIT * size + 16.0 * UNIT**2 * float(np.sum(shift, where=moved))
+            rounding = 1.01 * (len(x) + 16.0) * UNIT * size + 64.0 * UNIT**2 * float(np.sum(shift, where=moved))
             if moved.any():
                 rounding += len(x) * UNDERFLOW
+            if np.any(self.rounding.centre):
+                moves = self.l2 * self.rounding.centre * (np.abs(x - self.centre) + self.rounding.centre)
+                rounding += 1.01 * float(np.sum(moves))
             found = float(np.sum(square + line + product)) - rounding - 1.01 * error * euclidean(reach) + self.constant
         return found if np.isfinite(found) else -np.inf
 
@@ -177,22 +231,62 @@ class Separable(Regulariser):
         rates = np.broadcast_to(self.l1, over.shape)
         return float(np.min(rates[beyond] / over[beyond])) * (1.0 - 8.0 * UNIT)
 
-    def plus(self, other: Separable) -> Separable:
-        """The sum of two separable penalties."""
-        lower, upper = np.maximum(self.lower, other.lower), np.minimum(self.upper, other.upper)
-        l2 = np.add(self.l2, other.l2)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            centre = np.where(l2 > 0.0, (self.l2 * self.centre + other.l2 * other.centre) / l2, 0.0)
-            left = np.where(l2 > 0.0, 0.5 * self.l2 * other.l2 / l2 * np.subtract(self.centre, other.centre)**2, 0.0)
-        total = Separable(l2, np.add(self.l1, other.l1), centre, lower, upper)
-        total.constant = self.constant + other.constant + float(np.sum(left))
-        return total
+    def plus(self, *others: Any) -> Separable:
+        """Return the sum of this canonical penalty and others; each number is rounded about once, however many there are.
+
+        With C the mean of the centres, weighted by the l2 of their terms, the squares are `l2/2 (x - C)^2` plus the
+        constant `sum_t l2_t/2 (c_t - C)^2`, l2 the sum of all l2_t.
+        """
+        dim = len(self.l2)
+
+        def terms():        # one at a time: all of them may not fit into memory
+            yield self
+            yield from (term.canonical(dim) for term in others)
+
+        def ways():         # of the centres from the first one: short if all are far from 0
+            return (np.where(term.l2 > 0.0, term.centre - first, 0.0) for term in terms())
+
+        (l2, lost), (l1, lost_too) = (_sums(getattr(term, name) for term in terms()) for name in ("l2", "l1"))
+        lower, upper, whole = self.lower, self.upper, np.where(l2 > 0.0, l2, 1.0)
+        first, known, n_squares, rates = np.zeros(dim), np.zeros(dim), np.zeros(dim), 0.0
+        for term in terms():
+            lower, upper = np.maximum(lower, term.lower), np.minimum(upper, term.upper)
+            first = np.where((n_squares == 0.0) & (term.l2 > 0.0), term.centre, first)
+            known = np.where(term.l2 > 0.0, np.maximum(known, term.rounding.centre), known)
+            n_squares += term.l2 > 0.0
+            rates = max(rates, term.rounding.rates)
+        way, _ = _sums(term.l2 / whole * part for term, part in zip(terms(), ways(), strict=True))
+        size, _ = _sums(term.l2 / whole * np.abs(part) for term, part in zip(terms(), ways(), strict=True))
+        rates = 1.01 * rates + 2.0 * UNIT * (lost or lost_too)
+        found = Separable(l2, l1, first + way, lower, upper).canonical(dim)
+        moved = np.where(size > 0.0, UNIT * np.abs(found.centre) + (2.02 * rates + 16.0 * UNIT) * size, 0.0)
+        centre, constant, rounding = 1.01 * (known + moved), 0.0, 0.0
+        for term, part in zip(terms(), ways(), strict=True):
+            far = np.abs(part - way)
+            error = centre + term.rounding.centre + 4.0 * UNIT * (far + np.abs(way))
+            constant += term.constant + float(np.sum(0.5 * term.l2 * far**2))
+            rounding += term.rounding.constant + float(np.sum(term.l2 * error * (far + error), where=n_squares > 1.0))
+        found.constant = constant
+        rounding += ((dim + len(others) + 8.0) * UNIT + rates) * constant
+        found.rounding = Rounding(rates, centre if centre.any() else 0.0, 1.01 * rounding)
+        return found
 
     def _point_of(self, name, x):
         x = check_vector(name, x)
         for key in ("l2", "l1", "centre", "lower", "upper"):
             match_rates(key, getattr(self, key), len(x))
         return x
+
+
+def _sums(arrays):
+    """Return the sum of arrays, rounded about once, and whether that lost anything (Neumaier)."""
+    whole = rest = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for array in arrays:
+            both = whole + array
+            rest = rest + np.where(np.abs(whole) >= np.abs(array), (whole - both) + array, (array - both) + whole)
+            whole = both
+        return whole + rest, bool(np.any(rest))
 
 
 class Box(Separable):

@@ -110,6 +110,14 @@ class OneScore(LinearRisk):
         steepest = self._steepest if self.errors_grow else max(np.abs(self.curve[:2]))
         return 1.01 * self._engine.offset_unit * steepest * self._sizes_of_parts
 
+    def slope_errors_at(self, w: ArrayLike) -> Floats:
+        """Return `slope_errors` of the planes at w alone, shape (P,)."""
+        fresh = self.derive()
+        if self.errors_grow:
+            fresh._steepest = 0.0
+            fresh._grow(check_vector("w", w, self.dim))
+        return fresh.slope_errors
+
     @property
     def slope_sizes(self) -> Any:
         """Bound on the Euclidean norm of any slope of each part, shape (P,), or None if there is none."""

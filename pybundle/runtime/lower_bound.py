@@ -171,7 +171,7 @@ def ball(objective, w, certificate, bound):
     with np.errstate(over="ignore", invalid="ignore"):
         v = objective.point(bound.phi, lam)
         sizes = UNIT * (float(np.linalg.norm(w)) + 4.0 * float(np.linalg.norm(v)))
-        shift = 1.01 * (bound.error / lam + sizes) + LEAST
+        shift = 1.01 * (bound.error / lam + sizes + objective.point_error(bound.phi, lam)) + LEAST
         excess = max(certificate.fun + certificate.error - bound.value, 0.0)
         excess += 4.0 * UNIT * (abs(certificate.fun) + abs(bound.value))
         centre = w + v
@@ -212,7 +212,8 @@ def certify(risk, objective, w, bound, known=None):
     regulariser, total = objective.value(w), float(np.sum(values))
     fun = regulariser + total
     error = float(1.01 * np.sum(errors) + UNIT * (
-        (len(w) + 5) * abs(regulariser) + np.size(values) * np.sum(np.abs(values)) + 4.0 * abs(fun)))
+        (len(w) + 5) * abs(regulariser) + np.size(values) * np.sum(np.abs(values)) + 4.0 * abs(fun))
+        + objective.value_error(w))
     lower = LowerBound.from_aggregate(objective, bound.offset, bound.phi, bound.error, bound.offset_error).value
     product = float(bound.phi @ w)
     excess, scale = bound.offset + product - total, abs(bound.offset) + abs(product) + abs(total)

@@ -125,7 +125,7 @@ def _penalised(penalty, risk, nonneg, n, constraints):
         lower, upper = rows.implied(omega.lower, omega.upper)
         if means is not None:       # the penalty is on the intercept at the means
             lower[-1], upper[-1] = -np.inf, np.inf
-        objective.proven = (omega + Box(lower, upper)).canonical(risk.dim)
+        objective.proven = objective.proven.within(lower, upper)
     steep = np.full(risk.dim, LARGEST)
     if min(objective.penalty.scaling(steep), objective.penalty.scaling(-steep)) < 1.0 and not np.isfinite(
             objective.floor):
@@ -136,7 +136,7 @@ def _penalised(penalty, risk, nonneg, n, constraints):
 
 def _is_square(omega):
     """Whether a penalty is `lam/2 |w|^2` with signs, for which there are more methods."""
-    is_plain = not (omega.l1.any() or omega.centre.any() or omega.constant)
+    is_plain = not (omega.l1.any() or omega.centre.any() or omega.constant or omega.rounding.rates)
     has_signs = ((omega.lower == 0.0) | (omega.lower == -np.inf)).all() and (omega.upper == np.inf).all()
     return is_plain and has_signs and omega.l2.min() == omega.l2.max() >= 1.0 / LARGEST
 
@@ -163,9 +163,9 @@ def _spread(penalty, places):
     for name, other in (("l2", 0.0), ("l1", 0.0), ("centre", 0.0), ("lower", -np.inf), ("upper", np.inf)):
         arrays[name] = np.full(len(places), other)
         arrays[name][places] = getattr(inner, name)
-    whole = Separable(**arrays)
-    whole.constant = inner.constant
-    return whole
+    centre = np.zeros(len(places))
+    centre[places] = inner.rounding.centre
+    return inner.replaced(**arrays, rounding=inner.rounding._replace(centre=centre))
 
 
 def _check_scale(name, value):

@@ -24,12 +24,14 @@ from ..runtime.lower_bound import LowerBound, aggregation_errors
 from .bundle.master import Master
 from .bundle.penalty_master import PenaltyMaster
 from .penalised import Penalised
-from .penalty_evidence import penalty_of, prove_limits, renewed, rows_of
+from .penalty_evidence import prove_limits, renewed, stated
 
 POOR = 10.0
 """Evidence whose gap is so many times that of the run is replaced if there is better one."""
 LIGHTER = 8
 """Weights of a centre that are tried, each a tenth of the one before."""
+WIDER = 2.0
+"""Claims are made with errors so many times as large, as those who check them may count rounding less sharply."""
 
 
 class Record:
@@ -129,8 +131,8 @@ def _best(objective, evidence, size, offset, phi, error, offset_error):
         t = offset * lam / square
         evidence = Labellings(evidence.examples, evidence.labellings, t * evidence.masses)
         phi = t * phi
-    return Proof(evidence, LowerBound.from_aggregate(objective, t * offset, phi, t * (error + cut * size),
-                                                     t * (offset_error + cut * offset)))
+    return Proof(evidence, LowerBound.from_aggregate(objective, t * offset, phi, WIDER * t * (error + cut * size),
+                                                     WIDER * t * (offset_error + cut * offset)))
 
 
 def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
@@ -222,11 +224,12 @@ def of_points(run, risk, points, labelled=True):
         error, offset_error = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, *errors_of(exact))
         flats = np.where(np.isfinite(lower), np.abs(lower), 0.0)
         offset_error += 4.0 * (len(points) + 8.0) * UNIT * float(flats.sum())
+        error, offset_error = WIDER * error, WIDER * offset_error
         bound, y = LowerBound.from_aggregate(objective, offset + rest, phi, error, offset_error), None
         if objective.rows is not None:
             _, y = objective.rows.pull(bundle.parts[:len(solved)], np.maximum(solved, 0.0))
             phi, offset, *rounding = objective.rows.relax(phi, offset + rest, bundle.parts[:len(solved)], solved)
-            errors = np.add((error, offset_error), rounding)
+            errors = np.add((error, offset_error), np.multiply(WIDER, rounding))
             bound = replace(bound, value=LowerBound.from_aggregate(objective, offset, phi, *errors).value)
         if best is None or bound.value > best.value:
             best, multipliers, best_beta = bound, y, beta
@@ -313,7 +316,7 @@ def _of_labelled(risk, known, weights):
         if k == len(sums):
             sums.append([j, 0.0])
         sums[k][1] += masses[j]
-    first = np.array([j for j, _ in sums])
+    first = np.array([j for j, _ in sums], dtype=np.intp)
     return Labellings.of(examples[first], [labellings[j] for j in first], np.array([mass for _, mass in sums]),
                          risk.sample_weight)
 
@@ -339,11 +342,12 @@ def certificate_of(risk, objective, bracket, w, proof, divisor):
     shift = risk.shift
     penalty = rows = None
     if isinstance(objective, Penalised):
-        penalty, rows = penalty_of(objective.penalty, len(w)), rows_of(objective, proof.multipliers)
+        penalty, rows = stated(objective, len(w), proof.multipliers)
     return Certificate(
         w=w if shift is None else shift.to_user(w), shift=shift,
-        fun=float(bracket.fun / divisor), error=float(bracket.error / divisor),
-        lower_bound=float(bound.value / divisor), lam=None if lam is None else float(lam / divisor), radius=radius,
+        fun=float(bracket.fun / divisor), error=float(WIDER * bracket.error / divisor),
+        lower_bound=float(min(bound.value, bracket.fun) / divisor), lam=None if lam is None else float(lam / divisor),
+        radius=radius,
         nonneg=objective.nonneg, divisor=divisor,
         offset=float(bound.offset), phi=bound.phi, offset_error=float(bound.offset_error),
         slope_error=float(bound.error), risk=name_of(risk), fingerprint=fingerprint_of(risk),

@@ -73,6 +73,10 @@ class Objective(ABC):
     def value(self, w):
         """Return the regulariser at w; infinite if it overflows."""
 
+    def value_error(self, w):
+        """Return how far the numbers of the regulariser, as far as they are rounded sums, move its value at w."""
+        return 0.0
+
     @abstractmethod
     def lower_bound(self, offset, phi, error=0.0):
         """Return the least value of regulariser plus `offset + <phi, w>`, with phi known up to `error` in norm."""
@@ -80,6 +84,10 @@ class Objective(ABC):
     @abstractmethod
     def point(self, phi, lam):
         """Return the minimiser of the model from the aggregate slope phi, and from lam of the master problem."""
+
+    def point_error(self, phi, lam):
+        """Return how far `point` may be from the minimiser because a far centre or a threshold cancels in it."""
+        return 0.0
 
     def rounding_norms(self, norms, last):
         """Return the norms to which rounding errors of slopes are proportional, from the Euclidean norms.

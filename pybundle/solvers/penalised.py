@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.rounding import UNIT
 from ..prox import Box, Regulariser, Separable
+from ..prox.separable import Rounding
 from .objective import Objective
 
 FAR = 0.8       # the mean of the examples by their root mean square: squares of both
@@ -37,7 +38,8 @@ class Penalised(Objective):
     rows : Rows or None
         Linear constraints.
     proven : Regulariser
-        Omega, and infinite beyond the limits that are proven for free weights at all points with F at most `level`.
+        Omega, less what its numbers may have lost, and infinite beyond the limits that are proven for free weights at
+        all points with F at most `level`.
     proofs : list of LimitProof
         Of these limits, in their order.
 
@@ -58,7 +60,7 @@ class Penalised(Objective):
     proofs: list = field(init=False)
 
     def __post_init__(self):
-        self.proven, self.proofs = self.penalty, []
+        self.proven, self.proofs = self.penalty.lowered(), []
 
     def __str__(self):
         return "this penalty"
@@ -107,7 +109,7 @@ class Penalised(Objective):
         bounds = np.full(len(self.penalty.l2), np.inf)
         bounds[free] = limits
         self.level = min(float(proof.level), self.level)
-        self.proven = (self.proven + Box(-bounds, bounds)).canonical(len(bounds))
+        self.proven = self.proven.within(-bounds, bounds)
         self.proofs = [*self.proofs, proof]
         return True
 
@@ -131,27 +133,33 @@ class Penalised(Objective):
 
     @property
     def modulus(self):
-        least = float(np.min(self.moduli, initial=np.inf))
+        least = self.factor * float(np.min(self.proven.moduli, initial=np.inf)) * (1.0 - 2.0 * UNIT)
         return least if 0.0 < least < np.inf else None
 
     def value(self, w):
         return self.factor * self.penalty.value(w)
 
+    def value_error(self, w):
+        return self.factor * self.penalty.uncertainty(w)
+
     def lower_bound(self, offset, phi, error=0.0):
         """Return a lower bound of F, phi known up to `error` in norm; rounding of this computation is counted."""
         t, least = self._least(self.proven, *self.inner_plane(phi, error))
         rest = 0.0 if t == 1.0 else (1.0 - t) * self.floor
-        return float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
+        found = float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
+        if self.level == np.inf:
+            return found
+        # without limits of the free weights t may have been 0, and limits make no bound less
+        least = self.factor * self.proven.least(np.zeros(len(phi)))
+        return max(found, self.floor + least - 4.0 * UNIT * (abs(self.floor) + abs(least)))
 
     def least_over_rest(self, phi, error):
         """Return t, and the least value of regulariser plus `<t phi, w>` over all weights but the free ones at 0.
 
         The slope phi and the weights are those of `inner_plane` and `inner_point`.
         """
-        omega, free = self.penalty, self.is_free
-        held = Separable(omega.l2, omega.l1, omega.centre, np.where(free, 0.0, omega.lower),
-                         np.where(free, 0.0, omega.upper))
-        held.constant = omega.constant
+        omega, free = self.penalty.lowered(), self.is_free
+        held = omega.replaced(lower=np.where(free, 0.0, omega.lower), upper=np.where(free, 0.0, omega.upper))
         return self._least(held, np.where(free, 0.0, phi), error)
 
     def inner_plane(self, phi, error):
@@ -190,6 +198,11 @@ class Penalised(Objective):
     def point(self, phi, lam):
         return self.minimiser(phi)
 
+    def point_error(self, phi, lam):
+        centre, lost = getattr(self.penalty, "centre", 0.0), getattr(self.penalty, "rounding", Rounding())
+        sizes = float(np.linalg.norm(phi)) / lam + float(np.linalg.norm(centre))
+        return float(np.linalg.norm(lost.centre)) + (16.0 * UNIT + 2.0 * lost.rates) * sizes
+
     @property
     def box(self):
         """Bounds of the weights, two arrays of shape (dim,)."""
@@ -202,7 +215,8 @@ class Penalised(Objective):
         return self.penalty.project(w) is w and (self.rows is None or self.rows.contains(w))
 
     def project(self, w):
-        if self.rows is None or len(self.rows.violated(w)) == 0:
-            return self.penalty.project(w)
+        inside = self.penalty.project(w)
+        if self.rows is None or len(self.rows.violated(inside)) == 0:
+            return inside
         box = Box(*self.box).canonical(len(w))
         return self.rows.nearest(Penalised(box, 0.0, means=self.means, rows=self.rows), w)

@@ -11,33 +11,14 @@ from dataclasses import replace
 import numpy as np
 
 from ..core.exceptions import ParameterError
+from ..proof.given import penalty_of
 from ..proof.limits import Limits
-from ..proof.penalty import Penalty
 from ..proof.rows import Rows as ProvenRows
-from ..prox import L1, L2, Groups, Separable, SparseGroupLasso
-from ..prox.base import PlusSquaredL2
+from ..prox import L1, Separable, SparseGroupLasso
 from .free_weights import COSTLY, FreeWeights
 from .penalised import Penalised
 
 PASSES = 30     # per free weight, until its limits are proven
-
-
-def penalty_of(omega, dim):
-    """Return a provable penalty in the form that a certificate holds."""
-    plain = {"l2": 0.0, "l1": 0.0, "centre": 0.0, "lower": -np.inf, "upper": np.inf}
-    if isinstance(omega, Separable):
-        return Penalty(**{name: np.array(getattr(omega, name)) for name in plain}, constant=float(omega.constant))
-    if isinstance(omega, PlusSquaredL2):
-        plain["l2"], omega = omega.rate, omega.inner
-    if isinstance(omega, SparseGroupLasso):
-        plain["l1"], rates = omega.l1, omega.l2
-    else:
-        rates = omega.rate
-    groups = Groups.single(dim) if isinstance(omega, L2) else Groups.of(omega.groups, dim)
-    arrays = {name: np.array(np.broadcast_to(value, (dim,)), dtype=np.float64) for name, value in plain.items()}
-    return Penalty(**arrays,
-                   labels=groups.spread(np.arange(groups.n_groups)).astype(np.intp),
-                   rates=np.array(np.broadcast_to(rates, (groups.n_groups,)), dtype=np.float64))
 
 
 def is_provable(objective):
@@ -63,15 +44,15 @@ def renewed(objective):
 
 def forget_proofs(objective):
     """Drop limits, so that later proofs do not depend on them."""
-    objective.level, objective.proven, objective.proofs = np.inf, objective.penalty, []
+    objective.level, objective.proven, objective.proofs = np.inf, objective.penalty.lowered(), []
 
 
-def rows_of(objective, multipliers=None):
-    """Return the linear constraints of an objective with multipliers, or None if there are none."""
-    rows = objective.rows
+def stated(objective, dim, multipliers=None):
+    """Return the penalty of an objective, and its linear constraints with multipliers, or None if there are none."""
+    rows, penalty = objective.rows, penalty_of(objective.penalty, dim)
     if rows is None:
-        return None
-    return ProvenRows(rows.A, rows.upper, np.zeros(rows.m) if multipliers is None else multipliers)
+        return penalty, None
+    return penalty, ProvenRows(rows.A, rows.upper, np.zeros(rows.m) if multipliers is None else multipliers)
 
 
 def prove_limits(run, objective, planes_of):

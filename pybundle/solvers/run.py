@@ -307,6 +307,9 @@ class Run:
             w.setflags(write=False)
             self.w, self.risk_value, self.fun = w, risk_value, fun
             self.best_values = values
+        if self.w is None:
+            raise NumericalError(f"F must be finite at the first point, got {fun:g} for |w| = {np.linalg.norm(w):.3g}; "
+                                 "start closer to 0 (w0), or scale data and penalty down")
         return fun
 
     def offer(self, bound):

@@ -24,6 +24,7 @@ from ...core.plane import PartialPlanes, Planes
 from ...core.protocols import errors_of
 from ...core.validation import read_only
 from ...prox import Separable
+from ...prox.separable import Rounding
 from ...qp._simplex_qp import SimplexQP
 from ...runtime.result import Status
 from ..evidence import of_points
@@ -71,7 +72,7 @@ class BundleMethod(Run):
     """A run of the loop with one policy on one risk."""
 
     serialised = (Bundle, DensePlanes, SparsePlanes, Planes, Master, MasterSolution, SimplexQP, PenaltyMaster,
-                  Penalised, Separable, FreeWeights)
+                  Penalised, Separable, Rounding, FreeWeights)
     patience = 300      # published proximal steps may continue for T = 100 iterations without any progress
 
     def __init__(self, risk, objective, policy, settings):

@@ -136,6 +136,8 @@ class Gram:
 
     def solve(self, free, b, tol):
         """Return p with `H p = b` on the coordinates `free`, about; `tol` is not used."""
+        if len(free) == 0:      # LAPACK refuses that
+            return np.zeros(0)
         H, ridge = self.H[free][:, free], RIDGE
         diagonal = H.diagonal().copy()
         while ridge < 1.0:

@@ -143,7 +143,7 @@ class SmoothRun(Run):
                 raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         with self.trace.clock.phase("qp"):
             if self.free is not None:
-                self.free.add(offset, slope, error)
+                self.free.add(offset, slope, self._slope_error)     # which a resumed run knows, too
             j = self.planes.add(offset, slope, w)
             if self.settings.record is not None:
                 self._origins[j:j + 1] = [planes.origin]

@@ -6,6 +6,7 @@ ended after 10000 iterations with a slope of 1.2.
 
 import inspect
 import warnings
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -57,7 +58,8 @@ def exact_loss(risk, y, s):
         u = s - y if risk.is_regression else y * s
         v = u - linear
         beta = max(abs(v) - flat, 0) * (1 if v > 0 else -1)
-        beta = min(max(beta / square, low), high) if square else (high if beta > 0 else low if beta < 0 else Fraction(0))
+        ends = high if beta > 0 else low if beta < 0 else Fraction(0)
+        beta = min(max(beta / square, low), high) if square else ends
         return beta * u - (linear * beta + square * beta * beta / 2 + flat * abs(beta))
     if isinstance(risk, pb.risks.BinaryHinge):
         return max(Fraction(0), 1 - y * s)
@@ -162,9 +164,32 @@ def test_intercepts_with_bounds_stay_as_they_are(kind):
     assert weights.success and weights.x[:2].sum() <= 1.0 + 1e-8
 
 
+@pytest.mark.parametrize("kind", RISKS)
+@pytest.mark.parametrize("at, columns", [(0.0, (1e3, 0.0)), (1e9, (0.0, 1e6)), (-1.7e12, (1e9, 0.0))])
+def test_certificates_are_about_the_data_of_the_user(kind, at, columns, tmp_path):
+    X, y, c = data()
+    moved, targets, _, _ = far(X, y, at, columns)
+    t = targets if is_regression(kind) else labels(kind, y)
+    risk = kind(moved, t, sample_weight=c, fit_intercept=True)
+    result, _ = solved(risk, evidence=True, tol=1e-4)
+    certificate = result.certificate
+    certificate.save(tmp_path / "proof.npz")
+    for given in (certificate, tmp_path / "proof.npz"):
+        report = pb.verify(given, risk, lam=1.0)
+        assert report.ok, report
+        assert report.lower_bound <= exact(risk, moved, t, c, 1.0, result.x) <= report.fun
+    if kind is pb.risks.BinaryHinge:
+        assert pb.verify(certificate, risk, exact=True).ok
+    assert np.array_equal(certificate.w, result.x)
+    other = replace(certificate, w=certificate.w + np.array([0.0, 0.0, 1.0]))
+    assert not pb.verify(other, risk).ok
+    wrong = kind(moved + np.array([1.0, 0.0]), t, sample_weight=c, fit_intercept=True)
+    assert not pb.verify(certificate, wrong).ok
+
+
 @pytest.mark.parametrize("kind", ESTIMATORS)
-@pytest.mark.parametrize("at, columns", [(0.0, (1e3, -1e3)), (0.0, (1e9, 0.0)), (-1e9, (0.0, 0.0)), (1.7e12, (-1e6, 0.0)),
-                                         (1e6, (1e13, 0.0))])
+@pytest.mark.parametrize("at, columns", [(0.0, (1e3, -1e3)), (0.0, (1e9, 0.0)), (-1e9, (0.0, 0.0)),
+                                         (1.7e12, (-1e6, 0.0)), (1e6, (1e13, 0.0))])
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 def test_estimators(kind, at, columns, storage, tmp_path):
     X, y, c = data()
@@ -189,13 +214,13 @@ def test_searches_of_scikit_learn(kind):
     X, y, _ = data()
     model = kind(tol=1e-6)
     t = y if is_regressor(model) else (y > 0.5).astype(int)
-    at = 1e9 if is_regressor(model) else 0.0
+    there, at = X + np.array([1e9, 0.0]), 1e9 if is_regressor(model) else 0.0
     with warnings.catch_warnings(action="ignore"):
-        found, wanted = cross_val_predict(model, X + [1e9, 0.0], t + at), cross_val_predict(model, X, t)
+        found, wanted = cross_val_predict(model, there, t + at), cross_val_predict(model, X, t)
         assert np.allclose(found - at, wanted, atol=1e-3)
         name = "C" if "C" in model.get_params() else "alpha"
         searches = [GridSearchCV(clone(model), {name: [0.01, 1.0]}, cv=3).fit(*pair)
-                    for pair in ((X + [1e9, 0.0], t + at), (X, t))]
+                    for pair in ((there, t + at), (X, t))]
     assert searches[0].best_params_ == searches[1].best_params_
     assert np.isclose(searches[0].best_score_, searches[1].best_score_, atol=1e-3)
 

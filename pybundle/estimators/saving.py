@@ -136,7 +136,7 @@ class StoredEstimator(BaseEstimator):
                              f"{self.objective_:.6g} and {self.gap_:.3g}")
         for name in ("C", "tol"):
             if name in self.get_params(deep=False):
-                check_number(name, mine[name], low=0.0, strict=True)
+                check_number(name, mine[name], low=0.0, strict=name == "C")
         classes = mine.get("classes_", np.arange(2))
         if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2 or \
                 (classes[1:] <= classes[:-1]).any():

@@ -16,7 +16,7 @@ import numpy as np
 from ..core.constraints import read_constraints
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice, check_number
-from ..prox import L1, L2, Box, Groups, Regulariser, Separable, SparseGroupLasso, SquaredL2
+from ..prox import L2, Box, Groups, Regulariser, Separable, SparseGroupLasso, SquaredL2
 from ..prox.base import PlusSquaredL2
 from .penalty import ARRAYS, Penalty
 

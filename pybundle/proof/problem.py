@@ -19,7 +19,6 @@ from . import exact as ex
 from .certificate import Labellings
 from .plane import UNIT, Plane
 
-
 ROUNDED = 4.0 * UNIT
 """Relative rounding error of what a function of the user computes from its terms: `abs(w - 0.3)` is w for w = 1e17."""
 
@@ -36,6 +35,7 @@ class PlainProblem:
                                  "exact=False, which counts rounding errors instead")
 
     exact_kinds: tuple[Any, ...] = ()
+    shift: Any = None       # of the certificate, whose planes are of centred data; in exact arithmetic the risk is not
 
     def believe(self, text):
         """Notes what is not checked, once."""
@@ -165,4 +165,10 @@ class LabellingProblem(PlainProblem):
     def plane(self, evidence):
         if not isinstance(evidence, Labellings):
             return super().plane(evidence)
-        return self._exact_labellings(evidence) if self.exact else self._labellings(evidence)
+        if not self.exact:
+            return self._labellings(evidence)
+        found = self._exact_labellings(evidence)
+        if self.shift is None:
+            return found
+        last, columns = found.phi[-1], [Fraction(m) for m in [*self.shift.columns.tolist(), 0.0]]
+        return Plane(found.offset + last * Fraction(self.shift.target), found.phi - last * np.array(columns, dtype=object))

@@ -8,7 +8,7 @@ counted against it, up to a small share of the claim itself: nothing that a cert
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -146,13 +146,23 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
         raise InputTypeError(f"exact must be True or False, got {type(exact).__name__}")
     if hasattr(risk, "renewed"):        # the data may have changed in place
         risk = risk.renewed()
-    report, problem = Report(problem=certificate.problem()), _problem_of(risk, len(certificate.w), bool(exact))
+    report, shift, centred = Report(problem=certificate.problem()), certificate.shift, risk
+    if shift is not None:
+        if getattr(risk, "free", None) is None or not hasattr(risk, "moved") or risk.dim != len(certificate.w):
+            raise ParameterError("risk must have the free intercept that the certificate is about, got "
+                                 f"{type(risk).__name__} without; pass fit_intercept=True and the same data")
+        centred = risk if risk.shift == shift else risk.moved(shift)
+    problem = _problem_of(risk if exact else centred, len(certificate.w), bool(exact))
+    if exact:
+        problem.shift = shift
+    elif shift is not None:
+        certificate = replace(certificate, w=shift.from_user(certificate.w))
     given = Given(problem.risk, lam, radius, penalty, nonneg, constraints, scale)
     difference = given.difference(certificate)
     if given.is_any:
         report.add("your problem", difference is None, difference or "regulariser and constraints are those passed")
     certificate = certificate if difference else given.exactly(certificate)
-    known = fingerprint_of(problem.risk)
+    known = fingerprint_of(problem.risk if shift is None else centred)
     is_same = problem.n_examples == certificate.n_examples and type(problem.risk).__name__ == certificate.risk
     if known is None or certificate.fingerprint is None:
         report.believed.append("that this is the risk of the certificate: it has no fingerprint")

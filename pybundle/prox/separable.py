@@ -11,7 +11,6 @@ those of the penalty that was meant. `Box` is the case of bounds alone.
 from __future__ import annotations
 
 import copy
-import math
 from typing import Any, NamedTuple
 
 import numpy as np

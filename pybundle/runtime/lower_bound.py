@@ -190,8 +190,8 @@ def certify(risk, objective, w, bound, known=None):
 
     A risk with `values` bounds their rounding errors, and one that can work in several precisions evaluates in
     float64; the numbers of other risks are trusted. A value just below the lower bound that the risk declares is
-    replaced by that bound, and the difference counts as an error. Evidence that lies above R(w) is refused; a bound that
-    lies above F(w) beyond rounding is a ContradictionError.
+    replaced by that bound, and the difference counts as an error. Evidence that lies above R(w) is refused, and a bound
+    above F(w), beyond rounding, is a ContradictionError.
 
     A point meets linear constraints up to rounding only, so F(w) may lie below the minimum under them. With the rows
     in it, the aggregate plane then lies above R(w), by at most its multipliers times the violations; that counts as an

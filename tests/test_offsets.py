@@ -262,8 +262,7 @@ def test_tolerance_zero():
     """Then a run ends within atol, and gaps are relative to F."""
     X, y, _ = data()
     result, _ = solved(pb.risks.Huber(X, y, fit_intercept=True), tol=0.0, atol=1e-6)
-    assert result.success and result.gap == (result.fun + result.certificate.error - result.lower_bound) / (
-        result.fun + result.certificate.error)
+    assert result.success and np.isclose(result.gap, (result.fun - result.lower_bound) / result.fun, rtol=1e-3)
 
 
 def test_moved_points_are_exact():

@@ -218,10 +218,10 @@ def certify(risk, objective, w, bound, known=None):
     product = float(bound.phi @ w)
     excess, scale = bound.offset + product - total, abs(bound.offset) + abs(product) + abs(total)
     fits = excess <= error + ROUGH * scale
-    if lower - fun > error + 1e-12 * (scale + abs(fun)):
-        raise ContradictionError(f"{CROSSING} (fun {fun:.6g} < lower bound {lower:.6g})")
     if objective.rows is not None:      # what w gains by violating them, up to rounding: the multipliers times that
         error += max(float(excess), 0.0)
+    if lower - fun > error + 1e-12 * (scale + abs(fun)):
+        raise ContradictionError(f"{CROSSING} (fun {fun:.6g} < lower bound {lower:.6g})")
     agree = bool(np.isfinite(error) and lower - fun <= error + 1e-12 * abs(fun) and fits
                  and fun + error <= objective.level)
     return Bracket(fun, min(lower, fun) if agree else lower, agree, error, bound.slope(objective))

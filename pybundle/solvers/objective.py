@@ -60,6 +60,8 @@ class Objective(ABC):
         Linear constraints, see `constraints.py`.
     level : float
         Bounds hold if the minimum of F is at most this.
+    centre : ndarray, shape (dim,), or float
+        Where the regulariser is least without constraints.
     """
 
     modulus: float | None = None
@@ -67,6 +69,7 @@ class Objective(ABC):
     is_free = np.zeros(1, dtype=bool)
     rows: Any = None
     level = np.inf
+    centre: Any = 0.0
     nonneg: np.ndarray | None
 
     @abstractmethod
@@ -103,10 +106,6 @@ class Objective(ABC):
     def project(self, w):
         """Return the feasible point nearest to w; w itself if its signs are right."""
         return w if Objective.contains(self, w) else np.where(self.nonneg, np.maximum(w, 0.0), w)
-
-    def centre_in(self, dim):
-        """Return the point at which the regulariser is least without constraints, shape (dim,)."""
-        return np.zeros(dim)
 
     def inner_point(self, w):
         """Return w in the coordinates in which steps are measured; see `Penalised`."""

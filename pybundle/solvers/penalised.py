@@ -128,8 +128,9 @@ class Penalised(Objective):
         """Return the gradient of F without l1 norm and bounds, in the coordinates of `inner_point`."""
         return self.moduli * (w - self.penalty.centre) + self.inner_slope(slope)
 
-    def centre_in(self, dim):
-        return np.array(np.broadcast_to(getattr(self.penalty, "centre", 0.0), (dim,)), dtype=np.float64)
+    @property
+    def centre(self):  # type: ignore[override]
+        return getattr(self.penalty, "centre", 0.0)
 
     @property
     def modulus(self):

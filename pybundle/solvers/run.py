@@ -105,10 +105,10 @@ class Run:
         """Return the status at which a stalled run ends, or None if it can continue in another way."""
         return Status.STALLED
 
-    @cached_property
+    @property
     def home(self):
         """The feasible point nearest to the centre of the penalty, with intercepts at 0: F there is `trace.size`."""
-        return self.objective.project(self.objective.centre_in(self.risk.dim))
+        return self.objective.project(np.zeros(self.risk.dim) + self.objective.centre)
 
     @property
     def rule(self):
@@ -301,7 +301,7 @@ class Run:
         """
         fun = self.objective.value(w) + risk_value
         if np.isfinite(fun) and not np.isfinite(self.fun) and not self.trace.knows_zero:
-            self.trace.knows_zero = np.array_equal(w, self.home) if self.home.any() else not w.any()
+            self.trace.knows_zero = np.array_equal(w, self.home) if w.any() else not np.any(self.objective.centre)
             self.trace.size = float(fun) if self.trace.knows_zero else max(float(fun), self.trace.size)
         if fun < self.fun and self.objective.contains(w):
             w.setflags(write=False)
@@ -319,7 +319,7 @@ class Run:
             bound = LowerBound.from_aggregate(self.objective, declared, np.zeros_like(bound.phi))
         if self.bound is None or bound.value > self.bound.value:
             self.bound = bound
-        if not self.trace.knows_zero and not self.home.any():       # a plane at w = 0 is at most F(0)
+        if not self.trace.knows_zero and not np.any(self.objective.centre):     # a plane at w = 0 is at most F(0)
             self.trace.size = max(bound.offset, self.trace.size)
         elif self.trace.size == 0.0 and np.isfinite(self.fun - bound.value):        # F(0) = 0, as of one class
             self.trace.size = max(float(self.fun - bound.value), 0.0)
@@ -399,7 +399,7 @@ class Run:
         if (gap.atol is not None or self.trace.knows_zero or self.settings.stop == "published"
                 or GapBelow(gap.tol).holds(self.fun, self.bound.value)):
             return True
-        home = np.array(self.home)
+        home = self.home
         planes = self.evaluate(home)
         value = float(planes.values.sum())
         fun = value + self.objective.value(home)

@@ -28,8 +28,6 @@ cdef double REFINEMENTS = 8.0
 cdef double SHIFT = 1e-12
 # Slope of a step, as a share of the gap, that counts as none.
 cdef double NO_DESCENT = 1e-9
-# Share of its slope, which is negative, below which the curvature of a step is looked at again.
-cdef double NEGATIVE = 1e-9
 # A round that leaves more than this share of the gap, although no violator was left out, asks for caution.
 cdef double SLOW = 0.5
 # A weight below this share of a simplex is rounding; ageing of planes needs exact zeros.
@@ -121,7 +119,7 @@ cdef class ActiveSet:
             n_held = self.face.n_held
             info = self._extend(point, shift)
             if info and not self.face.single:
-                point.notice_failure(shift)
+                point.notice(shift)
             # the border of the factor, and the products with all of H in this round
             self.check_signals(0.1 * self.face.n * self.face.n * self.chosen.n
                                + 1.0 * point.problem.m * point.problem.m)
@@ -349,8 +347,6 @@ cdef class ActiveSet:
             slope += point.g[j] * self.target[j]
             curve += self.target[j] * (self.target_h[j] - point.h[j])
         curve *= point.problem.scale
-        if curve < NEGATIVE * slope:
-            point.notice(self.target)
         # A target that is the point itself, up to rounding, is no descent either.
         if not slope < -NO_DESCENT * point.gap:
             return 0 if self.doubt() or self._raise_caution() else 1

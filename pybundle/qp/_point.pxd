@@ -52,6 +52,5 @@ cdef class Point:
     cdef void refresh(self) noexcept nogil
     # g, mean, least, gap, value and size from x and h
     cdef void assess(self) noexcept nogil
-    # `curvature`, once a step may have d'Hd < 0, or a factor of H + shift mean(H_jj) has failed
-    cdef void notice(self, const double* d) noexcept nogil
-    cdef void notice_failure(self, double shift) noexcept nogil
+    # `curvature`, once a factor of H + shift mean(H_jj) on a face has failed
+    cdef void notice(self, double shift) noexcept nogil

@@ -8,7 +8,7 @@ which bounds q(x) - min q from above. A variable without a sum adds g x if g >= 
 bound exists, and the gain of its own Newton step, doubled, stands in: |g| max(x, |g| / (scale H_jj)).
 """
 
-from libc.math cimport fabs, sqrt
+from libc.math cimport fabs
 from libc.string cimport memset
 
 import numpy as np
@@ -20,8 +20,6 @@ cdef extern from "_kernels.h" nogil:
 
 # A weight below this share of a simplex is rounding; ageing of planes needs exact zeros.
 cdef double CRUMB = 1e-15
-# Unit roundoff.
-cdef double UNIT = 2.0**-53
 
 
 cdef class Point:
@@ -156,23 +154,8 @@ cdef class Point:
         self.value = 0.5 * q.scale * product - linear
         self.size = 0.5 * q.scale * product + fabs(linear)
 
-    cdef void notice(self, const double* d) noexcept nogil:
-        """From a product of its own: h may remember the rounding of larger x. What rounding explains does not count."""
-        cdef Problem* q = &self.problem
-        cdef int j
-        cdef double size, product = 0.0, share = 0.0, length = 0.0
-        self.multiply(d, self.sums)
-        for j in range(q.m):
-            size = max(0.0, q.H[j * q.ldh + j])
-            product += d[j] * self.sums[j]
-            share += d[j] * d[j] * size
-            length += fabs(d[j]) * sqrt(size)
-        product += 4.0 * UNIT * q.m * length * length
-        if product < self.curvature * share:
-            self.curvature = product / share
-
-    cdef void notice_failure(self, double shift) noexcept nogil:
-        """Some d has d'Hd <= -shift mean(H_jj) d'd; half of it is left to the rounding of the factor."""
+    cdef void notice(self, double shift) noexcept nogil:
+        """Some step d has d'Hd <= -shift mean(H_jj) d'd; half of it is left to the rounding of the factor."""
         cdef Problem* q = &self.problem
         cdef int j
         cdef double total = 0.0, largest = 0.0

@@ -90,7 +90,7 @@ class SimplexProblem:
         unused = np.where(self.slack, np.maximum(-sums, 0.0), 0.0)
         residual = max(residual, np.minimum(unused, np.abs(least) / unit).max(initial=0.0))
         if not bound.all():
-            gs, xs, diagonal = g[~bound], x[~bound], self.H.diagonal()[~bound]
+            gs, xs, diagonal = reduced[~bound], x[~bound], self.H.diagonal()[~bound]
             newton = np.divide(-gs, diagonal, out=np.full_like(gs, np.inf), where=diagonal > 0)
             with np.errstate(invalid="ignore"):
                 gap += float(np.sum(np.where(gs >= 0, gs * xs, np.abs(gs) * np.maximum(xs, newton))))

@@ -19,6 +19,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import example_weights
 from ..core.types import Callbacks, Data, Floats
 from ..core.validation import check_indices, check_number
+from ..core.warn import warn_user
 from ..models.batch_oracle import check_lengths
 from ..runtime.callbacks import StopSignal
 from ..runtime.executors import make_executor
@@ -29,6 +30,7 @@ from ..solvers.path import Grid, runs
 from .base import documented
 from .collections import is_collection
 from .compat import unchanged_by_failure, validate_data
+from .fold import Fold
 from .linear_classifier import FORMATS
 from .multiclass import MulticlassSVM
 
@@ -144,36 +146,54 @@ class PathCV:
         return found
 
     def _search_and_fit(self, grid, data, weights, folds, scorer, X, y, sample_weight):
-        scores, gaps = self._search(grid, data, weights, folds, scorer)
+        scores, gaps, status = self._search(grid, data, weights, folds, scorer)
         if np.isnan(scores[~np.isnan(gaps)]).any():
             raise ParameterError("scoring must return finite numbers, got nan")
-        known = np.flatnonzero(~np.isnan(scores).any(axis=0))
+        known = np.flatnonzero(status == "solved")
         # with none known the folds were stopped early, as the final fit will be
         best = known[int(np.argmax(scores[:, known].mean(axis=0)))] if len(known) else 0
-        self._found = {"C_": float(grid[best]), "Cs_": grid, "scores_": scores, "gaps_": gaps}
+        if 0 < best == len(grid) - 1:
+            warn_user(f"the largest C of the grid, {grid[best]:g}, has the best mean score; larger ones may be better, "
+                      "add some to Cs", UserWarning)
+        self._found = {"C_": float(grid[best]), "Cs_": grid, "scores_": scores, "gaps_": gaps, "status_": status}
         try:
             return super().fit(X, y, sample_weight)
         finally:
             del self._found
 
     def _search(self, grid, data, weights, folds, scorer):
-        """Scores and certified gaps, each (n_folds, n_Cs), NaN where the search has ended."""
+        """Scores and certified gaps, each (n_folds, n_Cs), NaN where the search has ended; the status of every C."""
         stop, share = StopSignal(), None
         if self.search_tol is None:
             share = SHARE_OF_FEW if len(data[1]) < FEW else SHARE
         scores, gaps = np.full((2, len(folds), len(grid)), np.nan)
+        status = np.full(len(grid), "not tried")
         try:
             with Parallel(n_jobs=self.n_jobs, require="sharedmem") as parallel:       # a path goes on where it was
-                paths = [_Fold(k, self._single(), grid, scorer, stop, share, *data, weights, *fold)
+                folds = [Fold(k, self._single(), grid, scorer, stop, share, *data, weights, *fold)
                          for k, fold in enumerate(folds)]
+
+                def each(method, *arguments):
+                    return np.array(parallel(delayed(method)(fold, *arguments) for fold in folds))
+
                 for k in range(len(grid)):
-                    scores[:, k], gaps[:, k] = zip(*parallel(delayed(fold)() for fold in paths), strict=True)
-                    if np.isnan(gaps[:, k]).any() or has_fallen(scores[:, :k + 1]):
+                    best = int(np.argmax(scores[:, :k].mean(axis=0))) if k else 0
+                    # what is solved now comes after a fall that was not the end: a dip, of which a look may say enough
+                    looks = (True, False) if has_fallen(scores[:, :k]) else (False,)
+                    for is_probe in looks:
+                        scores[:, k], gaps[:, k] = each(Fold.solve, k, is_probe, best).T
+                        status[k] = "probed" if is_probe else "solved"
+                        if is_probe and stays_low(scores[:, :k + 1]):
+                            break
+                    if np.isnan(gaps[:, k]).any():
+                        status[k] = "not tried"
+                        break
+                    if is_over(scores[:, :k + 1], each):
                         break
         except BaseException:
             stop.set()                      # Ctrl-C and errors of one fold end the threads of the others
             raise
-        return scores, gaps
+        return scores, gaps, status
 
     @property
     def best_index_(self) -> int:
@@ -198,7 +218,7 @@ class PathCV:
         return {"params": [{"C": C} for C in self.Cs_.tolist()], "param_C": np.ma.MaskedArray(self.Cs_),
                 **{f"split{k}_test_score": row for k, row in enumerate(self.scores_)},
                 "mean_test_score": mean, "std_test_score": self.scores_.std(axis=0),
-                "rank_test_score": ranks.astype(np.int32)}
+                "rank_test_score": ranks.astype(np.int32), "status": self.status_}
 
     def _grid(self):
         if isinstance(self.Cs, (int, np.integer)) and not isinstance(self.Cs, bool):
@@ -251,63 +271,43 @@ def _checked_fold(name, fold, n):
     return tuple(pair)
 
 
-def has_fallen(scores):
-    """Whether the last two means over the folds are below the best by more than the standard error of the difference.
+def are_below(scores):
+    """Which means over the folds are below the best by more than the standard error of the difference, shape (n_Cs,).
 
     The folds are taken as independent, as in the one-standard-error rule [Breiman, Friedman, Olshen, Stone 1984].
     """
     if len(scores) < 2 or not np.isfinite(scores).all():
-        return False
+        return np.zeros(scores.shape[1], dtype=bool)
     mean, error = scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(len(scores))
     best = np.argmax(mean)
-    return len(mean) - best > 2 and bool(np.all(mean[-2:] < mean[best] - np.hypot(error[-2:], error[best])))
+    return mean < mean[best] - np.hypot(error, error[best])
 
 
-class _Fold:
-    """The path of one fold: each call solves for the next C and scores it; errors say in which fold they came."""
-
-    def __init__(self, number, *arguments):
-        self._number, self._scored = number, _scored_path(*arguments)
-
-    def __call__(self):
-        """Return score and gap, NaN if the path was stopped."""
-        try:
-            return next(self._scored, (np.nan, np.nan))
-        except Exception as error:
-            error.add_note(f"in fold {self._number} of the search over C")
-            raise
+def has_fallen(scores):
+    """Whether the last two means over the folds are below the best one beyond chance."""
+    return scores.shape[1] > 2 and bool(are_below(scores)[-2:].all())
 
 
-def _scored_path(estimator, grid, scorer, stop, share, X, y, weights, train, test):
-    """Yield score and gap of every C on one fold, until a callback stops the path."""
-    (X_train, X_test), (y_train, y_test) = ([_safe_indexing(data, rows) for rows in (train, test)] for data in (X, y))
-    risk, fitted = estimator._prepare(X_train, y_train, None if weights is None else weights[train])
-    metadata = {} if weights is None else {"sample_weight": weights[test]}
-    callbacks = [*estimator._watch(fitted, X_train, y_train), stop]
-    if share is not None:
-        callbacks.append(_Gained(float(risk.values(np.zeros(risk.dim))[0].sum()), share))
-    # largest lam first: the smallest C are there
-    for result in runs(Grid(list(1.0 / grid)), risk, callback=callbacks, **estimator._options()):
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        with config_context(assume_finite=True):        # X has been checked
-            score = scorer(estimator._at(fitted, result.x), X_test, y_test, **metadata)
-        yield score, result.gap
+def stays_low(scores):
+    """Whether the last mean is below the best one beyond chance, and does not rise."""
+    last, before = scores.mean(axis=0)[[-1, -2]]
+    return are_below(scores)[-1] and last <= before
 
 
-class _Gained:
-    """End a solve when its gap is a small fraction of what training has gained over w = 0.
+def is_over(scores, each):
+    """Whether larger C than the last can only overfit, or change nothing; `each(method, k)` asks all folds.
 
-    A gap relative to F says little if C is small: F is then mostly loss, and training hardly lowers it.
+    Overfitting lowers the scores of examples held out and raises those of the training examples. In a dip, as rare
+    classes cause between a C that finds them by accident and one that learns them, both fall, and it is over when the
+    scores rise.
     """
-
-    ends_path = False
-
-    def __init__(self, start, share):
-        self._start, self._share = start, share
-
-    def __call__(self, progress):
-        return progress.fun - progress.lower_bound <= self._share * min(progress.fun, self._start - progress.fun)
+    last, mean = scores.shape[1] - 1, scores.mean(axis=0)
+    if each(Fold.has_learnt_all, last).all():
+        return True
+    if has_fallen(scores):
+        best, before, now = (each(Fold.score_training, k).mean() for k in (int(np.argmax(mean)), last - 1, last))
+        return min(before, now) >= best and stays_low(scores)
+    return False
 
 
 @documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES)

@@ -1,4 +1,4 @@
-"""The best C by cross-validation: one warm path for each fold, all folds side by side until the scores have fallen."""
+"""The best C by cross-validation: one warm path for each fold, all folds side by side until larger C only overfit."""
 
 from __future__ import annotations
 
@@ -9,24 +9,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
-from sklearn import config_context
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import example_weights
-from ..core.types import Callbacks, Data, Floats
+from ..core.types import Array, Callbacks, Data, Floats
 from ..core.validation import check_indices, check_number
 from ..core.warn import warn_user
 from ..models.batch_oracle import check_lengths
 from ..runtime.callbacks import StopSignal
 from ..runtime.executors import make_executor
-from ..runtime.result import Status
 from ..runtime.stopping import one_clock
 from ..solvers.arguments import as_callbacks
-from ..solvers.path import Grid, runs
 from .base import documented
 from .collections import is_collection
 from .compat import unchanged_by_failure, validate_data
@@ -36,8 +33,11 @@ from .multiclass import MulticlassSVM
 
 GRID = """Cs : int or sequence of float
         The grid; a number stands for that many values from 1e-4 to 1e2 in equal factors. It is searched from small to
-        large C, and no further once the mean scores of two values in a row are below the best mean score by more than
-        the standard error of the difference over the folds.
+        large C, and no further once C overfits: the mean scores of two values in a row are below the best mean score by
+        more than the standard error of the difference over the folds, and their mean training scores are not. If those
+        have fallen, too, or a class is not predicted yet, as happens with rare classes, the remaining values are
+        probed: solved to a gap of 0.1, and in full if the score rises or is within that error of the best. The search
+        also ends if no training example is wrong, and losses are 0 or two values in a row predict the same.
     cv : int, splitter or iterable, optional
         Folds as in scikit-learn; 5 by default. The data of all folds are in memory together.
     scoring : str or callable, optional
@@ -68,9 +68,12 @@ GRID_ATTRIBUTES = """C_ : float
         The grid, from small to large.
     scores_, gaps_ : ndarray, shape (n_folds, n_Cs)
         Score and certified gap of every solve; NaN if the search ended earlier.
+    status_ : ndarray of str, shape (n_Cs,)
+        "solved", "probed" or "not tried"; `C_` is one of the first kind.
     best_score_, best_params_, best_index_, cv_results_
         As in scikit-learn's `GridSearchCV`: the mean score of `C_`, `{"C": C_}`, its place in the grid, and for every C
-        `params`, `param_C`, `split0_test_score` and so on, `mean_test_score`, `std_test_score`, `rank_test_score`."""
+        `params`, `param_C`, `split0_test_score` and so on, `mean_test_score`, `std_test_score`, `rank_test_score`, and
+        its `status`."""
 
 
 class PathCV:
@@ -79,6 +82,7 @@ class PathCV:
     C_: float
     Cs_: Floats
     scores_: Floats
+    status_: Array
     _kind: Any
     _listed: Any
     _is_classifier = False      # whose folds are stratified
@@ -153,8 +157,8 @@ class PathCV:
         # with none known the folds were stopped early, as the final fit will be
         best = known[int(np.argmax(scores[:, known].mean(axis=0)))] if len(known) else 0
         if 0 < best == len(grid) - 1:
-            warn_user(f"the largest C of the grid, {grid[best]:g}, has the best mean score; larger ones may be better, "
-                      "add some to Cs", UserWarning)
+            warn_user(f"the largest C of the grid, {grid[best]:g}, has the best mean score; add larger ones, which may "
+                      "be better", UserWarning)
         self._found = {"C_": float(grid[best]), "Cs_": grid, "scores_": scores, "gaps_": gaps, "status_": status}
         try:
             return super().fit(X, y, sample_weight)
@@ -174,13 +178,11 @@ class PathCV:
                          for k, fold in enumerate(folds)]
 
                 def each(method, *arguments):
-                    return np.array(parallel(delayed(method)(fold, *arguments) for fold in folds))
+                    return np.array(parallel(delayed(fold)(method, *arguments) for fold in folds))
 
+                best, is_dip = 0, False
                 for k in range(len(grid)):
-                    best = int(np.argmax(scores[:, :k].mean(axis=0))) if k else 0
-                    # what is solved now comes after a fall that was not the end: a dip, of which a look may say enough
-                    looks = (True, False) if has_fallen(scores[:, :k]) else (False,)
-                    for is_probe in looks:
+                    for is_probe in (True, False) if is_dip else (False,):
                         scores[:, k], gaps[:, k] = each(Fold.solve, k, is_probe, best).T
                         status[k] = "probed" if is_probe else "solved"
                         if is_probe and stays_low(scores[:, :k + 1]):
@@ -188,8 +190,15 @@ class PathCV:
                     if np.isnan(gaps[:, k]).any():
                         status[k] = "not tried"
                         break
-                    if is_over(scores[:, :k + 1], each):
+                    best = int(np.argmax(scores[:, :k + 1].mean(axis=0)))
+                    if each(Fold.has_learnt_all, k).all():
                         break
+                    if not is_dip and has_fallen(scores[:, :k + 1]):
+                        # overfitting raises training scores; rare classes, found by accident and not learnt yet, do not
+                        training = [each(Fold.score, j).mean() for j in (best, k - 1, k)]
+                        is_dip = min(training[1:]) < training[0] or each(Fold.misses_a_class, k).any()
+                        if not is_dip and stays_low(scores[:, :k + 1]):
+                            break
         except BaseException:
             stop.set()                      # Ctrl-C and errors of one fold end the threads of the others
             raise
@@ -289,25 +298,9 @@ def has_fallen(scores):
 
 
 def stays_low(scores):
-    """Whether the last mean is below the best one beyond chance, and does not rise."""
-    last, before = scores.mean(axis=0)[[-1, -2]]
+    """Whether the last mean is below the best one beyond chance, and has not risen."""
+    before, last = scores.mean(axis=0)[-2:]
     return are_below(scores)[-1] and last <= before
-
-
-def is_over(scores, each):
-    """Whether larger C than the last can only overfit, or change nothing; `each(method, k)` asks all folds.
-
-    Overfitting lowers the scores of examples held out and raises those of the training examples. In a dip, as rare
-    classes cause between a C that finds them by accident and one that learns them, both fall, and it is over when the
-    scores rise.
-    """
-    last, mean = scores.shape[1] - 1, scores.mean(axis=0)
-    if each(Fold.has_learnt_all, last).all():
-        return True
-    if has_fallen(scores):
-        best, before, now = (each(Fold.score_training, k).mean() for k in (int(np.argmax(mean)), last - 1, last))
-        return min(before, now) >= best and stays_low(scores)
-    return False
 
 
 @documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES)

@@ -40,7 +40,9 @@ def train(arguments):
               "C": estimator.C if arguments.cv is None else estimator.C_, **certificate(estimator),
               "scaled": arguments.scale, "seconds": time.perf_counter() - started, "saved": None}
     if arguments.cv is not None:
-        record["scores"] = dict(zip(estimator.Cs_.tolist(), estimator.scores_.mean(axis=0).tolist(), strict=True))
+        means = estimator.scores_.mean(axis=0)
+        record |= {name: dict(zip(estimator.Cs_.tolist(), values.tolist(), strict=True))
+                   for name, values in (("scores", means), ("status", estimator.status_))}
     weights = []
     if kind == "mkl":
         names = [type(kernel).__name__ for kernel in estimator.kernels_]
@@ -55,12 +57,22 @@ def train(arguments):
         print_json(record)
     else:
         print(f"{record['class']} on {record['data']}, C = {record['C']:g}")
-        scores = [(f"C = {C:g}", f"cross-validated score {score:.4f}") for C, score in record.get("scores", {}).items()]
+        scores = _score_rows(record) if arguments.cv is not None else []
         saved = [("model saved", record["saved"])] if record["saved"] else []
         counts = [("classes", describe_counts(classes))] if classes else []
         scale = [("columns", "scaled; the certificate is of the scaled columns")] if arguments.scale else []
         print_rows([*counts, *scores, *scale, *certificate_rows(record), *weights, *saved])
     return 0 if estimator.converged_ else 1
+
+
+def _score_rows(record):
+    """Cross-validated scores, and one sentence on what was not solved in full."""
+    rows = [(f"C = {C:g}", f"cross-validated score {score:.4f}") for C, score in record["scores"].items()
+            if record["status"][C] != "not tried"]
+    kinds = {verb: ", ".join(f"{C:g}" for C, status in record["status"].items() if status == kind)
+             for kind, verb in (("probed", "only probed"), ("not tried", "did not try"))}
+    left = " and ".join(f"{verb} C = {values}" for verb, values in kinds.items() if values)
+    return [*rows, ("search", f"it {left}")] if left else rows
 
 
 def _save(estimator, data, scaler, path):

@@ -1,4 +1,4 @@
-"""The best C by cross-validation: one warm path for each fold, all folds side by side until the scores have fallen."""
+"""The best C by cross-validation: one warm path for each fold, all folds side by side until larger C only overfit."""
 
 from __future__ import annotations
 
@@ -9,33 +9,35 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
-from sklearn import config_context
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import example_weights
-from ..core.types import Callbacks, Data, Floats
+from ..core.types import Array, Callbacks, Data, Floats
 from ..core.validation import check_indices, check_number
+from ..core.warn import warn_user
 from ..models.batch_oracle import check_lengths
 from ..runtime.callbacks import StopSignal
 from ..runtime.executors import make_executor
-from ..runtime.result import Status
 from ..runtime.stopping import one_clock
 from ..solvers.arguments import as_callbacks
-from ..solvers.path import Grid, runs
 from .base import documented
 from .collections import is_collection
 from .compat import unchanged_by_failure, validate_data
+from .fold import Fold
 from .linear_classifier import FORMATS
 from .multiclass import MulticlassSVM
 
 GRID = """Cs : int or sequence of float
         The grid; a number stands for that many values from 1e-4 to 1e2 in equal factors. It is searched from small to
-        large C, and no further once the mean scores of two values in a row are below the best mean score by more than
-        the standard error of the difference over the folds.
+        large C, and no further once C overfits: the mean scores of two values in a row are below the best mean score by
+        more than the standard error of the difference over the folds, and their mean training scores are not. If those
+        have fallen, too, or a class is not predicted yet, as happens with rare classes, the remaining values are
+        probed: solved to a gap of 0.1, and in full if the score rises or is within that error of the best. The search
+        also ends if no training example is wrong, and losses are 0 or two values in a row predict the same.
     cv : int, splitter or iterable, optional
         Folds as in scikit-learn; 5 by default. The data of all folds are in memory together.
     scoring : str or callable, optional
@@ -66,9 +68,12 @@ GRID_ATTRIBUTES = """C_ : float
         The grid, from small to large.
     scores_, gaps_ : ndarray, shape (n_folds, n_Cs)
         Score and certified gap of every solve; NaN if the search ended earlier.
+    status_ : ndarray of str, shape (n_Cs,)
+        "solved", "probed" or "not tried"; `C_` is one of the first kind.
     best_score_, best_params_, best_index_, cv_results_
         As in scikit-learn's `GridSearchCV`: the mean score of `C_`, `{"C": C_}`, its place in the grid, and for every C
-        `params`, `param_C`, `split0_test_score` and so on, `mean_test_score`, `std_test_score`, `rank_test_score`."""
+        `params`, `param_C`, `split0_test_score` and so on, `mean_test_score`, `std_test_score`, `rank_test_score`, and
+        its `status`."""
 
 
 class PathCV:
@@ -77,6 +82,7 @@ class PathCV:
     C_: float
     Cs_: Floats
     scores_: Floats
+    status_: Array
     _kind: Any
     _listed: Any
     _is_classifier = False      # whose folds are stratified
@@ -144,36 +150,59 @@ class PathCV:
         return found
 
     def _search_and_fit(self, grid, data, weights, folds, scorer, X, y, sample_weight):
-        scores, gaps = self._search(grid, data, weights, folds, scorer)
+        scores, gaps, status = self._search(grid, data, weights, folds, scorer)
         if np.isnan(scores[~np.isnan(gaps)]).any():
             raise ParameterError("scoring must return finite numbers, got nan")
-        known = np.flatnonzero(~np.isnan(scores).any(axis=0))
+        known = np.flatnonzero(status == "solved")
         # with none known the folds were stopped early, as the final fit will be
         best = known[int(np.argmax(scores[:, known].mean(axis=0)))] if len(known) else 0
-        self._found = {"C_": float(grid[best]), "Cs_": grid, "scores_": scores, "gaps_": gaps}
+        if 0 < best == len(grid) - 1:
+            warn_user(f"the largest C of the grid, {grid[best]:g}, has the best mean score; add larger ones, which may "
+                      "be better", UserWarning)
+        self._found = {"C_": float(grid[best]), "Cs_": grid, "scores_": scores, "gaps_": gaps, "status_": status}
         try:
             return super().fit(X, y, sample_weight)
         finally:
             del self._found
 
     def _search(self, grid, data, weights, folds, scorer):
-        """Scores and certified gaps, each (n_folds, n_Cs), NaN where the search has ended."""
+        """Scores and certified gaps, each (n_folds, n_Cs), NaN where the search has ended; the status of every C."""
         stop, share = StopSignal(), None
         if self.search_tol is None:
             share = SHARE_OF_FEW if len(data[1]) < FEW else SHARE
         scores, gaps = np.full((2, len(folds), len(grid)), np.nan)
+        status = np.full(len(grid), "not tried")
         try:
             with Parallel(n_jobs=self.n_jobs, require="sharedmem") as parallel:       # a path goes on where it was
-                paths = [_Fold(k, self._single(), grid, scorer, stop, share, *data, weights, *fold)
+                folds = [Fold(k, self._single(), grid, scorer, stop, share, *data, weights, *fold)
                          for k, fold in enumerate(folds)]
+
+                def each(method, *arguments):
+                    return np.array(parallel(delayed(fold)(method, *arguments) for fold in folds))
+
+                best, is_dip = 0, False
                 for k in range(len(grid)):
-                    scores[:, k], gaps[:, k] = zip(*parallel(delayed(fold)() for fold in paths), strict=True)
-                    if np.isnan(gaps[:, k]).any() or has_fallen(scores[:, :k + 1]):
+                    for is_probe in (True, False) if is_dip else (False,):
+                        scores[:, k], gaps[:, k] = each(Fold.solve, k, is_probe, best).T
+                        status[k] = "probed" if is_probe else "solved"
+                        if is_probe and stays_low(scores[:, :k + 1]):
+                            break
+                    if np.isnan(gaps[:, k]).any():
+                        status[k] = "not tried"
                         break
+                    best = int(np.argmax(scores[:, :k + 1].mean(axis=0)))
+                    if each(Fold.has_learnt_all, k).all():
+                        break
+                    if not is_dip and has_fallen(scores[:, :k + 1]):
+                        # overfitting raises training scores; rare classes, found by accident and not learnt yet, do not
+                        training = [each(Fold.score, j).mean() for j in (best, k - 1, k)]
+                        is_dip = min(training[1:]) < training[0] or each(Fold.misses_a_class, k).any()
+                        if not is_dip and stays_low(scores[:, :k + 1]):
+                            break
         except BaseException:
             stop.set()                      # Ctrl-C and errors of one fold end the threads of the others
             raise
-        return scores, gaps
+        return scores, gaps, status
 
     @property
     def best_index_(self) -> int:
@@ -198,7 +227,7 @@ class PathCV:
         return {"params": [{"C": C} for C in self.Cs_.tolist()], "param_C": np.ma.MaskedArray(self.Cs_),
                 **{f"split{k}_test_score": row for k, row in enumerate(self.scores_)},
                 "mean_test_score": mean, "std_test_score": self.scores_.std(axis=0),
-                "rank_test_score": ranks.astype(np.int32)}
+                "rank_test_score": ranks.astype(np.int32), "status": self.status_}
 
     def _grid(self):
         if isinstance(self.Cs, (int, np.integer)) and not isinstance(self.Cs, bool):
@@ -251,63 +280,27 @@ def _checked_fold(name, fold, n):
     return tuple(pair)
 
 
-def has_fallen(scores):
-    """Whether the last two means over the folds are below the best by more than the standard error of the difference.
+def are_below(scores):
+    """Which means over the folds are below the best by more than the standard error of the difference, shape (n_Cs,).
 
     The folds are taken as independent, as in the one-standard-error rule [Breiman, Friedman, Olshen, Stone 1984].
     """
     if len(scores) < 2 or not np.isfinite(scores).all():
-        return False
+        return np.zeros(scores.shape[1], dtype=bool)
     mean, error = scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(len(scores))
     best = np.argmax(mean)
-    return len(mean) - best > 2 and bool(np.all(mean[-2:] < mean[best] - np.hypot(error[-2:], error[best])))
+    return mean < mean[best] - np.hypot(error, error[best])
 
 
-class _Fold:
-    """The path of one fold: each call solves for the next C and scores it; errors say in which fold they came."""
-
-    def __init__(self, number, *arguments):
-        self._number, self._scored = number, _scored_path(*arguments)
-
-    def __call__(self):
-        """Return score and gap, NaN if the path was stopped."""
-        try:
-            return next(self._scored, (np.nan, np.nan))
-        except Exception as error:
-            error.add_note(f"in fold {self._number} of the search over C")
-            raise
+def has_fallen(scores):
+    """Whether the last two means over the folds are below the best one beyond chance."""
+    return scores.shape[1] > 2 and bool(are_below(scores)[-2:].all())
 
 
-def _scored_path(estimator, grid, scorer, stop, share, X, y, weights, train, test):
-    """Yield score and gap of every C on one fold, until a callback stops the path."""
-    (X_train, X_test), (y_train, y_test) = ([_safe_indexing(data, rows) for rows in (train, test)] for data in (X, y))
-    risk, fitted = estimator._prepare(X_train, y_train, None if weights is None else weights[train])
-    metadata = {} if weights is None else {"sample_weight": weights[test]}
-    callbacks = [*estimator._watch(fitted, X_train, y_train), stop]
-    if share is not None:
-        callbacks.append(_Gained(float(risk.values(np.zeros(risk.dim))[0].sum()), share))
-    # largest lam first: the smallest C are there
-    for result in runs(Grid(list(1.0 / grid)), risk, callback=callbacks, **estimator._options()):
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        with config_context(assume_finite=True):        # X has been checked
-            score = scorer(estimator._at(fitted, result.x), X_test, y_test, **metadata)
-        yield score, result.gap
-
-
-class _Gained:
-    """End a solve when its gap is a small fraction of what training has gained over w = 0.
-
-    A gap relative to F says little if C is small: F is then mostly loss, and training hardly lowers it.
-    """
-
-    ends_path = False
-
-    def __init__(self, start, share):
-        self._start, self._share = start, share
-
-    def __call__(self, progress):
-        return progress.fun - progress.lower_bound <= self._share * min(progress.fun, self._start - progress.fun)
+def stays_low(scores):
+    """Whether the last mean is below the best one beyond chance, and has not risen."""
+    before, last = scores.mean(axis=0)[-2:]
+    return are_below(scores)[-1] and last <= before
 
 
 @documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES)

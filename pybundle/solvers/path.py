@@ -115,12 +115,12 @@ def runs(plan, risk, *, reuse="planes", w0=None, warm_start=None, checkpoint=Non
                 previous.state = None           # its planes live on in the new bundle
             previous, result[plan.argument], n = result, lam, n + 1
             warm = {"w0": result.x} | ({"warm_start": result} if reuse == "planes" else {})
-            lam = plan.next(result)
             # a limit of seconds that is not one of every solve is a callback's, for all of them together
             is_over = result.status is Status.TIME_LIMIT and options.get("time_limit") is None
             is_over |= result.status is Status.INTERRUPTED
             is_over |= result.status is Status.CALLBACK and any(function.asked for function in watching)
             yield result
+            lam = plan.next(result)
             if is_over:
                 return
 

@@ -1,0 +1,108 @@
+"""One fold of a search over C: a path of warm-started solves, and the scores of its points."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn import config_context
+from sklearn.utils import _safe_indexing
+
+from ..runtime.result import Status
+from ..solvers.path import Grid, runs
+
+PROBE_GAP = 0.1
+NO_LOSS = 1e-3
+"""Share of F, or of F(0), up to which training losses are about 0, or small."""
+NO_CLASS = 5e-3
+"""Share of the training labels below which a class that is never predicted is left to chance."""
+
+
+class Fold:
+    """The path of one fold, from small to large C; a call runs a method, and errors say in which fold they came."""
+
+    def __init__(self, number, estimator, grid, scorer, stop, share, X, y, weights, train, test):
+        self._number, self._estimator, self._grid, self._scorer = number, estimator, grid, scorer
+        self._train, self._test = ((*(_safe_indexing(data, rows) for data in (X, y)),
+                                    {} if weights is None else {"sample_weight": weights[rows]})
+                                   for rows in (train, test))
+        self._plan, self._enough = Grid(list(1.0 / grid)), _Enough(share)       # largest lam first
+        self._results, self._points = self._solves(stop), {}
+
+    def __call__(self, method, *arguments):
+        try:
+            return method(self, *arguments)
+        except Exception as error:
+            error.add_note(f"in fold {self._number} of the search over C")
+            raise
+
+    def solve(self, k, is_probe, best):
+        """Return score and gap of the k-th C, which may be the last one again; NaN if the path was stopped.
+
+        Keeps the points of this C, of the one before and of the best one.
+        """
+        self._plan.n, self._enough.is_probe = k - 1, is_probe
+        result = next(self._results, None)
+        if result is None:
+            return np.nan, np.nan
+        w = result.x
+        self._fun, self._loss = result.fun, result.fun - 0.5 * np.dot(w, w) / self._grid[k]
+        self._points = {j: self._points[j] for j in {best, k - 1} & self._points.keys()} | {k: w}
+        return self.score(k, is_training=False), result.gap
+
+    def score(self, k, is_training=True):
+        """Return the score of the k-th C."""
+        X, y, metadata = self._train if is_training else self._test
+        with config_context(assume_finite=True):        # X has been checked
+            return self._scorer(self._at(k), X, y, **metadata)
+
+    def misses_a_class(self, k):
+        """Return whether a class of the training examples is never predicted there: a larger C may learn it."""
+        classes, counts = np.unique(np.hstack(self._train[1]), return_counts=True)
+        return not np.isin(classes[counts >= NO_CLASS * counts.sum()], self._predict(k, self._train)).all()
+
+    def has_learnt_all(self, k):
+        """Return whether a larger C changes nothing: losses are about 0, or small and nothing new since the C before.
+
+        Equal predictions alone say little: of two C that are too small, both predict the largest class.
+        """
+        X, y, metadata = self._train
+        if self._loss > NO_LOSS * self._enough.start or self._at(k).score(X, y, **metadata) < 1.0:
+            return False
+        return self._loss <= NO_LOSS * self._fun or bool(
+            k > 0 and np.array_equal(*(self._predict(j, self._test) for j in (k - 1, k)))
+            and self.score(k) <= self.score(k - 1))
+
+    def _predict(self, k, examples):
+        return np.hstack(self._at(k).predict(examples[0]))
+
+    def _at(self, k):
+        return self._estimator._at(self._fitted, self._points[k])
+
+    def _solves(self, stop):
+        """Yield the result of every solve, until a callback stops the path."""
+        X, y, metadata = self._train
+        risk, self._fitted = self._estimator._prepare(X, y, **({"sample_weight": None} | metadata))
+        self._enough.start = float(risk.values(np.zeros(risk.dim))[0].sum())
+        callbacks = [*self._estimator._watch(self._fitted, X, y), stop, self._enough]
+        for result in runs(self._plan, risk, callback=callbacks, **self._estimator._options()):
+            if result.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            yield result
+
+
+class _Enough:
+    """End a solve whose gap is small enough for a score; without `share` only probes end before their tolerance.
+
+    A gap relative to F says little if C is small, since training hardly lowers F then: the gap is to be a small share
+    of what training has gained over w = 0.
+    """
+
+    ends_path = False
+
+    def __init__(self, share):
+        self._share = share
+
+    def __call__(self, progress):
+        gap = progress.fun - progress.lower_bound
+        if self.is_probe:
+            return gap <= PROBE_GAP * progress.fun
+        return self._share is not None and gap <= self._share * min(progress.fun, self.start - progress.fun)

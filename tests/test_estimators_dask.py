@@ -9,7 +9,7 @@ from reference.dask_tasks import tasks_in_the_end
 
 import pybundle as pb
 
-pytest.importorskip("sklearn", reason="needs scikit-learn, the extra `sklearn`")
+base = pytest.importorskip("sklearn.base", reason="needs scikit-learn, the extra `sklearn`")
 distributed = pytest.importorskip("distributed", reason="needs dask.distributed, the extra `dask`")
 bag = pytest.importorskip("dask.bag", reason="needs dask.distributed, the extra `dask`")
 da = pytest.importorskip("dask.array", reason="needs dask.distributed, the extra `dask`")
@@ -248,3 +248,22 @@ def test_without_a_client(client, monkeypatch):
     monkeypatch.setattr(distributed, "default_client", lambda: (_ for _ in ()).throw(ValueError("No clients found")))
     with pytest.raises(pb.BundleError, match=r"distributed\.Client\(\)"):
         pb.MulticlassSVM().fit(da.from_array(X, chunks=(50, 6)), da.from_array(y, chunks=50))
+
+
+@pytest.mark.parametrize("model, at", [(pb.QuantileRegressor(alpha=0.01, tol=1e-6), 1e9),
+                                       (pb.LinearSVR(tol=1e-6), -1.7e12), (pb.MulticlassLogistic(tol=1e-6), 0.0)])
+@pytest.mark.parametrize("column", [0.0, 1e9])
+def test_offsets_of_columns_and_targets(model, at, column):
+    """Blocks are centred at the same point, which the driver finds from where each of them lies."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 2))
+    y = 3.0 * X[:, 0] - X[:, 1] + rng.standard_normal(120)
+    moved = X + np.array([column, 0.0])
+    centred = moved - np.array([column, 0.0])
+    targets, t = (y + at, (y + at) - at) if at else (np.digitize(y, [-2.0, 1.0]),) * 2
+    here = base.clone(model).fit(centred, t)
+    there = base.clone(model).fit(da.from_array(moved, chunks=(40, 2)), da.from_array(targets, chunks=40))
+    assert there.converged_ and there.gap_ <= 1e-6
+    predict = "predict" if at else "decision_function"
+    found = getattr(there, predict)(da.from_array(moved, chunks=(40, 2))).compute() - at
+    assert np.abs(found - getattr(here, predict)(centred)).max() <= 5e-3 + 4.0 * np.spacing(abs(at))

@@ -2,6 +2,7 @@
 
     python asv_benchmarks/reproduce/proofs.py [--problems 8000] [--processes 2] [--first 0] [--seed 0]
     python asv_benchmarks/reproduce/proofs.py --only INDEX [--seed 0]      # one problem, told run by run
+    python asv_benchmarks/reproduce/proofs.py --penalties [--forgeries 5]  # sums of penalties, verify, forgeries
 
 All risks and models, all methods, data on scales of 1e-8 to 1e8, lam from 1e-10 to 1e8, starts up to 1e8 away, warm
 starts, paths, parts, weights, signs, memory limits. Values are recomputed in rational numbers (hinges) or decimals of
@@ -15,32 +16,38 @@ import sys
 import time
 from collections import Counter, defaultdict
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from common import RESULTS, table, version
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from reference import proofs
+from reference import penalty_proofs, proofs
 
 CHUNK = 20
-KINDS = (*proofs.FAILURES, "uncertified", "RuntimeWarning")
+KINDS = (*proofs.FAILURES, "uncertified", "RuntimeWarning", "not verified")
 SHOWN = 200
 
 
-def work(seed, indices):
+def attack_of(arguments):
+    """The attack that is asked for, a function of seed and number."""
+    return partial(penalty_proofs.attack, forgeries=arguments.forgeries) if arguments.penalties else proofs.attack
+
+
+def work(attack, seed, indices):
     """(index, seconds, rows) of some problems; vectors and results stay behind."""
     found = []
     for index in indices:
         began = time.process_time()
-        rows = proofs.attack(seed, index)
+        rows = attack(seed, index)
         found.append((index, time.process_time() - began, rows))
     return found
 
 
-def tell(seed, index):
+def tell(attack, seed, index):
     """One problem, run by run."""
-    for row in proofs.attack(seed, index):
+    for row in attack(seed, index):
         print(f"{row.risk}: {row.words}\n    " + ", ".join(f"{k} {v}" for k, v in row.counts.items() if v))
         for detail in row.details:
             print(f"    {detail}")
@@ -77,6 +84,9 @@ def report(rows, arguments, seconds):
         f"certified results** ({total['success']} converged), {seconds / 60:.1f} minutes of processor time, "
         f"pybundle {version()}.", "",
         f"Failures: **{claims}**.", "",
+        *([f"{total['verified']} certificates were confirmed by `verify` for the penalty of the caller, "
+           f"{total['not verified']} of converged runs were not. Of {total['forged']} forgeries {total['forged, ok']} "
+           "passed; those with false claims are among the failures.", ""] if arguments.penalties else []),
         "* *bound*: `lower_bound` above the best exact value met, or the bound that `slope` gives for another lam.",
         "* *value*: F(x) above `fun` plus its error, or x not feasible. *ball*: the minimiser outside of `result.ball` "
         f"({total['ball seen']} balls checked).",
@@ -113,16 +123,20 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int)
-    parser.add_argument("--out", type=Path, default=RESULTS / "proofs.md")
+    parser.add_argument("--penalties", action="store_true", help="sums of penalties, and verify")
+    parser.add_argument("--forgeries", type=int, default=0, help="with --penalties: of each certificate")
+    parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
+    attack = attack_of(arguments)
+    arguments.out = arguments.out or RESULTS / ("penalty_proofs.md" if arguments.penalties else "proofs.md")
     if arguments.only is not None:
-        tell(arguments.seed, arguments.only)
+        tell(attack, arguments.seed, arguments.only)
         return 0
     last, began = arguments.first + arguments.problems, time.monotonic()
     chunks = [range(k, min(k + CHUNK, last)) for k in range(arguments.first, last, CHUNK)]
     rows, times = [], []
     with ProcessPoolExecutor(arguments.processes) as pool:
-        for done, found in enumerate(pool.map(work, [arguments.seed] * len(chunks), chunks), 1):
+        for done, found in enumerate(pool.map(partial(work, attack, arguments.seed), chunks), 1):
             for index, seconds, mine in found:
                 times.append((seconds, index))
                 rows += [(index, row) for row in mine]

@@ -88,6 +88,7 @@ def make_parser():
     made = command(verify, "check the certificate of a run against the data", _data, _model)
     made.add_argument("--certificate", required=True, metavar="FILE", help="what train --certificate wrote")
     made.add_argument("--exact", action="store_true", help="rational arithmetic (svm of moderate size)")
+    _constant(made, "that of the certificate, which is printed")
 
     command(info, "versions, BLAS and kernels of this installation, for bug reports")
     return parser
@@ -127,9 +128,9 @@ def _solver(parser):
     parser.add_argument("--seed", type=int, metavar="N", help="order of the examples (default: 0)")
 
 
-def _constant(parser):
+def _constant(parser, default="1; parser: 0.03"):
     constant = parser.add_mutually_exclusive_group()
-    constant.add_argument("-C", type=_number, help="weight of the losses, 1/lam (default: 1; parser: 0.03)")
+    constant.add_argument("-C", type=_number, help=f"weight of the losses, 1/lam (default: {default})")
     constant.add_argument("--lam", type=_number, help="regularisation constant, sum scale")
 
 

@@ -244,6 +244,11 @@ class Certificate:
             if len(self.w) % (len(columns) + 1) or np.abs(columns).max(initial=0.0) > LARGEST:
                 raise ValueError(f"shift must fit w, with entries of at most {LARGEST:g}")
 
+    @property
+    def lam_error(self):
+        """Relative error of lam: in the scale "mean" it is `n lam / n`, rounded twice."""
+        return 0.0 if self.divisor == 1 else 2.0**-50
+
     def problem(self) -> str:
         """What was minimised, in words, all of it: arrays by a digest [...], equal only for equal ones."""
         term = str(self.penalty) if self.penalty is not None else (

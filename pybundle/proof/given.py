@@ -2,29 +2,27 @@
 
 A penalty is given as terms; their sum has for each weight `l2 = sum_t l2_t`, `l1 = sum_t l1_t`, the centre
 `C = sum_t l2_t c_t / l2`, and adds `sum_t l2_t c_t^2 / 2 - l2 C^2 / 2` to the constant. All of it must be what the
-certificate has, up to the rounding that the certificate states, so that its claims are about the penalty that was given.
+certificate has, up to the rounding that it states, so that its claims are about the penalty that was given.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from ..core.constraints import read_constraints
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.validation import check_choice, check_number
-from ..prox import L2, Box, Groups, Regulariser, Separable, SparseGroupLasso, SquaredL2
+from ..core.validation import check_choice, check_number, check_vector
+from ..prox import L2, Box, Groups, Regulariser, Separable, SquaredL2
 from ..prox.base import PlusSquaredL2
+from ..prox.composed import SparseGroupLasso
 from .penalty import ARRAYS, Penalty
-
-MEAN = 2.0**-50     # lam of a certificate in the scale "mean" is `n lam / n`, rounded twice
 
 
 def penalty_of(omega, dim):
-    """Return a provable penalty in the form that a certificate holds."""
+    """Return a provable canonical penalty in the form that a certificate holds."""
     plain = {"l2": 0.0, "l1": 0.0, "centre": 0.0, "lower": -np.inf, "upper": np.inf}
     if isinstance(omega, Separable):
         rates, centre, constant = omega.rounding
@@ -45,71 +43,26 @@ def penalty_of(omega, dim):
                    rates=np.array(np.broadcast_to(rates, (groups.n_groups,)), dtype=np.float64))
 
 
-class Given:
-    """What of the problem is given: the regulariser, and whatever is a part of it; or the constraints alone.
-
-    Parameters
-    ----------
-    risk : Risk
-    lam, radius, penalty, nonneg, constraints, scale
-        Arguments of `verify`.
-    """
-
-    def __init__(self, risk: Any, lam: Any, radius: Any, penalty: Any, nonneg: Any, constraints: Any, scale: Any) -> None:
-        dim, free, self.scale, self.radius = risk.dim, getattr(risk, "free", None), scale, radius
-        names = [name for name, value in (("lam", lam), ("radius", radius), ("penalty", penalty)) if value is not None]
-        if len(names) > 1:
-            raise ParameterError(f"at most one of lam, radius and penalty must be given, got {' and '.join(names)}; pass "
-                                 "what minimize was given")
-        self.has_regulariser = bool(names)
-        self.is_any = bool(names) or constraints is not None or scale is not None
-        if scale is not None:
-            check_choice("scale", scale, ("sum", "mean"))
-        if radius is not None:
-            check_number("radius", radius, low=0.0, strict=True)
-        if penalty is not None and not isinstance(penalty, Regulariser):
-            raise InputTypeError(f"penalty must be a penalty of pybundle.prox, got {type(penalty).__name__}")
-        self.rows = None if constraints is None else read_constraints(constraints, dim)
-        nonneg = getattr(risk, "nonneg", None) if nonneg is None else np.asarray(nonneg)
-        if nonneg is not None and (nonneg.dtype != np.bool_ or nonneg.shape != (dim,)):
-            raise ParameterError(f"nonneg must be a bool array of shape ({dim},), got dtype {nonneg.dtype} and shape "
-                                 f"{nonneg.shape}")
-        penalty = SquaredL2(lam) if lam is not None else Box() if penalty is None else penalty
-        places = np.arange(dim) if free is None else np.flatnonzero(~free)
-        self.terms = [_spread(penalty_of(term.canonical(len(places)), len(places)), places, dim)
-                      for term in getattr(penalty, "terms", [penalty])]
-        if nonneg is not None:
-            self.terms.append(penalty_of(Box(np.where(nonneg, 0.0, -np.inf)).canonical(dim), dim))
-
-    def difference(self, certificate):
-        """The first difference to the problem of a certificate in words, or None."""
-        stated = certificate.rows
-        if self.has_regulariser or self.rows is not None:
-            if (stated is None) != (self.rows is None) or (stated is not None and not (
-                    stated.A.shape == self.rows[0].shape and (stated.A != self.rows[0]).nnz == 0
-                    and np.array_equal(stated.upper, self.rows[1]))):
-                return "other linear constraints"
-        if self.has_regulariser or self.scale is not None:
-            if certificate.divisor != (certificate.n_examples if self.scale == "mean" else 1):
-                return f"R is divided by {certificate.divisor}, but scale={self.scale or 'sum'!r}"
-        if not self.has_regulariser:
-            return None
-        if certificate.radius != self.radius:
-            return f"radius is {self.radius}, {certificate.radius} claimed"
-        if certificate.lam is not None and Fraction(float(self._l2)) != self._l2:
-            return "another l2"
-        return _difference(self.terms, as_penalty(certificate))
-
-    @property
-    def _l2(self):
-        """Of the first weight."""
-        return sum(Fraction(term.l2[0]) for term in self.terms)
-
-    def exactly(self, certificate):
-        """The certificate with the lam that is given, of which its own may be a rounded multiple."""
-        if not self.has_regulariser or certificate.lam is None:
-            return certificate
-        return replace(certificate, lam=float(self._l2))
+def difference(certificate, risk, lam, radius, penalty, nonneg, constraints, scale):
+    """Compare the problem of a certificate with arguments of `verify`; return a difference in words, or None."""
+    names = [name for name, value in (("lam", lam), ("radius", radius), ("penalty", penalty)) if value is not None]
+    if len(names) > 1:
+        raise ParameterError(f"at most one of lam, radius and penalty must be given, got {' and '.join(names)}; pass "
+                             "what minimize was given")
+    if scale is not None:
+        check_choice("scale", scale, ("sum", "mean"))
+    if constraints is not None or names:
+        rows, mine = certificate.rows, None if constraints is None else read_constraints(constraints, risk.dim)
+        if (rows is None) != (mine is None) or (rows is not None and not (
+                np.array_equal(rows.upper, mine[1]) and (rows.A != mine[0]).nnz == 0)):
+            return "other linear constraints"
+    if (scale is not None or names) and certificate.divisor != (certificate.n_examples if scale == "mean" else 1):
+        return f"R is divided by {certificate.divisor}, but scale={scale or 'sum'!r}"
+    if radius is not None:
+        check_number("radius", radius, low=0.0, strict=True)
+    if names and certificate.radius != radius:
+        return f"radius {radius}, {certificate.radius} claimed"
+    return _difference(_terms(risk, lam, penalty, nonneg), as_penalty(certificate)) if names else None
 
 
 def as_penalty(certificate):
@@ -119,44 +72,58 @@ def as_penalty(certificate):
     dim = len(certificate.w)
     zeros, signs = np.zeros(dim), np.zeros(dim, dtype=bool) if certificate.nonneg is None else certificate.nonneg
     return Penalty(np.full(dim, certificate.lam or 0.0), zeros, zeros, np.where(signs, 0.0, -np.inf),
-                   np.full(dim, np.inf), rate_error=MEAN)
+                   np.full(dim, np.inf), rate_error=certificate.lam_error)
 
 
-def _spread(penalty, places, dim):
-    """The penalty on some weights of a problem whose other weights are free."""
-    if len(places) == dim:
-        return penalty
-    arrays = {}
-    for name, other in zip(ARRAYS, (0.0, 0.0, 0.0, -np.inf, np.inf), strict=True):
-        arrays[name] = np.full(dim, other)
-        arrays[name][places] = getattr(penalty, name)
-    return replace(penalty, **arrays)
+def _terms(risk, lam, penalty, nonneg):
+    """The terms of the regulariser that is given, and the signs; weights of the risk that are free have none."""
+    dim, free = risk.dim, getattr(risk, "free", None)
+    places = np.arange(dim) if free is None else np.flatnonzero(~free)
+    if lam is not None:
+        lam = check_number("lam", lam, low=0.0) if np.ndim(lam) == 0 else check_vector("lam", lam, len(places))
+        if np.min(lam) < 0.0:
+            raise ParameterError(f"lam must not be negative, got {np.min(lam):g}")
+        penalty = SquaredL2(lam)
+    if penalty is not None and not isinstance(penalty, Regulariser):
+        raise InputTypeError(f"penalty must be a penalty of pybundle.prox, got {type(penalty).__name__}")
+    found = []
+    for term in getattr(penalty, "terms", [Box() if penalty is None else penalty]):
+        one = penalty_of(term.canonical(len(places)), len(places))
+        arrays = dict(zip(ARRAYS, (np.full(dim, value) for value in (0.0, 0.0, 0.0, -np.inf, np.inf)), strict=True))
+        for name, array in arrays.items():
+            array[places] = getattr(one, name)
+        found.append(replace(one, **arrays))
+    nonneg = getattr(risk, "nonneg", None) if nonneg is None else np.asarray(nonneg)
+    if nonneg is None:
+        return found
+    if nonneg.dtype != np.bool_ or nonneg.shape != (dim,):
+        raise ParameterError(f"nonneg must be a bool array of shape ({dim},), got dtype {nonneg.dtype} and shape "
+                             f"{nonneg.shape}")
+    return [*found, penalty_of(Box(np.where(nonneg, 0.0, -np.inf)).canonical(dim), dim)]
 
 
 def _difference(terms, stated):
     """How the sum of terms differs from a penalty beyond its stated rounding, in words, or None."""
-    groups = [term for term in terms if term.labels is not None]
-    norms = groups[0] if groups else stated if stated.labels is None else terms[0]
+    norms = next((term for term in terms if term.labels is not None), terms[0])
     if not (np.array_equal(norms.labels, stated.labels) and np.array_equal(norms.rates, stated.rates)):
         return "other norms of groups"
     for name, bound in (("lower", np.max([term.lower for term in terms], axis=0)),
                         ("upper", np.min([term.upper for term in terms], axis=0))):
         if not np.array_equal(bound, getattr(stated, name)):
-            return f"another bound {name} of weight {np.flatnonzero(bound != getattr(stated, name))[0]}"
-    rounding, centre_error = Fraction(stated.rate_error), stated._centre_error
+            return f"another {name} bound of weight {np.flatnonzero(bound != getattr(stated, name))[0]}"
     constant = sum(Fraction(term.constant) for term in terms) - Fraction(stated.constant)
-    columns = np.stack([getattr(one, name) for one in (*terms, stated) for name in ARRAYS[:3]] + [centre_error])
+    columns = np.stack([getattr(one, name) for one in (*terms, stated) for name in ARRAYS[:3]] + [stated.centre_errors])
     _, places, counts = np.unique(columns, axis=1, return_index=True, return_counts=True)
     for k, count in zip(places.tolist(), counts.tolist(), strict=True):     # many are alike
-        l2, l1 = (sum(Fraction(getattr(term, name)[k]) for term in terms) for name in ("l2", "l1"))
-        for name, total in (("l2", l2), ("l1", l1)):
-            if abs(total - Fraction(getattr(stated, name)[k])) > rounding * total:
-                return f"another {name} of weight {k}: {float(total):.17g}, {getattr(stated, name)[k]:.17g} claimed"
-        if l2 > 0:
-            moments = [Fraction(term.l2[k]) * Fraction(term.centre[k]) for term in terms]
-            centre = sum(moments) / l2
-            if abs(centre - Fraction(stated.centre[k])) > Fraction(centre_error[k]):
-                return f"another centre of weight {k}: {float(centre):.17g}, {stated.centre[k]:.17g} claimed"
-            squares = sum(x * Fraction(term.centre[k]) for x, term in zip(moments, terms, strict=True))
-            constant += count * (squares - l2 * centre**2) / 2
+        *rates, centres = ([Fraction(getattr(term, name)[k]) for term in terms] for name in ARRAYS[:3])
+        l2, l1, centre = (Fraction(getattr(stated, name)[k]) for name in ARRAYS[:3])
+        for name, mine, theirs in (("l2", sum(rates[0]), l2), ("l1", sum(rates[1]), l1)):
+            if abs(mine - theirs) > Fraction(stated.rate_error) * mine:
+                return f"another {name} of weight {k}: {float(mine):.17g}, {float(theirs):.17g} claimed"
+        total, moment = sum(rates[0]), sum(x * c for x, c in zip(rates[0], centres, strict=True))
+        if total > 0:
+            if abs(moment / total - centre) > Fraction(stated.centre_errors[k]):
+                return f"another centre of weight {k}: {float(moment / total):.17g}, {float(centre):.17g} claimed"
+            squares = sum(x * c * c for x, c in zip(rates[0], centres, strict=True))
+            constant += count * (squares - moment**2 / total) / 2
     return "another constant" if abs(constant) > Fraction(stated.constant_error) else None

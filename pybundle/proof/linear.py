@@ -17,6 +17,8 @@ from .problem import LabellingProblem
 
 ROWS = 512
 """Rows of dense data that are converted at a time: they stay in the cache."""
+NONE = 745.0
+"""Margin at which a logistic loss underflows."""
 FINE = 1e-11
 """Share of a value below which a bound on its error needs no further work."""
 
@@ -86,7 +88,8 @@ class LinearProblem(LabellingProblem):
     def _losses(self, y, scores, reach):
         """Losses, and which of them count: others are 0 also where scores are wrong by up to `reach`."""
         if isinstance(self.risk, Logistic):
-            return np.logaddexp(0.0, -y * scores[:, 0]), np.ones(len(y), dtype=bool)
+            margins = y * scores[:, 0]
+            return np.logaddexp(0.0, -margins), margins < reach + NONE
         if self.K == 1:
             top = 1.0 - y * scores[:, 0]
         else:

@@ -72,7 +72,8 @@ class Penalty:
         """What `arrays` gave."""
         names = [name for name in arrays if name.startswith("penalty_")]
         found = {name.removeprefix("penalty_"): arrays.pop(name) for name in names}
-        return cls(**{name: float(found.pop(name).item()) for name in NUMBERS}, **found)
+        numbers: Any = {name: float(found.pop(name).item()) for name in NUMBERS}
+        return cls(**numbers, **found)
 
     def check(self, dim: int) -> Any:
         """Raise ValueError if it is none."""
@@ -88,7 +89,7 @@ class Penalty:
             check_array("bounds", np.where(np.isinf(bound), 0.0, bound), (dim,))
         if not ((self.lower <= self.upper) & (self.lower < np.inf) & (self.upper > -np.inf)).all():
             raise ValueError("lower must be at most upper")
-        sizes = [np.ravel(getattr(self, name)) for name in (*NUMBERS, *ARRAYS)] + [self._centre_error]
+        sizes = [np.ravel(getattr(self, name)) for name in (*NUMBERS, *ARRAYS)] + [self.centre_errors]
         if max(np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in sizes) > 1e120:
             raise ValueError("numbers of the penalty must be at most 1e120")
         if self.labels is None:
@@ -113,14 +114,14 @@ class Penalty:
                 words.append(f"{name} {in_words(bound)}" + (f" for {n_known} weights" if n_known < len(bound) else ""))
         if self.constant:
             words.append(f"constant {self.constant:.17g}")
-        if self.rate_error or self.constant_error or self._centre_error.any():
-            words.append(f"a sum rounded by {self.rate_error:.2g} of its rates, {self._centre_error.max():.2g} of its "
+        if self.rate_error or self.constant_error or self.centre_errors.any():
+            words.append(f"a sum rounded by {self.rate_error:.2g} of its rates, {self.centre_errors.max():.2g} of its "
                          f"centre and {self.constant_error:.2g} of its constant")
         n_free = np.count_nonzero(self.free)
         return "penalty with " + (", ".join(words) or "nothing") + (f"; {n_free} free weights" if n_free else "")
 
     @property
-    def _centre_error(self):
+    def centre_errors(self):
         return np.zeros(len(self.l2)) if self.centre_error is None else self.centre_error
 
     def lowered(self):
@@ -156,7 +157,7 @@ class Penalty:
         (l2, f), (l1, g), moved = ex.integers(self.l2), ex.integers(self.l1), both[0] - both[1]
         total = Fraction(self.constant) + sum((l2 * moved * moved).tolist()) * Fraction(2) ** (f + 2 * e) / 2
         total += sum((l1 * abs(both[0])).tolist()) * Fraction(2) ** (g + e)
-        far, error = np.abs(w - self.centre), self._centre_error
+        far, error = np.abs(w - self.centre), self.centre_errors
         lost = self.rate_error * (0.5 * self.l2 * far**2 + self.l1 * np.abs(w)) + self.l2 * error * (far + error)
         lost = Fraction(1.02 * float(lost.sum())) + Fraction(self.constant_error)
         if self.labels is None:
@@ -186,14 +187,18 @@ class Penalty:
         return max(below for below, _ in found), max(above for _, above in found)
 
     def least(self, plane, t, divisor):
-        """`min_w Omega(w) + <t phi / divisor, w>` from below and from above; minus infinity if there is none."""
+        """`min_w Omega(w) + <t phi / divisor, w>` from below and from above; minus infinity if there is none.
+
+        Without a plane, t = 0, nothing is less than the constant.
+        """
         if plane.phi.dtype == object:
             phi = [t * x / divisor for x in plane.phi.tolist()]
             return least_of_groups(self, phi) if self.labels is not None else (least_of_sum(self, phi),) * 2
         phi, error = self._scaled(plane, t, divisor)
         found = self._groups(phi, error) if self.labels is not None else self._sum(phi, error)
         constant = Fraction(self.constant)
-        return tuple(x if x == -math.inf else Fraction(x) + constant for x in found)
+        least = 0 if t == 0 else -math.inf
+        return tuple(x if x == -math.inf else max(Fraction(x), least) + constant for x in found)
 
     @staticmethod
     def _scaled(plane, t, divisor):
@@ -222,12 +227,17 @@ class Penalty:
         best = np.argmin(l1 * np.abs(ends) + phi * ends, axis=0)
         x = np.where(flat, np.take_along_axis(ends, best[None], axis=0)[0], x)
         terms = np.stack([np.where(flat, 0.0, 0.5 * l2 * (x - self.centre) ** 2), l1 * np.abs(x), phi * x])
-        lost = 1.02 * l2 * self._centre_error       # by another centre: this times the way to it
+        lost = 1.02 * l2 * self.centre_errors       # by another centre: this times the way to it
         drop = np.where(flat, 0.0, miss * miss / (2.0 * l2) + lost * (
-            np.abs(x - self.centre) + miss / l2 + self._centre_error))
-        sizes = np.where(flat, (l1 + np.abs(phi)) * np.abs(ends).max(axis=0), np.abs(terms).sum(axis=0))
+            np.abs(x - self.centre) + miss / l2 + self.centre_errors))
+        # which of these is best for any phi within the errors: where l1 exceeds them it stays at 0
+        wide = 1.01 * error + 4.0 * UNIT * (np.abs(phi) + l1)
+        reach = np.zeros(len(x))
+        for end, may_be in zip(ends, (np.abs(phi) <= l1 + wide, phi + wide >= l1, wide - phi >= l1), strict=True):
+            reach = np.maximum(reach, np.where(may_be, np.abs(end), 0.0))
+        sizes = np.where(flat, (l1 + np.abs(phi)) * reach, np.abs(terms).sum(axis=0))
         rounding = 16.0 * UNIT * float(sizes.sum()) + len(x) * TINY
-        reach = np.where(flat, np.abs(ends).max(axis=0), np.abs(x) + miss / l2)
+        reach = np.where(flat, reach, np.abs(x) + miss / l2)
         spread = 1.01 * error * float(np.linalg.norm(reach))
         curved = self.l2[~flat]
         bend = error * error / (2.0 * float(curved.min())) if len(curved) else 0.0

@@ -1,8 +1,8 @@
 """The verifier: computes the claims of a certificate again, from the data and the evidence alone.
 
 It knows formulas of risks and interfaces of models, and nothing of solvers, bundles or quadratic programs. Each number
-comes with a bound on its rounding error, or as a fraction (`exact=True`). A claim passes if it is proven with all errors
-counted against it, up to a small share of the claim itself: nothing that a certificate says can widen that.
+comes with a bound on its rounding error, or as a fraction (`exact=True`). A claim passes if it is proven with all
+errors counted against it, up to a small share of the claim itself: nothing that a certificate says can widen that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..prox import Regulariser
 from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
 from . import exact as ex
 from .certificate import Certificate, fingerprint_of, load_certificate
-from .given import Given
+from .given import difference
 from .linear import LinearProblem
 from .problem import PlainProblem
 from .structured import StructuredProblem
@@ -37,8 +37,8 @@ class Report:
     Attributes
     ----------
     ok : bool
-        Every claim of the certificate was computed again and holds, for the problem that was passed to `verify`, or else
-        for the one that `problem` states.
+        Every claim of the certificate was computed again and holds, for the problem that was passed to `verify`, or
+        else for the one that `problem` states.
     fun, lower_bound : float
         Proven by this check alone, its rounding counted: `lower_bound <= min F <= F(w) <= fun`. The second is minus
         infinity if there is no evidence.
@@ -157,11 +157,10 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
         problem.shift = shift
     elif shift is not None:
         certificate = replace(certificate, w=shift.from_user(certificate.w))
-    given = Given(problem.risk, lam, radius, penalty, nonneg, constraints, scale)
-    difference = given.difference(certificate)
-    if given.is_any:
-        report.add("your problem", difference is None, difference or "regulariser and constraints are those passed")
-    certificate = certificate if difference else given.exactly(certificate)
+    given = lam, radius, penalty, nonneg, constraints, scale
+    if any(value is not None for value in given):
+        differs = difference(certificate, problem.risk, *given)
+        report.add("your problem", differs is None, differs or "regulariser and constraints are those passed")
     known = fingerprint_of(problem.risk if shift is None else centred)
     is_same = problem.n_examples == certificate.n_examples and type(problem.risk).__name__ == certificate.risk
     if known is None or certificate.fingerprint is None:
@@ -222,7 +221,8 @@ def _check_point(report, certificate, problem):
             return
         low, high = certificate.penalty.value(w)
     else:
-        low = high = 0 if lam is None else Fraction(lam) * square / 2
+        low, high = (0 if lam is None else Fraction(lam) * square / 2 * (1 + sign * Fraction(certificate.lam_error))
+                     for sign in (-1, 1))
     if certificate.rows is not None and not report.add(
             "constraints", certificate.rows.contains(w),
             f"w meets {len(certificate.rows.upper)} linear constraints up to 1e-10 of their terms"):
@@ -261,11 +261,15 @@ def _check_evidence(report, certificate, problem):
     report.add("offset", _holds(claimed, low, high, problem),
                f"{float(plane.offset):.17g} +- {plane.offset_error:.2g}; {certificate.offset:.17g} claimed up to "
                f"{certificate.offset_error:.2g}")
+    lam = None if certificate.lam is None else Fraction(certificate.lam) * (1 - Fraction(certificate.lam_error))
     found = _penalised_bounds(report, certificate, problem, plane) if certificate.penalty is not None else (
-        plane.bounds(certificate.lam, certificate.radius, certificate.nonneg, n))
+        plane.bounds(lam, certificate.radius, certificate.nonneg, n))
     if found is None:
         return
     low, high = found
+    floor = problem.floor(evidence) if low < certificate.lower_bound else None
+    if floor is not None and certificate.penalty is None:       # the square is not negative
+        low, high = max(low, floor / n), max(high, floor / n)
     report.lower_bound = _down(low)
     report.add("lower bound", _holds(Fraction(certificate.lower_bound), low, high, problem),
                f"{float(low):.17g} to {float(high):.17g}; {certificate.lower_bound:.17g} claimed")

@@ -146,7 +146,7 @@ class Sum(Regulariser):
         if len(others) > 1:
             raise ParameterError(f"penalties must be separable but for one, got {_names(others)}; for L1 and the group "
                                  "lasso there is SparseGroupLasso")
-        rests = [term for term in self.terms if term.is_separable]
+        rests: list[Any] = [term for term in self.terms if term.is_separable]
         if others and not all(_is_one_square(term) for term in rests):
             raise ParameterError(f"{_names(others)} can be added to SquaredL2(rate) of one rate without centre only, "
                                  f"got {_names(rests)}; for L1 and norms of groups there is SparseGroupLasso")
@@ -172,7 +172,8 @@ class Sum(Regulariser):
         if not others:
             first = rests[0].canonical(dim)
             return first.plus(*rests[1:]) if len(rests) > 1 else first
-        inner, rates = others[0], [float(term.rate) for term in rests]
+        inner: Any = others[0]
+        rates = [float(term.rate) for term in rests]
         if isinstance(inner, PlusSquaredL2):
             inner, rates = inner.inner, [*rates, inner.rate]
         rate = math.fsum(rates)

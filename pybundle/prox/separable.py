@@ -166,7 +166,8 @@ class Separable(Regulariser):
         if rates == 0.0 == constant:
             return self
         low = 1.0 - rates - 2.0 * UNIT
-        return self.replaced(l2=low * self.l2, l1=low * self.l1, rounding=self.rounding._replace(rates=0.0, constant=0.0),
+        rest = self.rounding._replace(rates=0.0, constant=0.0)
+        return self.replaced(l2=low * self.l2, l1=low * self.l1, rounding=rest,
                              constant=self.constant - constant * (1.0 + 2.0 * UNIT) - 2.0 * UNIT * self.constant)
 
     def uncertainty(self, x: Array) -> float:
@@ -231,7 +232,7 @@ class Separable(Regulariser):
         return float(np.min(rates[beyond] / over[beyond])) * (1.0 - 8.0 * UNIT)
 
     def plus(self, *others: Any) -> Separable:
-        """Return the sum of this canonical penalty and others; each number is rounded about once, however many there are.
+        """Return the sum of this canonical penalty and others; each number is rounded about once.
 
         With C the mean of the centres, weighted by the l2 of their terms, the squares are `l2/2 (x - C)^2` plus the
         constant `sum_t l2_t/2 (c_t - C)^2`, l2 the sum of all l2_t.

@@ -19,7 +19,7 @@ from ..core.protocols import LABELLINGS, errors_of, name_of
 from ..core.rounding import UNIT
 from ..models.batch_oracle import batched
 from ..proof import Certificate, Labellings, Points
-from ..proof.certificate import fingerprint_of
+from ..proof.certificate import LARGEST, fingerprint_of
 from ..runtime.lower_bound import LowerBound, aggregation_errors
 from .bundle.master import Master
 from .bundle.penalty_master import PenaltyMaster
@@ -204,8 +204,8 @@ def of_points(run, risk, points, labelled=True):
     """
     planes_of, is_penalised = PlanesAtPoints(risk, labelled), isinstance(run.objective, Penalised)
     exact = planes_of.risk
-    if not planes_of.is_labelled:
-        points = [w for w in points if not isinstance(w, FoundLabellings)]
+    points = [w for w in points if (planes_of.is_labelled if isinstance(w, FoundLabellings)
+                                    else np.abs(w).max(initial=0.0) <= LARGEST)]
     bundle, known, lower = Bundle(exact.dim, exact.n_parts), [], np.asarray(exact.lower_bounds)
     slack = lower >= 0.0
     for k, w in enumerate(points):
@@ -346,9 +346,8 @@ def certificate_of(risk, objective, bracket, w, proof, divisor):
     return Certificate(
         w=w if shift is None else shift.to_user(w), shift=shift,
         fun=float(bracket.fun / divisor), error=float(WIDER * bracket.error / divisor),
-        lower_bound=float(min(bound.value, bracket.fun) / divisor), lam=None if lam is None else float(lam / divisor),
-        radius=radius,
-        nonneg=objective.nonneg, divisor=divisor,
+        lower_bound=float(min(bound.value, bracket.fun) / divisor),
+        lam=None if lam is None else float(lam / divisor), radius=radius, nonneg=objective.nonneg, divisor=divisor,
         offset=float(bound.offset), phi=bound.phi, offset_error=float(bound.offset_error),
         slope_error=float(bound.error), risk=name_of(risk), fingerprint=fingerprint_of(risk),
         n_examples=int(risk.n_examples), evidence=proof.evidence,

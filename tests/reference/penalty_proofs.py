@@ -55,7 +55,7 @@ def pieces(X, rows, c, smooth=False):
 
 
 def make_risk(rng):
-    """A risk, its twin, the number of weights, and whether the last one is a free intercept."""
+    """A risk, its twin, and the number of weights that a penalty has: an intercept, the last weight, is free."""
     name = str(rng.choice(["classes", "hinge", "hinge", "absolute", "pinball", "pinball", "insensitive", "logistic",
                            "squared hinge", "huber"]))
     n, d, K = int(rng.integers(1, 8)), int(rng.choice([1, 1, 2, 3])), 3
@@ -73,31 +73,31 @@ def make_risk(rng):
     t = X @ rng.standard_normal(d) + rng.standard_normal(n) * rng.choice([0.0, 1.0, 1e3])
     signs = 2 * y - 1
     if name == "classes":
-        return pb.risks.MulticlassHinge(given, y, n_classes=K, **options), exact.multiclass(X, y, K, weights=c), K * d, 0
+        return pb.risks.MulticlassHinge(given, y, n_classes=K, **options), exact.multiclass(X, y, K, weights=c), K * d
     if name in ("hinge", "logistic"):
         kind = pb.risks.BinaryHinge if name == "hinge" else pb.risks.Logistic
         smooth = name == "logistic"
         rows = [[(0, 0), (0 if smooth else 1, -int(s))] for s in signs]
-        return kind(given, y, n_classes=2, **options), pieces(whole, rows, c, smooth), d, has_intercept
+        return kind(given, y, n_classes=2, **options), pieces(whole, rows, c, smooth), d
     if name == "squared hinge":
         if len(np.unique(y)) < 2:
             return make_risk(rng)
-        return pb.risks.SquaredHinge(given, signs, **options), Squares(whole, signs, c), d, has_intercept
+        return pb.risks.SquaredHinge(given, signs, **options), Squares(whole, signs, c), d
     if name == "huber":
         delta = float(rng.choice([0.1, 1.0, 30.0]))
-        return pb.risks.Huber(given, t, delta, **options), Squares(whole, t, c, delta), d, has_intercept
+        return pb.risks.Huber(given, t, delta, **options), Squares(whole, t, c, delta), d
     T = [exact.fraction(v) for v in t]
     if name == "absolute":
-        return pb.risks.Absolute(given, t, **options), pieces(whole, [[(v, -1), (-v, 1)] for v in T], c), d, has_intercept
+        return pb.risks.Absolute(given, t, **options), pieces(whole, [[(v, -1), (-v, 1)] for v in T], c), d
     if name == "insensitive":
         e = float(rng.choice([0.1, 1e-3, 2.7]))
         E = exact.fraction(e)
         rows = [[(0, 0), (v - E, -1), (-v - E, 1)] for v in T]
-        return pb.risks.EpsilonInsensitive(given, t, e, **options), pieces(whole, rows, c), d, has_intercept
+        return pb.risks.EpsilonInsensitive(given, t, e, **options), pieces(whole, rows, c), d
     q = float(rng.choice([0.1, 0.3, 1 / 3, 0.7, 0.999, 1e-3]))
     Q = exact.fraction(q)
     rows = [[(Q * v, -Q), ((Q - 1) * v, 1 - Q)] for v in T]
-    return pb.risks.Pinball(given, t, q, **options), pieces(whole, rows, c), d, has_intercept
+    return pb.risks.Pinball(given, t, q, **options), pieces(whole, rows, c), d
 
 
 def make_terms(rng, d):
@@ -134,7 +134,7 @@ class Problem:
 
     def __init__(self, seed, index):
         rng = np.random.default_rng([seed, index, 7])
-        self.risk, self.twin, d, has_intercept = make_risk(rng)
+        self.risk, self.twin, d = make_risk(rng)
         self.terms, self.rng, self.d, self.dim = make_terms(rng, d), rng, d, self.risk.dim
         self.penalty = Sum(*self.terms)
         self.scale = "mean" if rng.random() < 0.3 else "sum"
@@ -206,7 +206,7 @@ class Problem:
             middle = (a + b) / 2
             bend = at(a) + at(b) - 2 * at(middle)
             if bend > 0:
-                x = middle - (at(b) - at(a)) * (b - a) / (8 * bend)
+                x = middle - (at(b) - at(a)) * (b - a) / (4 * bend)
                 is_end = (a < places[0], b > places[-1])
                 if (a <= x or is_end[0]) and (x <= b or is_end[1]) and self.lower[k] <= x <= self.upper[k]:
                     near.append(x)
@@ -298,7 +298,8 @@ def judge(problem, result, row, best, least):
         above = max(Fraction(result.lower_bound) + Fraction(result.gap) * abs(fun) * (1 + Fraction(ROUNDING)), fun)
         if low > above + Fraction(ROUNDING) / 8 * abs(fun) + UNDERFLOW:
             row.fail("value", f"F(x) = {float(low)!r} is {float((low - above) / low):.2g} above {float(above)!r}")
-    if result.ball is not None and problem.dim == 1 and isinstance(problem.twin, exact.Risk) and not problem.twin.smooth:
+    is_exact = isinstance(problem.twin, exact.Risk) and not problem.twin.smooth
+    if result.ball is not None and problem.dim == 1 and is_exact:
         row.counts["ball seen"] += 1
         centre, radius = Fraction(float(result.ball[0][0])), Fraction(result.ball[1])
         if abs(best[0] - centre) > radius:
@@ -367,9 +368,10 @@ def _changed(rng, certificate):
     if kind == "errors":
         return change(certificate, offset_error=size, slope_error=size)
     if kind == "lam":
-        return change(certificate, lam=size, penalty=None, rows=None, limits=None) if rng.random() < 0.2 else certificate
+        return change(certificate, lam=size, penalty=None, rows=None, limits=None)
     if penalty is not None and kind == "shift":
-        return change(certificate, penalty=change(penalty, constant=penalty.constant + size), fun=certificate.fun + size,
+        shifted = change(penalty, constant=penalty.constant + size)
+        return change(certificate, penalty=shifted, fun=certificate.fun + size,
                       lower_bound=certificate.lower_bound + size)
     if penalty is not None and kind == "rounding":
         which = str(rng.choice(["rate_error", "constant_error", "centre_error"]))
@@ -379,8 +381,8 @@ def _changed(rng, certificate):
     if penalty is not None and kind == "array":
         which = str(rng.choice(["l2", "l1", "centre", "lower", "upper"]))
         array = getattr(penalty, which) * factor
-        return change(certificate, penalty=change(penalty, **{which: np.abs(array) if which[0] == "l" and which[1] in "12"
-                                                              else array}))
+        array = np.abs(array) if which in ("l2", "l1") else array
+        return change(certificate, penalty=change(penalty, **{which: array}))
     if kind == "limits" and certificate.limits is not None:
         return change(certificate, limits=change(certificate.limits, sizes=certificate.limits.sizes * abs(factor)))
     if isinstance(evidence, Labellings) and len(evidence.masses):

@@ -15,7 +15,6 @@ from pybundle.runtime.executors import Serial, Threads, cpu_count, make_executor
 from pybundle.runtime.history import FIELDS, History
 from pybundle.runtime.lower_bound import (
     UNIT,
-    Bracket,
     LowerBound,
     aggregation_error,
     aggregation_errors,

@@ -171,5 +171,5 @@ class LabellingProblem(PlainProblem):
         found = self._exact_labellings(evidence)
         if self.shift is None:
             return found
-        last, columns = found.phi[-1], [Fraction(m) for m in [*self.shift.columns.tolist(), 0.0]]
-        return Plane(found.offset + last * Fraction(self.shift.target), found.phi - last * np.array(columns, dtype=object))
+        last, columns = found.phi[-1], np.array([*map(Fraction, self.shift.columns.tolist()), Fraction(0)])
+        return Plane(found.offset + last * Fraction(self.shift.target), found.phi - last * columns)

@@ -22,7 +22,7 @@ def read_conll(path: Source, *, n_columns: int | None = None,
     path : str, path or file
         UTF-8, gzipped or not; columns are separated by spaces or tabs.
     n_columns : int, optional
-        By default as many as the first line has; any other number on a line is an error.
+        By default as many as the first line that does not begin with ``#``; any other number on a line is an error.
     comment : str, optional
         Lines that start with it are skipped, too, for instance ``"-DOCSTART-"``.
 
@@ -39,7 +39,8 @@ def read_conll(path: Source, *, n_columns: int | None = None,
     Notes
     -----
     ``#`` begins comments in some files and is a word in others. A line at the start of a sentence is a comment if its
-    first column is ``#`` and it has another number of columns than tokens have, or a last one that labels no token.
+    first column is ``#`` and it has another number of columns than tokens have, or its last column is the label of no
+    token.
 
     Examples
     --------
@@ -70,11 +71,11 @@ def sentences_of(source, *, n_columns=None, comment=None, unlabelled=False):
             blocks.append([])
     sure = [token for block in blocks for token, *_ in dropwhile(lambda row: row[0][0] == "#", block)]
     n_columns = n_columns or (len(sure[0]) if sure else 0)
-    labels = {token[-1] for token in sure}
+    labels, has_labels = {token[-1] for token in sure}, n_columns > 1 and not unlabelled
     sentences, name = [], name_of(source)
     for block in blocks:
         rows = list(dropwhile(lambda row: row[0][0] == "#" and (
-            len(row[0]) != n_columns or (n_columns > 1 and row[0][-1] not in labels)), block))
+            len(row[0]) != n_columns or (has_labels and row[0][-1] not in labels)), block))
         n_comments += len(block) - len(rows)
         for token, number, line in rows:
             if len(token) != n_columns:

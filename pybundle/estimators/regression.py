@@ -97,7 +97,7 @@ class LinearRegressionEstimator(RegressorMixin, CertifiedEstimator):
     def predict(self, X: Data) -> Floats:
         """Return `<coef_, x_i> + intercept_` for the examples X (n, d), shape (n,); (n, Q) for Q quantiles.
 
-        In float64: targets may be too large for float32.
+        The result is float64, because targets may be too large for float32; products have the precision of X.
         """
         check_is_fitted(self)
         found = scores(validate_data(self, X, reset=False, **FORMATS), np.atleast_2d(self.coef_),

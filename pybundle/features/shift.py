@@ -21,6 +21,7 @@ from ..core.types import Array, Floats
 FAR = 16.0
 """A column is far from 0 if its median is this many times its standard deviation. Scores of nearer ones lose no more
 than a few of 53 bits, and subtracting a median from dense columns copies them."""
+VAST = 1e100        # products with larger medians might overflow
 ROWS, NUMBERS = 1000, 1 << 20       # of the sample from which medians are taken, at most
 PROBED = 64                         # rows of a sparse matrix in which a column must be stored to be looked at
 
@@ -28,8 +29,8 @@ PROBED = 64                         # rows of a sparse matrix in which a column 
 class Location(NamedTuple):
     """Where the columns and the targets of some rows lie."""
 
-    medians: Floats         # (d,), zeros for columns that are not all stored
-    squares: Floats         # (d,), mean squared distances from the medians
+    medians: Floats         # (d,)
+    squares: Floats         # (d,), mean squared distances from the medians; infinite for columns that are not all stored
     target: float           # weighted median of y
     weight: float           # sum of the weights
 
@@ -37,7 +38,7 @@ class Location(NamedTuple):
 def locate(X, y, weights):
     """Return the `Location` of the rows X, dense or CSR, and of the targets y, or None for labels."""
     d = X.shape[1]
-    medians, squares = np.zeros(d), np.zeros(d)
+    medians, squares = np.zeros(d), np.full(d, np.inf)
     columns = _stored(X) if sp.issparse(X) else np.arange(d) if X.dtype.kind == "f" else np.empty(0, dtype=int)
     if len(columns):
         n_rows = int(min(ROWS, max(PROBED, NUMBERS // len(columns)), X.shape[0]))
@@ -56,13 +57,12 @@ def _stored(X):
         columns = np.intersect1d(columns, X[[row]].indices)
         if len(columns) == 0:
             return columns
-    counts = np.diff(X[:, columns].tocsc().indptr)
-    return columns[counts == X.shape[0]]
+    stored = X[:, columns].tocsc()
+    stored.sum_duplicates()
+    return columns[np.diff(stored.indptr) == X.shape[0]]
 
 
 def _median(y, weights):
-    if len(weights) == 0 or weights.min() == weights.max():
-        return float(np.partition(y, len(y) // 2)[len(y) // 2])
     order = np.argsort(y, kind="stable")
     sums = np.cumsum(weights[order])
     return float(y[order[np.searchsorted(sums, 0.5 * sums[-1])]])
@@ -97,19 +97,14 @@ class Shift:
     @classmethod
     def of(cls, locations):
         """Return the shift of rows that lie in blocks at these locations; None if nothing is shifted."""
-        weight = max(sum(location.weight for location in locations), 1e-300)
+        weight = max(sum(location.weight for location in locations), 1e-300)      # no weight: of nothing
         medians, shares = locations[0].medians, [location.weight / weight for location in locations]
         with np.errstate(over="ignore", invalid="ignore"):
             squares = sum(share * (location.squares + (location.medians - medians) ** 2)
                           for share, location in zip(shares, locations, strict=True))
-            is_far = (np.abs(medians) > FAR * np.sqrt(squares)) & (np.abs(medians) < 1e100)
+            is_far = (np.abs(medians) > FAR * np.sqrt(squares)) & (np.abs(medians) < VAST)
         target = _median(np.array([location.target for location in locations]), np.array(shares))
         return cls(np.where(is_far, medians, 0.0), target) if is_far.any() or target != 0.0 else None
-
-    @property
-    def far(self):
-        """Columns that are shifted."""
-        return np.flatnonzero(self.columns)
 
     # ------------------------------------------------------------------ points
     def from_user(self, w: Array) -> Floats:
@@ -148,8 +143,9 @@ class Shift:
             return X
         if not sp.issparse(X):
             return _narrowed(X - self.columns, X.dtype)
-        X = X.copy() if X.has_canonical_format else X.tocsr(copy=True)
-        X.sum_duplicates()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
         moved = X.data - self.columns[X.indices]
         return type(X)((_narrowed(moved, X.dtype), X.indices, X.indptr), shape=X.shape)
 

@@ -109,10 +109,11 @@ def classes_of(Y, name="y"):
     try:
         classes = np.unique(np.asarray(Y))
     except (TypeError, ValueError) as problem:
-        raise InputTypeError(f"y must be a vector of classes of one type, got {Y!r:.40}: {problem!s:.70}") from problem
+        raise InputTypeError(f"{name} must be a vector of classes of one type, got {Y!r:.40}: {problem!s:.70}"
+                             ) from problem
     check_finite(name, np.asarray(Y))
     if classes.ndim != 1 or len(classes) < 2:
-        raise ParameterError(f"y must hold at least two classes, got {len(classes)}; pass all classes to partial_fit, "
+        raise ParameterError(f"{name} must hold at least two classes, got {len(classes)}; pass all classes to partial_fit, "
                              "classes=[...], if others follow later")
     return classes
 

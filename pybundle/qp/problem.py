@@ -161,7 +161,7 @@ def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 
     x = np.zeros(m) if x0 is None else np.array(check_vector("x0", x0, m))
     refuse_indefinite(problem.H)
     n_steps = 0
-    # Less than tol, and less again: the gap of the solver is that of measure but for rounding.
+    # The solver stops a little below tol; where `measure` finds a larger gap, it goes on to less.
     for share in (0.999, 0.3, 0.03):
         state = SimplexQP().solve(problem.H, problem.f, problem.parts, problem.slack, x, 1.0, rtol=share * tol,
                                   max_steps=max(1, max_steps - n_steps), method=method)
@@ -169,10 +169,10 @@ def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 
         if state.curvature < 0.0:
             refuse_indefinite(problem.H, state.curvature)
         value, gap, scale, residual = problem.measure(x)
-        limit = tol * scale
-        if gap <= 0.9999 * limit or state.status:
+        limit = 0.9999 * tol * scale        # what gap and scale may lack by rounding
+        if gap <= limit or state.status:
             break
-    status = 0 if gap <= 0.9999 * limit else state.status or 2
+    status = 0 if gap <= limit else state.status or 2
     advice = "take method='auto'" if method == "smo" else "raise tol or rescale H and f"
     message = MESSAGES[status].format(gap=gap, limit=limit, n_steps=n_steps, advice=advice)
     return OptimizeResult(x=x, value=value, gap=gap, kkt_residual=residual, n_steps=n_steps,

@@ -155,7 +155,7 @@ class LinearRisk(Partitioned):
     @cached_property
     def _centred(self):
         can_copy = self.examples.scale == 1.0 and not self.is_mapped        # a mapped file is not read into memory
-        X = self.examples.X if can_copy else np.empty((0, self.n_features), np.uint8)
+        X = self.examples.X if can_copy else np.empty((0, self.n_features), np.uint8)     # in which nothing is far
         shift = Shift.of([locate(X, self.labels if self.is_regression else None, self.sample_weight)])
         return self if shift is None else self.moved(shift)
 

@@ -367,9 +367,10 @@ def drive(run, w0, state, rules, report=None, factor=1.0, checkpointing=None, at
         raise
     if report is not None:
         report(run.progress(), final=True)
-    if result.success and run.risk.shift is not None and run.at_work.is_decided_by_rounding():
-        warn_user(f"pybundle.minimize: the gap is within the rounding of the intercept, where float64 numbers are "
-                  f"{run.risk.shift.spacing(run.w):.2g} apart; subtract a constant from y or from the columns of X")
+    if result.success and run.risk.shift is not None and not run.at_work.rule.holds(*run.at_work.certified_range):
+        warn_user("pybundle.minimize: the gap is within the rounding of the intercept, where float64 numbers are "
+                  f"{run.risk.shift.spacing(run.w):.2g} apart; subtract a constant from y or from the columns of X",
+                  UserWarning)
     return _as_given(result, run, factor)
 
 

@@ -121,8 +121,7 @@ class Run:
 
     @property
     def rule_of_users(self):
-        """The same for the point that users see, whose intercepts are rounded: that may cost as much, and no run less.
-        """
+        """The same for the point that users get: rounding its intercepts to float64 may cost as much, in any run."""
         rule, risk = self.rule, self.risk
         if self.settings.gap.atol is not None or risk.shift is None or self.w is None:
             return rule
@@ -334,10 +333,10 @@ class Run:
         is_relative = self.settings.stop == "published" or GapBelow(self.settings.gap.tol).holds(fun, lower_bound)
         return None if is_relative else self.settings.factor * self.rule_of_users.atol
 
-    def is_decided_by_rounding(self):
-        """Whether the certificate meets the tolerance only since rounding of an intercept is allowed for."""
-        certificate = self._certificate
-        return not self.rule.holds(certificate.fun + certificate.error, certificate.lower_bound)
+    @property
+    def certified_range(self):
+        """An upper bound of F(w), and a lower bound of F, of the certificate."""
+        return self._certificate.fun + self._certificate.error, self._certificate.lower_bound
 
     def log(self, value):
         """A row of the history."""

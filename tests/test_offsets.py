@@ -17,7 +17,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 import pybundle as pb
-from pybundle.features.shift import Shift, sums
+from pybundle.features.shift import Shift, locate, sums
 
 RISKS = [kind for kind in map(vars(pb.risks).get, pb.risks.__all__)
          if inspect.isclass(kind) and "fit_intercept" in inspect.signature(kind).parameters]
@@ -279,3 +279,23 @@ def test_moved_points_are_exact():
         w, shift = np.append(W[0], b[0]), Shift(m, c)
         settled = shift.settled(w)
         assert np.allclose(shift.to_user(settled), shift.to_user(w), rtol=1e-15, atol=2.0 * np.spacing(abs(b[0])))
+
+
+@pytest.mark.parametrize("stored", ["twice in one row", "in no probed row", "not in one block"])
+def test_columns_of_csr_that_lack_an_entry_stay_where_they_are(stored):
+    """Zeros that are not stored would not move: the problem would be another one."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([1e9 + rng.standard_normal(1000), rng.standard_normal(1000)])
+    X[500, 0] = 0.0
+    matrix = sp.csr_array(X)
+    if stored == "twice in one row":        # as many entries as rows
+        data = np.concatenate([[0.5 * X[0, 0], 0.5 * X[0, 0]], matrix.data[1:]])
+        indices = np.concatenate([[0, 0], matrix.indices[1:]])
+        indptr = matrix.indptr + (np.arange(1001) > 0)
+        matrix = sp.csr_array((data, indices, indptr), shape=X.shape)
+    blocks = np.split(np.arange(1000), 500) if stored == "not in one block" else [np.arange(1000)]
+    shift = Shift.of([locate(matrix[rows], None, np.ones(len(rows))) for rows in blocks])
+    assert shift is None or not shift.columns.any()
+    X[500, 0] = 1e9
+    shift = Shift.of([locate(sp.csr_array(X)[rows], None, np.ones(len(rows))) for rows in blocks])
+    assert shift.columns.tolist() == [shift.columns[0], 0.0] and abs(shift.columns[0] - 1e9) < 10.0

@@ -864,3 +864,22 @@ def test_what_is_no_checkpoint_is_named_with_the_remedy(content, tmp_path):
     risk = pb.risks.Function(lambda w: (float(np.abs(w - 1.0).sum()), np.sign(w - 1.0)), 3)
     with pytest.raises(pb.StateError, match=r"checkpoint .*run\.npz.*delete it, or choose another path"):
         pb.minimize(risk, lam=1.0, checkpoint=file)
+
+
+def test_every_state_of_a_run_with_free_weights_is_read(tmp_path):
+    """A bound from before the limits of free weights was 0, the declared one; with them its plane proved less.
+
+    So the checkpoint that the run itself had written, mostly the last but one, was refused.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 10))
+    risk = pb.risks.Pinball(X, X @ rng.standard_normal(10) + rng.standard_normal(200) + 3, 0.8, fit_intercept=True)
+    options = {"lam": np.zeros(10), "tol": 1e-9}
+    whole = pb.minimize(risk, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        for n_iter in range(1, whole.nit):
+            path = tmp_path / f"{n_iter}.npz"
+            pb.minimize(risk, max_iter=n_iter, checkpoint=path, checkpoint_every=0.0, **options)
+            again = pb.minimize(risk, checkpoint=path, **options)
+            assert np.array_equal(again.x, whole.x) and again.lower_bound == whole.lower_bound

@@ -475,3 +475,13 @@ def test_memory_limits_with_rows(seed):
         tight = pb.minimize(risk, memory_limit=limit, **arguments)
         assert tight.lower_bound <= free.fun and free.lower_bound <= tight.fun
         assert tight.success and 24 * tight.max_planes**2 <= limit
+
+
+@pytest.mark.parametrize("box", [([1.0, -5.0], [2.0, 0.0]), ([1.0, -1.0], [2.0, 0.0]), ([1.0, -1.0], [np.inf, 0.0])])
+def test_zero_meets_the_rows_but_not_within_the_bounds(box):
+    """0 meets x1 + x2 <= 0, and clipped to the box it does not: the run had no first point (TypeError)."""
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    risk = pb.risks.BinaryHinge(X, np.where(X[:, 0] > 0, 1, -1))
+    for method in ("auto", "oca"):
+        result = pb.minimize(risk, penalty=pp.Box(*box), constraints=([[1.0, 1.0]], -np.inf, 0.0), method=method)
+        assert result.success and result.x.sum() <= 1e-9 and (box[0] <= result.x).all() and (result.x <= box[1]).all()

@@ -602,3 +602,18 @@ def test_squares_about_two_centres_keep_their_distance_beside_a_free_intercept()
     risk = pb.risks.Absolute([[0.0], [0.0]], [1.0, 1.0], fit_intercept=True)
     result = pb.minimize(risk, penalty=pp.SquaredL2(1.0, centre=[0.0]) + pp.SquaredL2(1.0, centre=[2.0]), tol=1e-9)
     np.testing.assert_allclose([result.fun, result.lower_bound], 1.0, rtol=1e-8)
+
+
+def test_starts_and_steps_that_once_ended_in_raw_errors():
+    """Columns far from 0, where no coordinate is free for a Newton step, and a start where the penalty overflows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            X, low = rng.standard_normal((5, 2)) + 1e4, rng.standard_normal(2)
+            risk = pb.risks.Logistic(X, [-1, 1, 1, 1, 1])
+            for method in ("auto", "newton"):
+                assert pb.minimize(risk, penalty=pp.L1(1.0) + pp.Box(low, low + 1), method=method).certified
+    risk = pb.risks.MulticlassHinge(np.eye(3), [0, 1, 2])
+    with pytest.raises(pb.NumericalError, match=r"finite at the first point.*w0"):
+        pb.minimize(risk, np.full(risk.dim, 1e60), penalty=pp.Lq(30.0, 0.01))

@@ -80,7 +80,8 @@ def report(rows, arguments, seconds):
     lines = [
         "# Certificates under attack", "",
         f"`python asv_benchmarks/reproduce/proofs.py --problems {arguments.problems} --first {arguments.first} "
-        f"--seed {arguments.seed}`: {arguments.problems} problems, {total['run']} runs, **{total['certified']} "
+        f"--seed {arguments.seed}{' --penalties' * arguments.penalties}`: "
+        f"{arguments.problems} problems, {total['run']} runs, **{total['certified']} "
         f"certified results** ({total['success']} converged), {seconds / 60:.1f} minutes of processor time, "
         f"pybundle {version()}.", "",
         f"Failures: **{claims}**.", "",

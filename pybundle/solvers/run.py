@@ -252,11 +252,11 @@ class Run:
         Planes and values have the errors of slopes and of scores, both proportional to |w|. They need not be small
         compared with values: if classes are separated, risk and planes tend to 0, but scores do not.
         """
+        unit = (self.risk.dim + 16.0) * (2.0**-24 if self.risk.precision == "float32" else UNIT)
         if self._sizes is None:
-            scores = UNSTATED * np.minimum(self._steepest, 1e300)
+            scores = max(unit, UNSTATED) * np.minimum(self._steepest, 1e300)
         else:
-            unit = 2.0**-24 if self.risk.precision == "float32" else UNIT
-            scores = (self.risk.dim + 16.0) * unit * self._sizes
+            scores = unit * self._sizes
         return 2.0 * (self.slope_errors() + scores) * (float(np.linalg.norm(w)) + LEAST)
 
     @cached_property

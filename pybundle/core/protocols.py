@@ -133,7 +133,7 @@ class RiskBase:
         The change of variables in whose coordinates the risk is, see `features.shift`; of the user if None. `centred()`
         returns the risk in the coordinates in which solvers work.
     steepness : (float, float)
-        Where R is at most v, it changes by at most `(s[0] + s[1] sqrt(v)) t`, to first order, if intercepts change by t.
+        Where R is at most v, it changes by at most `(s[0] + s[1] sqrt(v)) t` if intercepts change by a small t.
     nonneg : bool array, shape (dim,), or None
         Weights that must not be negative.
     fingerprint : object or None

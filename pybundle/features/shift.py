@@ -30,7 +30,7 @@ class Location(NamedTuple):
     """Where the columns and the targets of some rows lie."""
 
     medians: Floats         # (d,)
-    squares: Floats         # (d,), mean squared distances from the medians; infinite for columns that are not all stored
+    squares: Floats         # (d,), mean squared distances from them; infinite for columns that are not all stored
     target: float           # weighted median of y
     weight: float           # sum of the weights
 

@@ -113,8 +113,8 @@ def classes_of(Y, name="y"):
                              ) from problem
     check_finite(name, np.asarray(Y))
     if classes.ndim != 1 or len(classes) < 2:
-        raise ParameterError(f"{name} must hold at least two classes, got {len(classes)}; pass all classes to partial_fit, "
-                             "classes=[...], if others follow later")
+        raise ParameterError(f"{name} must hold at least two classes, got {len(classes)}; pass all classes to "
+                             "partial_fit, classes=[...], if others follow later")
     return classes
 
 

@@ -44,8 +44,8 @@ class Result(OptimizeResult):
     fun, lower_bound : float
         `F(x)` and a proven lower bound of all values of F, in the scale of the call.
     gap : float
-        `(fun - lower_bound) / max(|fun|, atol / tol)`, rounding of fun counted; 0 when both are equal. For tol > 0 it is
-        at most tol exactly if `fun - lower_bound <= max(tol |fun|, atol)`.
+        `(fun - lower_bound) / max(|fun|, atol / tol)`, rounding of fun counted; 0 when both are equal. For tol > 0 it
+        is at most tol exactly if `fun - lower_bound <= max(tol |fun|, atol)`.
     slope : float
         Norm of the aggregate plane behind the bound: for another lam' the bound is
         `lower_bound + slope^2/2 (1/lam - 1/lam')` (not with `radius`). NaN if nothing is certified.

@@ -227,5 +227,4 @@ def test_the_value_belongs_to_the_point_that_is_returned():
     for method in (*BLOCKS, "alm"):
         result = pb.minimize(pb.risks.BinaryHinge(A, b), lam=0.2, method=method, tol=1e-2)
         value = exact(result.x)
-        assert result.lower_bound <= value <= Fraction(result.lower_bound) + Fraction(
-            result.gap * result.fun * (1.0 + 1e-15))
+        assert result.lower_bound <= value <= Fraction(result.fun) + Fraction(result.error)

@@ -346,7 +346,7 @@ def test_bad_batches_are_refused_by_name():
             o.prepare(np.zeros(3))
     with pytest.raises(pb.ParameterError, match=r"labelling must be a class 0\.\.2, got 3"):
         linear.planes([0, 1], [2, 3])
-    with pytest.raises(pb.ParameterError, match=r"labellings must be classes 0\.\.1"):
+    with pytest.raises(pb.ParameterError, match=r"labellings must be .* integers 0\.\.1"):
         pb.models.Multiclass(2, 2).oracle(np.eye(2), [0, 1]).planes([0], [2])
     with pytest.raises(pb.ParameterError, match=r"labellings\[0\]\[0\] must be a label 0\.\.2, got 7"):
         oracle.planes([0], [np.full(len(Y[0]), 7)])

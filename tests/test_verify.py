@@ -347,7 +347,7 @@ def test_the_ball_contains_the_minimiser(name, method):
         centre, radius = result.ball
         assert np.linalg.norm(best.ball[0] - centre) <= radius + best.ball[1]
         # never larger than the usual ball around the point, over the root of 2
-        usual = math.sqrt(2.0 * max(result.gap * abs(result.fun), 0.0) / 0.5)
+        usual = math.sqrt(2.0 * max(result.fun + result.error - result.lower_bound, 0.0) / 0.5)
         assert radius <= usual / math.sqrt(2.0) * (1.0 + 1e-6) + 1e-7
 
 

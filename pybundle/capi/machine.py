@@ -136,11 +136,6 @@ class Machine:
         """The sentence of the status."""
         if self.status is None:
             return "running"
-        if self.status is Status.CONVERGED:
-            result = self.finish()          # certified by the last step: no pass
-            if result.lower_bound > result.fun:
-                return (f"risk and lower bound contradict each other (fun {result.fun:.3g} < lower_bound "
-                        f"{result.lower_bound:.3g}): a function of the problem breaks its contract; mend it")
         progress = self._run.progress()
         return sentence(self.status, progress.gap, progress.tol, self._run.choice,
                         atol=self._run.atol_met(progress.fun, progress.lower_bound))

@@ -43,6 +43,8 @@ class Result(OptimizeResult):
         Best point found.
     fun, lower_bound : float
         `F(x)` and a proven lower bound of all values of F, in the scale of the call.
+    error : float
+        Bound on the rounding error of fun: `F(x) <= fun + error`. 0 if nothing is certified.
     gap : float
         `(fun - lower_bound) / max(|fun|, atol / tol)`, rounding of fun counted; 0 when both are equal. For tol > 0 it
         is at most tol exactly if `fun - lower_bound <= max(tol |fun|, atol)`.
@@ -83,6 +85,7 @@ class Result(OptimizeResult):
     x: Floats
     fun: float
     lower_bound: float
+    error: float
     gap: float
     slope: float
     certified: bool

@@ -40,7 +40,7 @@ def gap_at(result, lam, other, floor=0.0):
         inf if F at `other` is not positive.
     """
     ratio = other / lam
-    upper = result.lower_bound + result.gap * abs(result.fun) - (1.0 - ratio) * 0.5 * lam * float(result.x @ result.x)
+    upper = result.fun + result.error - (1.0 - ratio) * 0.5 * lam * float(result.x @ result.x)
     quadratic = result.slope * (result.slope / lam) / 2.0
     offset = result.lower_bound + quadratic
     fraction = 1.0

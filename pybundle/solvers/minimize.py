@@ -444,7 +444,7 @@ def _as_given(result, run, factor):
     """The result in the problem of the caller, in place: objective and bounds times `factor`, its intercepts."""
     if run.risk.shift is not None:
         result.x = run.risk.shift.to_user(result.x)
-    for name in ("fun", "lower_bound", "slope"):
+    for name in ("fun", "lower_bound", "error", "slope"):
         result[name] *= factor
     for name in ("primal", "best_primal", "lower_bound"):
         result.history[name] *= factor

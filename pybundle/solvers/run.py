@@ -445,7 +445,7 @@ class Run:
             status = Status.STALLED
         trace = self.trace
         return Result(
-            x=self.w.copy(), fun=fun, lower_bound=lower, gap=gap, slope=certificate.slope, certified=certified,
+            x=self.w.copy(), fun=fun, lower_bound=lower, error=certificate.error, gap=gap, slope=certificate.slope, certified=certified,
             success=success, status=status, certificate=None,
             ball=ball(self.objective, self.w, certificate, self.bound) if certified else None,
             message=self._message(status, certificate),

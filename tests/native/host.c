@@ -192,7 +192,7 @@ int below_the_truth(const pb_api *api, const data *s, pb_result *result, char *t
     result->size = sizeof *result;
     if (api->finish(solver, result, NULL) != PB_OK) return 2;
     api->free(solver);
-    return code != PB_STOPPED ? 3 : 0;
+    return code != PB_ORACLE ? 3 : 0;
 }
 
 /* A host of a later version, whose structs have one more field; 0, or the number of the first wrong answer. */

@@ -19,7 +19,7 @@ RISK = pb.risks.MulticlassHinge(X, Y)
     ({"lam": 1.0, "radius": 1.0}, pb.ParameterError, "exactly one"),
     ({"radius": 1.0, "method": "bmrm"}, pb.ParameterError, "radius belongs to method 'cutting-plane'"),
     ({"lam": 1.0, "method": "cutting-plane"}, pb.ParameterError, "pass radius"),
-    ({"lam": 1.0, "tol": 0.0}, pb.ParameterError, "tol"),
+    ({"lam": 1.0, "tol": -1.0}, pb.ParameterError, "tol"),
     ({"lam": 1.0, "tol": float("nan")}, pb.ParameterError, "tol"),
     ({"lam": 1.0, "atol": -1.0}, pb.ParameterError, "atol"),
     ({"lam": 1.0, "method": "simplex"}, pb.ParameterError, "method must be one of"),

@@ -24,7 +24,7 @@ def read_conll(path: Source, *, n_columns: int | None = None,
     n_columns : int, optional
         By default as many as the first line that does not begin with ``#``; any other number on a line is an error.
     comment : str, optional
-        Lines that start with it are skipped, too, for instance ``"-DOCSTART-"``.
+        Lines that start with it are skipped, too, for instance ``"-DOCSTART-"`` (in a shell ``--comment=-DOCSTART-``).
 
     Returns
     -------

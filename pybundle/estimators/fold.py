@@ -6,6 +6,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.utils import _safe_indexing
 
+from ..core.exceptions import ParameterError
 from ..runtime.result import Status
 from ..solvers.path import Grid, runs
 
@@ -52,7 +53,10 @@ class Fold:
         """Return the score of the k-th C."""
         X, y, metadata = self._train if is_training else self._test
         with config_context(assume_finite=True):        # X has been checked
-            return self._scorer(self._at(k), X, y, **metadata)
+            score = self._scorer(self._at(k), X, y, **metadata)
+        if not (np.ndim(score) == 0 and np.isfinite(score)):
+            raise ParameterError(f"scoring must return finite numbers, got {score!r:.40}")
+        return float(score)
 
     def misses_a_class(self, k):
         """Return whether a class of the training examples is never predicted there: a larger C may learn it."""

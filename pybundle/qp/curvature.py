@@ -14,27 +14,25 @@ SUMS = 256.0
 LARGEST_FACTOR = 2000
 
 
-def refuse_indefinite(H, met=0.0):
-    """Raise ParameterError for a matrix of a negative curvature that rounding does not explain.
+def refuse_indefinite(H, kind, met=0.0):
+    """Raise ParameterError for a matrix of a negative curvature that rounding in the type `kind` does not explain.
 
     The curvature d'Hd / d'Dd is `met` if it is negative; else that of pairs d, and up to n = 2000 the least one, which
     is looked for only if a pivoted Cholesky factor ends early.
     """
-    n, kind = len(H), np.float64
+    n = len(H)
     if met == 0.0 and n <= LARGEST_FACTOR:
         C = _scaled(H, kind)
         C.flat[::n + 1] += _allowed(n, kind)
         if lapack.dpstrf(C.T, overwrite_a=True)[2] == n:
             return
-        if _is_single(H):
-            kind = np.float32
-        C = np.clip(_scaled(H, kind), -2.0, 2.0)
+        C = np.clip(_scaled(H, kind), -2.0, 2.0)        # larger ones only say more of the same
         met = float(eigvalsh(0.5 * (C + C.T), subset_by_index=[0, 0])[0])
     elif met == 0.0:
         met = 1.0 - max(float(np.abs(row).max()) for row in _scaled(H, kind))
-    if met < -_allowed(n, kind) and not (kind is np.float64 and _is_single(H) and met >= -_allowed(n, np.float32)):
+    if met < -_allowed(n, kind):
         raise ParameterError(f"H must be positive semidefinite, got a direction d with d'Hd = {met:.3g} d'Dd, D the "
-                             f"diagonal of H; pass a Gram matrix A @ A.T, or multiply D by {1.0 - met:.4g} or more")
+                             f"diagonal; pass A @ A.T computed in float64, or multiply D by {1.0 - met:.4g} or more")
 
 
 def _allowed(n, kind):
@@ -49,8 +47,3 @@ def _scaled(H, kind):
     C /= size[:, None]
     return C
 
-
-def _is_single(H):
-    """Whether the entries were computed in float32: they fit it, and are not small integers, which are exact."""
-    with np.errstate(over="ignore"):
-        return np.array_equal(H.astype(np.float32), H) and (H.max() >= 2.0**24 or not np.array_equal(np.rint(H), H))

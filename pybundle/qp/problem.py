@@ -159,7 +159,8 @@ def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 
     max_steps = check_integer("max_steps", max_steps, low=1, high=2**62)
     check_choice("method", method, tuple(METHODS))
     x = np.zeros(m) if x0 is None else np.array(check_vector("x0", x0, m))
-    refuse_indefinite(problem.H)
+    kind = H.dtype.type if isinstance(H, np.ndarray) and H.dtype in (np.float16, np.float32) else np.float64
+    refuse_indefinite(problem.H, kind)
     n_steps = 0
     # The solver stops a little below tol; where `measure` finds a larger gap, it goes on to less.
     for share in (0.999, 0.3, 0.03):
@@ -167,7 +168,7 @@ def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 
                                   max_steps=max(1, max_steps - n_steps), method=method)
         n_steps += state.n_steps
         if state.curvature < 0.0:
-            refuse_indefinite(problem.H, state.curvature)
+            refuse_indefinite(problem.H, kind, state.curvature)
         value, gap, scale, residual = problem.measure(x)
         limit = 0.9999 * tol * scale        # what gap and scale may lack by rounding
         if gap <= limit or state.status:

@@ -183,7 +183,7 @@ def ball(objective, w, certificate, bound):
     return (centre, radius) if np.isfinite(radius) and np.isfinite(distance) else None
 
 
-def certify(risk, objective, w, bound, known=None):
+def certify(risk, objective, w, bound, known=None, is_within=False):
     """Recomputes both sides in float64: one exact pass at w, one norm of phi.
 
     No pass is needed if R(w) is `known`, computed in float64, with a bound on its rounding error.
@@ -195,7 +195,7 @@ def certify(risk, objective, w, bound, known=None):
 
     A point meets linear constraints up to rounding only, so F(w) may lie below the minimum under them. With the rows
     in it, the aggregate plane then lies above R(w), by at most its multipliers times the violations; that counts as an
-    error, too.
+    error, too. `is_within` says that another point is known to be within the level of the objective.
     """
     w = read_only(w)
     exact = completed(risk).derive(precision="float64")
@@ -223,5 +223,5 @@ def certify(risk, objective, w, bound, known=None):
     if lower - fun > error + 1e-12 * (scale + abs(fun)):
         raise ContradictionError(f"{CROSSING} (fun {fun:.6g} < lower bound {lower:.6g})")
     agree = bool(np.isfinite(error) and lower - fun <= error + 1e-12 * abs(fun) and fits
-                 and fun + error <= objective.level)
+                 and (is_within or fun + error <= objective.level))
     return Bracket(fun, min(lower, fun) if agree else lower, agree, error, bound.slope(objective))

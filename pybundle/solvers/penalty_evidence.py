@@ -69,6 +69,7 @@ def prove_limits(run, objective, planes_of):
     """
     if run.objective.level == np.inf:       # the run itself has not found any
         return None
+    highest = max(run.fun, run.certified_range[0])      # the verifier knows the point of users only
     cuts, point, points, known = FreeWeights(objective), run.w, [], []
     for _ in range(PASSES * len(cuts.free)):
         planes, names = planes_of(point)
@@ -77,12 +78,12 @@ def prove_limits(run, objective, planes_of):
             points.append(np.array(point))
             known.append(names)
         is_second = cuts.proof is not None
-        point = cuts.prove(run.w, run.fun, run.trace.size)
+        point = cuts.prove(run.w, highest, run.trace.size)
         if point is None and cuts.proof is not None and not is_second and (
                 cuts.cost() > COSTLY * run.rule.tol * abs(run.fun)):
             forget_proofs(objective)
             cuts.start_near()       # the first limits are of the size of the farthest points
-            point = cuts.prove(run.w, run.fun, run.trace.size)
+            point = cuts.prove(run.w, highest, run.trace.size)
         if point is None:
             break
     if cuts.proof is None:

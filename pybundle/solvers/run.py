@@ -6,6 +6,7 @@ A solver is driven by `start`, `step` until it returns a status, `finish`; `mini
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -122,12 +123,15 @@ class Run:
     @property
     def rule_of_users(self):
         """The same for the point that users get: rounding its intercepts to float64 may cost as much, in any run."""
-        rule, risk = self.rule, self.risk
-        if self.settings.gap.atol is not None or risk.shift is None or self.w is None:
+        rule = self.rule
+        if self.settings.gap.atol is not None or self.risk.shift is None or self.w is None:
             return rule
-        linear, root = risk.steepness
-        cost = 0.5 * risk.shift.spacing(self.w) * (linear + root * max(self.fun, 0.0) ** 0.5)
-        return GapBelow(rule.tol, max(rule.atol, cost))
+        return GapBelow(rule.tol, max(rule.atol, self.rounding_of_intercepts()))
+
+    def rounding_of_intercepts(self):
+        """Bound how much R changes when the intercepts of the best point are rounded for users."""
+        linear, root = self.risk.steepness
+        return 0.5 * self.risk.shift.spacing(self.w) * (linear + root * max(self.fun, 0.0) ** 0.5)
 
     # ------------------------------------------------------------------ what subclasses answer
     def n_planes(self):
@@ -375,14 +379,14 @@ class Run:
         """Whether the float64 certificate meets the tolerance, too; if not, the run continues in float64."""
         if not self._is_close_from_zero():
             return False
-        self._certify()
+        own = self._certify()
         certificate = self._certificate
         if self.settings.stop == "published" or self._margin < 0.1 or self.rule_of_users.holds(
                 certificate.fun + certificate.error, certificate.lower_bound):
             return True
         self._margin *= 0.5
-        self.fun = certificate.fun
-        self.risk_value = certificate.fun - self.objective.value(self.w)
+        self.fun = own.fun
+        self.risk_value = own.fun - self.objective.value(self.w)
         self.best_values = None         # they are from a coarser pass
         self.risk = self.risk.derive(precision="float64")
         self.to_float64()
@@ -407,12 +411,6 @@ class Run:
             self.start(home)
             self.observe(home, value, planes.values)
         return self.is_close()
-
-    def _settle(self):
-        """Move the best point to the one next to it whose intercepts users can be given."""
-        w = self.risk.shift.settled(self.w)
-        if not np.array_equal(w, self.w):
-            self.w, self.best_values = read_only(w), None
 
     def finish(self, status, ask_risk=True, risk=None):
         """Certificate and result for the best point.
@@ -445,7 +443,8 @@ class Run:
             status = Status.STALLED
         trace = self.trace
         return Result(
-            x=self.w.copy(), fun=fun, lower_bound=lower, error=certificate.error, gap=gap, slope=certificate.slope, certified=certified,
+            x=self.w.copy(), fun=fun, lower_bound=lower, error=certificate.error, gap=gap,
+            slope=certificate.slope, certified=certified,
             success=success, status=status, certificate=None,
             ball=ball(self.objective, self.w, certificate, self.bound) if certified else None,
             message=self._message(status, certificate),
@@ -467,8 +466,6 @@ class Run:
 
     def _certify(self, ask_risk=True, risk=None):
         risk = self.risk if risk is None else risk
-        if self.risk.shift is not None and ask_risk:
-            self._settle()
         with self.trace.clock.phase("oracle"):
             known = self.known_value()
             if known is None and ask_risk:
@@ -477,9 +474,16 @@ class Run:
                 known = self.evaluated_value(risk)
                 if known is None:
                     return
-            self._certificate = certify(risk, self.objective, self.w, self.bound, known)
+            own = self._certificate = certify(risk, self.objective, self.w, self.bound, known)
+            if self.risk.shift is not None and ask_risk:        # of the point that users get
+                w = self.risk.shift.settled(self.w)
+                self._certificate = certify(risk, self.objective, w, self.bound, is_within=own.certified)
+                self.trace.n_passes += 1
+            elif self.risk.shift is not None:
+                self._certificate = replace(own, error=own.error + self.rounding_of_intercepts())
         self._certified = self.w, self.bound
         self.trace.n_passes += known is None
+        return own
 
     def _is_certified(self):
         return self._certificate is not None and self._certified[0] is self.w and self._certified[1] is self.bound

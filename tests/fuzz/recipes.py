@@ -34,8 +34,10 @@ LEFT_OUT = {
 LEFT_OUT |= {f"prox.{name}.{method}": "for solvers, which check"
              for name in ("Box", "ElasticNet", "L1", "L2", "Lq", "OverlappingGroupLasso", "Separable",
                           "SparseGroupLasso", "SquaredL1", "SquaredL2", "SquaredLq", "Sum", "TreeGroupLasso")
-             for method in ("canonical", "has_exact_prox", "least", "minimiser", "plus", "project", "scaling",
-                            "support")}
+             for method in ("canonical", "has_exact_prox", "least", "lowered", "minimiser", "plus", "project",
+                            "replaced", "scaling", "support", "uncertainty", "within")}
+LEFT_OUT |= {f"risks.{name}.{method}": "for solvers and the verifier" for name in vars(pb.risks)["__all__"]
+             for method in ("centred", "moved", "slope_errors_at")}
 LEFT_OUT |= {"prox.Box.dual_norm": "not on offer", "prox.Separable.dual_norm": "not on offer"}
 LEFT_OUT |= {f"prox.Sum{method}": "written a + b" for method in ("", ".conjugate", ".dual_norm", ".prox",
                                                                  ".subgradient_distance", ".value")}

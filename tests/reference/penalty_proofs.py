@@ -295,7 +295,7 @@ def judge(problem, result, row, best, least):
         row.fail("bound", f"lower_bound {result.lower_bound!r} is {row.excess:.2g} above F = {float(least)!r}")
     if np.isfinite(result.gap):
         fun, low = Fraction(result.fun), problem.value(result.x)[0]
-        above = max(Fraction(result.lower_bound) + Fraction(result.gap) * abs(fun) * (1 + Fraction(ROUNDING)), fun)
+        above = fun + Fraction(result.error)
         if low > above + Fraction(ROUNDING) / 8 * abs(fun) + UNDERFLOW:
             row.fail("value", f"F(x) = {float(low)!r} is {float((low - above) / low):.2g} above {float(above)!r}")
     is_exact = isinstance(problem.twin, exact.Risk) and not problem.twin.smooth

@@ -26,7 +26,7 @@ from . import exact, problems
 
 FAILURES = ("bound", "value", "ball", "contradiction", "crash")
 ROUNDING = 2.0**-50
-"""Of `gap`, from which the error of `fun` is read off."""
+"""Of what is computed from results in float64."""
 UNDERFLOW = Fraction(1, 10**140)
 """Below it nothing is claimed: squares of float64 numbers become 0, and norms with them."""
 MKL_ROUNDING = Fraction(1, 2**40)
@@ -254,12 +254,8 @@ def check_value(problem, claim, low):
         W, scale = exact._integers(result.x)
         if Fraction(int(W @ W), scale**2) > (Fraction(problem.radius) * (1 + Fraction(2, 10**12)))**2:
             claim.row.fail("value", f"|x| = {np.linalg.norm(result.x)} is above the radius {problem.radius}")
-    if result.gap == math.inf:
-        return
-    fun, bound = Fraction(result.fun), Fraction(result.lower_bound)
-    # gap = (fun + error - bound) / |fun|, and 0 where that is negative
-    above = bound + Fraction(result.gap) * abs(fun) * (1 + Fraction(ROUNDING))
-    above = max(above, fun) + Fraction(ROUNDING) * Fraction(1, 8) * (abs(fun) + abs(bound))
+    fun = Fraction(result.fun)
+    above = (fun + Fraction(result.error)) * (1 + Fraction(2.0**-52)) if fun > 0 else fun + Fraction(result.error)
     if low > above + UNDERFLOW:
         excess = _ratio(low - above, fun)
         claim.row.fail("value", f"F(x) = {float(low)!r} is {excess:.2g} (relative) above fun + error = "

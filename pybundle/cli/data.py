@@ -56,8 +56,8 @@ class Data(NamedTuple):
 def read(arguments, *, labelled=True, trained=None, keeps_text=False):
     """The data that the arguments name.
 
-    `trained` are the `Columns` of the model that is to label them: the data are read as those were. `keeps_text` is
-    for an `original`, which npz has not.
+    `trained` are the `Columns` of the model that is to label them: the data are read as those were. With `keeps_text`
+    the result has an `original`, except for npz.
     """
     format = arguments.format or _format_of(arguments.data, None if trained is None else trained.format)
     for option, other in OPTIONS.items():

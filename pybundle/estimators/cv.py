@@ -34,10 +34,10 @@ from .multiclass import MulticlassSVM
 GRID = """Cs : int or sequence of float
         The grid; a number stands for that many values from 1e-4 to 1e2 in equal factors. It is searched from small to
         large C, and no further once C overfits: the mean scores of two values in a row are below the best mean score by
-        more than the standard error of the difference over the folds, and their mean training scores are not. If those
-        have fallen, too, or a class is not predicted yet, as happens with rare classes, the remaining values are
-        probed: solved to a gap of 0.1, and in full if the score rises or is within that error of the best. The search
-        also ends if no training example is wrong, and losses are 0 or two values in a row predict the same.
+        more than the standard error of the difference over the folds, and neither of their mean training scores is
+        below that at the best C. If one is, or a class is not predicted yet, as happens with rare classes, the
+        remaining values are probed: solved to a gap of 0.1, and in full if the score rises or is within that error of
+        the best. The search also ends if larger C would change nothing, see "Choosing C" in the documentation.
     cv : int, splitter or iterable, optional
         Folds as in scikit-learn; 5 by default. The data of all folds are in memory together.
     scoring : str or callable, optional

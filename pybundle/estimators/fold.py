@@ -11,6 +11,7 @@ from ..runtime.result import Status
 from ..solvers.path import Grid, runs
 
 PROBE_GAP = 0.1
+"""Relative gap of a probe."""
 NO_LOSS = 1e-3
 """Share of F, or of F(0), up to which training losses are about 0, or small."""
 NO_CLASS = 5e-3
@@ -98,9 +99,18 @@ class _Enough:
 
     A gap relative to F says little if C is small, since training hardly lowers F then: the gap is to be a small share
     of what training has gained over w = 0.
+
+    Attributes
+    ----------
+    start : float
+        R(0).
+    is_probe : bool
+        Whether the next solve is a probe.
     """
 
     ends_path = False
+    start = np.inf
+    is_probe = False
 
     def __init__(self, share):
         self._share = share

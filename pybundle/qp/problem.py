@@ -80,14 +80,14 @@ class SimplexProblem:
         reduced[bound] -= finest[part]
         least += finest
         coarse = (x + 2.0**27) - 2.0**27            # its sums are exact
-        sums = (np.bincount(part, coarse[bound], n_parts) - 1.0) + np.bincount(part, (x - coarse)[bound], n_parts)
-        gap = float(np.sum(np.bincount(part, x[bound] * reduced[bound], n_parts) + np.maximum(least * sums, 0.0)))
-        excess = np.where(self.slack, np.maximum(sums, 0.0), np.abs(sums))
+        surplus = (np.bincount(part, coarse[bound], n_parts) - 1.0) + np.bincount(part, (x - coarse)[bound], n_parts)
+        gap = float(np.sum(np.bincount(part, x[bound] * reduced[bound], n_parts) + np.maximum(least * surplus, 0.0)))
+        excess = np.where(self.slack, np.maximum(surplus, 0.0), np.abs(surplus))
         unit = max(np.abs(g).max(), np.abs(self.f).max(), np.finfo(float).tiny)
         residual = max(np.abs(np.minimum(np.maximum(x, 0.0), reduced / unit)).max(),
                        excess.max(initial=0.0), -min(x.min(), 0.0))
         # a slack in use wants multiplier 0
-        unused = np.where(self.slack, np.maximum(-sums, 0.0), 0.0)
+        unused = np.where(self.slack, np.maximum(-surplus, 0.0), 0.0)
         residual = max(residual, np.minimum(unused, np.abs(least) / unit).max(initial=0.0))
         if not bound.all():
             gs, xs, diagonal = reduced[~bound], x[~bound], self.H.diagonal()[~bound]

@@ -77,7 +77,7 @@ class Objective(ABC):
         """Return the regulariser at w; infinite if it overflows."""
 
     def value_error(self, w):
-        """Return how far the numbers of the regulariser, as far as they are rounded sums, move its value at w."""
+        """Return a bound on the error of `value` at w that comes from numbers of the regulariser that were rounded."""
         return 0.0
 
     @abstractmethod

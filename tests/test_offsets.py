@@ -5,6 +5,7 @@ ended after 10000 iterations with a slope of 1.2.
 """
 
 import inspect
+import pickle
 import warnings
 from dataclasses import replace
 from decimal import Decimal, localcontext
@@ -256,6 +257,15 @@ def test_no_shift_of_losses_or_priors_makes_a_gap_good_enough():
 
     result = pb.minimize(lifted, np.zeros(3), lam=1.0, tol=1e-16)
     assert not result.success or result.fun - result.lower_bound <= 2e-7    # two units in the last place of 1e9
+
+
+def test_centred_copies_stay_at_home():
+    """A pickle of the risk would hold the data twice."""
+    X, y, _ = data()
+    risk = pb.risks.Huber(X + 1e6, y, fit_intercept=True)
+    size = len(pickle.dumps(risk))
+    assert risk.centred() is risk.centred() is not risk and risk.derive().fingerprint == risk.fingerprint
+    assert len(pickle.dumps(risk)) == size
 
 
 def test_tolerance_zero():

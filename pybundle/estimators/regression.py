@@ -90,8 +90,8 @@ class LinearRegressionEstimator(RegressorMixin, CertifiedEstimator):
     def _check_state(self):
         super()._check_state()
         if self.coef_.shape != (self.n_features_in_,) or not isinstance(self.intercept_, float) or not np.isfinite(
-                self.intercept_):
-            raise StateError("coef_ and intercept_ must fit n_features_in_")
+                self.intercept_) or "centre_" not in vars(self):
+            raise StateError("coef_, intercept_ and centre_ must be there and fit n_features_in_")
 
     @by_blocks
     def predict(self, X: Data) -> Floats:

@@ -203,7 +203,9 @@ class Partitioned(RiskBase):
         self.precision = "float64"
 
     def __getstate__(self) -> Any:
-        # an executor belongs to its process and is not pickled; another thread may be drawing the parts
+        # an executor belongs to its process and is not pickled, nor is a centred copy of the data; another thread may
+        # be drawing the parts
         state = vars(self).copy()
-        state.pop("map_shards", None)
+        for name in ("map_shards", "_centred"):
+            state.pop(name, None)
         return state

@@ -27,7 +27,8 @@ PARAMETERS = """C : float
         Weight of the losses against the regulariser: `F(w) = |w|^2 / (2 C) + sum_i c_i r_i(w)`, that is `lam = 1/C`
         in the sum scale.
     tol : float
-        Certified relative gap at which the fit ends, `(F(w) - lower bound) / F(w)`.
+        Certified relative gap at which the fit ends, `(F(w) - lower bound) / F(w)`; in `atol` of `pybundle.minimize`
+        stands what is enough if F is about 0, or if float64 rounds the intercept coarsely.
     method : str
         Method of `pybundle.minimize`; "auto" chooses one that suits the problem.
     max_iter : int, optional

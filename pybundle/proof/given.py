@@ -49,6 +49,8 @@ def difference(certificate, risk, lam, radius, penalty, nonneg, constraints, sca
     if len(names) > 1:
         raise ParameterError(f"at most one of lam, radius and penalty must be given, got {' and '.join(names)}; pass "
                              "what minimize was given")
+    if nonneg is not None and not names:
+        raise ParameterError("nonneg must come with lam, radius or penalty, got it alone; pass what minimize was given")
     if scale is not None:
         check_choice("scale", scale, ("sum", "mean"))
     if constraints is not None or names:

@@ -251,7 +251,8 @@ def _check_matrix(H, m):
     diagonal = H.diagonal()
     if (diagonal < 0.0).any():
         j = int(np.argmin(diagonal))
-        raise ParameterError(f"H must be positive semidefinite, got H[{j}, {j}] = {diagonal[j]:g}")
+        raise ParameterError(f"H must be positive semidefinite, got H[{j}, {j}] = {diagonal[j]:g}; set rounding "
+                             "to 0, or pass A @ A.T")
     allowed = 1e-9 * max(diagonal.max(), np.finfo(float).tiny)
     if largest > allowed:
         difference = np.abs(H - H.T)

@@ -439,6 +439,8 @@ class Run:
         gap, success = rule.gap(highest, lower), certified and rule.holds(highest, lower)
         if self.settings.stop == "published":
             success = certified and status is Status.CONVERGED
+        elif success and status is Status.STALLED:      # by what the certificate has gained
+            status = Status.CONVERGED
         elif status is Status.CONVERGED and not success:
             status = Status.STALLED
         trace = self.trace

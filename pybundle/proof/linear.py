@@ -65,7 +65,11 @@ class LinearProblem(LabellingProblem):
             found, counts = self._losses(self.y[some], scores, gamma * sizes)
             values.append(math.fsum(self.c[some] * found))
             reach = gamma * (sizes[counts] if is_sharp else largest * self._norms(X[counts]))
-            errors += float(self.c[some[counts]] @ (reach + 4.0 * UNIT * (self.cost.max() + found[counts])))
+            found = found[counts]
+            if isinstance(self.risk, Logistic):     # no steeper than its value, which grows by e^reach at most
+                reach = reach * np.where(reach < 1.0, np.minimum(3.0 * found, 1.0), 1.0)
+            added = found if isinstance(self.risk, Logistic) else self.cost.max()
+            errors += float(self.c[some[counts]] @ (reach + 4.0 * UNIT * (added + found)))
         total = math.fsum(values)
         return total, 1.01 * errors + 4.0 * UNIT * total
 

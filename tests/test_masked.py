@@ -17,6 +17,8 @@ def hidden(array):
     lambda: pb.risks.BinaryHinge(hidden(X), Y), lambda: pb.risks.BinaryHinge(X, hidden(Y)),
     lambda: pb.risks.MulticlassHinge(X, Y, sample_weight=hidden(np.ones(20))),
     lambda: pb.risks.OneClass(hidden(X), 0.2),
+    lambda: pb.qp.solve_simplex_qp(hidden(np.eye(3)), np.zeros(3), np.zeros(3, int)),
+    lambda: pb.LandmarkDetector().fit([hidden(X)] * 3, np.ones((3, 2, 2))),
     lambda: pb.risks.Pinball(X, hidden(X[:, 0])), lambda: pb.MulticlassSVM().fit(hidden(X), Y),
     lambda: pb.MulticlassSVM().fit(X, hidden(Y)), lambda: pb.MulticlassSVM().fit(X, Y).predict(hidden(X)),
     lambda: pb.QuantileRegressor().fit(X, hidden(X[:, 0])), lambda: pb.ChainCRF().fit([X, hidden(X)], [Y, Y]),

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError, StateError
 from ..core.types import Callbacks
-from ..core.validation import check_finite, check_integer
+from ..core.validation import check_finite, check_integer, refuse_masked
 from ..features import CodeWindows, lbp_maps
 from ..models import Landmarks
 from ..models.landmarks.oracle import positions_of, round_pixels
@@ -174,6 +174,8 @@ class LandmarkDetector(StructuredEstimator):
 
 
 def _images(X):
+    for x in X:
+        refuse_masked("X", x)
     try:
         images = np.stack([np.asarray(x) for x in X])
     except ValueError as problem:

@@ -18,7 +18,7 @@ from scipy.optimize import OptimizeResult
 
 from pybundle.core.exceptions import InputTypeError, ParameterError
 from pybundle.core.rounding import accurate_product, exact_sum
-from pybundle.core.validation import check_choice, check_integer, check_number, check_vector
+from pybundle.core.validation import check_choice, check_integer, check_number, check_vector, refuse_masked
 
 from ._simplex_qp import METHODS, SimplexQP
 from ._symmetry import asymmetry
@@ -234,6 +234,9 @@ def _check_parts(parts, m):
 
 
 def _check_matrix(H, m):
+    refuse_masked("H", H)
+    if np.iscomplexobj(H):
+        raise InputTypeError(f"H must be a matrix of real numbers, got dtype {np.asarray(H).dtype}; pass H.real")
     try:
         H = np.asarray(H, dtype=np.float64)
     except (TypeError, ValueError) as problem:

@@ -8,7 +8,6 @@ import io
 import re
 import zlib
 from itertools import accumulate
-from operator import itemgetter
 from os import PathLike
 
 from ..core.archive import name_of
@@ -31,15 +30,14 @@ class Original:
         return name_of(self.source)
 
     def mark(self, number, start, end, written):
-        """A label stands in `line[start:end]` of a line; `written(label)` is the text that replaces it."""
+        """Notes that a label stands in `line[start:end]`, after those before it; `written(label)` is its text."""
         self._fields.append((number, start, end, written))
 
     def filled(self, labels):
         """The text in UTF-8 with these labels, in the order of the text, and every other byte as it was."""
         text, starts = "".join(self.lines), [0, *accumulate(map(len, self.lines))]
         pieces, done, bom = [], 0, text.startswith(BOM)
-        fields = sorted(self._fields, key=itemgetter(0, 1))
-        for (number, start, end, written), label in zip(fields, labels, strict=True):
+        for (number, start, end, written), label in zip(self._fields, labels, strict=True):
             shift = starts[number - 1] + (bom and number == 1)
             pieces += [text[done:shift + start], written(label)]
             done = shift + end

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.exceptions import ParameterError
-from ..datasets import read_arrays, read_conllu, read_csv, read_svmlight
+from ..datasets import read_arrays, read_conllu, read_svmlight
 from ..datasets.conll import sentences_of
 from ..datasets.lines import Original
+from ..datasets.tables import table_of
 from .columns import OF_TOKENS, Columns, check_columns, misfit, of_sentences
 from .guess import guess
 from .tokens import features
@@ -45,11 +46,11 @@ class Data(NamedTuple):
 
     def describe(self):
         """How many there are."""
+        comments = f", {self.n_comments} comment{'s' * (self.n_comments != 1)}" if self.n_comments else ""
         if self.shape == "row":
-            return f"{self.X.shape[0]} examples, {self.X.shape[1]} features"
+            return f"{self.X.shape[0]} examples, {self.X.shape[1]} features{comments}"
         sizes = [len(x.forms) if hasattr(x, "forms") else np.shape(x)[0] if hasattr(x, "shape") else len(x)
                  for x in self.X]
-        comments = f", {self.n_comments} comment{'s' * (self.n_comments != 1)}" if self.n_comments else ""
         return f"{len(sizes)} {self.shape}s, {sum(sizes)} {'words' if self.shape == 'sentence' else 'tokens'}{comments}"
 
 
@@ -133,6 +134,8 @@ def _csv(source, arguments, labelled, trained, name):
                                  "needs a name of its own")
         if not labelled:
             place = None
+        elif n == 1 and (trained is None or trained.n_features > 1):
+            return "last"               # which is refused: one column is a wrong separator rather than a wrong table
         elif arguments.label is not None:
             place = int(arguments.label) if arguments.label.isdecimal() and len(arguments.label) < 10 \
                 else arguments.label
@@ -155,8 +158,8 @@ def _csv(source, arguments, labelled, trained, name):
             check_columns(name, trained, seen[0])
         return place
 
-    table = read_csv(source, label=label, keep_na=arguments.keep_na)
-    return Data(name, "row", table.X, table.y, columns=seen[0])
+    table, n_comments = table_of(source, label=label, keep_na=arguments.keep_na)
+    return Data(name, "row", table.X, table.y, columns=seen[0], n_comments=n_comments)
 
 
 def _npz(source, arguments, labelled, trained, name):

@@ -7,9 +7,10 @@ import copy
 import numpy as np
 
 from ..core.exceptions import ParameterError
+from ..core.warn import warn_user
 from ..datasets.lines import numbered_lines
-from ..datasets.tables import plain_label
-from .classes import check_known
+from ..datasets.tables import SEPARATORS, plain_label
+from .classes import check_known, warn_of_measurements
 from .data import read
 from .output import print_json, print_rows
 from .predict import load_with_data, predictions
@@ -27,8 +28,13 @@ def evaluate(arguments):
         if arguments.data == "-" and arguments.predictions == "-":
             raise ParameterError("only one of DATA and --predictions can be standard input")
         data = read(arguments)
+        if data.shape == "row":
+            warn_of_measurements(data.y)
         found, relations = _predictions(arguments, data)
     record = _scores(data, found, relations)
+    if record.get("accuracy") == 0.0:
+        warn_user(f"{data.name}: no label is right; do its labels stand in the last column, or that of --label?",
+                  UserWarning)
     if arguments.json:
         print_json({"data": data.name, **record})
     else:
@@ -64,12 +70,19 @@ def _predictions(arguments, data):
         theirs = read(other)
         _check_lengths(name, theirs.y, data)
         if data.shape == "row":
+            X = data.X              # may be rounded by another program
+            if theirs.X.shape != X.shape or (abs(theirs.X - X) > 1e-6 * abs(X).max()).sum():
+                raise ParameterError(f"{name} must hold the rows of {data.name}, {X.shape[1]} features and a label, "
+                                     f"got {theirs.describe()} that differ; give what predict wrote, or a label a line")
             return theirs.y.tolist(), None
         words = [x.forms for x in theirs.X] if data.shape == "sentence" else _words(theirs)
         expected = [x.forms for x in data.X] if data.shape == "sentence" else _words(data)
         for i, (mine, ours) in enumerate(zip(words, expected, strict=True)):
             if mine != ours:
                 raise ParameterError(f"{name}: sentence {i + 1} has other words than in {data.name}")
+        for part, whole in ((theirs, data), (data, theirs)) if data.rows is not None else ():
+            if part.rows == [[token[:-1] for token in tokens] for tokens in whole.rows]:
+                raise ParameterError(f"{part.name} holds the columns of {whole.name} without the labels; bring them")
         relations = [r for x in theirs.X for r in x.relations] if data.shape == "sentence" else ["_"]
         return [np.asarray(labels).tolist() for labels in theirs.y], None if set(relations) == {"_"} else relations
     with_numbers = all(np.asarray(labels).dtype.kind in "iufb" for labels in data.y)
@@ -89,7 +102,7 @@ def _predictions(arguments, data):
 
 def _holds_examples(name, format):
     """Whether a file holds the examples with their labels, as `predict` writes them, and not labels alone."""
-    signs = {"csv": ",;\t", "svmlight": ":"}.get(format, "")
+    signs = {"csv": SEPARATORS, "svmlight": ":"}.get(format, "")
     return signs != "" and (name == "-" or any(sign in line for _, line in numbered_lines(name) for sign in signs))
 
 

@@ -6,6 +6,7 @@ import re
 from itertools import islice
 
 from ..datasets.lines import numbered_lines
+from ..datasets.tables import SEPARATORS, bare_rows
 
 PAIR = re.compile(r"(\d+|qid):[-+.\deE]+")
 COMMENT = re.compile(r"#(\s|$)")
@@ -26,11 +27,12 @@ def guess(path):
         return "svmlight"
     if all(line.count("\t") == 9 for line in lines if line and line[0] != "#") and words[0][0][0] == "1":
         return "conllu"
+    rows = bare_rows("\n".join(lines))
+    separators = [separator for separator in SEPARATORS
+                  if len(counts := {row.count(separator) for row in rows}) == 1 and counts != {0}]
+    if set(separators) - {"\t"}:
+        return "csv"
     widths = {len(line.split()) for line in lines if line.strip() and not COMMENT.match(line)}
     if len(widths) == 1 and widths != {1} and any(not line.strip() for line in lines):
         return "conll"
-    for separator in ",;\t":
-        counts = {line.count(separator) for line in lines if line.strip()}
-        if len(counts) == 1 and counts != {0}:
-            return "csv"
-    return None
+    return "csv" if separators else None

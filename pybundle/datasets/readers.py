@@ -19,6 +19,9 @@ from ..core.types import Source
 from ..core.validation import check_integer
 from .lines import Line, Original, as_word, check_digits, numbered_lines, parse_int
 
+MULTILABEL = "; for multi-label data use scikit-learn's load_svmlight_file(multilabel=True), OneVsRestClassifier or " \
+    "MultiOutputClassifier"
+
 
 class SvmLight(NamedTuple):
     """Contents of an svmlight file.
@@ -102,7 +105,7 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
             if not unlabelled:
                 if ":" in fields[0]:
                     raise ValueError(f"no label stands before {fields[0]:.40}; pass unlabelled=True if no line has one")
-                y.append(float(fields[0]))
+                y.append(_label(fields[0]))
             numbers.append(number)
             if isinstance(path, Original):
                 start = line.index(fields[0])
@@ -112,23 +115,27 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
                 query.append(parse_int(fields[first][4:]))
                 first += 1
             if len(query) not in (0, len(numbers)):
-                raise ValueError("every line has a qid or none has")
+                raise ValueError("every line has a qid or none has; fill in those that are missing")
             before = shift - 1
             for field in fields[first:]:
-                name, _, value = field.partition(":")
-                index = parse_int(name)
+                name, colon, value = field.partition(":")
+                try:
+                    index, amount = parse_int(name), float(value)
+                except ValueError as problem:
+                    what = f"{problem}; expected index:value" if colon else f"expected index:value{MULTILABEL}"
+                    raise ValueError(f"{what}, got {field!r:.40}") from problem
                 if index <= before:
                     raise ValueError(f"index {index} " + ("is no feature; pass zero_based=True if they start at 0"
                                                           if index < shift else "must increase within the line"))
                 before = index
                 indices.append(index - shift)
-                values.append(float(value))
+                values.append(amount)
             indptr.append(len(indices))
             if n_features is not None and before - shift >= n_features:
-                raise ValueError(f"index {before} lies beyond n_features = {n_features}")
+                raise ValueError(f"index {before} lies beyond n_features = {n_features}; raise that, or leave it out")
     n = len(numbers)
     if not n:
-        raise ParameterError(f"{name_of(path)} holds no example")
+        raise ParameterError(f"{name_of(path)} holds no example; give a line 'label index:value ...' for each")
     values = np.array(values, dtype=np.float64)
     y = np.array(y, dtype=np.float64)
     for array, examples in ((values, np.repeat(np.arange(n), np.diff(indptr))), (y, np.arange(len(y)))):
@@ -136,12 +143,20 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
             j = int(np.flatnonzero(~np.isfinite(array))[0])
             i = examples[j]
             raise ParameterError(f"{name_of(path)}, line {numbers[i]}: example {i} must hold finite numbers, got "
-                                 f"{array[j]}")
+                                 f"{array[j]}; fill in another number or leave the line out")
     indices = np.array(indices, dtype=np.int64)
     width = n_features or int(indices.max(initial=-1)) + 1
     narrow = np.int32 if max(len(indices), width) <= np.iinfo(np.int32).max else np.int64
     X = sp.csr_matrix((values, indices.astype(narrow), np.array(indptr, dtype=narrow)), shape=(n, width))
     return SvmLight(X, None if unlabelled else y, np.array(query, dtype=np.int64) if query else None)
+
+
+def _label(text):
+    try:
+        return float(text)
+    except ValueError as problem:
+        remedy = MULTILABEL if any(sign in text for sign in ",;|") else "; write classes as integers"
+        raise ValueError(f"{problem!s:.60}{remedy}") from problem
 
 
 def read_letters(path: Source) -> Letters:

@@ -6,6 +6,7 @@ import contextlib
 import re
 from array import array
 from collections.abc import Sequence
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +25,11 @@ DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
 MISSING = frozenset(["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>",
                      "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"])
 """What pandas takes for a missing value when it reads a table."""
-QUOTED = re.compile(r'"[^"]*(?:""[^"]*)*"')
+SEPARATORS = ",;\t|"
+QUOTED = re.compile(r'(?:^|(?<=[,;\t|]))"[^"]*(?:""[^"]*)*"', re.MULTILINE)
 EXPECTED = "expected a number"
+N_FIRST = 100
+"""So many lines are looked at for the separator; names of columns in quotes may hold line breaks."""
 INDEX_NAMES = ("", "Unnamed: 0", "index")
 """What pandas calls its index in a file."""
 
@@ -64,13 +68,15 @@ class Arrays(NamedTuple):
 
 
 def read_csv(source: Source, *, label: Any = "last", keep_na: bool = False) -> Table:
-    """Reads numbers in columns, separated by commas, semicolons or tabs, one example a line.
+    """Reads numbers in columns, separated by commas, semicolons, tabs or bars, one example a line.
 
     Parameters
     ----------
     source : str, path or file
-        UTF-8, gzipped or not. The first line may name the columns; the separator is the one that occurs in it. Fields
-        may stand in quotes, and then hold separators and line breaks.
+        UTF-8, gzipped or not. The first line may name the columns; the separator is the sign that splits the first five
+        lines alike, and into most numbers. Fields may stand in quotes, and then hold separators and line breaks.
+        Lines that begin with ``#`` are comments; one of as many names as there are columns, above the first example,
+        is a line of names.
     label : str, int, callable or None
         The column of labels, numbers or texts: "first", "last", its name, or its number from 1; None if there is
         none. Or a function of the names of all columns, None without a header, and of their number, that returns one of
@@ -102,37 +108,49 @@ def read_csv(source: Source, *, label: Any = "last", keep_na: bool = False) -> T
     >>> X.tolist(), y.tolist(), names
     ([[1.5, 2.0], [3.0, 0.5]], ['a', 'b'], ['length', 'width'])
     """
+    return table_of(source, label=label, keep_na=keep_na)[0]
+
+
+def table_of(source, *, label="last", keep_na=False):
+    """The table of `read_csv` and the number of comments; marks labels, or where they lack, in an `Original`."""
     if not isinstance(keep_na, (bool, np.bool_)):
         raise InputTypeError(f"keep_na must be True or False, got {type(keep_na).__name__}")
-    name, separator = name_of(source), ","
+    name = name_of(source)
     place, width, header = None, 0, None
     values, labels = array("d"), []
     numbers: list[int] = []
-    lines = numbered_lines(source)
+    comments: list[tuple[int, list[str]]] = []
+    rest = numbered_lines(source)
+    first = list(islice(rest, N_FIRST))
+    separator, lines = _separator(bare_rows("".join(line for _, line in first))[:5]), chain(first, rest)
     for number, line in lines:
         if not line.strip():
             continue
-        if not width:
-            separator = max(",;\t", key=QUOTED.sub("", line).count)
+        if line.lstrip()[0] == "#" and line.partition(separator)[0].strip() not in MISSING:
+            comments.append((number, line.rstrip("\r\n").split(separator)))
+            continue
         try:
             written = _fields(line, lines, separator)
         except ValueError as problem:
             raise ParameterError(f"{name}, line {number}: {problem}: {short(line)}") from problem
         fields = [field[1:-1].replace('""', '"').strip() if field[:1] == '"' else field.strip() for field in written]
         if not width:
-            width = len(fields)
-            is_header = _is_header(fields)
-            place = _place(label, fields if is_header else None, width, name)
-            if is_header:
+            width, named = len(fields), (number, written)
+            if _is_header(fields):
                 header = fields
-                if place is None:
-                    _mark(source, number, written, place, separator)
+            elif comments and (header := _names(comments[-1][1], width)):
+                named = comments.pop()
+            place = _place(label, header, width, name, f"line {number}: one column only, {short(line)}")
+            if header is not None and place is None:
+                _mark(source, *named, place, separator)
+            if header is fields:
                 continue
             if width > 2 and fields == [str(k) for k in range(width)]:
                 warn_user(f"{name}, line {number}: 0, 1, 2, ... is taken for an example; if these are the names of "
                           "columns, take the line out", UserWarning)
         if len(fields) != width:
-            raise ParameterError(f"{name}, line {number}: expected {width} columns, got {len(fields)}: {short(line)}")
+            raise ParameterError(f"{name}, line {number}: expected {width} columns, got {len(fields)}: {short(line)}; "
+                                 f"fill in what is missing, put fields that hold {separator!r} in quotes")
         if place is not None:
             labels.append(fields.pop(place))
             if labels[-1] in MISSING and not keep_na:
@@ -149,24 +167,43 @@ def read_csv(source: Source, *, label: Any = "last", keep_na: bool = False) -> T
         except ValueError as problem:
             k, what = _wrong_field(fields)
             column = k + 1 + (place is not None and k >= place)
-            is_text = what.endswith(EXPECTED)
-            if column == 1 and is_text and not numbers and _are_texts(lines, separator):
-                what += "; give label='first' where labels stand first"
-            raise ParameterError(f"{name}, line {number}: column {column} {what}: {short(line)}") from problem
+            remedy = "; encode categories as numbers, as scikit-learn's OneHotEncoder does" * what.endswith(EXPECTED)
+            if remedy and column == 1 and not numbers and _are_labels_first(chain([(number, line)], lines), separator):
+                remedy = "; give label='first' where labels stand first"
+            raise ParameterError(f"{name}, line {number}: column {column} {what}: {short(line)}{remedy}") from problem
         numbers.append(number)
+    for number, written in comments if place == 0 else ():
+        if len(written) == width and all(_is_number(field) for field in written[1:]):
+            raise ParameterError(f"{name}, line {number}: an example must not begin with #, as comments do; put its "
+                                 "label in quotes, or take the line out")
     if not numbers:
-        raise ParameterError(f"{name} holds no example")
+        raise ParameterError(f"{name} holds no example; give each a line of numbers and a label, without # before it")
     X = np.frombuffer(values, dtype=np.float64).reshape(len(numbers), -1)
     if not np.isfinite(X).all():
         i, j = np.argwhere(~np.isfinite(X))[0]
         column = j + 1 + (place is not None and j >= place)
-        raise ParameterError(f"{name}, line {numbers[i]}: column {column}: numbers must be finite, got {X[i, j]}")
+        raise ParameterError(f"{name}, line {numbers[i]}: column {column}: numbers must be finite, got {X[i, j]}; "
+                             "fill in another number or leave the line out")
     if header is not None and place != 0 and header[0] in INDEX_NAMES and _counts(X[:, 0]):
         warn_user(f"{name}: the first column, {header[0]!r}, numbers the lines, as pandas' index does, and is taken "
                   "for a feature; write the file with index=False", UserWarning)
     if header is not None and place is not None:
         header = header[:place] + header[place + 1:]
-    return Table(X, None if place is None else plain_labels(labels), header)
+    return Table(X, None if place is None else plain_labels(labels), header), len(comments)
+
+
+def bare_rows(text):
+    """The lines of a table without what stands in quotes, without comments and blank lines."""
+    return [row for row in QUOTED.sub("", text).split("\n") if row.strip() and row.lstrip()[0] != "#"]
+
+
+def _separator(rows):
+    """The sign that splits all rows alike, if one does, and leaves most numbers."""
+    def fit(sign):
+        split = [row.split(sign) for row in rows]
+        numbers = [_is_number(field) or bool(DECIMAL_COMMA.fullmatch(field.strip())) for row in split for field in row]
+        return len({len(row) for row in split} - {1}) == 1 == len({*map(len, split)}), sum(numbers), -len(numbers)
+    return max(SEPARATORS, key=fit)
 
 
 def _fields(line, lines, separator):
@@ -193,7 +230,7 @@ def _fields(line, lines, separator):
             return fields
         between = line[len(text):]
         line = next(lines, (0, ""))[1]
-    raise ValueError("the end of the file comes before the end of a quote")
+    raise ValueError("the end of the file comes before the end of a quote; close it, or leave it out")
 
 
 def _mark(source, number, written, place, separator):
@@ -204,7 +241,8 @@ def _mark(source, number, written, place, separator):
     before, field = (separator, "") if place is None else ("", written[place])
 
     def relabelled(label):      # in quotes if the field is, or if the label needs them
-        if field[:1] == '"' or any(sign in label for sign in (separator, '"', "\r", "\n")):
+        if field[:1] == '"' or any(sign in label for sign in (separator, '"', "\r", "\n")) or \
+                (place == 0 and label[:1] == "#"):
             return before + '"' + label.replace('"', '""') + '"'
         return before + (field.replace(field.strip(), label, 1) if field.strip() else label)
 
@@ -227,10 +265,20 @@ def _wrong_field(fields):
     return k, f"holds {field!r:.40}, {EXPECTED}"
 
 
-def _are_texts(lines, separator):
-    """Whether the first column of all further lines holds text."""
-    fields = (line.partition(separator)[0].strip(' "') for _, line in lines if line.strip())
-    return not any(_is_number(field) for field in fields)
+def _are_labels_first(lines, separator):
+    """Whether the first column of all lines holds text, and the last one numbers that cannot be labels."""
+    rows = [line.strip() for _, line in lines if line.strip() and line.lstrip()[0] != "#"]
+    if any(_is_number(row.partition(separator)[0].strip(' "')) for row in rows):
+        return False
+    last = [row.rpartition(separator)[2].strip(' "') for row in rows]
+    return all(map(_is_number, last)) and not (
+        1 < len(set(last)) <= max(2, len(rows) // 2) and all(float(field).is_integer() for field in last))
+
+
+def _names(fields, width):
+    """The names of columns in a comment, as NumPy writes them, one for each and no number; None for another comment."""
+    names = [field.strip("# \t") for field in fields]
+    return names if 1 < len(names) == width and all(names) and not any(map(_is_number, names)) else None
 
 
 def _counts(column):
@@ -252,20 +300,25 @@ def _is_number(field):
     return False
 
 
-def _place(label, header, width, name):
-    """The column of labels, counted from 0."""
+def _place(label, header, width, name, one_column):
+    """The column of labels, counted from 0; `one_column` is said of a table that has no other."""
     if callable(label):
         label = label(header, width)
     if label is None:
         return None
+    if width == 1:
+        raise ParameterError(f"{name}, {one_column}, by the separators , ; tab | that were tried; separate labels and "
+                             "numbers by one of them, and begin comments with #")
     if isinstance(label, str) and label not in ("first", "last"):
         if header is None or header.count(label) != 1:
             there = "the first line names no columns" if header is None else f"there are {', '.join(header)}"
-            raise ParameterError(f"{name}: label must name one column, got {label!r}; {there:.200}")
+            raise ParameterError(f"{name}: label must name one column, got {label!r:.40}; {there:.90}; "
+                                 "give its number, 'first' or 'last'")
         return header.index(label)
     place = {"first": 1, "last": width}[label] if isinstance(label, str) else check_integer("label", label, low=1)
-    if place > width or width == 1:
-        raise ParameterError(f"{name}: label must be one of at least two columns, got {place} of {width}")
+    if place > width:
+        raise ParameterError(f"{name}: label must be one of at least two columns, got {place} of {width}; the first "
+                             "one is column 1")
     return place - 1
 
 

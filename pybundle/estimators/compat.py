@@ -6,11 +6,13 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 
+from ..core.exceptions import ParameterError
 from ..core.sparse import check_sparse
 from ..core.validation import refuse_masked
-from .labels import check_one_type
+from .labels import check_one_label, check_one_type
 
 
 class NoCallbacks:
@@ -40,14 +42,45 @@ _validate_data = _newer("sklearn.utils.validation", "validate_data", data_valida
 
 
 def validate_data(estimator, X, *y, **options):
-    """That of scikit-learn, which looks neither at the indices of sparse matrices nor at the types of labels."""
+    """That of scikit-learn, which looks at no indices of sparse matrices, no types of labels, and names no column."""
     refuse_masked("X", X)
     for labels in y:
         refuse_masked("y", labels)
         check_one_type(labels)
+        check_one_label(estimator, labels)
     if sp.issparse(X):
         check_sparse("X", X)
-    return _validate_data(estimator, X, *y, **options)
+    try:
+        return _validate_data(estimator, X, *y, **options)
+    except (TypeError, ValueError) as problem:
+        if texts := _texts(X):
+            name, names = next(iter(texts)), list(texts)
+            raise ParameterError(f"X must hold numbers, got {str(texts[name])!r:.30} in column {name!r:.30}; use "
+                                 f"ColumnTransformer([('', OneHotEncoder(), {names!r:.60})], remainder='passthrough')"
+                                 ) from problem
+        raise
+
+
+def _texts(X):
+    """The first text in each column of X that is no number, or anything else in a data frame, by name or number."""
+    X = np.array(X, dtype=object) if isinstance(X, (list, tuple)) else X
+    if sp.issparse(X) or len(getattr(X, "shape", ())) != 2:
+        return {}
+    is_frame, columns = hasattr(X, "columns"), getattr(X, "iloc", X)
+
+    def is_text(value):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return isinstance(value, (str, bytes)) or (is_frame and str(value) not in ("None", "<NA>", "NaT"))
+        return False
+
+    found = {}
+    for j, name in enumerate(X.columns if is_frame else range(X.shape[1])):
+        column = np.asarray(columns[:, j])
+        for value in filter(is_text, column if column.dtype.kind not in "biufc" else ()):
+            found.setdefault(name, value)
+    return found
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.measurements import warn_of_measurements
@@ -39,6 +40,17 @@ def check_one_type(labels, what="y"):
     for text, other in zip(texts, others, strict=False):
         raise InputTypeError(f"{what} must hold labels of one type, texts or numbers, got {text!r:.40} and "
                              f"{other!r:.40}")
+
+
+def check_one_label(estimator, y):
+    """Refuses several labels or targets of an example, and names what scikit-learn has for them."""
+    shape = getattr(y, "shape", None) or np.shape([None] * len(y) if isinstance(y, (list, tuple)) else y)
+    rows = y if len(shape) == 1 and getattr(getattr(y, "dtype", None), "kind", "O") == "O" else ()
+    if any(isinstance(row, (list, tuple, set, frozenset, np.ndarray)) and len(row) != 1 for row in rows) or (
+            len(shape) == 2 and shape[1] > 1):
+        remedy = "OneVsRestClassifier or MultiOutputClassifier of scikit-learn for multi-label y, y.argmax(axis=1) " \
+            "for one-hot rows" if is_classifier(estimator) else "MultiOutputRegressor of scikit-learn"
+        raise ParameterError(f"y must have one entry for each row of X, got several, shape {shape}; use {remedy}")
 
 
 def label_classes(y, name="y"):

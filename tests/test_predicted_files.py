@@ -153,6 +153,45 @@ def test_a_field_gets_quotes_where_its_label_needs_them(folder, odd_labels):  # 
                                           for j in range(4))
 
 
+HAZARDS = {
+    "comment first": "# exported; 2024|x,\n", "many": "#\n\n# \"open; quote\n #, x\n", "names": "# a, made\n",
+}
+"""What stands above a table."""
+
+
+@BREAKS
+@pytest.mark.parametrize("hazard", HAZARDS)
+@pytest.mark.parametrize("separator", list(",|"))
+@pytest.mark.parametrize("place", [0, 2, None])
+def test_tables_keep_comments_and_separators(folder, ends, hazard, separator, place):  # noqa: F811
+    """Comments stand first, between examples and last; names hold line breaks, and one names no column of another."""
+    rows = [["0.5", " 2", "x"], ['"1"', "-3", '"y"'], ["7e1", "0.25 ", " z "], ["3", "4", "x"]]
+    head = ['"a\n(m)"', '"b "" \n|;,\t#"', "kind"]
+    order = {0: [2, 0, 1], 2: [0, 1, 2], None: [0, 1]}[place]
+    texts = [HAZARDS[hazard], *(separator.join(row[k] for k in order) + "\n" for row in [head, *rows])]
+    texts[3:3] = ["# between; 1|2,x\n", "\n", "#1,2,\t\n"]
+    raw = ends("".join([*texts, "# the last one\n"]).replace("\n(m)", "\v(m)").replace(" \n|", " \v|"))
+    raw = raw.replace("\v", "\n").encode()
+    options = f"--format csv --load {folder}/two.model" + {0: " --label first", 2: "", None: " --unlabelled"}[place]
+    if not (folder / "two.model").exists():
+        pb.MulticlassSVM().fit([[0.0, 1.0], [1.0, 0.0], [5.0, 5.0]], ["#q", "say", "p"]).save(folder / "two.model")
+    got, labels = predicted(folder, raw, options), found(folder, options)
+    assert len(labels) == 4
+    table, old = (read_csv(io.BytesIO(text), label=label) for text, label in (
+        (got, "first" if place == 0 else "last"), (raw, {0: "first", 2: "last", None: None}[place])))
+    assert table.y.tolist() == labels and table.X.tolist() == old.X.tolist() and table.names == old.names
+    written, text = iter(["label", *labels] if place is None else labels), raw.decode()
+    for row in [head, *rows] if place is None else rows:
+        label, field = next(written), row[2]
+        before = separator.join(row[k] for k in order)
+        needs_quotes = (field[0] == '"' and place is not None) or (place == 0 and label[0] == "#")
+        new = f'"{label}"' if needs_quotes else label if place is None else field.replace(field.strip(), label)
+        after = before + separator + new if place is None else separator.join(new if k == 2 else row[k] for k in order)
+        assert before in text
+        text = text.replace(before, after, 1) if before != after else text
+    assert got.decode() == text
+
+
 @pytest.mark.parametrize("tail", ["", "\n", "\r\n", "\n\n \n"])
 def test_tables_without_labels_get_a_column(folder, odd_labels, tail):  # noqa: F811
     head, _ = odd_labels

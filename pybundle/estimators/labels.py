@@ -44,7 +44,7 @@ def check_one_type(labels, what="y"):
 
 def check_one_label(estimator, y):
     """Refuses several labels or targets of an example, and names what scikit-learn has for them."""
-    shape = getattr(y, "shape", None) or np.shape([None] * len(y) if isinstance(y, (list, tuple)) else y)
+    shape = getattr(y, "shape", (len(y),) if isinstance(y, (list, tuple)) else ())
     rows = y if len(shape) == 1 and getattr(getattr(y, "dtype", None), "kind", "O") == "O" else ()
     if any(isinstance(row, (list, tuple, set, frozenset, np.ndarray)) and len(row) != 1 for row in rows) or (
             len(shape) == 2 and shape[1] > 1):

@@ -137,8 +137,10 @@ def conllu_read(raw):
 
 
 def csv_twin(raw):
-    """Without quotes, which the twin does not understand."""
+    """Without quotes, which the twin does not understand; a comment that looks like an example is refused."""
     rows = [[field.strip() for field in line.rstrip("\r\n").split(",")] for line in lines_of(raw) or [] if line.strip()]
+    rows = [row for row in rows if row[0][:1] != "#" or (len(row) == 3 and number(row[1]) is not None and
+                                                         len(row[0].split()) == 1)]
     if rows and rows[0] == ["x", "y", "kind"]:
         rows = rows[1:]
     found = [([number(field) for field in row[:-1]], row[-1]) for row in rows]

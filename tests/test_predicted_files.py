@@ -169,7 +169,7 @@ def test_tables_keep_comments_and_separators(folder, ends, hazard, separator, pl
     head = ['"a\n(m)"', '"b "" \n|;,\t#"', "kind"]
     order = {0: [2, 0, 1], 2: [0, 1, 2], None: [0, 1]}[place]
     texts = [HAZARDS[hazard], *(separator.join(row[k] for k in order) + "\n" for row in [head, *rows])]
-    texts[3:3] = ["# between; 1|2,x\n", "\n", "#1,2,\t\n"]
+    texts[3:3] = ["# between; 1|2,x\n", "\n", "# 1,2,\t\n"]
     raw = ends("".join([*texts, "# the last one\n"]).replace("\n(m)", "\v(m)").replace(" \n|", " \v|"))
     raw = raw.replace("\v", "\n").encode()
     options = f"--format csv --load {folder}/two.model" + {0: " --label first", 2: "", None: " --unlabelled"}[place]

@@ -59,9 +59,11 @@ def test_names_in_a_comment(before, label, names, n_comments):
 
 def test_an_example_is_never_taken_for_a_comment_in_silence():
     """Labels that stand first may begin with #; they need quotes, or a file would lose these examples."""
-    for text in ("#x,1,2\ny,3,4\n#x,5,6\n", "kind,a,b\ny,1,2\n#x,3,4\n", "y,1,2\n# x,1,2\n"):
-        with pytest.raises(pb.ParameterError, match=r"line [123]: an example must not begin with #.*; put its label"):
-            read_csv(io.StringIO(text), label="first")
+    for text, label in (("#x,1,2\ny,3,4\n#x,5,6\n", "first"), ("kind,a,b\ny,1,2\n#x,3,4\n", "first"),
+                        ("1,2,x\n#1,3,y\n", "last"), ("1,2,x\n#,3,y\n", "last"), ("#1,2\n1,2\n", None)):
+        with pytest.raises(pb.ParameterError, match=r"line [123]: an example must not begin with #.*; put a label"):
+            read_csv(io.StringIO(text), label=label)
+    assert table_of(io.StringIO("y,1,2\n# x,1,2\n# by me,1,2\n#x,1\n"), label="first")[1] == 3
     with pytest.raises(pb.ParameterError, match=r"holds no example; give each a line .* without # before it"):
         read_csv(io.StringIO("#x,1,2\n#y,3,4\n"), label="first")
     assert read_csv(io.StringIO('"#x",1\ny,2\n# z\n'), label="first").y.tolist() == ["#x", "y"]

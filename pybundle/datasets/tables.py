@@ -172,10 +172,11 @@ def table_of(source, *, label="last", keep_na=False):
                 remedy = "; give label='first' where labels stand first"
             raise ParameterError(f"{name}, line {number}: column {column} {what}: {short(line)}{remedy}") from problem
         numbers.append(number)
-    for number, written in comments if place == 0 else ():
-        if len(written) == width and all(_is_number(field) for field in written[1:]):
-            raise ParameterError(f"{name}, line {number}: an example must not begin with #, as comments do; put its "
-                                 "label in quotes, or take the line out")
+    for number, written in comments:
+        others = [_is_number(field) for k, field in enumerate(written) if k not in (0, place)]
+        if len(written) == width and len(written[0].split()) == 1 and others and all(others):
+            raise ParameterError(f"{name}, line {number}: an example must not begin with #, as comments do; put a "
+                                 "label in quotes, take an example out, or write '# ' before a comment")
     if not numbers:
         raise ParameterError(f"{name} holds no example; give each a line of numbers and a label, without # before it")
     X = np.frombuffer(values, dtype=np.float64).reshape(len(numbers), -1)

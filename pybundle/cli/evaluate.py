@@ -32,7 +32,7 @@ def evaluate(arguments):
             warn_of_measurements(data.y)
         found, relations = _predictions(arguments, data)
     record = _scores(data, found, relations)
-    if record.get("accuracy") == 0.0:
+    if record.get("accuracy") == 0.0 and data.columns.format == "csv":
         warn_user(f"{data.name}: no label is right; do its labels stand in the last column, or that of --label?",
                   UserWarning)
     if arguments.json:

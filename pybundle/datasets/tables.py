@@ -195,15 +195,16 @@ def table_of(source, *, label="last", keep_na=False):
 
 def bare_rows(text):
     """The lines of a table without what stands in quotes, without comments and blank lines."""
-    return [row for row in QUOTED.sub("", text).split("\n") if row.strip() and row.lstrip()[0] != "#"]
+    text = QUOTED.sub("", text) if '"' in text else text
+    return [row for row in re.split("[\r\n]", text) if row.strip() and row.lstrip()[0] != "#"]
 
 
 def _separator(rows):
     """The sign that splits all rows alike, if one does, and leaves most numbers."""
     def fit(sign):
-        split = [row.split(sign) for row in rows]
-        numbers = [_is_number(field) or bool(DECIMAL_COMMA.fullmatch(field.strip())) for row in split for field in row]
-        return len({len(row) for row in split} - {1}) == 1 == len({*map(len, split)}), sum(numbers), -len(numbers)
+        widths, fields = {row.count(sign) for row in rows}, sign.join(rows).split(sign)
+        n_numbers = sum(_is_number(field) or bool(DECIMAL_COMMA.fullmatch(field.strip())) for field in fields)
+        return len(widths) == 1 and widths != {0}, n_numbers, -len(fields)
     return max(SEPARATORS, key=fit)
 
 

@@ -78,8 +78,8 @@ def _texts(X):
     found = {}
     for j, name in enumerate(X.columns if is_frame else range(X.shape[1])):
         column = np.asarray(columns[:, j])
-        for value in filter(is_text, column if column.dtype.kind not in "biufc" else ()):
-            found.setdefault(name, value)
+        text = next(filter(is_text, () if column.dtype.kind in "biufc" else column), None)
+        found |= {} if text is None else {name: text}
     return found
 
 

@@ -16,6 +16,7 @@ from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import example_weights
 from ..core.ragged import Ragged
 from ..core.types import Data
+from ..core.validation import check_choice
 from ..models.batch_oracle import check_lengths
 from ..risks import Structured
 from .base import CertifiedEstimator, take_rows
@@ -154,6 +155,19 @@ def check_list(name, value):
     if isinstance(examples, (list, tuple)) and any(isinstance(example, Iterator) for example in examples):
         return [list(example) if isinstance(example, Iterator) else example for example in examples]
     return examples
+
+
+def as_output(found, output, classes=None):
+    """Labellings, a `Ragged` or list of arrays, as lists of Python values (`output="list"`) or as arrays ("array").
+
+    With `classes`, an array, labellings hold numbers of classes; in lists equal labels are one object.
+    """
+    if check_choice("output", output, ("list", "array")) == "array":
+        return list(found) if classes is None else [classes[codes] for codes in found]
+    if classes is None:
+        return [labels.tolist() for labels in found]
+    labels = [label.item() if isinstance(label, np.generic) else label for label in classes.tolist()]
+    return [[labels[code] for code in codes.tolist()] for codes in found]
 
 
 def length(x):

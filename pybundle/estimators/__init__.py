@@ -26,24 +26,6 @@ if TYPE_CHECKING:
     from .saving import load as load
     from .segmentation import SegmentationSVM as SegmentationSVM
 
-__all__ = [
-    "BinaryLabelingSVM",
-    "ChainCRF",
-    "ChainCRFCV",
-    "ChainSVM",
-    "ChainSVMCV",
-    "DependencyParser",
-    "LandmarkDetector",
-    "LinearSVR",
-    "MulticlassLogistic",
-    "MulticlassSVM",
-    "MulticlassSVMCV",
-    "OnlineMKLClassifier",
-    "QuantileRegressor",
-    "SegmentationSVM",
-    "load",
-]
-
 MODULES = {
     "BinaryLabelingSVM": "binary_labeling", "ChainCRF": "chain", "ChainCRFCV": "chain_cv", "ChainSVM": "chain",
     "ChainSVMCV": "chain_cv", "DependencyParser": "dependency", "LandmarkDetector": "landmarks",
@@ -52,6 +34,8 @@ MODULES = {
     "SegmentationSVM": "segmentation", "load": "saving",
 }
 """Modules of the names; a name is imported on first use, as a command that loads one model needs one of them."""
+
+__all__ = [*MODULES]
 
 
 def __getattr__(name):

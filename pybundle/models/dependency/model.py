@@ -199,10 +199,9 @@ class Dependency(StructuredModel):
         is_word = np.ones(len(padded), dtype=bool)
         is_word[starts[:-1]] = False
         padded[is_word] = values
-        keys = self._make_keys(padded, starts)
         n_each = sum(t.each_column >= 0 for t in self.templates)
         pieces = len(self.templates) - n_each + n_each * np.minimum(X.sizes, MOST_KINDS)
-        return HashedArcs(starts, *keys, self.dim), pieces.astype(float)
+        return HashedArcs(starts, *self._make_keys(padded, starts), self.dim), pieces.astype(float)
 
     def _check_heads(self, name, y, length):
         try:

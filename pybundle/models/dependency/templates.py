@@ -104,29 +104,11 @@ def _parse(name, text, attributes):
                     crc32(" ".join(text.split()).encode()))
 
 
-class Keys(NamedTuple):
-    """What `HashedArcs` is made of."""
-
-    head_keys: np.ndarray
-    word_keys: np.ndarray
-    distance_keys: np.ndarray
-    root_keys: np.ndarray
-    set_column: np.ndarray
-    each_column: np.ndarray
-    kinds: np.ndarray
-    kind_keys: np.ndarray
-
-
 class KeyMaker:
-    """Keys of words under all templates. What depends on the templates alone is made once, sentences take array
-    operations only: a short sentence costs a fraction of a millisecond.
+    """Keys of words under all templates; with `blocks` template t has the features t 2^bits and on by itself.
 
-    Parameters
-    ----------
-    templates : list of Template
-    bits : int
-    blocks : bool
-        Whether template t has the features `t 2^bits` and on by itself.
+    What depends on templates alone is made once, and the keys of all templates side by side: a parser that is asked for
+    one sentence would spend most of its time on them.
     """
 
     def __init__(self, templates, bits, blocks=False):
@@ -150,12 +132,12 @@ class KeyMaker:
         self._distance_keys, self._root_keys = measures[:, :-1], measures[:, -1].copy()
         self._kind_keys = _cut(_mix(_mix(np.arange(MOST_KINDS, dtype=np.uint64)) ^ (seeds + np.uint64(3))), bits)
         self._used = sorted({max(template.set_column, template.each_column) for template in templates} - {-1})
-        self._columns = [np.array([self._used.index(column) if column >= 0 else -1 for column in columns], np.int32)
-                         for columns in ([template.set_column for template in templates],
-                                         [template.each_column for template in templates])]
+        numbers = {-1: -1} | {column: k for k, column in enumerate(self._used)}
+        self._columns = [np.array([numbers[getattr(template, name)] for template in templates], np.int32)
+                         for name in ("set_column", "each_column")]
 
     def __call__(self, values, starts):
-        """Keys of all words of sentences.
+        """What `HashedArcs` is made of, behind `starts`.
 
         Parameters
         ----------
@@ -178,8 +160,8 @@ class KeyMaker:
         kinds = np.where(position == 0, 0, values[:, self._used].T).astype(np.uint8)
         longest = int(lengths.max())
         distances = np.clip(np.arange(-longest, longest + 1), DISTANCES[0], DISTANCES[-1]) - DISTANCES[0]
-        return Keys(head_keys, word_keys, self._distance_keys.take(distances, axis=1), self._root_keys, *self._columns,
-                    np.ascontiguousarray(kinds), self._kind_keys)
+        return (head_keys, word_keys, self._distance_keys.take(distances, axis=1), self._root_keys, *self._columns,
+                np.ascontiguousarray(kinds), self._kind_keys)
 
     def _node_keys(self, values, first, position, length):
         """Keys of the rows from `first` on, shape (2 T, number of rows): as heads, then as words."""

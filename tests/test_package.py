@@ -8,6 +8,7 @@ import pkgutil
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pybundle as pb
@@ -114,6 +115,29 @@ def test_nothing_optional_is_imported_eagerly():
     for text in (code, alone):
         done = subprocess.run([sys.executable, "-P", "-c", text], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "[]"
+
+
+def test_a_command_imports_what_it_needs(tmp_path):
+    """`pybundle evaluate` of a few rows once spent half a second on folders of commands and estimators of other kinds,
+    on kernels, plots, and on scikit-learn's searches and metrics."""
+    import subprocess
+    import sys
+
+    rows = np.random.default_rng(0).standard_normal((20, 2))
+    np.savetxt(tmp_path / "a.csv", np.column_stack([rows, rows[:, 0] > 0]), fmt="%.3g", delimiter=",")
+    pb.MulticlassSVM(tol=0.1).fit(rows, rows[:, 0] > 0).save(tmp_path / "svm.npz")
+    code = ("import sys, sklearn.base; before = set(sys.modules); from pybundle.cli import main\n"
+            "assert main(['evaluate', 'a.csv', '--load', 'svm.npz']) == 0\n"
+            "print(*sorted(set(sys.modules) - before))")
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert {"pybundle.cli.evaluate", "pybundle.estimators.multiclass"} <= loaded
+    others = {f"pybundle.estimators.{name}" for name in pb.estimators.MODULES.values()}
+    others -= {"pybundle.estimators.multiclass", "pybundle.estimators.saving"}
+    commands = {f"pybundle.cli.{name}" for name in ("bench", "demo", "info", "path", "train", "verify")}
+    heavy = {"matplotlib", "dask", "distributed", "pandas", "pybundle.mkl", "pybundle.plotting", "sklearn.datasets",
+             "sklearn.feature_extraction", "sklearn.metrics", "sklearn.model_selection", "sklearn.preprocessing"}
+    assert not loaded & (others | commands | heavy)
 
 
 def test_messages_and_docstrings_name_what_exists():

@@ -5,19 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from ..core.version import __version__
-from .bench import bench
 from .data import FORMATS
-from .demo import demo
-from .evaluate import evaluate
-from .info import info
 from .models import KINDS
-from .path import path
-from .predict import predict
-from .train import train
-from .verify import verify
 
 
 class Parser(argparse.ArgumentParser):
@@ -35,15 +28,18 @@ def make_parser():
     parser.set_defaults(command=lambda arguments: parser.print_help() or 0)
     commands = parser.add_subparsers(title="commands", metavar="command")
 
-    def command(function, text, *groups):
-        made = commands.add_parser(function.__name__, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    def command(name, text, *groups):
+        def run(arguments):         # other commands are not imported
+            return getattr(import_module(f".{name}", __package__), name)(arguments)
+
+        made = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
         for group in groups:
             group(made)
         made.add_argument("--json", action="store_true", help="print one JSON document")
-        made.set_defaults(command=function)
+        made.set_defaults(command=run)
         return made
 
-    made = command(train, "train a model to a certified gap", _data, _model, _solver, _run)
+    made = command("train", "train a model to a certified gap", _data, _model, _solver, _run)
     made.add_argument("--save", type=Path, metavar="FILE", help="model file to write (pybundle.load reads it)")
     made.add_argument("--certificate", type=Path, metavar="FILE",
                       help="certificate file for pybundle verify; costs further passes (not with mkl, --cv)")
@@ -54,22 +50,23 @@ def make_parser():
     made.add_argument("--cv", type=_count, metavar="FOLDS", help="choose C by cross-validation (svm, chain)")
     made.add_argument("--grid", type=_numbers, metavar="C,C,...", help="values of C for --cv (default: 8, 1e-4 to 100)")
 
-    made = command(predict, "label examples with a saved model", _data)
+    made = command("predict", "label examples with a saved model", _data)
     made.add_argument("--load", required=True, metavar="FILE", help="a model that train saved")
     made.add_argument("--unlabelled", action="store_true", help="the data have no labels (CoNLL-U: heads are ignored)")
     made.add_argument("--output", type=Path, metavar="FILE", help="output file (default: standard output)")
 
-    made = command(evaluate, "compare a model's or a file's labels with the true ones", _data)
+    made = command("evaluate", "compare a model's or a file's labels with the true ones", _data)
     given = made.add_mutually_exclusive_group(required=True)
     given.add_argument("--load", metavar="FILE", help="a model that train saved")
     given.add_argument("--predictions", metavar="FILE", help="what predict wrote, or another program in its format")
 
-    made = command(path, "solve a grid of regularisation constants, each warmed by the one before", _data, _model, _run)
+    made = command("path", "solve a grid of regularisation constants, each warmed by the one before",
+                   _data, _model, _run)
     made.add_argument("--lams", type=_numbers, required=True, metavar="LAM,LAM,...", help="regularisation, sum scale")
     made.add_argument("--reuse", choices=("planes", "solution"), default="planes", help="what the next run gets")
     _tolerance(made)
 
-    made = command(bench, "time methods side by side on one problem (default: scikit-learn's digits)",
+    made = command("bench", "time methods side by side on one problem (default: scikit-learn's digits)",
                    lambda made: _data(made, optional=True), _model, _run)
     made.add_argument("--methods", type=lambda text: text.split(","), default=["prox-bcfw", "oca", "bmrm"],
                       metavar="A,B,...", help="methods of pybundle.minimize (default: prox-bcfw,oca,bmrm)")
@@ -77,7 +74,7 @@ def make_parser():
     _constant(made)
     _tolerance(made)
 
-    made = command(demo, "train a multiclass SVM on scikit-learn's digits and certify it")
+    made = command("demo", "train a multiclass SVM on scikit-learn's digits and certify it")
     made.description = ("Trains a multiclass SVM on 1437 handwritten digits to a certified gap, tests it on 360 "
                         "others, saves pybundle_demo.npz and pybundle_demo.png.")
     made.add_argument("--output", type=Path, default=Path("."), metavar="DIR", help="output folder (default: here)")
@@ -85,12 +82,12 @@ def make_parser():
     made.add_argument("--lam", type=_number, default=1.0, help="regularisation constant, sum scale (default: 1)")
     made.add_argument("--tol", type=_number, default=1e-3, help="relative gap to reach (default: 1e-3)")
 
-    made = command(verify, "check the certificate of a run against the data", _data, _model)
+    made = command("verify", "check the certificate of a run against the data", _data, _model)
     made.add_argument("--certificate", required=True, metavar="FILE", help="what train --certificate wrote")
     made.add_argument("--exact", action="store_true", help="rational arithmetic (svm of moderate size)")
     _constant(made, "that of the certificate, which is printed")
 
-    command(info, "versions, BLAS and kernels of this installation, for bug reports")
+    command("info", "versions, BLAS and kernels of this installation, for bug reports")
     return parser
 
 

@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 
 from .exceptions import InputTypeError, ParameterError
-from .validation import check_integer, read_only, real_array, refuse_masked
+from .validation import check_choice, check_integer, read_only, real_array, refuse_masked
 
 
 def labels_of(y):
@@ -34,6 +34,19 @@ def names_of(labels):
     """A few labels for messages: `0, 1, 'x', ...`."""
     first = sorted(map(repr, labels))[:5]
     return ", ".join(f"{label:.20}" for label in first) + (", ..." if len(labels) > len(first) else "")
+
+
+def as_output(found, output, classes=None):
+    """Labellings, a `Ragged` or list of arrays, as lists of Python values (`output="list"`) or as arrays ("array").
+
+    With `classes`, an array, labellings hold numbers of classes; in lists equal labels are one object.
+    """
+    if check_choice("output", output, ("list", "array")) == "array":
+        return list(found) if classes is None else [classes[codes] for codes in found]
+    if classes is None:
+        return [labels.tolist() for labels in found]
+    labels = [label.item() if isinstance(label, np.generic) else label for label in classes.tolist()]
+    return [[labels[code] for code in codes.tolist()] for codes in found]
 
 
 def integer_labels(y, n_examples, remedy):

@@ -1,5 +1,6 @@
 """Estimators in the manner of scikit-learn, for flat and for structured labels."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 try:
@@ -8,45 +9,41 @@ except ImportError as problem:
     raise ImportError("the estimators need scikit-learn, which is not installed; "
                       "run: pip install 'pybundle-ml[sklearn]'") from problem
 
-from .binary_labeling import BinaryLabelingSVM
-from .chain import ChainCRF, ChainSVM
-from .chain_cv import ChainCRFCV, ChainSVMCV
-from .cv import MulticlassSVMCV
-from .dependency import DependencyParser
-from .landmarks import LandmarkDetector
-from .logistic import MulticlassLogistic
-from .multiclass import MulticlassSVM
-from .quantiles import QuantileRegressor
-from .regression import LinearSVR
-from .saving import load
-from .segmentation import SegmentationSVM
-
 if TYPE_CHECKING:
+    from .binary_labeling import BinaryLabelingSVM as BinaryLabelingSVM
+    from .chain import ChainCRF as ChainCRF
+    from .chain import ChainSVM as ChainSVM
+    from .chain_cv import ChainCRFCV as ChainCRFCV
+    from .chain_cv import ChainSVMCV as ChainSVMCV
+    from .cv import MulticlassSVMCV as MulticlassSVMCV
+    from .dependency import DependencyParser as DependencyParser
+    from .landmarks import LandmarkDetector as LandmarkDetector
+    from .logistic import MulticlassLogistic as MulticlassLogistic
+    from .multiclass import MulticlassSVM as MulticlassSVM
     from .online_mkl import OnlineMKLClassifier as OnlineMKLClassifier
+    from .quantiles import QuantileRegressor as QuantileRegressor
+    from .regression import LinearSVR as LinearSVR
+    from .saving import load as load
+    from .segmentation import SegmentationSVM as SegmentationSVM
 
-__all__ = [
-    "BinaryLabelingSVM",
-    "ChainCRF",
-    "ChainCRFCV",
-    "ChainSVM",
-    "ChainSVMCV",
-    "DependencyParser",
-    "LandmarkDetector",
-    "LinearSVR",
-    "MulticlassLogistic",
-    "MulticlassSVM",
-    "MulticlassSVMCV",
-    "OnlineMKLClassifier",
-    "QuantileRegressor",
-    "SegmentationSVM",
-    "load",
-]
+MODULES = {
+    "BinaryLabelingSVM": "binary_labeling", "ChainCRF": "chain", "ChainCRFCV": "chain_cv", "ChainSVM": "chain",
+    "ChainSVMCV": "chain_cv", "DependencyParser": "dependency", "LandmarkDetector": "landmarks",
+    "LinearSVR": "regression", "MulticlassLogistic": "logistic", "MulticlassSVM": "multiclass",
+    "MulticlassSVMCV": "cv", "OnlineMKLClassifier": "online_mkl", "QuantileRegressor": "quantiles",
+    "SegmentationSVM": "segmentation", "load": "saving",
+}
+"""Modules of the names; a name is imported on first use, as a command that loads one model needs one of them."""
+
+__all__ = [*MODULES]
 
 
 def __getattr__(name):
-    """Import `OnlineMKLClassifier` on first use: `pb.mkl` takes half as long to import as all other estimators."""
-    if name == "OnlineMKLClassifier":
-        from .online_mkl import OnlineMKLClassifier
+    if name not in MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(f".{MODULES[name]}", __name__), name)
+    return value
 
-        return OnlineMKLClassifier
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__():
+    return sorted({*globals(), *MODULES})

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
-from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, check_random_state
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
@@ -160,6 +159,8 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 
     def _split(self, y, fraction):
         """Return the indices of training and held-out examples, stratified for classifiers."""
+        from sklearn.model_selection import train_test_split  # slow to import, seldom needed
+
         try:
             rows = train_test_split(np.arange(len(y)), test_size=fraction, random_state=self._seed() or 0,
                                     stratify=y if is_classifier(self) else None)

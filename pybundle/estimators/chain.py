@@ -77,7 +77,7 @@ class ChainSVM(ChainEstimator):
 
     Notes
     -----
-    `predict` returns a list of arrays of labels, `score` the fraction of right labels among all tokens.
+    `predict` returns a list of lists of labels, `score` the fraction of right labels among all tokens.
 
     Examples
     --------
@@ -85,8 +85,8 @@ class ChainSVM(ChainEstimator):
     >>> X = [["the", "dog", "barks"], ["dogs", "bark"], ["the", "cat"]]
     >>> y = [["DET", "N", "V"], ["N", "V"], ["DET", "N"]]
     >>> svm = pb.ChainSVM(C=10.0).fit(X, y)
-    >>> [labels.tolist() for labels in svm.predict([["the", "cat", "barks"]])]
-    [['DET', 'N', 'V']]
+    >>> svm.predict([["the", "cat", "barks"]]), svm.predict_single(["dogs", "bark"])
+    ([['DET', 'N', 'V']], ['N', 'V'])
     >>> svm.certified_, svm.vocabulary_[:2]
     (True, ['bark', 'barks'])
     """
@@ -139,7 +139,7 @@ class ChainCRF(ChainEstimator):
 
     Notes
     -----
-    `predict` returns the most probable labelling of each example, a list of arrays; `score` the fraction of right
+    `predict` returns the most probable labelling of each example, a list of lists; `score` the fraction of right
     labels among all tokens. CRFsuite's penalty `c2 |w|^2` is `C = 1 / (2 c2)`, its `c1 |w|_1` is `l1`.
 
     Examples
@@ -148,8 +148,8 @@ class ChainCRF(ChainEstimator):
     >>> X = [[{"word": "the"}, {"word": "dog"}], [{"word": "dogs"}, {"word": "bark"}]]
     >>> y = [["DET", "N"], ["N", "V"]]
     >>> crf = pb.ChainCRF(C=10.0).fit(X, y)
-    >>> crf.predict(X)[0].tolist(), crf.predict_proba(X)[0].argmax(axis=1).tolist()
-    (['DET', 'N'], [0, 1])
+    >>> crf.predict(X) == y, crf.predict_proba(X)[0].argmax(axis=1).tolist()
+    (True, [0, 1])
     >>> sorted(crf.predict_marginals(X)[0][0])
     ['DET', 'N', 'V']
     """

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.labels import as_output
 from ..core.ragged import Ragged, array_of
 from ..core.types import Callbacks, Data, Floats
 from ..core.validation import check_choice, check_integer, shown
@@ -18,6 +19,7 @@ from ..models import Dependency
 from ..models.dependency.templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_templates
 from ..oracles import arborescence_marginals
 from .base import documented
+from .collections import by_blocks
 from .structured import StructuredEstimator, as_fitted, check_list, length, without_weightless
 from .tokens import is_single
 
@@ -70,9 +72,8 @@ class DependencyParser(StructuredEstimator):
 
     Notes
     -----
-    `predict` returns a list of heads, with or without the root as in the fit; `score` is the fraction of right heads
-    (UAS); `decision_function` returns the scores of all arcs, (n + 1, n + 1) each, row head, column word. Parses
-    have no relations: for labelled scores (LAS) predict the relation of every arc with a classifier of your own.
+    `score` is the fraction of right heads (UAS). Parses have no relations: for labelled scores (LAS) predict the
+    relation of every arc with a classifier of your own.
 
     Examples
     --------
@@ -80,9 +81,10 @@ class DependencyParser(StructuredEstimator):
     >>> X = [[("dogs", "N"), ("bark", "V")], [("the", "D"), ("cat", "N"), ("sleeps", "V")]]
     >>> y = [[2, 0], [2, 3, 0]]
     >>> parser = pb.DependencyParser(C=10.0, hash_bits=12).fit(X, y)
-    >>> found = parser.predict([[("the", "D"), ("dog", "N"), ("barks", "V")]])
-    >>> [heads.tolist() for heads in found]
+    >>> parser.predict([[("the", "D"), ("dog", "N"), ("barks", "V")]])
     [[2, 3, 0]]
+    >>> parser.predict_single([("dogs", "N"), ("bark", "V")])
+    [2, 0]
     """
 
     def __init__(self, C: float = 0.1, *, loss: str = "hinge", attributes: Sequence[str] = ("word", "pos"),
@@ -140,7 +142,7 @@ class DependencyParser(StructuredEstimator):
                 "with_root_": all(with_root for *_, with_root in surveys)}
 
     def _encode_pairs(self, X, y, fitted):
-        return self._words(X, fitted), _rooted(_heads(y), fitted["with_root_"])
+        return self._words(X, fitted, self._tables(fitted)), _rooted(_heads(y), fitted["with_root_"])
 
     def _make_model(self, fitted):
         if fitted.is_sparse_:
@@ -152,11 +154,27 @@ class DependencyParser(StructuredEstimator):
         return DEFAULT_TEMPLATES if self.templates is None else self.templates
 
     def _encode(self, X):
-        return self._words(X, vars(self))
+        return self._words(X, vars(self), self._once("tables", lambda: self._tables(vars(self))))
 
-    def _predict(self, model, x):
-        found = self._labels(model, x)
-        return found if self.with_root_ else [heads[1:] for heads in found]
+    @by_blocks
+    @as_fitted
+    def predict(self, X: Data, output: str = "list") -> list[Any]:
+        """Return the heads of the words of every sentence, a list, with or without the root as in the fit.
+
+        Parameters
+        ----------
+        X
+            Sentences as described in the class, or a Dask bag of them.
+        output : {"list", "array"}
+            Heads of a sentence are a list of int, which `json` and `==` take, or an int32 array.
+        """
+        model = self.model_
+        found = self._labels(model, self._encode(check_list("X", X)))
+        return as_output(found if self.with_root_ else [heads[1:] for heads in found], output)
+
+    def predict_single(self, sentence: Any) -> list[int]:
+        """Return the heads of one sentence, a list of int, as `predict([sentence])[0]`."""
+        return self.predict([sentence])[0]
 
     def _labels(self, model, x):
         found = [np.full(1, -1, np.int32)] * len(x)             # the root alone, for sentences without words
@@ -173,7 +191,7 @@ class DependencyParser(StructuredEstimator):
         return x.shape[0] if model.templates is not None else round(x.shape[0] ** 0.5)
 
     def _count(self, X, y):
-        found, truth = self.predict(X), _heads(y)
+        found, truth = self.predict(X, output="array"), _heads(y)
         truth = _rooted(truth, _have_root(truth))
         right, total = np.zeros(len(found)), np.zeros(len(found))
         for i, (heads, own) in enumerate(zip(found, truth, strict=True)):
@@ -229,8 +247,24 @@ class DependencyParser(StructuredEstimator):
         templates = parse_templates(self._templates(), tuple(self.attributes))
         return sorted({max(t.set_column, t.each_column) for t in templates} - {-1})
 
-    def _words(self, X, attributes):
-        """Sentences as the model takes them."""
+    def _tables(self, fitted):
+        """For every attribute the numbers of its known values and that of all others; None where texts are hashed."""
+        if fitted["kinds_"] is None:
+            return None
+        between, tables = self._between(), []
+        for column in range(len(self.attributes)):
+            if column in between:
+                kinds = self._values(fitted["kinds_"], column)
+                tables.append(({value: k for k, value in enumerate(kinds)}, MOST_KINDS - 1))
+            elif fitted["vocabulary_"] is None:
+                tables.append(None)
+            else:
+                values = self._values(fitted["vocabulary_"], column)
+                tables.append(({value: crc32(value.encode()) for value in values}, 0))
+        return tables
+
+    def _words(self, X, attributes, tables):
+        """Sentences as the model takes them, with `_tables` for words as texts."""
         self._check_sentences(X)
         if not any(map(_n_words, X)):
             return [np.empty((0, len(self.attributes)), np.int64)] * len(X)
@@ -240,20 +274,16 @@ class DependencyParser(StructuredEstimator):
             return X if isinstance(X, Ragged) else [array_of(x, f"X[{i}]") for i, x in enumerate(X)]
         if attributes["kinds_"] is None:
             raise ParameterError("X must hold arrays of numbers, as in the fit, got texts")
-        tables = {column: {value: k for k, value in enumerate(self._values(attributes["kinds_"], column))}
-                  for column in self._between()}
-        known = None if attributes["vocabulary_"] is None else [
-            set(self._values(attributes["vocabulary_"], column)) for column in range(len(self.attributes))]
         found = []
         for i, x in enumerate(X):
             words = np.empty((_n_words(x), len(self.attributes)), np.int64)
-            for column in range(len(self.attributes)):
-                texts, table = self._column(x, i, column), tables.get(column)
-                if table is not None:
-                    words[:, column] = [table.get(text, MOST_KINDS - 1) for text in texts]
+            for column, table in enumerate(tables):
+                texts = self._column(x, i, column)
+                if table is None:
+                    words[:, column] = [crc32(text.encode()) for text in texts]
                 else:
-                    words[:, column] = [crc32(text.encode()) if known is None or text in known[column] else 0
-                                        for text in texts]
+                    known, other = table
+                    words[:, column] = [known.get(text, other) for text in texts]
             found.append(words)
         return found
 

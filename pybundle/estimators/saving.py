@@ -48,7 +48,7 @@ class StoredEstimator(BaseEstimator):
             Where a parameter is something that only code can make: a callable, a random state, an object.
         """
         name = type(self).__name__
-        if classes().get(name) is not type(self):
+        if class_of(name) is not type(self):
             raise StateError(f"{name} is no estimator of pybundle, whose files hold no code; pickle it instead")
         check_is_fitted(self)
         estimator = self._as_fitted()
@@ -181,10 +181,10 @@ def load(path: Source) -> Any:
         said = {key: header[key] for key in SAID if key in header}
         if len(said) < len(SAID) or header.get("digest") != digest(said, arrays):
             raise ValueError("its digest does not fit: it was changed, or written before there was one; train again")
-        cls = classes().get(header["class"])
+        cls = class_of(header["class"])
         if cls is None:
             raise StateError(f"{name_of(path)}: class {header['class']!r:.60} is unknown; this version has "
-                             f"{', '.join(sorted(classes()))}")
+                             f"{', '.join(sorted(names()))}")
         ours = {key: arrays.pop(key) for key in list(arrays) if key.startswith(PARAMETERS)}
         parameters = {key: _decode(value, ours, cls._make) for key, value in header["parameters"].items()}
         if ours:
@@ -240,16 +240,14 @@ def _decode(value, arrays, make):
     return {"list": list, "tuple": tuple}[kind](items)
 
 
-def classes():
-    """The classes of this package by name; no other is saved or loaded. Bases are called `...Estimator`."""
-    import_module(f"{__package__}.online_mkl")          # the one that is not imported with the others
-    found, todo = {}, [StoredEstimator]
-    while todo:
-        for cls in todo.pop().__subclasses__():
-            todo.append(cls)
-            if cls.__module__.startswith(f"{__package__}.") and not cls.__name__.endswith("Estimator"):
-                found[cls.__name__] = cls
-    return found
+def names():
+    """Names of the classes of this package; no other is saved or loaded."""
+    return set(import_module(__package__).__all__) - {"load"}
+
+
+def class_of(name):
+    """The class of that name, or None; no other is imported."""
+    return getattr(import_module(__package__), name) if name in names() else None
 
 
 def _plain(name, array):

@@ -9,12 +9,15 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.exceptions import ParameterError, StateError
+from ..core.labels import as_output
 from ..core.ragged import Ragged, array_of
-from ..core.types import Array, Data, Floats
+from ..core.types import Data, Floats
 from ..core.validation import check_choice, check_finite, check_integer, check_number
 from ..models import Chain
 from ..oracles import k_best_viterbi
-from ..oracles.chain import viterbi_batch
+from ..oracles._chain import ChainTables
+from ..oracles.chain import viterbi_unchecked
+from .collections import by_blocks
 from .labels import encode_labels, label_classes, merged_classes
 from .penalty import squares_and_l1
 from .structured import StructuredEstimator, as_fitted, check_list, length
@@ -23,11 +26,13 @@ from .tokens import (
     as_lists,
     check_bits,
     check_tokens,
+    columns_of,
     count_features,
     encode,
     encode_hashed,
     frequent_features,
     holds_texts,
+    rows_of,
 )
 
 FEW_WEIGHTS = 1 << 20
@@ -139,29 +144,51 @@ class ChainEstimator(StructuredEstimator):
         if self.vocabulary_ is not None and len(self.vocabulary_) != self.n_features_in_:
             raise StateError(f"vocabulary_ must hold {self.n_features_in_} names, got {len(self.vocabulary_)}")
 
-    def _encode(self, X):
-        x = _encode(as_lists(X), self.n_features_in_, self.vocabulary_, self.hash_bits)
-        check_finite("X", x.values, x.name_of)      # here sequences without tokens are counted
-        return x
+    def _scored(self, model, X):
+        """Scores of all tokens (N, K), and where the sequences begin and end among them, shape (n + 1,)."""
+        X = as_lists(X)
+        if not holds_texts(X) or (self.vocabulary_ is None and self.hash_bits is None):
+            x = _encode(X, self.n_features_in_, self.vocabulary_, self.hash_bits)
+            check_finite("X", x.values, x.name_of)      # here sequences without tokens are counted
+            full = Ragged.unchecked(x.values, _full(x.offsets))
+            return model.token_scores(self.coef_, model.tokens(full).values), x.offsets
+        columns = self._once("columns", lambda: columns_of(self.vocabulary_, self.hash_bits))
+        offsets, *rows = rows_of(X, *columns)
+        return model.entry_scores(self.coef_, *rows), offsets
 
-    def _predict(self, model, x):
-        return [self.classes_[labels] for labels in self._labels(model, x)]
+    @by_blocks
+    @as_fitted
+    def predict(self, X: Data, output: str = "list") -> list[Any]:
+        """Return the best labelling of every sequence, a list.
 
-    def _labels(self, model, x):
-        full = _without_empty(model, x)
-        transition, start, end = self._weights(model)
-        labels, _ = viterbi_batch(self._scores(model, full), full.offsets, transition, start, end)
-        return Ragged(labels, x.offsets)
+        Parameters
+        ----------
+        X
+            Sequences as described in the class, or a Dask bag of them.
+        output : {"list", "array"}
+            Each labelling is a list of Python values, which `json` and seqeval take, or an array.
+        """
+        model = self.model_
+        unary, offsets = self._scored(model, check_list("X", X))
+        labels, _ = viterbi_unchecked(unary, _full(offsets), self._tables(model))
+        return as_output(Ragged.unchecked(labels, offsets), output, self.classes_)
 
-    def _scores(self, model, x):
-        return model.token_scores(self.coef_, x.values)
+    def predict_single(self, tokens: Any) -> list[Any]:
+        """Return the labels of one sequence, a list of Python values."""
+        return self.predict([tokens])[0]
 
     def _weights(self, model):
         transition, start, end = model.rest(self.coef_)
         return transition, start if model.start else None, end if model.end else None
 
+    def _tables(self, model):
+        """The same for the decoder. They are not kept: `coef_` may be written to."""
+        if not np.isfinite(self.coef_[model.n_token_weights:]).all():
+            raise ParameterError("coef_ must be finite, got NaN or infinity among the weights of neighbouring labels")
+        return ChainTables(*(np.zeros(model.n_labels) if part is None else part for part in self._weights(model)))
+
     def _count(self, X, y):
-        found = self.predict(X)
+        found = self.predict(X, output="array")
         right, total = np.zeros(len(found)), np.zeros(len(found))
         for i, (labels, truth) in enumerate(zip(found, y, strict=True)):
             truth = np.asarray(truth)
@@ -175,9 +202,8 @@ class ChainEstimator(StructuredEstimator):
     def _each(self, X):
         """For every example its scores of tokens (T, K), then what `_weights` has of transitions."""
         model = self.model_
-        x = self._encode(check_list("X", X))
-        unary, weights = Ragged(self._scores(model, _without_empty(model, x)), x.offsets), self._weights(model)
-        return ((scores, *weights) for scores in unary)
+        weights = self._weights(model)
+        return ((scores, *weights) for scores in Ragged.unchecked(*self._scored(model, check_list("X", X))))
 
     def decision_function(self, X: Data) -> list[Floats]:
         """Max-marginals: the score of the best labelling with label k at token t, a list of arrays (T, K).
@@ -191,18 +217,27 @@ class ChainEstimator(StructuredEstimator):
         top = [np.partition(table, -2, axis=1) for table in self.decision_function(X)]
         return [table[:, -1] - table[:, -2] for table in top]
 
-    def k_best(self, X: Data, k: int = 3) -> tuple[list[Array], list[Floats]]:
+    def k_best(self, X: Data, k: int = 3, output: str = "list") -> tuple[list[Any], list[Floats]]:
         """The k labellings of largest score, best first.
+
+        Parameters
+        ----------
+        X
+            Sequences as described in the class.
+        k : int
+        output : {"list", "array"}
+            As for `predict`.
 
         Returns
         -------
-        labellings : list of ndarray, shape (k', T)
+        labellings : list of lists of lists, or of ndarray, shape (k', T)
             For every example; fewer than k if fewer exist.
         scores : list of ndarray, shape (k',)
         """
         found = [k_best_viterbi(scores, transition, k, start, end) if len(scores) else
                  (np.zeros((1, 0), dtype=np.int64), np.zeros(1)) for scores, transition, start, end in self._each(X)]
-        return [self.classes_[labels] for labels, _ in found], [values for _, values in found]
+        return ([as_output(labels, output, self.classes_) for labels, _ in found] if output != "array" else
+                [self.classes_[labels] for labels, _ in found]), [values for _, values in found]
 
     def top_features(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
         """Return the k features of largest weight for a label, largest first, as pairs (name, weight).
@@ -252,7 +287,7 @@ class ChainEstimator(StructuredEstimator):
         attributes = self.__dict__
         attributes.update(coef_=np.concatenate([W.ravel(), *map(np.ravel, others)]), token_support_=support,
                           vocabulary_=[self.vocabulary_[j] for j in kept.tolist()], n_features_in_=len(kept),
-                          _state=None)
+                          _state=None, _kept={})
         return self
 
     def _code(self, name, label):
@@ -303,12 +338,9 @@ def _first(X):
     return array_of(x, f"X[{i}]")
 
 
-def _without_empty(model, x):
-    """The tokens of all sequences that have some: the others have none to add."""
-    if x.sizes.all():
-        return model.tokens(x)
-    full = x.take(np.flatnonzero(x.sizes))
-    return model.tokens(full) if len(full) else full
+def _full(offsets):
+    """Where the sequences that are not empty begin and end."""
+    return offsets[np.append(True, offsets[1:] > offsets[:-1])]
 
 
 def _encode(X, width, vocabulary, hash_bits):

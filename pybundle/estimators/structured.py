@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import wraps
 from types import SimpleNamespace
 from typing import Any
@@ -65,11 +66,11 @@ class StructuredEstimator(CertifiedEstimator):
 
     def _store(self, result, fitted):
         super()._store(result, fitted)
-        self._of_fit = self._parameters()
+        self._of_fit, self._kept = self._parameters(), {}
 
     def _at(self, fitted, w):
         copied = super()._at(fitted, w)
-        copied._of_fit = self._parameters()
+        copied._of_fit, copied._kept = self._parameters(), {}
         return copied
 
     def _set_state(self, arrays, values):
@@ -85,8 +86,27 @@ class StructuredEstimator(CertifiedEstimator):
         if all(mine[name] is value for name, value in of_fit.items()):
             return self
         copied = copy.copy(self)
-        vars(copied).update(of_fit)
+        vars(copied).update(of_fit, _kept=mine.setdefault("_kept", {}))
         return copied
+
+    def _once(self, name, make):
+        """What `make()` returned, kept while parameters and fitted attributes are the same objects.
+
+        It is not pickled. Two threads may both make it; they get equal ones.
+        """
+        mine = vars(self)
+        sources = [value for key, value in mine.items() if key[-1] == "_" or key in mine["_of_fit"]]
+        kept = mine.setdefault("_kept", {})
+        known, found = kept.get(name, ((), None))
+        if len(known) != len(sources) or any(map(operator.is_not, known, sources)):
+            found = make()
+            kept[name] = sources, found
+        return found
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        state.pop("_kept", None)
+        return state
 
     def _check_state(self):
         super()._check_state()
@@ -96,9 +116,9 @@ class StructuredEstimator(CertifiedEstimator):
     @property
     @as_fitted
     def model_(self) -> Any:
-        """The model of `pb.models` behind the estimator, built from parameters and fitted attributes."""
+        """The model of `pb.models` behind the estimator, built once from parameters and fitted attributes."""
         check_is_fitted(self)
-        return self._make_model(self)
+        return self._once("model", lambda: self._make_model(self))
 
     @by_blocks
     @as_fitted
@@ -145,8 +165,12 @@ class StructuredEstimator(CertifiedEstimator):
 
 def check_list(name, value):
     """A sequence of examples; iterators, and examples that are, are read into lists."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise InputTypeError(f"{name} must be a list with one entry for each example, got {type(value).__name__}")
+    is_table = len(getattr(value, "shape", ())) == 2 and not isinstance(value, np.ndarray)
+    if is_table or isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        remedy = ("a table is no list of sequences: each is a list of tokens, as group.to_dict('records') makes of the "
+                  "rows of one" if is_table else "a sequence is a list of tokens, one alone is [sequence]")
+        raise InputTypeError(f"{name} must be a list with one entry for each example, got {type(value).__name__}; "
+                             f"{remedy}")
     # others, a column of a table for instance, may count from elsewhere than 0
     examples = value if isinstance(value, (list, tuple, np.ndarray, Ragged)) else list(value)
     if len(examples) == 0:

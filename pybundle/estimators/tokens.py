@@ -15,13 +15,16 @@ from collections.abc import Mapping
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.feature_extraction import FeatureHasher
+from sklearn.utils import murmurhash3_32
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged
 from ..core.validation import check_integer
+from ..models.chain._token_scores import sum_duplicates
 
 SEQUENCES = (list, tuple, set, frozenset)
+TEXTS = (str, bytes)
+"""Bytes are read as UTF-8, as python-crfsuite reads them."""
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -36,7 +39,7 @@ def as_lists(X):
         if is_single(x):
             raise InputTypeError(f"X[{i}] must be a sequence of tokens, got {x!r:.60} of type {type(x).__name__}; give "
                                  "one sequence alone as [sequence]")
-    return [x.tolist() if isinstance(x, np.ndarray) and x.dtype.kind in "UO" else x for x in X]
+    return [x.tolist() if isinstance(x, np.ndarray) and x.dtype.kind in "USO" else x for x in X]
 
 
 def is_single(x):
@@ -62,12 +65,12 @@ def holds_texts(X):
         if not isinstance(x, SEQUENCES):
             return False
         for token in x:
-            if isinstance(token, (Mapping, str)) or (isinstance(token, np.ndarray) and token.dtype.kind == "U"):
+            if isinstance(token, (Mapping, *TEXTS)) or (isinstance(token, np.ndarray) and token.dtype.kind in "US"):
                 return True
             if not isinstance(token, SEQUENCES):
                 return False
             if token:
-                return isinstance(next(iter(token)), str)
+                return isinstance(next(iter(token)), TEXTS)
     return False
 
 
@@ -86,29 +89,43 @@ def frequent_features(counts, min_count=1):
     return names
 
 
-def encode(X, vocabulary):
-    """Tokens as a Ragged of CSR rows, a column for each name of the vocabulary; other names are left out."""
-    columns = {name: k for k, name in enumerate(vocabulary)}
-    indices, values, ends = [], [], [0]
+def columns_of(vocabulary, bits=None):
+    """What `rows_of` needs to know of the columns: names to numbers, and a mask for hashes, without a vocabulary."""
+    if vocabulary is not None:
+        return {name: k for k, name in enumerate(vocabulary)}.get, None
+    return murmurhash3_32, (1 << check_bits(bits)) - 1
+
+
+def rows_of(X, number_of, mask):
+    """Tokens as the rows of a CSR matrix without duplicates: offsets of the sequences, `indptr`, `indices`, `data`.
+
+    Names without a number are left out. Hashes are those of scikit-learn's `FeatureHasher`.
+    """
+    offsets, ends, columns, values = [0], [0], [], []
     for i, x in enumerate(X):
         for t, token in enumerate(x):
             for name, value in entries(token, i, t):
-                column = columns.get(name)
+                column = number_of(name) if value else None
                 if column is not None:
-                    indices.append(column)
+                    columns.append(column)
                     values.append(value)
-            ends.append(len(indices))
-    matrix = sp.csr_array((np.array(values, dtype=np.float64), np.array(indices, dtype=np.int32),
-                           np.array(ends, dtype=np.int64)), shape=(len(ends) - 1, len(columns)))
-    matrix.sum_duplicates()
-    return _ragged(X, matrix)
+            ends.append(len(columns))
+        offsets.append(len(ends) - 1)
+    offsets, ends, columns = (np.array(numbers, dtype=np.int64) for numbers in (offsets, ends, columns))
+    columns = (columns if mask is None else np.abs(columns) & mask).astype(np.int32)
+    values = np.array(values, dtype=np.float64)
+    n = sum_duplicates(ends, columns, values)
+    return offsets, ends, columns[:n], values[:n]
+
+
+def encode(X, vocabulary):
+    """Tokens as a Ragged of CSR rows, a column for each name of the vocabulary; other names are left out."""
+    return _ragged(*rows_of(X, *columns_of(vocabulary)), len(vocabulary))
 
 
 def encode_hashed(X, bits):
     """Tokens as a Ragged of CSR rows of `2 ** bits` columns: names are hashed, equal hashes share a weight."""
-    hasher = FeatureHasher(n_features=1 << check_bits(bits), input_type="pair", alternate_sign=False)
-    rows = (entries(token, i, t) for i, x in enumerate(X) for t, token in enumerate(x))
-    return _ragged(X, sp.csr_array(hasher.transform(rows)))
+    return _ragged(*rows_of(X, *columns_of(None, bits)), 1 << bits)
 
 
 def check_bits(bits):
@@ -123,12 +140,12 @@ def entries(token, i, t):
     """Pairs (name, value) of token t of example i."""
     if isinstance(token, Mapping):
         return _of_mapping(token, "", i, t)
-    if isinstance(token, str):
-        return [(token, 1.0)]
-    if isinstance(token, np.ndarray) and token.dtype.kind in "UO":
+    if isinstance(token, TEXTS):
+        token = [token]
+    elif isinstance(token, np.ndarray) and token.dtype.kind in "USO":
         token = token.tolist()
-    if isinstance(token, SEQUENCES) and all(isinstance(name, str) for name in token):
-        return [(name, 1.0) for name in token]
+    if isinstance(token, SEQUENCES) and all(isinstance(name, TEXTS) for name in token):
+        return [(name if isinstance(name, str) else _decoded(name, i, t), 1.0) for name in token]
     raise InputTypeError(f"X[{i}][{t}] must be a dictionary of features, a list of texts or a text, like the tokens "
                          f"before, got {token!r:.60}")
 
@@ -136,26 +153,36 @@ def entries(token, i, t):
 def _of_mapping(token, prefix, i, t):
     found = []
     for name, value in token.items():
-        name = f"{prefix}{name}"
+        if prefix or type(name) is not str:             # a text as it is has its hash
+            name = f"{prefix}{_decoded(name, i, t) if isinstance(name, bytes) else name}"
         if isinstance(value, str):
             found.append((f"{name}:{value}", 1.0))
-        elif isinstance(value, (bool, numbers.Real, np.bool_)):
+        elif isinstance(value, (float, int, np.bool_, numbers.Real)):       # the usual ones first, as these are faster
             if not -LARGEST <= value <= LARGEST:
                 raise ParameterError(f"X[{i}][{t}][{name!r:.40}] must be a finite number of at most {LARGEST:.1e}, got "
                                      f"{value!r:.40}; drop or rescale it")
             found.append((name, float(value)))
+        elif isinstance(value, bytes):
+            found.append((f"{name}:{_decoded(value, i, t)}", 1.0))
         elif isinstance(value, Mapping):
             found += _of_mapping(value, f"{name}:", i, t)
-        elif isinstance(value, SEQUENCES) and all(isinstance(item, str) for item in value):
-            found += [(f"{name}:{item}", 1.0) for item in value]
+        elif isinstance(value, SEQUENCES) and all(isinstance(item, TEXTS) for item in value):
+            found += [(f"{name}:{item if isinstance(item, str) else _decoded(item, i, t)}", 1.0) for item in value]
         else:
             raise InputTypeError(f"X[{i}][{t}][{name!r}] must be a text, a number, True or False, a dictionary or a "
                                  f"list of texts, got {value!r:.60}")
     return found
 
 
-def _ragged(X, matrix):
-    single = matrix.data.astype(np.float32)
-    if (single == matrix.data).all():           # ones, above all: half the memory, and faster
-        matrix = sp.csr_array((single, matrix.indices, matrix.indptr), shape=matrix.shape)
-    return Ragged(matrix, np.concatenate([[0], np.cumsum([len(x) for x in X])]))
+def _decoded(text, i, t):
+    try:
+        return text.decode()
+    except UnicodeDecodeError as problem:
+        raise ParameterError(f"X[{i}][{t}] must hold texts, or bytes in UTF-8, got {text!r:.60}; decode them") from problem
+
+
+def _ragged(offsets, ends, columns, values, width):
+    single = values.astype(np.float32)
+    if (single == values).all():                # ones, above all: half the memory, and faster
+        values = single
+    return Ragged(sp.csr_array((values, columns, ends), shape=(len(ends) - 1, width)), offsets)

@@ -122,6 +122,11 @@ def viterbi_batch(unary: ArrayLike, offsets: ArrayLike, transition: ArrayLike, s
     (array([0, 1, 1], dtype=int32), array([4. , 0.5]))
     """
     unary, tables, offsets = _check_batch(unary, offsets, transition, start, end)
+    return viterbi_unchecked(unary, offsets, tables, executor)
+
+
+def viterbi_unchecked(unary: Floats, offsets: Array, tables: Any, executor: Any = None) -> tuple[Array, Floats]:
+    """Do the same for arguments that are checked, with `ChainTables`: for one sentence checks take most of the time."""
     labels, values = np.empty(len(unary), dtype=np.int32), np.empty(len(offsets) - 1)
 
     def shard(first, last):

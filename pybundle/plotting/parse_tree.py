@@ -83,7 +83,7 @@ class ParseTreeDisplay(Display):
         ParseTreeDisplay
         """
         fitted(estimator, "with_root_", "a fitted DependencyParser")
-        (heads,) = estimator.predict([sentence])
+        (heads,) = estimator.predict([sentence], output="array")
         return cls(heads, _words(sentence) if words is None else words, truth=truth).plot(ax)
 
     def _size(self):

@@ -489,6 +489,7 @@ for _name in ("ChainSVM", "ChainCRF"):
     RECIPES[f"estimators.{_name}.sparsify"] = lambda r: {}
 RECIPES |= {
     "estimators.ChainCRF.log_likelihood": tagged,
+    "estimators.DependencyParser.predict_single": lambda r: {"sentence": parsed(r)["X"][0]},
     "estimators.SegmentationSVM.template": lambda r: {"label": 0, "width": 1},
     "estimators.load": lambda r: {"path": "model.npz"},
     "estimators.OnlineMKLClassifier": lambda r: {"kernels": [pb.mkl.Gaussian(1.0)], "n_epochs": 1, "max_iter": 3,

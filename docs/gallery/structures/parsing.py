@@ -63,7 +63,9 @@ crossing = np.concatenate([crossing_arcs([-1, *heads])[1:] for heads in y[200:]]
 right = np.concatenate(
     [
         found == heads
-        for found, heads in zip(parser.predict(X[200:]), y[200:], strict=True)
+        for found, heads in zip(
+            parser.predict(X[200:], output="array"), y[200:], strict=True
+        )
     ]
 )
 print(f"{100 * right[crossing].mean():.1f} % of {crossing.sum()} crossing arcs")
@@ -78,5 +80,5 @@ pb.plotting.ParseTreeDisplay.from_estimator(parser, X[k], truth=y[k])
 # A parser trained on only five sentences attaches prepositions to the wrong noun.
 # Orange arcs are wrong; dashed arcs are the true ones.
 beginner = pb.DependencyParser(C=0.1, hash_bits=16, tol=1e-2).fit(X[:5], y[:5])
-worst = max(range(200, 300), key=lambda k: np.sum(beginner.predict([X[k]])[0] != y[k]))
+worst = min(range(200, 300), key=lambda k: beginner.score([X[k]], [y[k]]))
 pb.plotting.ParseTreeDisplay.from_estimator(beginner, X[worst], truth=y[worst])

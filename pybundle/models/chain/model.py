@@ -27,6 +27,7 @@ from ...features.examples import LARGEST_INDEX
 from ...oracles import viterbi
 from ..base import StructuredModel
 from ..batch_oracle import check_lengths
+from ._token_scores import token_scores
 from .oracle import ChainOracle
 
 
@@ -218,19 +219,16 @@ class Chain(StructuredModel):
         return w[size:first].reshape(K, K), w[first:second], w[second:second + K * self.end]
 
     def token_scores(self, w: Array, x: Any) -> Floats:
-        """Scores (T, K) of tokens that are checked; of sparse ones only the weights of features that occur are read."""
+        """Scores (T, K) of tokens that are checked, an array or CSR; see `entry_scores`."""
         if not sp.issparse(x):
             return np.asarray(x, dtype=np.float64) @ self.split(w)[0].T
-        found, places = np.unique(x.indices, return_inverse=True)
-        x = sp.csr_array((x.data.astype(np.float64, copy=False), places, x.indptr), shape=(x.shape[0], len(found)))
-        W = w[:self.n_token_weights]
-        if self.token_support is None:
-            return np.ascontiguousarray(x @ W.reshape(self.n_labels, -1)[:, found].T)
-        features, labels = self.token_support.T
-        first, last = (np.searchsorted(features, found, side) for side in ("left", "right"))
-        starts = np.concatenate([[0], np.cumsum(last - first)])
-        own = np.arange(starts[-1]) + np.repeat(first - starts[:-1], last - first)      # weights of these features
-        return (x @ sp.csr_array((W[own], labels[own], starts), shape=(len(found), self.n_labels))).toarray()
+        return self.entry_scores(w, x.indptr, x.indices, x.data)
+
+    def entry_scores(self, w: Array, ends: Array, columns: Array, values: Array) -> Floats:
+        """Scores (T, K) of the rows of a CSR matrix that is checked; only weights of its entries are read."""
+        support = () if self.token_support is None else self.columns
+        return token_scores(contiguous(ends, np.int64), contiguous(columns, np.int32), contiguous(values, np.float64),
+                            contiguous(w, np.float64), self.n_features, self.n_labels, *support)
 
     def joint_feature(self, x: Any, y: Any) -> Any:
         tokens = self.tokens([x])

@@ -19,7 +19,7 @@ from ..base import StructuredModel
 from ._arcs import HashedArcs, RowArcs, arc_scores
 from ._kernels import add_trees
 from .oracle import DependencyOracle, why_no_tree
-from .templates import DEFAULT_TEMPLATES, MOST_KINDS, make_keys, parse_templates
+from .templates import DEFAULT_TEMPLATES, MOST_KINDS, KeyMaker, parse_templates
 
 
 class Dependency(StructuredModel):
@@ -69,6 +69,7 @@ class Dependency(StructuredModel):
         self.templates: Any = None
         self.bits: int | None = None
         self.blocks = False
+        self._make_keys: Any = None
 
     @classmethod
     def hashed(cls, bits: int = 20, attributes: Sequence[str] = ("word", "pos"),
@@ -117,6 +118,7 @@ class Dependency(StructuredModel):
             raise ParameterError(f"bits must leave at most 2^30 weights, got {len(parsed)} templates of 2^{bits}")
         model = cls(dim, single_root=single_root)
         model.attributes, model.bits, model.templates, model.blocks = attributes, bits, parsed, bool(blocks)
+        model._make_keys = KeyMaker(parsed, bits, bool(blocks))
         model.template_names = sorted(templates, key=lambda text: "each." in text)
         return model
 
@@ -197,10 +199,9 @@ class Dependency(StructuredModel):
         is_word = np.ones(len(padded), dtype=bool)
         is_word[starts[:-1]] = False
         padded[is_word] = values
-        keys = make_keys(self.templates, padded, starts, self.bits, self.blocks)
         n_each = sum(t.each_column >= 0 for t in self.templates)
         pieces = len(self.templates) - n_each + n_each * np.minimum(X.sizes, MOST_KINDS)
-        return HashedArcs(starts, *keys, self.dim), pieces.astype(float)
+        return HashedArcs(starts, *self._make_keys(padded, starts), self.dim), pieces.astype(float)
 
     def _check_heads(self, name, y, length):
         try:

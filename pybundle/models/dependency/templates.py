@@ -12,7 +12,11 @@ from ...core.exceptions import InputTypeError, ParameterError
 
 EDGES = (1, 2, 3, 4, 5, 6, 8, 11, 16, 26)
 """A distance falls into the last bucket whose edge it reaches; left and right apart, the root by itself."""
+DISTANCES = np.arange(-EDGES[-1], EDGES[-1] + 1)
+"""Those with keys of their own: further ones are in the buckets of the last."""
 MOST_KINDS = 64
+ROWS = 1024
+"""Words whose keys are made at once: few arrays, and in the cache."""
 OUTSIDE, ROOT = -2, -1
 """Attributes of positions outside the sentence, and of the root."""
 
@@ -100,74 +104,81 @@ def _parse(name, text, attributes):
                     crc32(" ".join(text.split()).encode()))
 
 
-class Keys(NamedTuple):
-    """What `HashedArcs` is made of."""
+class KeyMaker:
+    """Keys of words under all templates; with `blocks` template t has the features t 2^bits and on by itself.
 
-    head_keys: np.ndarray
-    word_keys: np.ndarray
-    distance_keys: np.ndarray
-    root_keys: np.ndarray
-    set_column: np.ndarray
-    each_column: np.ndarray
-    kinds: np.ndarray
-    kind_keys: np.ndarray
-
-
-def make_keys(templates, values, starts, bits, blocks=False):
-    """Keys of all words under all templates; with `blocks` template t has the features t 2^bits and on by itself.
-
-    Parameters
-    ----------
-    values : int64 array, shape (rows, n_attributes)
-        Attributes, with a row for the root in front of every sentence.
-    starts : int64 array, shape (n_sentences + 1,)
+    What depends on templates alone is made once, and the keys of all templates side by side: a parser that is asked for
+    one sentence would spend most of its time on them.
     """
-    lengths = np.diff(starts)
-    longest = int(lengths.max())
-    position = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
-    length = np.repeat(lengths, lengths)
-    is_root = position == 0
-    # entry of (row, template t): sentence by sentence, template by template
-    place = np.repeat(starts[:-1], lengths) * len(templates) + position
-    head_keys = np.empty(starts[-1] * len(templates), np.int32)
-    word_keys = np.empty_like(head_keys)
-    distances = np.arange(-longest, longest + 1)
-    distance_keys = np.zeros((len(templates), len(distances)), np.int32)
-    root_keys = np.zeros(len(templates), np.int32)
-    kind_keys = np.zeros((len(templates), MOST_KINDS), np.int32)
-    used = sorted({max(template.set_column, template.each_column) for template in templates} - {-1})
-    kinds = np.zeros((len(used), len(values)), np.uint8)
-    for k, column in enumerate(used):
-        kinds[k] = np.where(is_root, 0, values[:, column])
 
-    def node_keys(atoms, seed):
-        key = np.full(len(values), seed, np.uint64)
-        for column, shift in atoms:
+    def __init__(self, templates, bits, blocks=False):
+        T = len(templates)
+        self._bits, seeds = bits, np.array([4 * template.seed for template in templates], np.uint64)[:, None]
+        self._blocks = (np.arange(T, dtype=np.int32) << bits if blocks else np.zeros(T, np.int32))[:, None]
+        # nodes: the heads of all templates, then the words; all their atoms are hashed side by side, step by step
+        nodes = [template.head for template in templates] + [template.word for template in templates]
+        self._seeds = np.concatenate([seeds, seeds + np.uint64(1)])
+        self._pairs = sorted({pair for atoms in nodes for pair in atoms})
+        self._steps = []
+        for k in range(max(map(len, nodes))):
+            deep = [i for i, atoms in enumerate(nodes) if len(atoms) > k]
+            self._steps.append((deep, [self._pairs.index(nodes[i][k]) for i in deep]))
+        self._is_empty = np.array([not atoms for atoms in nodes])
+        bucket = {"": 0, "direction": 1, "distance": np.searchsorted(EDGES, np.abs(DISTANCES), side="right")}
+        codes = np.array([np.sign(DISTANCES) * bucket[template.measure] + 64 for template in templates])
+        is_measured = np.array([template.measure != "" for template in templates])[:, None]
+        measures = np.concatenate([codes, np.full((T, 1), 1000)], axis=1).astype(np.uint64)
+        measures = np.where(is_measured, _cut(_mix(_mix(measures) ^ (seeds + np.uint64(2))), bits), np.int32(0))
+        self._distance_keys, self._root_keys = measures[:, :-1], measures[:, -1].copy()
+        self._kind_keys = _cut(_mix(_mix(np.arange(MOST_KINDS, dtype=np.uint64)) ^ (seeds + np.uint64(3))), bits)
+        self._used = sorted({max(template.set_column, template.each_column) for template in templates} - {-1})
+        numbers = {-1: -1} | {column: k for k, column in enumerate(self._used)}
+        self._columns = [np.array([numbers[getattr(template, name)] for template in templates], np.int32)
+                         for name in ("set_column", "each_column")]
+
+    def __call__(self, values, starts):
+        """What `HashedArcs` is made of, behind `starts`.
+
+        Parameters
+        ----------
+        values : int64 array, shape (rows, n_attributes)
+            Attributes, with a row for the root in front of every sentence.
+        starts : int64 array, shape (n_sentences + 1,)
+        """
+        T, lengths = len(self._blocks), np.diff(starts)
+        position = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
+        length = np.repeat(lengths, lengths)
+        # entry of (row, template t): sentence by sentence, template by template
+        place = np.repeat(starts[:-1], lengths) * T + position
+        head_keys = np.empty(starts[-1] * T, np.int32)
+        word_keys = np.empty_like(head_keys)
+        for first in range(0, len(values), ROWS):
+            rows = slice(first, first + ROWS)
+            keys = self._node_keys(values, first, position[rows], length[rows])
+            places = place[rows] + np.arange(T)[:, None] * length[rows]
+            head_keys[places], word_keys[places] = keys[:T] + self._blocks, keys[T:]
+        kinds = np.where(position == 0, 0, values[:, self._used].T).astype(np.uint8)
+        longest = int(lengths.max())
+        distances = np.clip(np.arange(-longest, longest + 1), DISTANCES[0], DISTANCES[-1]) - DISTANCES[0]
+        return (head_keys, word_keys, self._distance_keys.take(distances, axis=1), self._root_keys, *self._columns,
+                np.ascontiguousarray(kinds), self._kind_keys)
+
+    def _node_keys(self, values, first, position, length):
+        """Keys of the rows from `first` on, shape (2 T, number of rows): as heads, then as words."""
+        hashed = np.empty((len(self._pairs), len(position)), np.uint64)
+        rows = np.arange(first, first + len(position))
+        for k, (column, shift) in enumerate(self._pairs):
             there = position + shift
-            inside = (there >= 0) & (there < length)
-            value = values[np.clip(np.arange(len(values)) + shift, 0, len(values) - 1), column]
-            value = np.where(inside, np.where(there == 0, ROOT, value), OUTSIDE)
-            key = _mix(key ^ _mix(value.astype(np.uint64)))
-        return _cut(key, bits) if atoms else np.zeros(len(values), np.int32)
-
-    for t, template in enumerate(templates):
-        seed = np.uint64(4 * template.seed)
-        block = t << bits if blocks else 0
-        head_keys[place + t * length] = node_keys(template.head, seed) + block
-        word_keys[place + t * length] = node_keys(template.word, seed + np.uint64(1))
-        if template.measure:
-            bucket = np.searchsorted(EDGES, np.abs(distances), side="right") if template.measure == "distance" else 1
-            codes = np.sign(distances) * bucket + 64
-            distance_keys[t] = _cut(_mix(_mix(codes.astype(np.uint64)) ^ (seed + np.uint64(2))), bits)
-            root_keys[t] = _cut(_mix(_mix(np.full(1, 1000, np.uint64)) ^ (seed + np.uint64(2))), bits)[0]
-        kind_keys[t] = _cut(_mix(_mix(np.arange(MOST_KINDS, dtype=np.uint64)) ^ (seed + np.uint64(3))), bits)
-
-    def columns(name):
-        found = [getattr(template, name) for template in templates]
-        return np.array([used.index(column) if column >= 0 else -1 for column in found], np.int32)
-
-    return Keys(head_keys, word_keys, distance_keys, root_keys, columns("set_column"), columns("each_column"), kinds,
-                kind_keys)
+            value = values[np.clip(rows + shift, 0, len(values) - 1), column]
+            value = np.where((there >= 0) & (there < length), np.where(there == 0, ROOT, value), OUTSIDE)
+            hashed[k] = value.astype(np.uint64)
+        hashed = _mix(hashed)
+        keys = np.repeat(self._seeds, len(position), axis=1)
+        for nodes, pairs in self._steps:
+            keys[nodes] = _mix(keys[nodes] ^ hashed[pairs])
+        keys = _cut(keys, self._bits)
+        keys[self._is_empty] = 0
+        return keys
 
 
 def _mix(x):

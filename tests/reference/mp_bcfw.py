@@ -2,7 +2,7 @@
 
 It is not the algorithm of the paper. There
 
-1.  a plane leaves a working set after 10 idle iterations, here after `idle` = 4;
+1.  a plane leaves a working set after 10 idle iterations (authors' code), here after `idle` = 4;
 2.  phi_i is stored as such, so that planes with weight leave, too; here they are merged in pairs, and the merged plane
     is a candidate of later steps;
 3.  every cached pass visits all blocks and all their planes, here one of ten does: the nine others visit only the

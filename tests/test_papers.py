@@ -39,7 +39,7 @@ def test_prox_bmrm_asks_where_algorithm_2_does(n_parts, radius, T, lower_bounds)
     """Trials, rejected ones included, tuned alphas, gamma and the stop: masters solved exactly, no plane dropped.
 
     The paper's multipliers sum to 1. The method was called "exactly as published", but with a risk that declares the
-    bound 0, as all losses of the package do, its masters have the zero plane, too. Without that bound they are the paper's.
+    bound 0, as hinge losses do, its masters have the zero plane, too. Without that bound they are the paper's.
     """
     risk, lam, w, asked = log_loss(*blobs(40, 3), n_parts), 0.5, np.zeros(3 * K), []
     points, alphas = prox_bmrm(risk, w, lam, n_parts, 0.03, radius, T, has_zero=lower_bounds is not None)

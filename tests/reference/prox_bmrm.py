@@ -5,7 +5,7 @@ from reference.simplex_qp import by_slsqp
 
 
 class Model:
-    """F_t(w) = lam/2 |w|^2 + sum_p max_j <a_j, w> + b_j over the planes j of the parts p, and the zero plane if asked."""
+    """F_t(w) = lam/2 |w|^2 + sum_p max_j <a_j, w> + b_j over planes j of parts p, with the zero plane if asked."""
 
     def __init__(self, lam, n_parts, has_zero):
         self.lam, self.n_parts, self.A, self.b, self.parts = lam, n_parts, [], [], []
@@ -30,7 +30,7 @@ def prox_bmrm(risk, w, lam, n_parts, eps, K, T, has_zero=True):
     """The points at which the risk is asked, in order, and the proximity alpha of every accepted step.
 
     `risk(w)` returns values (P,) and subgradients (P, dim). As in the package, the first trial is the tuned one, since
-    gamma is infinite, and a trial that tuning confirms is not asked twice. The paper has no zero plane, `has_zero` False.
+    gamma is infinite, and a trial that tuning confirms is not asked twice. The paper has no zero plane.
     """
     model, points, alphas = Model(lam, n_parts, has_zero), [w], []
 

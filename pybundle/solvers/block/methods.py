@@ -88,7 +88,7 @@ def bcfw(problem, gap_check, gap_sampling, **options):
 
 
 def mp_bcfw(problem, gap_check, gap_sampling, cost=20.0, **options):
-    """Build a run of the variant of MP-BCFW; if it may not measure time, one oracle call counts as `cost` cached steps."""
+    """Build a run like MP-BCFW; if it may not measure time, one oracle call counts as `cost` cached steps."""
     return averaged(problem, MultiPlane(gap_check, gap_sampling, cost if problem.deterministic else None), **options)
 
 

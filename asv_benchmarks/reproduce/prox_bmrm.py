@@ -172,13 +172,12 @@ def harder(page):
             if record is not None:
                 gaps = [1.0 - bound / fun for fun, bound in zip(
                     record["curve"]["best_primal"], record["curve"]["lower_bound"], strict=True)]
-                rows.append((f"{lam:g}", name, record["iterations"], *(
-                    next((str(k) for k, value in zip(record["curve"]["iteration"], gaps, strict=True)
-                          if value <= gap), "-") for gap in (0.5, 0.2, 0.1, 0.01)), f"{record['gap']:.2g}",
-                    f"{record['fun']:.6g}", seconds(record), split(record), count(record["max_planes"]),
-                    error(record, "validation")))
-    header = ("lam", "method", "iterations", *(f"to a gap of {gap:g}" for gap in (0.5, 0.2, 0.1, 0.01)),
-              "gap at the end", "F", "seconds", "oracle / QP / rest, %", "most planes", "validation error, %")
+                half = next((k for k, gap in zip(record["curve"]["iteration"], gaps, strict=True) if gap <= 0.5), None)
+                rows.append((f"{lam:g}", name, record["iterations"], count(half), f"{record['gap']:.2g}",
+                             f"{record['fun']:.6g}", seconds(record), split(record), count(record["max_planes"]),
+                             error(record, "validation")))
+    header = ("lam", "method", "iterations", "to a gap of 0.5", "gap at the end", "F", "seconds",
+              "oracle / QP / rest, %", "most planes", "validation error, %")
     return HARDER_TEXT.format(n=BUDGET, table=table(header, rows))
 
 
@@ -206,13 +205,17 @@ of this page and of P-BMRM have the zero plane.
 The authors' C++, in SHOGUN, does not follow (13) either: libbmrm and libppbm call their QP solver with the sign
 S = 1, which stands for sums <= 1, so they have the zero plane, too.
 
+On MNIST the zero plane changes counts by -9 to +17 %, no more than they move between commits and processors, which is
+up to 19 % (see the end of this page): Prox-BMRM with 16 parts moves most. On small problems it changes more: the test
+has one where Algorithm 2 takes 12 iterations without it, and 20 with it.
+
 {table}"""
 HARDER_TEXT = """\
 ### Smaller lam
 
-At lam = 1 and 0.1 runs end after {n} iterations, whatever the gap. Columns give the first iteration at which the gap of
-best point and best bound was below a number; they are read off kept curves of 60 points, so they may be up to a tenth
-too large.
+At lam = 1 and 0.1 runs end after {n} iterations, whatever the gap of best point and best bound. No run reaches a gap of
+0.1 there; the Prox methods are far ahead of BMRM, and 16 parts get further than one, in three times the
+processor time. The iteration of a gap of 0.5 is read off a curve of 60 points, so it may be up to a tenth too large.
 
 {table}"""
 HEAD = """\
@@ -257,7 +260,8 @@ We ran this rule on our masters, in `prox_authors.py`. Its chain from lam = 1000
 its chain from 1000 against the authors' C++, which we ran in that chain. 13 of the 16 counts agree within 5 %. The
 others are lower: Prox-BMRM at lam = 1 (594 for 698 and 622 for 679) and Prox-P16-BMRM at lam = 100 (236 for 256). Finer
 masters take 662 for the 698, so that the accuracy of masters, 1e-9 in the authors' code, explains a part. The rule of
-the report takes fewer iterations than theirs, except from lam = 1000 at lam = 1000 (140 for 138, 88 for 87).
+the report takes fewer iterations than theirs, except from lam = 1000 at lam = 1000 (140 for 138, 88 for 87) and, from
+lam = 10000, with 16 parts at lam = 10 (285 for 283).
 
 {rule}
 

@@ -18,6 +18,7 @@ from common import RESULTS, commit, table  # sets threads: before NumPy
 # isort: split
 import numpy as np
 from problems import problem
+from threadpoolctl import threadpool_info
 
 import pybundle as pb
 
@@ -27,6 +28,14 @@ WORK = RESULTS.parent / "figures" / "runs"
 """Checkpoints and solutions; not committed."""
 POINTS = 60         # of a curve
 BUSY = 1.5          # load of the machine above which other programs ran beside
+REPEATS = """\
+## How far counts move
+
+Counts depend on the commit, and on the processor, for which BLAS chooses its kernels: other roundings lead to other
+iterates of a zig-zagging method. {n} runs of this page were measured more than once. Their iterations differ by
+{median:.1f} % in the median and by {most:.1f} % at most; the tables above show the last ones.
+
+{table}"""
 
 
 class Run(NamedTuple):
@@ -75,9 +84,11 @@ class Page:
         parser.add_argument("--runs", nargs="+", default=[], metavar="TEXT", help="only runs whose keys hold all these")
         parser.add_argument("--time-limit", type=float, default=1200.0, help="seconds of a run (default 1200); its "
                             "checkpoint is kept, and the next call goes on")
+        parser.add_argument("--again", action="store_true", help="measure what is kept, too; the page shows the last "
+                            "record of a run, and the counts of all of them")
         self.arguments = parser.parse_args()
         self.name, self.sections, self._measures = name, sections, False
-        self.records, self.used, self.missing, self._tried = kept(), {}, [], set()
+        self.history, self.used, self.missing, self._tried = kept(), {}, [], set()
 
     def write(self, head, clock="processor seconds"):
         """Measure what is missing and write the page; `clock` is what its seconds are."""
@@ -85,7 +96,7 @@ class Page:
         for name, section in self.sections.items():
             self._measures = name in self.arguments.only
             texts.append(section(self))
-        text = [head.strip(), self._provenance(clock), *texts]
+        text = [head.strip(), self._provenance(clock), *texts, *self._repeats()]
         if self.missing:
             text.append("## Not measured yet\n\n`--runs \"KEY\"` measures one of these:\n\n" + "\n".join(
                 f"- `{key}`" for key in dict.fromkeys(self.missing)))
@@ -103,22 +114,38 @@ class Page:
         return (f"Written by `asv_benchmarks/reproduce/{self.name}.py`. Commits measured: {', '.join(commits)}."
                 f"{changed} Seconds are {clock}.{rough}")
 
+    def _repeats(self):
+        """Iterations of the runs that were measured more than once, in the order of their records."""
+        rows, moves = [], []
+        for key in self.used:
+            if len(records := self.history[key]) > 1:
+                counts = [record["iterations"] for record in records]
+                moves.append(100.0 * (max(counts) - min(counts)) / min(counts))
+                rows.append((f"`{key}`", ", ".join(
+                    f"{count} ({record['commit']}{', ' * ('kernels' in record)}{record.get('kernels', '')})"
+                    for count, record in zip(counts, records, strict=True)), f"{moves[-1]:.1f}"))
+        if rows:
+            yield REPEATS.format(n=len(rows), median=np.median(moves), most=max(moves),
+                                 table=table(("run", "iterations (commit, kernels of BLAS)", "range, %"), rows))
+
     def kept(self, key, make, is_needed=False):
         """The record `key`, made by `make() -> dict or None` if it is not there and may be measured now."""
         wanted = self._measures and all(text in key for text in self.arguments.runs)
-        if key not in self.records and key not in self._tried and (wanted or is_needed):
+        is_known = key in self.history and not (wanted and self.arguments.again)
+        if not is_known and key not in self._tried and (wanted or is_needed):
             self._tried.add(key)
             print(key, end=" ... ", flush=True)
             record = make()
             print(record and {name: value for name, value in record.items() if not isinstance(value, list)}, flush=True)
             if record is not None:
-                self.records[key] = {"commit": commit(), "load": round(os.getloadavg()[0], 1)} | record
-                append({"key": key} | self.records[key])
-        if key not in self.records:
+                self.history.setdefault(key, []).append({
+                    "commit": commit(), "load": round(os.getloadavg()[0], 1), "kernels": kernels()} | record)
+                append({"key": key} | self.history[key][-1])
+        if key not in self.history:
             self.missing.append(key)
             return None
-        self.used[key] = self.records[key]
-        return self.records[key]
+        self.used[key] = self.history[key][-1]
+        return self.used[key]
 
     def run(self, run, is_needed=False):
         """The record of a run; the one that it starts from is made with it."""
@@ -149,11 +176,17 @@ class Page:
 
 
 def kept():
-    """Records by key; of several with one key the last counts."""
-    if not KEPT.exists():
-        return {}
-    records = [json.loads(line) for line in KEPT.read_text(encoding="utf-8").splitlines()]
-    return {record.pop("key"): record for record in records}
+    """Lists of records by key, in the order of their measurement."""
+    found = {}
+    for line in KEPT.read_text(encoding="utf-8").splitlines() if KEPT.exists() else ():
+        record = json.loads(line)
+        found.setdefault(record.pop("key"), []).append(record)
+    return found
+
+
+def kernels():
+    """The processor whose kernels OpenBLAS uses; `OPENBLAS_CORETYPE` chooses others."""
+    return next((info["architecture"] for info in threadpool_info() if "architecture" in info), "")
 
 
 def append(record):
@@ -178,13 +211,17 @@ def measured(run, limit, **arguments):
     """The record of `pb.minimize(risk, **arguments)`; None if the time limit cut it off, and its checkpoint is kept."""
     risk, errors = problem(run.data)
     checkpoint, was_cut = run.file(".npz"), run.file(".npz").exists()
-    began, end = time.process_time(), time.monotonic() + limit
+    began, end, spent = time.process_time(), time.monotonic() + limit, []
+
+    def callback(_):
+        spent.append(time.process_time() - began)
+        return time.monotonic() > end
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
         # a callback, because `time_limit` counts from the first start
         result = pb.minimize(risk, method=run.method, n_parts=run.n_parts, checkpoint=checkpoint,
-                             callback=lambda progress: time.monotonic() > end,
-                             **{"tol": 1e-2, "max_iter": 10**6} | dict(run.options) | arguments)
+                             callback=callback, **{"tol": 1e-2, "max_iter": 10**6} | dict(run.options) | arguments)
     if not (result.success or result.status is pb.Status.ITERATION_LIMIT):
         print(f"cut off at a gap of {result.gap:.1e}: the next call goes on")
         return None
@@ -196,11 +233,12 @@ def measured(run, limit, **arguments):
             "lower_bound": result.lower_bound, "gap": result.gap, "max_planes": result.max_planes,
             "norm": float(np.linalg.norm(result.x)),
             "errors": {name: round(100.0 * error(result.x), 3) for name, error in errors.items()},
-            "curve": curve(result.history)}
+            "curve": curve(result.history if was_cut else result.history | {"cpu": np.array(spent)})}
 
 
-def curve(history, names=("n_passes", "time", "primal", "best_primal", "lower_bound")):
-    """Rows of a history at some iterations, more of them in the beginning."""
+def curve(history):
+    """Rows of a history at some iterations, more of them in the beginning; "cpu" unless the run was resumed."""
+    names = ("n_passes", "time", "primal", "best_primal", "lower_bound", *(("cpu",) if "cpu" in history else ()))
     n = len(history["gap"])
     at = np.unique(np.rint(np.geomspace(1, n, POINTS)).astype(int)) - 1
     return {name: [float(f"{value:.6g}") for value in history[name][at]] for name in names} | {

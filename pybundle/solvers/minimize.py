@@ -149,7 +149,7 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         warm_start : Result or State
             A run on the same risk, with any lam or penalty: its point replaces `w0`, and its planes are kept
             unless the number of parts differs. Refused if the data were changed in place since.
-        K, T : "prox-bmrm" only
+        K, T : "prox-bmrm" only; its masters have the zero plane, which the paper's have not, if `lower_bounds` >= 0
             Step length ("auto": 0.01 |w0|, 0.4 for w0 = 0) and horizon (100) of the paper.
         mu, line_search : "oca" only
             Position of the planes between best point and minimiser (0.1); False forces the proximal variant.
@@ -166,7 +166,7 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         n_best : "prox-bcfw", and "auto" while it runs that method
             Number of labellings added per call of the oracle (1), if the model can return more than the best: fewer
             passes, each of which costs more. Useful if the oracle takes most of the time.
-        step, gap_sampling, average, gap_check : "bcfw" and "mp-bcfw"
+        step, gap_sampling, average, gap_check : "bcfw" and "mp-bcfw" (a variant of the published MP-BCFW)
             "frank-wolfe", "pairwise" or "exact" steps; whether examples are drawn in proportion to their last gap;
             whether averages of the points are evaluated; passes between two certificates (10, 5).
         memory : "lbfgs" only

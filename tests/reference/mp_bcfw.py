@@ -1,4 +1,14 @@
-"""MP-BCFW step by step in dense NumPy [Shah, Kolmogorov, Lampert 2015], for multiclass data."""
+"""The package's variant of MP-BCFW [Shah, Kolmogorov, Lampert 2015] step by step in dense NumPy, for multiclass data.
+
+It is not the algorithm of the paper. There
+
+1.  a plane leaves a working set after 10 idle iterations (authors' code), here after `idle` = 4;
+2.  phi_i is stored as such, so that planes with weight leave, too; here they are merged in pairs, and the merged plane
+    is a candidate of later steps;
+3.  every cached pass visits all blocks and all their planes, here one of ten does: the nine others visit only the
+    blocks with several planes in use, and those planes alone;
+4.  planes found by certificates do not enter the working sets, here they do.
+"""
 
 import numpy as np
 
@@ -45,8 +55,7 @@ class Block:
 class MPBCFW:
     """Iterations on `X` (n, d), labels `y`, sum of hinge losses, `lam`; the order of examples comes from `rng`.
 
-    Time is the number of steps, an oracle step counting as `cost`. Of ten cached passes nine visit only blocks with
-    several planes in use, and those planes alone; the paper's visit all planes.
+    Time is the number of steps, an oracle step counting as `cost`.
     """
 
     def __init__(self, X, y, n_classes, lam, rng, cost=20.0, idle=4, max_cached=1000):

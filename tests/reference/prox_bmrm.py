@@ -5,10 +5,11 @@ from reference.simplex_qp import by_slsqp
 
 
 class Model:
-    """F_t(w) = lam/2 |w|^2 + sum_p max(0, max_j <a_j, w> + b_j) over the planes j of the parts p."""
+    """F_t(w) = lam/2 |w|^2 + sum_p max_j <a_j, w> + b_j over planes j of parts p, with the zero plane if asked."""
 
-    def __init__(self, lam, n_parts):
+    def __init__(self, lam, n_parts, has_zero):
         self.lam, self.n_parts, self.A, self.b, self.parts = lam, n_parts, [], [], []
+        self.slack = np.full(n_parts, has_zero)
 
     def add(self, w, values, slopes):
         """One plane of every part, tight at w."""
@@ -21,17 +22,17 @@ class Model:
         """argmin_w F_t(w) + alpha |w - c|^2 and the minimum of F_t, the latter for alpha = 0 alone."""
         A, b, s = np.array(self.A), np.array(self.b), self.lam + 2.0 * alpha
         f = b + 2.0 * alpha / s * A @ centre
-        value, beta = by_slsqp(A @ A.T / s, f, np.array(self.parts), np.ones(self.n_parts, dtype=bool))
+        value, beta = by_slsqp(A @ A.T / s, f, np.array(self.parts), self.slack)
         return (2.0 * alpha * centre - A.T @ beta) / s, -value
 
 
-def prox_bmrm(risk, w, lam, n_parts, eps, K, T):
+def prox_bmrm(risk, w, lam, n_parts, eps, K, T, has_zero=True):
     """The points at which the risk is asked, in order, and the proximity alpha of every accepted step.
 
     `risk(w)` returns values (P,) and subgradients (P, dim). As in the package, the first trial is the tuned one, since
-    gamma is infinite, and a trial that tuning confirms is not asked twice.
+    gamma is infinite, and a trial that tuning confirms is not asked twice. The paper has no zero plane.
     """
-    model, points, alphas = Model(lam, n_parts), [w], []
+    model, points, alphas = Model(lam, n_parts, has_zero), [w], []
 
     def evaluate(w):
         values, slopes = risk(w)

@@ -1,4 +1,4 @@
-"""The block methods on examples: proximal BCFW, BCFW, MP-BCFW."""
+"""The block methods on examples: proximal BCFW, BCFW, a variant of MP-BCFW."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def bcfw(problem, gap_check, gap_sampling, **options):
 
 
 def mp_bcfw(problem, gap_check, gap_sampling, cost=20.0, **options):
-    """Build an MP-BCFW run; if it may not measure time, one oracle call counts as `cost` cached steps."""
+    """Build a run like MP-BCFW; if it may not measure time, one oracle call counts as `cost` cached steps."""
     return averaged(problem, MultiPlane(gap_check, gap_sampling, cost if problem.deterministic else None), **options)
 
 

@@ -168,7 +168,7 @@ class Plain(Schedule):
 
 
 class MultiPlane(Plain):
-    """MP-BCFW: passes over known planes as long as they pay [Shah, Kolmogorov, Lampert 2015].
+    """A variant of MP-BCFW [Shah, Kolmogorov, Lampert 2015]: passes over known planes as long as they pay.
 
     They stop when the last one gained less of the dual per unit of time than the iteration so far. Time is the clock's,
     or, in deterministic runs, the number of steps; a step with a call of the oracle counts as `cost` cached ones.

@@ -100,6 +100,18 @@ def test_sentences_of_the_reference_are_those_of_results():
         status.name: words for status, words in SENTENCES.items()}
 
 
+def test_wide_formulas_are_found(tmp_path):
+    """Two risks in one row with "or" between them were wider than the page on structured models, and cut there."""
+    check = runpy.run_path(str(ROOT / "docs" / "check_pages.py"))["faults"]
+    hinge = r"R(w) = \sum_i c_i \max_y \left[ \ell(y_i, y) + \langle w, \Psi(x_i, y) - \Psi(x_i, y_i) \rangle \right]"
+    log = r"R(w) = \sum_i c_i \log \sum_y \exp \langle w, \Psi(x_i, y) - \Psi(x_i, y_i) \rangle"
+    for name, between in ("one", r"\qquad\text{or}\qquad"), ("two", r"\\"):
+        formula = rf'<div class="math notranslate">\[{hinge} {between} {log}\]</div>'
+        (tmp_path / f"{name}.html").write_text(formula, encoding="utf-8")
+    ((page, fault),) = check(tmp_path)
+    assert str(page) == "one.html" and fault.startswith("formula of 84 symbols")
+
+
 def test_links_that_lead_nowhere_and_wide_code_are_found(tmp_path):
     check = runpy.run_path(str(ROOT / "docs" / "check_pages.py"))["faults"]
     (tmp_path / "a.html").write_text('<h1 id="top">A</h1><a href="#top">1</a><a href="b.html#x">2</a>'

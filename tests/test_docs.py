@@ -123,6 +123,25 @@ def test_links_that_lead_nowhere_and_wide_code_are_found(tmp_path):
                      ("c.html", f"code of 89 columns: {'y' * 89}")]
 
 
+def test_every_estimator_is_in_the_table_with_its_objective():
+    """Four classes and the searches over C were missing, and one that minimises a mean was said to minimise a sum."""
+    import pybundle as pb
+    from pybundle import estimators
+
+    page = (ROOT / "docs" / "estimators.rst").read_text(encoding="utf-8")
+    rows = re.findall(r"^   \* - (``pb\..*)\n     - (.+)\n     - (.+)\n     - (.+)$", page, re.M)
+    found = [name for row in rows for name in re.findall(r"``pb\.(\w+)``", row[0])]
+    classes = [name for name in estimators.__all__ if isinstance(getattr(estimators, name), type)]
+    assert sorted(found) == sorted(classes) == sorted(pb.ESTIMATORS - {"load"})
+    for names, _, objective, _ in rows:
+        assert re.match(r"\([1-4]\)", objective), names
+        # those with a C have the penalty 1/C, one has alpha
+        with_alpha = ["alpha" in getattr(pb, name)().get_params() for name in re.findall(r"``pb\.(\w+)``", names)]
+        assert set(with_alpha) == {objective.startswith("(3)")}
+        assert ("l1_ratio" in getattr(pb, re.findall(r"``pb\.(\w+)``", names)[0])().get_params()) == \
+            objective.startswith(("(2)", "(3)"))
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs_and_is_certified(path, capsys):
     if path.stem == "distributed":

@@ -6,9 +6,9 @@ Every solver gets `min 1/2 x'Hx - f'x, x >= 0, every part's sum at most 1` in it
 clock starts; H and f are divided by max |H_ij| and the objective by max |f_j| for peers, as their absolute
 tolerances want. A peer's tolerances are tightened by tens until the relative duality gap that we recompute in
 float64 from its answer (clipped and scaled to feasibility) is at most 1e-6; the time is that of the loosest
-setting that does, with the setup of the solver counted. One thread; the median of the calls, with all solvers
-taking turns on a problem, a few calls in a row each, so that one does not pay for the caches that another left
-behind. Writes asv_benchmarks/results/qp_masters.md.
+setting that does, with the setup of the solver counted. Processor time of one thread; the median of the calls, with
+all solvers taking turns on a problem, a few calls in a row each, so that one does not pay for the caches that another
+left behind. Writes asv_benchmarks/results/qp_masters.md.
 """
 
 import argparse
@@ -159,9 +159,9 @@ PEERS = {"PIQP": (piqp, "piqp"), "Clarabel": (clarabel, "clarabel"), "OSQP": (os
 
 
 def clock(call, *arguments):
-    start = time.perf_counter()
+    start = time.process_time()
     answer = call(*arguments)
-    return time.perf_counter() - start, answer
+    return time.process_time() - start, answer
 
 
 def tighten(problem, run):
@@ -266,10 +266,10 @@ def main():
             print(f"{name:24s} {solver:20s} {cold * 1e3:9.3f} {warm * 1e3:9.3f} ms, gap {gap:.0e}",
                   flush=True)
     lines = ["# Master QPs to a relative duality gap of 1e-6", "",
-             "Milliseconds, cold / warm where a solver takes a start; one thread, median, all solvers in "
-             "turn in one run, by `asv_benchmarks/reproduce/qp_masters.py`. Gaps are recomputed in float64 from "
-             "the data; in brackets where a peer never got there (best of its answers). 'In a loop' is the compiled "
-             "object without validation, as the bundle loop calls it. "
+             "Milliseconds of processor time, cold / warm where a solver takes a start; one thread, median, all "
+             "solvers in turn in one run, by `asv_benchmarks/reproduce/qp_masters.py`. Gaps are recomputed in float64 "
+             "from the data; in brackets where a peer never got there (best of its answers). 'In a loop' is the "
+             "compiled object without validation, as the bundle loop calls it. "
              + ", ".join([f"pybundle {version()}", *versions]) + ".", "", *table(rows), ""]
     if "PIQP" in peers:
         lines += ["SHOGUN's libqp was timed on another machine together with PIQP; its times are rescaled "

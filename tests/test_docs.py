@@ -100,6 +100,18 @@ def test_sentences_of_the_reference_are_those_of_results():
         status.name: words for status, words in SENTENCES.items()}
 
 
+def test_wide_formulas_are_found(tmp_path):
+    """Two risks in one row with "or" between them were wider than the page on structured models, and cut there."""
+    check = runpy.run_path(str(ROOT / "docs" / "check_pages.py"))["faults"]
+    hinge = r"R(w) = \sum_i c_i \max_y \left[ \ell(y_i, y) + \langle w, \Psi(x_i, y) - \Psi(x_i, y_i) \rangle \right]"
+    log = r"R(w) = \sum_i c_i \log \sum_y \exp \langle w, \Psi(x_i, y) - \Psi(x_i, y_i) \rangle"
+    for name, between in ("one", r"\qquad\text{or}\qquad"), ("two", r"\\"):
+        formula = rf'<div class="math notranslate">\[{hinge} {between} {log}\]</div>'
+        (tmp_path / f"{name}.html").write_text(formula, encoding="utf-8")
+    ((page, fault),) = check(tmp_path)
+    assert str(page) == "one.html" and fault.startswith("formula of 84 symbols")
+
+
 def test_links_that_lead_nowhere_and_wide_code_are_found(tmp_path):
     check = runpy.run_path(str(ROOT / "docs" / "check_pages.py"))["faults"]
     (tmp_path / "a.html").write_text('<h1 id="top">A</h1><a href="#top">1</a><a href="b.html#x">2</a>'
@@ -109,6 +121,25 @@ def test_links_that_lead_nowhere_and_wide_code_are_found(tmp_path):
     found = [(str(page), fault) for page, fault in check(tmp_path)]
     assert found == [("b.html", "a.html#gone leads nowhere"), ("b.html", "no.png leads nowhere"),
                      ("c.html", f"code of 89 columns: {'y' * 89}")]
+
+
+def test_every_estimator_is_in_the_table_with_its_objective():
+    """Four classes and the searches over C were missing, and one that minimises a mean was said to minimise a sum."""
+    import pybundle as pb
+    from pybundle import estimators
+
+    page = (ROOT / "docs" / "estimators.rst").read_text(encoding="utf-8")
+    rows = re.findall(r"^   \* - (``pb\..*)\n     - (.+)\n     - (.+)\n     - (.+)$", page, re.M)
+    found = [name for row in rows for name in re.findall(r"``pb\.(\w+)``", row[0])]
+    classes = [name for name in estimators.__all__ if isinstance(getattr(estimators, name), type)]
+    assert sorted(found) == sorted(classes) == sorted(pb.ESTIMATORS - {"load"})
+    for names, _, objective, _ in rows:
+        assert re.match(r"\([1-4]\)", objective), names
+        # those with a C have the penalty 1/C, one has alpha
+        with_alpha = ["alpha" in getattr(pb, name)().get_params() for name in re.findall(r"``pb\.(\w+)``", names)]
+        assert set(with_alpha) == {objective.startswith("(3)")}
+        assert ("l1_ratio" in getattr(pb, re.findall(r"``pb\.(\w+)``", names)[0])().get_params()) == \
+            objective.startswith(("(2)", "(3)"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

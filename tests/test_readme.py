@@ -1,4 +1,4 @@
-"""The README's example runs and prints what the README shows; its two commands and its links are right."""
+"""The README's examples run and print what the README shows; its two commands and its links are right."""
 
 import contextlib
 import io
@@ -16,13 +16,21 @@ def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.M | re.S)
 
 
-def test_example_prints_what_the_readme_shows():
+def test_examples_print_what_the_readme_shows():
     pytest.importorskip("sklearn")
-    (code,), (shown,) = blocks("python"), blocks("text")
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(code, "README.md", "exec"), {})
-    assert_prints(out.getvalue(), shown)
+    names = {}
+    for code, shown in zip(blocks("python"), blocks("text"), strict=True):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(code, "README.md", "exec"), names)
+        assert_prints(out.getvalue(), shown)
+
+
+def test_the_first_screen_has_install_code_figures_and_no_formula():
+    """It began with a formula and its proof, so that readers learned how the bound is made before what it is for."""
+    screen = README[:README.index("\n## ")]
+    assert screen.index("pip install") < screen.index("```python") < screen.index("results/")
+    assert screen.count("asv_benchmarks/results/") >= 3 and "lam/2" not in screen
 
 
 def test_the_two_commands():

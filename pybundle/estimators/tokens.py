@@ -178,7 +178,7 @@ def _decoded(text, i, t):
     try:
         return text.decode()
     except UnicodeDecodeError as problem:
-        raise ParameterError(f"X[{i}][{t}] must hold texts, or bytes in UTF-8, got {text!r:.60}; decode them") from problem
+        raise ParameterError(f"X[{i}][{t}] must hold texts or UTF-8, got {text!r:.60}; decode the bytes") from problem
 
 
 def _ragged(offsets, ends, columns, values, width):

@@ -106,7 +106,9 @@ def test_bags_of_sentences(make):
     assert same_optimum(here, there)
     assert there.classes_.tolist() == here.classes_.tolist() and there.vocabulary_ == here.vocabulary_
     found = there.predict(dX).compute()
-    assert [list(labels) for labels in found] == [list(labels) for labels in there.predict(X)]
+    assert found == there.predict(X) and {type(label) for labels in found for label in labels} == {str}
+    arrays = there.predict(dX, output="array").compute()
+    assert all(isinstance(labels, np.ndarray) for labels in arrays) and list(map(list, arrays)) == found
     assert there.score(dX, dy) == pytest.approx(there.score(X, y), rel=1e-12)
 
 
@@ -120,7 +122,7 @@ def test_bags_of_sentences_with_weights_that_occur(options):
     assert same_optimum(here, there)
     assert (here.token_support_ is None) == (options == {"hash_bits": 12})
     np.testing.assert_array_equal(here.token_support_, there.token_support_)
-    assert [list(labels) for labels in there.predict(dX).compute()] == [list(labels) for labels in there.predict(X)]
+    assert there.predict(dX).compute() == there.predict(X)
 
 
 def test_partitions_without_examples():

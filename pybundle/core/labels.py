@@ -44,7 +44,7 @@ def as_output(found, output, classes=None):
     if check_choice("output", output, ("list", "array")) == "array":
         return list(found) if classes is None else [classes[codes] for codes in found]
     if classes is None:
-        return [labels.tolist() for labels in found]
+        return [labels.tolist() if isinstance(labels, np.ndarray) else labels for labels in found]
     labels = [label.item() if isinstance(label, np.generic) else label for label in classes.tolist()]
     return [[labels[code] for code in codes.tolist()] for codes in found]
 

@@ -150,24 +150,15 @@ class ChainEstimator(StructuredEstimator):
         if not holds_texts(X) or (self.vocabulary_ is None and self.hash_bits is None):
             x = _encode(X, self.n_features_in_, self.vocabulary_, self.hash_bits)
             check_finite("X", x.values, x.name_of)      # here sequences without tokens are counted
-            full = Ragged.unchecked(x.values, _full(x.offsets))
-            return model.token_scores(self.coef_, model.tokens(full).values), x.offsets
-        columns = self._once("columns", lambda: columns_of(self.vocabulary_, self.hash_bits))
-        offsets, *rows = rows_of(X, *columns)
+            tokens = model.tokens(Ragged.unchecked(x.values, _full(x.offsets)))
+            return model.token_scores(self.coef_, tokens.values), x.offsets
+        offsets, *rows = rows_of(X, *self._once("columns", lambda: columns_of(self.vocabulary_, self.hash_bits)))
         return model.entry_scores(self.coef_, *rows), offsets
 
     @by_blocks
     @as_fitted
     def predict(self, X: Data, output: str = "list") -> list[Any]:
-        """Return the best labelling of every sequence, a list.
-
-        Parameters
-        ----------
-        X
-            Sequences as described in the class, or a Dask bag of them.
-        output : {"list", "array"}
-            Each labelling is a list of Python values, which `json` and seqeval take, or an array.
-        """
+        """Return the best labelling of every sequence, a list of Python values, or an array with `output="array"`."""
         model = self.model_
         unary, offsets = self._scored(model, check_list("X", X))
         labels, _ = viterbi_unchecked(unary, _full(offsets), self._tables(model))
@@ -202,8 +193,8 @@ class ChainEstimator(StructuredEstimator):
     def _each(self, X):
         """For every example its scores of tokens (T, K), then what `_weights` has of transitions."""
         model = self.model_
-        weights = self._weights(model)
-        return ((scores, *weights) for scores in Ragged.unchecked(*self._scored(model, check_list("X", X))))
+        unary, weights = Ragged.unchecked(*self._scored(model, check_list("X", X))), self._weights(model)
+        return ((scores, *weights) for scores in unary)
 
     def decision_function(self, X: Data) -> list[Floats]:
         """Max-marginals: the score of the best labelling with label k at token t, a list of arrays (T, K).
@@ -220,24 +211,16 @@ class ChainEstimator(StructuredEstimator):
     def k_best(self, X: Data, k: int = 3, output: str = "list") -> tuple[list[Any], list[Floats]]:
         """The k labellings of largest score, best first.
 
-        Parameters
-        ----------
-        X
-            Sequences as described in the class.
-        k : int
-        output : {"list", "array"}
-            As for `predict`.
-
         Returns
         -------
-        labellings : list of lists of lists, or of ndarray, shape (k', T)
+        labellings : list of lists of lists, or of ndarray, shape (k', T), with `output="array"`
             For every example; fewer than k if fewer exist.
         scores : list of ndarray, shape (k',)
         """
         found = [k_best_viterbi(scores, transition, k, start, end) if len(scores) else
                  (np.zeros((1, 0), dtype=np.int64), np.zeros(1)) for scores, transition, start, end in self._each(X)]
-        return ([as_output(labels, output, self.classes_) for labels, _ in found] if output != "array" else
-                [self.classes_[labels] for labels, _ in found]), [values for _, values in found]
+        return ([self.classes_[labels] if output == "array" else as_output(labels, output, self.classes_)
+                 for labels, _ in found], [values for _, values in found])
 
     def top_features(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
         """Return the k features of largest weight for a label, largest first, as pairs (name, weight).

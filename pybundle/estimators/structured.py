@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
@@ -90,13 +91,10 @@ class StructuredEstimator(CertifiedEstimator):
         return copied
 
     def _once(self, name, make):
-        """What `make()` returned, kept while parameters and fitted attributes are the same objects.
-
-        It is not pickled. Two threads may both make it; they get equal ones.
-        """
+        """What `make()` returned, kept while all parameters and fitted attributes are the same objects."""
         mine = vars(self)
+        kept = mine.setdefault("_kept", {})         # first: no other thread may add a key while this one goes over them
         sources = [value for key, value in mine.items() if key[-1] == "_" or key in mine["_of_fit"]]
-        kept = mine.setdefault("_kept", {})
         known, found = kept.get(name, ((), None))
         if len(known) != len(sources) or any(map(operator.is_not, known, sources)):
             found = make()
@@ -165,12 +163,12 @@ class StructuredEstimator(CertifiedEstimator):
 
 def check_list(name, value):
     """A sequence of examples; iterators, and examples that are, are read into lists."""
-    is_table = len(getattr(value, "shape", ())) == 2 and not isinstance(value, np.ndarray)
+    is_table = hasattr(value, "columns") or issparse(value)
     if is_table or isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         remedy = ("a table is no list of sequences: each is a list of tokens, as group.to_dict('records') makes of the "
                   "rows of one" if is_table else "a sequence is a list of tokens, one alone is [sequence]")
-        raise InputTypeError(f"{name} must be a list with one entry for each example, got {type(value).__name__}; "
-                             f"{remedy}")
+        kind = type(value).__name__
+        raise InputTypeError(f"{name} must be a list with one entry for each example, got {kind}; {remedy}")
     # others, a column of a table for instance, may count from elsewhere than 0
     examples = value if isinstance(value, (list, tuple, np.ndarray, Ragged)) else list(value)
     if len(examples) == 0:

@@ -157,7 +157,9 @@ def _of_mapping(token, prefix, i, t):
             name = f"{prefix}{_decoded(name, i, t) if isinstance(name, bytes) else name}"
         if isinstance(value, str):
             found.append((f"{name}:{value}", 1.0))
-        elif isinstance(value, (float, int, np.bool_, numbers.Real)):       # the usual ones first, as these are faster
+        elif isinstance(value, (bool, np.bool_)):
+            found.append((name, float(value)))
+        elif isinstance(value, (float, int, numbers.Real)):     # the usual ones first, as these are faster
             if not -LARGEST <= value <= LARGEST:
                 raise ParameterError(f"X[{i}][{t}][{name!r:.40}] must be a finite number of at most {LARGEST:.1e}, got "
                                      f"{value!r:.40}; drop or rescale it")
@@ -178,7 +180,7 @@ def _decoded(text, i, t):
     try:
         return text.decode()
     except UnicodeDecodeError as problem:
-        raise ParameterError(f"X[{i}][{t}] must hold texts, or bytes in UTF-8, got {text!r:.60}; decode them") from problem
+        raise ParameterError(f"X[{i}][{t}] must hold texts or UTF-8, got {text!r:.60}; decode the bytes") from problem
 
 
 def _ragged(offsets, ends, columns, values, width):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.labels import cost_matrix
+from ..core.labels import as_output, cost_matrix
 from ..core.ragged import Ragged, array_of
 from ..core.types import Array, Callbacks, Data, Floats
 from ..core.validation import check_finite
@@ -253,21 +253,19 @@ class OnlineMKL(OnlineLearner):
             scores = self._learner.scores(data, executor)
         return scores if self._structure.is_flat else list(Ragged(scores, data.offsets))
 
-    def predict(self, X: Data) -> Any:
-        """Return classes (n,), or a list of labellings."""
+    def predict(self, X: Data, output: str = "list") -> Any:
+        """Return classes (n,), or a list of labellings: lists of Python values, or arrays with `output="array"`."""
         self._check_learnt()
         data = X if self._structure is None else self._structure.tokens(X)
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             labels = self._learner.predict(data, executor)
-        if self._structure is None:
-            return labels
-        if not self._structure.is_flat:
-            return list(Ragged(labels, data.offsets))
+        if self._structure is None or not self._structure.is_flat:
+            return as_output(labels if self._structure is None else Ragged(labels, data.offsets), output)
         return labels if self.classes_ is None else self.classes_[labels]
 
     def score(self, X: Data, Y: Data) -> float:
         """Return the fraction of tokens with the right label; for other models 1 minus the mean loss per entry."""
-        found = self.predict(X)
+        found = self.predict(X, output="array")
         if self._structure is None:
             # the heads of a sentence begin with -1 for the root, which is not a word
             n_entries = sum(np.count_nonzero(np.asarray(labels_of(y)) != -1) for y in Y)

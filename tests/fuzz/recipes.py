@@ -26,6 +26,7 @@ LEFT_OUT = {
     "prox.Regulariser": "a base class", "prox.GroupwiseRegulariser": "a base class", "proof.Report": "a result",
     "estimators.MulticlassSVMCV": "MulticlassSVM in a loop", "estimators.ChainSVMCV": "ChainSVM in a loop",
     "estimators.ChainCRFCV": "ChainCRF in a loop",
+    "models.Chain.entry_scores": "for estimators, which check",
     "risks.ExampleFunctions.predict_losses": "not on offer", "risks.Logistic.blocks": "not on offer",
     "risks.Structured.planes_of": "for solvers", "risks.ExampleFunctions.planes_of": "for solvers",
     "runtime.callbacks.EarlyStopping": "called by runs", "runtime.callbacks.ProgressBar": "prints",
@@ -487,6 +488,7 @@ for _name in ("ChainSVM", "ChainCRF"):
     RECIPES[f"estimators.{_name}.top_features"] = lambda r: {"label": "N", "k": 2}
     RECIPES[f"estimators.{_name}.transitions"] = lambda r: {}
     RECIPES[f"estimators.{_name}.sparsify"] = lambda r: {}
+    RECIPES[f"estimators.{_name}.predict_single"] = lambda r: {"tokens": tagged(r)["X"][0]}
 RECIPES |= {
     "estimators.ChainCRF.log_likelihood": tagged,
     "estimators.DependencyParser.predict_single": lambda r: {"sentence": parsed(r)["X"][0]},

@@ -1,7 +1,4 @@
-"""Sparse tokens as CSR rows, and scores that read the weights of their features alone, however many weights there are.
-
-SciPy's constructors and products take longer for one sentence than all sums.
-"""
+"""Scores of CSR tokens that read the weights of their features alone; SciPy's checks take longer for one sentence."""
 
 import numpy as np
 
@@ -9,10 +6,7 @@ from libc.stdint cimport int32_t, int64_t
 
 
 def sum_duplicates(int64_t[::1] ends, int32_t[::1] columns, double[::1] values):
-    """Sort the entries ends[t]..ends[t + 1] - 1 of every token by column, sum equal ones; return how many are left.
-
-    All arrays are overwritten. Insertion is quadratic in the features of a token, and fastest for a few hundred.
-    """
+    """Sort the entries of every token by column and sum equal ones, in place; return how many are left."""
     cdef Py_ssize_t t, q, p, r, first = 0, last = 0, kept = 0, n = min(columns.shape[0], values.shape[0])
     cdef int32_t j
     cdef double x
@@ -38,13 +32,9 @@ def sum_duplicates(int64_t[::1] ends, int32_t[::1] columns, double[::1] values):
 def token_scores(const int64_t[::1] ends, const int32_t[::1] columns, const double[::1] values, const double[::1] w,
                  Py_ssize_t n_features, Py_ssize_t n_labels, const int64_t[::1] starts=None,
                  const int32_t[::1] labels=None):
-    """Return scores (T, K) of CSR rows, entries summed in their order.
-
-    w begins with W (K, d), row after row, or with the `data` of W as a CSC matrix with the `indptr` starts and the
-    `indices` labels.
-    """
+    """Return scores (T, K) of CSR rows; w begins with W (K, d), or with its CSC `data` if starts, labels are given."""
     cdef Py_ssize_t T = ends.shape[0] - 1, K = n_labels, d = n_features, t, k
-    cdef int64_t q, p
+    cdef int64_t q, p, n = min(columns.shape[0], values.shape[0])
     cdef int32_t j
     cdef double x
     cdef bint is_sparse = starts is not None, good = True
@@ -54,6 +44,9 @@ def token_scores(const int64_t[::1] ends, const int32_t[::1] columns, const doub
     cdef double[:, ::1] out = scores
     with nogil:
         for t in range(T):
+            if not 0 <= ends[t] <= ends[t + 1] <= n:
+                good = False
+                break
             for q in range(ends[t], ends[t + 1]):
                 j, x = columns[q], values[q]
                 if not 0 <= j < d:
@@ -65,5 +58,5 @@ def token_scores(const int64_t[::1] ends, const int32_t[::1] columns, const doub
                     for k in range(K):
                         out[t, k] += x * w[k * d + j]
     if not good:
-        raise ValueError(f"columns must lie in 0..{d - 1}")
+        raise ValueError(f"columns must lie in 0..{d - 1}, and ends must rise to at most {n}")
     return scores

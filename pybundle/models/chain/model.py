@@ -295,7 +295,8 @@ class Chain(StructuredModel):
         if self.indicators:
             return Ragged(self._from_indicators(X, name), X.offsets)
         if X.values.dtype.kind not in "biuf":
-            raise InputTypeError(f"{name} must hold real numbers, got dtype {X.values.dtype}")
+            raise InputTypeError(f"{name} must hold real numbers, got dtype {X.values.dtype}; tokens with texts are "
+                                 "dictionaries, as table.to_dict('records') makes of rows")
         if X.values.shape[1] != self.n_features:
             raise ParameterError(f"{name}[0] must have n_features = {self.n_features} columns, got "
                                  f"{X.values.shape[1]}" + ("; feature numbers need indicators=True" if

@@ -13,7 +13,7 @@ from .classes import check_known
 from .data import read
 from .output import print_json, print_rows
 from .predict import load_with_data, predictions
-from .scores import accuracy, chunk_scores, holds_chunks
+from .scores import accuracy, chunk_scores, holds_chunks, labelled_scores
 
 
 def evaluate(arguments):
@@ -30,7 +30,7 @@ def evaluate(arguments):
         found, relations = _predictions(arguments, data)
     record = _scores(data, found, relations)
     if arguments.json:
-        print_json({"data": data.name, **record})
+        print_json({"data": data.name, **record, **({"left out": len(data.skipped)} if data.skipped else {})})
     else:
         print(f"{data.name}: {data.describe()}")
         print_rows([(name, f"{100.0 * value:.2f} %") for name, value in record.items()])
@@ -46,7 +46,7 @@ def _scores(data, found, relations):
         record = {"UAS": accuracy(joined, mine)}
         if relations is not None:
             expected = [relation for sentence in data.X for relation in sentence.relations]
-            record["LAS"] = accuracy(list(zip(joined, expected, strict=True)), list(zip(mine, relations, strict=True)))
+            record |= labelled_scores(list(zip(joined, expected, strict=True)), list(zip(mine, relations, strict=True)))
         return record
     record = {"token accuracy": accuracy(joined, mine),
               "sequence accuracy": accuracy(truth, found)}
@@ -60,8 +60,11 @@ def _predictions(arguments, data):
     name = arguments.predictions
     if data.shape == "sentence" or data.rows is not None or _holds_examples(name, data.columns.format):
         other = copy.copy(arguments)
-        other.data, other.format = name, data.columns.format
+        other.data, other.format, other.skip_bad, other.checks_trees = name, data.columns.format, False, False
         theirs = read(other)
+        if data.skipped:
+            theirs = theirs._replace(**{key: [item for i, item in enumerate(getattr(theirs, key))
+                                              if i not in set(data.skipped)] for key in ("X", "y")})
         _check_lengths(name, theirs.y, data)
         if data.shape == "row":
             return theirs.y.tolist(), None

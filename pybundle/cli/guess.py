@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from ..datasets.lines import numbered_lines
+from ..datasets.conll import BORDER
+from ..datasets.lines import fields_of, numbered_lines
 
 PAIR = re.compile(r"(\d+|qid):[-+.\deE]+")
 COMMENT = re.compile(r"#(\s|$)")
@@ -26,7 +27,9 @@ def guess(path):
         return "svmlight"
     if all(line.count("\t") == 9 for line in lines if line and line[0] != "#") and words[0][0][0] == "1":
         return "conllu"
-    widths = {len(line.split()) for line in lines if line.strip() and not COMMENT.match(line)}
+    tokens = [line.strip() for line in lines if line.strip() and not (COMMENT.match(line) or line.startswith(BORDER))]
+    separator = "tab" if any("\t" in line for line in tokens) else "blank"
+    widths = {len(fields_of(line, separator)) for line in tokens}
     if len(widths) == 1 and widths != {1} and any(not line.strip() for line in lines):
         return "conll"
     for separator in ",;\t":

@@ -194,7 +194,8 @@ def _conll(source, arguments, labelled, trained, name):
 def _conllu(source, arguments, labelled, trained, name):
     multiple = arguments.multiple_roots or (trained is not None and trained.multiple_roots)
     trees = ("multiple" if multiple else "single") if arguments.checks_trees or arguments.skip_bad else "any"
-    sentences, skipped = trees_of(source, trees=trees if labelled else None, skip_bad=arguments.skip_bad)
+    sentences, skipped = trees_of(source, trees=trees if labelled else None, skip_bad=arguments.skip_bad,
+                                  left_out=arguments.left_out)
     return Data(name, "sentence", sentences, [sentence.heads[1:] for sentence in sentences],
                 columns=of_sentences(sentences)._replace(multiple_roots=multiple), skipped=skipped)
 

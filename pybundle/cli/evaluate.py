@@ -61,10 +61,8 @@ def _predictions(arguments, data):
     if data.shape == "sentence" or data.rows is not None or _holds_examples(name, data.columns.format):
         other = copy.copy(arguments)
         other.data, other.format, other.skip_bad, other.checks_trees = name, data.columns.format, False, False
+        other.left_out = data.skipped
         theirs = read(other)
-        if data.skipped:
-            theirs = theirs._replace(**{key: [item for i, item in enumerate(getattr(theirs, key))
-                                              if i not in set(data.skipped)] for key in ("X", "y")})
         _check_lengths(name, theirs.y, data)
         if data.shape == "row":
             return theirs.y.tolist(), None

@@ -85,31 +85,35 @@ def read_conllu(source: Source, max_sentences: int | None = None, *, unlabelled:
     return trees_of(source, max_sentences, trees=trees, skip_bad=skip_bad)[0]
 
 
-def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False):
+def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left_out=()):
     """The sentences of `read_conllu` and the places of those left out, from 0; marks heads in an `Original`.
 
     `trees` tells how many words may hang on the root, "single" or "multiple"; "any" takes cycles, too, None any heads.
+    `left_out` are places of sentences that another file lacks.
     """
     sentences, skipped, name = [], {}, name_of(source)
     rows: list[tuple[int, list[str]]] = []
     said: dict[str, str] = {}
 
     def end():
+        place = len(sentences) + len(skipped)
         heads, problem = _heads(rows, trees)
-        if problem is not None:
-            place, (number, what) = len(sentences) + len(skipped), problem
+        if place in left_out:
+            skipped[place] = "as in the other file"
+        elif problem is not None:
+            number, what = problem
             text = said.get("text", " ".join(row[1] for _, row in rows))
             where = f"line {number}, sentence {said.get('sent_id', place + 1)!s:.40} ({text!r:.50}): {what}"
             if not skip_bad:
                 roots = "multiple_roots=True where that is meant, " if "the root" in what else ""
                 raise ParameterError(f"{name}, {where}; pass {roots}skip_bad=True to leave such sentences out")
             skipped[place] = where
-            return
-        for number, row in rows if isinstance(source, Original) else ():
-            at, after = (len("\t".join(row[:k])) for k in (6, 9))      # relations would be wrong under other heads
-            source.mark(number, at + 1, after, "{}\t_\t_".format)
-        _, forms, lemmas, upos, xpos, _, _, relations, *_ = map(list, zip(*(row for _, row in rows), strict=True))
-        sentences.append(Sentence(forms, lemmas, upos, xpos, heads, relations))
+        else:
+            for number, row in rows if isinstance(source, Original) else ():
+                at, after = (len("\t".join(row[:k])) for k in (6, 9))      # relations are wrong under other heads
+                source.mark(number, at + 1, after, "{}\t_\t_".format)
+            _, forms, lemmas, upos, xpos, _, _, relations, *_ = map(list, zip(*(row for _, row in rows), strict=True))
+            sentences.append(Sentence(forms, lemmas, upos, xpos, heads, relations))
 
     for number, line in numbered_lines(source):
         line = line.rstrip("\r\n")
@@ -138,7 +142,7 @@ def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False):
                 raise ParameterError(f"{name}, line {number}: an id must be like 3, 3-4 or 3.1, got {row[0]!r:.60}")
     if rows:
         end()
-    if skipped:
+    if skipped and not left_out:
         warn_user(f"{name}: {len(skipped)} sentence{'s' * (len(skipped) > 1)} left out; the first: "
                   f"{next(iter(skipped.values()))}", UserWarning)
     return sentences, list(skipped)

@@ -45,7 +45,7 @@ def mutated(raw, rng):
 def lines_of(raw):
     """The lines, or None where that is no text."""
     try:
-        lines = raw.decode().split("\n")
+        lines = re.split(r"\r*\n|\r", raw.decode())
     except UnicodeDecodeError:
         return None
     if b"\0" in raw:
@@ -89,8 +89,9 @@ def conll_twin(raw):
     if lines is None:
         return None
     blocks, width = [[]], None
+    between = r"[ \v\f]*\t[ \t\v\f]*" if any("\t" in line.strip(" \t\v\f") for line in lines) else r"[ \t\v\f]+"
     for line in lines:
-        token = tuple(column for column in re.split(r"[ \t\r\v\f]+", line) if column)
+        token = tuple(column for column in re.split(between, line.strip(" \t\v\f")) if column)
         width = width or len(token) or None
         if token and len(token) != width:
             return None
@@ -127,8 +128,18 @@ def conllu_twin(raw):
         words = [str(k) for k in range(len(rows) + 1)]
         if [row[0] for row in rows] != words[1:] or any(row[6] not in words or row[6] == row[0] for row in rows):
             return None
+        heads = {int(row[0]): int(row[6]) for row in rows}
+        if list(heads.values()).count(0) != 1 or any(not reaches(heads, m) for m in heads):
+            return None
         found.append([(row[1], row[3], int(row[6]), row[7]) for row in rows])
     return found
+
+
+def reaches(heads, m):
+    """Whether word m reaches the root in as many steps as there are words."""
+    for _ in heads:
+        m = heads.get(m, 0)
+    return m == 0
 
 
 def conllu_read(raw):

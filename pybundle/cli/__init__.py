@@ -48,7 +48,10 @@ def main(argv=None):
 SHELL = {"pass zero_based=True": "give --zero-based", "pass unlabelled=True": "give predict --unlabelled",
          "give label='first'": "give --label first", "pass keep_na=True": "give --keep-na",
          "label must name": "--label must name", "label must be one of": "--label must be one of",
-         "n_features = ": "--features ", "pass comment=": "give --comment "}
+         "n_features = ": "--features ", "pass comment=": "give --comment ",
+         "pass multiple_roots=True": "give --multiple-roots", "pass skip_bad=True": "give --skip-bad",
+         "skip_bad=True": "--skip-bad",
+         "pass separator='blank'": "give --separator blank"}
 """Replacements for Python names in messages that a shell user reads."""
 
 

@@ -36,7 +36,7 @@ def make_parser():
         for group in groups:
             group(made)
         made.add_argument("--json", action="store_true", help="print one JSON document")
-        made.set_defaults(command=run)
+        made.set_defaults(command=run, left_out=(), checks_trees=name != "predict")     # it replaces them
         return made
 
     made = command("train", "train a model to a certified gap", _data, _model, _solver, _run)
@@ -92,7 +92,7 @@ def make_parser():
 
 
 def _data(parser, optional=False):
-    parser.add_argument("data", metavar="DATA", help="file of examples, gzipped or not; - is standard input",
+    parser.add_argument("data", metavar="DATA", help="file of examples, plain, gz, bz2 or xz; - is standard input",
                         nargs="?" if optional else None)
     parser.add_argument("--format", choices=sorted(FORMATS),
                         help="default: by the end of the name, else by the first lines")
@@ -102,6 +102,12 @@ def _data(parser, optional=False):
     parser.add_argument("--keep-na", action="store_true",
                         help="csv: labels like NA, nan or empty ones are classes (default: they are refused)")
     parser.add_argument("--comment", metavar="TEXT", help="conll: lines that begin with it are comments, too")
+    parser.add_argument("--separator", choices=("tab", "blank"),
+                        help="conll: what separates columns (default: tabs if a token has one, else blanks)")
+    parser.add_argument("--multiple-roots", action="store_true",
+                        help="conllu: several words of a sentence may hang on the root (default: as in the training)")
+    parser.add_argument("--skip-bad", action="store_true",
+                        help="conllu: leave sentences out whose heads are no tree, and count them")
     parser.add_argument("--zero-based", action="store_true", help="svmlight: indices start at 0")
     parser.add_argument("--features", type=_count, metavar="N", help="svmlight: number of features (default: as seen)")
     parser.add_argument("--arrays", type=lambda text: text.split(","), metavar="X,Y[,OFFSETS]",

@@ -30,6 +30,8 @@ class Columns(NamedTuple):
         svmlight: whether indices start at 0.
     arrays : list of str, or None
         npz: the names that the arrays were given.
+    multiple_roots : bool
+        CoNLL-U: whether several words of a sentence may hang on the root.
     is_scaled : bool
         Whether the fit, and so the certificate, is of scaled columns; the weights are of the file's own.
     """
@@ -40,6 +42,7 @@ class Columns(NamedTuple):
     label: int | None = None
     zero_based: bool = False
     arrays: list | None = None
+    multiple_roots: bool = False
     is_scaled: bool = False
 
     @property

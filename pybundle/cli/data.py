@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.exceptions import ParameterError
-from ..datasets import read_arrays, read_conllu, read_svmlight
+from ..datasets import read_arrays, read_svmlight
 from ..datasets.conll import sentences_of
-from ..datasets.lines import Original
+from ..datasets.conllu import trees_of
+from ..datasets.lines import PACKED_END, Original
 from ..datasets.tables import table_of
 from .columns import OF_TOKENS, Columns, check_columns, misfit, of_sentences
 from .guess import guess
@@ -24,7 +25,7 @@ FORMATS = {"svmlight": (".svm", ".svmlight", ".libsvm"), "csv": (".csv", ".tsv")
            "conll": (".conll", ".bio", ".iob"), "conllu": (".conllu",)}
 """Ends of names by format."""
 OPTIONS = {"label": "csv", "keep_na": "csv", "zero_based": "svmlight", "features": "svmlight", "arrays": "npz",
-           "comment": "conll"}
+           "comment": "conll", "separator": "conll", "multiple_roots": "conllu", "skip_bad": "conllu"}
 """The format that an option belongs to."""
 
 
@@ -32,7 +33,8 @@ class Data(NamedTuple):
     """Examples as estimators take them.
 
     `shape` is the kind of example: "row", "sequence" or "sentence"; `rows` are the unchanged tokens of CoNLL columns,
-    `columns` the `Columns` of the file, `original` its text with the labels marked.
+    `columns` the `Columns` of the file, `skipped` the places of sentences that were left out, `original` the text of
+    the file with the labels marked.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Data(NamedTuple):
     rows: Any = None
     columns: Any = None
     n_comments: int = 0
+    skipped: Any = ()
     original: Any = None
 
     def describe(self):
@@ -51,7 +54,9 @@ class Data(NamedTuple):
             return f"{self.X.shape[0]} examples, {self.X.shape[1]} features{comments}"
         sizes = [len(x.forms) if hasattr(x, "forms") else np.shape(x)[0] if hasattr(x, "shape") else len(x)
                  for x in self.X]
-        return f"{len(sizes)} {self.shape}s, {sum(sizes)} {'words' if self.shape == 'sentence' else 'tokens'}{comments}"
+        skipped = f", {len(self.skipped)} sentence{'s' * (len(self.skipped) > 1)} left out" if self.skipped else ""
+        what = "words" if self.shape == "sentence" else "tokens"
+        return f"{len(sizes)} {self.shape}s, {sum(sizes)} {what}{comments}{skipped}"
 
 
 def read(arguments, *, labelled=True, trained=None, keeps_text=False):
@@ -82,7 +87,7 @@ def _format_of(path, default):
         if default is None:
             raise ParameterError(f"standard input has no name to tell the format; give --format {_formats()}")
         return default
-    suffix = Path(path.removesuffix(".gz")).suffix.lower()
+    suffix = Path(PACKED_END.sub("", path)).suffix.lower()
     for format, suffixes in FORMATS.items():
         if suffix in suffixes:
             return format
@@ -177,7 +182,8 @@ def _npz(source, arguments, labelled, trained, name):
 
 
 def _conll(source, arguments, labelled, trained, name):
-    rows, n_comments = sentences_of(source, comment=arguments.comment, unlabelled=not labelled)
+    rows, n_comments = sentences_of(source, comment=arguments.comment, separator=arguments.separator,
+                                    unlabelled=not labelled)
     n = len(rows[0][0]) if rows else 0
     if labelled and n == 1:
         raise ParameterError(f"{name} must have columns of words and of labels, got one column; "
@@ -189,9 +195,12 @@ def _conll(source, arguments, labelled, trained, name):
 
 
 def _conllu(source, arguments, labelled, trained, name):
-    sentences = read_conllu(source, unlabelled=not labelled)
+    multiple = arguments.multiple_roots or (trained is not None and trained.multiple_roots)
+    trees = ("multiple" if multiple else "single") if arguments.checks_trees or arguments.skip_bad else "any"
+    sentences, skipped = trees_of(source, trees=trees if labelled else None, skip_bad=arguments.skip_bad,
+                                  left_out=arguments.left_out)
     return Data(name, "sentence", sentences, [sentence.heads[1:] for sentence in sentences],
-                columns=of_sentences(sentences))
+                columns=of_sentences(sentences)._replace(multiple_roots=multiple), skipped=skipped)
 
 
 READERS = {"svmlight": _svmlight, "csv": _csv, "npz": _npz, "conll": _conll, "conllu": _conllu}

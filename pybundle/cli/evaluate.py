@@ -14,7 +14,7 @@ from .classes import check_known, warn_of_measurements
 from .data import read
 from .output import print_json, print_rows
 from .predict import load_with_data, predictions
-from .scores import accuracy, chunk_scores, holds_chunks
+from .scores import accuracy, chunk_scores, holds_chunks, labelled_scores
 
 
 def evaluate(arguments):
@@ -36,7 +36,7 @@ def evaluate(arguments):
         warn_user(f"{data.name}: no label is right; do its labels stand in the last column, or that of --label?",
                   UserWarning)
     if arguments.json:
-        print_json({"data": data.name, **record})
+        print_json({"data": data.name, **record, **({"left out": len(data.skipped)} if data.skipped else {})})
     else:
         print(f"{data.name}: {data.describe()}")
         print_rows([(name, f"{100.0 * value:.2f} %") for name, value in record.items()])
@@ -52,7 +52,7 @@ def _scores(data, found, relations):
         record = {"UAS": accuracy(joined, mine)}
         if relations is not None:
             expected = [relation for sentence in data.X for relation in sentence.relations]
-            record["LAS"] = accuracy(list(zip(joined, expected, strict=True)), list(zip(mine, relations, strict=True)))
+            record |= labelled_scores(list(zip(joined, expected, strict=True)), list(zip(mine, relations, strict=True)))
         return record
     record = {"token accuracy": accuracy(joined, mine),
               "sequence accuracy": accuracy(truth, found)}
@@ -66,7 +66,8 @@ def _predictions(arguments, data):
     name = arguments.predictions
     if data.shape == "sentence" or data.rows is not None or _holds_examples(name, data.columns.format):
         other = copy.copy(arguments)
-        other.data, other.format = name, data.columns.format
+        other.data, other.format, other.skip_bad, other.checks_trees = name, data.columns.format, False, False
+        other.left_out = data.skipped
         theirs = read(other)
         _check_lengths(name, theirs.y, data)
         if data.shape == "row":

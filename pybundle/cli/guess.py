@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from ..datasets.lines import numbered_lines
+from ..datasets.conll import BORDER
+from ..datasets.lines import fields_of, numbered_lines
 from ..datasets.tables import SEPARATORS, bare_rows
 
 PAIR = re.compile(r"(\d+|qid):[-+.\deE]+")
@@ -32,7 +33,9 @@ def guess(path):
                   if len(counts := {row.count(separator) for row in rows}) == 1 and counts != {0}]
     if set(separators) - {"\t"}:
         return "csv"
-    widths = {len(line.split()) for line in lines if line.strip() and not COMMENT.match(line)}
+    tokens = [line.strip() for line in lines if line.strip() and not (COMMENT.match(line) or line.startswith(BORDER))]
+    separator = "tab" if any("\t" in line for line in tokens) else "blank"
+    widths = {len(fields_of(line, separator)) for line in tokens}
     if len(widths) == 1 and widths != {1} and any(not line.strip() for line in lines):
         return "conll"
     return "csv" if separators else None

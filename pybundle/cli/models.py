@@ -57,7 +57,7 @@ def make_estimator(name, kind, arguments, data, **parameters):
         _belongs("--hash-bits", kind, ("chain", "crf", "parser"))
         parameters["hash_bits"] = arguments.hash_bits
     if kind == "parser":
-        parameters = {"C": PARSER_C} | of_treebank(data) | parameters
+        parameters = {"C": PARSER_C, "single_root": not data.columns.multiple_roots} | of_treebank(data) | parameters
     return getattr(estimators(), name)(**parameters)
 
 

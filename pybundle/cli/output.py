@@ -58,8 +58,9 @@ def _plain(value):
 
 def print_rows(rows):
     """Pairs of a name and a text."""
+    width = max([18, *(len(name) for name, _ in rows)])
     for name, text in rows:
-        print(f"  {name:<18} {text}")
+        print(f"  {name:<{width}} {text}")
 
 
 def print_table(head, rows):

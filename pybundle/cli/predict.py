@@ -22,6 +22,8 @@ def predict(arguments):
         check_last_column(data, model)
     found = predictions(model, data)
     if arguments.json:
+        for place in data.skipped:
+            found.insert(place, None)
         raw = json_text({"data": data.name, "predictions": found}).encode()
     elif data.original is None:
         raw = "".join(f"{labels if data.shape == 'row' else ' '.join(map(str, labels))}\n" for labels in found).encode()

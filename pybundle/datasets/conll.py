@@ -8,23 +8,29 @@ from itertools import dropwhile
 from ..core.archive import name_of
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import Source
-from ..core.validation import check_integer
+from ..core.validation import check_choice, check_integer
 from ..core.warn import warn_user
-from .lines import BETWEEN_BLANKS, Original, as_word, numbered_lines, short
+from .lines import BLANKS, Original, as_word, fields_of, numbered_lines, short
+
+BORDER = "-DOCSTART-"
+"""A line that begins with it stands between two documents."""
 
 
-def read_conll(path: Source, *, n_columns: int | None = None,
-               comment: str | None = None) -> list[list[tuple[str, ...]]]:
+def read_conll(path: Source, *, n_columns: int | None = None, comment: str | None = None,
+               separator: str | None = None) -> list[list[tuple[str, ...]]]:
     """Reads sentences of tokens in columns, one token a line, an empty line between sentences.
 
     Parameters
     ----------
     path : str, path or file
-        UTF-8, gzipped or not; columns are separated by spaces or tabs.
+        UTF-8, plain or packed by gzip, bzip2 or xz.
     n_columns : int, optional
         By default as many as the first line that does not begin with ``#``; any other number on a line is an error.
     comment : str, optional
-        Lines that start with it are skipped, too, for instance ``"-DOCSTART-"`` (in a shell ``--comment=-DOCSTART-``).
+        Lines that start with it are skipped, too.
+    separator : {"tab", "blank"}, optional
+        What separates columns: tabs, so that tokens may hold spaces, or any run of spaces and tabs. By default tabs
+        if a token of the file has one between its columns.
 
     Returns
     -------
@@ -38,6 +44,8 @@ def read_conll(path: Source, *, n_columns: int | None = None,
 
     Notes
     -----
+    A line that begins with ``-DOCSTART-``, as in CoNLL-2003, ends a sentence and is no token.
+
     ``#`` begins comments in some files and is a word in others. A line at the start of a sentence is a comment if its
     first column is ``#`` and it has another number of columns than tokens have, or its last column is the label of no
     token.
@@ -52,47 +60,62 @@ def read_conll(path: Source, *, n_columns: int | None = None,
     ...     read_conll(path)
     [[('He', 'PRP', 'B-NP'), ('sleeps', 'VBZ', 'B-VP')], [('Yes', 'UH', 'O')]]
     """
-    return sentences_of(path, n_columns=n_columns, comment=comment)[0]
+    return sentences_of(path, n_columns=n_columns, comment=comment, separator=separator)[0]
 
 
-def sentences_of(source, *, n_columns=None, comment=None, unlabelled=False):
+def sentences_of(source, *, n_columns=None, comment=None, separator=None, unlabelled=False):
     """The sentences of `read_conll` and the number of comments; marks labels, or where they lack, in an `Original`."""
     n_columns = None if n_columns is None else check_integer("n_columns", n_columns, low=1)
     if comment is not None and (not isinstance(comment, str) or not comment):
         raise InputTypeError(f"comment must be a text that comments begin with, got {comment!r:.40}")
     blocks, n_comments = [[]], 0
     for number, line in numbered_lines(source):
-        token = tuple(BETWEEN_BLANKS.findall(line))
+        text = line.strip(BLANKS)
         if comment is not None and line.startswith(comment):
             n_comments += 1
-        elif token:
-            blocks[-1].append((token, number, line))
+        elif text and not text.startswith(BORDER):
+            blocks[-1].append((text, number, line))
         elif blocks[-1]:
             blocks.append([])
-    sure = [token for block in blocks for token, *_ in dropwhile(lambda row: row[0][0] == "#", block)]
+    if separator is None:
+        has_tab = any("\t" in text for block in blocks for text, *_ in dropwhile(_is_hash, block))
+        separator = "tab" if has_tab else "blank"
+    check_choice("separator", separator, ("tab", "blank"))
+    sure = [fields_of(text, separator) for block in blocks for text, *_ in dropwhile(_is_hash, block)]
     n_columns = n_columns or (len(sure[0]) if sure else 0)
     labels, has_labels = {token[-1] for token in sure}, n_columns > 1 and not unlabelled
+
+    def is_comment(row):
+        token = fields_of(row[0], separator)
+        return _is_hash(row) and (len(token) != n_columns or (has_labels and token[-1] not in labels))
+
     sentences, name = [], name_of(source)
     for block in blocks:
-        rows = list(dropwhile(lambda row: row[0][0] == "#" and (
-            len(row[0]) != n_columns or (has_labels and row[0][-1] not in labels)), block))
+        rows = [(fields_of(text, separator), number, line) for text, number, line in dropwhile(is_comment, block)]
         n_comments += len(block) - len(rows)
         for token, number, line in rows:
             if len(token) != n_columns:
                 remedy = "pass comment='#' to skip such lines" if line[0] == "#" else \
+                    "tabs separate; pass separator='blank' if blanks do, too" if separator == "tab" else \
                     "one token a line, an empty line between sentences, no line of names"
                 raise ParameterError(f"{name}, line {number}: expected {n_columns} columns, got {len(token)}: "
                                      f"{short(line)}; {remedy}")
             if isinstance(source, Original):
-                end = len(line.rstrip(" \t\r\n\v\f"))
+                end = len(line.rstrip(BLANKS))
                 start = end - len(token[-1])
-                before = (line[start - 1:start] or " ") if unlabelled else ""
-                source.mark(number, end if unlabelled else start, end, partial(as_word, before=before))
+                before = "" if not unlabelled else "\t" if separator == "tab" else line[start - 1:start] or " "
+                source.mark(number, end if unlabelled else start, end,
+                            partial(as_word, before=before, separator=separator))
         if rows:
             sentences.append([token for token, *_ in rows])
     if len(sure) > 1:
         _hint_at_names(name, *sure)
     return sentences, n_comments
+
+
+def _is_hash(row):
+    """Whether the first word of a line is `#`."""
+    return row[0][0] == "#" and not row[0][1:2].strip(BLANKS)
 
 
 def _hint_at_names(name, first, *others):

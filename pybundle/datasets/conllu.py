@@ -11,10 +11,12 @@ from ..core.archive import name_of
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import Source
 from ..core.validation import check_integer
+from ..core.warn import warn_user
 from .lines import Original, numbered_lines
 
 N_COLUMNS = 10
 LEFT_OUT = re.compile(r"[0-9]+[-.][0-9]+")
+NAMED = re.compile(r"#\s*(sent_id|text)\s*=\s*(.*)")
 
 
 class Sentence(NamedTuple):
@@ -36,17 +38,22 @@ class Sentence(NamedTuple):
     relations: list[str]
 
 
-def read_conllu(source: Source, max_sentences: int | None = None, *, unlabelled: bool = False) -> list[Sentence]:
+def read_conllu(source: Source, max_sentences: int | None = None, *, unlabelled: bool = False,
+                multiple_roots: bool = False, skip_bad: bool = False) -> list[Sentence]:
     """Sentences of a CoNLL-U file; multiword tokens (`1-2`) and empty nodes (`8.1`) are left out.
 
     Parameters
     ----------
     source : str, path or file
-        Gzipped files are recognised by their first bytes; an open file may give text or bytes in UTF-8.
+        Plain or packed by gzip, bzip2 or xz; an open file may give text or bytes in UTF-8.
     max_sentences : int, optional
         Stop after that many.
     unlabelled : bool
         Do not look at the heads, which are all 0 then.
+    multiple_roots : bool
+        Whether several words of a sentence may hang on the root.
+    skip_bad : bool
+        Leave sentences out whose heads are no tree, with a warning that counts them.
 
     Returns
     -------
@@ -55,8 +62,9 @@ def read_conllu(source: Source, max_sentences: int | None = None, *, unlabelled:
     Raises
     ------
     ParameterError
-        Naming the line, where one has not ten columns or an empty one, ids do not count from 1, or a head is not a
-        word of the sentence or 0. Whether the heads form a tree is not looked at.
+        Naming the line, where one has not ten columns or an empty one, or ids do not count from 1; naming the sentence,
+        too, where the heads are no tree: one is no other word of the sentence, a second word hangs on the root, or
+        words form a cycle.
 
     Examples
     --------
@@ -68,21 +76,57 @@ def read_conllu(source: Source, max_sentences: int | None = None, *, unlabelled:
     >>> sentence.forms, sentence.upos, sentence.heads.tolist()
     (['Dogs', 'bark'], ['NOUN', 'VERB'], [-1, 2, 0])
     """
-    if not isinstance(unlabelled, (bool, np.bool_)):
-        raise InputTypeError(f"unlabelled must be True or False, got {type(unlabelled).__name__}")
+    for flag, value in (("unlabelled", unlabelled), ("multiple_roots", multiple_roots), ("skip_bad", skip_bad)):
+        if not isinstance(value, (bool, np.bool_)):
+            raise InputTypeError(f"{flag} must be True or False, got {type(value).__name__}")
     if max_sentences is not None:
         max_sentences = check_integer("max_sentences", max_sentences, low=1)
-    sentences, name = [], name_of(source)
+    trees = None if unlabelled else "multiple" if multiple_roots else "single"
+    return trees_of(source, max_sentences, trees=trees, skip_bad=skip_bad)[0]
+
+
+def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left_out=()):
+    """The sentences of `read_conllu` and the places of those left out, from 0; marks heads in an `Original`.
+
+    `trees` tells how many words may hang on the root, "single" or "multiple"; "any" takes cycles, too, None any heads.
+    `left_out` are places of sentences that another file lacks.
+    """
+    sentences, skipped, name = [], {}, name_of(source)
     rows: list[tuple[int, list[str]]] = []
+    said: dict[str, str] = {}
+
+    def end():
+        place = len(sentences) + len(skipped)
+        heads, problem = _heads(rows, trees)
+        if place in left_out:
+            skipped[place] = "as in the other file"
+        elif problem is not None:
+            number, what = problem
+            text = said.get("text", " ".join(row[1] for _, row in rows))
+            where = f"line {number}, sentence {said.get('sent_id', place + 1)!s:.40} ({text!r:.50}): {what}"
+            if not skip_bad:
+                roots = "multiple_roots=True where that is meant, " if "the root" in what else ""
+                raise ParameterError(f"{name}, {where}; pass {roots}skip_bad=True to leave such sentences out")
+            skipped[place] = where
+        else:
+            for number, row in rows if isinstance(source, Original) else ():
+                at, after = (len("\t".join(row[:k])) for k in (6, 9))      # relations are wrong under other heads
+                source.mark(number, at + 1, after, "{}\t_\t_".format)
+            _, forms, lemmas, upos, xpos, _, _, relations, *_ = map(list, zip(*(row for _, row in rows), strict=True))
+            sentences.append(Sentence(forms, lemmas, upos, xpos, heads, relations))
+
     for number, line in numbered_lines(source):
         line = line.rstrip("\r\n")
         if not line.strip(" \t"):
             if rows:
-                sentences.append(_sentence(rows, name, unlabelled))
-                rows = []
+                end()
+                rows, said = [], {}
             if len(sentences) == max_sentences:
                 break
-        elif line[0] != "#":
+        elif line[0] == "#":
+            if not rows and (found := NAMED.match(line)):
+                said[found[1]] = found[2].strip()
+        else:
             row = line.split("\t")
             if len(row) != N_COLUMNS:
                 raise ParameterError(f"{name}, line {number}: a token must have {N_COLUMNS} columns between tabs, "
@@ -94,27 +138,36 @@ def read_conllu(source: Source, max_sentences: int | None = None, *, unlabelled:
                     raise ParameterError(f"{name}, line {number}: ids must count words from 1, expected "
                                          f"{len(rows) + 1}, got {row[0]:.60}; is an empty line missing before it?")
                 rows.append((number, row))
-                if isinstance(source, Original):        # relations of the file would be wrong under other heads
-                    start, end = (len("\t".join(row[:k])) for k in (6, 9))
-                    source.mark(number, start + 1, end, "{}\t_\t_".format)
             elif not LEFT_OUT.fullmatch(row[0]):
                 raise ParameterError(f"{name}, line {number}: an id must be like 3, 3-4 or 3.1, got {row[0]!r:.60}")
     if rows:
-        sentences.append(_sentence(rows, name, unlabelled))
-    return sentences
+        end()
+    if skipped and not left_out:
+        warn_user(f"{name}: {len(skipped)} sentence{'s' * (len(skipped) > 1)} left out; the first: "
+                  f"{next(iter(skipped.values()))}", UserWarning)
+    return sentences, list(skipped)
 
 
-def _sentence(rows, name, unlabelled):
-    heads = np.empty(len(rows) + 1, np.int32)
+def _heads(rows, trees):
+    """Heads of one sentence, and the line and the reason if they are no tree."""
+    heads = np.zeros(len(rows) + 1, np.int32)
     heads[0] = -1
     words = {str(k) for k in range(len(rows) + 1)}
-    for k, (number, row) in enumerate(rows, 1):
-        if unlabelled:
-            heads[k] = 0
-            continue
+    for k, (number, row) in enumerate(rows if trees is not None else (), 1):
         if row[6] not in words or row[6] == str(k):
-            raise ParameterError(f"{name}, line {number}: the head (column 7) of word {k} must be 0 or another word "
-                                 f"1..{len(rows)}, got {row[6]!r:.60}")
+            return heads, (number, f"the head (column 7) of word {k} must be 0 or another word 1..{len(rows)}, got "
+                                   f"{row[6]!r:.60}")
         heads[k] = int(row[6])
-    columns = list(zip(*(row for _, row in rows), strict=True))
-    return Sentence(list(columns[1]), list(columns[2]), list(columns[3]), list(columns[4]), heads, list(columns[7]))
+    if trees not in ("single", "multiple"):
+        return heads, None
+    roots = np.flatnonzero(heads == 0).tolist()
+    if trees == "single" and len(roots) > 1:
+        return heads, (rows[roots[1] - 1][0], f"word {roots[1]} is a second one on the root, beside word {roots[0]}")
+    above, reached = heads.tolist(), [-1] + [0] * len(rows)         # from which word a walk upwards came here
+    for m in range(1, len(above)):
+        k = m
+        while not reached[k]:
+            reached[k], k = m, above[k]
+        if reached[k] == m:
+            return heads, (rows[k - 1][0], f"word {k} is on a cycle, its head is word {above[k]}")
+    return heads, None

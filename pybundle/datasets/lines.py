@@ -1,12 +1,12 @@
-"""Numbered lines of text files, plain or gzipped, and the complaints about them, which name file and line."""
+"""Numbered lines of text files, plain or packed, and the complaints about them, which name file and line."""
 
 from __future__ import annotations
 
 import contextlib
-import gzip
 import io
 import re
 import zlib
+from importlib import import_module
 from itertools import accumulate
 from os import PathLike
 
@@ -14,10 +14,15 @@ from ..core.archive import name_of
 from ..core.exceptions import InputTypeError, ParameterError
 
 LONGEST = 1 << 28
-"""Bytes of a line: a gzip file of some megabytes may hold one that no memory does."""
+"""Bytes of a line: a packed file of some megabytes may hold one that no memory does."""
 BETWEEN_BLANKS = re.compile(r"[^ \t\r\n\v\f]+")
 """Columns of text. A token may hold a blank of Unicode, as numbers in French texts do."""
+BLANKS = " \t\r\n\v\f"
 BOM = "\ufeff"
+PACKED = {"gzip": rb"\x1f\x8b", "bz2": rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)", "lzma": rb"\xfd7zXZ\0"}
+"""First bytes of packed files by the module that reads them; lzma reads `.xz`."""
+PACKED_END = re.compile(r"\.(gz|bz2|xz)$", re.IGNORECASE)
+"""The end of the name of a packed file."""
 
 
 class Original:
@@ -44,15 +49,26 @@ class Original:
         return "".join([*pieces, text[done:]]).encode()
 
 
-def as_word(label, before="", after=""):
-    """The label between `before` and `after`; ParameterError if it would not stay one column between blanks."""
-    if not BETWEEN_BLANKS.fullmatch(label):
-        raise ParameterError(f"the label {label!r:.40} cannot be a column between blanks; --json writes any label")
+def as_word(label, before="", after="", separator="blank"):
+    """The label between `before` and `after`; ParameterError if it would not stay one column."""
+    if fields_of(label, separator) != (label,):
+        raise ParameterError(f"the label {label!r:.40} cannot be a column between {separator}s; --json writes any "
+                             "label")
     return before + label + after
 
 
+def fields_of(line, separator):
+    """The columns of a line between runs of blanks ("blank"), or of tabs with blanks around them ("tab")."""
+    if separator == "blank":
+        return tuple(BETWEEN_BLANKS.findall(line))
+    return tuple(field for field in (piece.strip(BLANKS) for piece in line.split("\t")) if field)
+
+
 def numbered_lines(source):
-    """(number from 1, line) of a path, an `Original` or an open file, text or bytes in UTF-8, gzipped or not."""
+    """(number from 1, line) of a path, an `Original` or an open file, text or bytes in UTF-8, packed or not.
+
+    Lines end in a line feed with carriage returns before it, or in a carriage return alone, as on old Macs.
+    """
     original = source if isinstance(source, Original) else None
     for number, line in _lines(source if original is None else original.source):
         if "\0" in line:            # NumPy would drop it from the end of a label
@@ -67,28 +83,43 @@ def _lines(source):
     if not is_open and not isinstance(source, (str, PathLike)):
         raise InputTypeError(f"source must be a path or an open file, got {type(source).__name__}")
     if is_open and isinstance(source.read(0), str):
-        yield from enumerate(source, 1)
+        yield from enumerate((line for chunk in source for line in _split(chunk)), 1)
         return
     with contextlib.ExitStack() as stack:
         file = source if is_open else stack.enter_context(open(source, "rb"))
         if not hasattr(file, "peek"):
             file = io.BufferedReader(file)
             stack.callback(file.detach)         # else the caller's file would be closed with it
-        if file.peek(2)[:2] == b"\x1f\x8b":
-            file = gzip.GzipFile(fileobj=file)
-        number = 0
+        start, damaged = file.peek(10), ()
+        for kind, first in PACKED.items():
+            if re.match(first, start):
+                module = import_module(kind)        # Python may have been built without bz2 or lzma
+                file, damaged = module.open(file), (EOFError, zlib.error, getattr(module, "LZMAError", OSError))
+        number, chunks = 0, iter(lambda: file.readline(LONGEST), b"")
         try:
-            for number, line in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
-                if len(line) == LONGEST:
+            for number, line in enumerate((line for chunk in chunks for line in _split(chunk)), 1):
+                if len(line) >= LONGEST:
                     raise ParameterError(f"{name_of(source)}, line {number}: a line of more than {LONGEST} bytes is no "
-                                         "example; a zero byte or a damaged gzip file is more likely")
+                                         "example; a zero byte or a damaged packed file is more likely")
                 yield number, line.decode()
         except UnicodeDecodeError as problem:
             raise ParameterError(f"{name_of(source)}, line {number}: {problem}; text must be in UTF-8, plain or "
-                                 "gzipped") from problem
-        except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
-            raise ParameterError(f"{name_of(source)}, after line {number}: {problem}; the gzip file is "
+                                 "packed by gzip, bzip2 or xz") from problem
+        except (OSError, *damaged) as problem:
+            if not damaged or getattr(problem, "errno", None):      # of the disk, not of the contents
+                raise
+            raise ParameterError(f"{name_of(source)}, after line {number}: {problem}; the packed file is "
                                  "damaged") from problem
+
+
+def _split(chunk):
+    """The lines in what a line feed ends: a carriage return within it ends another one."""
+    cr = "\r" if isinstance(chunk, str) else b"\r"
+    if cr not in chunk:
+        return [chunk]
+    text = chunk.rstrip("\r\n" if cr == "\r" else b"\r\n")
+    *first, last = text.split(cr)
+    return [*(piece + cr for piece in first), last + chunk[len(text):]]
 
 
 class Line:

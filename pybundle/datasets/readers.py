@@ -1,4 +1,4 @@
-"""Readers of plain text data, gzipped or not: svmlight, Taskar's handwritten letters.
+"""Readers of text data, plain or packed: svmlight, Taskar's handwritten letters.
 
 Every complaint names file and line.
 """
@@ -64,7 +64,7 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
     Parameters
     ----------
     path : str, path or file
-        Gzipped files are recognised by their first bytes.
+        Plain or packed by gzip, bzip2 or xz, which the first bytes tell.
     n_features : int, optional
         By default the largest index that occurs; give it where a test file lacks features of the training file.
     zero_based : bool
@@ -168,7 +168,7 @@ def read_letters(path: Source) -> Letters:
     Parameters
     ----------
     path : str, path or file
-        Gzipped or not.
+        Plain or packed by gzip, bzip2 or xz.
 
     Returns
     -------

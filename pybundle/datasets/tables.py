@@ -73,10 +73,10 @@ def read_csv(source: Source, *, label: Any = "last", keep_na: bool = False) -> T
     Parameters
     ----------
     source : str, path or file
-        UTF-8, gzipped or not. The first line may name the columns; the separator is the sign that splits the first five
-        lines alike, and into most numbers. Fields may stand in quotes, and then hold separators and line breaks.
-        Lines that begin with ``#`` are comments; one of as many names as there are columns, above the first example,
-        is a line of names.
+        UTF-8, plain or packed by gzip, bzip2 or xz. The first line may name the columns; the separator is the sign that
+        splits the first five lines alike, and into most numbers. Fields may stand in quotes, and then hold separators
+        and line breaks. Lines that begin with ``#`` are comments; one of as many names as there are columns, above the
+        first example, is a line of names.
     label : str, int, callable or None
         The column of labels, numbers or texts: "first", "last", its name, or its number from 1; None if there is
         none. Or a function of the names of all columns, None without a header, and of their number, that returns one of
@@ -213,7 +213,7 @@ def _fields(line, lines, separator):
     fields, pieces, n_quotes, between = [], [], 0, ""       # pieces of an open quoted field, with what is between
     while line:
         text = line.rstrip("\r\n")
-        if not pieces and '"' not in text and "\r" not in text:         # nearly every line
+        if not pieces and '"' not in text:          # nearly every line
             return text.split(separator)
         for piece in text.split(separator):
             if pieces or piece[:1] == '"':
@@ -225,8 +225,6 @@ def _fields(line, lines, separator):
                 piece, pieces, n_quotes = "".join(pieces), [], 0
                 if not QUOTED.fullmatch(piece):
                     raise ValueError("text follows the end of a quote in the same column; double the quotes within")
-            elif "\r" in piece:
-                raise ValueError("a carriage return stands within the line; lines must end in \\n or \\r\\n")
             fields.append(piece)
         if not pieces:
             return fields

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import PathLike
+from ..features.dependence import dependence_in
 from ..prox import Regulariser
 from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
 from . import exact as ex
@@ -284,6 +285,13 @@ def _penalised_bounds(report, certificate, problem, plane):
     if limits is not None:
         if not np.isfinite(level):
             return None
+        if limits.left_out is not None:
+            found = dependence_in(problem.risk, penalty, rows)
+            are_proven = found is not None and np.isin(limits.left_out, found.left_out).all()
+            if not report.add("left out", are_proven, f"columns of {len(limits.left_out)} free weights are "
+                              f"{'' if are_proven else 'not proven to be '}sums of others, computed without rounding"):
+                return None
+            penalty = limits.held(penalty)
         problem_of_limits = limits.failure(problem, penalty, Fraction(level), floor, n)
         if not report.add("limits", problem_of_limits is None, problem_of_limits or (
                 f"{len(limits.sizes)} free weights are at most {limits.sizes.max():.3g} in size where F is at most "

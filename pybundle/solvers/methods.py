@@ -102,7 +102,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         why = "the risk has planes of parts only"
     elif is_penalised and keeps:
         why = "the planes of parts are the evidence"
-    elif is_penalised and (problem.objective.is_free.all() or problem.objective.columns_are_far(risk)):
+    elif is_penalised and ((problem.objective.is_free | problem.objective.is_held).all()
+                           or problem.objective.columns_are_far(risk)):
         why = "columns are far from 0, or all weights are free"
     elif is_penalised and risk.dim <= FEW_WEIGHTS and (
             is_fine(problem.settings.gap.tol) or risk.n_examples >= MANY_EXAMPLES):

@@ -37,6 +37,8 @@ class Penalised(Objective):
         Means m of the columns for a risk with an intercept, its last weight, where they are 0. See `inner_point`.
     rows : Rows or None
         Linear constraints.
+    given, dependence : Regulariser, Dependence; or None
+        The penalty of the user, where `penalty` holds weights at 0 for which others make up, and what does.
     proven : Regulariser
         Omega, less what its numbers may have lost, and infinite beyond the limits that are proven for free weights at
         all points with F at most `level`.
@@ -56,6 +58,8 @@ class Penalised(Objective):
     means: np.ndarray | None = None
     rows: Any = None
     level: float = np.inf
+    given: Any = None
+    dependence: Any = None
     proven: Regulariser = field(init=False)
     proofs: list = field(init=False)
 
@@ -96,6 +100,11 @@ class Penalised(Objective):
         if not isinstance(omega, Separable):
             return np.zeros(1, dtype=bool)
         return (omega.l2 == 0.0) & (omega.l1 == 0.0) & ((omega.lower == -np.inf) | (omega.upper == np.inf))
+
+    @property
+    def is_held(self):
+        """Weights that are held at 0 because others make up for them, shape (dim,)."""
+        return np.isin(np.arange(len(self.penalty.l2)), [] if self.given is None else self.dependence.left_out)
 
     def confine(self, proof):
         """Limit the free weights at all points with F <= level; return whether a `LimitProof` proves any limits.
@@ -138,7 +147,7 @@ class Penalised(Objective):
         return least if 0.0 < least < np.inf else None
 
     def value(self, w):
-        return self.factor * self.penalty.value(w)
+        return self.factor * (self.given or self.penalty).value(w)
 
     def value_error(self, w):
         return self.factor * self.penalty.uncertainty(w)

@@ -70,6 +70,7 @@ class Run:
     patience = 300
     _idle = 0
     best_values = None
+    _moves = None           # what takes points to users of least norm, if they have been evaluated
     is_refuted = False      # the risk has contradicted itself
     choice = ""             # reason for the method, if "auto" chose it
 
@@ -132,6 +133,11 @@ class Run:
         """Bound how much R changes when the intercepts of the best point are rounded for users."""
         linear, root = self.risk.steepness
         return 0.5 * self.risk.shift.spacing(self.w) * (linear + root * max(self.fun, 0.0) ** 0.5)
+
+    def for_user(self, w):
+        """Return the point that users get for w: in their coordinates, and of least norm where columns are dependent."""
+        w = w if self.risk.shift is None else self.risk.shift.to_user(w)
+        return w if self._moves is None else self._moves.least(w)
 
     # ------------------------------------------------------------------ what subclasses answer
     def n_planes(self):
@@ -477,8 +483,10 @@ class Run:
                 if known is None:
                     return
             own = self._certificate = certify(risk, self.objective, self.w, self.bound, known)
-            if self.risk.shift is not None and ask_risk:        # of the point that users get
-                w = self.risk.shift.settled(self.w)
+            self._moves = self.objective.dependence if ask_risk else None
+            if (self.risk.shift is not None or self._moves is not None) and ask_risk:       # of the point that users get
+                w = self.for_user(self.w)
+                w = w if self.risk.shift is None else self.risk.shift.from_user(w)
                 self._certificate = certify(risk, self.objective, w, self.bound, is_within=own.certified)
                 self.trace.n_passes += 1
             elif self.risk.shift is not None:

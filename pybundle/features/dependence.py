@@ -1,9 +1,9 @@
 """Finds columns that other columns make up for: weights without penalty may be 0 there, and no score is lost.
 
-If `X_j = sum_k z_k X_k`, scores do not change along the weights (1, -z), and the minimum of F over all weights is that
-over weights with `w_j = 0`. A bound may rest on this, so it is proven in integers, in one of two ways: z are fractions
-with small denominators, as for indicators of all categories, copies and constants, and the sum is 0 in every row; or
-the columns that are kept span every column, because they are a square matrix with an inverse.
+If `X_j = sum_k z_k X_k`, no score changes along the weights (1, -z): the minimum of F is that over weights with
+`w_j = 0`. A bound may rest on this, so it is proven in one of two ways. Where z are fractions with small denominators,
+as for indicators of all categories, copies and constants, the sum is computed with integers. Otherwise the columns that
+are kept must span all of R^n, as they do if they are a square matrix that has an inverse.
 """
 
 from __future__ import annotations
@@ -13,43 +13,40 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import qr
 
 from ..core.rounding import UNIT
 from ..core.types import Array, Floats
 
-NEAR = 1e-9             # a column at that distance from the span of others, relative to its norm, seems to be in it
-LARGEST = 1000          # denominator of z
-MOST, MOST_COLUMNS = 1 << 24, 500       # numbers that are looked at
-AT_ONCE = 1 << 10       # rows as integers
-SAMPLE = 1000           # rows in which columns are independent, if they are
+NEAR = 1e-9         # a column whose distance from the span of others is this share of its norm seems to be in it
+LARGEST, TINY = 1000, 1e-100        # denominator of z; columns beyond that are not looked at
+MOST_NUMBERS, MOST_COLUMNS, AT_ONCE = 1 << 24, 500, 1 << 10
 
 
 class Dependence(NamedTuple):
-    """Weights that may be 0, and what makes up for them.
+    """Weights that may be 0 because others make up for them.
 
     Attributes
     ----------
     left_out : ndarray, shape (m,)
-        Weights that may be 0 without loss.
-    weights, null : ndarrays, shapes (g,) and (g, m)
-        Directions, on g weights, along which no score changes, up to rounding.
-    is_counted : bool array, shape (g,)
-        Which of these weights count in the norm: intercepts do not.
-    near : ndarray
+        These weights.
+    weights, null, counted : ndarrays, shapes (g,), (g, m), (g,)
+        Directions on g weights along which no score changes, up to rounding. Intercepts do not count in the norm.
+    near : list of int
         Weights of columns that depend on others up to rounding only, about which nothing is proven.
     """
 
     left_out: Array
     weights: Array
     null: Floats
-    is_counted: Array
-    near: Array
+    counted: Array
+    near: list[int]
 
     def least(self, w: Array) -> Floats:
         """Return the point of least norm with the scores of w, up to rounding."""
-        found, N = np.array(w), self.null
-        t = np.linalg.lstsq(N[self.is_counted], found[self.weights][self.is_counted], rcond=None)[0]
-        found[self.weights] -= N @ t
+        found, counted = np.array(w), self.counted
+        t = np.linalg.lstsq(self.null[counted], found[self.weights][counted], rcond=None)[0]
+        found[self.weights] -= self.null @ t
         return found
 
 
@@ -58,90 +55,80 @@ def dependence_in(risk, penalty, rows):
     if getattr(risk, "dependence", None) is None:
         return None
     is_free = (penalty.l2 == 0.0) & (penalty.l1 == 0.0) & (penalty.lower == -np.inf) & (penalty.upper == np.inf)
-    if rows is not None:
-        is_free &= np.diff(rows.A.tocsc().indptr) == 0
-    return risk.dependence(is_free)
+    return risk.dependence(is_free if rows is None else is_free & (np.diff(rows.A.tocsc().indptr) == 0))
 
 
 def dependence_of(examples, n_scores, is_free, has_intercept):
     """Return the `Dependence` of the weights marked in `is_free`, shape (K * width,), or None if there is none.
 
-    A shift that the weights of all K > 1 classes share changes no loss. With an intercept the last weight is it.
+    What the weights of K > 1 classes share changes no loss. The last weight may be an intercept.
     """
-    F, width = is_free.reshape(n_scores, -1).copy(), examples.width
+    F, width, known, near = is_free.reshape(n_scores, -1).copy(), examples.width, {}, []
     shared = np.flatnonzero(F.all(axis=0)) if n_scores > 1 else np.empty(0, dtype=int)
+    moves = [{k * width + j: 1.0 for k in range(n_scores)} for j in shared.tolist()]
     F[0, shared] = False
-    moves = [(j, {k * width + j: 1.0 for k in range(n_scores)}) for j in shared.tolist()]
-    known, near = {}, []
     for k, row in enumerate(F):
         if row.tobytes() not in known:
             known[row.tobytes()] = _columns(examples, np.flatnonzero(row))
         found, suspects = known[row.tobytes()]
-        moves += [(k * width + j, {k * width + i: z for i, z in move.items()}) for j, move in found]
+        moves += [{k * width + i: z for i, z in move.items()} for move in found]
         near += [k * width + j for j in suspects]
     if not moves and not near:
         return None
-    weights = np.unique([i for _, move in moves for i in move]).astype(int)
+    weights = np.unique([i for move in moves for i in move]).astype(int)
     null = np.zeros((len(weights), len(moves)))
-    for column, (_, move) in enumerate(moves):
-        null[np.searchsorted(weights, list(move)), column] = list(move.values())
-    is_counted = weights != n_scores * width - 1 if has_intercept else np.ones(len(weights), dtype=bool)
-    return Dependence(np.array([j for j, _ in moves], dtype=int), weights, null, is_counted, np.array(near, dtype=int))
+    for m, move in enumerate(moves):
+        null[np.searchsorted(weights, list(move)), m] = list(move.values())
+    counted = weights != (n_scores * width - 1 if has_intercept else -1)
+    return Dependence(np.array([next(iter(move)) for move in moves], dtype=int), weights, null, counted, near)
 
 
 def _columns(examples, marked):
-    """Return moves `{j: 1, k: -z_k, ...}` with their columns j, and the columns that seem to depend on others.
+    """Return `{j: 1, k: -z_k, ...}` for marked columns j that others make up for, and those that only seem to be such.
 
-    A constant feature that is among the marked columns is kept before all others.
+    A constant feature among them is kept before all others.
     """
     n, features = examples.n_examples, marked[marked < examples.n_features]
-    if len(features) == 0 or len(marked) > MOST_COLUMNS or n * len(marked) > MOST:
+    if len(features) == 0 or len(marked) > MOST_COLUMNS or n * len(marked) > MOST_NUMBERS:
         return [], []
-    A, columns, factors = examples.X[:, features], features, np.ones(len(features))
+    A, has_constant = examples.X[:, features], len(features) < len(marked) and bool(examples.bias)
     A = (A.toarray() if examples.is_sparse else A).astype(np.float64)
-    if len(features) < len(marked) and examples.bias:
-        A, columns = np.c_[np.ones(n), A], np.r_[examples.n_features, features]
-        factors = np.r_[examples.scale / examples.bias, factors]
-    found, near = _relations(A, np.unique(np.linspace(0, n - 1, SAMPLE).astype(int)))
-    if near and n > SAMPLE:
-        found, near = _relations(A, np.arange(n))
-    moves = [(columns[j], {columns[j]: 1.0} | {columns[k]: -z * factors[k] for k, z in zs}) for j, zs in found]
-    return moves, columns[near].tolist()
+    sizes = np.abs(A).max(axis=0)
+    A, features = (array[..., (sizes == 0.0) | ((sizes > TINY) & (sizes < 1.0 / TINY))] for array in (A, features))
+    columns, factors = features.tolist(), [1.0] * len(features)
+    if has_constant:
+        A, columns = np.column_stack([A, np.ones(n)]), [*columns, examples.n_features]
+        factors.append(examples.scale / examples.bias)
+    found, near = _relations(A[:: -(-n // AT_ONCE)], A, has_constant)
+    if near:        # columns may depend on each other in some rows only
+        found, near = _relations(A, A, has_constant)
+    return [{columns[j]: 1.0} | {columns[k]: -z * factors[k] for k, z in zs} for j, zs in found], [
+        columns[j] for j in near]
 
 
-def _relations(A, rows):
-    """Return `(j, [(k, z_k), ...])` with `A_j = sum_k z_k A_k` for columns j of A, and those that only seem to be such.
-
-    Columns are chosen by some rows, relations hold on all. Those that an inverse proves have z up to rounding.
-    """
-    with np.errstate(all="ignore"):         # of vast and tiny columns nothing is found
-        _, powers = np.frexp(np.abs(A).max(axis=0))
-        B = np.ldexp(A[rows], -powers)
-        Q, kept, others = np.zeros((len(rows), 0)), [], []
-        for j in range(A.shape[1]):
-            rest = B[:, j] - Q @ (Q.T @ B[:, j])
-            rest -= Q @ (Q.T @ rest)
-            size = float(np.linalg.norm(rest))
-            if size > NEAR * float(np.linalg.norm(B[:, j])):
-                Q = np.column_stack([Q, rest / size])
-                kept.append(j)
-            else:
-                others.append(j)
-        if not others:
-            return [], []
-        Z = np.linalg.lstsq(B[:, kept], B[:, others], rcond=None)[0]
-        Z = np.where(np.abs(Z) > NEAR, np.ldexp(Z, powers[others] - powers[kept][:, None]), 0.0)
-    found, near, spans = [], [], None
-    for j, z in zip(others, Z.T, strict=True):
-        zs = [(k, Fraction(x).limit_denominator(LARGEST)) for k, x in zip(kept, z.tolist(), strict=True) if x]
-        if not _is_zero(A[:, [j, *(k for k, _ in zs)]], [Fraction(-1), *(x for _, x in zs)]):
-            spans = _span_all(np.unique(A, axis=0)[:, kept]) if spans is None else spans
-            zs = list(zip(kept, z.tolist(), strict=True))
-            if not spans:
-                near.append(j)
-                continue
-        found.append((j, [(k, float(x)) for k, x in zs if x]))
-    return found, near
+def _relations(some, A, has_constant):
+    """Return `(j, [(k, z_k), ...])` with `A_j = sum_k z_k A_k`, and the j that seem to be such; `some` rows choose k."""
+    norms = np.linalg.norm(some, axis=0)
+    norms = np.where(norms > 0.0, norms, 1.0)
+    norms[-1] *= 0.5 if has_constant else 1.0       # it is the first pivot
+    B = some / norms
+    R, order = qr(B, mode="r", pivoting=True)
+    rank = int(np.count_nonzero(np.abs(np.diag(R)) > NEAR))
+    kept, others, spans, found, near = order[:rank], order[rank:], None, [], []
+    Z = np.linalg.lstsq(B[:, kept], B[:, others], rcond=None)[0]
+    for j, z in zip(others.tolist(), Z.T, strict=True):
+        used = kept[np.abs(z) > NEAR]
+        z = z[np.abs(z) > NEAR] * norms[j] / norms[used]
+        exact = [Fraction(x).limit_denominator(LARGEST) for x in z.tolist()]
+        if len(used) == 1:                  # any multiple of one column, such as a constant
+            i = int(np.argmax(np.abs(A[:, used[0]])))
+            exact = [Fraction(A[i, j].item()) / Fraction(A[i, used[0]].item())]
+        if _is_zero(A[:, [j, *used]], [Fraction(-1), *exact]):
+            z = exact
+        elif spans is None:
+            spans = _span_all(np.unique(A, axis=0)[:, kept])
+        (found if z is exact or spans else near).append((j, [(k, float(x)) for k, x in zip(used.tolist(), z)]))
+    return found, [j for j, _ in near]
 
 
 def _is_zero(A, z):
@@ -150,22 +137,17 @@ def _is_zero(A, z):
     whole = np.array([int(x * common) for x in z], dtype=object)
     for start in range(0, len(A), AT_ONCE):
         mantissas, powers = np.frexp(A[start:start + AT_ONCE])
-        mantissas = np.ldexp(mantissas, 53).astype(np.int64)
-        powers = np.where(mantissas == 0, 0, powers - powers[mantissas != 0].min(initial=0))
-        if (((mantissas.astype(object) * 2 ** powers.astype(object)) @ whole) != 0).any():
+        powers = np.where(mantissas == 0.0, 0, powers - powers.min())
+        if ((np.ldexp(mantissas, 53).astype(np.int64).astype(object) * 2**powers.astype(object)) @ whole).any():
             return False
     return True
 
 
 def _span_all(B):
-    """Whether B is square and proven to have an inverse: R with `|1 - R B| < 1` is computed, rounding counted."""
+    """Whether B is square and has an inverse: R with `|1 - R B| < 1` is found, rounding counted."""
     if len(B) != B.shape[1]:
         return False
-    with np.errstate(all="ignore"):
-        B = np.ldexp(B, -np.frexp(np.abs(B).max(axis=0))[1])
-        try:
-            R = np.linalg.inv(B)
-        except np.linalg.LinAlgError:
-            return False
-        error = np.abs(np.eye(len(B)) - R @ B) + 2.0 * (len(B) + 2) * UNIT * (np.abs(R) @ np.abs(B))
-        return bool(np.abs(R).max() < 1e200 and error.sum(axis=1).max() < 0.5)
+    B = np.ldexp(B, -np.frexp(np.abs(B).max(axis=0))[1])
+    R = np.linalg.pinv(B)
+    error = np.abs(np.eye(len(B)) - R @ B) + 2.0 * (len(B) + 2) * UNIT * (np.abs(R) @ np.abs(B))
+    return bool(error.sum(axis=1).max() < 0.5)

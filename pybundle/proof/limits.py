@@ -31,25 +31,21 @@ class Limits:
     Attributes
     ----------
     sizes : ndarray, shape (n_free,)
-        B.
+        B, 0 for weights that may be 0 because others make up for them: `features.dependence` proves that from the data.
     means : ndarray, shape (dim,), or None
         The last weight b is replaced by `b + <means, w>`, which changes slopes to `phi - phi_b means`.
     evidence : list of 2 n_free evidences
         Of the planes that prove them: of weight j with sign + at 2 j, with - at 2 j + 1. None where the penalty has a
-        bound.
-    left_out : ndarray or None
-        Weights that may be 0 because others make up for them: they are held there.
+        bound, or where B is 0.
     """
 
     sizes: np.ndarray
     means: Any
     evidence: list[Any]
-    left_out: Any = None
 
     def arrays(self) -> Any:
         """What a file holds."""
         found = {"limit_sizes": self.sizes} | ({} if self.means is None else {"limit_means": self.means})
-        found |= {} if self.left_out is None else {"limit_left_out": self.left_out}
         for k, evidence in enumerate(self.evidence):
             if evidence is None:
                 continue
@@ -59,7 +55,7 @@ class Limits:
     @classmethod
     def from_arrays(cls, arrays: Any, kind: Any) -> Any:
         """What `arrays` gave, evidence of one kind."""
-        sizes, *others = arrays.pop("limit_sizes"), arrays.pop("limit_means", None), arrays.pop("limit_left_out", None)
+        sizes, means = arrays.pop("limit_sizes"), arrays.pop("limit_means", None)
         evidence = []
         for k in range(2 * len(sizes)):
             start = f"limit{k}_"
@@ -68,21 +64,12 @@ class Limits:
             evidence.append(kind.from_arrays(part) if part else None)
             if part:
                 raise ValueError(f"unknown array {min(part)!r:.40}")
-        return cls(sizes, others[0], evidence, others[1])
-
-    def held(self, penalty: Any) -> Any:
-        """The penalty with weights that are left out held at 0."""
-        return penalty if self.left_out is None else penalty.within(self.left_out, 0.0)
+        return cls(sizes, means, evidence)
 
     def check(self, penalty: Any, n_examples: int) -> Any:
         """Raise ValueError if they are none."""
-        dim = len(penalty.l2)
-        if self.left_out is not None:
-            check_array("left_out", self.left_out, (np.size(self.left_out),), np.intp, 0)
-            if self.left_out.max(initial=0) >= dim:
-                raise ValueError(f"left_out must be below {dim}")
-        free = np.flatnonzero(self.held(penalty).free)
-        check_array("sizes", self.sizes, (len(free),), low=1e-300)
+        dim, free = len(penalty.l2), np.flatnonzero(penalty.free)
+        check_array("sizes", self.sizes, (len(free),), low=0.0)
         if penalty.labels is not None or len(self.evidence) != 2 * len(free):
             raise ValueError("limits must belong to the free weights of a penalty without groups")
         if self.means is not None:
@@ -119,6 +106,8 @@ class Limits:
         held = penalty.within(free, 0.0)
         for k, evidence in enumerate(self.evidence):
             j, sign = k // 2, 1 - 2 * (k % 2)
+            if evidence is None and sizes[j] == 0:
+                continue
             if evidence is None:
                 bound = float((penalty.upper if sign > 0 else -penalty.lower)[free[j]])
                 if not bound <= self.sizes[j]:

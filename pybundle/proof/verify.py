@@ -285,13 +285,12 @@ def _penalised_bounds(report, certificate, problem, plane):
     if limits is not None:
         if not np.isfinite(level):
             return None
-        if limits.left_out is not None:
+        left_out = np.flatnonzero(penalty.free)[limits.sizes == 0.0]
+        if len(left_out):
             found = dependence_in(problem.risk, penalty, rows)
-            are_proven = found is not None and np.isin(limits.left_out, found.left_out).all()
-            if not report.add("left out", are_proven, f"columns of {len(limits.left_out)} free weights are "
-                              f"{'' if are_proven else 'not proven to be '}sums of others, computed without rounding"):
+            if not report.add("columns", found is not None and np.isin(left_out, found.left_out).all(),
+                              f"whether others make up for the weights {left_out[:3]}..., {len(left_out)} in all"):
                 return None
-            penalty = limits.held(penalty)
         problem_of_limits = limits.failure(problem, penalty, Fraction(level), floor, n)
         if not report.add("limits", problem_of_limits is None, problem_of_limits or (
                 f"{len(limits.sizes)} free weights are at most {limits.sizes.max():.3g} in size where F is at most "

@@ -101,11 +101,6 @@ class Penalised(Objective):
             return np.zeros(1, dtype=bool)
         return (omega.l2 == 0.0) & (omega.l1 == 0.0) & ((omega.lower == -np.inf) | (omega.upper == np.inf))
 
-    @property
-    def is_held(self):
-        """Weights that are held at 0 because others make up for them, shape (dim,)."""
-        return np.isin(np.arange(len(self.penalty.l2)), [] if self.given is None else self.dependence.left_out)
-
     def confine(self, proof):
         """Limit the free weights at all points with F <= level; return whether a `LimitProof` proves any limits.
 

@@ -181,6 +181,10 @@ class RiskBase:
         Compiled access to the rows of flat data, their labels and losses; loops of solvers run on it.
     examples : Examples or None
         The rows of flat data.
+    flat : Examples or None
+        The rows of a structured model of classes, for hints.
+    column_names : sequence of str or None
+        Names of their columns, for messages.
     is_mapped, partition : bool, str
         The data are read from a mapped file, and how parts were dealt out: such a file wants passes in its order.
     excerpt : ``excerpt(numbers) -> callable``
@@ -226,6 +230,8 @@ class RiskBase:
     planes_of: Any = None
     engine: Any = None
     examples: Any = None
+    flat: Any = None
+    column_names: Any = None
     is_mapped = False
     excerpt: Any = None
     n_parts: int

@@ -1,9 +1,9 @@
-"""Finds columns that other columns make up for: weights without penalty may be 0 there, and no score is lost.
+"""Finds columns that are sums of others: weights without penalty may be 0 there, and no score is lost.
 
 If `X_j = sum_k z_k X_k`, no score changes along the weights (1, -z): the minimum of F is that over weights with
-`w_j = 0`. A bound may rest on this, so it is proven in one of two ways. Where z are fractions with small denominators,
-as for indicators of all categories, copies and constants, the sum is computed with integers. Otherwise the columns that
-are kept must span all of R^n, as they do if they are a square matrix that has an inverse.
+`w_j = 0`. Bounds rest on this, so it is proven: the sum is computed with integers where z are fractions with small
+denominators, as for indicators of all categories, copies and constants; or the columns that are kept span all of R^n,
+being a square matrix with an inverse.
 """
 
 from __future__ import annotations
@@ -19,21 +19,14 @@ from ..core.rounding import UNIT
 from ..core.types import Array, Floats
 
 NEAR = 1e-9         # a column whose distance from the span of others is this share of its norm seems to be in it
-LARGEST, TINY = 1000, 1e-100        # denominator of z; columns beyond that are not looked at
+LARGEST, TINY = 1000, 1e-100        # denominator of z; columns beyond 1/TINY and below TINY are not looked at
 MOST_NUMBERS, MOST_COLUMNS, AT_ONCE = 1 << 24, 500, 1 << 10
 
 
 class Dependence(NamedTuple):
-    """Weights that may be 0 because others make up for them.
+    """Weights `left_out` (m,) that may be 0, and directions `null` (g, m) of `weights` (g,) that change no score.
 
-    Attributes
-    ----------
-    left_out : ndarray, shape (m,)
-        These weights.
-    weights, null, counted : ndarrays, shapes (g,), (g, m), (g,)
-        Directions on g weights along which no score changes, up to rounding. Intercepts do not count in the norm.
-    near : list of int
-        Weights of columns that depend on others up to rounding only, about which nothing is proven.
+    Intercepts are not `counted` in the norm. Columns of the weights `near` are sums of others but for rounding.
     """
 
     left_out: Array
@@ -63,28 +56,25 @@ def dependence_of(examples, n_scores, is_free, has_intercept):
 
     What the weights of K > 1 classes share changes no loss. The last weight may be an intercept.
     """
-    F, width, known, near = is_free.reshape(n_scores, -1).copy(), examples.width, {}, []
+    F, width, near = is_free.reshape(n_scores, -1).copy(), examples.width, []
     shared = np.flatnonzero(F.all(axis=0)) if n_scores > 1 else np.empty(0, dtype=int)
     moves = [{k * width + j: 1.0 for k in range(n_scores)} for j in shared.tolist()]
     F[0, shared] = False
-    for k, row in enumerate(F):
-        if row.tobytes() not in known:
-            known[row.tobytes()] = _columns(examples, np.flatnonzero(row))
-        found, suspects = known[row.tobytes()]
-        moves += [{k * width + i: z for i, z in move.items()} for move in found]
-        near += [k * width + j for j in suspects]
+    patterns, which = np.unique(F, axis=0, return_inverse=True)
+    known = [_columns(examples, np.flatnonzero(row)) for row in patterns]
+    for start, (found, suspects) in zip(range(0, F.size, width), [known[p] for p in which.ravel()], strict=True):
+        moves += [{start + i: z for i, z in move.items()} for move in found]
+        near += [start + j for j in suspects]
     if not moves and not near:
         return None
     weights = np.unique([i for move in moves for i in move]).astype(int)
-    null = np.zeros((len(weights), len(moves)))
-    for m, move in enumerate(moves):
-        null[np.searchsorted(weights, list(move)), m] = list(move.values())
-    counted = weights != (n_scores * width - 1 if has_intercept else -1)
+    null = np.array([[move.get(i, 0.0) for move in moves] for i in weights.tolist()]).reshape(-1, len(moves))
+    counted = weights != (is_free.size - 1 if has_intercept else -1)
     return Dependence(np.array([next(iter(move)) for move in moves], dtype=int), weights, null, counted, near)
 
 
 def _columns(examples, marked):
-    """Return `{j: 1, k: -z_k, ...}` for marked columns j that others make up for, and those that only seem to be such.
+    """Return `{j: 1, k: -z_k, ...}` for marked columns j that are sums of others, and those that only seem to be such.
 
     A constant feature among them is kept before all others.
     """
@@ -107,27 +97,26 @@ def _columns(examples, marked):
 
 
 def _relations(some, A, has_constant):
-    """Return `(j, [(k, z_k), ...])` with `A_j = sum_k z_k A_k`, and the j that seem to be such; `some` rows choose k."""
+    """Return `(j, [(k, z_k), ...])` with `A_j = sum_k z_k A_k`, and j that seem to be such; `some` rows choose the k."""
     norms = np.linalg.norm(some, axis=0)
     norms = np.where(norms > 0.0, norms, 1.0)
     norms[-1] *= 0.5 if has_constant else 1.0       # it is the first pivot
     B = some / norms
     R, order = qr(B, mode="r", pivoting=True)
     rank = int(np.count_nonzero(np.abs(np.diag(R)) > NEAR))
-    kept, others, spans, found, near = order[:rank], order[rank:], None, [], []
-    Z = np.linalg.lstsq(B[:, kept], B[:, others], rcond=None)[0]
-    for j, z in zip(others.tolist(), Z.T, strict=True):
-        used = kept[np.abs(z) > NEAR]
-        z = z[np.abs(z) > NEAR] * norms[j] / norms[used]
+    kept, found, near, spans = order[:rank], [], [], None
+    for j in order[rank:].tolist():
+        z = np.linalg.lstsq(B[:, kept], B[:, j], rcond=None)[0]
+        used, z = kept[np.abs(z) > NEAR], (z * norms[j] / norms[kept])[np.abs(z) > NEAR]
         exact = [Fraction(x).limit_denominator(LARGEST) for x in z.tolist()]
         if len(used) == 1:                  # any multiple of one column, such as a constant
             i = int(np.argmax(np.abs(A[:, used[0]])))
             exact = [Fraction(A[i, j].item()) / Fraction(A[i, used[0]].item())]
-        if _is_zero(A[:, [j, *used]], [Fraction(-1), *exact]):
-            z = exact
-        elif spans is None:
-            spans = _span_all(np.unique(A, axis=0)[:, kept])
-        (found if z is exact or spans else near).append((j, [(k, float(x)) for k, x in zip(used.tolist(), z)]))
+        is_proven = _is_zero(A[:, [j, *used]], [Fraction(-1), *exact])
+        if not is_proven and spans is None:
+            spans = _has_inverse(np.unique(A, axis=0)[:, kept])
+        zs = list(zip(used.tolist(), map(float, exact if is_proven else z), strict=True))
+        (found if is_proven or spans else near).append((j, zs))
     return found, [j for j, _ in near]
 
 
@@ -143,8 +132,8 @@ def _is_zero(A, z):
     return True
 
 
-def _span_all(B):
-    """Whether B is square and has an inverse: R with `|1 - R B| < 1` is found, rounding counted."""
+def _has_inverse(B):
+    """Whether B is square and proven to have one: some R has `|1 - R B| < 1`, rounding counted."""
     if len(B) != B.shape[1]:
         return False
     B = np.ldexp(B, -np.frexp(np.abs(B).max(axis=0))[1])

@@ -121,9 +121,13 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     rows = None if constraints is None else as_rows(constraints, risk.dim)
     if rows is not None:
         check_feasible(Penalised(omega, 0.0, rows=rows))
-    given, omega, found = omega, *_without_dependent(omega, risk, rows)
-    objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), means=means, rows=rows,
-                          given=None if omega is given else given, dependence=found)
+    found = dependence_in(risk, omega, rows) if isinstance(omega, Separable) else None
+    given, bounds = None, np.full(risk.dim, np.inf)
+    if found is not None and len(found.left_out):
+        bounds[found.left_out] = 0.0
+        given, omega = omega, omega.within(-bounds, bounds)
+    objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), means=means, rows=rows, given=given,
+                          dependence=found)
     if rows is not None and isinstance(omega, Separable):
         lower, upper = rows.implied(omega.lower, omega.upper)
         if means is not None:       # the penalty is on the intercept at the means
@@ -135,16 +139,6 @@ def _penalised(penalty, risk, nonneg, n, constraints):
         raise ParameterError("penalty proves no lower bound for a risk without lower_bounds, because it does not grow "
                              "faster than its slopes; add SquaredL2 or Box, or let the risk declare lower_bounds")
     return objective
-
-
-def _without_dependent(omega, risk, rows):
-    """Hold free weights at 0 for which others make up, and return the `Dependence` if there is one."""
-    found = dependence_in(risk, omega, rows) if isinstance(omega, Separable) else None
-    if found is None or len(found.left_out) == 0:
-        return omega, found
-    bounds = np.full(risk.dim, np.inf)
-    bounds[found.left_out] = 0.0
-    return omega.within(-bounds, bounds), found
 
 
 def _is_square(omega):

@@ -62,7 +62,9 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         Starting point, default 0.
     lam : float or array_like, shape (dim,)
         Regularisation constant, or one for each weight: `sum_k lam_k/2 w_k^2`, where 0 leaves a weight free. An
-        intercept of the risk (`fit_intercept`) is not counted. Exactly one of lam, radius and penalty is given.
+        intercept of the risk (`fit_intercept`) is not counted. Exactly one of lam, radius and penalty is given. If
+        columns of free weights are exactly sums of others, x has the least norm among points of equal scores,
+        intercepts not counted.
     radius : float
         Radius of the ball for method "cutting-plane", which minimises R(w) over `|w| <= radius`.
     penalty : Regulariser

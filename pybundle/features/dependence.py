@@ -68,7 +68,7 @@ def dependence_of(examples, n_scores, is_free, has_intercept):
     if not moves and not near:
         return None
     weights = np.unique([i for move in moves for i in move]).astype(int)
-    null = np.array([[move.get(i, 0.0) for move in moves] for i in weights.tolist()]).reshape(-1, len(moves))
+    null = np.array([[move.get(i, 0.0) for move in moves] for i in weights.tolist()]).reshape(len(weights), len(moves))
     counted = weights != (is_free.size - 1 if has_intercept else -1)
     return Dependence(np.array([next(iter(move)) for move in moves], dtype=int), weights, null, counted, near)
 
@@ -97,7 +97,7 @@ def _columns(examples, marked):
 
 
 def _relations(some, A, has_constant):
-    """Return `(j, [(k, z_k), ...])` with `A_j = sum_k z_k A_k`, and j that seem to be such; `some` rows choose the k."""
+    """Return `(j, [(k, z_k), ...])` with `A_j = sum_k z_k A_k`, and j that seem to be such; `some` rows choose k."""
     norms = np.linalg.norm(some, axis=0)
     norms = np.where(norms > 0.0, norms, 1.0)
     norms[-1] *= 0.5 if has_constant else 1.0       # it is the first pivot

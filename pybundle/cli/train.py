@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 
@@ -28,6 +29,7 @@ def train(arguments):
     if data.shape == "row" and data.y.dtype.kind == "U":        # the fit looks at numbers
         warn_of_measurements(data.y)
     data, scaler = scaled(data) if arguments.scale else (data, None)
+    estimator._column_names = data.columns.features if data.columns and data.columns.names else None
     started = time.perf_counter()
     try:
         estimator.fit(data.X, data.y)
@@ -38,7 +40,8 @@ def train(arguments):
         raise
     record = {"model": kind, "class": type(estimator).__name__, "data": data.describe(), "classes": classes,
               "C": estimator.C if arguments.cv is None else estimator.C_, **certificate(estimator),
-              "scaled": arguments.scale, "seconds": time.perf_counter() - started, "saved": None}
+              "scaled": arguments.scale, "seconds": time.perf_counter() - started, "saved": None,
+              "hint": next(iter(re.findall(r"the columns of X .*--scale\)", getattr(estimator, "_message", ""))), None)}
     if arguments.cv is not None:
         means = estimator.scores_.mean(axis=0)
         record |= {name: dict(zip(estimator.Cs_.tolist(), values.tolist(), strict=True))
@@ -61,7 +64,8 @@ def train(arguments):
         saved = [("model saved", record["saved"])] if record["saved"] else []
         counts = [("classes", describe_counts(classes))] if classes else []
         scale = [("columns", "scaled; the certificate is of the scaled columns")] if arguments.scale else []
-        print_rows([*counts, *scores, *scale, *certificate_rows(record), *weights, *saved])
+        hint = [("hint", record["hint"])] if record["hint"] else []
+        print_rows([*counts, *scores, *scale, *certificate_rows(record), *hint, *weights, *saved])
     return 0 if estimator.converged_ else 1
 
 

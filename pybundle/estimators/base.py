@@ -87,6 +87,8 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     # options of `minimize` that only the command line sets: number of parts, None for the default; checkpoint file
     _n_parts = _checkpoint = _checkpoint_every = None
     _evidence = False
+    _column_names: Any = None       # of a file
+    _message = ""                   # of the last run
     _shift: Any = None      # of the last fit with a free intercept, see `features.shift`
     _unlimited: tuple[str, ...] = ("n_iter_",)      # fitted integers that may exceed the number of weights
 
@@ -190,6 +192,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
                 warm = {"warm_start": state}
             else:
                 warm = {"w0": self._last_point(risk, fitted)}
+        risk.column_names = vars(self).get("feature_names_in_", self._column_names)
         result = minimize(risk, **self._regulariser(fitted), callback=self._watch(fitted, X, y),
                           n_jobs=self.n_jobs, **self._options(), **warm)
         self._store(result, fitted)
@@ -231,6 +234,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         return seed
 
     def _store(self, result, fitted):
+        self._message = result.message
         vars(self).update(fitted | self._unpack(result.x) | {
             "objective_": float(result.fun), "lower_bound_": float(result.lower_bound), "gap_": float(result.gap),
             "certified_": bool(result.certified), "converged_": bool(result.success), "n_iter_": int(result.nit),

@@ -31,7 +31,9 @@ class QuantileRegressor(LinearRegressionEstimator):
         F(w, b) = sum_i c_i max(q u_i, (q - 1) u_i) / sum_i c_i + alpha (rho |w|_1 + (1 - rho)/2 |w|^2),
 
     with `u_i = y_i - <w, x_i> - b`, the quantile q and `rho = l1_ratio`. With `alpha = 0` there is no penalty at all,
-    and the lower bound is proven nevertheless.
+    and the lower bound is proven nevertheless. Columns may then depend on each other, as indicators of all categories
+    beside an intercept do: of all coefficients with the same predictions these are the ones of least norm |w|, the
+    intercept not counted. A column that is a sum of others but for rounding has to be left out; a warning names it.
 
     Parameters
     ----------

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import PathLike
+from ..features.dependence import dependence_in
 from ..prox import Regulariser
 from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
 from . import exact as ex
@@ -284,6 +285,12 @@ def _penalised_bounds(report, certificate, problem, plane):
     if limits is not None:
         if not np.isfinite(level):
             return None
+        left_out = np.flatnonzero(penalty.free)[limits.sizes == 0.0]
+        if len(left_out):
+            found = dependence_in(problem.risk, penalty, rows)
+            if not report.add("columns", found is not None and np.isin(left_out, found.left_out).all(),
+                              f"whether others make up for the weights {left_out[:3]}..., {len(left_out)} in all"):
+                return None
         problem_of_limits = limits.failure(problem, penalty, Fraction(level), floor, n)
         if not report.add("limits", problem_of_limits is None, problem_of_limits or (
                 f"{len(limits.sizes)} free weights are at most {limits.sizes.max():.3g} in size where F is at most "

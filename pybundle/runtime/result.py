@@ -130,9 +130,9 @@ def sentence(status, gap, tol, choice="", advice="", atol=None):
 
     `atol` is given if it ended the run instead of the relative gap.
     """
+    reason, _, remedy = SENTENCES[status].partition("; ")
     if status is Status.CONVERGED and atol is not None:
         reason = f"fun - lower_bound is within atol {atol:.2g}"
-    else:
-        reason = SENTENCES[status]
-    reason += f"; {advice}" if advice else ""
+    words = [reason, advice, f"or {remedy}" if advice and remedy else remedy]
+    reason = "; ".join(word for word in words if word)
     return f"{reason} (gap {gap:.3g}, tol {tol:.3g})" + (f"; {choice}" if choice else "")

@@ -10,6 +10,7 @@ from scipy import LowLevelCallable
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import check_risk, completed, is_risk
 from ..core.validation import check_choice, check_integer, check_number, check_vector
+from ..features.dependence import dependence_in
 from ..prox import Box, Regulariser, Separable, SquaredL2
 from ..risks import Function
 from ..runtime.executors import single_threaded_blas
@@ -120,7 +121,13 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     rows = None if constraints is None else as_rows(constraints, risk.dim)
     if rows is not None:
         check_feasible(Penalised(omega, 0.0, rows=rows))
-    objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), means=means, rows=rows)
+    found = dependence_in(risk, omega, rows) if isinstance(omega, Separable) else None
+    given, bounds = None, np.full(risk.dim, np.inf)
+    if found is not None and len(found.left_out):
+        bounds[found.left_out] = 0.0
+        given, omega = omega, omega.within(-bounds, bounds)
+    objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), means=means, rows=rows, given=given,
+                          dependence=found)
     if rows is not None and isinstance(omega, Separable):
         lower, upper = rows.implied(omega.lower, omega.upper)
         if means is not None:       # the penalty is on the intercept at the means

@@ -261,7 +261,8 @@ class Checkpointing(NoCheckpoint):
 def _equal(mine, theirs):
     """Whether two objectives are the same problem, apart from what runs have proven of them."""
     mine, theirs = ({name: x for name, x in part.items() if name not in PROVEN} for part in (mine, theirs))
-    return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+    return mine.keys() == theirs.keys() and all(
+        mine[name] is theirs[name] or np.array_equal(mine[name], theirs[name]) for name in mine)
 
 
 def terms_of(risk, given, objective, method, options, w0, **parameters):

@@ -6,15 +6,17 @@ import numpy as np
 
 from ..runtime.result import Status
 from .objective import Ball
-from .scaling import scaling
+from .scaling import columns_in_words, scaling
 
 UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED)
+VERY_LONG = 500     # passes after which less uneven columns are named, too
 LONG = 100          # passes after which the scaling of flat data is examined: well scaled data need fewer
 
 
 def hint(run):
     """Return what in the data explains many passes; "" if there were few, or nothing does."""
-    return scaling(run.risk) if run.trace.n_passes >= LONG else ""
+    passes = run.trace.n_passes
+    return "" if passes < LONG else scaling(run.risk, uneven=100.0 if passes < VERY_LONG else 30.0)
 
 
 def advice(run, status, certificate, many=300, wide=0.1, near=1e-6, finest=1e-8):
@@ -51,8 +53,10 @@ def advice(run, status, certificate, many=300, wide=0.1, near=1e-6, finest=1e-8)
         found.append(f"raise memory_limit{signs}")
     n_free = int(np.count_nonzero(objective.is_free)) if objective.level == np.inf else 0
     if n_free:
-        found.append(f"nothing was found that limits the {n_free} weights without penalty: penalise them, or leave out "
-                     "columns that depend on others")
+        near = [] if objective.dependence is None else objective.dependence.near
+        found.append(f"the bound needs limits of the {n_free} weights without penalty: " + (
+            f"leave out {columns_in_words(run.risk, near)}, but for rounding a sum of others" if near
+            else "penalise them, or leave out columns that are nearly sums of others"))
     if about_data:
         found.append(about_data)
     elif (is_wide and not n_free) or is_rough:

@@ -337,14 +337,13 @@ def _feasible(beta, bundle, lower_bounds, n_points):
 
 
 def certificate_of(risk, objective, bracket, w, proof, divisor):
-    """Return the certificate of a result in the scale of the user, from numbers in the sum scale."""
+    """Return the certificate of a result in the scale of the user, from numbers in the sum scale, at his point w."""
     lam, radius, bound = getattr(objective, "lam", None), getattr(objective, "radius", None), proof.bound
-    shift = risk.shift
     penalty = rows = None
     if isinstance(objective, Penalised):
         penalty, rows = stated(objective, len(w), proof.multipliers)
     return Certificate(
-        w=w if shift is None else shift.to_user(w), shift=shift,
+        w=w, shift=risk.shift,
         fun=float(bracket.fun / divisor), error=float(WIDER * bracket.error / divisor),
         lower_bound=float(min(bound.value, bracket.fun) / divisor),
         lam=None if lam is None else float(lam / divisor), radius=radius, nonneg=objective.nonneg, divisor=divisor,

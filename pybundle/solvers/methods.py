@@ -72,6 +72,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     is_penalised = isinstance(problem.objective, Penalised)
     if is_penalised and not (problem.objective.penalty.is_separable and (risk.smooth or risk.has_exact_blocks)):
         return _because(make_run("oca", problem), "'oca': it takes any penalty")
+    omega = problem.objective.penalty if is_penalised else None
     has_free = is_penalised and problem.objective.is_free.any()
     if (risk.chains is not None and risk.dim > FEW_WEIGHTS and not keeps and not has_free
             and problem.settings.memory_limit is None and LogLossBlocks.memory(risk)["multipliers"] <= MOST_BYTES):
@@ -102,7 +103,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         why = "the risk has planes of parts only"
     elif is_penalised and keeps:
         why = "the planes of parts are the evidence"
-    elif is_penalised and (problem.objective.is_free.all() or problem.objective.columns_are_far(risk)):
+    elif is_penalised and ((problem.objective.is_free | (omega.lower == omega.upper)).all()
+                           or problem.objective.columns_are_far(risk)):
         why = "columns are far from 0, or all weights are free"
     elif is_penalised and risk.dim <= FEW_WEIGHTS and (
             is_fine(problem.settings.gap.tol) or risk.n_examples >= MANY_EXAMPLES):

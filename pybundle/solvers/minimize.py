@@ -62,7 +62,9 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         Starting point, default 0.
     lam : float or array_like, shape (dim,)
         Regularisation constant, or one for each weight: `sum_k lam_k/2 w_k^2`, where 0 leaves a weight free. An
-        intercept of the risk (`fit_intercept`) is not counted. Exactly one of lam, radius and penalty is given.
+        intercept of the risk (`fit_intercept`) is not counted. Exactly one of lam, radius and penalty is given. If
+        columns of free weights are exactly sums of others, x has the least norm among points of equal scores,
+        intercepts not counted.
     radius : float
         Radius of the ball for method "cutting-plane", which minimises R(w) over `|w| <= radius`.
     penalty : Regulariser
@@ -265,7 +267,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
                     terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius,
                              penalty=penalty, nonneg=signs, constraints=objective.rows, scale=scale,
                              random_state=random_state, deterministic=bool(deterministic)), settings,
-                    {"penalty": penalty_term, "constraints": objective.rows})
+                    {"penalty": penalty_term, "constraints": objective.rows, "dependence": objective.dependence,
+                     "given": getattr(objective, "given", None)})
             at_home = risk.home if risk.is_remote else None if working is risk else risk
             home = None if risk.is_remote else risk
             result = drive(run, w0, state, rules, report, factor, checkpointing, at_home, home)
@@ -395,8 +398,8 @@ def _certificate(run, result, home, divisor):
                 warn_user("pybundle.minimize: no evidence: labellings must be numbers or arrays of numbers, and the "
                           "method must keep some", RuntimeWarning)
         result.n_passes += run.trace.n_passes - passes
-    return certificate_of(run.risk if home is None else home, run.objective, run._certificate, run.w,
-                          found or Proof(None, run.bound), divisor)
+    return certificate_of(run.risk if home is None else home, run.objective, run._certificate,
+                          run.for_user(run.w), found or Proof(None, run.bound), divisor)
 
 
 def _ended_early(run, end, at_home):
@@ -442,8 +445,7 @@ def _limits(rules, seconds):
 
 def _as_given(result, run, factor):
     """The result in the problem of the caller, in place: objective and bounds times `factor`, its intercepts."""
-    if run.risk.shift is not None:
-        result.x = run.risk.shift.to_user(result.x)
+    result.x = run.for_user(result.x)
     for name in ("fun", "lower_bound", "error", "slope"):
         result[name] *= factor
     for name in ("primal", "best_primal", "lower_bound"):

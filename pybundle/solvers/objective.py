@@ -58,6 +58,8 @@ class Objective(ABC):
         Weights without penalty and without a bound on one side at least.
     rows : Rows or None
         Linear constraints, see `constraints.py`.
+    dependence : Dependence or None
+        Of columns without penalty, see `features.dependence`.
     level : float
         Bounds hold if the minimum of F is at most this.
     centre : ndarray, shape (dim,), or float
@@ -68,6 +70,7 @@ class Objective(ABC):
     moduli: Any = 0.0
     is_free = np.zeros(1, dtype=bool)
     rows: Any = None
+    dependence: Any = None
     level = np.inf
     centre: Any = 0.0
     nonneg: np.ndarray | None

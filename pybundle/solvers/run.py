@@ -70,6 +70,7 @@ class Run:
     patience = 300
     _idle = 0
     best_values = None
+    _moves = None           # what takes points to users of least norm, if they have been evaluated
     is_refuted = False      # the risk has contradicted itself
     choice = ""             # reason for the method, if "auto" chose it
 
@@ -132,6 +133,11 @@ class Run:
         """Bound how much R changes when the intercepts of the best point are rounded for users."""
         linear, root = self.risk.steepness
         return 0.5 * self.risk.shift.spacing(self.w) * (linear + root * max(self.fun, 0.0) ** 0.5)
+
+    def for_user(self, w):
+        """Return the point that users get for w: in their coordinates, with free weights of least norm."""
+        w = w if self.risk.shift is None else self.risk.shift.to_user(w)
+        return w if self._moves is None else self._moves.least(w)
 
     # ------------------------------------------------------------------ what subclasses answer
     def n_planes(self):
@@ -459,15 +465,17 @@ class Run:
         gap = self.rule_of_users.gap(fun + error, lower)
         if self._is_certified() and not certificate.certified and np.isfinite([fun, lower, error]).all():
             return CROSSING + (f"; {self.choice}" if self.choice else "")       # a gap would mean nothing
-        return sentence(status, gap, self.settings.gap.tol, self.choice, advice(self, status, certificate),
-                        self.atol_met(fun + error, lower))
+        words = [self.choice, self._moves and "columns without penalty depend on each other: w has the least norm"]
+        return sentence(status, gap, self.settings.gap.tol, "; ".join(filter(None, words)),
+                        advice(self, status, certificate), self.atol_met(fun + error, lower))
 
     def _rounds(self):
         """Return the cost of the rounds of a distributed risk, if it states them."""
         return {} if self.risk.rounds is None else {"rounds": self.risk.rounds}
 
     def _certify(self, ask_risk=True, risk=None):
-        risk = self.risk if risk is None else risk
+        risk, found = self.risk if risk is None else risk, self.objective.dependence
+        self._moves = found if ask_risk and found is not None and len(found.left_out) else None
         with self.trace.clock.phase("oracle"):
             known = self.known_value()
             if known is None and ask_risk:
@@ -477,8 +485,9 @@ class Run:
                 if known is None:
                     return
             own = self._certificate = certify(risk, self.objective, self.w, self.bound, known)
-            if self.risk.shift is not None and ask_risk:        # of the point that users get
-                w = self.risk.shift.settled(self.w)
+            if ask_risk and (self.risk.shift is not None or self._moves is not None):   # at the point of users
+                w = self.for_user(self.w)
+                w = w if self.risk.shift is None else self.risk.shift.from_user(w)
                 self._certificate = certify(risk, self.objective, w, self.bound, is_within=own.certified)
                 self.trace.n_passes += 1
             elif self.risk.shift is not None:

@@ -13,7 +13,7 @@ def scaling(risk, uneven=100.0, large_entries=1000.0, shifted=10.0):
     Uneven is the ratio of the largest to a small column (tenth percentile), shifted that of means to spread; bytes (up
     to 255) are no large entries.
     """
-    examples = risk.examples
+    examples = _rows_of(risk)
     if examples is None:
         return ""
     counts, squares, means, spread = _moments(examples)
@@ -22,16 +22,29 @@ def scaling(risk, uneven=100.0, large_entries=1000.0, shifted=10.0):
         return ""
     sizes = np.sqrt(squares[used] / counts[used])
     small, large = float(np.quantile(sizes, 0.1)), float(sizes.max())
+    order = np.argsort(-np.abs(np.log(np.maximum(sizes, 1e-300) / np.median(sizes))), kind="stable")
+    named = columns_in_words(risk, np.flatnonzero(used)[order[:3]])
     if means > shifted * spread > 0.0:
         found = f"have means {means / spread:.2g} times their spread"
     elif large > uneven * small:
-        found = f"differ in size by {large / small:.2g}"
+        found = f"differ in size by {large / small:.2g} ({named})"
     elif large * _largest(examples) * examples.scale > large_entries:
         found = f"have entries of {large * _largest(examples) * examples.scale:.2g}"
     else:
         return ""
     scaler = "MaxAbsScaler" if examples.is_sparse else "StandardScaler"
     return f"the columns of X {found}: scale them ({scaler}, pybundle train --scale)"
+
+
+def columns_in_words(risk, weights, most=3):
+    """Return the names of the columns of some weights, or their numbers from 0 on, at most three."""
+    columns, names = sorted({int(k) % _rows_of(risk).width for k in weights}), risk.column_names
+    words = [str(k) if names is None or k >= len(names) else str(names[k]) for k in columns[:most]]
+    return f"column{'s' * (len(columns) > 1)} {', '.join(words)}" + (" ..." if len(columns) > most else "")
+
+
+def _rows_of(risk):
+    return risk.flat if risk.examples is None else risk.examples
 
 
 def _largest(examples):

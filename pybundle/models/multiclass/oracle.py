@@ -30,7 +30,7 @@ class MulticlassOracle(BatchOracle):
         if examples.n_features != model.n_features:
             raise ParameterError(f"X must have n_features = {model.n_features} columns, got {examples.n_features}")
         self._y, _ = class_labels(Y, examples.n_examples, model.n_classes)
-        self._examples = examples
+        self.examples = examples
         self._rows, self._costs, self._rescaling = examples.rows(model.n_classes), model.costs, model.rescaling
         self.n_examples, self.dim = examples.n_examples, model.dim
         self.sizes = np.full(self.n_examples, 8)
@@ -47,7 +47,7 @@ class MulticlassOracle(BatchOracle):
         return crc32(self._y, crc32(self._costs, crc32(repr(settings).encode())))
 
     def is_current(self):
-        return self._checksum(self._examples.checksum()) == self.fingerprint
+        return self._checksum(self.examples.checksum()) == self.fingerprint
 
     def prepare(self, w):
         return LazyWeights(self._rows, w)

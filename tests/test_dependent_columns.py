@@ -1,0 +1,170 @@
+"""Columns without penalty that depend on others: certified if that is exact, of least norm, and no bound otherwise."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import QuantileRegressor
+
+import pybundle as pb
+
+N = 40
+TOL = 1e-5
+
+
+def data(seed=0):
+    rng = np.random.default_rng(seed)
+    x, day = rng.standard_normal(N), rng.integers(0, 3, N)
+    return rng, x, np.eye(3)[day], x + day + rng.standard_exponential(N)
+
+
+def designs():
+    _, x, days, _ = data()
+    return {"all dummies": np.c_[x, days], "a column twice": np.c_[x, x], "a constant": np.c_[x, np.full(N, 0.3)],
+            "interactions": np.c_[x, days * x[:, None]], "an empty column": np.c_[x, np.zeros(N)],
+            "whole sums": np.c_[x, days[:, :2], days @ [3.0, -0.5, 7.0]]}
+
+
+RISKS = {
+    "Pinball": lambda X, y: pb.risks.Pinball(X, y, 0.7, fit_intercept=True),
+    "Absolute": lambda X, y: pb.risks.Absolute(X, y, fit_intercept=True),
+    "EpsilonInsensitive": lambda X, y: pb.risks.EpsilonInsensitive(X, y, 0.1, fit_intercept=True),
+    "Huber": lambda X, y: pb.risks.Huber(X, y, fit_intercept=True),
+    "SquaredHinge": lambda X, y: pb.risks.SquaredHinge(X, y > np.sin(9.0 * y) + 1.5, fit_intercept=True),
+    "BinaryHinge": lambda X, y: pb.risks.BinaryHinge(X, y > np.sin(9.0 * y) + 1.5, bias=1.0),
+    "Logistic": lambda X, y: pb.risks.Logistic(X, y > np.sin(9.0 * y) + 1.5, fit_intercept=True),
+    "MulticlassHinge": lambda X, y: pb.risks.MulticlassHinge(X, (9.0 * y).astype(int) % 3, bias=1.0),
+    "classes": lambda X, y: pb.risks.Structured(pb.models.Multiclass(3, X.shape[1]), X, (9.0 * y).astype(int) % 3,
+                                                loss="logistic")}
+
+
+def solved(risk, **options):
+    """F without any penalty, to a certified gap; the verifier agrees from the data alone."""
+    lam = np.zeros(risk.dim if risk.free is None else risk.dim - 1)
+    result = pb.minimize(risk, lam=lam, tol=TOL, evidence=True, **options)
+    assert result.success and result.certified and result.gap <= TOL
+    report = pb.verify(result.certificate, risk, lam=lam)
+    assert report.ok and report.lower_bound >= result.fun - 100.0 * TOL * abs(result.fun), report
+    return result
+
+
+@pytest.mark.parametrize("risk", RISKS)
+def test_every_risk_is_certified(risk):
+    """Gap 1 after seconds, and the advice to raise tol."""
+    y = data()[3]
+    for k, (name, X) in enumerate(designs().items()):
+        result = solved(RISKS[risk](sp.csr_array(X) if k % 2 else X, y))
+        assert "w has the least norm" in result.message, name
+
+
+@pytest.mark.parametrize("name", designs())
+def test_coefficients_have_least_norm_and_the_value_of_independent_columns(name):
+    """The intercept does not count: of an intercept and a constant column the column has the coefficient 0."""
+    X, y = designs()[name], data()[3]
+    whole, d = np.c_[X, np.ones(N)], X.shape[1]
+    result = solved(pb.risks.Pinball(X, y, 0.5, fit_intercept=True))
+    values, vectors = np.linalg.eigh(whole.T @ whole)
+    null = vectors[:d, values < 1e-9 * values.max()]
+    assert null.shape[1] == 1 and np.abs(null.T @ result.x[:d]).max() < 1e-9
+    peer = QuantileRegressor(quantile=0.5, alpha=0.0).fit(X, y)
+    assert abs(np.abs(y - peer.predict(X)).sum() / 2.0 - result.fun) <= TOL * result.fun
+
+
+def test_more_columns_than_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((6, 9)), rng.integers(0, 2, 6)
+    X, y = np.r_[X, X], np.r_[y, 1 - y]         # each row with both labels
+    result = solved(pb.risks.Logistic(X, y, fit_intercept=True))
+    assert abs(result.fun - 12.0 * np.log(2.0)) < 1e-4 and np.linalg.norm(result.x) < 1e-2
+
+
+def test_estimators_and_columns_that_a_shift_moves():
+    """What counts is whether the columns of the user depend on each other, not the rounded differences."""
+    _, x, days, y = data()
+    for X in (np.c_[x, 1e6 + days], np.c_[x, x, np.full(N, 1e9)]):
+        model = pb.QuantileRegressor(quantile=[0.1, 0.9], alpha=0.0).fit(X, y)
+        assert model.converged_.all() and model.certified_.all()
+        assert abs((y <= model.predict(X)[:, 1]).mean() - 0.9) < 0.06
+    np.testing.assert_allclose(model.coef_[:, 0], model.coef_[:, 1], rtol=1e-9)
+    np.testing.assert_allclose(model.coef_[:, 2], 0.0, atol=1e-9)
+
+
+def test_penalties_and_constraints_on_some_weights():
+    """Weights with a penalty, a bound or a constraint make up for nothing: only the others may be 0."""
+    _, x, days, y = data()
+    risk, copies = (pb.risks.Pinball(X, y, fit_intercept=True) for X in (np.c_[x, days], np.c_[x, x, days[:, 0]]))
+    for one, options in (
+            (risk, {"lam": [1.0, 0.0, 0.0, 0.0]}), (risk, {"penalty": pb.prox.Separable(l1=[0.0, 0.0, 2.0, 0.0])}),
+            (risk, {"lam": np.zeros(4), "constraints": (np.array([[1.0, 0.0, 0.0, 0.0, 0.0]]), 0.5, 0.5)}),
+            (copies, {"lam": [0.0, 0.1, 0.0]})):
+        result = pb.minimize(one, tol=TOL, **options)
+        assert result.success
+        free = pb.minimize(one, lam=np.zeros(one.dim - 1), tol=TOL)
+        assert free.success and result.fun >= free.lower_bound
+        assert ("the least norm" in result.message) == ("constraints" in options or options.get("lam", [0])[0] == 1.0)
+
+
+def test_a_run_resumes(tmp_path):
+    _, x, days, y = data()
+    risk = pb.risks.Pinball(np.c_[x, days], y, fit_intercept=True)
+    whole = pb.minimize(risk, lam=np.zeros(4), tol=TOL)
+    for limit in (2, 5):
+        with pytest.warns(pb.ConvergenceWarning, match="limit was reached"):
+            pb.minimize(risk, lam=np.zeros(4), tol=TOL, max_iter=limit, checkpoint=tmp_path / "run.npz")
+    result = pb.minimize(risk, lam=np.zeros(4), tol=TOL, checkpoint=tmp_path / "run.npz")
+    np.testing.assert_array_equal(result.x, whole.x)
+    assert (result.fun, result.lower_bound) == (whole.fun, whole.lower_bound)
+    again = pb.minimize(risk, lam=np.zeros(4), tol=1e-9, warm_start=whole)
+    assert again.success and again.fun <= whole.fun
+
+
+def exact_minimum(A, y):
+    """The least sum of absolute errors, in fractions: some minimiser passes through as many points as its rank."""
+    A, y = [[Fraction(a) for a in row] for row in A.tolist()], [Fraction(t) for t in y.tolist()]
+    best = None
+    for rows in itertools.combinations(range(len(A)), len(A[0])):
+        w = _solution([A[i] + [y[i]] for i in rows])
+        if w is not None:
+            value = sum(abs(t - sum(a * v for a, v in zip(row, w, strict=True))) for row, t in zip(A, y, strict=True))
+            best = value if best is None else min(best, value)
+    return best
+
+
+def _solution(M):
+    n = len(M)
+    for j in range(n):
+        pivot = next((i for i in range(j, n) if M[i][j] != 0), None)
+        if pivot is None:
+            return None
+        M[j], M[pivot] = M[pivot], M[j]
+        M[j] = [v / M[j][j] for v in M[j]]
+        for i in range(n):
+            if i != j:
+                M[i] = [a - M[i][j] * b for a, b in zip(M[i], M[j], strict=True)]
+    return [row[n] for row in M]
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+def test_no_bound_exceeds_the_minimum_of_columns_that_nearly_depend_on_others():
+    """The residual of a column that is nearly a copy fits targets with weights of 1e12: F is less than without it."""
+    rng = np.random.default_rng(0)
+    for k in range(12):
+        x, far = rng.standard_normal(6), 10.0 ** -rng.integers(8, 16)
+        X = np.c_[x, x + far * rng.standard_normal(6)] if k % 2 else np.c_[x, 1.0 + far * rng.standard_normal(6)]
+        y = rng.standard_normal(6)
+        columns = np.c_[X, np.ones(6)]
+        result = pb.minimize(pb.risks.Absolute(X, y, fit_intercept=True), lam=np.zeros(2), tol=1e-3, max_iter=30)
+        assert Fraction(result.lower_bound) <= exact_minimum(columns, y)
+        assert "w has the least norm" not in result.message
+
+
+def test_forged_limits_are_refused():
+    """A certificate whose weights are held at 0 without cause."""
+    _, x, days, y = data()
+    good = pb.risks.Pinball(np.c_[x, days], y, fit_intercept=True)
+    bad = pb.risks.Pinball(np.c_[x, days[:, :2], np.sin(days[:, 2] + x)], y, fit_intercept=True)
+    certificate = solved(good).certificate
+    report = pb.verify(certificate, bad)
+    assert not report.ok and any(name == "columns" and not holds for name, holds, _ in report.checks)

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import pybundle as pb
+from pybundle.cli import main
 from pybundle.solvers.diagnostics import LONG
 from pybundle.solvers.scaling import scaling
 
@@ -78,3 +79,20 @@ def test_the_message_and_the_report_name_the_remedy(capsys):
     assert scaled.n_passes < LONG and "scale" not in scaled.message
     early = pb.minimize(pb.risks.MulticlassHinge(X, y), lam=1.0, tol=0.9, max_iter=3)
     assert "scale" not in early.message
+
+
+def test_names_of_columns_and_the_remedy_before_the_limit(capsys, tmp_path):
+    """Raw columns took 500 passes without a word from the command line, and warnings began with "raise max_iter"."""
+    from sklearn.datasets import load_wine
+
+    X, y = load_wine(return_X_y=True, as_frame=False)
+    names, path = [f"c{k}" for k in range(13)], tmp_path / "wine.csv"
+    np.savetxt(path, np.c_[X, y], "%.17g", ",", header=",".join([*names, "label"]), comments="")
+    assert main(["train", str(path)]) == 0
+    assert "(columns c3, c4, c12): scale them (StandardScaler, pybundle train --scale)\n" in capsys.readouterr().out
+    assert main(["train", str(path), "--scale"]) == 0
+    assert "hint" not in capsys.readouterr().out
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=names)
+    for model in (pb.MulticlassSVM(tol=1e-7, max_iter=150), pb.MulticlassLogistic(tol=1e-9, max_iter=110)):
+        with pytest.warns(pb.ConvergenceWarning, match=r"reached; .*c12\): scale them .*; or raise max_iter or tol \("):
+            model.fit(frame, y)

@@ -4,7 +4,6 @@
 import dataclasses
 import json
 import math
-import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -161,16 +160,21 @@ def test_penalties_without_a_verifier_are_refused_before_any_pass():
 
 
 def test_free_weights_without_limits_leave_the_declared_bound():
-    """Classes whose intercepts may all grow together, and a run that is stopped at once."""
+    """A run that is stopped at once."""
+    risk = RISKS["pinball, intercept"]
+    with pytest.warns(pb.ConvergenceWarning):
+        result = pb.minimize(risk, evidence=True, max_iter=1, lam=np.zeros(4))
+    report = pb.verify(result.certificate, risk)
+    assert report.ok and -1e-12 <= min(report.lower_bound, result.certificate.lower_bound) <= report.lower_bound <= 0.0
+
+
+def test_intercepts_that_may_all_grow_together_have_a_proof():
+    """They left the declared bound alone: what all classes share changes no loss."""
     risk = pb.risks.MulticlassHinge(np.hstack([X, np.ones((40, 1))]), CLASSES)
     lam = np.tile(np.r_[np.ones(4), 0.0], 3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pb.ConvergenceWarning)
-        for other, options in ((risk, {"lam": lam}), (RISKS["pinball, intercept"], {"lam": np.zeros(4)})):
-            result = pb.minimize(other, evidence=True, max_iter=1 if other is not risk else 20, **options)
-            report = pb.verify(result.certificate, other)
-            assert report.ok and -1e-12 <= min(report.lower_bound, result.certificate.lower_bound) <= report.lower_bound
-            assert report.lower_bound <= 0.0
+    result = pb.minimize(risk, evidence=True, lam=lam, tol=1e-4)
+    report = pb.verify(result.certificate, risk, lam=lam)
+    assert result.success and report.ok and report.gap < 0.1 and abs(result.x[4::5].sum()) < 1e-9
 
 
 # ---------------------------------------------------------------------- the formulas of the verifier

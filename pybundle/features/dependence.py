@@ -20,7 +20,7 @@ from ..core.types import Array, Floats
 
 NEAR = 1e-9         # a column whose distance from the span of others is this share of its norm seems to be in it
 LARGEST, TINY = 1000, 1e-100        # denominator of z; columns beyond 1/TINY and below TINY are not looked at
-MOST_NUMBERS, MOST_COLUMNS, AT_ONCE = 1 << 24, 500, 1 << 10
+MOST_NUMBERS, MOST_COLUMNS, AT_ONCE = 1 << 25, 500, 1 << 10
 
 
 class Dependence(NamedTuple):
@@ -57,7 +57,8 @@ def dependence_of(examples, n_scores, is_free, has_intercept):
     What the weights of K > 1 classes share changes no loss. The last weight may be an intercept.
     """
     F, width, near = is_free.reshape(n_scores, -1).copy(), examples.width, []
-    shared = np.flatnonzero(F.all(axis=0)) if n_scores > 1 else np.empty(0, dtype=int)
+    shared = np.flatnonzero(F.all(axis=0) & (n_scores > 1))
+    shared = shared[:0] if len(shared) > MOST_COLUMNS else shared
     moves = [{k * width + j: 1.0 for k in range(n_scores)} for j in shared.tolist()]
     F[0, shared] = False
     patterns, which = np.unique(F, axis=0, return_inverse=True)
@@ -65,9 +66,9 @@ def dependence_of(examples, n_scores, is_free, has_intercept):
     for start, (found, suspects) in zip(range(0, F.size, width), [known[p] for p in which.ravel()], strict=True):
         moves += [{start + i: z for i, z in move.items()} for move in found]
         near += [start + j for j in suspects]
-    if not moves and not near:
-        return None
     weights = np.unique([i for move in moves for i in move]).astype(int)
+    if (not moves and not near) or len(weights) * len(moves) > MOST_NUMBERS:
+        return None
     null = np.array([[move.get(i, 0.0) for move in moves] for i in weights.tolist()]).reshape(len(weights), len(moves))
     counted = weights != (is_free.size - 1 if has_intercept else -1)
     return Dependence(np.array([next(iter(move)) for move in moves], dtype=int), weights, null, counted, near)
@@ -78,30 +79,33 @@ def _columns(examples, marked):
 
     A constant feature among them is kept before all others.
     """
-    n, features = examples.n_examples, marked[marked < examples.n_features]
-    if len(features) == 0 or len(marked) > MOST_COLUMNS or n * len(marked) > MOST_NUMBERS:
-        return [], []
-    A, has_constant = examples.X[:, features], len(features) < len(marked) and bool(examples.bias)
-    A = (A.toarray() if examples.is_sparse else A).astype(np.float64)
-    sizes = np.abs(A).max(axis=0)
-    A, features = (array[..., (sizes == 0.0) | ((sizes > TINY) & (sizes < 1.0 / TINY))] for array in (A, features))
-    columns, factors = features.tolist(), [1.0] * len(features)
-    if has_constant:
-        A, columns = np.column_stack([A, np.ones(n)]), [*columns, examples.n_features]
-        factors.append(examples.scale / examples.bias)
-    found, near = _relations(A[:: -(-n // AT_ONCE)], A, has_constant)
-    if near:        # columns may depend on each other in some rows only
-        found, near = _relations(A, A, has_constant)
-    return [{columns[j]: 1.0} | {columns[k]: -z * factors[k] for k, z in zs} for j, zs in found], [
-        columns[j] for j in near]
+    n, width, found, near, columns, factors = examples.n_examples, len(marked), [], [], marked, []
+    has_constant = bool(examples.bias) and examples.n_features in marked
+    for step in sorted({-(-n // AT_ONCE), 1}, reverse=True):    # columns independent in some rows are so in all
+        if width > MOST_COLUMNS or n // step * width > MOST_NUMBERS:
+            return [], []
+        columns = marked[marked < examples.n_features]
+        A = examples.X[::step][:, columns]
+        A = (A.toarray() if examples.is_sparse else A).astype(np.float64)
+        sizes = np.abs(A).max(axis=0, initial=0.0)
+        A, columns = (array[..., (sizes == 0.0) | ((sizes > TINY) & (sizes < 1.0 / TINY))] for array in (A, columns))
+        factors = [1.0] * len(columns)
+        if has_constant:
+            A, columns = np.column_stack([A, np.ones(len(A))]), np.append(columns, examples.n_features)
+            factors.append(examples.scale / examples.bias)
+        found, near = _relations(A, has_constant) if len(columns) > has_constant else ([], [])
+        if not found and not near:
+            break
+    return [{int(columns[j]): 1.0} | {int(columns[k]): -z * factors[k] for k, z in zs} for j, zs in found], [
+        int(columns[j]) for j in near]
 
 
-def _relations(some, A, has_constant):
-    """Return `(j, [(k, z_k), ...])` with `A_j = sum_k z_k A_k`, and j that seem to be such; `some` rows choose k."""
-    norms = np.linalg.norm(some, axis=0)
+def _relations(A, has_constant):
+    """Return `(j, [(k, z_k), ...])` with `A_j = sum_k z_k A_k`, and the j that only seem to be such."""
+    norms = np.linalg.norm(A, axis=0)
     norms = np.where(norms > 0.0, norms, 1.0)
     norms[-1] *= 0.5 if has_constant else 1.0       # it is the first pivot
-    B = some / norms
+    B = A / norms
     R, order = qr(B, mode="r", pivoting=True)
     rank = int(np.count_nonzero(np.abs(np.diag(R)) > NEAR))
     kept, found, near, spans = order[:rank], [], [], None

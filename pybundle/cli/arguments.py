@@ -127,7 +127,7 @@ def _model(parser):
 def _solver(parser):
     _constant(parser)
     parser.add_argument("--method", default="auto", help="method of pybundle.minimize (default: auto)")
-    parser.add_argument("--tol", type=_number, default=1e-3, help="relative gap to reach (default: 1e-3)")
+    _tolerance(parser, 1e-3)
     parser.add_argument("--seed", type=int, metavar="N", help="order of the examples (default: 0)")
 
 
@@ -137,8 +137,10 @@ def _constant(parser, default="1; parser: 0.03"):
     constant.add_argument("--lam", type=_number, help="regularisation constant, sum scale")
 
 
-def _tolerance(parser):
-    parser.add_argument("--tol", type=_number, default=1e-2, help="relative gap to reach (default: 1e-2)")
+def _tolerance(parser, default=1e-2):
+    parser.add_argument("--tol", type=_limit, default=default, help=f"relative gap to reach (default: {default:g})")
+    parser.add_argument("--atol", type=_limit, metavar="DIFFERENCE",
+                        help="objective minus lower bound that is enough, too; with --tol 0 it alone")
 
 
 def _run(parser):
@@ -156,6 +158,10 @@ def _number(text):
     return value
 
 
+def _limit(text):
+    return 0.0 if float(text) == 0.0 else _number(text)
+
+
 def _numbers(text):
     return [_number(item) for item in text.split(",")]
 
@@ -167,5 +173,5 @@ def _count(text):
     return value
 
 
-for _function, _name in ((_number, "float"), (_numbers, "list of floats"), (_count, "int")):
+for _function, _name in ((_number, "float"), (_limit, "float"), (_numbers, "list of floats"), (_count, "int")):
     _function.__name__ = _name          # argparse names it: "invalid float value"

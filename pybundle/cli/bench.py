@@ -33,8 +33,9 @@ def bench(arguments):
     for _ in range(arguments.repeat):
         for method in seconds:
             started = time.perf_counter()
-            result = minimize(risk, lam=lam, method=method, tol=arguments.tol, n_parts=arguments.parts,
-                              n_jobs=arguments.jobs, time_limit=arguments.time_limit, max_iter=arguments.max_iter)
+            result = minimize(risk, lam=lam, method=method, tol=arguments.tol, atol=arguments.atol,
+                              n_parts=arguments.parts, n_jobs=arguments.jobs, time_limit=arguments.time_limit,
+                              max_iter=arguments.max_iter)
             if result.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
             seconds[method].append(time.perf_counter() - started)

@@ -15,9 +15,9 @@ def path(arguments):
     """Prints a line for each lam, largest first."""
     data = read(arguments)
     risk = make_risk(arguments, data)
-    results = solve_path(risk, arguments.lams, reuse=arguments.reuse, tol=arguments.tol, n_parts=arguments.parts,
-                         n_jobs=arguments.jobs, time_limit=arguments.time_limit, max_iter=arguments.max_iter,
-                         callback=progress(arguments))
+    results = solve_path(risk, arguments.lams, reuse=arguments.reuse, tol=arguments.tol, atol=arguments.atol,
+                         n_parts=arguments.parts, n_jobs=arguments.jobs, time_limit=arguments.time_limit,
+                         max_iter=arguments.max_iter, callback=progress(arguments))
     rows = [(r.lam, float(r.fun), float(r.lower_bound), float(r.gap), float(r.n_passes), float(r.seconds["total"]))
             for r in sorted(results, key=lambda r: -r.lam)]
     if arguments.json:

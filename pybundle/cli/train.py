@@ -102,7 +102,7 @@ def _estimator(kind, arguments, data):
     name = KINDS[kind][0]
     if kind == "mkl":
         return _kernel_learner(name, kind, arguments, data)
-    parameters = {"tol": arguments.tol, "method": arguments.method, "n_jobs": arguments.jobs,
+    parameters = {"tol": arguments.tol, "atol": arguments.atol, "method": arguments.method, "n_jobs": arguments.jobs,
                   "time_limit": arguments.time_limit, "max_iter": arguments.max_iter, "random_state": arguments.seed,
                   "callback": progress(arguments)}
     if arguments.cv is None:
@@ -126,8 +126,9 @@ def _estimator(kind, arguments, data):
 
 def _kernel_learner(name, kind, arguments, data):
     """The certified solver of the kernels that suit the data; it has a method of its own."""
-    for option, is_given in (("--method", arguments.method != "auto"), ("--parts", arguments.parts is not None),
-                             ("--time-limit", arguments.time_limit is not None), ("--cv", arguments.cv is not None),
+    for option, is_given in (("--method", arguments.method != "auto"), ("--atol", arguments.atol is not None),
+                             ("--parts", arguments.parts is not None), ("--cv", arguments.cv is not None),
+                             ("--time-limit", arguments.time_limit is not None),
                              ("--grid", arguments.grid is not None),
                              ("--certificate", arguments.certificate is not None),
                              ("--checkpoint", arguments.checkpoint is not None)):

@@ -42,4 +42,7 @@ class LabelWarning(UserWarning):
 
 
 class ConvergenceWarning(UserWarning):
-    """A run stopped before its gap reached the tolerance."""
+    """A run stopped before its gap reached the tolerance.
+
+    Those of estimators are also of the class `sklearn.exceptions.ConvergenceWarning`.
+    """

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import math
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing, check_random_state
@@ -14,20 +16,22 @@ from sklearn.utils import _safe_indexing, check_random_state
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.ragged import Ragged
 from ..core.types import Data
-from ..core.validation import check_number
 from ..runtime.result import Status
 from ..solvers import minimize
 from ..solvers.arguments import as_callbacks
 from .collections import is_collection, placed
 from .compat import CallbackSupportMixin, unchanged_by_failure, with_callbacks
+from .penalty import rate_of
 from .saving import StoredEstimator
 
 PARAMETERS = """C : float
         Weight of the losses against the regulariser: `F(w) = |w|^2 / (2 C) + sum_i c_i r_i(w)`, that is `lam = 1/C`
-        in the sum scale.
+        in the sum scale. Infinity leaves the weights of flat models free.
     tol : float
-        Certified relative gap at which the fit ends, `(F(w) - lower bound) / F(w)`; in `atol` of `pybundle.minimize`
-        stands what is enough if F is about 0, or if float64 rounds the intercept coarsely.
+        Certified relative gap at which the fit ends, `(F(w) - lower bound) / F(w)`.
+    atol : float, optional
+        The fit also ends at this difference of the two; with `tol=0` at nothing else. Default as in
+        `pybundle.minimize`.
     method : str
         Method of `pybundle.minimize`; "auto" chooses one that suits the problem.
     max_iter : int, optional
@@ -41,8 +45,8 @@ PARAMETERS = """C : float
     warm_start : bool
         Whether to start from the last fit: from its planes and multipliers if the data are the same, else from its
         point.
-    verbose : {0, 1}
-        1 prints a line a few times a second.
+    verbose : int
+        1 or more prints a line a few times a second.
     callback : callable or list of callables, optional
         As in `pybundle.minimize`, see `pb.callbacks`; `progress.estimator` is a copy that predicts with the best point
         so far. Where scikit-learn has callbacks (1.9), `set_callbacks` takes those."""
@@ -90,6 +94,9 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     _column_names: Any = None       # of a file
     _message = ""                   # of the last run
     _shift: Any = None      # of the last fit with a free intercept, see `features.shift`
+    _dtypes: tuple[Any, ...] = (np.float64,)    # that the weights may have
+    _dtype: Any = np.float64                    # and that they get in the present fit
+    _needs_penalty = "weights of features that the examples lack"       # nothing else limits those; "" in flat models
     _unlimited: tuple[str, ...] = ("n_iter_",)      # fitted integers that may exceed the number of weights
 
     @with_callbacks
@@ -185,7 +192,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     def _solve(self, risk, fitted, X, y):
         """Minimise the risk and store the result, then re-raise Ctrl-C; X and y as the user passed them."""
         self._check_warm_start()
-        self._shift, warm = fitted.pop("_shift", None), {}
+        self._shift, self._dtype, warm = fitted.pop("_shift", None), fitted.pop("_dtype", np.float64), {}
         if self.warm_start:
             state = vars(self).get("_state")
             if state is not None and state.fingerprint == risk.fingerprint:
@@ -218,13 +225,13 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         return {"lam": self._lam()}
 
     def _lam(self):
-        return 1.0 / check_number("C", self.C, low=0.0, strict=True)
+        return rate_of(self.C, self._needs_penalty)
 
     def _options(self):
         """Arguments of `minimize` that are parameters here, but for `n_jobs`."""
-        return {"n_parts": self._n_parts, "tol": self.tol, "method": self.method, "max_iter": self.max_iter,
-                "time_limit": self.time_limit, "random_state": self._seed(), "verbose": self.verbose,
-                "checkpoint": self._checkpoint, "checkpoint_every": self._checkpoint_every,
+        return {"n_parts": self._n_parts, "tol": self.tol, "atol": self.atol, "method": self.method,
+                "max_iter": self.max_iter, "time_limit": self.time_limit, "random_state": self._seed(),
+                "verbose": self.verbose, "checkpoint": self._checkpoint, "checkpoint_every": self._checkpoint_every,
                 "evidence": self._evidence}
 
     def _seed(self):
@@ -259,16 +266,18 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         super()._check_state()
         mine = vars(self)
         coef = mine.get("coef_")
-        if not isinstance(coef, np.ndarray) or coef.dtype != np.float64 or not np.isfinite(coef).all():
+        numbers = coef.data if sp.issparse(coef) else coef
+        if not isinstance(numbers, np.ndarray) or numbers.dtype not in self._dtypes or not np.isfinite(numbers).all():
             raise StateError("coef_ must be an array of finite float64 numbers")
+        size = math.prod(coef.shape)
         centre = mine.get("centre_")
         if centre is not None and not (np.shape(centre) == (mine["n_features_in_"],) and centre.dtype == np.float64
                                        and np.isfinite(centre).all()):
             raise StateError("centre_ must be None, or hold a finite float64 number for each column")
         for name, value in mine.items():        # sizes, which memory is taken for
             if name.endswith("_") and name not in self._unlimited and isinstance(value, int) \
-                    and not 0 <= value <= coef.size:
-                raise StateError(f"{name} must be 0..{coef.size}, the number of weights, got {value:.3g}")
+                    and not 0 <= value <= size:
+                raise StateError(f"{name} must be 0..{size}, the number of weights, got {value:.3g}")
 
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())

@@ -62,13 +62,14 @@ class BinaryLabelingSVM(StructuredEstimator):
     """
 
     def __init__(self, C: float = 1.0, *, loss: str = "mean", class_weight: dict[Any, float] | str | None = None,
-                 tol: float = 0.001, method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
-                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
-                 callback: Callbacks = None) -> None:
+                 tol: float = 0.001, atol: float | None = None, method: str = "auto", max_iter: int | None = None,
+                 time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
+                 warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
         self.C = C
         self.loss = loss
         self.class_weight = class_weight
         self.tol = tol
+        self.atol = atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit

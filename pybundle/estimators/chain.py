@@ -12,6 +12,7 @@ from ..models.batch_oracle import check_lengths
 from ..oracles import forward_backward
 from .base import documented
 from .labels import label_array
+from .probabilities import Margins, logarithms
 from .sequences import ChainEstimator
 from .structured import check_list
 
@@ -48,7 +49,7 @@ CHAIN_ATTRIBUTES = """coef_ : ndarray, shape (dim,)
 
 
 @documented(examples=EXAMPLES, chain_parameters=CHAIN_PARAMETERS, l1=L1, chain_attributes=CHAIN_ATTRIBUTES)
-class ChainSVM(ChainEstimator):
+class ChainSVM(Margins, ChainEstimator):
     """Structured support vector machine for sequences of labels, trained to a certified gap.
 
         F(w) = |w|^2 / (2 C) + l1 |w|_1 + sum_i c_i max_y [ loss(y_i, y) + <w, Psi(x_i, y) - Psi(x_i, y_i)> ],
@@ -91,10 +92,12 @@ class ChainSVM(ChainEstimator):
     (True, ['bark', 'barks'])
     """
 
+    _log_loss_is = "ChainCRF"
+
     def __init__(self, C: float = 1.0, *, loss: Any = "hamming", rescaling: str = "margin", normalised: bool = False,
                  start: Any = True, end: Any = True, hash_bits: int | None = None, min_count: int = 1,
-                 token_weights: str = "auto", l1: float = 0.0, tol: float = 0.001, method: str = "auto",
-                 max_iter: int | None = None, time_limit: float | None = None,
+                 token_weights: str = "auto", l1: float = 0.0, tol: float = 0.001, atol: float | None = None,
+                 method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
                  n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
         self.C = C
@@ -108,6 +111,7 @@ class ChainSVM(ChainEstimator):
         self.token_weights = token_weights
         self.l1 = l1
         self.tol = tol
+        self.atol = atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -158,9 +162,9 @@ class ChainCRF(ChainEstimator):
 
     def __init__(self, C: float = 1.0, *, start: Any = True, end: Any = True, hash_bits: int | None = None,
                  min_count: int = 1, token_weights: str = "auto", l1: float = 0.0, tol: float = 0.001,
-                 method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
-                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
-                 callback: Callbacks = None) -> None:
+                 atol: float | None = None, method: str = "auto", max_iter: int | None = None,
+                 time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
+                 warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
         self.C = C
         self.start = start
         self.end = end
@@ -169,6 +173,7 @@ class ChainCRF(ChainEstimator):
         self.token_weights = token_weights
         self.l1 = l1
         self.tol = tol
+        self.atol = atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -181,6 +186,10 @@ class ChainCRF(ChainEstimator):
     def predict_proba(self, X: Data) -> list[Floats]:
         """P(label k at token t), a list of arrays (T, K), columns in the order of `classes_`."""
         return [forward_backward(*problem).unary if len(problem[0]) else problem[0] for problem in self._each(X)]
+
+    def predict_log_proba(self, X: Data) -> list[Floats]:
+        """Logarithms of `predict_proba`, minus infinity for 0."""
+        return logarithms(self.predict_proba(X))
 
     def predict_marginals(self, X: Data) -> list[Any]:
         """The same as dictionaries {label: probability}, a list for each example."""

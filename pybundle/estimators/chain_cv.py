@@ -44,14 +44,12 @@ class ChainSVMCV(PathCV, ChainSVM):
 
     _kind = ChainSVM
 
-    def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None,
-                 search_tol: float | None = None,
+    def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None, search_tol: float | None = None,
                  loss: Any = "hamming", rescaling: str = "margin", normalised: bool = False, start: Any = True,
                  end: Any = True, hash_bits: int | None = None, min_count: int = 1, token_weights: str = "auto",
-                 tol: float = 0.001,
-                 method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
-                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
-                 callback: Callbacks = None) -> None:
+                 tol: float = 0.001, atol: float | None = None, method: str = "auto", max_iter: int | None = None,
+                 time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
+                 warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
@@ -65,6 +63,7 @@ class ChainSVMCV(PathCV, ChainSVM):
         self.min_count = min_count
         self.token_weights = token_weights
         self.tol = tol
+        self.atol = atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -106,12 +105,11 @@ class ChainCRFCV(PathCV, ChainCRF):
 
     _kind = ChainCRF
 
-    def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None,
-                 search_tol: float | None = None, start: Any = True, end: Any = True, hash_bits: int | None = None,
-                 min_count: int = 1,
-                 token_weights: str = "auto", tol: float = 0.001, method: str = "auto", max_iter: int | None = None,
-                 time_limit: float | None = None,
-                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+    def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None, search_tol: float | None = None,
+                 start: Any = True, end: Any = True, hash_bits: int | None = None, min_count: int = 1,
+                 token_weights: str = "auto", tol: float = 0.001, atol: float | None = None, method: str = "auto",
+                 max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
+                 random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
         self.Cs = Cs
         self.cv = cv
@@ -123,6 +121,7 @@ class ChainCRFCV(PathCV, ChainCRF):
         self.min_count = min_count
         self.token_weights = token_weights
         self.tol = tol
+        self.atol = atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit

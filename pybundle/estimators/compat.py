@@ -8,11 +8,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning as OfScikitLearn
 
-from ..core.exceptions import ParameterError
+from ..core.exceptions import ConvergenceWarning, ParameterError
 from ..core.sparse import check_sparse
 from ..core.validation import refuse_masked
 from .labels import check_one_label, check_one_type
+
+
+class FitConvergenceWarning(ConvergenceWarning, OfScikitLearn):
+    """A fit stopped before its gap reached the tolerance: filters for scikit-learn's class hold for it."""
 
 
 class NoCallbacks:

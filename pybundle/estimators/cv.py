@@ -51,8 +51,9 @@ GRID = """Cs : int or sequence of float
 SEARCH_TOL = 1e-5
 FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2
 
-GRID_PARAMETERS = """tol, method, max_iter, time_limit, random_state, verbose : see `MulticlassSVM`
-        For every solve; but `tol` is for the final fit only, see `search_tol`, and `time_limit` applies to each solve.
+GRID_PARAMETERS = """tol, atol, method, max_iter, time_limit, random_state, verbose : see `MulticlassSVM`
+        For every solve; but `tol` and `atol` are for the final fit only, see `search_tol`, and `time_limit` applies to
+        each solve.
         The callback `pb.callbacks.TimeLimit` limits all of them together.
     n_jobs : int, optional
         Folds solved at a time, in threads; the final fit uses as many threads.
@@ -117,7 +118,7 @@ class PathCV:
 
     def _fit(self, X, y, sample_weight, groups):
         grid = self._grid()
-        check_number("tol", self.tol, low=0.0, strict=True)         # what the final fit would refuse after all folds
+        check_number("tol", self.tol, low=0.0)          # what the final fit would refuse after all folds
         if self.search_tol is not None:
             check_number("search_tol", self.search_tol, low=0.0, strict=True)
         make_executor(self.n_jobs).close()
@@ -256,7 +257,8 @@ class PathCV:
         if isinstance(parameters["random_state"], np.random.RandomState):       # several threads would draw from it
             parameters["random_state"] = int(check_random_state(parameters["random_state"]).randint(2**31 - 1))
         tol = SEARCH_TOL if self.search_tol is None else self.search_tol
-        made = self._kind(**{**parameters, "tol": tol, "n_jobs": None, "warm_start": False})
+        made = self._kind(**{**parameters, "tol": tol, "atol": None, "n_jobs": None,
+                               "warm_start": False})
         made._n_parts = self._n_parts
         return made
 
@@ -330,13 +332,12 @@ class MulticlassSVMCV(PathCV, MulticlassSVM):
 
     _kind, _is_classifier = MulticlassSVM, True
 
-    def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None,
-                 search_tol: float | None = None,
+    def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None, search_tol: float | None = None,
                  fit_intercept: bool = True, intercept_scaling: Any = 1.0,
                  class_weight: dict[Any, float] | str | None = None, loss: Any = None, tol: float = 0.001,
-                 method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
-                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
-                 callback: Callbacks = None) -> None:
+                 atol: float | None = None, method: str = "auto", max_iter: int | None = None,
+                 time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
+                 warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
@@ -346,6 +347,7 @@ class MulticlassSVMCV(PathCV, MulticlassSVM):
         self.class_weight = class_weight
         self.loss = loss
         self.tol = tol
+        self.atol = atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit

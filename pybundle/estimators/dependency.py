@@ -20,6 +20,7 @@ from ..models.dependency.templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_t
 from ..oracles import arborescence_marginals
 from .base import documented
 from .collections import by_blocks
+from .probabilities import NeedsLogLoss, logarithms
 from .structured import StructuredEstimator, as_fitted, check_list, length, without_weightless
 from .tokens import is_single
 
@@ -87,11 +88,14 @@ class DependencyParser(StructuredEstimator):
     [2, 0]
     """
 
+    _log_loss_is = "loss='logistic' in the fit"
+
     def __init__(self, C: float = 0.1, *, loss: str = "hinge", attributes: Sequence[str] = ("word", "pos"),
                  templates: Sequence[str] | None = None, hash_bits: int = 18, min_count: int = 1,
-                 single_root: bool = True, tol: float = 0.001, method: str = "auto", max_iter: int | None = None,
-                 time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
-                 warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
+                 single_root: bool = True, tol: float = 0.001, atol: float | None = None, method: str = "auto",
+                 max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
+                 random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 callback: Callbacks = None) -> None:
         self.C = C
         self.loss = loss
         self.attributes = attributes
@@ -100,6 +104,7 @@ class DependencyParser(StructuredEstimator):
         self.min_count = min_count
         self.single_root = single_root
         self.tol = tol
+        self.atol = atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -209,11 +214,19 @@ class DependencyParser(StructuredEstimator):
         return [model.arc_scores(self.coef_, x) if length(x) else np.zeros((1, 1))
                 for x in self._encode(check_list("X", X))]
 
+    def _has_probabilities(self):
+        return self._as_fitted()._log_loss
+
+    @NeedsLogLoss
+    @as_fitted
+    def predict_log_proba(self, X: Data) -> list[Floats]:
+        """Logarithms of `predict_proba`, minus infinity for 0."""
+        return logarithms(self.predict_proba(X))
+
+    @NeedsLogLoss
     @as_fitted
     def predict_proba(self, X: Data) -> list[Floats]:
         """Probabilities of all arcs, a list of arrays (n + 1, n + 1), for `loss="logistic"` only."""
-        if not self._log_loss:
-            raise ParameterError("loss must be 'logistic' in the fit for probabilities, got 'hinge'")
         return [arborescence_marginals(scores, self.single_root)[0] if len(scores) > 1 else scores
                 for scores in self.decision_function(X)]
 

@@ -77,9 +77,9 @@ class LandmarkDetector(StructuredEstimator):
 
     def __init__(self, C: float = 1.0, *, parents: ArrayLike | None = None, windows: Any = ((9, 9),),
                  box_margin: int = 2, yardstick: Any = None, unit: float = 1.0, descriptor: Any = None,
-                 shape: tuple[int, int] | None = None, tol: float = 0.001, method: str = "auto",
-                 max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
-                 random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 shape: tuple[int, int] | None = None, tol: float = 0.001, atol: float | None = None,
+                 method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
         self.C = C
         self.parents = parents
@@ -90,6 +90,7 @@ class LandmarkDetector(StructuredEstimator):
         self.descriptor = descriptor
         self.shape = shape
         self.tol = tol
+        self.atol = atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit

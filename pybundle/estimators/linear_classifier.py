@@ -16,25 +16,28 @@ from ..core.measurements import warn_of_measurements
 from ..core.types import Array, Data, Floats
 from ..core.validation import check_integer, check_number
 from ..features.shift import scores
-from .base import CertifiedEstimator
+from ..prox import Separable
 from .collections import by_blocks
 from .compat import validate_data
+from .flat import FlatEstimator
 from .labels import merged_classes
 from .penalty import elastic_net
 
 FORMATS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32, np.uint8], "order": "C"}
 
 
-class LinearClassifierEstimator(ClassifierMixin, CertifiedEstimator):
-    """Base class of classifiers with the scores `<w_k, x> + b_k`; a subclass defines `_risk`, `_unpack`, `_last_point`.
+class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
+    """Base class of classifiers with the scores `<w_k, x> + b_k`; a subclass defines `_risk`.
 
     Two classes have one score, that of the second.
     """
 
     fit_intercept: bool
-    l1_ratio: float = 0.0       # of classes without such a parameter
+    l1_ratio: float = 0.0       # of classes without such parameters
+    intercept_scaling: float = 1.0
     class_weight: Any
     _formats = FORMATS
+    _intercept_is_free = False
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -69,7 +72,41 @@ class LinearClassifierEstimator(ClassifierMixin, CertifiedEstimator):
         return {"classes_": classes, "class_weight_": self._class_factors(classes, sums), "n_features_in_": widths[0]}
 
     def _regulariser(self, fitted):
-        return elastic_net(self._lam(), self.l1_ratio)
+        """The elastic net; free weights that all classes share are 0 for the first, or no bound would hold them."""
+        rates = np.full((len(fitted["classes_"]), fitted["n_features_in_"] + self._has_intercept()), self._lam())
+        if self._intercept_is_free and self._has_intercept():
+            rates[:, -1] = 0.0
+        if len(rates) == 2 or rates.all():
+            return elastic_net(rates[0, 0], self.l1_ratio)
+        rho, bounds = check_number("l1_ratio", self.l1_ratio, low=0.0, high=1.0), np.full(rates.shape, np.inf)
+        bounds[0, rates[0] == 0.0] = 0.0
+        rates, bounds = rates.ravel(), bounds.ravel()
+        return {"penalty": Separable(l2=(1.0 - rho) * rates, l1=rho * rates, lower=-bounds, upper=bounds)}
+
+    def _is_free(self):
+        """Which columns of the weights have no penalty."""
+        is_free = np.full(self.n_features_in_ + bool(self.fit_intercept), self._lam() == 0.0)
+        is_free[self.n_features_in_:] |= self._intercept_is_free
+        return is_free
+
+    def _unpack(self, w):
+        d, W = self.n_features_in_, w.reshape(-1, self.n_features_in_ + bool(self.fit_intercept))
+        if len(W) > 1 and self._shift is None:          # large ones would be rounded again
+            W = W - np.where(self._is_free(), W.mean(axis=0), 0.0)
+        intercept = W[:, d:].sum(axis=1) * self.intercept_scaling
+        return {"coef_": W[:, :d].astype(self._dtype), "intercept_": intercept.astype(self._dtype)}
+
+    def _last_point(self, risk, fitted):
+        if not hasattr(self, "coef_") or not np.array_equal(fitted["classes_"], self.classes_):
+            return None
+        W, n = self._dense_coef(), self.n_features_in_ + bool(self.fit_intercept)
+        if self.fit_intercept:
+            W = np.hstack([W, self.intercept_[:, None] / self.intercept_scaling])
+        if W.shape[1] != n or W.size != risk.dim:
+            return None
+        is_free = self._is_free()
+        is_free[self.n_features_in_:] &= getattr(self, "centre_", None) is None
+        return (W - np.where(is_free, W[0], 0.0) if len(W) > 1 else W).ravel()
 
     def _class_factors(self, classes, sums):
         """Factors of the weights by class, shape (K,); `sums` are the weights of their examples."""
@@ -98,7 +135,7 @@ class LinearClassifierEstimator(ClassifierMixin, CertifiedEstimator):
         super()._check_state()
         rows = 1 if len(self.classes_) == 2 else len(self.classes_)
         if len(self.classes_) < 2 or self.coef_.shape != (rows, self.n_features_in_) or \
-                self.intercept_.shape != (rows,) or self.intercept_.dtype != np.float64:
+                self.intercept_.shape != (rows,) or self.intercept_.dtype != self.coef_.dtype:
             raise StateError("coef_ and intercept_ must fit classes_ and n_features_in_")
 
     @by_blocks

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 
 from ..core.types import Callbacks, Data, Floats
-from ..core.validation import check_number
 from ..features.shift import locate
 from ..models import Multiclass
-from ..prox import Separable
 from ..risks import Logistic, Structured
 from .base import documented
 from .linear_classifier import LinearClassifierEstimator
@@ -59,6 +57,9 @@ class MulticlassLogistic(LinearClassifierEstimator):
     column of ones. A pass costs O(nnz(X) K). An iteration takes one, and for two classes with
     few columns also the Hessian.
 
+    If X is float32 and no column lies far from 0, `coef_` and `intercept_` are float32, as of `LogisticRegression`:
+    rounded from the float64 point to which `objective_`, `gap_` and `certificate_` refer.
+
     Examples
     --------
     >>> import pybundle as pb
@@ -70,16 +71,20 @@ class MulticlassLogistic(LinearClassifierEstimator):
     (360, 10)
     """
 
+    _intercept_is_free = True
+    _dtypes = (np.float64, np.float32)
+
     def __init__(self, C: float = 1.0, *, l1_ratio: float = 0.0, fit_intercept: bool = True,
-                 class_weight: dict[Any, float] | str | None = None, tol: float = 0.001, method: str = "auto",
-                 max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
-                 random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 class_weight: dict[Any, float] | str | None = None, tol: float = 0.001, atol: float | None = None,
+                 method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
         self.C = C
         self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.tol = tol
+        self.atol = atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -90,10 +95,12 @@ class MulticlassLogistic(LinearClassifierEstimator):
         self.callback = callback
 
     def _survey(self, X, y, weights):
-        return *super()._survey(X, y, weights), locate(X, None, weights) if self._has_intercept() else None
+        return *super()._survey(X, y, weights), X.dtype, locate(X, None, weights) if self._has_intercept() else None
 
     def _learn(self, surveys):
-        return super()._learn([survey[:-1] for survey in surveys]) | shift_of(surveys)
+        fitted = super()._learn([survey[:-2] for survey in surveys]) | shift_of(surveys)
+        is_single = fitted["centre_"] is None and all(survey[-2] == np.float32 for survey in surveys)
+        return fitted | {"_dtype": np.float32 if is_single else np.float64}     # far columns have large intercepts
 
     def _risk(self, X, y, weights, fitted):
         n_classes, has_intercept = len(fitted["classes_"]), self._has_intercept()
@@ -111,37 +118,16 @@ class MulticlassLogistic(LinearClassifierEstimator):
         risk.shift = shift
         return risk
 
-    def _regulariser(self, fitted):
-        K, d = len(fitted["classes_"]), fitted["n_features_in_"]
-        if K == 2 or not self._has_intercept():
-            return super()._regulariser(fitted)
-        lam, rho = self._lam(), check_number("l1_ratio", self.l1_ratio, low=0.0, high=1.0)
-        rates, bounds = np.full((K, d + 1), lam), np.full((K, d + 1), np.inf)
-        rates[:, d], bounds[0, d] = 0.0, 0.0        # of the intercepts one is 0, or no bound would hold them
-        rates, bounds = rates.ravel(), bounds.ravel()
-        return {"penalty": Separable(l2=(1.0 - rho) * rates, l1=rho * rates, lower=-bounds, upper=bounds)}
-
-    def _unpack(self, w):
-        d, has_intercept = self.n_features_in_, bool(self.fit_intercept)
-        W = w.reshape(-1, d + has_intercept)
-        intercept = W[:, d].copy() if has_intercept else np.zeros(len(W))
-        if len(W) > 1 and self._shift is None:        # large ones would be rounded again
-            intercept -= intercept.mean()
-        return {"coef_": np.ascontiguousarray(W[:, :d]), "intercept_": intercept}
-
-    def _last_point(self, risk, fitted):
-        if not hasattr(self, "coef_") or not np.array_equal(fitted["classes_"], self.classes_):
-            return None
-        columns = [self.coef_]
-        if self.fit_intercept:
-            first = self.intercept_[0] if len(self.intercept_) > 1 and self.centre_ is None else 0.0
-            columns.append((self.intercept_ - first)[:, None])
-        w = np.hstack(columns).ravel()
-        return w if len(w) == risk.dim else None
-
     def predict_proba(self, X: Data) -> Floats:
         """Return p(k | x) of the examples X (n, d), shape (n, K), columns in the order of `classes_`."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.stack([expit(-scores), expit(scores)], axis=1)
         return softmax(scores, axis=1)
+
+    def predict_log_proba(self, X: Data) -> Floats:
+        """Return log p(k | x), in the form of `predict_proba`; finite where that rounds to 0."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.stack([log_expit(-scores), log_expit(scores)], axis=1)
+        return log_softmax(scores, axis=1)

@@ -12,10 +12,11 @@ from ..core.validation import check_number
 from ..risks import BinaryHinge, MulticlassHinge
 from .base import documented
 from .linear_classifier import LinearClassifierEstimator
+from .probabilities import Margins
 
 
 @documented()
-class MulticlassSVM(LinearClassifierEstimator):
+class MulticlassSVM(Margins, LinearClassifierEstimator):
     """Linear support vector machine for two or more classes, trained to a certified gap.
 
     Three classes or more (Crammer and Singer), `w_k` being the rows of `coef_`:
@@ -72,9 +73,11 @@ class MulticlassSVM(LinearClassifierEstimator):
     (5, 2)
     """
 
+    _log_loss_is = "MulticlassLogistic, or calibrate by CalibratedClassifierCV"
+
     def __init__(self, C: float = 1.0, *, l1_ratio: float = 0.0, fit_intercept: bool = True,
                  intercept_scaling: float = 1.0, class_weight: dict[Any, float] | str | None = None, loss: Any = None,
-                 tol: float = 0.001, method: str = "auto", max_iter: int | None = None,
+                 tol: float = 0.001, atol: float | None = None, method: str = "auto", max_iter: int | None = None,
                  time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
                  warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
         self.C = C
@@ -84,6 +87,7 @@ class MulticlassSVM(LinearClassifierEstimator):
         self.class_weight = class_weight
         self.loss = loss
         self.tol = tol
+        self.atol = atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -108,18 +112,3 @@ class MulticlassSVM(LinearClassifierEstimator):
     def _bias(self):
         scaling = check_number("intercept_scaling", self.intercept_scaling, low=0.0, strict=True)
         return scaling if self._has_intercept() else None
-
-    def _unpack(self, w):
-        d = self.n_features_in_
-        W = w.reshape(-1, d + bool(self.fit_intercept))
-        intercept = W[:, d] * self.intercept_scaling if self.fit_intercept else np.zeros(len(W))
-        return {"coef_": np.ascontiguousarray(W[:, :d]), "intercept_": intercept}
-
-    def _last_point(self, risk, fitted):
-        if not hasattr(self, "coef_") or not np.array_equal(fitted["classes_"], self.classes_):
-            return None
-        columns = [self.coef_]
-        if self.fit_intercept:
-            columns.append(self.intercept_[:, None] / self.intercept_scaling)
-        w = np.hstack(columns).ravel()
-        return w if len(w) == risk.dim else None

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -19,12 +19,13 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.measurements import warn_of_measurements
 from ..core.types import Array, Callbacks, Data, Floats
-from ..core.validation import check_number
 from ..mkl import Features, Kernel, OnlineMKL
 from ..mkl.parts import block_scores
 from ..runtime.executors import make_executor
 from .compat import unchanged_by_failure, validate_data
 from .kernels import described, listed, made, n_columns, part_of, suggested, support_of
+from .penalty import rate_of
+from .probabilities import NeedsLogLoss
 from .saving import StoredEstimator
 
 FORMATS = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
@@ -127,6 +128,8 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
     support_vectors_: Any
     dual_coef_: Any
 
+    _log_loss_is = "loss='logistic' in the fit, or MulticlassLogistic"
+
     def __init__(self, C: float = 1.0, *, kernels: Sequence[Any] | None = None, loss: str = "hinge",
                  solver: str = "auto", n_epochs: int = 20, eta0: float | str = "auto", tol: float = 0.01,
                  max_iter: int = 500, precision: str = "float64", n_jobs: int | None = None,
@@ -209,7 +212,7 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
             raise InputTypeError(f"callback must be callable, got {type(self.callback).__name__}")
         if self.kernels is not None and (not isinstance(self.kernels, (list, tuple)) or not len(self.kernels)):
             raise InputTypeError(f"kernels must be a list of kernels of pb.mkl, at least one, got {self.kernels!r:.60}")
-        lam = 1.0 / (check_number("C", self.C, low=0.0, strict=True) * X.shape[0])
+        lam = rate_of(self.C, "the functions of kernels") / X.shape[0]
         return OnlineMKL(suggested(X) if self.kernels is None else list(self.kernels), lam=lam, loss=self.loss,
                          solver=self.solver, n_epochs=self.n_epochs, eta0=self.eta0, tol=self.tol,
                          max_iter=self.max_iter, precision=self.precision, n_jobs=self.n_jobs, random_state=seed,
@@ -251,10 +254,18 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
         scores = self.decision_function(X)
         return self.classes_[(scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
-    @available_if(lambda estimator: estimator.loss == "logistic")
+    def _has_probabilities(self):
+        return self.loss == "logistic"
+
+    @NeedsLogLoss
     def predict_proba(self, X: Data) -> Floats:
         """Probabilities of the classes, shape (n, K); for `loss="logistic"` only."""
         return softmax(self._scores(X), axis=1)
+
+    @NeedsLogLoss
+    def predict_log_proba(self, X: Data) -> Floats:
+        """Logarithms of `predict_proba`, finite where that rounds to 0."""
+        return log_softmax(self._scores(X), axis=1)
 
     def _scores(self, X):
         check_is_fitted(self)

@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+import numbers
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
 from ..core.validation import check_number
 from ..prox import Separable
+
+
+def rate_of(C, needs_penalty=""):
+    """Return lam = 1 / C, 0 for infinity; ParameterError where `needs_penalty` says what only a penalty limits."""
+    if not isinstance(C, numbers.Real) or C != np.inf:
+        return 1.0 / check_number("C", C, low=0.0, strict=True)
+    if needs_penalty:
+        raise ParameterError(f"C must be finite, got {C!r}: without a penalty nothing limits {needs_penalty}; pass a "
+                             "large number")
+    return 0.0
 
 
 def squares_and_l1(l2, l1):

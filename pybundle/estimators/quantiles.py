@@ -44,7 +44,7 @@ class QuantileRegressor(LinearRegressionEstimator):
     {penalty}
     tol : float
         Certified relative gap at which the fit ends, `(F(w) - lower bound) / F(w)`.
-    method, max_iter, time_limit, n_jobs, random_state, warm_start, verbose, callback
+    atol, method, max_iter, time_limit, n_jobs, random_state, warm_start, verbose, callback
         As in `MulticlassSVM`.
 
     Attributes
@@ -78,14 +78,16 @@ class QuantileRegressor(LinearRegressionEstimator):
     """
 
     def __init__(self, *, quantile: float | Sequence[float] = 0.5, alpha: float = 1.0, l1_ratio: float = 1.0,
-                 fit_intercept: bool = True, tol: float = 1e-5, method: str = "auto", max_iter: int | None = None,
-                 time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
-                 warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
+                 fit_intercept: bool = True, tol: float = 1e-5, atol: float | None = None, method: str = "auto",
+                 max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
+                 random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 callback: Callbacks = None) -> None:
         self.quantile = quantile
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.tol = tol
+        self.atol = atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -166,7 +168,7 @@ class QuantileRegressor(LinearRegressionEstimator):
             super()._check_state()
             return
         for name in STACKED:
-            if np.shape(vars(self).get(name))[:1] != (len(quantiles),):
+            if getattr(vars(self).get(name), "shape", ())[:1] != (len(quantiles),):
                 raise StateError(f"{name} must have one entry for each of the {len(quantiles)} quantiles")
         if "quantile" not in self.history_:
             raise StateError("history_ must have the quantile of each row")

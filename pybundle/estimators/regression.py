@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,9 +14,10 @@ from ..core.labels import example_weights
 from ..core.types import Callbacks, Data, Floats
 from ..features.shift import Shift, locate, scores
 from ..risks import EpsilonInsensitive
-from .base import CertifiedEstimator, documented
+from .base import documented
 from .collections import by_blocks
 from .compat import validate_data
+from .flat import FlatEstimator
 from .penalty import elastic_net
 
 PENALTY = """l1_ratio : float in [0, 1]
@@ -34,7 +36,7 @@ FITTED = """coef_ : ndarray, shape (d,)
         Mean of the weights c_i."""
 
 
-class LinearRegressionEstimator(RegressorMixin, CertifiedEstimator):
+class LinearRegressionEstimator(RegressorMixin, FlatEstimator):
     """Base class of linear regression; a subclass defines `_loss(X, y, **options)` and `_strength()`."""
 
     fit_intercept: bool
@@ -82,15 +84,16 @@ class LinearRegressionEstimator(RegressorMixin, CertifiedEstimator):
         return {"coef_": w[:d].copy(), "intercept_": float(w[d]) if self.fit_intercept else 0.0}
 
     def _last_point(self, risk, fitted):
-        if getattr(self, "coef_", np.empty((0, 0))).ndim != 1:
+        if not hasattr(self, "coef_") or np.ndim(self.intercept_):
             return None
-        w = np.r_[self.coef_, self.intercept_] if self.fit_intercept else self.coef_
+        w = np.r_[self._dense_coef(), self.intercept_] if self.fit_intercept else self._dense_coef()
         return w if len(w) == risk.dim else None
 
     def _check_state(self):
         super()._check_state()
-        if self.coef_.shape != (self.n_features_in_,) or not isinstance(self.intercept_, float) or not np.isfinite(
-                self.intercept_) or "centre_" not in vars(self):
+        rows = (1,) if sp.issparse(self.coef_) else ()
+        if self.coef_.shape != (*rows, self.n_features_in_) or not isinstance(self.intercept_, float) or not (
+                np.isfinite(self.intercept_)) or "centre_" not in vars(self):
             raise StateError("coef_, intercept_ and centre_ must be there and fit n_features_in_")
 
     @by_blocks
@@ -100,9 +103,10 @@ class LinearRegressionEstimator(RegressorMixin, CertifiedEstimator):
         The result is float64, because targets may be too large for float32; products have the precision of X.
         """
         check_is_fitted(self)
-        found = scores(validate_data(self, X, reset=False, **FORMATS), np.atleast_2d(self.coef_),
-                       np.atleast_1d(self.intercept_), self.centre_)
-        return found[:, 0] if self.coef_.ndim == 1 else found
+        coef = self.coef_ if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
+        found = scores(validate_data(self, X, reset=False, **FORMATS), coef, np.atleast_1d(self.intercept_),
+                       self.centre_)
+        return found[:, 0] if np.ndim(self.intercept_) == 0 else found
 
 
 @documented(penalty=PENALTY, fitted=FITTED)
@@ -117,11 +121,11 @@ class LinearSVR(LinearRegressionEstimator):
     Parameters
     ----------
     C : float
-        Weight of the losses against the penalty.
+        Weight of the losses against the penalty; infinity stands for no penalty.
     epsilon : float >= 0
         Errors up to this cost nothing.
     {penalty}
-    tol, method, max_iter, time_limit, n_jobs, random_state, warm_start, verbose, callback
+    tol, atol, method, max_iter, time_limit, n_jobs, random_state, warm_start, verbose, callback
         As in `MulticlassSVM`.
 
     Attributes
@@ -140,14 +144,15 @@ class LinearSVR(LinearRegressionEstimator):
     """
 
     def __init__(self, C: float = 1.0, *, epsilon: float = 0.1, l1_ratio: float = 0.0, fit_intercept: bool = True,
-                 tol: float = 1e-3, method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
-                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
-                 callback: Callbacks = None) -> None:
+                 tol: float = 1e-3, atol: float | None = None, method: str = "auto", max_iter: int | None = None,
+                 time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
+                 warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
         self.C = C
         self.epsilon = epsilon
         self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.tol = tol
+        self.atol = atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,6 +32,8 @@ class StoredEstimator(BaseEstimator):
     dictionaries of arrays, nothing else. Whatever a prediction needs beyond is made from them and the parameters.
     """
 
+    _doc_link_module = "pybundle"
+    _doc_link_template = "https://pybundle.readthedocs.io/en/stable/api/generated/pybundle.{estimator_name}.html"
     _columns = None     # what the command line noted of the columns of the data: a dictionary that JSON can hold
 
     def save(self, path: PathLike) -> None:
@@ -89,6 +92,9 @@ class StoredEstimator(BaseEstimator):
                               else {name: value}).items():
                 if isinstance(item, np.ndarray):
                     arrays[key] = _plain(key, item)
+                elif sp.issparse(item):
+                    arrays |= {f"{key}/{part}": getattr(item, part) for part in ("data", "indices", "indptr")}
+                    arrays[f"{key}/shape"] = np.array(item.shape)
                 elif isinstance(item, list):
                     arrays |= _packed(key, item)
                 elif item is None or isinstance(item, (bool, int, float, str)):
@@ -115,6 +121,9 @@ class StoredEstimator(BaseEstimator):
         for name, value in attributes.items():
             if isinstance(value, dict) and value.keys() == {"utf8", "ends"}:
                 attributes[name] = _unpacked(**value)
+            elif isinstance(value, dict) and value.keys() == {"data", "indices", "indptr", "shape"}:
+                attributes[name] = sp.csr_matrix((value["data"], value["indices"], value["indptr"]),
+                                                 shape=tuple(value["shape"].tolist()))
         if "feature_names_in_" in attributes:       # as scikit-learn has them
             attributes["feature_names_in_"] = attributes["feature_names_in_"].astype(object)
         vars(self).update(attributes)
@@ -134,9 +143,8 @@ class StoredEstimator(BaseEstimator):
         if not (excess <= 0.0 and self.gap_ >= 0.0) and (self.certified_ or excess > 0.0 or self.gap_ < 0.0):
             raise StateError(f"lower_bound_ <= objective_ and gap_ >= 0 must hold, got {self.lower_bound_:.6g}, "
                              f"{self.objective_:.6g} and {self.gap_:.3g}")
-        for name in ("C", "tol"):
-            if name in self.get_params(deep=False):
-                check_number(name, mine[name], low=0.0, strict=name == "C")
+        for name in {"C", "tol"} & self.get_params(deep=False).keys():
+            check_number(name, 1.0 if name == "C" and mine[name] == np.inf else mine[name], low=0.0, strict=name == "C")
         classes = mine.get("classes_", np.arange(2))
         if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2 or \
                 (classes[1:] <= classes[:-1]).any():

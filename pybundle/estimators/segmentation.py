@@ -67,9 +67,9 @@ class SegmentationSVM(StructuredEstimator):
     """
 
     def __init__(self, C: float = 1.0, *, loss: str = "start", rescaling: str = "margin", fillers: Sequence[Any] = (),
-                 widths: Any = None, layout: str = "columns", tol: float = 0.001, method: str = "auto",
-                 max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
-                 random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 widths: Any = None, layout: str = "columns", tol: float = 0.001, atol: float | None = None,
+                 method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
         self.C = C
         self.loss = loss
@@ -78,6 +78,7 @@ class SegmentationSVM(StructuredEstimator):
         self.widths = widths
         self.layout = layout
         self.tol = tol
+        self.atol = atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit

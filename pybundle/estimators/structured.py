@@ -23,8 +23,8 @@ from ..risks import Structured
 from .base import CertifiedEstimator, take_rows
 from .collections import by_blocks, is_collection, served, summed_by_blocks
 
-OF_RUNS = {"C", "Cs", "cv", "scoring", "search_tol", "tol", "method", "max_iter", "time_limit", "n_jobs",
-           "random_state", "warm_start", "verbose", "callback"}
+OF_RUNS = {"C", "Cs", "cv", "scoring", "search_tol", "tol", "atol", "method", "max_iter", "time_limit",
+           "n_jobs", "random_state", "warm_start", "verbose", "callback"}
 """Parameters of the solver; all others define the model."""
 
 

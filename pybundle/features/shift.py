@@ -176,7 +176,9 @@ def scores(X, W, b, m):
     Row by row differences of two large numbers would lose what W says of these columns. m may be None, for 0.
     """
     if m is None:
-        return (X @ W.T.astype(X.dtype, copy=False)).astype(np.float64, copy=False) + b
+        found = X @ W.T.astype(X.dtype, copy=False)
+        return (found.toarray() if sp.issparse(found) else found).astype(np.float64, copy=False) + b
+    W = W.toarray() if sp.issparse(W) else W
     far, near = np.flatnonzero(m), np.array(W)
     near[:, far] = 0.0
     columns = X[:, far].toarray() if sp.issparse(X) else X[:, far]

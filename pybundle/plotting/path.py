@@ -64,16 +64,16 @@ class PathDisplay(Display):
                                      f"{np.shape(curves[name])} for {name!r}")
 
     @classmethod
-    def from_results(cls, results: Any, errors: Any, *, values: ArrayLike | None = None, ylabel: str = "error",
+    def from_results(cls, results: Any, errors: Any = None, *, values: ArrayLike | None = None, ylabel: str = "error",
                      ax: Any = None) -> Self:
         """Draws errors of the results of `pybundle.path` over lam, or over the rate of the penalties.
 
         Parameters
         ----------
         results : list of Result
-        errors : callable, array (n,), or mapping from name to these
+        errors : callable, array (n,), or mapping from name to these, optional
             A callable gets the weights w of every result and returns a number. The smallest error of the last one is
-            marked.
+            marked. By default objective and lower bound of every result are drawn, and nothing is marked.
         values : array, shape (n,), optional
             Positive numbers for the axis, such as the `l1` of each penalty. By default lam, or the rate of penalties of
             one class such as `L1(rate)`.
@@ -85,6 +85,10 @@ class PathDisplay(Display):
         PathDisplay
         """
         lams, xlabel = _constants(results) if values is None else (_positive(values, results), "rate")
+        if errors is None and lams:
+            curves = {name: [float(result[key]) for result in results]
+                      for name, key in (("objective", "fun"), ("lower bound", "lower_bound"))}
+            return cls(lams, curves, xlabel=xlabel, ylabel="objective" if ylabel == "error" else ylabel).plot(ax)
         named = dict(errors) if isinstance(errors, Mapping) else {"": errors}
         if not lams or not named:
             raise ParameterError(f"results and errors must not be empty, got {len(lams)} and {len(named)}")

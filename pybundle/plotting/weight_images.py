@@ -126,8 +126,8 @@ def _rows(estimator, shape):
     """A row of weights for each class; the weights of tokens of a chain, of two classes the second."""
     is_chain = hasattr(type(estimator), "token_coef_")
     fitted(estimator, "coef_", "a fitted MulticlassSVM, ChainSVM, ChainCRF or SegmentationSVM")
-    weights = estimator.token_coef_ if is_chain else np.asarray(estimator.coef_)
-    weights = weights.toarray() if issparse(weights) else weights
+    weights = estimator.token_coef_ if is_chain else estimator.coef_
+    weights = weights.toarray() if issparse(weights) else np.asarray(weights)
     if weights.ndim != 2 or not hasattr(estimator, "classes_"):
         raise InputTypeError("estimator must have weights of single features by class, got "
                              f"{what_came(estimator, None)}; pass images to the class itself")

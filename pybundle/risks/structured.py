@@ -51,6 +51,8 @@ class Structured(Partitioned):
     partition : {"strided", "contiguous"}
     random_state : int
         Seed of the partition.
+    rescaling : {"margin", "slack"}, optional
+        Only checked: `rescaling` is an attribute of the model, and must be this.
 
     Attributes
     ----------
@@ -93,8 +95,13 @@ class Structured(Partitioned):
     n_parts_given: bool
 
     def __init__(self, model: Any, X: Data, Y: Data, n_parts: int | None = None, loss: str = "hinge", *,
-                 sample_weight: ArrayLike | None = None, partition: str = "strided", random_state: int = 0) -> None:
+                 sample_weight: ArrayLike | None = None, partition: str = "strided", random_state: int = 0,
+                 rescaling: str | None = None) -> None:
         self.model = as_model(model, X, Y)
+        own = getattr(self.model, "rescaling", "margin")
+        if rescaling not in (None, own):
+            raise ParameterError(f"rescaling is an attribute of the model, {own!r} in {type(self.model).__name__}, got "
+                                 f"{rescaling!r}; pass it to the model, or set it in your class")
         self.loss = check_choice("loss", loss, ("hinge", "logistic"))
         self.smooth = loss == "logistic"
         self._oracle = oracle = self.model.oracle(X, Y)
@@ -102,7 +109,7 @@ class Structured(Partitioned):
         if loss == "logistic" and not oracle.has_marginals:
             raise ParameterError(f"loss='logistic' needs marginals, but {type(self.model).__name__} has none; "
                                  "use loss='hinge'")
-        if loss == "logistic" and getattr(self.model, "rescaling", "margin") == "slack":
+        if loss == "logistic" and own == "slack":
             raise ParameterError("loss='logistic' has no loss to rescale, got a model with rescaling='slack'; omit "
                                  "the argument rescaling")
         if loss == "logistic" and oracle.norms is not None and oracle.marginal_terms is None:

@@ -30,6 +30,9 @@ LARGEST = 1e100
 
 def as_risk(risk, w0):
     """The argument `risk` as an object with all members of `RiskBase`."""
+    if isinstance(w0, numbers.Real):
+        raise ParameterError(f"w0 must be a vector, got the number {w0}; if this is the regularisation constant, write "
+                             f"lam={w0}")
     if is_risk(risk):
         check_risk(risk)
         return completed(risk)

@@ -175,9 +175,12 @@ def check_options(name, options, risk, arguments):
     if not unknown:
         return
     takes = usable(name, risk)
+    others = [repr(other) for other, method in METHODS.items() if unknown[0] in method.options]
     near = get_close_matches(unknown[0], [*takes, *arguments], 1)
     if unknown[0] in INSTEAD:
         hint = INSTEAD[unknown[0]]
+    elif others:
+        hint = f"it belongs to {', '.join(others)}"
     elif near:
         hint = f"did you mean {near[0]}?"
     else:

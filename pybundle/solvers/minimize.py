@@ -130,8 +130,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         arrived.
     random_state : int or None
         Seed of the order of examples in "sgd" and the block methods.
-    verbose : {0, 1}
-        1 prints a line a few times a second.
+    verbose : int
+        1 or more prints a line a few times a second.
     scale : {"sum", "mean"}
         "mean": lam, atol, fun and bounds refer to `lam/2 |w|^2 + R(w)/n_examples`.
     evidence : bool
@@ -213,8 +213,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     check_choice("method", method, tuple(METHODS))
     if not isinstance(deterministic, (bool, np.bool_)):
         raise InputTypeError(f"deterministic must be True or False, got {deterministic!r}")
-    if not isinstance(verbose, (int, np.integer)) or verbose not in (0, 1):
-        raise ParameterError(f"verbose must be 0 or 1, got {verbose!r}")
+    if not isinstance(verbose, (int, np.integer)) or verbose < 0:
+        raise ParameterError(f"verbose must be an integer >= 0, got {verbose!r}")
     check_options(method, options, risk, ("w0", *(minimize.__kwdefaults__ or ())))
     every = check_seconds(checkpoint_every)
     callbacks = as_callbacks(callback)

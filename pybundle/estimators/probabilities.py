@@ -19,7 +19,7 @@ class NeedsLogLoss:
 
     def __init__(self, method: Any) -> None:
         self.method = method
-        update_wrapper(self, method)
+        update_wrapper(self, method)        # type: ignore[arg-type]
 
     def __get__(self, estimator: Any, owner: Any = None) -> Any:
         if estimator is None:

@@ -20,6 +20,7 @@ from ..core.validation import check_choice, check_integer, check_rows, check_vec
 from ..features.dependence import dependence_of
 from ..models.batch_oracle import BatchOracle
 from ..models.callable_model import as_model
+from ..models.multiclass import Multiclass
 from .linear_oracle import check_size
 from .partition import Partitioned, take
 from .reduction import reduce_planes
@@ -242,7 +243,7 @@ class Structured(Partitioned):
     @property
     def flat(self) -> Any:
         """The rows of a model of classes, see `RiskBase`."""
-        return getattr(self._oracle, "examples", None)
+        return self._oracle.examples if type(self.model) is Multiclass else None
 
     def dependence(self, is_free: Array) -> Any:
         """See `RiskBase`; None if the columns were moved, and so rounded."""

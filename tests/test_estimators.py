@@ -542,7 +542,7 @@ def test_a_search_has_the_attributes_of_scikit_learns_searches(tmp_path):
     assert stopped.cv_results_["rank_test_score"].tolist() == [1, 2] and np.isfinite(stopped.best_score_)
 
 
-@pytest.mark.parametrize("wrong", [{"tol": 0.0}, {"warm_start": "x"}, {"n_jobs": 2.5}, {"n_jobs": 0}])
+@pytest.mark.parametrize("wrong", [{"tol": -1.0}, {"warm_start": "x"}, {"n_jobs": 2.5}, {"n_jobs": 0}])
 def test_what_the_final_fit_would_refuse_is_refused_before_the_folds(wrong):
     def callback(progress):
         pytest.fail("a fold was run")

@@ -68,8 +68,7 @@ class BinaryLabelingSVM(StructuredEstimator):
         self.C = C
         self.loss = loss
         self.class_weight = class_weight
-        self.tol = tol
-        self.atol = atol
+        self.tol, self.atol = tol, atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit

@@ -12,7 +12,7 @@ from ..models.batch_oracle import check_lengths
 from ..oracles import forward_backward
 from .base import documented
 from .labels import label_array
-from .probabilities import Margins, logarithms
+from .probabilities import Probabilities
 from .sequences import ChainEstimator
 from .structured import check_list
 
@@ -49,7 +49,7 @@ CHAIN_ATTRIBUTES = """coef_ : ndarray, shape (dim,)
 
 
 @documented(examples=EXAMPLES, chain_parameters=CHAIN_PARAMETERS, l1=L1, chain_attributes=CHAIN_ATTRIBUTES)
-class ChainSVM(Margins, ChainEstimator):
+class ChainSVM(Probabilities, ChainEstimator):
     """Structured support vector machine for sequences of labels, trained to a certified gap.
 
         F(w) = |w|^2 / (2 C) + l1 |w|_1 + sum_i c_i max_y [ loss(y_i, y) + <w, Psi(x_i, y) - Psi(x_i, y_i)> ],
@@ -110,8 +110,7 @@ class ChainSVM(Margins, ChainEstimator):
         self.min_count = min_count
         self.token_weights = token_weights
         self.l1 = l1
-        self.tol = tol
-        self.atol = atol
+        self.tol, self.atol = tol, atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -123,7 +122,7 @@ class ChainSVM(Margins, ChainEstimator):
 
 
 @documented(examples=EXAMPLES, chain_parameters=CHAIN_PARAMETERS, l1=L1, chain_attributes=CHAIN_ATTRIBUTES)
-class ChainCRF(ChainEstimator):
+class ChainCRF(Probabilities, ChainEstimator):
     """Linear-chain conditional random field, trained to a certified gap.
 
         F(w) = |w|^2 / (2 C) + l1 |w|_1 - sum_i c_i log p(y_i | x_i),      p(y | x) proportional to exp <w, Psi(x, y)>
@@ -172,8 +171,7 @@ class ChainCRF(ChainEstimator):
         self.min_count = min_count
         self.token_weights = token_weights
         self.l1 = l1
-        self.tol = tol
-        self.atol = atol
+        self.tol, self.atol = tol, atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -186,10 +184,6 @@ class ChainCRF(ChainEstimator):
     def predict_proba(self, X: Data) -> list[Floats]:
         """P(label k at token t), a list of arrays (T, K), columns in the order of `classes_`."""
         return [forward_backward(*problem).unary if len(problem[0]) else problem[0] for problem in self._each(X)]
-
-    def predict_log_proba(self, X: Data) -> list[Floats]:
-        """Logarithms of `predict_proba`, minus infinity for 0."""
-        return logarithms(self.predict_proba(X))
 
     def predict_marginals(self, X: Data) -> list[Any]:
         """The same as dictionaries {label: probability}, a list for each example."""

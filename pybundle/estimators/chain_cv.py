@@ -62,8 +62,7 @@ class ChainSVMCV(PathCV, ChainSVM):
         self.hash_bits = hash_bits
         self.min_count = min_count
         self.token_weights = token_weights
-        self.tol = tol
-        self.atol = atol
+        self.tol, self.atol = tol, atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -120,8 +119,7 @@ class ChainCRFCV(PathCV, ChainCRF):
         self.hash_bits = hash_bits
         self.min_count = min_count
         self.token_weights = token_weights
-        self.tol = tol
-        self.atol = atol
+        self.tol, self.atol = tol, atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit

@@ -346,8 +346,7 @@ class MulticlassSVMCV(PathCV, MulticlassSVM):
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.loss = loss
-        self.tol = tol
-        self.atol = atol
+        self.tol, self.atol = tol, atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit

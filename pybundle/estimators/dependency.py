@@ -20,7 +20,7 @@ from ..models.dependency.templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_t
 from ..oracles import arborescence_marginals
 from .base import documented
 from .collections import by_blocks
-from .probabilities import NeedsLogLoss, logarithms
+from .probabilities import NeedsLogLoss, Probabilities
 from .structured import StructuredEstimator, as_fitted, check_list, length, without_weightless
 from .tokens import is_single
 
@@ -29,7 +29,7 @@ FIELDS = {"word": "forms", "lower": "forms", "lemma": "lemmas", "pos": "upos", "
 
 
 @documented()
-class DependencyParser(StructuredEstimator):
+class DependencyParser(Probabilities, StructuredEstimator):
     """Non-projective dependency parser with arc features from templates, trained to a certified gap.
 
         F(w) = |w|^2 / (2 C) + sum_i c_i max_y [ wrong heads in y + <w, Psi(x_i, y) - Psi(x_i, y_i)> ],
@@ -103,8 +103,7 @@ class DependencyParser(StructuredEstimator):
         self.hash_bits = hash_bits
         self.min_count = min_count
         self.single_root = single_root
-        self.tol = tol
-        self.atol = atol
+        self.tol, self.atol = tol, atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -213,15 +212,6 @@ class DependencyParser(StructuredEstimator):
         model = self.model_
         return [model.arc_scores(self.coef_, x) if length(x) else np.zeros((1, 1))
                 for x in self._encode(check_list("X", X))]
-
-    def _has_probabilities(self):
-        return self._as_fitted()._log_loss
-
-    @NeedsLogLoss
-    @as_fitted
-    def predict_log_proba(self, X: Data) -> list[Floats]:
-        """Logarithms of `predict_proba`, minus infinity for 0."""
-        return logarithms(self.predict_proba(X))
 
     @NeedsLogLoss
     @as_fitted

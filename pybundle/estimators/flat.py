@@ -20,10 +20,7 @@ class FlatEstimator(CertifiedEstimator):
     _needs_penalty = ""
 
     def sparsify(self) -> Self:
-        """Make `coef_` a CSR matrix, which takes less memory where most weights are 0; returns the estimator itself.
-
-        Predictions, `save` and warm starts go on as before; fits make `coef_` dense again.
-        """
+        """Make `coef_` a CSR matrix, until the next fit; returns the estimator itself."""
         check_is_fitted(self)
         self.coef_ = sp.csr_matrix(self.coef_)
         return self

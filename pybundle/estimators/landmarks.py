@@ -89,8 +89,7 @@ class LandmarkDetector(StructuredEstimator):
         self.unit = unit
         self.descriptor = descriptor
         self.shape = shape
-        self.tol = tol
-        self.atol = atol
+        self.tol, self.atol = tol, atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit

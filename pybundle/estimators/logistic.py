@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import expit, softmax
 
 from ..core.types import Callbacks, Data, Floats
 from ..features.shift import locate
@@ -14,11 +14,12 @@ from ..models import Multiclass
 from ..risks import Logistic, Structured
 from .base import documented
 from .linear_classifier import LinearClassifierEstimator
+from .probabilities import Probabilities
 from .regression import shift_of
 
 
 @documented()
-class MulticlassLogistic(LinearClassifierEstimator):
+class MulticlassLogistic(Probabilities, LinearClassifierEstimator):
     """Logistic regression for two or more classes, trained to a certified gap.
 
     Three classes or more, `w_k` being the rows of `coef_` and `b_k` the entries of `intercept_`:
@@ -71,7 +72,7 @@ class MulticlassLogistic(LinearClassifierEstimator):
     (360, 10)
     """
 
-    _intercept_is_free = True
+    _log_loss = _intercept_is_free = True
     _dtypes = (np.float64, np.float32)
 
     def __init__(self, C: float = 1.0, *, l1_ratio: float = 0.0, fit_intercept: bool = True,
@@ -83,8 +84,7 @@ class MulticlassLogistic(LinearClassifierEstimator):
         self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
-        self.tol = tol
-        self.atol = atol
+        self.tol, self.atol = tol, atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -124,10 +124,3 @@ class MulticlassLogistic(LinearClassifierEstimator):
         if scores.ndim == 1:
             return np.stack([expit(-scores), expit(scores)], axis=1)
         return softmax(scores, axis=1)
-
-    def predict_log_proba(self, X: Data) -> Floats:
-        """Return log p(k | x), in the form of `predict_proba`; finite where that rounds to 0."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.stack([log_expit(-scores), log_expit(scores)], axis=1)
-        return log_softmax(scores, axis=1)

@@ -12,11 +12,11 @@ from ..core.validation import check_number
 from ..risks import BinaryHinge, MulticlassHinge
 from .base import documented
 from .linear_classifier import LinearClassifierEstimator
-from .probabilities import Margins
+from .probabilities import Probabilities
 
 
 @documented()
-class MulticlassSVM(Margins, LinearClassifierEstimator):
+class MulticlassSVM(Probabilities, LinearClassifierEstimator):
     """Linear support vector machine for two or more classes, trained to a certified gap.
 
     Three classes or more (Crammer and Singer), `w_k` being the rows of `coef_`:
@@ -86,8 +86,7 @@ class MulticlassSVM(Margins, LinearClassifierEstimator):
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.loss = loss
-        self.tol = tol
-        self.atol = atol
+        self.tol, self.atol = tol, atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -25,13 +25,13 @@ from ..runtime.executors import make_executor
 from .compat import unchanged_by_failure, validate_data
 from .kernels import described, listed, made, n_columns, part_of, suggested, support_of
 from .penalty import rate_of
-from .probabilities import NeedsLogLoss
+from .probabilities import NeedsLogLoss, Probabilities
 from .saving import StoredEstimator
 
 FORMATS = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
 
 
-class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
+class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
     """Support vector machine or logistic regression that learns which of several kernels help.
 
         F(f) = (sum_k |f_k|)^2 / (2 C) + sum_i L(sum_k f_k; x_i, y_i)
@@ -254,18 +254,14 @@ class OnlineMKLClassifier(ClassifierMixin, StoredEstimator):
         scores = self.decision_function(X)
         return self.classes_[(scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
-    def _has_probabilities(self):
+    @property
+    def _log_loss(self):
         return self.loss == "logistic"
 
     @NeedsLogLoss
     def predict_proba(self, X: Data) -> Floats:
         """Probabilities of the classes, shape (n, K); for `loss="logistic"` only."""
         return softmax(self._scores(X), axis=1)
-
-    @NeedsLogLoss
-    def predict_log_proba(self, X: Data) -> Floats:
-        """Logarithms of `predict_proba`, finite where that rounds to 0."""
-        return log_softmax(self._scores(X), axis=1)
 
     def _scores(self, X):
         check_is_fitted(self)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
-
 import numpy as np
 
 from ..core.exceptions import ParameterError
@@ -12,13 +10,11 @@ from ..prox import Separable
 
 
 def rate_of(C, needs_penalty=""):
-    """Return lam = 1 / C, 0 for infinity; ParameterError where `needs_penalty` says what only a penalty limits."""
-    if not isinstance(C, numbers.Real) or C != np.inf:
-        return 1.0 / check_number("C", C, low=0.0, strict=True)
-    if needs_penalty:
-        raise ParameterError(f"C must be finite, got {C!r}: without a penalty nothing limits {needs_penalty}; pass a "
-                             "large number")
-    return 0.0
+    """Return lam = 1 / C, 0 for infinity, which is refused where nothing but a penalty limits `needs_penalty`."""
+    is_infinite = isinstance(C, (float, np.floating)) and C == np.inf
+    if is_infinite and needs_penalty:
+        raise ParameterError(f"C must be finite, got inf: without a penalty nothing limits {needs_penalty}")
+    return 0.0 if is_infinite else 1.0 / check_number("C", C, low=0.0, strict=True)
 
 
 def squares_and_l1(l2, l1):

@@ -1,8 +1,7 @@
-"""Probabilities of labels: methods that are missing where there are none, and logarithms."""
+"""Probabilities of labels: their logarithms, and what an estimator without any says."""
 
 from __future__ import annotations
 
-from functools import update_wrapper
 from types import MethodType
 from typing import Any
 
@@ -12,40 +11,35 @@ from ..core.types import Data
 
 
 class NeedsLogLoss:
-    """Decorate a method that an estimator lacks, as by scikit-learn's `available_if`, unless it has a log-loss.
+    """Decorate a method that is missing, as by scikit-learn's `available_if`, unless `_log_loss` of the fit is true.
 
-    The AttributeError also says which estimator or parameter has the method: `_log_loss_is` of the class.
+    The AttributeError tells what has the method: `_log_loss_is` of the class.
     """
 
     def __init__(self, method: Any) -> None:
         self.method = method
-        update_wrapper(self, method)        # type: ignore[arg-type]
 
     def __get__(self, estimator: Any, owner: Any = None) -> Any:
         if estimator is None:
             return self.method
-        if not estimator._has_probabilities():
+        if not estimator._as_fitted()._log_loss:
             raise AttributeError(f"This {type(estimator).__name__!r} has no attribute {self.method.__name__!r}, since "
                                  f"its loss is a hinge; use {estimator._log_loss_is}")
         return MethodType(self.method, estimator)
 
 
-class Margins:
-    """Mixin of estimators that have a hinge and no probabilities."""
+class Probabilities:
+    """Mixin of estimators that have probabilities if they have a log-loss."""
 
-    def _has_probabilities(self):
-        return False
+    _log_loss: Any = False
 
     @NeedsLogLoss
     def predict_proba(self, X: Data) -> Any:
-        """Missing: a hinge has no probabilities; the AttributeError names the estimator that has some."""
+        """Missing: hinges have no probabilities. The AttributeError names an estimator that has some."""
 
     @NeedsLogLoss
     def predict_log_proba(self, X: Data) -> Any:
-        """Missing, like `predict_proba`."""
-
-
-def logarithms(tables):
-    """Logarithms of a list of tables of probabilities; minus infinity for 0."""
-    with np.errstate(divide="ignore"):
-        return [np.log(table) for table in tables]
+        """Logarithms of `predict_proba`, minus infinity for 0; missing where that is."""
+        found = self.predict_proba(X)
+        with np.errstate(divide="ignore"):
+            return [np.log(table) for table in found] if isinstance(found, list) else np.log(found)

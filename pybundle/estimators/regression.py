@@ -151,8 +151,7 @@ class LinearSVR(LinearRegressionEstimator):
         self.epsilon = epsilon
         self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.atol = atol
+        self.tol, self.atol = tol, atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit

@@ -77,8 +77,7 @@ class SegmentationSVM(StructuredEstimator):
         self.fillers = fillers
         self.widths = widths
         self.layout = layout
-        self.tol = tol
-        self.atol = atol
+        self.tol, self.atol = tol, atol
         self.method = method
         self.max_iter = max_iter
         self.time_limit = time_limit

@@ -482,8 +482,11 @@ for _name, (_given, _data) in ESTIMATORS.items():
         **({} if "alpha" in given else {"C": 1.0}), **SMALL, **given}
     RECIPES[f"estimators.{_name}.fit"] = _data
     RECIPES[f"estimators.{_name}.score"] = _data
-    for _method in ("predict", "decision_function", "k_best", "margins", "predict_marginals", "predict_proba"):
+    for _method in ("predict", "decision_function", "k_best", "margins", "predict_marginals", "predict_proba",
+                    "predict_log_proba"):
         RECIPES[f"estimators.{_name}.{_method}"] = lambda r, data=_data: {"X": data(r)["X"]}
+for _name in ("LinearSVR", "QuantileRegressor", "MulticlassLogistic", "MulticlassSVM"):
+    RECIPES[f"estimators.{_name}.sparsify"] = RECIPES[f"estimators.{_name}.densify"] = lambda r: {}
 for _name in ("ChainSVM", "ChainCRF"):
     RECIPES[f"estimators.{_name}.top_features"] = lambda r: {"label": "N", "k": 2}
     RECIPES[f"estimators.{_name}.transitions"] = lambda r: {}
@@ -515,7 +518,7 @@ RECIPES |= {
 }
 for _method in ("fit", "score"):
     RECIPES[f"estimators.OnlineMKLClassifier.{_method}"] = lambda r: {"X": f(r, 6, 3), "y": np.arange(6) % 3}
-for _method in ("predict", "decision_function", "predict_proba"):
+for _method in ("predict", "decision_function", "predict_proba", "predict_log_proba"):
     RECIPES[f"estimators.OnlineMKLClassifier.{_method}"] = lambda r: {"X": f(r, 4, 3)}
 
 # ---------------------------------------------------------------------- what public calls return

@@ -125,6 +125,9 @@ def test_conll(tmp_path, packed):
     assert read_conll(path) == ending
     assert read_conll(path, comment="-DOCSTART-") == ending
     assert read_conll(write(tmp_path, "\n\n", "empty.txt")) == []
+    for kind in (io.StringIO, lambda text: io.BytesIO(text.encode())):
+        for end in ("\r", "\r\n", "\r\r\n"):
+            assert read_conll(kind(text.replace("\n", end).replace(f" {end}", f"{end}"))) == ending
     with pytest.raises(pb.ParameterError, match=r"data\.txt, line 4: expected 4 columns, got 3: 'Über"):
         read_conll(path, n_columns=4)
     with pytest.raises(pb.ParameterError, match=r"line 3: expected 2 columns, got 1: 'c'"):

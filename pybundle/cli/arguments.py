@@ -36,7 +36,7 @@ def make_parser():
         for group in groups:
             group(made)
         made.add_argument("--json", action="store_true", help="print one JSON document")
-        made.set_defaults(command=run, left_out=(), checks_trees=name != "predict")     # it replaces them
+        made.set_defaults(command=run, left_out=(), checks_trees=name != "predict")     # heads are replaced
         return made
 
     made = command("train", "train a model to a certified gap", _data, _model, _solver, _run)

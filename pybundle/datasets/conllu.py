@@ -99,7 +99,7 @@ def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left
         place = len(sentences) + len(skipped)
         heads, problem = _heads(rows, trees)
         if place in left_out:
-            skipped[place] = "as in the other file"
+            skipped[place] = ""
         elif problem is not None:
             number, what = problem
             text = said.get("text", " ".join(row[1] for _, row in rows))

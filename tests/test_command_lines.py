@@ -283,7 +283,8 @@ LINES = [line for line in """
 2 | train a.csv -C | expected one argument
 2 | train a.csv -C 1 --lam 1 | not allowed with argument
 2 | train a.csv --tol x | invalid float value: 'x'
-2 | train a.csv --tol 0 | must be a finite number > 0
+2 | train a.csv --tol -1 | must be a finite number >= 0
+2 | train a.csv --atol nan | must be a finite number >= 0
 2 | train a.csv --method simplex | method must be one of
 2 | train a.csv --method cutting-plane | radius
 2 | train a.csv --parts 0 | must be an integer >= 1

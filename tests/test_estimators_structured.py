@@ -235,7 +235,7 @@ def test_parser_takes_words_in_every_form():
         rooted.predict([[{"word": "a", "pos": "N"}, {"word": "b"}]])
     with pytest.raises(pb.ParameterError, match=r"X\[0\]\[0\] must have 2 attributes, word, pos"):
         rooted.predict([[("a", "b", "c")]])
-    with pytest.raises(pb.ParameterError, match="must be 'logistic' in the fit"):
+    with pytest.raises(AttributeError, match="use loss='logistic' in the fit"):
         rooted.predict_proba(tuples)
 
 

@@ -159,7 +159,10 @@ def _number(text):
 
 
 def _limit(text):
-    return 0.0 if float(text) == 0.0 else _number(text)
+    value = float(text)
+    if not 0.0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a finite number >= 0, got {text!r}")
+    return value
 
 
 def _numbers(text):

@@ -26,6 +26,8 @@ LEFT_OUT = {
     "prox.Regulariser": "a base class", "prox.GroupwiseRegulariser": "a base class", "proof.Report": "a result",
     "estimators.MulticlassSVMCV": "MulticlassSVM in a loop", "estimators.ChainSVMCV": "ChainSVM in a loop",
     "estimators.ChainCRFCV": "ChainCRF in a loop",
+    **{f"estimators.{name}.{method}": "a hinge has none" for name in ("ChainSVM", "MulticlassSVM")
+       for method in ("predict_proba", "predict_log_proba")},
     "models.Chain.entry_scores": "for estimators, which check",
     "risks.ExampleFunctions.predict_losses": "not on offer", "risks.Logistic.blocks": "not on offer",
     "risks.Structured.planes_of": "for solvers", "risks.ExampleFunctions.planes_of": "for solvers",

@@ -75,7 +75,7 @@ def test_minimize_warns_without_scikit_learn():
             "    warnings.simplefilter('always')\n"
             "    pb.minimize(lambda w: (abs(w).sum(), w / abs(w)), [1.0, 2.0], lam=1.0, atol=0, max_iter=1)\n"
             "assert caught[0].category is pb.ConvergenceWarning and 'sklearn' not in sys.modules")
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)
 
 
 # ---------------------------------------------------------------------- tolerances

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 
@@ -41,7 +40,7 @@ def train(arguments):
     record = {"model": kind, "class": type(estimator).__name__, "data": data.describe(), "classes": classes,
               "C": estimator.C if arguments.cv is None else estimator.C_, **certificate(estimator),
               "scaled": arguments.scale, "seconds": time.perf_counter() - started, "saved": None,
-              "hint": next(iter(re.findall(r"the columns of X .*--scale\)", getattr(estimator, "_message", ""))), None)}
+              "hint": getattr(estimator, "_hint", "") or None}
     if arguments.cv is not None:
         means = estimator.scores_.mean(axis=0)
         record |= {name: dict(zip(estimator.Cs_.tolist(), values.tolist(), strict=True))

@@ -92,7 +92,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     _n_parts = _checkpoint = _checkpoint_every = None
     _evidence = False
     _column_names: Any = None       # of a file
-    _message = ""                   # of the last run
+    _hint = ""                      # of the last run
     _shift: Any = None      # of the last fit with a free intercept, see `features.shift`
     _dtypes: tuple[Any, ...] = (np.float64,)    # that the weights may have
     _dtype: Any = np.float64                    # and that they get in the present fit
@@ -241,7 +241,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         return seed
 
     def _store(self, result, fitted):
-        self._message = result.message
+        self._hint = result.hint
         vars(self).update(fitted | self._unpack(result.x) | {
             "objective_": float(result.fun), "lower_bound_": float(result.lower_bound), "gap_": float(result.gap),
             "certified_": bool(result.certified), "converged_": bool(result.success), "n_iter_": int(result.nit),

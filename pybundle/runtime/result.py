@@ -61,7 +61,8 @@ class Result(OptimizeResult):
     success : bool
         `fun - lower_bound <= max(tol |fun|, atol)` holds and is certified.
     status : Status
-    message : str
+    message, hint : str
+        Why the run ended, and what in the data explains many passes ("" if nothing does).
     nit, n_iter : int
         Two names of one number: solutions of the master problem; epochs for "sgd", rounds of passes for block methods,
         Newton steps for "alm" (on labellings found so far: up to ten of them, or a pass).

@@ -19,7 +19,7 @@ def hint(run):
     return "" if passes < LONG else scaling(run.risk, uneven=100.0 if passes < VERY_LONG else 30.0)
 
 
-def advice(run, status, certificate, many=300, wide=0.1, near=1e-6, finest=1e-8):
+def advice(run, status, certificate, about_data, many=300, wide=0.1, near=1e-6, finest=1e-8):
     """Return advice for a finished run, or "".
 
     Parameters
@@ -27,6 +27,8 @@ def advice(run, status, certificate, many=300, wide=0.1, near=1e-6, finest=1e-8)
     run : Run
     status : Status
     certificate : Bracket
+    about_data : str
+        What `hint` returns.
     many, wide : float
         If the gap is still so wide after so many passes, the problem is the cause, not the limit.
     near : float
@@ -35,7 +37,6 @@ def advice(run, status, certificate, many=300, wide=0.1, near=1e-6, finest=1e-8)
         Largest rounding error, as a fraction of F, of a well scaled problem.
     """
     found, objective, tol = [], run.objective, run.settings.gap.tol
-    about_data = hint(run)
     if status not in UNFINISHED:
         return about_data
     difference, size = certificate.fun + certificate.error - certificate.lower_bound, run.trace.size

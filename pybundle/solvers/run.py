@@ -24,7 +24,7 @@ from ..runtime.history import History
 from ..runtime.lower_bound import LEAST, Bracket, LowerBound, ball, certify
 from ..runtime.result import CROSSING, Result, Status, sentence
 from ..runtime.stopping import SHARE, GapBelow, Progress
-from .diagnostics import advice
+from .diagnostics import advice, hint
 from .objective import Ball, SquaredNorm
 from .plane_checks import as_arrays, check_planes, lower_bounds_of, norms_of, refuse_above
 from .state import Settings, State, Trace
@@ -449,25 +449,25 @@ class Run:
             status = Status.CONVERGED
         elif status is Status.CONVERGED and not success:
             status = Status.STALLED
-        trace = self.trace
+        trace, about_data = self.trace, hint(self)
         return Result(
             x=self.w.copy(), fun=fun, lower_bound=lower, error=certificate.error, gap=gap,
             slope=certificate.slope, certified=certified,
             success=success, status=status, certificate=None,
             ball=ball(self.objective, self.w, certificate, self.bound) if certified else None,
-            message=self._message(status, certificate),
+            message=self._message(status, certificate, about_data), hint=about_data,
             nit=trace.n_iter, n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=self.n_planes(),
             max_planes=trace.max_planes, seconds=trace.clock.seconds(),
             history=trace.history.arrays(rule.least), state=self.kept_state(), **self._rounds())
 
-    def _message(self, status, certificate):
+    def _message(self, status, certificate, about_data):
         fun, lower, error = certificate.fun, certificate.lower_bound, certificate.error
         gap = self.rule_of_users.gap(fun + error, lower)
         if self._is_certified() and not certificate.certified and np.isfinite([fun, lower, error]).all():
             return CROSSING + (f"; {self.choice}" if self.choice else "")       # a gap would mean nothing
         words = [self.choice, self._moves and "columns without penalty depend on each other: w has the least norm"]
         return sentence(status, gap, self.settings.gap.tol, "; ".join(filter(None, words)),
-                        advice(self, status, certificate), self.atol_met(fun + error, lower))
+                        advice(self, status, certificate, about_data), self.atol_met(fun + error, lower))
 
     def _rounds(self):
         """Return the cost of the rounds of a distributed risk, if it states them."""

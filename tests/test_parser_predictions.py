@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from counted import Counted
 
 import pybundle as pb
 
@@ -25,21 +26,6 @@ def fitted(n_words=20, **parameters):
     return parser.set_params(**parameters).fit(X, y), X
 
 
-class Watched(list):
-    """A list that counts how many of its items are read."""
-
-    n_read = 0
-
-    def __iter__(self):
-        for item in super().__iter__():
-            self.n_read += 1
-            yield item
-
-    def __getitem__(self, k):
-        self.n_read += 1
-        return super().__getitem__(k)
-
-
 class Weights(np.ndarray):
     """Weights that go through no operation of NumPy: the decoder looks up those of the features that it meets."""
 
@@ -56,7 +42,7 @@ def test_a_sentence_costs_nothing_per_value_and_weight(n_words, monkeypatch):
     parser, X = fitted(n_words)
     expected = parser.predict(X)
     assert len(parser.vocabulary_) == n_words + 12
-    parser.vocabulary_, parser.kinds_ = values = Watched(parser.vocabulary_), Watched(parser.kinds_)
+    parser.vocabulary_, parser.kinds_ = values = Counted(parser.vocabulary_), Counted(parser.kinds_)
     parser.coef_ = parser.coef_.view(Weights)
     assert parser.predict(X[:1]) == expected[:1]
     n_read = [names.n_read for names in values]

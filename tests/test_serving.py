@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from counted import Counted
 from sklearn.base import clone
 from sklearn.feature_extraction import FeatureHasher
 
@@ -17,25 +18,6 @@ from pybundle.estimators.tokens import columns_of, encode, encode_hashed, rows_o
 
 N_NAMES = 20_000
 SENTENCE = [{"word": "w1", "is_title": True, "length": 2.0}, {"word": "w7", "is_title": False}, {"word": "unseen"}]
-
-
-class Counted(list):
-    """A vocabulary that counts the names read of it."""
-
-    n_read = 0
-
-    def __iter__(self):
-        for name in super().__iter__():
-            self.n_read += 1
-            yield name
-
-    def __getitem__(self, k):
-        self.n_read += 1
-        return super().__getitem__(k)
-
-    def __contains__(self, name):
-        self.n_read += len(self)
-        return super().__contains__(name)
 
 
 class CountedArray(np.ndarray):

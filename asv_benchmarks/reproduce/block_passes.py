@@ -14,7 +14,7 @@ Writes results/block_passes.md.
 import argparse
 import warnings
 
-from common import RESULTS, data_file, table, version  # sets threads: before NumPy
+from common import Page, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import conll_chunking
@@ -45,14 +45,9 @@ def main():
     parser.add_argument("--multiple", type=float, default=6.0, help="of auto's passes for the others (default 6)")
     parser.add_argument("--time-limit", type=float, default=150.0, help="seconds of a run (default 150)")
     arguments = parser.parse_args()
-    file = RESULTS / "block_passes.md"
-    kept = dict(part.split("\n", 1) for part in file.read_text(encoding="utf-8").split("\n## ")[1:]) if file.exists() \
-        else {}
+    page = Page("block_passes.md", HEAD.format(version=version()), SETS)
     for name in arguments.only:
-        kept[name] = "\n" + part(name, arguments.multiple, arguments.time_limit) + "\n"
-    text = HEAD.format(version=version()) + "".join(
-        f"\n## {name}\n{kept[name].rstrip()}\n" for name in SETS if name in kept)
-    file.write_text(text, encoding="utf-8")
+        page.replace(name, part(name, arguments.multiple, arguments.time_limit))
 
 
 def part(name, multiple, limit):

@@ -44,6 +44,21 @@ def version():
     return f"{pb.__version__} at commit {commit()}"
 
 
+class Page:
+    """The page `results/name`: a head, and sections of which single ones are replaced; `order` are their titles."""
+
+    def __init__(self, name, head, order):
+        self.path, self.head, self.order = RESULTS / name, head, tuple(order)
+        parts = self.path.read_text(encoding="utf-8").split("\n## ")[1:] if self.path.exists() else []
+        self.sections = dict(part.split("\n", 1) for part in parts)
+
+    def replace(self, title, text):
+        """Write the page with another section `title`."""
+        self.sections[title] = f"\n{text}"
+        self.path.write_text(self.head + "".join(f"\n## {name}\n{self.sections[name].rstrip()}\n" for name in self.order
+                                                 if name in self.sections), encoding="utf-8")
+
+
 def data_file(*parts):
     """A file below PYBUNDLE_DATA; ends the script with a sentence where it is not there."""
     folder = os.environ.get("PYBUNDLE_DATA")

@@ -15,7 +15,7 @@ import argparse
 import time
 import warnings
 
-from common import RESULTS, data_file, table, version  # sets threads: before NumPy
+from common import Page, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import conll_chunking as chunking
@@ -36,17 +36,13 @@ def main():
                         "before it has used; the others are kept")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    file = RESULTS / "crfsuite.md"
-    kept = dict(part.split("\n", 1) for part in file.read_text(encoding="utf-8").split("\n## ")[1:]) if file.exists() \
-        else {}
+    page = Page("crfsuite.md", TEXT, SETS)
     for name in arguments.only:
         rows = []
         for row in compare(*words(SETS[name]())):
             rows.append(row)
             print(name, *row, sep=" | ", flush=True)
-        kept[name] = f"\npybundle {version()}.\n\n{table(HEADER, rows)}\n"
-        file.write_text(TEXT + "".join(f"\n## {name}\n{kept[name].rstrip()}\n" for name in SETS if name in kept),
-                        encoding="utf-8")
+        page.replace(name, f"pybundle {version()}.\n\n{table(HEADER, rows)}")
 
 
 def conll():

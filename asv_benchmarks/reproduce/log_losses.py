@@ -24,7 +24,7 @@ import time
 import warnings
 from pathlib import Path
 
-from common import RESULTS, data_file, table, version  # sets threads: before NumPy
+from common import Page, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -49,19 +49,15 @@ def main():
     parser.add_argument("--only", nargs="+", choices=list(SETS), default=list(SETS))
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    file = RESULTS / "log_losses.md"
-    kept = dict(part.split("\n", 1) for part in file.read_text(encoding="utf-8").split("\n## ")[1:]) if file.exists() \
-        else {}
+    page = Page("log_losses.md", TEXT, SETS)
     problems = {name: MAKERS[name]() for name in arguments.only}
     # before any fit, whose memory would be used again
     memory = {name: peaks(name, problem, SETS[name][-1]) for name, problem in problems.items()}
     for name, problem in problems.items():
         rows = [row for lam in SETS[name] for row in compare(name, problem, lam)]
-        kept[name] = "\n" + "\n\n".join((
+        page.replace(name, "\n\n".join((
             f"pybundle {version()}.", table(("lam", "", *(f"seconds (passes) to {gap:g}" for gap in GAPS)), rows),
-            table(("lam", "", "MB beside the data"), memory[name]))) + "\n"
-        file.write_text(TEXT + "".join(f"\n## {name}\n{kept[name].rstrip()}\n" for name in SETS if name in kept),
-                        encoding="utf-8")
+            table(("lam", "", "MB beside the data"), memory[name]))))
 
 
 # ---------------------------------------------------------------------- problems

@@ -29,7 +29,7 @@ import tempfile
 import time
 import warnings
 
-from common import RESULTS, data_file, table, version  # sets threads: before NumPy
+from common import Page, data_file, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -83,16 +83,12 @@ def main():
     if arguments.child:
         print(json.dumps({"limit": limit_child, "mapped": mapped_child}[arguments.child[0]](*arguments.child[1:])))
         return
-    file = RESULTS / "memory.md"
-    kept = dict(part.split("\n", 1) for part in file.read_text(encoding="utf-8").split("\n## ")[1:]) if file.exists() \
-        else {}
+    page = Page("memory.md", HEAD.format(version=version()), ("memory_limit", "A mapped file"))
     if "limit" in arguments.only:
-        kept["memory_limit"] = "\n" + table(LIMIT_HEADER, [row for case in CASES for row in limit_rows(*case)]) + "\n"
+        page.replace("memory_limit", table(LIMIT_HEADER, [row for case in CASES for row in limit_rows(*case)]))
     if "mapped" in arguments.only:
-        kept["A mapped file"] = "\n" + table(MAPPED_HEADER, mapped_rows(arguments.megabytes)) + "\n"
-    file.write_text(HEAD.format(version=version()) + "".join(
-        f"\n## {name}\n{text.rstrip()}\n" for name, text in sorted(kept.items(), reverse=True)), encoding="utf-8")
-    print(file.read_text(encoding="utf-8"))
+        page.replace("A mapped file", table(MAPPED_HEADER, mapped_rows(arguments.megabytes)))
+    print(page.path.read_text(encoding="utf-8"))
 
 
 def child(*arguments):

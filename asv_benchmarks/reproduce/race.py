@@ -22,7 +22,7 @@ import time
 import warnings
 from pathlib import Path
 
-from common import RESULTS, data_file, in_turns, table, version  # sets threads: before NumPy
+from common import RESULTS, Page, data_file, in_turns, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -54,14 +54,9 @@ def main():
     parser.add_argument("--only", nargs="+", choices=list(SETS), default=list(SETS), help="the other parts are kept")
     parser.add_argument("--time-limit", type=float, default=30.0, help="seconds of a run (default 30)")
     arguments = parser.parse_args()
-    file = RESULTS / "race.md"
-    kept = dict(part.split("\n", 1) for part in file.read_text(encoding="utf-8").split("\n## ")[1:]) if file.exists() \
-        else {}
+    page = Page("race.md", HEAD, SETS)
     for name in arguments.only:
-        kept[name] = "\n" + part(name, arguments.time_limit).strip() + "\n"
-    text = HEAD + "".join(
-        f"\n## {name}\n{kept[name].rstrip()}\n" for name in SETS if name in kept)
-    file.write_text(text, encoding="utf-8")
+        page.replace(name, part(name, arguments.time_limit).strip())
 
 
 def part(name, limit):

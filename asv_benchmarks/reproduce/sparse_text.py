@@ -23,7 +23,7 @@ import time
 import warnings
 from typing import NamedTuple
 
-from common import RESULTS, data_file, in_turns, table, version  # sets threads: before NumPy
+from common import Page, data_file, in_turns, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
@@ -80,14 +80,9 @@ def main():
     parser.add_argument("--only", nargs="+", choices=list(SETS), default=list(SETS))
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    page = RESULTS / "sparse_text.md"
-    kept = dict(part.split("\n", 1) for part in page.read_text(encoding="utf-8").split("\n## ")[1:]) \
-        if page.exists() else {}
+    page = Page("sparse_text.md", HEAD.format(sklearn=sklearn.__version__, limit=LIMIT, slow=TOO_SLOW), SETS)
     for name in arguments.only:
-        kept[name] = section(SETS[name]())
-        page.write_text(HEAD.format(sklearn=sklearn.__version__, limit=LIMIT, slow=TOO_SLOW)
-                        + "".join(f"\n## {name}\n{kept[name].rstrip()}\n" for name in SETS if name in kept),
-                        encoding="utf-8")
+        page.replace(name, section(SETS[name]()))
 
 
 def section(counts):
@@ -104,7 +99,7 @@ def section(counts):
         lines += [f"### {loss.title}", table(("rows", "lam", "gap", "pybundle, s", "passes", *peers), rows)]
     rows = [row for form, split in forms.items() for row in defaults(form, split)]
     lines += ["### Defaults", table(("rows", "classes", "estimator", "s", "held out, % right"), rows)]
-    return "\n" + "\n\n".join(lines)
+    return "\n\n".join(lines)
 
 
 def compare(loss, form, split, lam):

@@ -181,7 +181,7 @@ TEXT = """\
 # Estimators
 
 Written by `asv_benchmarks/reproduce/estimators.py` with pybundle {version}, scikit-learn {sklearn}; one thread,
-processor time.
+processor time, but time of the wall inside the bar and the history.
 
 ## Choosing C: one warm path for each fold against single fits
 

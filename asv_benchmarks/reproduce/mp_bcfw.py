@@ -223,8 +223,8 @@ when it was repeated within the hour. Seconds of USPS, OCR and of lam = 1 are th
 the other runs leave out the time in which other programs had the processor; the pauses of the costly oracle, 2 ms a
 call, are added.
 
-Every run has the calls at which its table ends as iterations. An iteration makes one call for each example; on USPS an
-iteration of `auto` makes 2.6. So that all methods have the same budget, tables ignore what comes after those calls: "-"
+Every run has at most as many iterations as its table has calls. An iteration makes one call for each example; on
+USPS one of `auto` makes 2.6. So that all methods have the same budget, tables ignore what comes after those calls: "-"
 is a gap that half of the seeds or more did not reach. On OCR and on horses with the larger lam `auto` ends earlier, at
 a gap of 1e-4. The figures show whole runs. A seed that misses a gap counts as the slowest there, and on OCR seconds
 differ by up to 8 times between seeds. So the seconds to a gap can exceed those of all calls.

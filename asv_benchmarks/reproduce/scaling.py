@@ -238,7 +238,7 @@ Written by `asv_benchmarks/reproduce/scaling.py` with pybundle {version}.
 ## Costs of an iteration
 
 P-BMRM with the published stop, planes dropped after 10 idle iterations; times are those of one thread. Iterations and
-the papers' speed-up, P iter_1 / iter_P, are in papers/p_bmrm.md.
+the papers' speed-up, P iter_1 / iter_P, are in papers/p_bmrm.md, but for landmarks at P = 64.
 
 {columns}
 

@@ -26,7 +26,7 @@ ROOT = str(Path(pb.__file__).parent) + os.sep
 
 
 def make_risk(name):
-    """A risk of 200 made-up rows: "chains" or "multiclass"."""
+    """A risk of 200 made-up examples: "chains" or "multiclass"."""
     rng = np.random.default_rng(0)
     W = rng.standard_normal((6, 4))
     if name == "multiclass":

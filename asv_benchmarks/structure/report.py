@@ -29,7 +29,7 @@ SOLVES = (("prox-bcfw on chains", "chains", "prox-bcfw"), ("prox-bcfw on multicl
 WALKS = (("bmrm on chains to Viterbi", "chains", "bmrm", "viterbi"),
          ("auto on multiclass to the first block pass", "multiclass", "auto", "pass"))
 RULES = """\
-* *A solve*: `minimize` on 200 made-up rows with lam = 20; the risk is built before and does not count.
+* *A solve*: `minimize` on 200 made-up examples with lam = 20; the risk is built before and does not count.
     * Python files count if one of their functions ran.
     * Compiled files (.pyx) count if Python called one of their functions, methods or classes. Files that these cimport
       count, too, and so on: which of those ran cannot be seen from outside.

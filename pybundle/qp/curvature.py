@@ -4,9 +4,9 @@ An entry of A A' that sums K products is off by about sqrt(K) u sqrt(H_ii H_jj) 
 So with D = diag(H) no eigenvalue of D^-1/2 H D^-1/2 is below -n sqrt(K) u: that is -256 n eps for K = 2^18 terms added
 one by one, and more in blocks, as BLAS does. Scaled this way, rows of any size count alike.
 
-A Gram matrix that is centred afterwards is off by about eps max(D) in every entry, also in rows of points that equal
-the mean. So H + shift I may be semidefinite instead, for a small shift that the gap pays for. Data whose mean is far
-beyond their spread lose more than that, and have to be centred themselves.
+If it is centred afterwards, every entry is off by about eps max(D), also in rows of points that equal the mean. So
+H + shift I may be semidefinite instead, for a small shift that the gap pays for. Where the mean of the data is far
+beyond their spread, centring loses more than that: then data have to be centred.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ LARGEST_FACTOR = 2000
 
 def rounding(n, kind):
     """Relative error of a Gram matrix of n rows in the type `kind`."""
-    return SUMS * n * float(np.finfo(kind).eps)
+    return min(SUMS * n * float(np.finfo(kind).eps), 2.0**-4)
 
 
 def needed_shift(H, f, kind, is_bounded=True, met=0.0):

@@ -18,7 +18,7 @@ from scipy.optimize import OptimizeResult
 
 from pybundle.core.exceptions import InputTypeError, ParameterError
 from pybundle.core.rounding import accurate_product, exact_sum
-from pybundle.core.validation import check_choice, check_integer, check_number, check_vector, refuse_masked
+from pybundle.core.validation import check_choice, check_integer, check_number, check_vector, real_array
 
 from ._simplex_qp import METHODS, SimplexQP
 from ._symmetry import asymmetry
@@ -42,28 +42,23 @@ class SimplexProblem:
     parts : ndarray of int32, shape (m,)
     slack : ndarray of bool, shape (P,)
         One bool holds for all parts.
-    kind : dtype
-        Type of the floats that H was given in; its rounding is excused.
-    shift : float
-        H + shift I is semidefinite, but for the rounding of each row.
+    kind, shift : dtype, float
+        Type of the floats of H, as given; H + shift I is semidefinite but for the rounding of its rows.
     """
 
     H: Any
     f: Any
     parts: Any
     slack: Any
-    kind: Any = field(init=False, repr=False)
-    shift: float = field(init=False, repr=False)
+    kind: Any = field(init=False)
+    shift: float = field(init=False)
 
     def __post_init__(self) -> None:
         kind = getattr(self.H, "dtype", None)
         object.__setattr__(self, "kind", np.dtype(kind if kind in (np.float16, np.float32) else np.float64))
         for name, value in zip(("H", "f", "parts", "slack"), _checked(self), strict=True):
             object.__setattr__(self, name, value)       # it is frozen
-        object.__setattr__(self, "shift", self._needed_shift())
-
-    def _needed_shift(self, met=0.0):
-        return needed_shift(self.H, self.f, self.kind, bool((self.parts >= 0).all()), met)
+        object.__setattr__(self, "shift", needed_shift(self.H, self.f, self.kind, bool((self.parts >= 0).all())))
 
     def measure(self, x: Any) -> tuple[float, float, float, float]:
         """Value, duality gap, its scale, and KKT residual at x >= 0.
@@ -72,7 +67,7 @@ class SimplexProblem:
         The gap is `sum_p <x_p, g_p> - min(g_p)` with g = Hx - f, a slack counting as g = 0; a variable
         without a sum adds `g x` if g >= 0, else `|g| max(x, |g|/H_jj)`, an estimate. The residual is the
         largest of `min(x_j, (g_j - multiplier) / max |g, f|)` and of the violations of sums and signs.
-        What H lacks of a semidefinite matrix counts in the gap unless it is rounding of the scale.
+        The gap counts what H lacks of a semidefinite matrix, unless that is rounding of the scale.
         """
         x = check_vector("x", x, len(self.f))
         product, rest = accurate_product(self.H, x)
@@ -108,13 +103,12 @@ class SimplexProblem:
                 gap += float(np.sum(np.where(gs >= 0, gs * xs, np.abs(gs) * np.maximum(xs, newton))))
         value = quadratic - linear
         scale = max(abs(value), 1e-3 * (quadratic + abs(linear)))
-        if self.shift > 0.0:        # q(y) >= q(x) + g'(y - x) - shift/2 |y - x|^2, which is least at corners y
-            square = np.bincount(part, x[bound]**2, n_parts)
-            deeper = np.where(self.slack, 0.5 * self.shift * square + least, 0.0)
-            np.maximum.at(deeper, part, 0.5 * self.shift * (square[part] - 2.0 * x[bound] + 1.0) - reduced[bound])
-            deeper = float(np.maximum(deeper, 0.0).sum())
-            gap += deeper if deeper > rounding(len(x), self.kind) * scale else 0.0
-        return value, max(gap, 0.0), scale, float(residual)
+        # q(y) >= q(x) + g'(y - x) - shift/2 |y - x|^2, which is least at a corner y.
+        square = np.bincount(part, x[bound]**2, n_parts)
+        deeper = np.where(self.slack, np.maximum(0.5 * self.shift * square + least, 0.0), 0.0)
+        np.maximum.at(deeper, part, 0.5 * self.shift * (square[part] - 2.0 * x[bound] + 1.0) - reduced[bound])
+        gap = max(gap, 0.0) + (deeper.sum() if deeper.sum() > rounding(len(x), self.kind) * scale else 0.0)
+        return value, gap, scale, float(residual)
 
 
 def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 1e-09, slack: bool | ArrayLike = False,
@@ -154,9 +148,8 @@ def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 
     ParameterError, InputTypeError
         If an argument has a wrong value, shape or type, if q is unbounded because a variable without a sum
         has no curvature, or if H is indefinite: if a factor finds a negative curvature beyond rounding, or,
-        with more than 2000 variables, if a pair of them has it or a step meets it. Where variables have no
-        sum, this is the rounding of each row by its own size, else that of the largest entry; then the gap
-        counts what the curvature may lower q by, unless that is rounding of q.
+        with more than 2000 variables, if a pair of them has it or a step meets it. Rounding of the largest
+        entry, not of its row, counts in the gap, and is excused only if every variable has a sum.
 
     Notes
     -----
@@ -187,7 +180,7 @@ def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 
                                   max_steps=max(1, max_steps - n_steps), method=method)
         n_steps += state.n_steps
         if state.curvature < -rounding(m, problem.kind):
-            problem._needed_shift(state.curvature)       # raises
+            needed_shift(problem.H, problem.f, problem.kind, False, state.curvature)        # raises
         value, gap, scale, residual = problem.measure(x)
         limit = 0.9999 * tol * scale        # what gap and scale may lack by rounding
         if gap <= limit or state.status:
@@ -254,19 +247,14 @@ def _check_parts(parts, m):
 
 
 def _check_matrix(H, m, kind):
-    refuse_masked("H", H)
-    if np.iscomplexobj(H):
-        raise InputTypeError(f"H must be a matrix of real numbers, got dtype {np.asarray(H).dtype}; pass H.real")
     try:
-        H = np.asarray(H, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
-        raise InputTypeError(f"H must be a matrix of real numbers, got {type(H).__name__}: "
-                             f"{problem}") from problem
+        H = real_array(H, order="K")
+    except TypeError as problem:
+        raise InputTypeError(f"H must be a matrix of real numbers, got {type(H).__name__}: {problem}") from problem
     if H.shape != (m, m):
         raise ParameterError(f"H must be square with the size of f, ({m}, {m}), got {H.shape}")
     if m > 1 and (H.strides[1] != H.itemsize or H.strides[0] < m * H.itemsize or H.strides[0] % H.itemsize):
         H = np.ascontiguousarray(H)
-    H = H if H.flags.aligned else H.copy()
     largest = asymmetry(H)
     if np.isnan(largest):
         i, j = (int(k[0]) for k in np.nonzero(~np.isfinite(H)))

@@ -62,8 +62,8 @@ def validate_data(estimator, X, *y, **options):
     try:
         return _validate_data(estimator, X, *y, **options)
     except (TypeError, ValueError) as problem:
-        if "Complex" in str(problem):
-            name = "X" if np.iscomplexobj(X) else "y"
+        if "complex" in str(problem).lower():
+            name = "y" if any(map(np.iscomplexobj, y)) else "X"
             raise ParameterError(f"Complex data not supported: {name} must hold real numbers") from problem
         if texts := _texts(X):
             name, names = next(iter(texts)), list(texts)

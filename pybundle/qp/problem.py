@@ -107,7 +107,8 @@ class SimplexProblem:
         square = np.bincount(part, x[bound]**2, n_parts)
         deeper = np.where(self.slack, np.maximum(0.5 * self.shift * square + least, 0.0), 0.0)
         np.maximum.at(deeper, part, 0.5 * self.shift * (square[part] - 2.0 * x[bound] + 1.0) - reduced[bound])
-        gap = max(gap, 0.0) + (deeper.sum() if deeper.sum() > rounding(len(x), self.kind) * scale else 0.0)
+        lacking = float(deeper.sum())
+        gap = max(gap, 0.0) + (lacking if lacking > rounding(len(x), self.kind) * scale else 0.0)
         return value, gap, scale, float(residual)
 
 

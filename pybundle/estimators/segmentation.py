@@ -11,7 +11,7 @@ import numpy as np
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.ragged import Ragged, array_of
 from ..core.types import Callbacks, Floats
-from ..core.validation import check_choice, check_integer, refuse_masked
+from ..core.validation import check_choice, check_integer
 from ..models import Segmentation
 from .base import documented
 from .labels import label_array
@@ -182,7 +182,6 @@ class SegmentationSVM(StructuredEstimator):
 
 def _pairs(i, segments, n_columns, height=0):
     """(label, first column, width) of every segment of image i; those that fit its height only ask for a layout."""
-    refuse_masked(f"y[{i}]", segments)
     try:
         pairs = [(label, index(start)) for label, start in segments]
     except (TypeError, ValueError) as problem:

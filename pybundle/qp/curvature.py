@@ -32,9 +32,10 @@ def needed_shift(H, f, kind, is_bounded=True, met=0.0):
     """
     largest = max(float(H.diagonal().max()), 0.0)
     explained = rounding(len(H), kind) * (largest or float(np.abs(f).max())) if is_bounded else 0.0
-    first = max(float(np.finfo(kind).eps) * max(float(H.max()), -float(H.min())), float(np.finfo(kind).tiny))
-    shift = failed = -met * largest
-    while shift < np.inf and not _is_semidefinite(H, kind, shift):
+    peak, tiny = max(float(H.max()), -float(H.min())), float(np.finfo(kind).tiny)
+    shift, failed, first = -met * largest, -met * largest, max(float(np.finfo(kind).eps) * peak, tiny)
+    # What underflows in `kind` is none of its rows.
+    while shift < np.inf and not _is_semidefinite(H, shift, rounding(len(H), kind), max(2.0**-100 * peak, tiny)):
         failed, shift = shift, max((4.0 if shift < explained else 256.0) * shift, first)
     if shift > explained:
         raise ParameterError(f"H must be positive semidefinite, got a direction d with d'Hd = -{failed:.3g} d'd or less"
@@ -42,16 +43,13 @@ def needed_shift(H, f, kind, is_bounded=True, met=0.0):
     return shift
 
 
-def _is_semidefinite(H, kind, shift):
-    n, allowed = len(H), rounding(len(H), kind)
+def _is_semidefinite(H, shift, allowed, least):
     diagonal = H.diagonal() + shift
-    # What underflows in `kind` is none of its rows.
-    size = np.sqrt(np.maximum(diagonal, max(2.0**-100 * diagonal.max(), float(np.finfo(kind).tiny))))
-    with np.errstate(over="ignore"):
-        C = H / size
-        C /= size[:, None]
-    C.flat[::n + 1] = diagonal / size**2
-    if n > LARGEST_FACTOR:
+    size = np.sqrt(np.maximum(diagonal, least))
+    C = H / size
+    C /= size[:, None]
+    np.fill_diagonal(C, diagonal / size**2)
+    if len(H) > LARGEST_FACTOR:
         return max(float(np.abs(row).max()) for row in C) <= 1.0 + allowed
-    C.flat[::n + 1] += allowed
-    return lapack.dpstrf(C.T, overwrite_a=True)[2] == n
+    C.flat[::len(H) + 1] += allowed
+    return lapack.dpstrf(C.T, overwrite_a=True)[2] == len(H)

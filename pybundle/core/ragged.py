@@ -143,15 +143,15 @@ def check_items(items, name="X"):
 def array_of(item, name, kinds=ENTRIES):
     """One of the examples as an array of these kinds of dtype, sparse ones as they are."""
     refuse_masked(name, item)
-    is_sparse, are_integers = sp.issparse(item), "f" not in kinds
+    is_sparse, wanted = sp.issparse(item), "real numbers" if "f" in kinds else "integers"
     try:
         array = item if is_sparse else np.asarray(item)
     except ValueError as problem:
         raise InputTypeError(f"{name} must be an array, got {type(item).__name__}: {problem}") from problem
-    if are_integers and not is_sparse and array.size == 0:
+    if wanted == "integers" and not is_sparse and array.size == 0:
         array = array.astype(np.int64)
     if array.dtype.kind not in kinds:
-        raise InputTypeError(f"{name} must hold {'integers' if are_integers else 'real numbers'}, got {array.dtype!r}")
+        raise InputTypeError(f"{name} must hold {wanted}, got dtype {array.dtype}")
     return check_sparse(name, array) if is_sparse else array
 
 

@@ -195,7 +195,7 @@ UNCHECKED = {
 """Calls by pattern that are left out, and why."""
 
 
-def public_calls():
+def public_calls(change):
     for name in surface():
         if not name.startswith(FOLDERS):
             continue
@@ -210,7 +210,7 @@ def public_calls():
                 call = f"{name}({key})"
                 if any(re.match(pattern, call) for pattern in UNCHECKED):
                     continue
-                for changed in with_changes(value, not_finite):
+                for changed in with_changes(value, change):
                     yield call, key, changed, function, {**recipe(np.random.default_rng(1)), key: changed}
 
 
@@ -231,7 +231,7 @@ def values_in(changed):
 def test_nan_and_infinity_are_refused_by_name():
     """`LandmarkDetector` learnt from NaN pixels; tokens, kernels and graphs with them were read here and there."""
     wrong, refused, legal = [], 0, set()
-    for call, key, changed, function, arguments in public_calls():
+    for call, key, changed, function, arguments in public_calls(not_finite):
         try:
             with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
                 function(**arguments)
@@ -246,6 +246,45 @@ def test_nan_and_infinity_are_refused_by_name():
     assert not wrong, "\n".join(sorted(set(wrong)))
     assert refused > 2000
     assert legal == set(TAKEN), legal ^ set(TAKEN)
+
+
+def not_real(array):
+    """Numbers with an imaginary part, and floats as dates."""
+    if array.dtype.kind in "fiu" and array.size:
+        changed = array.astype(complex)
+        changed.flat[array.size // 2] += 1j
+        yield changed
+    if array.dtype.kind == "f" and array.size:
+        yield array.astype(np.int64).astype("datetime64[D]")
+
+
+UNREAD = {
+    r"risks\.\w+\.map_shards": "hands its items to the function",
+    r"models\.(Chain\.labels|Landmarks\.(check_positions|deformation|weights_of_loss))":
+        "oracles call them with what they have checked",
+    r"estimators\.(LinearSVR|QuantileRegressor|Multiclass\w+|OnlineMKLClassifier)\.score\((y|sample_weight)\)":
+        "a metric of scikit-learn refuses it, without a name",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_complex_numbers_and_dates_are_refused_by_name():
+    """A cast drops imaginary parts, with a warning at most, and reads dates as counts of whatever unit they have."""
+    wrong, refused = [], 0
+    for call, key, _, function, arguments in public_calls(not_real):
+        if any(re.match(pattern, call) for pattern in UNREAD):
+            continue
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
+                function(**arguments)
+        except (pb.BundleError, TypeError, ValueError) as problem:
+            refused += 1
+            if not re.search(rf"\b{key}\b|\b{key.removesuffix('s')}\b", str(problem), re.IGNORECASE):
+                wrong.append(f"{call}: {problem!s:.100}")
+        else:
+            wrong.append(f"{call} was taken")
+    assert not wrong, "\n".join(sorted(set(wrong)))
+    assert refused > 1000
 
 
 def test_every_array_of_a_signature_has_a_recipe():

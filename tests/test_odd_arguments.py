@@ -198,3 +198,65 @@ def test_ragged_labels_of_scores_and_losses():
         pb.models.Chain(2, 2).loss([[1], [2, 3]], [0, 1])
     with pytest.raises(pb.InputTypeError, match="Y must be an array, got list"):
         pb.mkl.OnlineMKL([pb.mkl.Linear()]).fit(X, Y).score(X, [[0], [1, 2]])
+
+
+IMAGES, COVERS = [np.eye(3)[:, :2], np.ones((2, 2))], [[(0, 0), (1, 1)], [(1, 0)]]
+
+
+@pytest.mark.parametrize("start", [2.7, 1.0, np.nan, np.inf, -np.inf, 1 + 1j, np.complex128(1), None, "1", "x",
+                                   np.datetime64("2020-01-01"), np.array([1.0])], ids=repr)
+def test_first_columns_of_segments(start):
+    """They were cut to integers: 2.7 was column 2. Infinity was an OverflowError."""
+    odd = [[(0, 0), (1, start)], [(1, 0)]]
+    for call in (lambda: pb.SegmentationSVM().fit(IMAGES, odd),
+                 lambda: pb.SegmentationSVM(max_iter=3).fit(IMAGES, COVERS).score(IMAGES, odd)):
+        with pytest.raises(pb.InputTypeError, match=r"y\[0\] must be a list of pairs \(label, first column\), got"):
+            call()
+
+
+@pytest.mark.parametrize("label", [np.nan, np.inf, 1 + 1j, None, [1], np.array([1])], ids=repr)
+def test_labels_of_segments(label):
+    """NaN was a KeyError, a list a TypeError; scores counted them as wrong."""
+    odd = [[(0, 0), (label, 1)], [(1, 0)]]
+    for call in (lambda: pb.SegmentationSVM().fit(IMAGES, odd),
+                 lambda: pb.SegmentationSVM(max_iter=3).fit(IMAGES, COVERS).score(IMAGES, odd)):
+        with pytest.raises((pb.InputTypeError, pb.ParameterError), match=r"labels of y\[0\] must"):
+            call()
+
+
+@pytest.mark.parametrize("labels", [[0.0, np.nan], np.array([0, np.nan], dtype=object), [0, np.inf], [0, 1j]], ids=repr)
+@pytest.mark.parametrize("estimator", ["chains", "nodes"])
+def test_labels_of_scores(estimator, labels):
+    """They were compared, and counted as wrong."""
+    if estimator == "chains":
+        data, model, good = [np.eye(2)] * 2, pb.ChainSVM(max_iter=3), [[0, 1], [1, 0]]
+    else:
+        data = [pb.models.Graph(np.eye(2), np.array([[0, 1]]), np.ones((1, 1)))] * 2
+        model, good = pb.BinaryLabelingSVM(max_iter=3), [[0, 1], [1, 0]]
+    model.fit(data, good)
+    for call in (model.score, model.fit):
+        with pytest.raises((pb.InputTypeError, pb.ParameterError), match=r"y\[0\] must"):
+            call(data, [labels, [0, 1]])
+
+
+@pytest.mark.parametrize("model", [pb.MulticlassSVM(), pb.LinearSVR(), pb.QuantileRegressor(),
+                                   pb.OnlineMKLClassifier()], ids=lambda model: type(model).__name__)
+def test_dates_and_complex_numbers_of_tables(model):
+    """Dates were read as counts of their unit, which `predict` may have been given another of."""
+    for dates in (X.astype("datetime64[D]"), X.astype("timedelta64[s]")):
+        with pytest.raises(pb.InputTypeError, match=r"X must hold numbers, got dtype .*64"):
+            model.fit(dates, Y)
+    for odd in (X + 0j, (X + 0j).tolist(), sp.csr_array(X + 0j)):
+        with pytest.raises(pb.ParameterError, match="Complex data not supported: X must hold real numbers"):
+            model.fit(odd, Y)
+    with pytest.raises(pb.ParameterError, match="Complex data not supported: y must hold real numbers"):
+        model.fit(X, Y + 0j)
+
+
+def test_durations_are_no_numbers():
+    """NumPy's are integers to Python: a day was 1, or an error of float()."""
+    risk = pb.risks.BinaryHinge(X, Y)
+    with pytest.raises(pb.InputTypeError, match=r"lam must be .*, got"):
+        pb.minimize(risk, lam=np.timedelta64(1, "D"))
+    with pytest.raises(pb.InputTypeError, match="max_iter must be an integer, got"):
+        pb.minimize(risk, lam=1.0, max_iter=np.timedelta64(1))

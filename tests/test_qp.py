@@ -17,7 +17,7 @@ import pybundle.qp.problem
 from pybundle.core.exceptions import BundleError, InputTypeError, NumericalError, ParameterError
 from pybundle.qp import SimplexProblem, SimplexQP, solve_simplex_qp
 from pybundle.qp._face import _face_step
-from pybundle.qp.curvature import refuse_indefinite
+from pybundle.qp.curvature import needed_shift
 
 METHODS = ["auto", "smo", "active-set"]
 hypothesis_settings = settings(derandomize=True, deadline=None, max_examples=60)
@@ -577,7 +577,8 @@ def random_gram(rng, kind):
 def test_gram_matrices_are_never_refused():
     for seed in range(3000):
         H = random_gram(np.random.default_rng(seed), seed % 5)
-        refuse_indefinite(np.ascontiguousarray(H, dtype=np.float64), np.float32 if seed % 5 in (1, 2) else np.float64)
+        kind = np.float32 if seed % 5 in (1, 2) else np.float64
+        assert needed_shift(np.ascontiguousarray(H, dtype=np.float64), np.zeros(len(H)), kind) == 0.0
     for seed in range(200):             # nor do faces meet curvature in them
         H = np.ascontiguousarray(random_gram(np.random.default_rng(seed), 0)) + 0.0
         x = np.ones(len(H))
@@ -588,6 +589,86 @@ def test_gram_matrices_are_never_refused():
     for m in (2000, 2001):              # with a factor, and with pairs alone
         A = np.random.default_rng(m).standard_normal((m, 20)).astype(np.float32)
         assert solve_simplex_qp(A @ A.T, np.zeros(m), np.zeros(m, int), 1e-4).success
+
+
+def centred_gram(rng, kind, dtype):
+    """A centred kernel matrix of data that hold copies and points equal to the mean, and its size."""
+    m, d, size = int(rng.integers(2, 60)), int(rng.integers(1, 20)), 10.0 ** rng.uniform(-8, 8)
+    X = rng.standard_normal((m, d)) + rng.choice([0.0, 1.0, 3.0]) * rng.standard_normal(d)
+    X[rng.integers(0, m, m // 4)] = X[rng.integers(0, m, m // 4)]
+    n_means = int(rng.integers(0, m // 2 + 1))
+    X[:n_means] = X[n_means:].mean(axis=0)
+    X = (X * np.sqrt(size)).astype(dtype)
+    if kind == "constant":
+        K = np.full((m, m), dtype(size * rng.random()))
+    elif kind == "rbf":
+        K = size * np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / (2.0 * size * rng.choice([1.0, 10.0])))
+    else:
+        K = X @ X.T
+    H = (K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()).astype(dtype)
+    return (H + H.T) / dtype(2), size
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", ["linear", "rbf", "constant"])
+def test_centred_gram_matrices_are_solved(kind, dtype):
+    """Centring rounds by the largest entry: the diagonal of a point that equals the mean is -3e-18, and was refused."""
+    negative = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        H, size = centred_gram(rng, kind, dtype)
+        m, tol = len(H), 10.0 ** rng.uniform(-9, -5)
+        negative += H.diagonal().min() < 0.0
+        n_parts = int(rng.integers(1, min(m, 5) + 1))
+        parts, slack = np.r_[np.arange(n_parts), rng.integers(0, n_parts, m - n_parts)], rng.random(n_parts) < 0.5
+        f = size * rng.standard_normal(m)
+        result = solve_simplex_qp(H, f, parts, tol, slack, method=METHODS[seed % 3], max_steps=100000)
+        gap, scale = exact_gap(H, f, parts, slack, result.x)
+        assert result.success and gap <= Fraction(tol) * scale, (seed, result.message)
+    assert negative > 10 or kind == "rbf"
+
+
+def test_centring_that_loses_more_than_rounding_is_refused():
+    X = np.random.default_rng(0).standard_normal((50, 4)) + 1e3
+    X[0] = X[1:].mean(axis=0)
+    K = X @ X.T
+    with pytest.raises(ParameterError, match=r"pass A @ A\.T of centred A in float64"):
+        solve_simplex_qp(K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean(), X[:, 1], np.zeros(50, int))
+    X -= X.mean(axis=0)
+    assert solve_simplex_qp(X @ X.T, X[:, 1], np.zeros(50, int)).success
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_small_indefinite_blocks_do_not_lower_q_unseen(method):
+    """Beside 1e20 a block of -1e-3 is rounding, but not where the minimum of q lies: no point may be below the gap."""
+    outcomes = {"refused": 0, False: 0, True: 0}
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        m, small = 6, int(rng.integers(2, 5))
+        A = rng.standard_normal((m, m))
+        H = A @ A.T * 10.0 ** rng.uniform(0, 20)
+        B = rng.standard_normal((small, small))
+        H[:small] = H[:, :small] = 0.0
+        H[:small, :small] = (B + B.T) * 10.0 ** rng.uniform(-12, 0)
+        H[np.diag_indices(small)] = np.abs(H.diagonal()[:small])
+        f = rng.standard_normal(m) * 10.0 ** rng.uniform(-12, 0)
+        slack, tol = bool(seed % 2), 1e-6
+        if seed % 3 == 0:
+            x0 = np.r_[np.ones(small), np.zeros(m - small)] / small
+            f = H @ x0 + 1e-3 * f               # about stationary there, and no minimum
+        try:
+            result = solve_simplex_qp(H, f, np.zeros(m, int), tol, slack, x0 if seed % 3 == 0 else None, method=method)
+        except ParameterError:
+            outcomes["refused"] += 1
+            continue
+        outcomes[result.success] += 1
+        inner = rng.dirichlet(np.full(m, 0.2), 2000)
+        points = np.concatenate([np.eye(m), np.zeros((1, m)) if slack else np.eye(1, m), inner])
+        least = (0.5 * np.einsum("ij,jk,ik->i", points, H, points) - points @ f).min()
+        scale = max(abs(result.value), 1e-3 * (result.x @ H @ result.x / 2 + abs(result.x @ f)))
+        assert least >= result.value - result.gap - 256 * m * np.finfo(float).eps * scale, seed
+        assert not result.success or result.gap <= tol * scale
+    assert min(outcomes.values()) > 20, outcomes
 
 
 def random_indefinite(seed):
@@ -633,7 +714,7 @@ def test_without_a_factor_pairs_and_faces_meet_negative_curvature(monkeypatch):
     with pytest.raises(ParameterError, match="H must be positive semidefinite"):
         solve_simplex_qp(H, np.zeros(300), np.zeros(300, int))
     H[np.diag_indices(300)] = 8.0           # no pair of variables shows it any more
-    refuse_indefinite(H, np.float64)
+    needed_shift(H, np.zeros(300), np.float64)
     for method in ("auto", "active-set"):
         with pytest.raises(ParameterError, match="H must be positive semidefinite"):
             solve_simplex_qp(H, np.zeros(300), np.zeros(300, int), x0=np.ones(300), method=method)

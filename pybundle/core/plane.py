@@ -57,7 +57,7 @@ class Planes(NamedTuple):
         A plane must lie below the risk, and if `|slope| |w|` is large, the difference loses digits. Products are
         summed pairwise, off by at most `(log2 d + 25) 2^-53 sum_j |slope_j w_j|` (CSR: as many as a row has entries).
         """
-        values = np.asarray(values, dtype=np.float64)
+        values, w = (np.asarray(given, dtype=np.float64) for given in (values, w))
         if issparse(slopes):
             rows = slopes.tocsr()
             sizes = csr_array((np.abs(rows.data), rows.indices, rows.indptr), shape=rows.shape)

@@ -15,6 +15,8 @@ from .validation import contiguous, integer_array, refuse_masked
 
 SHARD_WORK = 1 << 16
 """Work of a unit, in the rows or scores of a decoder; fixed, so that units depend on nothing but the data."""
+ENTRIES = "biufOSU"
+"""Kinds of dtypes of examples; who reads numbers refuses the texts among them."""
 
 
 class Ragged(Sequence[Any]):
@@ -49,14 +51,14 @@ class Ragged(Sequence[Any]):
         self.offsets = offsets
 
     @classmethod
-    def of(cls, items: Iterable[Any], name: str = "X", integers: Any = "") -> Ragged:
+    def of(cls, items: Iterable[Any], name: str = "X", kinds: str = ENTRIES) -> Ragged:
         """One array from a list of arrays (or CSR matrices) that agree in all but their length.
 
-        `integers` names the kinds of dtype they must have, "iu" or with booleans "biu"; an empty one may have any.
+        `kinds` names the kinds of dtype that they may have; for integers, "iu" or "biu", an empty one may have any.
         """
         if isinstance(items, cls):
             return items
-        items = [array_of(item, f"{name}[{i}]", integers) for i, item in enumerate(check_items(items, name))]
+        items = [array_of(item, f"{name}[{i}]", kinds) for i, item in enumerate(check_items(items, name))]
         for i, item in enumerate(items):
             if item.ndim == 0:
                 raise InputTypeError(f"{name}[{i}] must be an array of positions, got the single value {item[()]!r}")
@@ -138,20 +140,19 @@ def check_items(items, name="X"):
     return items
 
 
-def array_of(item, name, integers=""):
-    """One of the examples as an array, sparse ones as they are."""
-    if sp.issparse(item):
-        return check_sparse(name, item)
+def array_of(item, name, kinds=ENTRIES):
+    """One of the examples as an array of these kinds of dtype, sparse ones as they are."""
     refuse_masked(name, item)
+    is_sparse, wanted = sp.issparse(item), "real numbers" if "f" in kinds else "integers"
     try:
-        array = np.asarray(item)
+        array = item if is_sparse else np.asarray(item)
     except ValueError as problem:
         raise InputTypeError(f"{name} must be an array, got {type(item).__name__}: {problem}") from problem
-    if integers and array.size == 0:
+    if wanted == "integers" and not is_sparse and array.size == 0:
         array = array.astype(np.int64)
-    if integers and array.dtype.kind not in integers:
-        raise InputTypeError(f"{name} must hold integers, got dtype {array.dtype}")
-    return array
+    if array.dtype.kind not in kinds:
+        raise InputTypeError(f"{name} must hold {wanted}, got dtype {array.dtype}")
+    return check_sparse(name, array) if is_sparse else array
 
 
 def check_offsets(offsets, total, name="offsets"):

@@ -13,7 +13,7 @@ from .exceptions import InputTypeError, ParameterError
 
 def check_number(name, value, *, low=None, strict=False, high=None, below=None):
     """A finite real number in `[low, high]` (`(low, high]` if `strict`) that is less than `below`, as float."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+    if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, numbers.Real):
         raise InputTypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}; "
                              f"pass a float")
     wanted = "a finite number"
@@ -35,7 +35,7 @@ def check_number(name, value, *, low=None, strict=False, high=None, below=None):
 
 def check_integer(name, value, *, low=None, high=None):
     """An integer in `[low, high]`, as int."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+    if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, numbers.Integral):
         raise InputTypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}")
     value = int(value)
     if low is not None and value < low:
@@ -157,8 +157,8 @@ def refuse_masked(name, value):
                              "leave out their rows")
 
 
-def real_array(value, copy=False):
-    """`value` as a float64 array in C order; TypeError if it is ragged, complex, text, masked or out of range.
+def real_array(value, copy=False, order="C"):
+    """`value` as a float64 array in C order, or any; TypeError if it is ragged, complex, text, masked or out of range.
 
     NumPy alone would drop imaginary parts with a warning, read numbers from text, and take what a mask hides.
     """
@@ -168,7 +168,7 @@ def real_array(value, copy=False):
         array = np.asarray(value)
         if array.dtype.kind not in "biufO":
             raise TypeError(f"entries of dtype {array.dtype} are not real numbers")
-        array = np.array(array, dtype=np.float64, order="C", copy=True if copy else None)
+        array = np.array(array, dtype=np.float64, order=order, copy=True if copy else None)
         return array if array.flags.aligned else array.copy()
     except (ValueError, OverflowError) as problem:
         raise TypeError(str(problem)) from problem

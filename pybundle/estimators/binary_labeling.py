@@ -10,10 +10,10 @@ from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.graph import Graph, WeightedLabels
 from ..core.ragged import Ragged
 from ..core.types import Callbacks
-from ..core.validation import check_finite, check_number, check_vector
+from ..core.validation import check_number, check_vector
 from ..models import BinaryLabeling
 from .base import documented
-from .labels import encode_labels, label_classes, merged_classes
+from .labels import encode_labels, label_array, label_classes, merged_classes
 from .structured import StructuredEstimator
 
 
@@ -156,7 +156,7 @@ class BinaryLabelingSVM(StructuredEstimator):
         found, (labels, weights) = self.predict(X), _split(y)
         right = np.zeros(len(found))
         for i, (guess, truth) in enumerate(zip(found, labels, strict=True)):
-            truth = check_finite(f"y[{i}]", np.asarray(truth))
+            truth = label_array(truth, f"y[{i}]")
             if truth.shape != guess.shape:
                 raise ParameterError(f"y[{i}] must have one label for each of the {len(guess)} nodes of X[{i}], got "
                                      f"shape {truth.shape}")

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning as OfScikitLearn
 
-from ..core.exceptions import ConvergenceWarning, ParameterError
+from ..core.exceptions import ConvergenceWarning, InputTypeError, ParameterError
 from ..core.sparse import check_sparse
 from ..core.validation import refuse_masked
 from .labels import check_one_label, check_one_type
@@ -49,6 +49,10 @@ _validate_data = _newer("sklearn.utils.validation", "validate_data", data_valida
 def validate_data(estimator, X, *y, **options):
     """That of scikit-learn, which looks at no indices of sparse matrices, no types of labels, and names no column."""
     refuse_masked("X", X)
+    for name, value in (("X", X), *(("y", labels) for labels in y if options.get("y_numeric"))):
+        for dtype in np.atleast_1d(getattr(value, "dtypes", getattr(value, "dtype", None))):
+            if getattr(dtype, "kind", "") in ("m", "M", "V"):
+                raise InputTypeError(f"{name} must hold numbers, got dtype {dtype}; pass dates as numbers of one unit")
     for labels in y:
         refuse_masked("y", labels)
         check_one_type(labels)
@@ -58,6 +62,9 @@ def validate_data(estimator, X, *y, **options):
     try:
         return _validate_data(estimator, X, *y, **options)
     except (TypeError, ValueError) as problem:
+        if "complex" in str(problem).lower():
+            name = "y" if any(map(np.iscomplexobj, y)) else "X"
+            raise ParameterError(f"Complex data not supported: {name} must hold real numbers") from problem
         if texts := _texts(X):
             name, names = next(iter(texts)), list(texts)
             raise ParameterError(f"X must hold numbers, got {str(texts[name])!r:.30} in column {name!r:.30}; use "

@@ -20,14 +20,17 @@ def label_array(labels, what):
         array = np.asarray(labels)
     except ValueError as problem:
         raise InputTypeError(f"{what} must be a sequence of labels, got {labels!r:.60}") from problem
-    if array.ndim != 1:
+    if array.ndim != 1 or array.dtype.kind in "cV":
         raise InputTypeError(f"{what} must be a sequence of labels, got {labels!r:.60}")
-    if array.dtype.kind not in "UO" or (array.dtype.kind == "U" and isinstance(labels, np.ndarray)):
-        return array
-    are_texts = {isinstance(label, str) for label in labels}
-    if len(are_texts) > 1 or (array.dtype.kind == "O" and are_texts == {False} and
-                              not all(isinstance(label, numbers.Real) for label in labels)):
-        raise InputTypeError(f"{what} must hold labels of one type, texts or numbers, got {labels!r:.60}")
+    if array.dtype.kind == "O" or (array.dtype.kind == "U" and not isinstance(labels, np.ndarray)):
+        are_texts = {isinstance(label, str) for label in labels}
+        if len(are_texts) > 1 or (array.dtype.kind == "O" and are_texts == {False} and
+                                  not all(isinstance(label, numbers.Real) for label in labels)):
+            raise InputTypeError(f"{what} must hold labels of one type, texts or numbers, got {labels!r:.60}")
+        array = array if are_texts == {True} else np.asarray(array.tolist())
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ParameterError(f"{what} must not hold NaN or infinity; leave out the tokens without a label, or name a "
+                             "class for them")
     return array
 
 
@@ -57,10 +60,6 @@ def label_classes(y, name="y"):
     """The classes that occur in sequences of labels, sorted."""
     arrays = [label_array(labels, f"{name}[{i}]") for i, labels in enumerate(y)]
     classes = merged_classes(arrays, name)
-    if classes.dtype.kind == "f" and np.isnan(classes[-1]):
-        i = next(i for i, labels in enumerate(arrays) if labels.dtype.kind == "f" and np.isnan(labels).any())
-        raise ParameterError(f"{name}[{i}] must not hold NaN; leave out the tokens without a label, or name a class "
-                             "for them")
     if classes.dtype.kind in "iuf":
         warn_of_measurements(np.concatenate(arrays))
     return classes

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError, StateError
+from ..core.ragged import array_of
 from ..core.types import Callbacks
-from ..core.validation import check_finite, check_integer, refuse_masked
+from ..core.validation import check_finite, check_integer, real_array
 from ..features import CodeWindows, lbp_maps
 from ..models import Landmarks
 from ..models.landmarks.oracle import positions_of, round_pixels
@@ -174,11 +175,10 @@ class LandmarkDetector(StructuredEstimator):
 
 
 def _images(X):
-    for x in X:
-        refuse_masked("X", x)
+    arrays = [array_of(x, f"X[{i}]") for i, x in enumerate(X)]
     try:
-        images = np.stack([np.asarray(x) for x in X])
-    except ValueError as problem:
+        images = real_array(np.stack(arrays))
+    except (TypeError, ValueError) as problem:
         raise ParameterError(f"X must hold grey images of one size: {problem}") from problem
     if images.ndim != 3:
         raise ParameterError(f"X must hold grey images, shape (n, H, W), got {images.shape}")

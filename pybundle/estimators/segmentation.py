@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -182,9 +183,10 @@ class SegmentationSVM(StructuredEstimator):
 def _pairs(i, segments, n_columns, height=0):
     """(label, first column, width) of every segment of image i; those that fit its height only ask for a layout."""
     try:
-        pairs = [(label, int(start)) for label, start in segments]
+        pairs = [(label, index(start)) for label, start in segments]
     except (TypeError, ValueError) as problem:
         raise InputTypeError(f"y[{i}] must be a list of pairs (label, first column), got {segments!r:.60}") from problem
+    label_array([label for label, _ in pairs], f"labels of y[{i}]")
     starts = [start for _, start in pairs]
     if not starts or starts[0] != 0 or any(b <= a for a, b in zip(starts, [*starts[1:], n_columns], strict=True)):
         is_turned = bool(starts) and n_columns <= starts[-1] < height

@@ -18,7 +18,7 @@ from ..oracles import k_best_viterbi
 from ..oracles._chain import ChainTables
 from ..oracles.chain import viterbi_unchecked
 from .collections import by_blocks
-from .labels import encode_labels, label_classes, merged_classes
+from .labels import encode_labels, label_array, label_classes, merged_classes
 from .penalty import squares_and_l1
 from .structured import StructuredEstimator, as_fitted, check_list, length
 from .tokens import (
@@ -182,7 +182,7 @@ class ChainEstimator(StructuredEstimator):
         found = self.predict(X, output="array")
         right, total = np.zeros(len(found)), np.zeros(len(found))
         for i, (labels, truth) in enumerate(zip(found, y, strict=True)):
-            truth = np.asarray(truth)
+            truth = label_array(truth, f"y[{i}]")
             if truth.shape != labels.shape:
                 raise ParameterError(f"y[{i}] must have {len(labels)} labels, one for each token of X[{i}], got shape "
                                      f"{truth.shape}")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import as_output, cost_matrix
-from ..core.ragged import Ragged, array_of
+from ..core.ragged import ENTRIES, Ragged, array_of
 from ..core.types import Array, Callbacks, Data, Floats
 from ..core.validation import check_finite
 from ..core.warn import warn_user
@@ -271,7 +271,7 @@ class OnlineMKL(OnlineLearner):
             n_entries = sum(np.count_nonzero(np.asarray(labels_of(y)) != -1) for y in Y)
             return 1.0 - sum(self.model.loss(y, y_hat) for y, y_hat in zip(Y, found, strict=True)) / n_entries
         if self._structure.is_flat:
-            Y = check_finite("Y", array_of(Y, "Y"))
+            Y = check_finite("Y", array_of(Y, "Y", ENTRIES + "mM"))
             if Y.shape != found.shape:
                 raise ParameterError(f"Y must have a class for each row of X, shape {found.shape}, got {Y.shape}")
             return float(np.mean(found == Y))

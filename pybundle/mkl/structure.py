@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.ragged import ENTRIES, array_of
 from ..core.sparse import check_sparse
 from ..core.validation import check_finite, real_array
 from ..models import Chain, Multiclass
@@ -111,7 +112,7 @@ def classes_of(Y, name="y"):
     except (TypeError, ValueError) as problem:
         raise InputTypeError(f"{name} must be a vector of classes of one type, got {Y!r:.40}: {problem!s:.70}"
                              ) from problem
-    check_finite(name, np.asarray(Y))
+    check_finite(name, array_of(Y, name, ENTRIES + "mM"))
     if classes.ndim != 1 or len(classes) < 2:
         raise ParameterError(f"{name} must hold at least two classes, got {len(classes)}; pass all classes to "
                              "partial_fit, classes=[...], if others follow later")
@@ -122,12 +123,12 @@ def encode(Y, classes):
     """Return the indices of the entries of Y in `classes`."""
     try:
         Y = np.asarray(Y)
-    except ValueError as problem:
+        numbers = np.searchsorted(classes, Y).clip(0, len(classes) - 1)
+    except (TypeError, ValueError) as problem:
         raise InputTypeError(f"y must be a vector of classes, got {Y!r:.40}: {problem!s:.70}") from problem
     if Y.ndim != 1:
         raise ParameterError(f"y must be a vector of classes, got shape {Y.shape}; pass model=pb.models.Chain(...) for "
                              "sequences of labels")
-    numbers = np.searchsorted(classes, Y).clip(0, len(classes) - 1)
     unknown = classes[numbers] != Y
     if unknown.any():
         raise ParameterError(f"y must hold known classes, got {Y[unknown][0]!r}; classes are {classes.tolist()}; list "

@@ -1,12 +1,16 @@
-"""Whether H is positive semidefinite, but for the rounding of a Gram matrix.
+"""Whether H is positive semidefinite, but for the rounding of a Gram matrix, and by how much it is not.
 
 An entry of A A' that sums K products is off by about sqrt(K) u sqrt(H_ii H_jj) in floating point (Higham, Mary 2019).
 So with D = diag(H) no eigenvalue of D^-1/2 H D^-1/2 is below -n sqrt(K) u: that is -256 n eps for K = 2^18 terms added
 one by one, and more in blocks, as BLAS does. Scaled this way, rows of any size count alike.
+
+If it is centred afterwards, every entry is off by about eps max(D), also in rows of points that equal the mean. So
+H + shift I may be semidefinite instead, for a small shift that the gap pays for. Where the mean of the data is far
+beyond their spread, centring loses more than that: then data have to be centred.
 """
 
 import numpy as np
-from scipy.linalg import eigvalsh, lapack
+from scipy.linalg import lapack
 
 from pybundle.core.exceptions import ParameterError
 
@@ -14,36 +18,38 @@ SUMS = 256.0
 LARGEST_FACTOR = 2000
 
 
-def refuse_indefinite(H, kind, met=0.0):
-    """Raise ParameterError for a matrix of a negative curvature that rounding in the type `kind` does not explain.
+def rounding(n, kind):
+    """Relative error of a Gram matrix of n rows in the type `kind`."""
+    return min(SUMS * n * float(np.finfo(kind).eps), 2.0**-4)
 
-    The curvature d'Hd / d'Dd is `met` if it is negative; else that of pairs d, and up to n = 2000 the least one, which
-    is looked for only if a pivoted Cholesky factor ends early.
+
+def needed_shift(H, f, kind, is_bounded=True, met=0.0):
+    """A shift that makes H + shift I semidefinite but for the rounding of its rows; ParameterError if it is too large.
+
+    Rounding in `kind` explains 256 n eps max(D), or max |f| if no entry of D is positive (a centred constant), and
+    nothing if variables are unbounded. A pivoted Cholesky factor decides up to n = 2000, all pairs beyond, and `met`:
+    there is a direction d with d'Hd = met max(D) d'd.
     """
-    n = len(H)
-    if met == 0.0 and n <= LARGEST_FACTOR:
-        C = _scaled(H, kind)
-        C.flat[::n + 1] += _allowed(n, kind)
-        if lapack.dpstrf(C.T, overwrite_a=True)[2] == n:
-            return
-        C = np.clip(_scaled(H, kind), -2.0, 2.0)        # larger ones only say more of the same
-        met = float(eigvalsh(0.5 * (C + C.T), subset_by_index=[0, 0])[0])
-    elif met == 0.0:
-        met = 1.0 - max(float(np.abs(row).max()) for row in _scaled(H, kind))
-    if met < -_allowed(n, kind):
-        raise ParameterError(f"H must be positive semidefinite, got a direction d with d'Hd = {met:.3g} d'Dd, D the "
-                             f"diagonal; pass A @ A.T computed in float64, or multiply D by {1.0 - met:.4g} or more")
+    largest = max(float(H.diagonal().max()), 0.0)
+    explained = rounding(len(H), kind) * (largest or float(np.abs(f).max())) if is_bounded else 0.0
+    peak, tiny = max(float(H.max()), -float(H.min())), float(np.finfo(kind).tiny)
+    shift, failed, first = -met * largest, -met * largest, max(float(np.finfo(kind).eps) * peak, tiny)
+    # What underflows in `kind` is none of its rows.
+    while shift < np.inf and not _is_semidefinite(H, shift, rounding(len(H), kind), max(2.0**-100 * peak, tiny)):
+        failed, shift = shift, max((4.0 if shift < explained else 256.0) * shift, first)
+    if shift > explained:
+        raise ParameterError(f"H must be positive semidefinite, got a direction d with d'Hd = -{failed:.3g} d'd or less"
+                             f"; pass A @ A.T of centred A in float64, or add at least {shift:.2g} to the diagonal")
+    return shift
 
 
-def _allowed(n, kind):
-    return SUMS * n * float(np.finfo(kind).eps)
-
-
-def _scaled(H, kind):
-    """D^-1/2 H D^-1/2; what underflows in `kind` is none of its rows."""
-    diagonal = H.diagonal()
-    size = np.sqrt(np.maximum(diagonal, max(2.0**-100 * diagonal.max(), float(np.finfo(kind).tiny))))
+def _is_semidefinite(H, shift, allowed, least):
+    diagonal = H.diagonal() + shift
+    size = np.sqrt(np.maximum(diagonal, least))
     C = H / size
     C /= size[:, None]
-    return C
-
+    np.fill_diagonal(C, diagonal / size**2)
+    if len(H) > LARGEST_FACTOR:
+        return max(float(np.abs(row).max()) for row in C) <= 1.0 + allowed
+    C.flat[::len(H) + 1] += allowed
+    return lapack.dpstrf(C.T, overwrite_a=True)[2] == len(H)

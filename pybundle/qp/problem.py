@@ -9,7 +9,7 @@ per part). Variables of part -1 have no sum: multipliers of sign constraints.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,11 @@ from scipy.optimize import OptimizeResult
 
 from pybundle.core.exceptions import InputTypeError, ParameterError
 from pybundle.core.rounding import accurate_product, exact_sum
-from pybundle.core.validation import check_choice, check_integer, check_number, check_vector, refuse_masked
+from pybundle.core.validation import check_choice, check_integer, check_number, check_vector, real_array
 
 from ._simplex_qp import METHODS, SimplexQP
 from ._symmetry import asymmetry
-from .curvature import refuse_indefinite
+from .curvature import needed_shift, rounding
 
 MESSAGES = (
     "duality gap {gap:.2g} <= tol * scale = {limit:.2g}",
@@ -42,17 +42,23 @@ class SimplexProblem:
     parts : ndarray of int32, shape (m,)
     slack : ndarray of bool, shape (P,)
         One bool holds for all parts.
+    kind, shift : dtype, float
+        Type of the floats of H, as given; H + shift I is semidefinite but for the rounding of its rows.
     """
 
     H: Any
     f: Any
     parts: Any
     slack: Any
+    kind: Any = field(init=False)
+    shift: float = field(init=False)
 
     def __post_init__(self) -> None:
-        for name, value in zip(("H", "f", "parts", "slack"), _checked(self.H, self.f, self.parts, self.slack),
-                               strict=True):
+        kind = getattr(self.H, "dtype", None)
+        object.__setattr__(self, "kind", np.dtype(kind if kind in (np.float16, np.float32) else np.float64))
+        for name, value in zip(("H", "f", "parts", "slack"), _checked(self), strict=True):
             object.__setattr__(self, name, value)       # it is frozen
+        object.__setattr__(self, "shift", needed_shift(self.H, self.f, self.kind, bool((self.parts >= 0).all())))
 
     def measure(self, x: Any) -> tuple[float, float, float, float]:
         """Value, duality gap, its scale, and KKT residual at x >= 0.
@@ -61,6 +67,7 @@ class SimplexProblem:
         The gap is `sum_p <x_p, g_p> - min(g_p)` with g = Hx - f, a slack counting as g = 0; a variable
         without a sum adds `g x` if g >= 0, else `|g| max(x, |g|/H_jj)`, an estimate. The residual is the
         largest of `min(x_j, (g_j - multiplier) / max |g, f|)` and of the violations of sums and signs.
+        The gap counts what H lacks of a semidefinite matrix, unless that is rounding of the scale.
         """
         x = check_vector("x", x, len(self.f))
         product, rest = accurate_product(self.H, x)
@@ -95,7 +102,14 @@ class SimplexProblem:
             with np.errstate(invalid="ignore"):
                 gap += float(np.sum(np.where(gs >= 0, gs * xs, np.abs(gs) * np.maximum(xs, newton))))
         value = quadratic - linear
-        return value, max(gap, 0.0), max(abs(value), 1e-3 * (quadratic + abs(linear))), float(residual)
+        scale = max(abs(value), 1e-3 * (quadratic + abs(linear)))
+        # q(y) >= q(x) + g'(y - x) - shift/2 |y - x|^2, which is least at a corner y.
+        square = np.bincount(part, x[bound]**2, n_parts)
+        deeper = np.where(self.slack, np.maximum(0.5 * self.shift * square + least, 0.0), 0.0)
+        np.maximum.at(deeper, part, 0.5 * self.shift * (square[part] - 2.0 * x[bound] + 1.0) - reduced[bound])
+        lacking = float(deeper.sum())
+        gap = max(gap, 0.0) + (lacking if lacking > rounding(len(x), self.kind) * scale else 0.0)
+        return value, gap, scale, float(residual)
 
 
 def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 1e-09, slack: bool | ArrayLike = False,
@@ -105,8 +119,8 @@ def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 
     Parameters
     ----------
     H : array_like, shape (m, m)
-        Symmetric positive semidefinite, but for the rounding of a Gram matrix; singular is fine. float64 with
-        contiguous rows is not copied, also if it is a corner of a larger array.
+        Symmetric positive semidefinite, but for the rounding of a Gram matrix, centred or not; singular is fine.
+        float64 with contiguous rows is not copied, also if it is a corner of a larger array.
     f : array_like, shape (m,)
     parts : array_like of int, shape (m,)
         Simplex 0..P-1 of each variable, in any order, every one used; -1 for a variable that only has to be
@@ -135,7 +149,8 @@ def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 
     ParameterError, InputTypeError
         If an argument has a wrong value, shape or type, if q is unbounded because a variable without a sum
         has no curvature, or if H is indefinite: if a factor finds a negative curvature beyond rounding, or,
-        with more than 2000 variables, if a pair of them has it or a step meets it.
+        with more than 2000 variables, if a pair of them has it or a step meets it. Rounding of the largest
+        entry, not of its row, counts in the gap, and is excused only if every variable has a sum.
 
     Notes
     -----
@@ -159,35 +174,34 @@ def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 
     max_steps = check_integer("max_steps", max_steps, low=1, high=2**62)
     check_choice("method", method, tuple(METHODS))
     x = np.zeros(m) if x0 is None else np.array(check_vector("x0", x0, m))
-    kind = H.dtype.type if isinstance(H, np.ndarray) and H.dtype in (np.float16, np.float32) else np.float64
-    refuse_indefinite(problem.H, kind)
     n_steps = 0
     # The solver stops a little below tol; where `measure` finds a larger gap, it goes on to less.
     for share in (0.999, 0.3, 0.03):
         state = SimplexQP().solve(problem.H, problem.f, problem.parts, problem.slack, x, 1.0, rtol=share * tol,
                                   max_steps=max(1, max_steps - n_steps), method=method)
         n_steps += state.n_steps
-        if state.curvature < 0.0:
-            refuse_indefinite(problem.H, kind, state.curvature)
+        if state.curvature < -rounding(m, problem.kind):
+            needed_shift(problem.H, problem.f, problem.kind, False, state.curvature)        # raises
         value, gap, scale, residual = problem.measure(x)
         limit = 0.9999 * tol * scale        # what gap and scale may lack by rounding
         if gap <= limit or state.status:
             break
     status = 0 if gap <= limit else state.status or 2
-    advice = "take method='auto'" if method == "smo" else "raise tol or rescale H and f"
+    advice = (f"add {problem.shift:.2g} to the diagonal of H" if problem.shift > tol * scale else
+              "take method='auto'" if method == "smo" else "raise tol or rescale H and f")
     message = MESSAGES[status].format(gap=gap, limit=limit, n_steps=n_steps, advice=advice)
     return OptimizeResult(x=x, value=value, gap=gap, kkt_residual=residual, n_steps=n_steps,
                           status=status, message=message, success=status == 0)
 
 
-def _checked(H, f, parts, slack):
-    f = check_vector("f", f)
+def _checked(problem):
+    f, slack = check_vector("f", problem.f), problem.slack
     m = len(f)
     if m == 0:
         raise ParameterError("f must have at least one entry, got shape (0,); add a plane first")
-    parts = _check_parts(parts, m)
+    parts = _check_parts(problem.parts, m)
     n_parts = int(parts.max()) + 1
-    H = _check_matrix(H, m)
+    H = _check_matrix(problem.H, m, problem.kind)
     diagonal = H.diagonal()
     unbounded = (parts < 0) & (diagonal <= 0.0) & (f > 0.0)
     if unbounded.any():
@@ -233,34 +247,25 @@ def _check_parts(parts, m):
     return np.ascontiguousarray(parts, dtype=np.int32)
 
 
-def _check_matrix(H, m):
-    refuse_masked("H", H)
-    if np.iscomplexobj(H):
-        raise InputTypeError(f"H must be a matrix of real numbers, got dtype {np.asarray(H).dtype}; pass H.real")
+def _check_matrix(H, m, kind):
     try:
-        H = np.asarray(H, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
-        raise InputTypeError(f"H must be a matrix of real numbers, got {type(H).__name__}: "
-                             f"{problem}") from problem
+        H = real_array(H, order="K")
+    except TypeError as problem:
+        raise InputTypeError(f"H must be a matrix of real numbers, got {type(H).__name__}: {problem}") from problem
     if H.shape != (m, m):
         raise ParameterError(f"H must be square with the size of f, ({m}, {m}), got {H.shape}")
     if m > 1 and (H.strides[1] != H.itemsize or H.strides[0] < m * H.itemsize or H.strides[0] % H.itemsize):
         H = np.ascontiguousarray(H)
-    H = H if H.flags.aligned else H.copy()
     largest = asymmetry(H)
     if np.isnan(largest):
         i, j = (int(k[0]) for k in np.nonzero(~np.isfinite(H)))
         raise ParameterError(f"H must be finite, got H[{i}, {j}] = {H[i, j]}")
-    diagonal = H.diagonal()
-    if (diagonal < 0.0).any():
-        j = int(np.argmin(diagonal))
-        raise ParameterError(f"H must be positive semidefinite, got H[{j}, {j}] = {diagonal[j]:g}; set rounding "
-                             "to 0, or pass A @ A.T")
-    allowed = 1e-9 * max(diagonal.max(), np.finfo(float).tiny)
-    if largest > allowed:
+    scale = max(np.abs(H.diagonal()).max(), np.finfo(float).tiny)
+    if largest > rounding(m, np.float64) * scale:
         difference = np.abs(H - H.T)
         i, j = np.unravel_index(int(np.argmax(difference)), H.shape)
-        if difference[i, j] > allowed:
+        if difference[i, j] > max(1e-9, rounding(m, kind)) * scale:
             raise ParameterError(f"H must be symmetric, got H[{i}, {j}] = {H[i, j]:g} and H[{j}, {i}] = "
                                  f"{H[j, i]:g}; pass (H + H.T) / 2")
+        H = 0.5 * H + 0.5 * H.T
     return H

@@ -34,7 +34,7 @@ def read_graphs(X, n_features, n_edge_features):
             raise ParameterError("X must hold at least one graph, got none")
         X = Graph(Ragged.of([x[0] for x in X], "nodes of X"),
                   Ragged.of([np.zeros((0, 2), np.int32) if _is_empty(x[1]) else x[1] for x in X], "edges of X",
-                            integers="iu"),
+                            kinds="iu"),
                   Ragged.of([np.zeros((0, n_edge_features)) if _is_empty(x[2]) else x[2] for x in X],
                             "edge features of X"))
     elif not all(isinstance(field, Ragged) for field in X):
@@ -110,7 +110,7 @@ def read_labels(Y, offsets):
         if any(isinstance(y, WeightedLabels) for y in Y):
             weights = [y.weights if isinstance(y, WeightedLabels) else np.ones(len(y)) for y in Y]
             weights = Ragged.of(weights, "weights of Y")
-        Y = Ragged.of([labels_of(y) for y in Y], "Y", integers="biu")
+        Y = Ragged.of([labels_of(y) for y in Y], "Y", kinds="biu")
     check_lengths(offsets[1:], Y)
     for name, ragged in (("labels", Y), ("weights", weights)):
         if ragged is None:

@@ -259,7 +259,7 @@ class Chain(StructuredModel):
         return sp.csr_array((block.data[found], places, [0, len(places)]), shape=(1, len(features)))
 
     def loss(self, y: Any, y_hat: Any) -> float:
-        y = Ragged.of([y], "y", integers="iu")
+        y = Ragged.of([y], "y", kinds="iu")
         y = self.labels(y, y.sizes, "y").values
         y_hat = self.labels([y_hat], np.array([len(y)]), "y_hat").values
         return float(self.costs[y, y_hat].sum()) / (len(y) if self.normalised else 1)
@@ -326,7 +326,7 @@ class Chain(StructuredModel):
 
     def labels(self, Y: Data, sizes: Array, name: str = "Y") -> Ragged:
         """Labellings as a Ragged of int32, `sizes[i]` labels each."""
-        Y = Ragged.of(Y, name, integers="iu")
+        Y = Ragged.of(Y, name, kinds="iu")
         values = Y.values
         if values.ndim != 1 or values.dtype.kind not in "iu":
             raise InputTypeError(f"{name} must hold one integer label for each token, got dtype {values.dtype}, "

@@ -28,7 +28,7 @@ class DependencyOracle(BatchOracle):
         self.n_examples, self.dim, self._single_root = check_lengths(X, Y), model.dim, model.single_root
         self._arcs, largest = model._bind(X)
         self._starts = self._arcs.starts_array
-        Y = Ragged.of(Y, "Y", integers="iu")
+        Y = Ragged.of(Y, "Y", kinds="iu")
         self._truth = self._check_truth(Y)
         n_words = np.diff(self._starts) - 1
         # n^2 arcs, and what every word costs; large, because a shard has a slope of its own. At least as many as words:

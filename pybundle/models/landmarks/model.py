@@ -154,7 +154,7 @@ class Landmarks(StructuredModel):
         return feature
 
     def loss(self, y: Any, y_hat: Any) -> float:
-        points, guess = (positions_of([z], self.n_landmarks) for z in (y, y_hat))
+        points, guess = (positions_of([z], self.n_landmarks, name) for z, name in ((y, "y"), (y_hat, "y_hat")))
         return float(self.deviation(round_pixels(points), round_pixels(guess), self.weights_of_loss(points))[0])
 
     def decode(self, w: Array, x: Any) -> Any:

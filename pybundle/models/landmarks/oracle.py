@@ -151,23 +151,23 @@ def round_pixels(points):
     return np.floor(points + 0.5) if points.dtype.kind == "f" else points
 
 
-def positions_of(Y, n_landmarks):
+def positions_of(Y, n_landmarks, name="Y"):
     """True positions (n, L, 2) as float64; ParameterError names example and position."""
     wanted = (n_landmarks, 2)
     try:
         if not isinstance(Y, np.ndarray):
             for i, y in enumerate(Y):
                 if np.shape(y) != wanted:
-                    raise ParameterError(f"Y[{i}] must have shape (n_landmarks, 2) = {wanted}, got {np.shape(y)}")
+                    raise ParameterError(f"{name}[{i}] must have shape (n_landmarks, 2) = {wanted}, got {np.shape(y)}")
         points = real_array(Y if isinstance(Y, np.ndarray) else np.stack([np.asarray(y) for y in Y]))
     except ParameterError:
         raise
     except (TypeError, ValueError) as problem:      # numbers that are none, rows of different length
-        raise InputTypeError(f"Y must hold positions (x, y): {problem}") from problem
+        raise InputTypeError(f"{name} must hold positions (x, y): {problem}") from problem
     if points.ndim != 3 or points.shape[1:] != wanted:
-        raise ParameterError(f"Y must have shape (n, n_landmarks, 2) = (n, {n_landmarks}, 2), got {points.shape}")
+        raise ParameterError(f"{name} must have shape (n, n_landmarks, 2) = (n, {n_landmarks}, 2), got {points.shape}")
     wrong = ~(np.abs(points) < 2.0**30)
     if wrong.any():
         i, j = np.unravel_index(int(np.argmax(wrong.any(axis=2))), points.shape[:2])
-        raise ParameterError(f"Y[{i}][{j}] must be a position in the image, got {points[i, j].tolist()}")
+        raise ParameterError(f"{name}[{i}][{j}] must be a position in the image, got {points[i, j].tolist()}")
     return points

@@ -167,4 +167,4 @@ def test_forged_limits_are_refused():
     bad = pb.risks.Pinball(np.c_[x, days[:, :2], np.sin(days[:, 2] + x)], y, fit_intercept=True)
     certificate = solved(good).certificate
     report = pb.verify(certificate, bad)
-    assert not report.ok and any(name == "columns" and not holds for name, holds, _ in report.checks)
+    assert not report.ok and any(name == "limits" and not holds for name, holds, _ in report.checks)

@@ -132,8 +132,8 @@ class RiskBase:
     shift : Shift or None
         The change of variables in whose coordinates the risk is, see `features.shift`; of the user if None. `centred()`
         returns the risk in the coordinates in which solvers work.
-    dependence : ``dependence(is_free) -> Dependence or None``
-        Weights of those marked that may be 0 because others make up for them, see `features.dependence`.
+    user_rows : Examples or None
+        The rows of the user, not moved by `shift`, whose columns may depend on each other: see `features.dependence`.
     steepness : (float, float)
         Where R is at most v, it changes by at most `(s[0] + s[1] sqrt(v)) t` if intercepts change by a small t.
     nonneg : bool array, shape (dim,), or None
@@ -207,7 +207,7 @@ class RiskBase:
     free: Any = None
     means: Any = None
     shift: Any = None
-    dependence: Any = None
+    user_rows: Any = None
     steepness: Any = (0.0, 0.0)
     fingerprint: Any = None
     slope_errors: Any = 0.0

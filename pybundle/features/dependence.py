@@ -1,9 +1,9 @@
 """Finds columns that are sums of others: weights without penalty may be 0 there, and no score is lost.
 
 If `X_j = sum_k z_k X_k`, no score changes along the weights (1, -z): the minimum of F is that over weights with
-`w_j = 0`. Bounds rest on this, so it is proven: the sum is computed with integers where z are fractions with small
-denominators, as for indicators of all categories, copies and constants; or the columns that are kept span all of R^n,
-being a square matrix with an inverse.
+`w_j = 0`. Bounds rest on this, so it is proven: the sum is exactly 0 in every row, for fractions z with small
+denominators; or the columns that are kept are a square matrix with an inverse, and span all of R^n. Beside an
+intercept a column of two values stands for the indicator of one of them: so do standardised indicators.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import qr
 
-from ..core.rounding import UNIT
+from ..core.rounding import UNIT, exact_product
 from ..core.types import Array, Floats
 
 NEAR = 1e-9         # a column whose distance from the span of others is this share of its norm seems to be in it
-LARGEST, TINY = 1000, 1e-100        # denominator of z; columns beyond 1/TINY and below TINY are not looked at
+LARGEST, TINY = 1000, 1e-100        # denominator of z; data with entries beyond 1/TINY or below TINY are not looked at
 MOST_NUMBERS, MOST_COLUMNS, AT_ONCE = 1 << 25, 500, 1 << 10
 
 
 class Dependence(NamedTuple):
     """Weights `left_out` (m,) that may be 0, and directions `null` (g, m) of `weights` (g,) that change no score.
 
-    Intercepts are not `counted` in the norm. Columns of the weights `near` are sums of others but for rounding.
+    Intercepts are not `counted` in the norm. The columns `near` are sums of others but for rounding.
     """
 
     left_out: Array
@@ -44,96 +44,85 @@ class Dependence(NamedTuple):
 
 
 def dependence_in(risk, penalty, rows):
-    """Return the `Dependence` of the weights of a risk without penalty, bounds and linear constraints, or None."""
-    if getattr(risk, "dependence", None) is None:
+    """Return the `Dependence` of columns without penalty, bounds and linear constraints in any class, or None.
+
+    What the weights of K > 1 classes share changes no loss, so that those of the first class may be 0.
+    """
+    examples = risk.user_rows
+    if examples is None:
         return None
     is_free = (penalty.l2 == 0.0) & (penalty.l1 == 0.0) & (penalty.lower == -np.inf) & (penalty.upper == np.inf)
-    return risk.dependence(is_free if rows is None else is_free & (np.diff(rows.A.tocsc().indptr) == 0))
-
-
-def dependence_of(examples, n_scores, is_free, has_intercept):
-    """Return the `Dependence` of the weights marked in `is_free`, shape (K * width,), or None if there is none.
-
-    What the weights of K > 1 classes share changes no loss. The last weight may be an intercept.
-    """
-    F, width, near = is_free.reshape(n_scores, -1).copy(), examples.width, []
-    shared = np.flatnonzero(F.all(axis=0) & (n_scores > 1))
-    shared = shared[:0] if len(shared) > MOST_COLUMNS else shared
-    moves = [{k * width + j: 1.0 for k in range(n_scores)} for j in shared.tolist()]
-    F[0, shared] = False
-    patterns, which = np.unique(F, axis=0, return_inverse=True)
-    known = [_columns(examples, np.flatnonzero(row)) for row in patterns]
-    for start, (found, suspects) in zip(range(0, F.size, width), [known[p] for p in which.ravel()], strict=True):
-        moves += [{start + i: z for i, z in move.items()} for move in found]
-        near += [start + j for j in suspects]
-    weights = np.unique([i for move in moves for i in move]).astype(int)
-    if (not moves and not near) or len(weights) * len(moves) > MOST_NUMBERS:
+    is_free &= True if rows is None else np.diff(rows.A.tocsc().indptr) == 0
+    K = risk.dim // examples.width
+    columns = np.flatnonzero(is_free.reshape(K, -1).all(axis=0))
+    c = len(columns)
+    if not 0 < c <= MOST_COLUMNS or c * max(examples.n_examples, K * K * c) > MOST_NUMBERS:
         return None
-    null = np.array([[move.get(i, 0.0) for move in moves] for i in weights.tolist()]).reshape(len(weights), len(moves))
-    counted = weights != (is_free.size - 1 if has_intercept else -1)
-    return Dependence(np.array([next(iter(move)) for move in moves], dtype=int), weights, null, counted, near)
+    null, left, near = _relations(examples, columns)
+    weights = (examples.width * np.arange(K)[:, None] + columns).ravel()
+    is_left_out = np.array([left] * K)
+    is_left_out[0] |= K > 1
+    null = np.hstack([np.kron(np.ones((K, int(K > 1))), np.eye(c)), np.kron(np.eye(K)[:, int(K > 1):], null)])
+    counted = weights != (risk.dim - 1 if risk.free is not None else -1)
+    return Dependence(weights[is_left_out.ravel()], weights, null, counted, columns[near].tolist())
 
 
-def _columns(examples, marked):
-    """Return `{j: 1, k: -z_k, ...}` for marked columns j that are sums of others, and those that only seem to be such.
+def _relations(examples, columns):
+    """Return directions (c, m) that change no score, and which of c columns are left out, or only seem to be sums.
 
-    A constant feature among them is kept before all others.
+    The constant feature, if that is among them, is kept before all others.
     """
-    n, width, found, near, columns, factors = examples.n_examples, len(marked), [], [], marked, []
-    has_constant = bool(examples.bias) and examples.n_features in marked
-    for step in sorted({-(-n // AT_ONCE), 1}, reverse=True):    # columns independent in some rows are so in all
-        if width > MOST_COLUMNS or n // step * width > MOST_NUMBERS:
-            return [], []
-        columns = marked[marked < examples.n_features]
-        A = examples.X[::step][:, columns]
-        A = (A.toarray() if examples.is_sparse else A).astype(np.float64)
-        sizes = np.abs(A).max(axis=0, initial=0.0)
-        A, columns = (array[..., (sizes == 0.0) | ((sizes > TINY) & (sizes < 1.0 / TINY))] for array in (A, columns))
-        factors = [1.0] * len(columns)
-        if has_constant:
-            A, columns = np.column_stack([A, np.ones(len(A))]), np.append(columns, examples.n_features)
-            factors.append(examples.scale / examples.bias)
-        found, near = _relations(A, has_constant) if len(columns) > has_constant else ([], [])
-        if not found and not near:
-            break
-    return [{int(columns[j]): 1.0} | {int(columns[k]): -z * factors[k] for k, z in zs} for j, zs in found], [
-        int(columns[j]) for j in near]
+    is_own, A = columns < examples.n_features, examples.X[:, columns[columns < examples.n_features]]
+    if examples.is_sparse:
+        A = A.tocsc()
+        is_exact = A.has_canonical_format       # else entries at one place are added, and rounded
+        A = A.toarray()
+    constant = float(bool(examples.bias) and not is_own.all())
+    A = np.column_stack([np.full(len(A), constant), A.astype(np.float64)])[:, int(is_own.all()):]
+    sizes = np.abs(A[A != 0.0])
+    if (examples.is_sparse and not is_exact) or sizes.min(initial=1.0) < TINY or sizes.max(initial=1.0) > 1.0 / TINY:
+        return np.empty((len(columns), 0)), np.zeros(len(columns), dtype=bool), np.zeros(len(columns), dtype=bool)
+    start = constant * A.min(axis=0)
+    start[0] = 0.0
+    end = A[np.abs(A - start).argmax(axis=0), np.arange(len(columns))]
+    is_two = ((A == start) | (A == end)).all(axis=0)
+    start, units = np.where(is_two, start, 0.0), np.where(is_two & (start != end), end - start, 1.0)
+    null, is_rest, is_found = _sums(np.where(is_two, A != start, A))
+    null /= units[:, None]
+    null[0] -= start @ null
+    if constant:
+        null[0] *= examples.scale / examples.bias
+    # the constant is the last of the weights
+    return [np.roll(found, -(not is_own.all()), axis=0) for found in (null, is_found, is_rest & ~is_found)]
 
 
-def _relations(A, has_constant):
-    """Return `(j, [(k, z_k), ...])` with `A_j = sum_k z_k A_k`, and the j that only seem to be such."""
-    norms = np.linalg.norm(A, axis=0)
-    norms = np.where(norms > 0.0, norms, 1.0)
-    norms[-1] *= 0.5 if has_constant else 1.0       # it is the first pivot
-    B = A / norms
-    R, order = qr(B, mode="r", pivoting=True)
+def _sums(A):
+    """Return directions that change no score, which columns are sums of others, and of which that is proven."""
+    C = np.random.default_rng(0).standard_normal((A.shape[1] + 10, len(A))) @ A     # few rows, with the same sums
+    norms = np.linalg.norm(C, axis=0)
+    scales = np.linspace(2.0, 1.0, len(norms)) / np.where(norms > 0.0, norms, 1.0)  # of equal columns the first is kept
+    R, order = qr(C * scales, mode="r", pivoting=True)
     rank = int(np.count_nonzero(np.abs(np.diag(R)) > NEAR))
-    kept, found, near, spans = order[:rank], [], [], None
-    for j in order[rank:].tolist():
-        z = np.linalg.lstsq(B[:, kept], B[:, j], rcond=None)[0]
-        used, z = kept[np.abs(z) > NEAR], (z * norms[j] / norms[kept])[np.abs(z) > NEAR]
+    Z, kept, rest = np.linalg.solve(R[:rank, :rank], R[:rank, rank:]), order[:rank], order[rank:]
+    is_rest, is_found, moves = np.isin(np.arange(len(order)), rest), np.zeros(len(order), dtype=bool), np.eye(len(order))
+    for j, z in zip(rest.tolist(), Z.T, strict=True):
+        used, z = kept[np.abs(z) > NEAR], z[np.abs(z) > NEAR]
+        z *= scales[used] / scales[j]
         exact = [Fraction(x).limit_denominator(LARGEST) for x in z.tolist()]
-        if len(used) == 1:                  # any multiple of one column, such as a constant
-            i = int(np.argmax(np.abs(A[:, used[0]])))
-            exact = [Fraction(A[i, j].item()) / Fraction(A[i, used[0]].item())]
-        is_proven = _is_zero(A[:, [j, *used]], [Fraction(-1), *exact])
-        if not is_proven and spans is None:
-            spans = _has_inverse(np.unique(A, axis=0)[:, kept])
-        zs = list(zip(used.tolist(), map(float, exact if is_proven else z), strict=True))
-        (found if is_proven or spans else near).append((j, zs))
-    return found, [j for j, _ in near]
+        is_found[j] = _is_zero(A[:, [j, *used]], [Fraction(-1), *exact])
+        moves[used, j] = [-float(x) for x in exact] if is_found[j] else -z
+    if (is_found != is_rest).any() and _has_inverse(np.unique(A, axis=0)[:, kept]):
+        is_found = is_rest
+    return moves[:, is_found], is_rest, is_found
 
 
 def _is_zero(A, z):
-    """Whether `A z` is exactly 0, computed with integers."""
+    """Whether `A z` is exactly 0: a product is two numbers, and `fsum` rounds a sum once."""
     common = math.lcm(*(x.denominator for x in z))
-    whole = np.array([int(x * common) for x in z], dtype=object)
-    for start in range(0, len(A), AT_ONCE):
-        mantissas, powers = np.frexp(A[start:start + AT_ONCE])
-        powers = np.where(mantissas == 0.0, 0, powers - powers.min())
-        if ((np.ldexp(mantissas, 53).astype(np.int64).astype(object) * 2**powers.astype(object)) @ whole).any():
-            return False
-    return True
+    whole = np.array([float(x * common) for x in z])
+    return np.abs(whole).max() < 2.0**53 and all(
+        math.fsum(row) == 0.0 for rows in np.array_split(A, len(A) // AT_ONCE + 1)
+        for row in np.hstack(exact_product(rows, whole)).tolist())
 
 
 def _has_inverse(B):

@@ -15,7 +15,6 @@ from ..core.plane import Planes
 from ..core.rounding import UNIT
 from ..core.types import Array, Floats
 from ..core.validation import check_choice, check_integer, check_number, check_vector, contiguous, read_only
-from ..features.dependence import dependence_of
 from ..features.examples import Examples
 from ..features.shift import Shift, locate
 from ._engine import Engine
@@ -166,9 +165,10 @@ class LinearRisk(Partitioned):
         """Return this risk in the coordinates of a `Shift`; X is copied if columns of it are far from 0."""
         return self._over(shift.data(self.examples.X), shift)
 
-    def dependence(self, is_free: Array) -> Any:
-        """Return the `Dependence` of the weights marked in a bool array (dim,), proven on the rows of the user."""
-        return dependence_of(self._before or self.examples, self.n_scores, is_free, self.free is not None)
+    @property
+    def user_rows(self) -> Any:
+        """See `RiskBase`."""
+        return self._before or self.examples
 
     @cached_property
     def slope_errors(self) -> Floats:

@@ -126,7 +126,7 @@ def _penalised(penalty, risk, nonneg, n, constraints):
         check_feasible(Penalised(omega, 0.0, rows=rows))
     found = dependence_in(risk, omega, rows) if isinstance(omega, Separable) else None
     given, bounds = None, np.full(risk.dim, np.inf)
-    if found is not None and len(found.left_out):
+    if found is not None:
         bounds[found.left_out] = 0.0
         given, omega = omega, omega.within(-bounds, bounds)
     objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), means=means, rows=rows, given=given,

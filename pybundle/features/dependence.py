@@ -2,8 +2,8 @@
 
 If `X_j = sum_k z_k X_k`, no score changes along the weights (1, -z): the minimum of F is that over weights with
 `w_j = 0`. Bounds rest on this, so it is proven: the sum is exactly 0 in every row, for fractions z with small
-denominators; or the columns that are kept are a square matrix, far from singular, and span all of R^n. Beside an
-intercept a column of two values stands for the indicator of one of them: so do standardised indicators.
+denominators; or the columns that are kept are a square matrix, far from singular, and span all of R^n. Beside a
+constant one, a column of two values stands for the indicator of one of them: so do standardised indicators.
 """
 
 from __future__ import annotations
@@ -64,13 +64,15 @@ def dependence_in(risk, penalty, rows):
     sizes = np.abs(A[A != 0.0])
     if sizes.min(initial=1.0) < TINY or sizes.max(initial=1.0) > 1.0 / TINY:
         return None
-    start = A.min(axis=0) * bool(examples.bias and not is_own.all())        # beside a constant, the last column
-    start[-1] = 0.0
+    is_constant = (A == A[0]).all(axis=0) & (A[0] != 0.0)
+    last = c - 1 - int(is_constant[::-1].argmax())
+    start = A.min(axis=0) * is_constant.any()
+    start[last] = 0.0
     end = A[np.abs(A - start).argmax(axis=0), np.arange(c)]
     is_two = ((A == start) | (A == end)).all(axis=0)
     start, units = np.where(is_two, start, 0.0), np.where(is_two & (start != end), end - start, 1.0)
-    null, is_sum, is_near = _sums(np.where(is_two, A != start, A))
-    null[-1] -= start / units @ null
+    null, is_sum, is_near = _sums(np.where(is_two, A != start, A), last)
+    null[last] -= start / units @ null
     own, one = np.kron(np.eye(K)[:, int(K > 1):], null / units[:, None]), np.kron(np.ones((K, int(K > 1))), np.eye(c))
     weights = (examples.width * np.arange(K)[:, None] + columns).ravel()
     is_left_out = np.array([is_sum] * K)
@@ -81,15 +83,15 @@ def dependence_in(risk, penalty, rows):
                       columns[is_near].tolist())
 
 
-def _sums(A):
+def _sums(A, first):
     """Return directions that change no score, which columns are sums of others, and which only seem to be.
 
-    The last column is kept, as are the last of equal ones.
+    The column `first` is kept before all others, and of equal ones the last.
     """
     n, c = A.shape
     C = np.random.default_rng(0).standard_normal((c + 10, n)) @ A     # few rows, with the same sums
     norms = np.linalg.norm(C, axis=0)
-    scales = np.linspace(1.0, 1.1, c) / np.where(norms > 0.0, norms, 1.0)
+    scales = np.where(np.arange(c) == first, 1.2, np.linspace(1.0, 1.1, c)) / np.where(norms > 0.0, norms, 1.0)
     R, order = qr(C * scales, mode="r", pivoting=True)
     rank = int(np.count_nonzero(np.abs(np.diag(R)) > NEAR))
     kept, rest, null, is_proven = order[:rank], order[rank:], np.eye(c), np.zeros(c, dtype=bool)

@@ -280,8 +280,10 @@ def _penalised_bounds(report, certificate, problem, plane):
     """The bound that a plane proves with the penalty, from below and from above; None if limits are not proven."""
     penalty, rows, limits, n = certificate.penalty.lowered(), certificate.rows, certificate.limits, certificate.divisor
     floor, level = problem.floor(certificate.evidence), report.fun
-    if penalty.labels is None and (found := dependence_in(problem.risk, penalty, rows)) is not None:
+    found = dependence_in(problem.risk, penalty, rows) if penalty.labels is None else None
+    if found is not None and len(found.left_out):
         penalty = penalty.within(found.left_out, 0.0)
+        report.believed.append(f"that others make up for {len(found.left_out)} free weights: by the code that runs use")
     if rows is not None:
         plane = rows.add_to(plane)
     if limits is not None:

@@ -240,14 +240,9 @@ class Structured(Partitioned):
         return float(c @ np.maximum(found.uppers, 0.0)), oracle.add_planes(rows, found.labellings, c, slope)
 
     @property
-    def flat(self) -> Any:
-        """The rows of a model of classes, see `RiskBase`."""
-        return self._oracle.examples if type(self.model) is Multiclass else None
-
-    @property
     def user_rows(self) -> Any:
-        """See `RiskBase`; None if the columns were moved, and so rounded."""
-        return None if self.shift is not None and self.shift.columns.any() else self.flat
+        """See `RiskBase`."""
+        return self._oracle.examples if type(self.model) is Multiclass else None
 
     @property
     def chains(self) -> Any:

@@ -49,7 +49,7 @@ def forget_proofs(objective):
 
 def stated(objective, dim, multipliers=None):
     """Return the penalty of an objective, and its linear constraints with multipliers, or None if there are none."""
-    rows, penalty = objective.rows, penalty_of(objective.given or objective.penalty, dim)
+    rows, penalty = objective.rows, penalty_of((objective.dependence or objective).penalty, dim)
     if rows is None:
         return penalty, None
     return penalty, ProvenRows(rows.A, rows.upper, np.zeros(rows.m) if multipliers is None else multipliers)

@@ -244,6 +244,19 @@ def test_no_bound_exceeds_the_value_of_any_point(name):
         assert ("the least norm" in results[0].message) == (is_exact or len(results[0].x) > whole.shape[1]), design
 
 
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+def test_entries_of_sparse_data_at_one_place_are_not_added():
+    """1 and 2^-60 at one place were 1 after a rounded sum, and the column a copy, which it is not."""
+    rows, n = np.arange(8), 8
+    x = np.arange(1.0, 9.0)
+    entries, columns = np.c_[x, x, 2.0**-60 * np.sin(x)].ravel(), np.tile([0, 1, 1], n)
+    X = sp.csr_array((entries, columns, 3 * np.r_[rows, n]), shape=(n, 2))
+    y = np.cos(x)
+    result = pb.minimize(pb.risks.Absolute(X, y), lam=np.zeros(2), tol=1e-6, max_iter=50)
+    columns = np.c_[x, np.sin(x)]           # the same span
+    assert Fraction(result.lower_bound) <= exact_minimum(columns, y)
+
+
 def test_forged_limits_are_refused():
     """A certificate whose weights are held at 0 without cause."""
     _, x, days, y = data()

@@ -75,8 +75,7 @@ def dependence_in(risk, penalty, rows):
     null = np.hstack([np.kron(np.ones((K, int(K > 1))), np.eye(c)),
                       np.kron(np.eye(K)[:, int(K > 1):], null / units[:, None])])
     weights = (examples.width * np.arange(K)[:, None] + columns).ravel()
-    is_left_out = np.array([is_sum] * K)
-    is_left_out[0] |= K > 1
+    is_left_out = np.vstack([is_sum | (K > 1), *[is_sum] * (K - 1)])
     counted = null * (weights != (risk.dim - 1 if risk.free is not None else -1))[:, None]
     return Dependence(penalty, weights[is_left_out.ravel()], weights,
                       np.eye(len(weights)) - null @ np.linalg.pinv(counted), columns[near].tolist())

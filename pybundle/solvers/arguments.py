@@ -125,9 +125,8 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     if rows is not None:
         check_feasible(Penalised(omega, 0.0, rows=rows))
     found = dependence_in(risk, omega, rows) if isinstance(omega, Separable) else None
-    bounds = np.full(risk.dim, np.inf)
     if found is not None:
-        bounds[found.left_out] = 0.0
+        bounds = np.where(np.isin(np.arange(risk.dim), found.left_out), 0.0, np.inf)
         omega = omega.within(-bounds, bounds)
     objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), means=means, rows=rows, dependence=found)
     if rows is not None and isinstance(omega, Separable):

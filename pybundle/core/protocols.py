@@ -132,8 +132,6 @@ class RiskBase:
     shift : Shift or None
         The change of variables in whose coordinates the risk is, see `features.shift`; of the user if None. `centred()`
         returns the risk in the coordinates in which solvers work.
-    dependence : ``dependence(is_free) -> Dependence or None``
-        Weights of those marked that may be 0 because others make up for them, see `features.dependence`.
     steepness : (float, float)
         Where R is at most v, it changes by at most `(s[0] + s[1] sqrt(v)) t` if intercepts change by a small t.
     nonneg : bool array, shape (dim,), or None
@@ -181,8 +179,8 @@ class RiskBase:
         Compiled access to the rows of flat data, their labels and losses; loops of solvers run on it.
     examples : Examples or None
         The rows of flat data.
-    flat : Examples or None
-        The rows of a structured model of classes, for hints.
+    user_rows : Examples or None
+        The rows of flat data before a shift, or of a structured model of classes: for hints and `features.dependence`.
     column_names : sequence of str or None
         Names of their columns, for messages.
     is_mapped, partition : bool, str
@@ -207,7 +205,6 @@ class RiskBase:
     free: Any = None
     means: Any = None
     shift: Any = None
-    dependence: Any = None
     steepness: Any = (0.0, 0.0)
     fingerprint: Any = None
     slope_errors: Any = 0.0
@@ -230,7 +227,7 @@ class RiskBase:
     planes_of: Any = None
     engine: Any = None
     examples: Any = None
-    flat: Any = None
+    user_rows: Any = None
     column_names: Any = None
     is_mapped = False
     excerpt: Any = None

@@ -31,12 +31,12 @@ class Limits:
     Attributes
     ----------
     sizes : ndarray, shape (n_free,)
-        B, 0 for weights that may be 0 because others make up for them: `features.dependence` proves that from the data.
+        B.
     means : ndarray, shape (dim,), or None
         The last weight b is replaced by `b + <means, w>`, which changes slopes to `phi - phi_b means`.
     evidence : list of 2 n_free evidences
         Of the planes that prove them: of weight j with sign + at 2 j, with - at 2 j + 1. None where the penalty has a
-        bound, or where B is 0.
+        bound.
     """
 
     sizes: np.ndarray
@@ -68,9 +68,9 @@ class Limits:
 
     def check(self, penalty: Any, n_examples: int) -> Any:
         """Raise ValueError if they are none."""
-        dim, free = len(penalty.l2), np.flatnonzero(penalty.free)
-        check_array("sizes", self.sizes, (len(free),), low=0.0)
-        if penalty.labels is not None or len(self.evidence) != 2 * len(free):
+        dim = len(penalty.l2)
+        check_array("sizes", self.sizes, (np.size(self.sizes),), low=1e-300)
+        if penalty.labels is not None or len(self.evidence) != 2 * len(self.sizes):
             raise ValueError("limits must belong to the free weights of a penalty without groups")
         if self.means is not None:
             check_array("means", self.means, (dim,))
@@ -103,11 +103,11 @@ class Limits:
     def failure(self, problem, penalty, level, floor, divisor):
         """None if the limits are proven for all points with F at most `level`, else a text."""
         free, sizes = np.flatnonzero(penalty.free), [Fraction(size) for size in self.sizes.tolist()]
+        if len(free) != len(sizes):
+            return f"limits are of {len(sizes)} weights, but {len(free)} are free, and not sums of others"
         held = penalty.within(free, 0.0)
         for k, evidence in enumerate(self.evidence):
             j, sign = k // 2, 1 - 2 * (k % 2)
-            if evidence is None and sizes[j] == 0:
-                continue
             if evidence is None:
                 bound = float((penalty.upper if sign > 0 else -penalty.lower)[free[j]])
                 if not bound <= self.sizes[j]:

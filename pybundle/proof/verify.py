@@ -280,17 +280,15 @@ def _penalised_bounds(report, certificate, problem, plane):
     """The bound that a plane proves with the penalty, from below and from above; None if limits are not proven."""
     penalty, rows, limits, n = certificate.penalty.lowered(), certificate.rows, certificate.limits, certificate.divisor
     floor, level = problem.floor(certificate.evidence), report.fun
+    found = dependence_in(problem.risk, penalty, rows) if penalty.labels is None else None
+    if found is not None and len(found.left_out):
+        penalty = penalty.within(found.left_out, 0.0)
+        report.believed.append(f"that others make up for {len(found.left_out)} free weights: by the code that runs use")
     if rows is not None:
         plane = rows.add_to(plane)
     if limits is not None:
         if not np.isfinite(level):
             return None
-        left_out = np.flatnonzero(penalty.free)[limits.sizes == 0.0]
-        if len(left_out):
-            found = dependence_in(problem.risk, penalty, rows)
-            if not report.add("columns", found is not None and np.isin(left_out, found.left_out).all(),
-                              f"whether others make up for the weights {left_out[:3]}..., {len(left_out)} in all"):
-                return None
         problem_of_limits = limits.failure(problem, penalty, Fraction(level), floor, n)
         if not report.add("limits", problem_of_limits is None, problem_of_limits or (
                 f"{len(limits.sizes)} free weights are at most {limits.sizes.max():.3g} in size where F is at most "

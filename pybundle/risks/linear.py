@@ -15,7 +15,6 @@ from ..core.plane import Planes
 from ..core.rounding import UNIT
 from ..core.types import Array, Floats
 from ..core.validation import check_choice, check_integer, check_number, check_vector, contiguous, read_only
-from ..features.dependence import dependence_of
 from ..features.examples import Examples
 from ..features.shift import Shift, locate
 from ._engine import Engine
@@ -74,11 +73,10 @@ class LinearRisk(Partitioned):
     precision: Any
 
     loss = None
-    _before: Examples | None = None     # the rows of the user, of which `examples` are shifted and rounded
 
     def _build(self, X, encode, n_parts, sample_weight, scale, bias, kind, random_state, precision, weigh,
                curve=None, target=None):
-        self.examples = Examples(X, scale, bias)
+        self.examples = self.user_rows = Examples(X, scale, bias)
         self.n_examples = self.examples.n_examples
         self.n_features = self.examples.n_features
         y, self.n_scores, cost, loss = encode(self.n_examples)
@@ -147,7 +145,7 @@ class LinearRisk(Partitioned):
         if shift is not None and shift.target:
             arguments[-1] = arguments[-1] - shift.target
         other._engine, other.shift = Engine(*arguments), shift
-        other._before = None if shift is None else self.examples
+        other.user_rows = other.examples if shift is None else self.examples
         other._assign(other._parts)         # what it keeps of the old rows goes
         return other
 
@@ -165,10 +163,6 @@ class LinearRisk(Partitioned):
     def moved(self, shift: Any) -> Any:
         """Return this risk in the coordinates of a `Shift`; X is copied if columns of it are far from 0."""
         return self._over(shift.data(self.examples.X), shift)
-
-    def dependence(self, is_free: Array) -> Any:
-        """Return the `Dependence` of the weights marked in a bool array (dim,), proven on the rows of the user."""
-        return dependence_of(self._before or self.examples, self.n_scores, is_free, self.free is not None)
 
     @cached_property
     def slope_errors(self) -> Floats:

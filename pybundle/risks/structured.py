@@ -15,9 +15,8 @@ from ..core.labels import example_weights
 from ..core.plane import Planes
 from ..core.protocols import Decodings, ExamplePlane
 from ..core.rounding import UNIT
-from ..core.types import Array, Data, Floats
+from ..core.types import Data, Floats
 from ..core.validation import check_choice, check_integer, check_rows, check_vector
-from ..features.dependence import dependence_of
 from ..models.batch_oracle import BatchOracle
 from ..models.callable_model import as_model
 from ..models.multiclass import Multiclass
@@ -241,14 +240,9 @@ class Structured(Partitioned):
         return float(c @ np.maximum(found.uppers, 0.0)), oracle.add_planes(rows, found.labellings, c, slope)
 
     @property
-    def flat(self) -> Any:
-        """The rows of a model of classes, see `RiskBase`."""
+    def user_rows(self) -> Any:
+        """See `RiskBase`."""
         return self._oracle.examples if type(self.model) is Multiclass else None
-
-    def dependence(self, is_free: Array) -> Any:
-        """See `RiskBase`; None if the columns were moved, and so rounded."""
-        is_moved = self.shift is not None and self.shift.columns.any()
-        return None if self.flat is None or is_moved else dependence_of(self.flat, self.model.n_classes, is_free, False)
 
     @property
     def chains(self) -> Any:

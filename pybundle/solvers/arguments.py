@@ -125,12 +125,10 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     if rows is not None:
         check_feasible(Penalised(omega, 0.0, rows=rows))
     found = dependence_in(risk, omega, rows) if isinstance(omega, Separable) else None
-    given, bounds = None, np.full(risk.dim, np.inf)
-    if found is not None and len(found.left_out):
-        bounds[found.left_out] = 0.0
-        given, omega = omega, omega.within(-bounds, bounds)
-    objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), means=means, rows=rows, given=given,
-                          dependence=found)
+    if found is not None:
+        bounds = np.where(np.isin(np.arange(risk.dim), found.left_out), 0.0, np.inf)
+        omega = omega.within(-bounds, bounds)
+    objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), means=means, rows=rows, dependence=found)
     if rows is not None and isinstance(omega, Separable):
         lower, upper = rows.implied(omega.lower, omega.upper)
         if means is not None:       # the penalty is on the intercept at the means

@@ -59,7 +59,7 @@ class Objective(ABC):
     rows : Rows or None
         Linear constraints, see `constraints.py`.
     dependence : Dependence or None
-        Of columns without penalty, see `features.dependence`.
+        The weights that the penalty holds at 0 because others make up for them, and the penalty of the user.
     level : float
         Bounds hold if the minimum of F is at most this.
     centre : ndarray, shape (dim,), or float

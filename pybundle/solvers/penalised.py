@@ -37,8 +37,6 @@ class Penalised(Objective):
         Means m of the columns for a risk with an intercept, its last weight, where they are 0. See `inner_point`.
     rows : Rows or None
         Linear constraints.
-    given, dependence : Regulariser, Dependence; or None
-        The penalty of the user, where `penalty` holds weights at 0 for which others make up, and what does.
     proven : Regulariser
         Omega, less what its numbers may have lost, and infinite beyond the limits that are proven for free weights at
         all points with F at most `level`.
@@ -58,7 +56,6 @@ class Penalised(Objective):
     means: np.ndarray | None = None
     rows: Any = None
     level: float = np.inf
-    given: Any = None
     dependence: Any = None
     proven: Regulariser = field(init=False)
     proofs: list = field(init=False)
@@ -142,7 +139,7 @@ class Penalised(Objective):
         return least if 0.0 < least < np.inf else None
 
     def value(self, w):
-        return self.factor * (self.given or self.penalty).value(w)
+        return self.factor * (self.dependence or self).penalty.value(w)
 
     def value_error(self, w):
         return self.factor * self.penalty.uncertainty(w)

@@ -49,7 +49,7 @@ def forget_proofs(objective):
 
 def stated(objective, dim, multipliers=None):
     """Return the penalty of an objective, and its linear constraints with multipliers, or None if there are none."""
-    rows, penalty = objective.rows, penalty_of(objective.given or objective.penalty, dim)
+    rows, penalty = objective.rows, penalty_of((objective.dependence or objective).penalty, dim)
     if rows is None:
         return penalty, None
     return penalty, ProvenRows(rows.A, rows.upper, np.zeros(rows.m) if multipliers is None else multipliers)
@@ -99,9 +99,4 @@ def prove_limits(run, objective, planes_of):
             weights *= shares * (1.0 - (len(points) + 16.0) * 2.0**-51) / (total or 1.0)
             evidence.append(planes_of.evidence(points, known, weights[:, None]) if total > 0.0 else None)
     sizes = np.maximum(np.abs(objective.proven.lower), np.abs(objective.proven.upper))[cuts.free]
-    left_out = np.empty(0, dtype=int) if objective.given is None else objective.dependence.left_out
-    order = np.argsort(np.r_[cuts.free, left_out])
-    pairs = [*zip(evidence[::2], evidence[1::2], strict=True), *[(None, None)] * len(left_out)]
-    return Limits(np.r_[sizes, np.zeros(len(left_out))][order],
-                  None if objective.means is None else np.array(objective.means),
-                  [one for j in order.tolist() for one in pairs[j]])
+    return Limits(sizes, None if objective.means is None else np.array(objective.means), evidence)

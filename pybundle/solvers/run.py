@@ -101,7 +101,8 @@ class Run:
 
     def is_stalled(self):
         """Whether neither best value nor best bound has moved for long."""
-        return self._idle >= self.patience
+        found = self.objective.dependence      # columns that are nearly sums of others are hardly ever limited
+        return self._idle >= (self.patience if found is None or not found.near else min(self.patience, 30))
 
     def stalled(self):
         """Return the status at which a stalled run ends, or None if it can continue in another way."""

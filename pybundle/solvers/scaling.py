@@ -44,7 +44,7 @@ def columns_in_words(risk, weights, most=3):
 
 
 def _rows_of(risk):
-    return risk.flat if risk.examples is None else risk.examples
+    return risk.user_rows if risk.examples is None else risk.examples
 
 
 def _largest(examples):

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 import pybundle as pb
 from pybundle.core.ragged import Ragged
-from pybundle.estimators.tokens import count_features, encode, encode_hashed, entries, frequent_features
+from pybundle.estimators.tokens import count_features, encode, entries, frequent_features
 
 
 def chains(n=24, noise=0.7, seed=0):
@@ -167,7 +167,7 @@ def test_entries_are_those_of_crfsuite():
 
 
 def score(svm, x, labels):
-    tokens = encode([x], svm.vocabulary_) if svm.hash_bits is None else encode_hashed([x], svm.hash_bits)
+    tokens = encode([x], svm.vocabulary_) if svm.hash_bits is None else encode([x], None, svm.hash_bits)
     return float((svm.model_.joint_feature(tokens[0], labels) @ svm.coef_).item())
 
 
@@ -426,7 +426,7 @@ ONE = ([["a", "b"]], [["A", "B"]])
     # as many weights as nodes in all, but not for each graph
     (pb.BinaryLabelingSVM(), [pb.models.Graph(np.ones((2, 1)), np.empty((0, 2), int), np.empty((0, 1)))] * 2,
      [pb.models.WeightedLabels([0, 1], np.ones(n)) for n in (1, 3)], pb.ParameterError, r"y\[0\].weights must be of"),
-    (pb.BinaryLabelingSVM(class_weight={7: 1.0}), *graphs(), pb.ParameterError, "class_weight must name classes"),
+    (pb.BinaryLabelingSVM(class_weight={7: 1.0}), *graphs(), pb.ParameterError, "class_weight must be"),
     (pb.LandmarkDetector(), [np.ones((3, 3)), np.ones((3, 4))], np.zeros((2, 1, 2)), pb.ParameterError, "of one size"),
     (pb.LandmarkDetector(windows=[3]), *faces(), pb.ParameterError, "windows must be pairs"),
 ])  # fmt: skip

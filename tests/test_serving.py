@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.feature_extraction import FeatureHasher
 
 import pybundle as pb
-from pybundle.estimators.tokens import columns_of, encode, encode_hashed, rows_of
+from pybundle.estimators.tokens import columns_of, encode, rows_of
 
 N_NAMES = 20_000
 SENTENCE = [{"word": "w1", "is_title": True, "length": 2.0}, {"word": "w7", "is_title": False}, {"word": "unseen"}]
@@ -125,7 +125,7 @@ def test_weights_of_other_features_have_no_part(fitted):
 def test_scores_are_those_of_the_product_with_all_weights(fitted):
     X, _ = corpus(seed=3)
     X = [*X, [], SENTENCE]
-    x = (encode_hashed(X, 14) if fitted.hash_bits else encode(X, fitted.vocabulary_)).values
+    x = (encode(X, None, 14) if fitted.hash_bits else encode(X, fitted.vocabulary_)).values
     W = fitted.token_coef_
     expected = x.astype(np.float64) @ (W.toarray() if sp.issparse(W) else W).T
     model = fitted.model_
@@ -288,6 +288,6 @@ def test_rows_sum_duplicates_and_hash_as_scikit_learn():
              for token in X[0]]
     theirs = sp.csr_array(FeatureHasher(32, input_type="pair", alternate_sign=False).transform(pairs))
     theirs.sum_duplicates()
-    found = encode_hashed(X, 5)
+    found = encode(X, None, 5)
     np.testing.assert_array_equal(found.values.toarray(), theirs.toarray())
     assert found.values.has_canonical_format and found.sizes.tolist() == [7, 0]

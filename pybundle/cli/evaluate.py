@@ -57,7 +57,7 @@ def _scores(data, found, relations):
     record = {"token accuracy": accuracy(joined, mine),
               "sequence accuracy": accuracy(truth, found)}
     if holds_chunks(truth):
-        record |= {f"chunk {name}": value for name, value in chunk_scores(truth, found)._asdict().items()}
+        record |= chunk_scores(truth, found)
     return record
 
 

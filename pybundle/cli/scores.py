@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-
-class Chunks(NamedTuple):
-    """Precision, recall and their harmonic mean over whole chunks."""
-
-    precision: float
-    recall: float
-    f1: float
-
 
 def accuracy(truth, found):
     """Share of equal labels in two lists of the same length; NaN of none."""
@@ -31,15 +21,15 @@ def labelled_scores(truth, found):
 
 
 def chunk_scores(truth, found):
-    """Chunks of sequences of labels like B-NP, I-NP, O: right are those with the same tokens and the same kind.
+    """Scores of chunks of sequences of labels like B-NP, I-NP, O: right are those with the same tokens and kind.
 
     >>> chunk_scores([["B-NP", "I-NP", "O"]], [["B-NP", "I-NP", "B-VP"]])
-    Chunks(precision=0.5, recall=1.0, f1=0.6666666666666666)
+    {'chunk precision': 0.5, 'chunk recall': 1.0, 'chunk f1': 0.6666666666666666}
     """
     mine, own = ({(i, *chunk) for i, labels in enumerate(side) for chunk in chunks(labels)} for side in (found, truth))
     right = len(mine & own)
-    precision, recall = right / max(len(mine), 1), right / max(len(own), 1)
-    return Chunks(precision, recall, 2.0 * precision * recall / (precision + recall) if right else 0.0)
+    return {"chunk precision": right / max(len(mine), 1), "chunk recall": right / max(len(own), 1),
+            "chunk f1": 2.0 * right / max(len(mine) + len(own), 1)}
 
 
 def chunks(labels):

@@ -118,8 +118,8 @@ def _estimator(kind, arguments, data):
         name += "CV"
         parameters |= {"cv": arguments.cv, "Cs": 8 if arguments.grid is None else arguments.grid}
     estimator = make_estimator(name, kind, arguments, data, **parameters)
-    estimator._n_parts, estimator._evidence = arguments.parts, arguments.certificate is not None
-    estimator._checkpoint, estimator._checkpoint_every = arguments.checkpoint, arguments.checkpoint_every
+    estimator._further = {"n_parts": arguments.parts, "evidence": arguments.certificate is not None,
+                          "checkpoint": arguments.checkpoint, "checkpoint_every": arguments.checkpoint_every}
     return estimator
 
 

@@ -172,3 +172,10 @@ def real_array(value, copy=False, order="C"):
         return array if array.flags.aligned else array.copy()
     except (ValueError, OverflowError) as problem:
         raise TypeError(str(problem)) from problem
+
+
+def check_flag(name, value):
+    """Refuses all but True and False, NumPy's included; returns it as a bool."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputTypeError(f"{name} must be True or False, got {value!r:.40} of type {type(value).__name__}")
+    return bool(value)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.archive import name_of
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import ParameterError
 from ..core.types import Source
-from ..core.validation import check_integer
+from ..core.validation import check_flag, check_integer
 from ..core.warn import warn_user
 from .lines import Original, numbered_lines
 
@@ -77,8 +77,7 @@ def read_conllu(source: Source, max_sentences: int | None = None, *, unlabelled:
     (['Dogs', 'bark'], ['NOUN', 'VERB'], [-1, 2, 0])
     """
     for flag, value in (("unlabelled", unlabelled), ("multiple_roots", multiple_roots), ("skip_bad", skip_bad)):
-        if not isinstance(value, (bool, np.bool_)):
-            raise InputTypeError(f"{flag} must be True or False, got {type(value).__name__}")
+        check_flag(flag, value)
     if max_sentences is not None:
         max_sentences = check_integer("max_sentences", max_sentences, low=1)
     trees = None if unlabelled else "multiple" if multiple_roots else "single"

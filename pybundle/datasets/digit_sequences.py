@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged
-from ..core.validation import check_count, check_integer, check_number, real_array
+from ..core.validation import check_count, check_flag, check_integer, check_number, real_array
 from .digits import load_digits
 
 
@@ -184,8 +184,7 @@ def _draw(n, lengths, language, noise, held_out, random_state):
     shortest, longest = _pair("lengths", lengths, 1)
     noise = check_number("noise", noise, low=0.0)
     language = markov_language() if language is None else _check_language(language)
-    if not isinstance(held_out, (bool, np.bool_)):
-        raise InputTypeError(f"held_out must be True or False, got {type(held_out).__name__}")
+    check_flag("held_out", held_out)
     rng = np.random.default_rng(check_integer("random_state", random_state, low=0))
     data = load_digits()
     X, y = (data.X_test, data.y_test) if held_out else (data.X, data.y)

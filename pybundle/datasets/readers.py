@@ -13,10 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.archive import name_of
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import ParameterError
 from ..core.ragged import Ragged
 from ..core.types import Source
-from ..core.validation import check_integer
+from ..core.validation import check_flag, check_integer
 from .lines import Line, Original, as_word, check_digits, numbered_lines, parse_int
 
 MULTILABEL = "; for multi-label data use scikit-learn's load_svmlight_file(multilabel=True), OneVsRestClassifier or " \
@@ -90,8 +90,7 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
     """
     n_features = None if n_features is None else check_integer("n_features", n_features, low=1, high=2**62)
     for name, flag in (("zero_based", zero_based), ("unlabelled", unlabelled)):
-        if not isinstance(flag, (bool, np.bool_)):
-            raise InputTypeError(f"{name} must be True or False, got {type(flag).__name__}")
+        check_flag(name, flag)
     shift = 0 if zero_based else 1
     y, query, indptr, indices, values, numbers = [], [], [0], [], [], []
     for number, line in numbered_lines(path):

@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.archive import name_of, read_npz
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import ParameterError
 from ..core.types import Source
-from ..core.validation import check_integer
+from ..core.validation import check_flag, check_integer
 from ..core.warn import warn_user
 from .lines import Original, check_digits, numbered_lines, short
 
@@ -113,8 +113,7 @@ def read_csv(source: Source, *, label: Any = "last", keep_na: bool = False) -> T
 
 def table_of(source, *, label="last", keep_na=False):
     """The table of `read_csv` and the number of comments; marks labels, or where they lack, in an `Original`."""
-    if not isinstance(keep_na, (bool, np.bool_)):
-        raise InputTypeError(f"keep_na must be True or False, got {type(keep_na).__name__}")
+    check_flag("keep_na", keep_na)
     name = name_of(source)
     place, width, header = None, 0, None
     values, labels = array("d"), []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -13,9 +14,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing, check_random_state
 
-from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.exceptions import ParameterError, StateError
 from ..core.ragged import Ragged
 from ..core.types import Data
+from ..core.validation import check_flag
 from ..runtime.result import Status
 from ..solvers import minimize
 from ..solvers.arguments import as_callbacks
@@ -88,9 +90,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     from a `_survey_again(X, y, weights, fitted)` of each block. For data in memory `_risk` adds them to `fitted`.
     """
 
-    # options of `minimize` that only the command line sets: number of parts, None for the default; checkpoint file
-    _n_parts = _checkpoint = _checkpoint_every = None
-    _evidence = False
+    _further: Any = MappingProxyType({})        # options of `minimize` that only the command line sets
     _column_names: Any = None       # of a file
     _hint = ""                      # of the last run
     _shift: Any = None      # of the last fit with a free intercept, see `features.shift`
@@ -191,7 +191,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 
     def _solve(self, risk, fitted, X, y):
         """Minimise the risk and store the result, then re-raise Ctrl-C; X and y as the user passed them."""
-        self._check_warm_start()
+        check_flag("warm_start", self.warm_start)
         self._shift, self._dtype, warm = fitted.pop("_shift", None), fitted.pop("_dtype", np.float64), {}
         if self.warm_start:
             state = vars(self).get("_state")
@@ -211,10 +211,6 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
                                                         reconstruction_attributes=lambda: {})
         return self
 
-    def _check_warm_start(self):
-        if not isinstance(self.warm_start, (bool, np.bool_)):
-            raise InputTypeError(f"warm_start must be True or False, got {self.warm_start!r}")
-
     def _begin_callbacks(self, X, y):
         """scikit-learn's callbacks are set up; to be called first in a `fit` decorated with `with_callbacks`."""
         if hasattr(self, "_init_callback_context"):
@@ -229,10 +225,9 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 
     def _options(self):
         """Arguments of `minimize` that are parameters here, but for `n_jobs`."""
-        return {"n_parts": self._n_parts, "tol": self.tol, "atol": self.atol, "method": self.method,
+        return {"tol": self.tol, "atol": self.atol, "method": self.method,
                 "max_iter": self.max_iter, "time_limit": self.time_limit, "random_state": self._seed(),
-                "verbose": self.verbose, "checkpoint": self._checkpoint, "checkpoint_every": self._checkpoint_every,
-                "evidence": self._evidence}
+                "verbose": self.verbose, **self._further}
 
     def _seed(self):
         seed = self.random_state
@@ -288,6 +283,14 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 def take_rows(data, rows):
     """The examples of those numbers."""
     return data.take(rows) if isinstance(data, Ragged) else _safe_indexing(data, rows)
+
+
+def without_weightless(X, y, weights):
+    """Examples of weight 0 are left out: they would bring classes, features and sizes of their own."""
+    kept = np.flatnonzero(weights)
+    if len(kept) == len(weights):
+        return X, y, weights
+    return take_rows(X, kept), take_rows(y, kept), weights[kept]
 
 
 def _equal(one, other):

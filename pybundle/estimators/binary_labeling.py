@@ -10,10 +10,10 @@ from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.graph import Graph, WeightedLabels
 from ..core.ragged import Ragged
 from ..core.types import Callbacks
-from ..core.validation import check_number, check_vector
+from ..core.validation import check_vector
 from ..models import BinaryLabeling
 from .base import documented
-from .labels import encode_labels, label_array, label_classes, merged_classes
+from .labels import class_factors, encode_labels, label_array, label_classes, merged_classes
 from .structured import StructuredEstimator
 
 
@@ -65,18 +65,7 @@ class BinaryLabelingSVM(StructuredEstimator):
                  tol: float = 0.001, atol: float | None = None, method: str = "auto", max_iter: int | None = None,
                  time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
                  warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
-        self.C = C
-        self.loss = loss
-        self.class_weight = class_weight
-        self.tol, self.atol = tol, atol
-        self.method = method
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+        self._take_arguments(locals())
 
     def _survey(self, X, y, weights):
         """Classes with the sums of the weights of their nodes, and the numbers of features."""
@@ -99,7 +88,7 @@ class BinaryLabelingSVM(StructuredEstimator):
                            np.concatenate([sums for _, sums, _ in surveys]), 2)
         n_features, n_edge_features = surveys[0][2]
         return {"classes_": classes, "n_features_in_": n_features, "n_edge_features_": n_edge_features,
-                "class_weight_": self._class_weights(classes, sums)}
+                "class_weight_": class_factors(self.class_weight, classes, sums)}
 
     def _encode_pairs(self, X, y, fitted):
         labels, of_nodes = _split(y)
@@ -113,22 +102,6 @@ class BinaryLabelingSVM(StructuredEstimator):
         if len(self.classes_) != 2 or self.class_weight_.shape != (2,):
             raise StateError("classes_ and class_weight_ must be two")
         super()._check_state()
-
-    def _class_weights(self, classes, sums):
-        if self.class_weight is None:
-            return np.ones(2)
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            if not sums.all():
-                raise ParameterError(f"class_weight='balanced' needs nodes of weight > 0 in both classes, got none of "
-                                     f"{classes.tolist()[int(sums.argmin())]!r}")
-            return sums.sum() / (2.0 * sums)
-        if not isinstance(self.class_weight, dict):
-            raise InputTypeError(f"class_weight must be a dictionary, 'balanced' or None, got {self.class_weight!r}")
-        unknown = sorted(set(self.class_weight) - set(classes.tolist()), key=str)
-        if unknown:
-            raise ParameterError(f"class_weight must name classes of y, {classes.tolist()}, got {unknown[0]!r}")
-        return np.array([check_number(f"class_weight[{label!r}]", self.class_weight.get(label, 1.0), low=0.0)
-                         for label in classes.tolist()])
 
     def _make_model(self, fitted):
         return BinaryLabeling(fitted.n_features_in_, fitted.n_edge_features_, loss=self.loss,

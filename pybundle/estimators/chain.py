@@ -100,25 +100,7 @@ class ChainSVM(Probabilities, ChainEstimator):
                  method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
                  n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
-        self.C = C
-        self.loss = loss
-        self.rescaling = rescaling
-        self.normalised = normalised
-        self.start = start
-        self.end = end
-        self.hash_bits = hash_bits
-        self.min_count = min_count
-        self.token_weights = token_weights
-        self.l1 = l1
-        self.tol, self.atol = tol, atol
-        self.method = method
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+        self._take_arguments(locals())
 
 
 @documented(examples=EXAMPLES, chain_parameters=CHAIN_PARAMETERS, l1=L1, chain_attributes=CHAIN_ATTRIBUTES)
@@ -164,22 +146,7 @@ class ChainCRF(Probabilities, ChainEstimator):
                  atol: float | None = None, method: str = "auto", max_iter: int | None = None,
                  time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
                  warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
-        self.C = C
-        self.start = start
-        self.end = end
-        self.hash_bits = hash_bits
-        self.min_count = min_count
-        self.token_weights = token_weights
-        self.l1 = l1
-        self.tol, self.atol = tol, atol
-        self.method = method
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+        self._take_arguments(locals())
 
     def predict_proba(self, X: Data) -> list[Floats]:
         """P(label k at token t), a list of arrays (T, K), columns in the order of `classes_`."""

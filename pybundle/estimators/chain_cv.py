@@ -50,27 +50,7 @@ class ChainSVMCV(PathCV, ChainSVM):
                  tol: float = 0.001, atol: float | None = None, method: str = "auto", max_iter: int | None = None,
                  time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
                  warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.search_tol = search_tol
-        self.loss = loss
-        self.rescaling = rescaling
-        self.normalised = normalised
-        self.start = start
-        self.end = end
-        self.hash_bits = hash_bits
-        self.min_count = min_count
-        self.token_weights = token_weights
-        self.tol, self.atol = tol, atol
-        self.method = method
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+        self._take_arguments(locals())
 
 
 @documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES, examples=EXAMPLES,
@@ -110,21 +90,4 @@ class ChainCRFCV(PathCV, ChainCRF):
                  max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
                  random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.search_tol = search_tol
-        self.start = start
-        self.end = end
-        self.hash_bits = hash_bits
-        self.min_count = min_count
-        self.token_weights = token_weights
-        self.tol, self.atol = tol, atol
-        self.method = method
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+        self._take_arguments(locals())

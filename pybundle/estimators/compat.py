@@ -20,20 +20,6 @@ class FitConvergenceWarning(ConvergenceWarning, OfScikitLearn):
     """A fit stopped before its gap reached the tolerance: filters for scikit-learn's class hold for it."""
 
 
-class NoCallbacks:
-    """Replace scikit-learn's callbacks, which exist from version 1.9 on."""
-
-
-def undecorated(method):
-    """Stands for `with_callbacks` there."""
-    return method
-
-
-def data_validated(estimator, X, y="no_validation", **options):
-    """`sklearn.utils.validation.validate_data` before 1.6."""
-    return estimator._validate_data(X, y, **options)
-
-
 def _newer(module, name, fallback) -> Any:
     try:
         return getattr(import_module(module), name)
@@ -41,9 +27,10 @@ def _newer(module, name, fallback) -> Any:
         return fallback
 
 
-CallbackSupportMixin = _newer("sklearn.callback", "CallbackSupportMixin", NoCallbacks)
-with_callbacks = _newer("sklearn.callback", "with_callbacks", undecorated)
-_validate_data = _newer("sklearn.utils.validation", "validate_data", data_validated)
+CallbackSupportMixin = _newer("sklearn.callback", "CallbackSupportMixin", type("NoCallbacks", (), {}))      # before 1.9
+with_callbacks = _newer("sklearn.callback", "with_callbacks", lambda method: method)
+_validate_data = _newer("sklearn.utils.validation", "validate_data", lambda estimator, *data, **options:
+                        estimator._validate_data(*data, **options))         # before 1.6
 
 
 def validate_data(estimator, X, *y, **options):

@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import example_weights
 from ..core.types import Array, Callbacks, Data, Floats
-from ..core.validation import check_indices, check_number
+from ..core.validation import check_flag, check_indices, check_number
 from ..core.warn import warn_user
 from ..models.batch_oracle import check_lengths
 from ..runtime.callbacks import StopSignal
@@ -122,7 +121,7 @@ class PathCV:
         if self.search_tol is not None:
             check_number("search_tol", self.search_tol, low=0.0, strict=True)
         make_executor(self.n_jobs).close()
-        self._check_warm_start()
+        check_flag("warm_start", self.warm_start)
         if isinstance(self.cv, (int, np.integer)) and self.cv < 2:
             raise ParameterError(f"cv must be at least 2 folds, one to score and one to learn from, got {self.cv}")
         data = self._checked(X, y)
@@ -254,12 +253,10 @@ class PathCV:
         names = self._kind().get_params()
         parameters = {name: copy.deepcopy(value) for name, value in self.get_params(deep=False).items()
                       if name in names}
-        if isinstance(parameters["random_state"], np.random.RandomState):       # several threads would draw from it
-            parameters["random_state"] = int(check_random_state(parameters["random_state"]).randint(2**31 - 1))
         tol = SEARCH_TOL if self.search_tol is None else self.search_tol
-        made = self._kind(**{**parameters, "tol": tol, "atol": None, "n_jobs": None,
-                               "warm_start": False})
-        made._n_parts = self._n_parts
+        made = self._kind(**parameters | {"tol": tol, "atol": None, "n_jobs": None, "warm_start": False,
+                                          "random_state": self._seed()})       # threads must not draw from one
+        made._further = self._further
         return made
 
 
@@ -338,23 +335,7 @@ class MulticlassSVMCV(PathCV, MulticlassSVM):
                  atol: float | None = None, method: str = "auto", max_iter: int | None = None,
                  time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
                  warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.search_tol = search_tol
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.loss = loss
-        self.tol, self.atol = tol, atol
-        self.method = method
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+        self._take_arguments(locals())
 
     def _checked(self, X, y):
         return validate_data(self, X, y, **FORMATS)

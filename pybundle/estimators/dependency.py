@@ -18,10 +18,10 @@ from ..core.validation import check_choice, check_integer, shown
 from ..models import Dependency
 from ..models.dependency.templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_templates
 from ..oracles import arborescence_marginals
-from .base import documented
+from .base import documented, without_weightless
 from .collections import by_blocks
 from .probabilities import NeedsLogLoss, Probabilities
-from .structured import StructuredEstimator, as_fitted, check_list, length, without_weightless
+from .structured import StructuredEstimator, as_fitted, check_list, length
 from .tokens import is_single
 
 FIELDS = {"word": "forms", "lower": "forms", "lemma": "lemmas", "pos": "upos", "xpos": "xpos", "relation": "relations"}
@@ -96,22 +96,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
                  max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
                  random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
-        self.C = C
-        self.loss = loss
-        self.attributes = attributes
-        self.templates = templates
-        self.hash_bits = hash_bits
-        self.min_count = min_count
-        self.single_root = single_root
-        self.tol, self.atol = tol, atol
-        self.method = method
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+        self._take_arguments(locals())
 
     @property
     def _log_loss(self):

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.exceptions import StateError
 from ..core.sparse import check_sparse
+from ..core.validation import check_flag
 from .base import CertifiedEstimator
 
 
@@ -17,7 +18,16 @@ class FlatEstimator(CertifiedEstimator):
     """Base class of estimators of rows of a matrix; `coef_` may be a CSR matrix."""
 
     coef_: Any
+    fit_intercept: bool
     _needs_penalty = ""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _has_intercept(self):
+        return check_flag("fit_intercept", self.fit_intercept)
 
     def sparsify(self) -> Self:
         """Make `coef_` a CSR matrix, until the next fit; returns the estimator itself."""

@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.measurements import warn_of_measurements
 from ..core.ragged import Ragged
-from ..core.validation import refuse_masked
+from ..core.validation import check_number, refuse_masked
 
 
 def label_array(labels, what):
@@ -86,3 +86,24 @@ def encode_labels(y, classes):
     arrays = [label_array(labels, f"y[{i}]") for i, labels in enumerate(y)]
     codes = np.searchsorted(classes, np.concatenate([labels for labels in arrays if len(labels)]))
     return Ragged(codes.astype(np.int32), np.concatenate([[0], np.cumsum([len(labels) for labels in y])]))
+
+
+def class_factors(class_weight, classes, sums):
+    """Factors of the weights by class, shape (K,); `sums` are the weights of what belongs to each class."""
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        if not sums.all():
+            raise ParameterError("class_weight='balanced' needs a weight > 0 in every class, got none of "
+                                 f"{classes.tolist()[int(sums.argmin())]!r}")
+        return sums.sum() / (len(classes) * sums)       # weighted: a weight of 2 is an example twice
+    names = set(classes.tolist())
+    if not isinstance(class_weight, dict) or not (names >= set(class_weight) or names <= set(class_weight)):
+        raise ParameterError(f"class_weight must be a dictionary of classes of y, {classes.tolist()!r:.60}, 'balanced' "
+                             f"or None, got {class_weight!r:.60}")
+    factors = np.array([check_number(f"class_weight[{label!r}]", class_weight.get(label, 1.0), low=0.0)
+                        for label in classes.tolist()])
+    if np.count_nonzero(factors) < 2:
+        raise ParameterError("class_weight must leave at least two classes, got weights of zero for all "
+                             f"{'but one' if factors.any() else 'of them'}")
+    return factors

@@ -6,21 +6,21 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.exceptions import ParameterError, StateError
 from ..core.labels import example_weights
 from ..core.measurements import warn_of_measurements
 from ..core.types import Array, Data, Floats
 from ..core.validation import check_integer, check_number
 from ..features.shift import scores
 from ..prox import Separable
+from .base import without_weightless
 from .collections import by_blocks
 from .compat import validate_data
 from .flat import FlatEstimator
-from .labels import merged_classes
+from .labels import class_factors, merged_classes
 from .penalty import elastic_net
 
 FORMATS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32, np.uint8], "order": "C"}
@@ -32,26 +32,16 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
     Two classes have one score, that of the second.
     """
 
-    fit_intercept: bool
     l1_ratio: float = 0.0       # of classes without such parameters
     intercept_scaling: float = 1.0
     class_weight: Any
     _formats = FORMATS
     _intercept_is_free = False
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def _take(self, X, y, sample_weight):
         X, y = validate_data(self, X, y, **self._formats)
         check_classification_targets(y)
-        weights = example_weights(sample_weight, len(y))
-        kept = np.flatnonzero(weights)
-        if len(kept) < len(y):      # classes whose examples all have weight 0 are dropped
-            X, y, weights = X[kept], y[kept], weights[kept]
-        return X, y, weights
+        return without_weightless(X, y, example_weights(sample_weight, len(y)))
 
     def _survey(self, X, y, weights):
         """Classes, the sums of their weights, and the number of columns."""
@@ -69,7 +59,8 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
             raise ParameterError(f"y must hold at least two classes, got one class only, {classes.tolist()[0]!r}")
         sums = np.bincount(np.searchsorted(classes, np.concatenate(found)),
                            np.concatenate([sums for _, sums, _ in surveys]), len(classes))
-        return {"classes_": classes, "class_weight_": self._class_factors(classes, sums), "n_features_in_": widths[0]}
+        return {"classes_": classes, "n_features_in_": widths[0],
+                "class_weight_": class_factors(self.class_weight, classes, sums)}
 
     def _regulariser(self, fitted):
         """The elastic net; free weights that all classes share are 0 for the first, or no bound would hold them."""
@@ -107,29 +98,6 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
         is_free = self._is_free()
         is_free[self.n_features_in_:] &= getattr(self, "centre_", None) is None
         return (W - np.where(is_free, W[0], 0.0) if len(W) > 1 else W).ravel()
-
-    def _class_factors(self, classes, sums):
-        """Factors of the weights by class, shape (K,); `sums` are the weights of their examples."""
-        if self.class_weight is None:
-            return np.ones(len(classes))
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            return sums.sum() / (len(classes) * sums)       # weighted: a weight of 2 is an example twice
-        try:
-            factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
-        except (TypeError, ValueError) as problem:
-            raise ParameterError(f"class_weight must be a dictionary of weights by class, 'balanced' or None, got "
-                                 f"{self.class_weight!r:.60}: {problem}") from problem
-        for label, factor in zip(classes.tolist(), factors.tolist(), strict=True):
-            check_number(f"class_weight[{label!r}]", factor, low=0.0)
-        if np.count_nonzero(factors) < 2:
-            raise ParameterError("class_weight must leave at least two classes, got weights of zero for all "
-                                 f"{'but one' if factors.any() else 'of them'}")
-        return factors
-
-    def _has_intercept(self):
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise InputTypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
-        return bool(self.fit_intercept)
 
     def _check_state(self):
         super()._check_state()

@@ -80,19 +80,7 @@ class MulticlassLogistic(Probabilities, LinearClassifierEstimator):
                  method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
                  n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
-        self.C = C
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.tol, self.atol = tol, atol
-        self.method = method
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+        self._take_arguments(locals())
 
     def _survey(self, X, y, weights):
         return *super()._survey(X, y, weights), X.dtype, locate(X, None, weights) if self._has_intercept() else None

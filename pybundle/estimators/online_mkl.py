@@ -134,18 +134,7 @@ class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
                  solver: str = "auto", n_epochs: int = 20, eta0: float | str = "auto", tol: float = 0.01,
                  max_iter: int = 500, precision: str = "float64", n_jobs: int | None = None,
                  random_state: int | None = None, callback: Callbacks = None) -> None:
-        self.C = C
-        self.kernels = kernels
-        self.loss = loss
-        self.solver = solver
-        self.n_epochs = n_epochs
-        self.eta0 = eta0
-        self.tol = tol
-        self.max_iter = max_iter
-        self.precision = precision
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callback = callback
+        self._take_arguments(locals())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -12,7 +12,7 @@ from sklearn.metrics import d2_pinball_score
 
 from ..core.exceptions import ParameterError, StateError
 from ..core.types import Callbacks, Data
-from ..core.validation import check_number
+from ..core.validation import check_flag, check_number
 from ..risks import Pinball
 from .base import documented
 from .regression import FITTED, PENALTY, LinearRegressionEstimator
@@ -82,19 +82,7 @@ class QuantileRegressor(LinearRegressionEstimator):
                  max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
                  random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
-        self.quantile = quantile
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.tol, self.atol = tol, atol
-        self.method = method
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+        self._take_arguments(locals())
 
     def fit(self, X: Data, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Train on the examples X (n, d) with the targets y (n,); arguments and errors as in `MulticlassSVM.fit`."""
@@ -104,7 +92,7 @@ class QuantileRegressor(LinearRegressionEstimator):
         return super().fit(X, y, sample_weight) if quantiles is None else self._fit_each(quantiles, X, y, sample_weight)
 
     def _fit_each(self, quantiles, X, y, sample_weight):
-        self._check_warm_start()
+        check_flag("warm_start", self.warm_start)
         is_warm = self.warm_start and np.shape(vars(self).get("objective_")) == (len(quantiles),)
         states, models, kept = self._state, [], []
         for k, quantile in enumerate(quantiles):
@@ -177,7 +165,7 @@ class QuantileRegressor(LinearRegressionEstimator):
     def _loss(self, X, y, **options):
         return Pinball(X, y, self.quantile, **options)
 
-    def _strength(self):
+    def _lam(self):
         return check_number("alpha", self.alpha, low=0.0)
 
     def _unit(self, fitted):

@@ -9,12 +9,12 @@ import scipy.sparse as sp
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.exceptions import ParameterError, StateError
 from ..core.labels import example_weights
 from ..core.types import Callbacks, Data, Floats
 from ..features.shift import Shift, locate, scores
 from ..risks import EpsilonInsensitive
-from .base import documented
+from .base import documented, without_weightless
 from .collections import by_blocks
 from .compat import validate_data
 from .flat import FlatEstimator
@@ -37,23 +37,13 @@ FITTED = """coef_ : ndarray, shape (d,)
 
 
 class LinearRegressionEstimator(RegressorMixin, FlatEstimator):
-    """Base class of linear regression; a subclass defines `_loss(X, y, **options)` and `_strength()`."""
+    """Base class of linear regression; a subclass defines `_loss(X, y, **options)`."""
 
-    fit_intercept: bool
     l1_ratio: float
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def _take(self, X, y, sample_weight):
         X, y = validate_data(self, X, y, y_numeric=True, **FORMATS)
-        weights = example_weights(sample_weight, len(y))
-        kept = np.flatnonzero(weights)
-        if len(kept) < len(y):
-            X, y, weights = X[kept], y[kept], weights[kept]
-        return X, y.astype(np.float64, copy=False), weights
+        return without_weightless(X, y.astype(np.float64, copy=False), example_weights(sample_weight, len(y)))
 
     def _survey(self, X, y, weights):
         """The number of columns, the sum of the weights, the number of examples, and where they lie."""
@@ -67,9 +57,7 @@ class LinearRegressionEstimator(RegressorMixin, FlatEstimator):
         return {"n_features_in_": widths[0], "weight_mean_": float(total / n)} | shift_of(surveys)
 
     def _risk(self, X, y, weights, fitted):
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise InputTypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
-        risk = self._loss(X, y, sample_weight=weights / self._unit(fitted), fit_intercept=bool(self.fit_intercept))
+        risk = self._loss(X, y, sample_weight=weights / self._unit(fitted), fit_intercept=self._has_intercept())
         return risk if fitted["_shift"] is None else risk.moved(fitted["_shift"])
 
     def _unit(self, fitted):
@@ -77,7 +65,7 @@ class LinearRegressionEstimator(RegressorMixin, FlatEstimator):
         return 1.0
 
     def _regulariser(self, fitted):
-        return elastic_net(self._strength(), self.l1_ratio)
+        return elastic_net(self._lam(), self.l1_ratio)
 
     def _unpack(self, w):
         d = self.n_features_in_
@@ -147,25 +135,10 @@ class LinearSVR(LinearRegressionEstimator):
                  tol: float = 1e-3, atol: float | None = None, method: str = "auto", max_iter: int | None = None,
                  time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
                  warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
-        self.C = C
-        self.epsilon = epsilon
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.tol, self.atol = tol, atol
-        self.method = method
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+        self._take_arguments(locals())
 
     def _loss(self, X, y, **options):
         return EpsilonInsensitive(X, y, self.epsilon, **options)
-
-    def _strength(self):
-        return self._lam()
 
 
 def shift_of(surveys):

@@ -36,6 +36,10 @@ class StoredEstimator(BaseEstimator):
     _doc_link_template = "https://pybundle.readthedocs.io/en/stable/api/generated/pybundle.{estimator_name}.html"
     _columns = None     # what the command line noted of the columns of the data: a dictionary that JSON can hold
 
+    def _take_arguments(self, given):
+        """Keep the arguments of `__init__`, its `locals()`, under their names, as scikit-learn wants them."""
+        vars(self).update((name, value) for name, value in given.items() if name not in ("self", "__class__"))
+
     def save(self, path: PathLike) -> None:
         """Writes parameters, certificate and fitted state into one file, which `pybundle.load` reads.
 

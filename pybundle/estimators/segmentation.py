@@ -72,21 +72,7 @@ class SegmentationSVM(StructuredEstimator):
                  method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
                  n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
-        self.C = C
-        self.loss = loss
-        self.rescaling = rescaling
-        self.fillers = fillers
-        self.widths = widths
-        self.layout = layout
-        self.tol, self.atol = tol, atol
-        self.method = method
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+        self._take_arguments(locals())
 
     def _survey(self, X, y, weights):
         """The labels with their widths, each kind once, and the height of the images."""

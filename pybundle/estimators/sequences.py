@@ -29,7 +29,6 @@ from .tokens import (
     columns_of,
     count_features,
     encode,
-    encode_hashed,
     frequent_features,
     holds_texts,
     rows_of,
@@ -338,11 +337,9 @@ def _encode(X, width, vocabulary, hash_bits):
             return Ragged.of(X)
         nothing = _first(X)[:0]
         return Ragged.of([x if length(x) else nothing for x in X])
-    if vocabulary is not None:
-        return encode(X, vocabulary)
-    if hash_bits is None:
+    if vocabulary is None and hash_bits is None:
         raise ParameterError("X must hold arrays or CSR matrices, as in the fit, got features by name")
-    return encode_hashed(X, check_bits(hash_bits))
+    return encode(X, vocabulary, hash_bits)
 
 
 def _max_marginals(unary, transition, start, end):

@@ -20,7 +20,7 @@ from ..core.ragged import Ragged
 from ..core.types import Data
 from ..models.batch_oracle import check_lengths
 from ..risks import Structured
-from .base import CertifiedEstimator, take_rows
+from .base import CertifiedEstimator, without_weightless
 from .collections import by_blocks, is_collection, served, summed_by_blocks
 
 OF_RUNS = {"C", "Cs", "cv", "scoring", "search_tol", "tol", "atol", "method", "max_iter", "time_limit",
@@ -184,11 +184,3 @@ def length(x):
     if shape is not None:
         return shape[0] if shape else 1
     return len(x) if hasattr(x, "__len__") else 1
-
-
-def without_weightless(X, y, weights):
-    """Examples of weight 0 are left out: they would bring classes, features and sizes of their own."""
-    kept = np.flatnonzero(weights)
-    if len(kept) == len(weights):
-        return X, y, weights
-    return take_rows(X, kept), take_rows(y, kept), weights[kept]

@@ -33,12 +33,9 @@ def as_lists(X):
     if isinstance(X, Ragged):
         return X
     for i, x in enumerate(X):
-        if isinstance(x, (str, bytes, Mapping)):
-            raise InputTypeError(f"X[{i}] must be a sequence of tokens, got {x!r:.60}; split texts into tokens, and "
-                                 "pass one sequence alone as [sequence]")
-        if is_single(x):
-            raise InputTypeError(f"X[{i}] must be a sequence of tokens, got {x!r:.60} of type {type(x).__name__}; give "
-                                 "one sequence alone as [sequence]")
+        if isinstance(x, (str, bytes, Mapping)) or is_single(x):
+            raise InputTypeError(f"X[{i}] must be a sequence of tokens, got {x!r:.60} of type {type(x).__name__}; "
+                                 "split texts into tokens, and give one sequence alone as [sequence]")
     return [x.tolist() if isinstance(x, np.ndarray) and x.dtype.kind in "USO" else x for x in X]
 
 
@@ -118,14 +115,14 @@ def rows_of(X, number_of, mask):
     return offsets, ends, columns[:n], values[:n]
 
 
-def encode(X, vocabulary):
-    """Tokens as a Ragged of CSR rows, a column for each name of the vocabulary; other names are left out."""
-    return _ragged(*rows_of(X, *columns_of(vocabulary)), len(vocabulary))
-
-
-def encode_hashed(X, bits):
-    """Tokens as a Ragged of CSR rows of `2 ** bits` columns: names are hashed, equal hashes share a weight."""
-    return _ragged(*rows_of(X, *columns_of(None, bits)), 1 << bits)
+def encode(X, vocabulary=None, bits=None):
+    """Tokens as a Ragged of CSR rows: a column for each name of the vocabulary, or `2 ** bits` columns of hashes."""
+    offsets, ends, columns, values = rows_of(X, *columns_of(vocabulary, bits))
+    single = values.astype(np.float32)
+    if (single == values).all():                # ones, above all: half the memory, and faster
+        values = single
+    width = 1 << bits if vocabulary is None else len(vocabulary)
+    return Ragged(sp.csr_array((values, columns, ends), shape=(len(ends) - 1, width)), offsets)
 
 
 def check_bits(bits):
@@ -181,10 +178,3 @@ def _decoded(text, i, t):
         return text.decode()
     except UnicodeDecodeError as problem:
         raise ParameterError(f"X[{i}][{t}] must hold texts or UTF-8, got {text!r:.60}; decode the bytes") from problem
-
-
-def _ragged(offsets, ends, columns, values, width):
-    single = values.astype(np.float32)
-    if (single == values).all():                # ones, above all: half the memory, and faster
-        values = single
-    return Ragged(sp.csr_array((values, columns, ends), shape=(len(ends) - 1, width)), offsets)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.sparse import check_sparse
 from ..core.types import Array, Data, Floats
-from ..core.validation import check_choice, check_finite, check_integer, real_array
+from ..core.validation import check_choice, check_finite, check_flag, check_integer, real_array
 from ..runtime.executors import Serial
 from .gram import ROWS, check_gram
 
@@ -48,8 +48,7 @@ class Kernel:
     low_rank: int | None
 
     def __init__(self, normalise: bool = True, columns: Any = None, low_rank: int | None = None) -> None:
-        if not isinstance(normalise, (bool, np.bool_)):
-            raise InputTypeError(f"normalise must be True or False, got {normalise!r}")
+        check_flag("normalise", normalise)
         self.normalise, self.columns = bool(normalise), columns
         self.low_rank = None if low_rank is None else check_integer("low_rank", low_rank, low=1)
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import ParameterError
 from ..core.types import Data
+from ..core.validation import check_flag
 from ..runtime.executors import Serial
 from ._feature_group import FeatureGroup
 from ._groups import LinkGroup
@@ -52,8 +53,7 @@ class Features:
     normalise: bool
 
     def __init__(self, columns: Any = None, normalise: bool = False) -> None:
-        if not isinstance(normalise, (bool, np.bool_)):
-            raise InputTypeError(f"normalise must be True or False, got {normalise!r}")
+        check_flag("normalise", normalise)
         self.columns, self.normalise = columns, bool(normalise)
 
     def __repr__(self) -> str:

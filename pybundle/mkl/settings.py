@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.validation import check_choice, check_integer, check_number
+from ..core.validation import check_choice, check_flag, check_integer, check_number
 from ..prox import GroupwiseRegulariser
 from .schedules import RATES, check_rate
 
@@ -40,8 +40,7 @@ def check_rounds(learner):
     check_choice("rate", learner.rate, RATES)
     check_rate(learner.rate, learner.eta0, learner.sigma)
     check_choice("loss", learner.loss, ("hinge", "logistic"))
-    if not isinstance(learner.average, (bool, np.bool_)):
-        raise InputTypeError(f"average must be True or False, got {learner.average!r}")
+    check_flag("average", learner.average)
     radius = np.inf if learner.radius is None else learner.radius
     if learner.radius is not None and not isinstance(radius, str):
         radius = check_number("radius", radius, low=0.0, strict=True)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import check_offsets, cut, run_shards
 from ..core.types import Array, Floats
-from ..core.validation import check_integer, real_array
+from ..core.validation import check_flag, check_integer, real_array
 from ._chain import ChainTables, k_best
 
 
@@ -249,8 +249,7 @@ def forward_backward_batch(unary: ArrayLike, offsets: ArrayLike, transition: Arr
     if weights.shape != (n,) or not np.isfinite(weights).all():
         raise ParameterError(f"weights must be finite numbers of shape (n,) = ({n},), one for each chain, got "
                              + (f"shape {weights.shape}" if weights.shape != (n,) else "NaN or infinity"))
-    if not isinstance(entropy, (bool, np.bool_)):
-        raise InputTypeError(f"entropy must be True or False, got {type(entropy).__name__}")
+    check_flag("entropy", entropy)
     marginals, values, entropies = np.empty((N, K)), np.empty(n), np.empty((n, 2)) if entropy else None
     work = _work(offsets, tables)
     sums = {first: np.zeros((1, K, K)) for first, _ in cut(work)}

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import PathLike
+from ..core.validation import check_flag
 from ..features.dependence import dependence_in
 from ..prox import Regulariser
 from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
@@ -143,8 +144,7 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
         certificate.check()
     except (ValueError, TypeError, AttributeError) as error:
         raise ParameterError(f"certificate must hold numbers that fit together: {error}") from error
-    if not isinstance(exact, (bool, np.bool_)):
-        raise InputTypeError(f"exact must be True or False, got {type(exact).__name__}")
+    check_flag("exact", exact)
     if hasattr(risk, "renewed"):        # the data may have changed in place
         risk = risk.renewed()
     report, shift, centred = Report(problem=certificate.problem()), certificate.shift, risk

@@ -15,7 +15,7 @@ from ..core.exceptions import ContradictionError, InputTypeError, OracleError, P
 from ..core.protocols import RiskBase
 from ..core.sparse import check_sparse
 from ..core.types import Floats
-from ..core.validation import check_count, check_vector, real_array
+from ..core.validation import check_count, check_flag, check_vector, real_array
 from ._compiled import RiskCalls
 
 MOST_RANGES = 64
@@ -71,8 +71,7 @@ class Function(RiskBase):
         self.fun = fun
         self.dim = check_count("dim", dim)
         self.n_parts = check_count("n_parts", n_parts)
-        if not isinstance(smooth, (bool, np.bool_)):
-            raise InputTypeError(f"smooth must be True or False, got {smooth!r}")
+        check_flag("smooth", smooth)
         self.smooth = bool(smooth)
         bounds = np.full(self.n_parts, -np.inf)
         if lower_bounds is not None:

@@ -10,11 +10,11 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import ParameterError
 from ..core.plane import Planes
 from ..core.rounding import UNIT
 from ..core.types import Array, Floats
-from ..core.validation import check_choice, check_integer, check_number, check_vector, contiguous, read_only
+from ..core.validation import check_choice, check_flag, check_integer, check_number, check_vector, contiguous, read_only
 from ..features.examples import Examples
 from ..features.shift import Shift, locate
 from ._engine import Engine
@@ -26,8 +26,7 @@ from .reduction import reduce_planes
 
 def constant(fit_intercept):
     """The value of the constant feature that belongs to an intercept, or None."""
-    if not isinstance(fit_intercept, (bool, np.bool_)):
-        raise InputTypeError(f"fit_intercept must be True or False, got {fit_intercept!r}")
+    check_flag("fit_intercept", fit_intercept)
     return 1.0 if fit_intercept else None
 
 

@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ..core.exceptions import InputTypeError
 from ..core.validation import check_choice, check_integer, check_number
 
 
@@ -92,13 +89,6 @@ def choice(*names):
 def or_none(check):
     """A check that lets None pass."""
     return lambda name, value: None if value is None else check(name, value)
-
-
-def truth(name, value):
-    """A check: True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise InputTypeError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
 
 
 WARM_START = {"warm_start": Option()}

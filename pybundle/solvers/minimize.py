@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import BundleError, InputTypeError, OracleError, ParameterError
 from ..core.types import Callbacks, PathLike
-from ..core.validation import check_choice, check_integer, check_path
+from ..core.validation import check_choice, check_flag, check_integer, check_path
 from ..core.warn import warn_user
 from ..distributed.placing import placed, placing
 from ..distributed.waiting import OutOfTime
@@ -211,8 +211,7 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     """
     check_choice("scale", scale, ("sum", "mean"))
     check_choice("method", method, tuple(METHODS))
-    if not isinstance(deterministic, (bool, np.bool_)):
-        raise InputTypeError(f"deterministic must be True or False, got {deterministic!r}")
+    check_flag("deterministic", deterministic)
     if not isinstance(verbose, (int, np.integer)) or verbose < 0:
         raise ParameterError(f"verbose must be an integer >= 0, got {verbose!r}")
     check_options(method, options, risk, ("w0", *(minimize.__kwdefaults__ or ())))
@@ -244,8 +243,7 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         raise InputTypeError("warm_start must be a Result that has a state, or that state, got "
                              + (f"{type(warm).__name__}" if not hasattr(warm, "x") else "a Result without one, as "
                                 "not the last of a path; pass w0=result.x to start from its point"))
-    if not isinstance(evidence, (bool, np.bool_)):
-        raise InputTypeError(f"evidence must be True or False, got {evidence!r}")
+    check_flag("evidence", evidence)
     if evidence and checkpoint is not None:
         raise ParameterError("evidence=True takes no checkpoint, which would not hold it; leave one of them out")
     if evidence:

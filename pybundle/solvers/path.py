@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import completed
-from ..core.validation import check_choice, check_number, check_path
+from ..core.validation import check_choice, check_flag, check_number, check_path
 from ..core.warn import warn_user
 from ..prox import Regulariser
 from ..runtime.result import Result, Status
@@ -74,8 +74,7 @@ def path(risk: Any, lams: ArrayLike | Sequence[Regulariser], *, reuse: str = "pl
     if not are_penalties:
         lams = [check_number("lams", lam, low=0.0, strict=True) for lam in lams]
     checkpoint = options.pop("checkpoint", None)
-    if not isinstance(interval, (bool, np.bool_)):
-        raise InputTypeError(f"interval must be True or False, got {type(interval).__name__}")
+    check_flag("interval", interval)
     if are_penalties and interval:
         raise ParameterError("lams must be (high, low) with interval=True, got penalties, between which nothing is "
                              "certified; leave out interval")

@@ -18,6 +18,7 @@ from ...core.validation import (
     check_choice,
     check_count,
     check_finite,
+    check_flag,
     check_vector,
     contiguous,
     integer_array,
@@ -106,8 +107,7 @@ class Chain(StructuredModel):
             raise ParameterError("rescaling='slack' is exact for loss='hamming' only, got a matrix of costs; use "
                                  "rescaling='margin'")
         for name, value in (("normalised", normalised), ("start", start), ("end", end), ("indicators", indicators)):
-            if not isinstance(value, (bool, np.bool_)):
-                raise InputTypeError(f"{name} must be True or False, got {value!r}")
+            check_flag(name, value)
         self.normalised, self.start, self.end, self.indicators = map(bool, (normalised, start, end, indicators))
         self.token_support = None if token_support is None else self._checked(token_support)
 

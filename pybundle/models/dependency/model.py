@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.ragged import Ragged
 from ...core.types import Array, Data, Floats
-from ...core.validation import check_count, check_integer, check_vector, contiguous, integer_array
+from ...core.validation import check_count, check_flag, check_integer, check_vector, contiguous, integer_array
 from ...features.examples import Examples
 from ...oracles.arborescence import max_arborescence
 from ..base import StructuredModel
@@ -61,8 +61,7 @@ class Dependency(StructuredModel):
 
     def __init__(self, n_features: int, *, single_root: bool = True) -> None:
         self.dim = check_count("n_features", n_features)
-        if not isinstance(single_root, (bool, np.bool_)):
-            raise InputTypeError(f"single_root must be True or False, got {single_root!r}")
+        check_flag("single_root", single_root)
         self.single_root = bool(single_root)
         self.attributes: Sequence[str] | None = None
         self.template_names: Sequence[str] | None = None
@@ -110,8 +109,7 @@ class Dependency(StructuredModel):
         attributes = tuple(attributes)
         if not attributes or len(set(attributes)) < len(attributes):
             raise ParameterError(f"attributes must be different names, at least one, got {attributes}")
-        if not isinstance(blocks, (bool, np.bool_)):
-            raise InputTypeError(f"blocks must be True or False, got {blocks!r}")
+        check_flag("blocks", blocks)
         parsed = parse_templates(templates, attributes)
         dim = len(parsed) << bits if blocks else 1 << bits
         if dim > 1 << 30:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.types import Array, Data, Floats
-from ...core.validation import check_number, check_vector, real_array
+from ...core.validation import check_flag, check_number, check_vector, real_array
 from ...features.boxes import check_boxes, check_shape
 from ...oracles._tree import GridTree
 from ...oracles.tree import check_parents
@@ -116,8 +116,7 @@ class Landmarks(StructuredModel):
         self.n_appearance = int(np.sum(descriptor.sizes(L)))
         self.dim = self.n_appearance + 4 * len(self.children)
         self.nonneg = None
-        if not isinstance(nonneg, (bool, np.bool_)):
-            raise InputTypeError(f"nonneg must be True or False, got {type(nonneg).__name__}")
+        check_flag("nonneg", nonneg)
         if nonneg and len(self.children):
             self.nonneg = np.zeros(self.dim, dtype=bool)
             self.nonneg[self.n_appearance:].reshape(-1, 4)[:, [0, 2]] = True

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ...core.exceptions import ParameterError
 from ...core.protocols import BOUNDED, FURTHER, LABELLINGS, SINGLE, STORED, require
+from ...core.validation import check_flag
 from ..mean_plane import MeanPlane
-from ..method import WARM_START, Method, Option, choice, integer, number, or_none, truth
+from ..method import WARM_START, Method, Option, choice, integer, number, or_none
 from ..penalised import Penalised
 from ._label_blocks import set_capacity
 from .balance import Balance
@@ -109,7 +110,7 @@ def fewer_than_cap(name, value):
 
 BLOCKS = {"kappa": Option(None, or_none(number(low=0.0)), (SINGLE,)), "batch": Option(None, integer(), (STORED,)),
           "n_best": Option(1, fewer_than_cap, (FURTHER,)), **WARM_START}
-STEPS = {"average": Option(False, truth), "gap_sampling": Option(False, truth),
+STEPS = {"average": Option(False, check_flag), "gap_sampling": Option(False, check_flag),
          "step": Option("frank-wolfe", choice("frank-wolfe", "pairwise", "exact")),
          "batch": Option(1, integer(), (LABELLINGS,)), **WARM_START}
 PROX_BCFW = Method(prox_bcfw, BLOCKS, needs=(SINGLE, BOUNDED),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...core.exceptions import ParameterError
 from ...core.protocols import AFFINE_SCORES, WORKERS, require
-from ..method import BUNDLE, Method, Option, integer, number, or_none, truth
+from ...core.validation import check_flag
+from ..method import BUNDLE, Method, Option, integer, number, or_none
 from ..objective import Ball
 from ..penalised import Penalised
 from .asynchronous import Asynchronous
@@ -52,6 +53,6 @@ BMRM = Method(last_iterate, BUNDLE, serialised=(BundleMethod, LastIterate))
 PROX_BMRM = Method(prox_bmrm, {**BUNDLE, "K": Option("auto", step_length), "T": Option(100, integer())},
                    serialised=(BundleMethod, PublishedProximity))
 OCA = Method(oca, {**BUNDLE, "mu": Option(0.1, number(low=0.0, strict=True, high=1.0)),
-                   "line_search": Option(None, or_none(truth), (AFFINE_SCORES,)),
+                   "line_search": Option(None, or_none(check_flag), (AFFINE_SCORES,)),
                    "staleness": Option(8, integer(), (WORKERS,))},
              n_parts=16, serialised=(BundleMethod, LastIterate, LineSearch, BestPoint), penalties="all")

@@ -443,7 +443,7 @@ def test_predictions_refuse_other_data():
     with pytest.raises(pb.ParameterError, match="X must hold arrays or CSR"):
         arrays.predict(X)
     for model in (names, arrays):
-        with pytest.raises(pb.InputTypeError, match=r"X\[0\] must be a sequence of tokens, got 'a'; .* \[sequence\]"):
+        with pytest.raises(pb.InputTypeError, match=r"X\[0\] must be a sequence of tokens, got 'a' of type str; .*"):
             model.predict(["a", "b"])
     with pytest.raises(pb.ParameterError, match=r"y\[0\] must have"):
         names.score(X, [labels[:1] for labels in y])

@@ -47,7 +47,7 @@ def locate(X, y, weights):
         with np.errstate(over="ignore", invalid="ignore"):
             medians[columns] = np.median(sample, axis=0)
             squares[columns] = np.mean((sample - medians[columns]) ** 2, axis=0, dtype=np.float64)
-    return Location(medians, squares, 0.0 if y is None else _median(y, weights), float(np.sum(weights)))
+    return Location(medians, squares, 0.0 if y is None else median(y, weights), float(np.sum(weights)))
 
 
 def _stored(X):
@@ -62,7 +62,8 @@ def _stored(X):
     return columns[np.diff(stored.indptr) == X.shape[0]]
 
 
-def _median(y, weights):
+def median(y, weights):
+    """Return the median of y, shape (n,), weighted."""
     order = np.argsort(y, kind="stable")
     sums = np.cumsum(weights[order])
     return float(y[order[np.searchsorted(sums, 0.5 * sums[-1])]])
@@ -103,7 +104,7 @@ class Shift:
             squares = sum(share * (location.squares + (location.medians - medians) ** 2)
                           for share, location in zip(shares, locations, strict=True))
             is_far = (np.abs(medians) > FAR * np.sqrt(squares)) & (np.abs(medians) < VAST)
-        target = _median(np.array([location.target for location in locations]), np.array(shares))
+        target = median(np.array([location.target for location in locations]), np.array(shares))
         return cls(np.where(is_far, medians, 0.0), target) if is_far.any() or target != 0.0 else None
 
     # ------------------------------------------------------------------ points

@@ -16,7 +16,7 @@ from ..core.rounding import UNIT
 from ..core.types import Array, Floats
 from ..core.validation import check_choice, check_flag, check_integer, check_number, check_vector, contiguous, read_only
 from ..features.examples import Examples
-from ..features.shift import Shift, locate
+from ..features.shift import Shift, locate, median
 from ._engine import Engine
 from ._line_search import line_search
 from .linear_oracle import LinearOracle
@@ -158,6 +158,12 @@ class LinearRisk(Partitioned):
         X = self.examples.X if can_copy else np.empty((0, self.n_features), np.uint8)     # in which nothing is far
         shift = Shift.of([locate(X, self.labels if self.is_regression else None, self.sample_weight)])
         return self if shift is None else self.moved(shift)
+
+    @cached_property
+    def middle(self) -> float:      # type: ignore[override]
+        """Weighted median of the targets; 0 for labels, and where a `shift` has taken it off."""
+        has_targets = self.is_regression and self.shift is None
+        return median(np.asarray(self.labels), self.sample_weight) if has_targets else 0.0
 
     def moved(self, shift: Any) -> Any:
         """Return this risk in the coordinates of a `Shift`; X is copied if columns of it are far from 0."""

@@ -110,8 +110,11 @@ class Run:
 
     @property
     def home(self):
-        """The feasible point nearest to the centre of the penalty, with intercepts at 0: F there is `trace.size`."""
-        return self.objective.project(np.zeros(self.risk.dim) + self.objective.centre)
+        """The feasible point nearest to the centre, with intercepts at `risk.middle`: F there is `trace.size`."""
+        w = np.zeros(self.risk.dim) + self.objective.centre
+        if self.risk.free is not None:
+            w[self.risk.free] = self.risk.middle
+        return self.objective.project(w)
 
     @property
     def rule(self):
@@ -311,7 +314,8 @@ class Run:
         """
         fun = self.objective.value(w) + risk_value
         if np.isfinite(fun) and not np.isfinite(self.fun) and not self.trace.knows_zero:
-            self.trace.knows_zero = np.array_equal(w, self.home) if w.any() else not np.any(self.objective.centre)
+            self.trace.knows_zero = (
+                np.array_equal(w, self.home) if w.any() or self.risk.middle else not np.any(self.objective.centre))
             self.trace.size = float(fun) if self.trace.knows_zero else max(float(fun), self.trace.size)
         if fun < self.fun and self.objective.contains(w):
             w.setflags(write=False)

@@ -6,6 +6,7 @@ ended after 10000 iterations with a slope of 1.2.
 
 import inspect
 import pickle
+import sys
 import warnings
 from dataclasses import replace
 from decimal import Decimal, localcontext
@@ -20,6 +21,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 import pybundle as pb
 from pybundle.features.shift import Shift, locate, sums
+from pybundle.solvers.evidence import certificate_of
 
 RISKS = [kind for kind in map(vars(pb.risks).get, pb.risks.__all__)
          if inspect.isclass(kind) and "fit_intercept" in inspect.signature(kind).parameters]
@@ -187,6 +189,41 @@ def test_certificates_are_about_the_data_of_the_user(kind, at, columns, tmp_path
     assert not pb.verify(other, risk).ok
     wrong = kind(moved + np.array([1.0, 0.0]), t, sample_weight=c, fit_intercept=True)
     assert not pb.verify(certificate, wrong).ok
+
+
+@pytest.mark.parametrize("kind", [pb.risks.BinaryHinge, pb.risks.SquaredHinge, pb.risks.Logistic, pb.risks.Absolute])
+@pytest.mark.parametrize("forgery", ["none", "no columns", "sign", "row", "scale", "sparse"])
+@pytest.mark.parametrize("columns, target", [((0.0, 8.0), 0.0), ((0.0, 0.0), -5.0)])
+def test_shifts_that_change_the_problem_are_refused(kind, forgery, columns, target, tmp_path, monkeypatch):
+    """The verifier believed the shift of a certificate, and stated bounds above the minimum and values below F(w).
+
+    Targets of labels were moved; a shift without columns made every weight an intercept; signs of the intercept and
+    constraints on it were taken for those of the moved one; scaled columns were moved by unscaled numbers; and zeros
+    that are not stored were not moved.
+    """
+    X, y, _ = data()
+    X[:, 0] *= forgery != "no columns"
+    X[::2, 1] *= forgery != "sparse"
+    shift, t, width = Shift(np.array(columns), target), labels(kind, y), {"scale": 0.25} if forgery == "scale" else {}
+    risk = kind(sp.csr_array(X) if forgery == "sparse" else X, t, fit_intercept=True, **width)
+    last = np.array([False, False, True])
+    held = {"sign": {"nonneg": last}, "row": {"constraints": ([last.astype(float)], -1.0, 1.0)}}.get(forgery, {})
+    has_moved_targets = target != 0.0 and is_regression(kind)
+    is_honest = {"none": target == 0.0 or has_moved_targets, "scale": has_moved_targets, "sparse": has_moved_targets}
+    has_targets = kind in (pb.risks.SquaredHinge, pb.risks.Absolute)
+    moved = risk if forgery == "no columns" or (target != 0.0 and not has_targets) else risk.moved(shift)
+    with monkeypatch.context() as patch:             # without the check that tests add
+        patch.setattr(sys.modules["pybundle.solvers.minimize"], "certificate_of", certificate_of)
+        certificate = replace(solved(moved, evidence=True, tol=1e-4, **held)[0].certificate, shift=shift)
+    if forgery == "no columns":
+        certificate = replace(certificate, w=certificate.w + 7.0, shift=Shift(np.zeros(0), target))
+    certificate.save(tmp_path / "proof.npz")
+    for given in (certificate, tmp_path / "proof.npz"):
+        for options in ({}, {"lam": 1.0, **held}):
+            report = pb.verify(given, risk, **options)
+            assert report.ok == is_honest.get(forgery, False), report
+            assert report.ok or ("shift", False) in [check[:2] for check in report.checks]
+            assert "shifted [" in report.problem and "shift" in str(report)
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)

@@ -150,6 +150,11 @@ class Shift:
         moved = X.data - self.columns[X.indices]
         return type(X)((_narrowed(moved, X.dtype), X.indices, X.indptr), shape=X.shape)
 
+    def fits(self, X, scale):
+        """Return whether an intercept makes up for what `data` takes off X, whose entries that are not stored stay."""
+        is_whole = not sp.issparse(X) or np.isin(np.flatnonzero(self.columns), _stored(X)).all()
+        return len(self.columns) == X.shape[1] and (not self.columns.any() or (scale == 1.0 and is_whole))
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Shift) and self.target == other.target and np.array_equal(self.columns, other.columns)
 

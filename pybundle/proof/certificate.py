@@ -258,6 +258,7 @@ class Certificate:
             term += f", {len(upper)} linear constraints {digest(np.concatenate([A.row, A.col, A.data, upper]))}"
         signs = "" if self.nonneg is None else f", {np.count_nonzero(self.nonneg)} weights >= 0 {digest(self.nonneg)}"
         mean = "" if self.divisor == 1 else ", mean of the losses"
+        signs += "" if self.shift is None else f", shifted {digest(np.append(self.shift.columns, self.shift.target))}"
         return f"{self.risk} of {self.n_examples} examples, {term}{mean}{signs}"
 
     def save(self, path: PathLike) -> None:

@@ -152,6 +152,8 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
         if getattr(risk, "free", None) is None or not hasattr(risk, "moved") or risk.dim != len(certificate.w):
             raise ParameterError("risk must have the free intercept that the certificate is about, got "
                                  f"{type(risk).__name__} without; pass fit_intercept=True and the same data")
+        if not _check_shift(report, shift, risk, certificate.penalty, certificate.rows):
+            return report
         centred = risk if risk.shift == shift else risk.moved(shift)
     problem = _problem_of(risk if exact else centred, len(certificate.w), bool(exact))
     if exact:
@@ -186,6 +188,14 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
         report.add("evidence", False, "the certificate holds none: ask the run for it, evidence=True")
     report.believed += problem.believed
     return report
+
+
+def _check_shift(report, shift, risk, penalty, rows):
+    """That a shift changes nothing but variables: the intercept makes up for it, and nothing else depends on that."""
+    fits = shift.fits(risk.examples.X, risk.examples.scale) and (shift.target == 0.0 or risk.is_regression)
+    loose = penalty is not None and (penalty.free & np.isinf(penalty.lower) & np.isinf(penalty.upper))[risk.free].all()
+    return report.add("shift", fits and loose and (rows is None or not rows.A[:, risk.free].count_nonzero()), (
+        f"by {shift.target:g} of targets, and of whole columns of scale 1, for an intercept that nothing holds"))
 
 
 def _problem_of(risk, dim, exact):

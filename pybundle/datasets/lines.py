@@ -51,17 +51,17 @@ class Original:
 
 def as_word(label, before="", after="", separator="blank"):
     """The label between `before` and `after`; ParameterError if it would not stay one column."""
-    if fields_of(label, separator) != (label,):
+    if not label or fields_of(label, separator) != (label,):
         raise ParameterError(f"the label {label!r:.40} cannot be a column between {separator}s; --json writes any "
                              "label")
     return before + label + after
 
 
 def fields_of(line, separator):
-    """The columns of a line between runs of blanks ("blank"), or of tabs with blanks around them ("tab")."""
+    """The columns of a line between runs of blanks ("blank"), or single tabs with blanks around them ("tab")."""
     if separator == "blank":
         return tuple(BETWEEN_BLANKS.findall(line))
-    return tuple(field for field in (piece.strip(BLANKS) for piece in line.split("\t")) if field)
+    return tuple(piece.strip(BLANKS) for piece in line.split("\t"))
 
 
 def numbered_lines(source):

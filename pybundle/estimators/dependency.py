@@ -22,7 +22,7 @@ from .base import documented
 from .collections import by_blocks
 from .probabilities import NeedsLogLoss, Probabilities
 from .structured import StructuredEstimator, as_fitted, check_list, length, without_weightless
-from .tokens import is_single
+from .tokens import TEXTS, decoded, is_single
 
 FIELDS = {"word": "forms", "lower": "forms", "lemma": "lemmas", "pos": "upos", "xpos": "xpos", "relation": "relations"}
 """Attributes of words by the fields of `pybundle.datasets.Sentence`; "lower" is the form in small letters."""
@@ -320,12 +320,14 @@ class DependencyParser(Probabilities, StructuredEstimator):
             texts = getattr(x, FIELDS[name])
             return [text.lower() for text in texts] if name == "lower" else texts
         for m, word in enumerate(x):
-            if isinstance(word, Mapping) and name not in word:
+            if isinstance(word, Mapping) and name not in word and name.encode() not in word:
                 raise ParameterError(f"X[{i}][{m}] must have the attribute {name!r}, got {word!r:.60}")
             if not isinstance(word, Mapping) and len(word) != len(self.attributes):
                 raise ParameterError(f"X[{i}][{m}] must have {len(self.attributes)} attributes, "
                                      f"{', '.join(self.attributes)}, got {word!r:.60}")
-        return [str(word[name] if isinstance(word, Mapping) else word[column]) for word in x]
+        values = (word[name if name in word else name.encode()] if isinstance(word, Mapping) else word[column]
+                  for word in x)
+        return [decoded(value, i, m) if isinstance(value, bytes) else str(value) for m, value in enumerate(values)]
 
 
 def _heads(y):
@@ -358,10 +360,10 @@ def _is_text(X):
     if hasattr(x, "forms"):
         return True
     if isinstance(x, np.ndarray):
-        return x.ndim == 2 and x.dtype.kind in "UO" and len(x) > 0 and any(isinstance(a, str) for a in x[0])
+        return x.ndim == 2 and x.dtype.kind in "USO" and len(x) > 0 and any(isinstance(a, TEXTS) for a in x[0])
     if not isinstance(x, (list, tuple)) or len(x) == 0:
         return False
-    return isinstance(x[0], Mapping) or (isinstance(x[0], (list, tuple)) and any(isinstance(a, str) for a in x[0]))
+    return isinstance(x[0], Mapping) or (isinstance(x[0], (list, tuple)) and any(isinstance(a, TEXTS) for a in x[0]))
 
 
 def _n_words(x):

@@ -145,7 +145,7 @@ def entries(token, i, t):
     elif isinstance(token, np.ndarray) and token.dtype.kind in "USO":
         token = token.tolist()
     if isinstance(token, SEQUENCES) and all(isinstance(name, TEXTS) for name in token):
-        return [(name if isinstance(name, str) else _decoded(name, i, t), 1.0) for name in token]
+        return [(name if isinstance(name, str) else decoded(name, i, t), 1.0) for name in token]
     raise InputTypeError(f"X[{i}][{t}] must be a dictionary of features, a list of texts or a text, like the tokens "
                          f"before, got {token!r:.60}")
 
@@ -154,7 +154,7 @@ def _of_mapping(token, prefix, i, t):
     found = []
     for name, value in token.items():
         if prefix or type(name) is not str:             # a text as it is has its hash
-            name = f"{prefix}{_decoded(name, i, t) if isinstance(name, bytes) else name}"
+            name = f"{prefix}{decoded(name, i, t) if isinstance(name, bytes) else name}"
         if isinstance(value, str):
             found.append((f"{name}:{value}", 1.0))
         elif isinstance(value, (bool, np.bool_)):
@@ -165,18 +165,19 @@ def _of_mapping(token, prefix, i, t):
                                      f"{value!r:.40}; drop or rescale it")
             found.append((name, float(value)))
         elif isinstance(value, bytes):
-            found.append((f"{name}:{_decoded(value, i, t)}", 1.0))
+            found.append((f"{name}:{decoded(value, i, t)}", 1.0))
         elif isinstance(value, Mapping):
             found += _of_mapping(value, f"{name}:", i, t)
         elif isinstance(value, SEQUENCES) and all(isinstance(item, TEXTS) for item in value):
-            found += [(f"{name}:{item if isinstance(item, str) else _decoded(item, i, t)}", 1.0) for item in value]
+            found += [(f"{name}:{item if isinstance(item, str) else decoded(item, i, t)}", 1.0) for item in value]
         else:
             raise InputTypeError(f"X[{i}][{t}][{name!r}] must be a text, a number, True or False, a dictionary or a "
                                  f"list of texts, got {value!r:.60}")
     return found
 
 
-def _decoded(text, i, t):
+def decoded(text, i, t):
+    """Bytes of token t of example i as a text."""
     try:
         return text.decode()
     except UnicodeDecodeError as problem:

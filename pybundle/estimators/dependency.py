@@ -115,7 +115,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
 
     @property
     def _log_loss(self):
-        return check_choice("loss", self.loss, ("hinge", "logistic")) == "logistic"
+        return self.loss == "logistic"
 
     def _take(self, X, y, sample_weight):
         X, y, weights = super()._take(X, y, sample_weight)
@@ -134,6 +134,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
         return bool(is_sparse), int(n_features), counts, _have_root(_heads(y))
 
     def _learn(self, surveys):
+        check_choice("loss", self.loss, ("hinge", "logistic"))
         forms = {(is_sparse, n_features, counts is None) for is_sparse, n_features, counts, _ in surveys}
         if len(forms) > 1:
             raise ParameterError("X must hold sentences of one form in all blocks: texts, arrays of integers, or CSR "

@@ -57,11 +57,12 @@ def as_word(label, before="", after="", separator="blank"):
     return before + label + after
 
 
-def fields_of(line, separator):
-    """The columns of a line between runs of blanks ("blank"), or single tabs with blanks around them ("tab")."""
+def fields_of(line, separator, width=None):
+    """The columns of a line between runs of blanks ("blank"), or single tabs ("tab"), which may follow the last one."""
     if separator == "blank":
         return tuple(BETWEEN_BLANKS.findall(line))
-    return tuple(piece.strip(BLANKS) for piece in line.split("\t"))
+    fields = tuple(piece.strip(BLANKS) for piece in line.split("\t"))
+    return fields if any(fields[width:]) else fields[:width]
 
 
 def numbered_lines(source):
@@ -87,7 +88,7 @@ def _lines(source):
         return
     with contextlib.ExitStack() as stack:
         file = source if is_open else stack.enter_context(open(source, "rb"))
-        if not hasattr(file, "peek"):
+        for _ in range(2):      # a read of a pipe may be short; the first reader fills the buffer of the second
             file = io.BufferedReader(file)
             stack.callback(file.detach)         # else the caller's file would be closed with it
         start, damaged = file.peek(10), ()

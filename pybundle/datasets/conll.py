@@ -81,28 +81,23 @@ def sentences_of(source, *, n_columns=None, comment=None, separator=None, unlabe
         has_tab = any("\t" in text for block in blocks for text, *_ in dropwhile(_is_hash, block))
         separator = "tab" if has_tab else "blank"
     check_choice("separator", separator, ("tab", "blank"))
-    first = [row for block in blocks for row in dropwhile(_is_hash, block)]
-    n_columns = n_columns or (len(fields_of(first[0][2], separator)) if first else 0)
-
-    def token_of(row):
-        token = fields_of(row[2], separator)        # tabs may follow the last column
-        return token if any(token[n_columns:]) else token[:n_columns]
-
-    sure = list(map(token_of, first))
+    lines = [line for block in blocks for *_, line in dropwhile(_is_hash, block)]
+    n_columns = n_columns or (len(fields_of(lines[0], separator)) if lines else 0)
+    sure = [fields_of(line, separator, n_columns) for line in lines]
     labels, has_labels = {token[-1] for token in sure}, n_columns > 1 and not unlabelled
 
     def is_comment(row):
-        token = token_of(row)
+        token = fields_of(row[2], separator, n_columns)
         return _is_hash(row) and (len(token) != n_columns or (has_labels and token[-1] not in labels))
 
     sentences, name = [], name_of(source)
     for block in blocks:
-        rows = [(token_of(row), *row[1:]) for row in dropwhile(is_comment, block)]
+        rows = [(fields_of(row[2], separator, n_columns), *row[1:]) for row in dropwhile(is_comment, block)]
         n_comments += len(block) - len(rows)
         for token, number, line in rows:
             if "" in token:
-                raise ParameterError(f"{name}, line {number}: column {token.index('') + 1} is empty: {short(line)}; write "
-                                     "_ there, or pass separator='blank' if several tabs count as one")
+                raise ParameterError(f"{name}, line {number}: column {token.index('') + 1} is empty: {short(line)}; "
+                                     "write _ there, or pass separator='blank' if several tabs count as one")
             if len(token) != n_columns:
                 remedy = "pass comment='#' to skip such lines" if line[0] == "#" else \
                     "tabs separate; pass separator='blank' if blanks do, too" if separator == "tab" else \

@@ -83,8 +83,8 @@ class StructuredEstimator(CertifiedEstimator):
 
     def _as_fitted(self):
         mine = vars(self)
-        of_fit = mine.get("_of_fit", {})
-        if all(mine[name] is value or _are_equal(mine[name], value) for name, value in of_fit.items()):
+        of_fit = mine.get("_of_fit", {})        # numbers come out of a pickle as new objects
+        if all(mine[k] is v or (type(mine[k]) is type(v) in (int, float) and mine[k] == v) for k, v in of_fit.items()):
             return self
         copied = copy.copy(self)
         vars(copied).update(of_fit, _kept=mine.setdefault("_kept", {}))
@@ -159,11 +159,6 @@ class StructuredEstimator(CertifiedEstimator):
         """Best labellings of encoded examples by the batches of the model's oracle; `truths` are any admissible."""
         oracle = model.oracle(x, truths)
         return oracle.solve_batch(np.arange(oracle.n_examples), oracle.prepare(self.coef_), loss=False).labellings
-
-
-def _are_equal(one, other):
-    """Whether two numbers are the same; they come out of a pickle as objects of their own."""
-    return type(one) is type(other) and isinstance(one, (int, float)) and one == other
 
 
 def check_list(name, value):

@@ -247,6 +247,16 @@ def test_bytes_are_texts_in_utf8():
             plain.predict([["да", bad]])
 
 
+@pytest.mark.parametrize("odd", ["abc", b"abc", None, 3, {"word": "a"}, [None], "a; b alone"])
+@pytest.mark.parametrize("make", [lambda: pb.ChainCRF(tol=0.1).fit(*corpus()),
+                                  lambda: pb.DependencyParser(tol=0.1).fit([[("a", "N")]], [[0]])])
+def test_predict_single_asks_for_one_sequence(make, odd):
+    """The error advised a list of one sequence, which only `predict` takes."""
+    with pytest.raises(pb.InputTypeError, match=r"; predict_single takes one sequence, a list of tokens$") as caught:
+        make().predict_single(odd)
+    assert "alone" not in str(caught.value).rpartition(";")[2] and len(str(caught.value)) < 220
+
+
 class Table:
     """A table as pandas and polars have them."""
 

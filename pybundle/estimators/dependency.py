@@ -22,7 +22,7 @@ from .base import documented
 from .collections import by_blocks
 from .probabilities import NeedsLogLoss, Probabilities
 from .structured import StructuredEstimator, as_fitted, check_list, length, without_weightless
-from .tokens import TEXTS, decoded, is_single
+from .tokens import TEXTS, decoded, is_single, single
 
 FIELDS = {"word": "forms", "lower": "forms", "lemma": "lemmas", "pos": "upos", "xpos": "xpos", "relation": "relations"}
 """Attributes of words by the fields of `pybundle.datasets.Sentence`; "lower" is the form in small letters."""
@@ -179,7 +179,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
 
     def predict_single(self, sentence: Any) -> list[int]:
         """Return the heads of one sentence, a list of int, as `predict([sentence])[0]`."""
-        return self.predict([sentence])[0]
+        return single(self.predict, sentence)
 
     def _labels(self, model, x):
         found = [np.full(1, -1, np.int32)] * len(x)             # the root alone, for sentences without words
@@ -326,9 +326,8 @@ class DependencyParser(Probabilities, StructuredEstimator):
             if not isinstance(word, Mapping) and len(word) != len(self.attributes):
                 raise ParameterError(f"X[{i}][{m}] must have {len(self.attributes)} attributes, "
                                      f"{', '.join(self.attributes)}, got {word!r:.60}")
-        values = (word[name if name in word else name.encode()] if isinstance(word, Mapping) else word[column]
-                  for word in x)
-        return [decoded(value, i, m) if isinstance(value, bytes) else str(value) for m, value in enumerate(values)]
+        return [decoded(word[name if name in word else name.encode()] if isinstance(word, Mapping) else word[column],
+                        i, m) for m, word in enumerate(x)]
 
 
 def _heads(y):
@@ -362,9 +361,8 @@ def _is_text(X):
         return True
     if isinstance(x, np.ndarray):
         return x.ndim == 2 and x.dtype.kind in "USO" and len(x) > 0 and any(isinstance(a, TEXTS) for a in x[0])
-    if not isinstance(x, (list, tuple)) or len(x) == 0:
-        return False
-    return isinstance(x[0], Mapping) or (isinstance(x[0], (list, tuple)) and any(isinstance(a, TEXTS) for a in x[0]))
+    return isinstance(x, (list, tuple)) and len(x) > 0 and (isinstance(x[0], Mapping) or (
+        isinstance(x[0], (list, tuple)) and any(isinstance(a, TEXTS) for a in x[0])))
 
 
 def _n_words(x):

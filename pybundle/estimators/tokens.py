@@ -10,6 +10,7 @@ A token is a dictionary, a sequence of texts, or one text. Entries become featur
 from __future__ import annotations
 
 import numbers
+import re
 from collections import Counter
 from collections.abc import Mapping
 
@@ -33,12 +34,9 @@ def as_lists(X):
     if isinstance(X, Ragged):
         return X
     for i, x in enumerate(X):
-        if isinstance(x, (str, bytes, Mapping)):
-            raise InputTypeError(f"X[{i}] must be a sequence of tokens, got {x!r:.60}; split texts into tokens, and "
-                                 "pass one sequence alone as [sequence]")
-        if is_single(x):
-            raise InputTypeError(f"X[{i}] must be a sequence of tokens, got {x!r:.60} of type {type(x).__name__}; give "
-                                 "one sequence alone as [sequence]")
+        if isinstance(x, (str, bytes, Mapping)) or is_single(x):
+            raise InputTypeError(f"X[{i}] must be a sequence of tokens, got {x!r:.60} of type {type(x).__name__}; "
+                                 "split texts into tokens, and give one sequence alone as [sequence]")
     return [x.tolist() if isinstance(x, np.ndarray) and x.dtype.kind in "USO" else x for x in X]
 
 
@@ -47,14 +45,22 @@ def is_single(x):
     return not getattr(x, "shape", ()) and not hasattr(x, "__len__")
 
 
+def single(predict, x):
+    """`predict([x])[0]`; what is refused is told without the advice to pass [x]."""
+    try:
+        return predict([x])[0]
+    except (InputTypeError, ParameterError) as problem:
+        problem.args = re.sub("; [^;]*alone.*", "; predict_single takes one sequence, a list of tokens", str(problem)),
+        raise
+
+
 def check_tokens(X):
     """Refuse None and numbers in place of tokens."""
     for i, x in enumerate(X if not isinstance(X, Ragged) else ()):
         for t, token in enumerate(x if isinstance(x, SEQUENCES) else ()):
             if is_single(token):
-                raise InputTypeError(f"X[{i}][{t}] must be a token, that is a dictionary of features, texts or numbers "
-                                     f"in a list, got {token!r:.40} of type {type(token).__name__}; one sequence alone "
-                                     "is [sequence]")
+                raise InputTypeError(f"X[{i}][{t}] must be a token, a dictionary, texts or numbers in a list, got "
+                                     f"{token!r:.40} of type {type(token).__name__}; one sequence alone is [sequence]")
 
 
 def holds_texts(X):
@@ -177,9 +183,9 @@ def _of_mapping(token, prefix, i, t):
 
 
 def decoded(text, i, t):
-    """Bytes of token t of example i as a text."""
+    """A value of token t of example i as a text, bytes as UTF-8."""
     try:
-        return text.decode()
+        return text.decode() if isinstance(text, bytes) else str(text)
     except UnicodeDecodeError as problem:
         raise ParameterError(f"X[{i}][{t}] must hold texts or UTF-8, got {text!r:.60}; decode the bytes") from problem
 

@@ -296,3 +296,25 @@ def test_texts_are_checked_like_bytes():
     with pytest.raises(pb.ParameterError, match="line 2: a zero byte"):
         read_conll(io.StringIO("a B\nb\0 B\n"))
     assert read_conll(io.StringIO("\ufeffa B\n")) == [[("a", "B")]]
+
+
+class Trickle(io.RawIOBase):
+    """A pipe: hands over one byte at a time."""
+
+    def __init__(self, content):
+        self.file = io.BytesIO(content)
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        return self.file.readinto(memoryview(buffer)[:1])
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_pipes_may_hand_over_a_byte_at_a_time(pack):
+    """Packed data were taken for text if the first read of a pipe held less than their first bytes."""
+    raw = Trickle(pack(b"a B\nb C\n"))
+    for source in (raw, io.BufferedReader(Trickle(pack(b"a B\nb C\n")))):
+        assert read_conll(source) == [[("a", "B"), ("b", "C")]]
+        assert not source.closed

@@ -318,6 +318,10 @@ def test_the_loss_of_the_fit_decides_whether_a_parser_has_probabilities():
     parser = pb.DependencyParser(loss="logistic").fit(*PARSES).set_params(loss="hinge")
     assert parser.predict_proba(PARSES[0])[0].shape == (3, 3)
     assert not hasattr(pb.DependencyParser().fit(*PARSES).set_params(loss="logistic"), "predict_proba")
+    odd = pb.DependencyParser(loss="log")           # hasattr raised the error of a fit
+    assert not hasattr(odd, "predict_proba") and not hasattr(odd, "predict_log_proba")
+    with pytest.raises(pb.ParameterError, match="loss must be one of 'hinge', 'logistic'"):
+        odd.fit(*PARSES)
 
 
 # ---------------------------------------------------------------------- words and pictures

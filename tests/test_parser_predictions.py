@@ -140,3 +140,22 @@ def test_keys_of_a_sentence_depend_on_nothing_but_it():
     for i, (x, y) in enumerate(zip(X, Y, strict=True)):
         alone = model.oracle([x], [y]).solve_batch(np.arange(1), w)
         assert alone.values[0] == found.values[i] and np.array_equal(alone.labellings[0], found.labellings[i])
+
+
+def test_bytes_of_words_are_texts_in_utf8():
+    """A fit on bytes, as HDF5 and old files have them, learnt the word "b'dog'", which no text is."""
+    texts, y = [[("dög", "N"), ("bark", "V")], [("the", "D"), ("cat", "N"), ("sleeps", "V")]], [[2, 0], [2, 3, 0]]
+    raw = [[tuple(value.encode() for value in word) for word in x] for x in texts]
+    forms = [raw, [np.array(x, object) for x in raw], [np.array(x) for x in raw],
+             [[{"word": word, b"pos": tag} for word, tag in x] for x in raw]]
+    options = {"C": 10.0, "hash_bits": 12, "templates": ["h.word m.word direction", "h.pos m.pos set.pos"]}
+    expected = pb.DependencyParser(**options).fit(texts, y)
+    for form in forms:
+        parser = pb.DependencyParser(**options).fit(form, y)
+        assert parser.kinds_ == expected.kinds_ and "pos=N" in parser.kinds_
+        np.testing.assert_array_equal(parser.coef_, expected.coef_)
+        for one, other in zip(expected.decision_function(form), expected.decision_function(texts), strict=True):
+            np.testing.assert_array_equal(one, other)
+    for fails in (lambda bad: pb.DependencyParser().fit([bad], [[0]]), lambda bad: expected.predict([bad])):
+        with pytest.raises(pb.ParameterError, match=r"X\[0\]\[0\] must hold texts or UTF-8, got b'\\xff'"):
+            fails([(b"\xff", b"N")])

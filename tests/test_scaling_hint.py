@@ -1,6 +1,7 @@
 """Hints about the columns of flat data: where they explain many passes, and nowhere else."""
 
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import scipy.sparse as sp
 
 import pybundle as pb
 from pybundle.cli import main
-from pybundle.solvers.diagnostics import LONG
+from pybundle.solvers.diagnostics import LONG, VERY_LONG
 from pybundle.solvers.scaling import scaling
 
 UNEVEN, SHIFTED, LARGE = "differ in size by", "times their spread", "have entries of"
@@ -79,6 +80,20 @@ def test_the_message_and_the_report_name_the_remedy(capsys):
     assert scaled.n_passes < LONG and "scale" not in scaled.message
     early = pb.minimize(pb.risks.MulticlassHinge(X, y), lam=1.0, tol=0.9, max_iter=3)
     assert "scale" not in early.message
+
+
+def test_less_uneven_columns_are_looked_for_again(monkeypatch):
+    """Only `message` named columns that are a hint from 500 passes on: while the run went on, nobody asked again."""
+    asked = []
+
+    def hint(run):
+        asked.append(run.trace.n_passes)
+        return "" if len(asked) == 1 else "scale them"
+
+    monkeypatch.setattr(sys.modules["pybundle.solvers.minimize"], "hint", hint)
+    X, y = blobs()
+    pb.minimize(pb.risks.MulticlassHinge(X, y), lam=1e-6, tol=1e-15, max_iter=600, verbose=1, method="bcfw")
+    assert LONG <= asked[0] < VERY_LONG <= asked[1] and len(asked) == 2
 
 
 def test_names_of_columns_and_the_remedy_before_the_limit(capsys, tmp_path):

@@ -229,6 +229,16 @@ def test_bytes_are_texts_in_utf8():
             plain.predict([["да", bad]])
 
 
+@pytest.mark.parametrize("odd", ["abc", b"abc", None, 3, {"word": "a"}, [None], "a; b alone"])
+@pytest.mark.parametrize("make", [lambda: pb.ChainCRF(tol=0.1).fit(*corpus()),
+                                  lambda: pb.DependencyParser(tol=0.1).fit([[("a", "N")]], [[0]])])
+def test_predict_single_asks_for_one_sequence(make, odd):
+    """The error advised a list of one sequence, which only `predict` takes."""
+    with pytest.raises(pb.InputTypeError, match=r"; predict_single takes one sequence, a list of tokens$") as caught:
+        make().predict_single(odd)
+    assert "alone" not in str(caught.value).rpartition(";")[2] and len(str(caught.value)) < 220
+
+
 class Table:
     """A table as pandas and polars have them."""
 
@@ -291,3 +301,19 @@ def test_rows_sum_duplicates_and_hash_as_scikit_learn():
     found = encode(X, None, 5)
     np.testing.assert_array_equal(found.values.toarray(), theirs.toarray())
     assert found.values.has_canonical_format and found.sizes.tolist() == [7, 0]
+
+
+@pytest.mark.parametrize("cls", [pb.ChainSVM, pb.DependencyParser])
+def test_unpickled_models_are_as_fitted(cls, tmp_path):
+    """Numbers of a pickle are new objects, and every call copied the model, as after a change of parameters."""
+    X, y = corpus()
+    if cls is pb.DependencyParser:
+        X, y = [[(token["word"], "N") for token in x] for x in X], [range(5)] * len(X)
+    options = {"min_count": int("300")} if cls is pb.DependencyParser else {"l1": float("0.01")}
+    model = cls(tol=0.1, hash_bits=8, **options).fit(X, y)
+    model.save(tmp_path / "model.npz")
+    for again in (pickle.loads(pickle.dumps(model)), pb.load(tmp_path / "model.npz"), copy.deepcopy(model)):
+        assert again._as_fitted() is again
+        assert pickle.loads(pickle.dumps(again))._as_fitted().get_params() == model.get_params()
+        again.set_params(min_count=2)
+        assert again._as_fitted() is not again and again._as_fitted().min_count == model.min_count

@@ -29,8 +29,8 @@ def read_conll(path: Source, *, n_columns: int | None = None, comment: str | Non
     comment : str, optional
         Lines that start with it are skipped, too.
     separator : {"tab", "blank"}, optional
-        What separates columns: tabs, so that tokens may hold spaces, or any run of spaces and tabs. By default tabs
-        if a token of the file has one between its columns.
+        What separates columns: tabs, so that tokens may hold spaces and no column may be empty, or any run of spaces
+        and tabs. By default tabs if a token of the file has one between its columns.
 
     Returns
     -------
@@ -81,19 +81,23 @@ def sentences_of(source, *, n_columns=None, comment=None, separator=None, unlabe
         has_tab = any("\t" in text for block in blocks for text, *_ in dropwhile(_is_hash, block))
         separator = "tab" if has_tab else "blank"
     check_choice("separator", separator, ("tab", "blank"))
-    sure = [fields_of(text, separator) for block in blocks for text, *_ in dropwhile(_is_hash, block)]
-    n_columns = n_columns or (len(sure[0]) if sure else 0)
+    lines = [line for block in blocks for *_, line in dropwhile(_is_hash, block)]
+    n_columns = n_columns or (len(fields_of(lines[0], separator)) if lines else 0)
+    sure = [fields_of(line, separator, n_columns) for line in lines]
     labels, has_labels = {token[-1] for token in sure}, n_columns > 1 and not unlabelled
 
     def is_comment(row):
-        token = fields_of(row[0], separator)
+        token = fields_of(row[2], separator, n_columns)
         return _is_hash(row) and (len(token) != n_columns or (has_labels and token[-1] not in labels))
 
     sentences, name = [], name_of(source)
     for block in blocks:
-        rows = [(fields_of(text, separator), number, line) for text, number, line in dropwhile(is_comment, block)]
+        rows = [(fields_of(row[2], separator, n_columns), *row[1:]) for row in dropwhile(is_comment, block)]
         n_comments += len(block) - len(rows)
         for token, number, line in rows:
+            if "" in token:
+                raise ParameterError(f"{name}, line {number}: column {token.index('') + 1} is empty: {short(line)}; "
+                                     "write _ there, or pass separator='blank' if several tabs count as one")
             if len(token) != n_columns:
                 remedy = "pass comment='#' to skip such lines" if line[0] == "#" else \
                     "tabs separate; pass separator='blank' if blanks do, too" if separator == "tab" else \

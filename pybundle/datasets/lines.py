@@ -51,17 +51,18 @@ class Original:
 
 def as_word(label, before="", after="", separator="blank"):
     """The label between `before` and `after`; ParameterError if it would not stay one column."""
-    if fields_of(label, separator) != (label,):
+    if not label or fields_of(label, separator) != (label,):
         raise ParameterError(f"the label {label!r:.40} cannot be a column between {separator}s; --json writes any "
                              "label")
     return before + label + after
 
 
-def fields_of(line, separator):
-    """The columns of a line between runs of blanks ("blank"), or of tabs with blanks around them ("tab")."""
+def fields_of(line, separator, width=None):
+    """The columns of a line between runs of blanks ("blank"), or single tabs ("tab"), which may follow the last one."""
     if separator == "blank":
         return tuple(BETWEEN_BLANKS.findall(line))
-    return tuple(field for field in (piece.strip(BLANKS) for piece in line.split("\t")) if field)
+    fields = tuple(piece.strip(BLANKS) for piece in line.split("\t"))
+    return fields if any(fields[width:]) else fields[:width]
 
 
 def numbered_lines(source):
@@ -87,7 +88,7 @@ def _lines(source):
         return
     with contextlib.ExitStack() as stack:
         file = source if is_open else stack.enter_context(open(source, "rb"))
-        if not hasattr(file, "peek"):
+        for _ in range(2):      # a read of a pipe may be short; the first reader fills the buffer of the second
             file = io.BufferedReader(file)
             stack.callback(file.detach)         # else the caller's file would be closed with it
         start, damaged = file.peek(10), ()

@@ -215,7 +215,7 @@ def _fields(line, lines, separator):
         if not pieces and '"' not in text:          # nearly every line
             return text.split(separator)
         for piece in text.split(separator):
-            if pieces or piece[:1] == '"':
+            if pieces or piece.lstrip()[:1] == '"':
                 pieces += [between, piece] if pieces else [piece]
                 between = separator
                 n_quotes += piece.count('"')
@@ -223,7 +223,8 @@ def _fields(line, lines, separator):
                     continue
                 piece, pieces, n_quotes = "".join(pieces), [], 0
                 if not QUOTED.fullmatch(piece):
-                    raise ValueError("text follows the end of a quote in the same column; double the quotes within")
+                    raise ValueError("blanks come before a quote; take them out" if piece[0] != '"' else
+                                     "text follows the end of a quote in the same column; double the quotes within")
             fields.append(piece)
         if not pieces:
             return fields

@@ -22,7 +22,7 @@ from .base import documented, without_weightless
 from .collections import by_blocks
 from .probabilities import NeedsLogLoss, Probabilities
 from .structured import StructuredEstimator, as_fitted, check_list, length
-from .tokens import is_single
+from .tokens import TEXTS, decoded, is_single, single
 
 FIELDS = {"word": "forms", "lower": "forms", "lemma": "lemmas", "pos": "upos", "xpos": "xpos", "relation": "relations"}
 """Attributes of words by the fields of `pybundle.datasets.Sentence`; "lower" is the form in small letters."""
@@ -100,7 +100,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
 
     @property
     def _log_loss(self):
-        return check_choice("loss", self.loss, ("hinge", "logistic")) == "logistic"
+        return self.loss == "logistic"
 
     def _take(self, X, y, sample_weight):
         X, y, weights = super()._take(X, y, sample_weight)
@@ -119,6 +119,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
         return bool(is_sparse), int(n_features), counts, _have_root(_heads(y))
 
     def _learn(self, surveys):
+        check_choice("loss", self.loss, ("hinge", "logistic"))
         forms = {(is_sparse, n_features, counts is None) for is_sparse, n_features, counts, _ in surveys}
         if len(forms) > 1:
             raise ParameterError("X must hold sentences of one form in all blocks: texts, arrays of integers, or CSR "
@@ -163,7 +164,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
 
     def predict_single(self, sentence: Any) -> list[int]:
         """Return the heads of one sentence, a list of int, as `predict([sentence])[0]`."""
-        return self.predict([sentence])[0]
+        return single(self.predict, sentence)
 
     def _labels(self, model, x):
         found = [np.full(1, -1, np.int32)] * len(x)             # the root alone, for sentences without words
@@ -305,12 +306,13 @@ class DependencyParser(Probabilities, StructuredEstimator):
             texts = getattr(x, FIELDS[name])
             return [text.lower() for text in texts] if name == "lower" else texts
         for m, word in enumerate(x):
-            if isinstance(word, Mapping) and name not in word:
+            if isinstance(word, Mapping) and name not in word and name.encode() not in word:
                 raise ParameterError(f"X[{i}][{m}] must have the attribute {name!r}, got {word!r:.60}")
             if not isinstance(word, Mapping) and len(word) != len(self.attributes):
                 raise ParameterError(f"X[{i}][{m}] must have {len(self.attributes)} attributes, "
                                      f"{', '.join(self.attributes)}, got {word!r:.60}")
-        return [str(word[name] if isinstance(word, Mapping) else word[column]) for word in x]
+        return [decoded(word[name if name in word else name.encode()] if isinstance(word, Mapping) else word[column],
+                        i, m) for m, word in enumerate(x)]
 
 
 def _heads(y):
@@ -343,10 +345,9 @@ def _is_text(X):
     if hasattr(x, "forms"):
         return True
     if isinstance(x, np.ndarray):
-        return x.ndim == 2 and x.dtype.kind in "UO" and len(x) > 0 and any(isinstance(a, str) for a in x[0])
-    if not isinstance(x, (list, tuple)) or len(x) == 0:
-        return False
-    return isinstance(x[0], Mapping) or (isinstance(x[0], (list, tuple)) and any(isinstance(a, str) for a in x[0]))
+        return x.ndim == 2 and x.dtype.kind in "USO" and len(x) > 0 and any(isinstance(a, TEXTS) for a in x[0])
+    return isinstance(x, (list, tuple)) and len(x) > 0 and (isinstance(x[0], Mapping) or (
+        isinstance(x[0], (list, tuple)) and any(isinstance(a, TEXTS) for a in x[0])))
 
 
 def _n_words(x):

@@ -32,6 +32,7 @@ from .tokens import (
     frequent_features,
     holds_texts,
     rows_of,
+    single,
 )
 
 FEW_WEIGHTS = 1 << 20
@@ -165,7 +166,7 @@ class ChainEstimator(StructuredEstimator):
 
     def predict_single(self, tokens: Any) -> list[Any]:
         """Return the labels of one sequence, a list of Python values."""
-        return self.predict([tokens])[0]
+        return single(self.predict, tokens)
 
     def _weights(self, model):
         transition, start, end = model.rest(self.coef_)

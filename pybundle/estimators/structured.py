@@ -83,8 +83,8 @@ class StructuredEstimator(CertifiedEstimator):
 
     def _as_fitted(self):
         mine = vars(self)
-        of_fit = mine.get("_of_fit", {})
-        if all(mine[name] is value for name, value in of_fit.items()):
+        of_fit = mine.get("_of_fit", {})        # numbers come out of a pickle as new objects
+        if all(mine[k] is v or (type(mine[k]) is type(v) in (int, float) and mine[k] == v) for k, v in of_fit.items()):
             return self
         copied = copy.copy(self)
         vars(copied).update(of_fit, _kept=mine.setdefault("_kept", {}))

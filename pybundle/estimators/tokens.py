@@ -10,6 +10,7 @@ A token is a dictionary, a sequence of texts, or one text. Entries become featur
 from __future__ import annotations
 
 import numbers
+import re
 from collections import Counter
 from collections.abc import Mapping
 
@@ -44,14 +45,22 @@ def is_single(x):
     return not getattr(x, "shape", ()) and not hasattr(x, "__len__")
 
 
+def single(predict, x):
+    """`predict([x])[0]`; what is refused is told without the advice to pass [x]."""
+    try:
+        return predict([x])[0]
+    except (InputTypeError, ParameterError) as problem:
+        problem.args = re.sub("; [^;]*alone.*", "; predict_single takes one sequence, a list of tokens", str(problem)),
+        raise
+
+
 def check_tokens(X):
     """Refuse None and numbers in place of tokens."""
     for i, x in enumerate(X if not isinstance(X, Ragged) else ()):
         for t, token in enumerate(x if isinstance(x, SEQUENCES) else ()):
             if is_single(token):
-                raise InputTypeError(f"X[{i}][{t}] must be a token, that is a dictionary of features, texts or numbers "
-                                     f"in a list, got {token!r:.40} of type {type(token).__name__}; one sequence alone "
-                                     "is [sequence]")
+                raise InputTypeError(f"X[{i}][{t}] must be a token, a dictionary, texts or numbers in a list, got "
+                                     f"{token!r:.40} of type {type(token).__name__}; one sequence alone is [sequence]")
 
 
 def holds_texts(X):
@@ -142,7 +151,7 @@ def entries(token, i, t):
     elif isinstance(token, np.ndarray) and token.dtype.kind in "USO":
         token = token.tolist()
     if isinstance(token, SEQUENCES) and all(isinstance(name, TEXTS) for name in token):
-        return [(name if isinstance(name, str) else _decoded(name, i, t), 1.0) for name in token]
+        return [(name if isinstance(name, str) else decoded(name, i, t), 1.0) for name in token]
     raise InputTypeError(f"X[{i}][{t}] must be a dictionary of features, a list of texts or a text, like the tokens "
                          f"before, got {token!r:.60}")
 
@@ -151,7 +160,7 @@ def _of_mapping(token, prefix, i, t):
     found = []
     for name, value in token.items():
         if prefix or type(name) is not str:             # a text as it is has its hash
-            name = f"{prefix}{_decoded(name, i, t) if isinstance(name, bytes) else name}"
+            name = f"{prefix}{decoded(name, i, t) if isinstance(name, bytes) else name}"
         if isinstance(value, str):
             found.append((f"{name}:{value}", 1.0))
         elif isinstance(value, (bool, np.bool_)):
@@ -162,19 +171,20 @@ def _of_mapping(token, prefix, i, t):
                                      f"{value!r:.40}; drop or rescale it")
             found.append((name, float(value)))
         elif isinstance(value, bytes):
-            found.append((f"{name}:{_decoded(value, i, t)}", 1.0))
+            found.append((f"{name}:{decoded(value, i, t)}", 1.0))
         elif isinstance(value, Mapping):
             found += _of_mapping(value, f"{name}:", i, t)
         elif isinstance(value, SEQUENCES) and all(isinstance(item, TEXTS) for item in value):
-            found += [(f"{name}:{item if isinstance(item, str) else _decoded(item, i, t)}", 1.0) for item in value]
+            found += [(f"{name}:{item if isinstance(item, str) else decoded(item, i, t)}", 1.0) for item in value]
         else:
             raise InputTypeError(f"X[{i}][{t}][{name!r}] must be a text, a number, True or False, a dictionary or a "
                                  f"list of texts, got {value!r:.60}")
     return found
 
 
-def _decoded(text, i, t):
+def decoded(text, i, t):
+    """A value of token t of example i as a text, bytes as UTF-8."""
     try:
-        return text.decode()
+        return text.decode() if isinstance(text, bytes) else str(text)
     except UnicodeDecodeError as problem:
         raise ParameterError(f"X[{i}][{t}] must hold texts or UTF-8, got {text!r:.60}; decode the bytes") from problem

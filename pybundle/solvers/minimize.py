@@ -34,7 +34,7 @@ from .arguments import (
     regrouped,
 )
 from .checkpointing import Checkpointing, NoCheckpoint, terms_of
-from .diagnostics import LONG, UNFINISHED, hint
+from .diagnostics import LONG, UNFINISHED, VERY_LONG, hint
 from .evidence import Proof, Record, certificate_of
 from .method import Problem
 from .methods import METHODS, check_options, make_run
@@ -302,7 +302,7 @@ def drive(run, w0, state, rules, report=None, factor=1.0, checkpointing=None, at
     live with workers, `at_home` is the risk over the data here, which the certificate asks if they are lost. `home` is
     the risk over the data here in any case, for evidence.
     """
-    checkpointing, asking_user, status, words = checkpointing or NoCheckpoint(), False, None, None
+    checkpointing, asking_user, status, words, due = checkpointing or NoCheckpoint(), False, None, "", LONG
     waiting = run.risk.waiting
     try:
         _limit(waiting, rules)
@@ -325,8 +325,8 @@ def drive(run, w0, state, rules, report=None, factor=1.0, checkpointing=None, at
             progress = run.progress()
             if report is not None:
                 report(progress)
-                if words is None and progress.n_passes >= LONG:
-                    words = hint(run)
+                if not words and progress.n_passes >= due:
+                    words, due = hint(run), VERY_LONG if due < VERY_LONG else float("inf")
                     if words:
                         report.say(words)
             asking_user = True

@@ -75,11 +75,6 @@ class Bundle:
     (1, [[25.0]])
     """
 
-    dim: int
-    n_parts: int
-    storage: str
-    n_planes: int
-
     def __init__(self, dim: int, n_parts: int, storage: str = "auto") -> None:
         self.dim = check_count("dim", dim)
         self.n_parts = check_count("n_parts", n_parts)

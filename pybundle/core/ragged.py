@@ -37,7 +37,6 @@ class Ragged(Sequence[Any]):
     (2, [1, 2], [3, 1, 2])
     """
 
-    values: Any
     offsets: Array
 
     def __init__(self, values: Any, offsets: Any) -> None:

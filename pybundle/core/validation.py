@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import numbers
 import os
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .exceptions import InputTypeError, ParameterError
+from .types import Floats
 
 
-def check_number(name, value, *, low=None, strict=False, high=None, below=None):
+def check_number(name: str, value: Any, *, low: float | None = None, strict: bool = False, high: float | None = None,
+                 below: float | None = None) -> float:
     """A finite real number in `[low, high]` (`(low, high]` if `strict`) that is less than `below`, as float."""
     if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, numbers.Real):
         raise InputTypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}; "
@@ -33,7 +37,7 @@ def check_number(name, value, *, low=None, strict=False, high=None, below=None):
     return value
 
 
-def check_integer(name, value, *, low=None, high=None):
+def check_integer(name: str, value: Any, *, low: int | None = None, high: int | None = None) -> int:
     """An integer in `[low, high]`, as int."""
     if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, numbers.Integral):
         raise InputTypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}")
@@ -45,12 +49,12 @@ def check_integer(name, value, *, low=None, high=None):
     return value
 
 
-def check_count(name, value, *, low=1):
+def check_count(name: str, value: Any, *, low: int = 1) -> int:
     """A number of things that are numbered in int32, as int: a slip of the finger is no lack of memory."""
     return check_integer(name, value, low=low, high=np.iinfo(np.int32).max)
 
 
-def check_choice(name, value, choices):
+def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
     """One of the strings in `choices`."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
@@ -58,7 +62,7 @@ def check_choice(name, value, choices):
     return value
 
 
-def check_path(name, value):
+def check_path(name: str, value: Any) -> str:
     """A path, as str."""
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
         raise InputTypeError(f"{name} must be the path of a file, got {value!r:.40} of type {type(value).__name__}")
@@ -83,7 +87,7 @@ def read_only(array):
     return view
 
 
-def check_vector(name, value, size=None, *, error=ParameterError):
+def check_vector(name: str, value: Any, size: int | None = None, *, error: Any = ParameterError) -> Floats:
     """A finite float64 vector, C-contiguous, of `size` entries; copied only if needed."""
     try:
         vector = real_array(value)
@@ -174,7 +178,7 @@ def real_array(value, copy=False, order="C"):
         raise TypeError(str(problem)) from problem
 
 
-def check_flag(name, value):
+def check_flag(name: str, value: Any) -> bool:
     """Refuses all but True and False, NumPy's included; returns it as a bool."""
     if not isinstance(value, (bool, np.bool_)):
         raise InputTypeError(f"{name} must be True or False, got {value!r:.40} of type {type(value).__name__}")

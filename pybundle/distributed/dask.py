@@ -60,13 +60,6 @@ class Dask:
     ...     results = pb.path(remote, [100.0, 10.0, 1.0])
     """
 
-    client: Any
-    n_groups: int | None
-    single: bool
-    direct: bool
-    patience: float
-    max_tries: int
-
     def __init__(self, client: Any, *, n_groups: int | None = None, compress: str = "exact", route: str = "scheduler",
                  patience: float = 30.0, max_tries: int = 5) -> None:
         require_dask()

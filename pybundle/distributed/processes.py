@@ -69,9 +69,6 @@ class Processes:
     """
 
     n_jobs: int
-    single: bool
-    patience: float | None
-    max_tries: int
 
     def __init__(self, n_jobs: int, *, compress: str = "exact", patience: float | None = None,
                  max_tries: int = 3) -> None:

@@ -43,10 +43,6 @@ class Kernel:
         however many tokens there are.
     """
 
-    normalise: bool
-    columns: Any
-    low_rank: int | None
-
     def __init__(self, normalise: bool = True, columns: Any = None, low_rank: int | None = None) -> None:
         check_flag("normalise", normalise)
         self.normalise, self.columns = bool(normalise), columns

@@ -49,9 +49,6 @@ class Polynomial(Kernel):
         As for every `Kernel`.
     """
 
-    degree: int
-    offset: float
-
     def __init__(self, degree: int = 2, offset: float = 1.0, normalise: bool = True, columns: Any = None,
                  low_rank: int | None = None) -> None:
         super().__init__(normalise, columns, low_rank)
@@ -76,8 +73,6 @@ class Gaussian(Kernel):
     columns, low_rank
         As for every `Kernel`.
     """
-
-    sigma: float
 
     def __init__(self, sigma: float = 1.0, columns: Any = None, low_rank: int | None = None) -> None:
         super().__init__(False, columns, low_rank)      # its diagonal is 1
@@ -110,9 +105,6 @@ class B1Spline(Kernel):
            [0.5, 1. , 0. ],
            [0. , 0. , 1. ]])
     """
-
-    width: float | None
-    sparsity: float
 
     def __init__(self, width: float | None = None, sparsity: float = 0.95, columns: Any = None) -> None:
         super().__init__(False, columns)
@@ -172,8 +164,6 @@ class Mean(Kernel):
     normalise, columns, low_rank
         As for every `Kernel`; the kernels choose their columns among these.
     """
-
-    kernels: Any
 
     def __init__(self, kernels: Sequence[Any], normalise: bool = True, columns: Any = None,
                  low_rank: int | None = None) -> None:
@@ -252,8 +242,6 @@ class Precomputed(Kernel):
     array([[0.5],
            [1. ]])
     """
-
-    matrix: Any
 
     def __init__(self, matrix: ArrayLike, column: int = 0, normalise: bool = True, low_rank: int | None = None) -> None:
         super().__init__(normalise, [check_integer("column", column, low=0)], low_rank)

@@ -89,17 +89,6 @@ class OnlineProximal(OnlineLearner):
     81
     """
 
-    model: Any
-    regularisers: Any
-    loss: str
-    rate: str
-    eta0: float | str
-    sigma: float | None
-    n_epochs: int
-    batch: int
-    average: bool
-    radius: float | None
-    random_state: Any
     coef_: Any
 
     def __init__(self, model: Any, regularisers: Any, *, loss: str = "hinge", rate: str = "invsqrt",

@@ -141,26 +141,6 @@ class OnlineMKL(OnlineLearner):
     1
     """
 
-    groups: Any
-    model: Any
-    lam: float
-    loss: str
-    rate: str
-    eta0: float | str
-    sigma: float | None
-    n_epochs: int
-    batch: int
-    average: bool
-    radius: float | None
-    regulariser: Any
-    precision: str
-    drop: float
-    solver: str
-    tol: float
-    max_iter: int
-    certify: bool
-    random_state: Any
-    n_jobs: int | None
     classes_: Array
     solver_: str
     n_rounds_: int

@@ -49,9 +49,6 @@ class Features:
     array(['up'], dtype='<U4')
     """
 
-    columns: Any
-    normalise: bool
-
     def __init__(self, columns: Any = None, normalise: bool = False) -> None:
         check_flag("normalise", normalise)
         self.columns, self.normalise = columns, bool(normalise)

@@ -45,8 +45,6 @@ class KernelWeightsDisplay(Display):
     (5, 2)
     """
 
-    weights: Any
-    names: Any
     lines_: Any
 
     def __init__(self, weights: ArrayLike, *, names: Any = None, xlabel: str = "epoch") -> None:

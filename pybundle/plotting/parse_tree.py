@@ -44,7 +44,6 @@ class ParseTreeDisplay(Display):
     ['the', 'dog', 'barks']
     """
 
-    words: Any
     truth: Array | None
     arcs_: Any
     missed_: Any

@@ -47,8 +47,6 @@ class PathDisplay(Display):
     ('lam', 1.0)
     """
 
-    values: Any
-    curves: Any
     lines_: Any
 
     def __init__(self, values: ArrayLike, curves: Any, *, best: float | None = None, xlabel: str = "lam",

@@ -49,11 +49,7 @@ class SegmentationDisplay(Display):
     ['gap', 'bar', 'gap']
     """
 
-    image: Any
-    fillers: Any
-    found: Any
     truth: Array
-    is_columns: bool
     bars_: Any
     texts_: Any
     overlay_: Any

@@ -44,8 +44,6 @@ class TransitionDisplay(Display):
     (['DET', 'N', 'V'], (4, 4))
     """
 
-    transition: Any
-    names: Any
     start: Any
     end: Any
     image_: Any

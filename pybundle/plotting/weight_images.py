@@ -47,9 +47,6 @@ class WeightImagesDisplay(Display):
     (10, ['0', '1', '2'])
     """
 
-    images: Any
-    names: Any
-    n_columns: int
     image_: Any
     colorbar_: Any
 

@@ -97,9 +97,6 @@ class SparseGroupLasso(_Norm):
     array([ 1.5, -2. ,  0. ])
     """
 
-    l1: Any
-    l2: Any
-
     def __init__(self, groups: Any, l1: Any = 1.0, l2: Any = 1.0) -> None:
         super().__init__(groups)
         self.l1, self.l2 = check_rates("l1", l1), check_rates("l2", l2)
@@ -172,9 +169,6 @@ class OverlappingGroupLasso(_Norm):
     >>> regulariser.prox_with_gap([3.0, 4.0, 3.0])[1] < 1e-12
     True
     """
-
-    rate: Any
-    sweeps: int
 
     def __init__(self, groups: Any, rate: float | ArrayLike = 1.0, sweeps: int = 1) -> None:
         super().__init__(groups)

@@ -178,11 +178,6 @@ class OverlappingGroups(_Groups):
     False
     """
 
-    dim: int
-    order: Array
-    indices: Array
-    offsets: Array
-
     def __init__(self, groups: Any, dim: int | None = None) -> None:
         indices, sizes, self.dim = members(groups, dim)
         check_covered(np.bincount(indices, minlength=self.dim))

@@ -39,8 +39,6 @@ class L1(GroupwiseRegulariser):
     array([0.6, 0. ])
     """
 
-    rate: Any
-
     def __init__(self, rate: float | ArrayLike = 1.0, groups: Any = None) -> None:
         super().__init__(groups)
         self.rate = check_rates("rate", rate)
@@ -112,9 +110,6 @@ class ElasticNet(GroupwiseRegulariser):
     array([2., 0.])
     """
 
-    l1: float
-    l2: float
-
     def __init__(self, l1: float = 1.0, l2: float = 1.0, groups: Any = None) -> None:
         super().__init__(groups)
         self.l1, self.l2 = check_number("l1", l1, low=0.0), check_number("l2", l2, low=0.0)
@@ -149,8 +144,6 @@ class ElasticNet(GroupwiseRegulariser):
 class _Rated(GroupwiseRegulariser):
     """Base class of regularisers with one positive rate."""
 
-    rate: float
-
     def __init__(self, rate: float | ArrayLike = 1.0, groups: Any = None) -> None:
         super().__init__(groups)
         self.rate = check_number("rate", rate, low=0.0, strict=True)
@@ -176,7 +169,6 @@ class SquaredL2(GroupwiseRegulariser):
     array([4., 2.])
     """
 
-    rate: Any
     centre: Any
     is_separable = True
 
@@ -270,8 +262,6 @@ class SquaredL1(_Rated):
 
 class _Power(_Rated):
     """Base class of regularisers with a rate and an exponent."""
-
-    q: float
 
     def __init__(self, q: float, rate: float | ArrayLike = 1.0, groups: Any = None) -> None:
         super().__init__(rate, groups)

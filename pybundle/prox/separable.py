@@ -70,11 +70,6 @@ class Separable(Regulariser):
     array([2. , 0.5, 0. ])
     """
 
-    l2: Any
-    l1: Any
-    centre: Any
-    lower: Any
-    upper: Any
     is_separable = True
     constant = 0.0      # what sums of squares about different centres leave
     rounding = Rounding()

@@ -55,10 +55,6 @@ class Function(RiskBase):
     (array([3.]), array([[ 1., -1.]]))
     """
 
-    dim: int
-    n_parts: int
-    smooth: bool
-
     n_examples = 1
 
     def __new__(cls, fun: Any = None, *args: Any, **options: Any) -> Any:

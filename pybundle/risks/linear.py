@@ -60,16 +60,12 @@ class LinearRisk(Partitioned):
         The data, for solvers that work on single examples.
     """
 
-    examples: Any
     n_examples: int
     n_features: Any
     n_scores: Any
     dim: Any
     partition: Any
     random_state: int
-    n_parts_given: bool
-    search_precision: str
-    precision: Any
 
     loss = None
 

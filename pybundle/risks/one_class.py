@@ -68,7 +68,6 @@ class OneClass(RiskBase):
     """
 
     n_parts = 1
-    nu: float
     sample_weight: Floats
 
     def __init__(self, X: Data, nu: float, sample_weight: ArrayLike | None = None) -> None:

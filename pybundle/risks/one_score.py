@@ -236,8 +236,6 @@ class Pinball(OneScore):
     array([0.6])
     """
 
-    quantile: float
-
     def __init__(self, X: Data, y: ArrayLike, quantile: float = 0.5, n_parts: int | None = None, *,
                  sample_weight: ArrayLike | None = None, scale: Any = 1.0, fit_intercept: bool = False,
                  partition: str = "strided", random_state: Any = 0, precision: str | None = None) -> None:
@@ -292,8 +290,6 @@ class EpsilonInsensitive(OneScore):
     array([2.])
     """
 
-    epsilon: float
-
     def __init__(self, X: Data, y: ArrayLike, epsilon: float = 0.1, n_parts: int | None = None, *,
                  sample_weight: ArrayLike | None = None, scale: Any = 1.0, fit_intercept: bool = False,
                  partition: str = "strided", random_state: Any = 0, precision: str | None = None) -> None:
@@ -321,8 +317,6 @@ class Huber(OneScore):
     >>> Huber(np.array([[2.0], [1.0]]), [1.0, -1.0], delta=1.0).evaluate(np.array([1.0]))[0]
     array([2.])
     """
-
-    delta: float
 
     def __init__(self, X: Data, y: ArrayLike, delta: float = 1.0, n_parts: int | None = None, *,
                  sample_weight: ArrayLike | None = None, scale: Any = 1.0, fit_intercept: bool = False,

@@ -83,16 +83,7 @@ class Structured(Partitioned):
     (array([2.]), array([[-1.,  1.,  1., -1.]]))
     """
 
-    model: Any
-    loss: str
-    smooth: bool
     n_examples: int
-    dim: Any
-    nonneg: Any
-    sample_weight: Any
-    partition: str
-    random_state: int
-    n_parts_given: bool
 
     def __init__(self, model: Any, X: Data, Y: Data, n_parts: int | None = None, loss: str = "hinge", *,
                  sample_weight: ArrayLike | None = None, partition: str = "strided", random_state: int = 0,

@@ -56,10 +56,6 @@ class ProgressBar:
     True
     """
 
-    desc: str
-    interval: float
-    options: Any
-
     def __init__(self, desc: str = "gap", interval: float = 0.25, **options: Any) -> None:
         taken = sorted({"total", "bar_format", "delay", "iterable", "initial"} & options.keys())
         if taken:
@@ -170,13 +166,6 @@ class EarlyStopping:
     >>> pb.MulticlassSVM(C=1.0, tol=1e-6, callback=stop).fit(X, y).gap_ > 1e-6
     True
     """
-
-    y: Any
-    score: Any
-    validation_fraction: float | None
-    patience: int
-    min_delta: float
-    every: float
 
     ends_path = False       # but the run only
 

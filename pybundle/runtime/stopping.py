@@ -119,9 +119,6 @@ class TimeLimit:
     [True, True]
     """
 
-    seconds: float
-    is_running: bool
-
     def __init__(self, seconds: float) -> None:
         self.seconds = check_number("seconds", seconds, low=0.0)
         self.deadline: float | None = None

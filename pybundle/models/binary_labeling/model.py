@@ -59,11 +59,6 @@ class BinaryLabeling(StructuredModel):
     (36,)
     """
 
-    n_features: int
-    n_edge_features: int
-    loss_name: str
-    class_weights: Array
-    dim: int
     nonneg: Any
 
     def __init__(self, n_features: int, n_edge_features: int, loss: str = "mean", class_weights: Any = None) -> None:

@@ -80,14 +80,6 @@ class Chain(StructuredModel):
     array([0, 1], dtype=int32)
     """
 
-    n_labels: int
-    n_features: int
-    costs: Array
-    rescaling: str
-    normalised: bool
-    start: bool
-    end: bool
-    indicators: bool
     token_support: Any
 
     def __init__(self, n_labels: int, n_features: int, loss: Any = "hamming", normalised: bool = False,

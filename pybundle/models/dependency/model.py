@@ -56,9 +56,6 @@ class Dependency(StructuredModel):
     [-1, 0, 1]
     """
 
-    dim: int
-    single_root: bool
-
     def __init__(self, n_features: int, *, single_root: bool = True) -> None:
         self.dim = check_count("n_features", n_features)
         check_flag("single_root", single_root)

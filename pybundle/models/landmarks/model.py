@@ -86,10 +86,6 @@ class Landmarks(StructuredModel):
     anchors: Array
     spreads: Array
     yardstick: Any
-    unit: float
-    children: Array
-    n_appearance: int
-    dim: int
 
     def __init__(self, shape: tuple[int, int], parents: ArrayLike, descriptor: Any, *, boxes: ArrayLike | None = None,
                  anchors: ArrayLike | None = None, spreads: ArrayLike | None = None, yardstick: Any = None,

@@ -37,11 +37,6 @@ class Multiclass(StructuredModel):
     array([3.])
     """
 
-    n_classes: int
-    n_features: int
-    rescaling: str
-    dim: int
-
     def __init__(self, n_classes: int, n_features: int, loss: Any = None, rescaling: str = "margin") -> None:
         self.n_classes = check_count("n_classes", n_classes, low=2)
         self.n_features = check_count("n_features", n_features)

@@ -72,16 +72,6 @@ class Segmentation(StructuredModel):
     [[0, 1], [1, 0]]
     """
 
-    height: int
-    widths: Any
-    symbols: Any
-    fillers: Any
-    loss_name: str
-    layout: str
-    rescaling: str
-    first: Any
-    dim: int
-
     def __init__(self, height: int, widths: ArrayLike, *, symbols: ArrayLike | None = None, fillers: Sequence[Any] = (),
                  loss: str = "start", layout: str = "columns", rescaling: str = "margin") -> None:
         self.height = check_count("height", height)

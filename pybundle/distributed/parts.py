@@ -41,16 +41,14 @@ class Description(NamedTuple):
 
     @classmethod
     def of(cls, risk):
-        """Return the description of a risk; unknown rounding errors are 0, and unknown `slope_sizes` None.
-        """
+        """Return the description of a risk; unknown rounding errors are 0, and unknown `slope_sizes` None."""
         risk = completed(risk).renewed()
         bounds = np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
         sizes = np.full(risk.n_parts, risk.n_examples / risk.n_parts)
         if hasattr(risk, "parts"):
             sizes = np.array([len(rows) for rows in risk.parts], dtype=float)
         return cls(risk.dim, risk.n_examples, bounds, sizes, *errors_of(risk), risk.slope_sizes, bool(risk.smooth),
-                   risk.nonneg, risk.free, risk.means, risk.shift, risk.steepness,
-                   risk.fingerprint)
+                   risk.nonneg, risk.free, risk.means, risk.shift, risk.steepness, risk.fingerprint)
 
 
 class Parts:

@@ -49,39 +49,23 @@ class RemoteRisk(RiskBase):
     One run at a time may use it; another one gets ParameterError.
     """
 
-    dim: Any
+    dim: int
     n_examples: int
-    n_parts: int
     lower_bounds: Array
-    offset_errors: Any
-    smooth: Any
-    nonneg: Any
-    free: Any
-    means: Any
-    shift: Any
-    steepness: Any
-    fingerprint: Any
-    slope_errors: Array
-    part_sizes: Any
-    slope_sizes: Any
-    errors_grow: bool
+    part_sizes: Array
 
     is_remote = True
     _run = None             # the run that uses it, if any
 
     def __init__(self, workplace: Any, description: Any, single: bool = False, home: Any = None) -> None:
-        self._workplace, self._single, self._precision = workplace, single, None
+        self._precision: str | None = None
+        self._workplace, self._single = workplace, single
         self.home = home
         self._accounts = Accounts(workplace.n_workers)
         self._describe(description)
 
     def _describe(self, known):
-        self.dim, self.n_examples, self.n_parts = known.dim, known.n_examples, len(known.lower_bounds)
-        self.lower_bounds, self.offset_errors = known.lower_bounds, known.offset_errors
-        self.smooth, self.nonneg, self.fingerprint = known.smooth, known.nonneg, known.fingerprint
-        self.free, self.means, self.shift, self.steepness = known.free, known.means, known.shift, known.steepness
-        self.slope_errors, self.part_sizes = known.slope_errors, known.part_sizes
-        self.slope_sizes = known.slope_sizes
+        vars(self).update(known._asdict(), n_parts=len(known.lower_bounds))
         self._exact_errors = known.slope_errors
         if self._single:
             if known.slope_sizes is None:

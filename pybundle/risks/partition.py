@@ -123,9 +123,7 @@ class Partitioned(RiskBase):
     `_arguments(rows)` returns the arguments that make the same risk of some examples only.
     """
 
-    n_parts: int
     lower_bounds: Array
-
     _arguments: Any
 
     dense_from = SPARSE_DENSITY     # fraction of non-zeros from which slopes are dense

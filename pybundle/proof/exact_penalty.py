@@ -18,13 +18,13 @@ def least_of_sum(penalty, phi):
         if l2 == 0.0:
             if (upper == math.inf and -x > rate) or (lower == -math.inf and x > rate):
                 return -math.inf
-            points = [min(max(Fraction(0), _lowest(lower)), _highest(upper))]
+            points = [Fraction(min(max(0.0, lower), upper))]
             points += [Fraction(bound) for bound in (lower, upper) if math.isfinite(bound)]
             total += min(rate * abs(p) + x * p for p in points)
             continue
         v = curve * c - x
         size = max(abs(v) - rate, 0) / curve
-        p = min(max(size if v > 0 else -size, _lowest(lower)), _highest(upper))
+        p = Fraction(min(max(size if v > 0 else -size, lower), upper))        # such comparisons are exact
         total += curve / 2 * (p - c) ** 2 + rate * abs(p) + x * p
         if error:           # another centre
             total -= curve * Fraction(1.01) * Fraction(error) * (abs(p - c) + Fraction(error))
@@ -55,11 +55,3 @@ def roots(square):
     """The root of a fraction from below and from above."""
     root = math.isqrt(int(square * 4**DIGITS))
     return Fraction(root, 2**DIGITS), Fraction(root + (square > 0), 2**DIGITS)
-
-
-def _lowest(bound):
-    return Fraction(bound) if math.isfinite(bound) else Fraction(-10) ** 999
-
-
-def _highest(bound):
-    return Fraction(bound) if math.isfinite(bound) else Fraction(10) ** 999

@@ -261,17 +261,12 @@ class Penalty:
     def _norms(self, phi):
         """Norms of the groups beyond the thresholds of their entries, and the rounding errors of these norms."""
         rest = np.maximum(np.abs(phi) - self.l1, 0.0)
-        norms = np.sqrt(np.bincount(self.labels, rest * rest, len(self.rates)))
-        return norms, (len(phi) + 16.0) * UNIT * (norms + self._thresholds) + TINY
+        norms, thresholds = (np.sqrt(np.bincount(self.labels, x * x, len(self.rates))) for x in (rest, self.l1))
+        return norms, (len(phi) + 16.0) * UNIT * (norms + thresholds) + TINY
 
     def _fit(self, phi, error, sign):
         norms, rounding = self._norms(phi)
         return bool((norms + sign * (rounding + error) <= self.rates).all())
-
-    @property
-    def _thresholds(self):
-        """Norms of l1, by groups."""
-        return np.sqrt(np.bincount(self.labels, self.l1 * self.l1, len(self.rates)))
 
     # ------------------------------------------------------------------ the share of the plane
     def shares(self, plane, divisor):

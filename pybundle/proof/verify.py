@@ -203,17 +203,13 @@ def _problem_of(risk, dim, exact):
     if not hasattr(risk, "evaluate"):
         if not callable(risk):
             raise InputTypeError(f"risk must be a risk or a callable, got {type(risk).__name__}")
-        risk = Function(risk, dim, n_parts=_count_parts(risk, dim))
+        risk = Function(risk, dim, n_parts=max(1, np.size(risk(np.zeros(dim))[0])))
     if risk.dim != dim:
         raise ParameterError(f"risk must have {dim} weights, those of the certificate, got {risk.dim}; make it from "
                              "the same data with the same arguments")
     if isinstance(risk, (MulticlassHinge, BinaryHinge, Logistic)):
         return LinearProblem(risk, exact)
     return (StructuredProblem if isinstance(risk, Structured) else PlainProblem)(risk, exact)
-
-
-def _count_parts(fun, dim):
-    return max(1, int(np.size(fun(np.zeros(dim))[0])))
 
 
 def _check_point(report, certificate, problem):

@@ -325,7 +325,7 @@ def test_moved_points_are_exact():
                 Fraction(x) * Fraction(y) for x, y in zip(W[k].tolist(), m.tolist(), strict=True))
             assert found[k] == float(exact_sum)
         w, shift = np.append(W[0], b[0]), Shift(m, c)
-        settled = shift.settled(w)
+        settled = shift.from_user(shift.to_user(w))
         assert np.allclose(shift.to_user(settled), shift.to_user(w), rtol=1e-15, atol=2.0 * np.spacing(abs(b[0])))
 
 

@@ -128,10 +128,6 @@ class Shift:
         W[:, -1] = sums(W[:, :-1], W[:, -1], sign * self.columns, -sign * self.target)
         return W.ravel()
 
-    def settled(self, w: Array) -> Floats:
-        """Return the point next to w that users can be given: intercepts of its `to_user` are float64 numbers."""
-        return self.from_user(self.to_user(w))
-
     def spacing(self, w: Array) -> float:
         """Return the distance of float64 numbers at the largest intercept that users see at w."""
         W = self.to_user(w).reshape(-1, len(self.columns) + 1)

@@ -7,7 +7,6 @@ certificate has, up to the rounding that it states, so that its claims are about
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,18 +17,18 @@ from ..core.validation import check_choice, check_number, check_vector
 from ..prox import L2, Box, Groups, Regulariser, Separable, SquaredL2
 from ..prox.base import PlusSquaredL2
 from ..prox.composed import SparseGroupLasso
+from ..prox.separable import NOTHING
 from .penalty import ARRAYS, Penalty
 
 
 def penalty_of(omega, dim):
     """Return a provable canonical penalty in the form that a certificate holds."""
-    plain = {"l2": 0.0, "l1": 0.0, "centre": 0.0, "lower": -np.inf, "upper": np.inf}
     if isinstance(omega, Separable):
         rates, centre, constant = omega.rounding
         centre = np.broadcast_to(centre, (dim,)).astype(np.float64) if np.any(centre) else None
-        return Penalty(**{name: np.array(getattr(omega, name)) for name in plain}, constant=float(omega.constant),
+        return Penalty(**{name: np.array(getattr(omega, name)) for name in NOTHING}, constant=float(omega.constant),
                        rate_error=float(rates), centre_error=centre, constant_error=float(constant))
-    rate_error = 0.0
+    plain, rate_error = dict(NOTHING), 0.0
     if isinstance(omega, PlusSquaredL2):
         plain["l2"], rate_error, omega = omega.rate, omega.rate_error, omega.inner
     if isinstance(omega, SparseGroupLasso):
@@ -80,9 +79,9 @@ def as_penalty(certificate):
 def _terms(risk, lam, penalty, nonneg):
     """The terms of the regulariser that is given, and the signs; weights of the risk that are free have none."""
     dim, free = risk.dim, getattr(risk, "free", None)
-    places = np.arange(dim) if free is None else np.flatnonzero(~free)
+    n_held = dim if free is None else np.count_nonzero(~free)
     if lam is not None:
-        lam = check_number("lam", lam, low=0.0) if np.ndim(lam) == 0 else check_vector("lam", lam, len(places))
+        lam = check_number("lam", lam, low=0.0) if np.ndim(lam) == 0 else check_vector("lam", lam, n_held)
         if np.min(lam) < 0.0:
             raise ParameterError(f"lam must not be negative, got {np.min(lam):g}")
         penalty = SquaredL2(lam)
@@ -90,11 +89,9 @@ def _terms(risk, lam, penalty, nonneg):
         raise InputTypeError(f"penalty must be a penalty of pybundle.prox, got {type(penalty).__name__}")
     found = []
     for term in getattr(penalty, "terms", [Box() if penalty is None else penalty]):
-        one = penalty_of(term.canonical(len(places)), len(places))
-        arrays = dict(zip(ARRAYS, (np.full(dim, value) for value in (0.0, 0.0, 0.0, -np.inf, np.inf)), strict=True))
-        for name, array in arrays.items():
-            array[places] = getattr(one, name)
-        found.append(replace(one, **arrays))
+        one = term.canonical(n_held)
+        found.append(penalty_of(one.spread(~free), dim) if free is not None and isinstance(one, Separable) else
+                     penalty_of(one, n_held))
     nonneg = getattr(risk, "nonneg", None) if nonneg is None else np.asarray(nonneg)
     if nonneg is None:
         return found

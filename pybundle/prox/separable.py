@@ -25,6 +25,8 @@ from .checks import check_rates, check_step, match_rates
 from .groups import euclidean
 
 UNDERFLOW = 1e-300      # more than any sum of numbers that underflow to 0
+NOTHING = {"l2": 0.0, "l1": 0.0, "centre": 0.0, "lower": -np.inf, "upper": np.inf}
+"""The numbers of a penalty, as they are where there is none."""
 
 
 class Rounding(NamedTuple):
@@ -138,11 +140,21 @@ class Separable(Regulariser):
     def canonical(self, dim: int) -> Separable:
         """This penalty with arrays of shape (dim,)."""
         whole = Separable.__new__(Separable)
-        for name in ("l2", "l1", "centre", "lower", "upper"):
+        for name in NOTHING:
             value = match_rates(name, getattr(self, name), dim)
             setattr(whole, name, np.array(np.broadcast_to(value, (dim,)), dtype=np.float64))
         whole.constant, whole.rounding = self.constant, self.rounding
         return whole
+
+    def spread(self, places: Array) -> Separable:
+        """This canonical penalty of the weights at `places`, a mask; all others are free."""
+        def whole(value, nothing=0.0):
+            found = np.full(len(places), nothing)
+            found[places] = value
+            return found
+
+        return self.replaced(**{name: whole(getattr(self, name), nothing) for name, nothing in NOTHING.items()},
+                             rounding=self.rounding._replace(centre=whole(self.rounding.centre)))
 
     def replaced(self, **changes: Any) -> Separable:
         """A copy with other numbers."""
@@ -268,7 +280,7 @@ class Separable(Regulariser):
 
     def _point_of(self, name, x):
         x = check_vector(name, x)
-        for key in ("l2", "l1", "centre", "lower", "upper"):
+        for key in NOTHING:
             match_rates(key, getattr(self, key), len(x))
         return x
 

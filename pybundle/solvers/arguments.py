@@ -12,6 +12,7 @@ from ..core.protocols import check_risk, completed, is_risk
 from ..core.validation import check_choice, check_integer, check_number, check_vector
 from ..features.dependence import dependence_in
 from ..prox import Box, Regulariser, Separable, SquaredL2
+from ..prox.separable import NOTHING
 from ..risks import Function
 from ..runtime.executors import single_threaded_blas
 from ..runtime.stopping import GapBelow, MaxIterations, TimeLimit
@@ -151,7 +152,7 @@ def _is_square(omega):
 
 def _check_sizes(penalty):
     """Refuse entries of vast size: their products overflow."""
-    for name in ("l2", "l1", "centre", "lower", "upper"):
+    for name in NOTHING:
         value = getattr(penalty, name)
         vast = np.flatnonzero((np.abs(value) > LARGEST) & np.isfinite(value))
         if len(vast):
@@ -167,13 +168,7 @@ def _spread(penalty, places):
         raise ParameterError("penalty must be a sum over entries where the risk has an intercept, got "
                              f"{type(penalty).__name__}; take L1, SquaredL2, ElasticNet, Box or a sum, or leave out "
                              "fit_intercept")
-    arrays = {}
-    for name, other in (("l2", 0.0), ("l1", 0.0), ("centre", 0.0), ("lower", -np.inf), ("upper", np.inf)):
-        arrays[name] = np.full(len(places), other)
-        arrays[name][places] = getattr(inner, name)
-    centre = np.zeros(len(places))
-    centre[places] = inner.rounding.centre
-    return inner.replaced(**arrays, rounding=inner.rounding._replace(centre=centre))
+    return inner.spread(places)
 
 
 def _check_scale(name, value):

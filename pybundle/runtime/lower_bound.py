@@ -52,6 +52,10 @@ class LowerBound:
         value -= 8.0 * UNIT * (abs(offset) + abs(offset - value))
         return cls(offset, phi, error, value, offset_error)
 
+    def under(self, objective):
+        """Return what the same plane proves for an objective."""
+        return self.from_aggregate(objective, self.offset, self.phi, self.error, self.offset_error)
+
     @staticmethod
     def _reach(phi, error):
         return error + (0.5 * len(phi) + 4.0) * UNIT * (float(np.linalg.norm(phi)) + error)
@@ -214,7 +218,7 @@ def certify(risk, objective, w, bound, known=None, is_within=False):
     error = float(1.01 * np.sum(errors) + UNIT * (
         (len(w) + 5) * abs(regulariser) + np.size(values) * np.sum(np.abs(values)) + 4.0 * abs(fun))
         + objective.value_error(w))
-    lower = LowerBound.from_aggregate(objective, bound.offset, bound.phi, bound.error, bound.offset_error).value
+    lower = bound.under(objective).value
     product = float(bound.phi @ w)
     excess, scale = bound.offset + product - total, abs(bound.offset) + abs(product) + abs(total)
     fits = excess <= error + ROUGH * scale

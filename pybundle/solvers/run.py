@@ -222,7 +222,7 @@ class Run:
             check_array("phi", bound.phi, (risk.dim,))
             check_float("error", bound.error, 0.0)
             check_float("offset_error", bound.offset_error, 0.0)
-            again = LowerBound.from_aggregate(self.objective, bound.offset, bound.phi, bound.error, bound.offset_error)
+            again = bound.under(self.objective)
             scale = abs(again.offset) + abs(again.offset - again.value)
             # a bound that is older than the limits of free weights is below what follows from them
             least = -np.inf if self.objective.level < np.inf else again.value - 1e-9 * scale
@@ -230,9 +230,7 @@ class Run:
                 raise ValueError("a lower bound is not what its evidence proves")
         if self._certificate is not None:
             known = self._certificate
-            proven = self._certified[1]
-            value = LowerBound.from_aggregate(self.objective, proven.offset, proven.phi, proven.error,
-                                              proven.offset_error).value
+            value = self._certified[1].under(self.objective).value
             if not known.lower_bound <= min(value + 1e-9 * abs(known.fun), known.fun):
                 raise ValueError("a certificate is not what its evidence proves")
 
@@ -381,9 +379,7 @@ class Run:
                                  "changed in place since that run are other data")
         self.trace.size = max(state.size, self.trace.size)
         if state.bound is not None:
-            known = state.bound
-            self.offer(LowerBound.from_aggregate(self.objective, known.offset, known.phi, known.error,
-                                                 known.offset_error))
+            self.offer(state.bound.under(self.objective))
 
     # ------------------------------------------------------------------ certificate
     def confirm(self):

@@ -34,15 +34,14 @@ def label_array(labels, what):
     return array
 
 
-def check_one_type(labels, what="y"):
+def check_one_type(labels):
     """Refuses texts among other labels: NumPy makes texts of all, in a list, or cannot sort them."""
     if not isinstance(labels, (list, tuple)):
         labels = np.asarray(labels) if getattr(getattr(labels, "dtype", None), "kind", "") == "O" else ()
     texts = (label for label in labels if isinstance(label, str))
     others = (label for label in labels if not isinstance(label, str))
     for text, other in zip(texts, others, strict=False):
-        raise InputTypeError(f"{what} must hold labels of one type, texts or numbers, got {text!r:.40} and "
-                             f"{other!r:.40}")
+        raise InputTypeError(f"y must hold labels of one type, texts or numbers, got {text!r:.40} and {other!r:.40}")
 
 
 def check_one_label(estimator, y):
@@ -56,16 +55,16 @@ def check_one_label(estimator, y):
         raise ParameterError(f"y must have one entry for each row of X, got several, shape {shape}; use {remedy}")
 
 
-def label_classes(y, name="y"):
+def label_classes(y):
     """The classes that occur in sequences of labels, sorted."""
-    arrays = [label_array(labels, f"{name}[{i}]") for i, labels in enumerate(y)]
-    classes = merged_classes(arrays, name)
+    arrays = [label_array(labels, f"y[{i}]") for i, labels in enumerate(y)]
+    classes = merged_classes(arrays)
     if classes.dtype.kind in "iuf":
         warn_of_measurements(np.concatenate(arrays))
     return classes
 
 
-def merged_classes(arrays, name="y"):
+def merged_classes(arrays):
     """The classes in any of these arrays, sorted, which all hold texts or all hold numbers."""
     first, kept = None, []
     for i, labels in enumerate(arrays):
@@ -76,7 +75,7 @@ def merged_classes(arrays, name="y"):
             first = labels
         elif isinstance(labels[0], str) != isinstance(first[0], str) or (labels.dtype.kind == "M") != (
                 first.dtype.kind == "M"):
-            raise InputTypeError(f"{name}[{i}] must hold labels of one type, texts or numbers, like those before, got "
+            raise InputTypeError(f"y[{i}] must hold labels of one type, texts or numbers, like those before, got "
                                  f"{labels.tolist()!r:.60}")
     return np.unique(np.concatenate(kept or arrays))
 

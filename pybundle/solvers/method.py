@@ -76,9 +76,9 @@ def number(**limits):
     return lambda name, value: check_number(name, value, **limits)
 
 
-def integer(low=1):
-    """A check: an integer of at least `low`."""
-    return lambda name, value: check_integer(name, value, low=low)
+def integer(name, value):
+    """A check: an integer of at least 1."""
+    return check_integer(name, value, low=1)
 
 
 def choice(*names):

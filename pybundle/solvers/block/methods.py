@@ -102,22 +102,22 @@ def averaged(problem, schedule, average, **options):
 
 def fewer_than_cap(name, value):
     """Check the number of planes that a visit brings, all of which are kept."""
-    value = integer()(name, value)
+    value = integer(name, value)
     if value >= CAP:
         raise ParameterError(f"{name} must be less than {CAP}, the planes kept of an example, got {value}")
     return value
 
 
-BLOCKS = {"kappa": Option(None, or_none(number(low=0.0)), (SINGLE,)), "batch": Option(None, integer(), (STORED,)),
+BLOCKS = {"kappa": Option(None, or_none(number(low=0.0)), (SINGLE,)), "batch": Option(None, integer, (STORED,)),
           "n_best": Option(1, fewer_than_cap, (FURTHER,)), **WARM_START}
 STEPS = {"average": Option(False, check_flag), "gap_sampling": Option(False, check_flag),
          "step": Option("frank-wolfe", choice("frank-wolfe", "pairwise", "exact")),
-         "batch": Option(1, integer(), (LABELLINGS,)), **WARM_START}
+         "batch": Option(1, integer, (LABELLINGS,)), **WARM_START}
 PROX_BCFW = Method(prox_bcfw, BLOCKS, needs=(SINGLE, BOUNDED),
                    serialised=(BlockMethod, CachedBlocks, ExactBlocks, CentreWeight, LogLossBlocks, Accelerated,
                                Sequential, Balance, MeanPlane),
                    penalties="separable")
-BCFW = Method(bcfw, {**STEPS, "gap_check": Option(10, integer())}, needs=(LABELLINGS, BOUNDED),
+BCFW = Method(bcfw, {**STEPS, "gap_check": Option(10, integer)}, needs=(LABELLINGS, BOUNDED),
               serialised=(BlockMethod, CachedBlocks, Plain))
-MP_BCFW = Method(mp_bcfw, {**STEPS, "gap_check": Option(5, integer())}, needs=(LABELLINGS, BOUNDED),
+MP_BCFW = Method(mp_bcfw, {**STEPS, "gap_check": Option(5, integer)}, needs=(LABELLINGS, BOUNDED),
                  serialised=(BlockMethod, CachedBlocks, MultiPlane))

@@ -50,9 +50,9 @@ def step_length(name, value):
 
 
 BMRM = Method(last_iterate, BUNDLE, serialised=(BundleMethod, LastIterate))
-PROX_BMRM = Method(prox_bmrm, {**BUNDLE, "K": Option("auto", step_length), "T": Option(100, integer())},
+PROX_BMRM = Method(prox_bmrm, {**BUNDLE, "K": Option("auto", step_length), "T": Option(100, integer)},
                    serialised=(BundleMethod, PublishedProximity))
 OCA = Method(oca, {**BUNDLE, "mu": Option(0.1, number(low=0.0, strict=True, high=1.0)),
                    "line_search": Option(None, or_none(check_flag), (AFFINE_SCORES,)),
-                   "staleness": Option(8, integer(), (WORKERS,))},
+                   "staleness": Option(8, integer, (WORKERS,))},
              n_parts=16, serialised=(BundleMethod, LastIterate, LineSearch, BestPoint), penalties="all")

@@ -91,6 +91,6 @@ def rooms(rows):
     return min(PAIRS, max(FEWEST, (rows - planes) // 2)), planes
 
 
-LBFGS = Method(lbfgs, {"memory": Option(None, or_none(integer())), **WARM_START}, needs=(SMOOTH,),
+LBFGS = Method(lbfgs, {"memory": Option(None, or_none(integer)), **WARM_START}, needs=(SMOOTH,),
                remedy="use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')",
                serialised=(QuasiNewton,), penalties="separable")

@@ -144,9 +144,7 @@ def _marginals(scores, lengths, starts, words, single_root, executor, where=None
         failed.append(solve_marginals(scores, starts, words, single_root, marginals, values, first, last))
 
     # the kernel does not check for NaN, which its comparisons would ignore
-    for i in _sentences_with_bad_scores(scores, lengths, starts):
-        where = f"sentence {i}: " if where is None else where
-        raise why_no_tree(_matrix(scores, lengths, starts, i), single_root, where)
+    _refuse_failed(_sentences_with_bad_scores(scores, lengths, starts), scores, lengths, starts, single_root, where)
     run_shards(solve, lengths * (lengths + 1) ** 2, executor)
     _refuse_failed(failed, scores, lengths, starts, single_root, where)
     return marginals, values
@@ -181,17 +179,10 @@ def _check_batch(scores, lengths):
     return scores, lengths, ends - (lengths + 1) ** 2, np.concatenate([[0], np.cumsum(lengths + 1)])
 
 
-def _matrix(scores, lengths, starts, i):
-    n = int(lengths[i]) + 1
-    return scores[starts[i]:starts[i] + n * n].reshape(n, n)
-
-
 def _refuse_failed(failed, scores, lengths, starts, single_root, where=None):
     """Raise the error of the first sentence that has no result."""
-    failed = [i for i in failed if i >= 0]
-    if not failed:
-        return
-    i = min(failed)
-    matrix = _matrix(scores, lengths, starts, i)
-    where = f"sentence {i}: " if where is None else where
-    raise why_no_tree(matrix, single_root, where)
+    i = min((i for i in failed if i >= 0), default=None)
+    if i is not None:
+        n = int(lengths[i]) + 1
+        matrix = scores[starts[i]:starts[i] + n * n].reshape(n, n)
+        raise why_no_tree(matrix, single_root, f"sentence {i}: " if where is None else where)

@@ -17,7 +17,7 @@ from ..core.validation import check_choice, check_number, check_vector
 from ..prox import L2, Box, Groups, Regulariser, Separable, SquaredL2
 from ..prox.base import PlusSquaredL2
 from ..prox.composed import SparseGroupLasso
-from ..prox.separable import NOTHING
+from ..prox.separable import NOTHING, spread
 from .penalty import ARRAYS, Penalty
 
 
@@ -90,7 +90,7 @@ def _terms(risk, lam, penalty, nonneg):
     found = []
     for term in getattr(penalty, "terms", [Box() if penalty is None else penalty]):
         one = term.canonical(n_held)
-        found.append(penalty_of(one.spread(~free), dim) if free is not None and isinstance(one, Separable) else
+        found.append(penalty_of(spread(one, ~free), dim) if free is not None and isinstance(one, Separable) else
                      penalty_of(one, n_held))
     nonneg = getattr(risk, "nonneg", None) if nonneg is None else np.asarray(nonneg)
     if nonneg is None:

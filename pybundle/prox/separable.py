@@ -146,16 +146,6 @@ class Separable(Regulariser):
         whole.constant, whole.rounding = self.constant, self.rounding
         return whole
 
-    def spread(self, places: Array) -> Separable:
-        """This canonical penalty of the weights at `places`, a mask; all others are free."""
-        def whole(value, nothing=0.0):
-            found = np.full(len(places), nothing)
-            found[places] = value
-            return found
-
-        return self.replaced(**{name: whole(getattr(self, name), nothing) for name, nothing in NOTHING.items()},
-                             rounding=self.rounding._replace(centre=whole(self.rounding.centre)))
-
     def replaced(self, **changes: Any) -> Separable:
         """A copy with other numbers."""
         other = copy.copy(self)
@@ -321,6 +311,17 @@ class Box(Separable):
 
     def __init__(self, lower: float | ArrayLike = -np.inf, upper: float | ArrayLike = np.inf) -> None:
         super().__init__(lower=lower, upper=upper)
+
+
+def spread(penalty, places):
+    """Return a canonical penalty of the weights at `places`, a mask; all others are free."""
+    def whole(value, nothing=0.0):
+        found = np.full(len(places), nothing)
+        found[places] = value
+        return found
+
+    return penalty.replaced(**{name: whole(getattr(penalty, name), nothing) for name, nothing in NOTHING.items()},
+                            rounding=penalty.rounding._replace(centre=whole(penalty.rounding.centre)))
 
 
 def check_centre(centre):

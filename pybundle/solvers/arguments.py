@@ -12,7 +12,7 @@ from ..core.protocols import check_risk, completed, is_risk
 from ..core.validation import check_choice, check_integer, check_number, check_vector
 from ..features.dependence import dependence_in
 from ..prox import Box, Regulariser, Separable, SquaredL2
-from ..prox.separable import NOTHING
+from ..prox.separable import NOTHING, spread
 from ..risks import Function
 from ..runtime.executors import single_threaded_blas
 from ..runtime.stopping import GapBelow, MaxIterations, TimeLimit
@@ -108,7 +108,7 @@ def _penalised(penalty, risk, nonneg, n, constraints):
         raise InputTypeError(f"penalty must be a penalty of pybundle.prox, got {type(penalty).__name__}; for "
                              "lam/2 |w|^2 pass lam")
     if risk.free is not None:
-        penalty = _spread(penalty, ~risk.free)
+        penalty = _of_held(penalty, ~risk.free)
     if nonneg is not None:
         penalty = penalty + Box(np.where(nonneg, 0.0, -np.inf))
     # a bound on the intercept itself is none on the intercept at the means
@@ -161,14 +161,14 @@ def _check_sizes(penalty):
                                  f"{value[vast[0]]:g} at index {vast[0]}; {remedy}")
 
 
-def _spread(penalty, places):
+def _of_held(penalty, places):
     """The penalty on the weights at `places`; the others are free."""
     inner = penalty.canonical(np.count_nonzero(places))
     if not isinstance(inner, Separable):
         raise ParameterError("penalty must be a sum over entries where the risk has an intercept, got "
                              f"{type(penalty).__name__}; take L1, SquaredL2, ElasticNet, Box or a sum, or leave out "
                              "fit_intercept")
-    return inner.spread(places)
+    return spread(inner, places)
 
 
 def _check_scale(name, value):

@@ -30,7 +30,7 @@ from ..core.validation import (
     check_integer,
     contiguous,
     integer_array,
-    real_array,
+    real_numbers,
     shown,
 )
 from ._dense import DensePlanes
@@ -491,10 +491,7 @@ class Bundle:
 
 def _check_shape(name, value, shape):
     """`value` as float64 in C order, of that shape; NaN is not looked for."""
-    try:
-        array = real_array(value)
-    except TypeError as problem:
-        raise InputTypeError(f"{name} must be real numbers: {problem}") from problem
+    array = real_numbers(f"{name} must be real numbers", value)
     if array.shape != shape:
         raise ParameterError(f"{name} must have shape {shape}, got {array.shape}")
     return contiguous(array)

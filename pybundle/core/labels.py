@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 
 from .exceptions import InputTypeError, ParameterError
-from .validation import check_choice, check_integer, read_only, real_array, refuse_masked
+from .validation import check_choice, check_integer, read_only, real_numbers, refuse_masked
 
 
 def labels_of(y):
@@ -132,11 +132,8 @@ def example_weights(sample_weight, n_examples):
     """Non-negative finite weights c_i, ones by default; frozen, as planes are made with them."""
     if sample_weight is None:
         return read_only(np.ones(n_examples))
-    try:
-        weights = real_array(sample_weight, copy=True)
-    except TypeError as problem:
-        raise InputTypeError(f"sample_weight must hold real numbers, got {type(sample_weight).__name__}: "
-                             f"{problem}") from problem
+    weights = real_numbers(f"sample_weight must hold real numbers, got {type(sample_weight).__name__}",
+                           sample_weight, copy=True)
     if weights.shape != (n_examples,):
         raise ParameterError(f"sample_weight must have shape ({n_examples},), got shape {weights.shape}")
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
@@ -150,11 +147,7 @@ def cost_matrix(loss, n_classes):
     """L (K, K) with zero diagonal and no negative entry, or None for the 0/1 loss."""
     if loss is None:
         return None
-    try:
-        cost = real_array(loss, copy=True)
-    except TypeError as problem:
-        raise InputTypeError(f"loss must be None or a matrix of real numbers, got {type(loss).__name__}: "
-                             f"{problem}") from problem
+    cost = real_numbers(f"loss must be None or a matrix of real numbers, got {type(loss).__name__}", loss, copy=True)
     if cost.shape != (n_classes, n_classes):
         raise ParameterError(f"loss must be None or have shape ({n_classes}, {n_classes}), "
                              f"got shape {cost.shape}")

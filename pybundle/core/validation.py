@@ -178,6 +178,14 @@ def real_array(value, copy=False, order="C"):
         raise TypeError(str(problem)) from problem
 
 
+def real_numbers(said, value, copy=False):
+    """`real_array`; the InputTypeError begins with `said`, such as "w must be a vector of real numbers"."""
+    try:
+        return real_array(value, copy)
+    except TypeError as problem:
+        raise InputTypeError(f"{said}: {problem}") from problem
+
+
 def check_flag(name: str, value: Any) -> bool:
     """Refuses all but True and False, NumPy's included; returns it as a bool."""
     if not isinstance(value, (bool, np.bool_)):

@@ -7,7 +7,7 @@ import numpy as np
 from ..core.checksum import checksum
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged, array_of, check_items
-from ..core.validation import check_count, check_finite, check_integer, integer_array, real_array
+from ..core.validation import check_count, check_finite, check_integer, integer_array, real_numbers
 from ._codes import CodeTemplates
 from ._rows import Rows, RowSums, sum_rows
 from .boxes import check_boxes, check_shape
@@ -40,10 +40,7 @@ def lbp_maps(images, n_maps=1, margin=0):
     >>> lbp_maps([[0, 0, 0], [0, 5, 9], [0, 0, 0]])[0, 1].tolist()
     [255, 8, 8]
     """
-    try:
-        images = check_finite("images", real_array(images))
-    except TypeError as problem:
-        raise InputTypeError(f"images must be arrays of grey values: {problem}") from problem
+    images = check_finite("images", real_numbers("images must be arrays of grey values", images))
     if images.ndim not in (2, 3) or 0 in images.shape[-2:]:
         raise ParameterError(f"images must have shape (H, W) or (n, H, W), got {images.shape}")
     margin = check_integer("margin", margin, low=0, high=LARGEST)

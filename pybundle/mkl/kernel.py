@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import ParameterError
 from ..core.sparse import check_sparse
 from ..core.types import Array, Data, Floats
-from ..core.validation import check_choice, check_finite, check_flag, check_integer, real_array
+from ..core.validation import check_choice, check_finite, check_flag, check_integer, real_numbers
 from ..runtime.executors import Serial
 from .gram import ROWS, check_gram
 
@@ -104,10 +104,7 @@ class Kernel:
         if sp.issparse(X):
             X = check_sparse(name, X).tocsr().astype(np.float64, copy=False)
         else:
-            try:
-                X = real_array(X)
-            except TypeError as problem:
-                raise InputTypeError(f"{name} must hold real numbers, got {type(X).__name__}: {problem}") from problem
+            X = real_numbers(f"{name} must hold real numbers, got {type(X).__name__}", X)
         if X.ndim != 2:
             raise ParameterError(f"{name} must have shape (tokens, features), got shape {X.shape}")
         if self.columns is not None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import Data
-from ..core.validation import check_choice, check_integer, check_number, real_array
+from ..core.validation import check_choice, check_integer, check_number, real_numbers
 from ..runtime.executors import Serial
 from .gram import ROWS, check_gram
 from .kernel import Kernel
@@ -245,10 +245,7 @@ class Precomputed(Kernel):
 
     def __init__(self, matrix: ArrayLike, column: int = 0, normalise: bool = True, low_rank: int | None = None) -> None:
         super().__init__(normalise, [check_integer("column", column, low=0)], low_rank)
-        try:
-            self.matrix = real_array(matrix)
-        except TypeError as problem:
-            raise InputTypeError(f"matrix must hold real numbers, got {type(matrix).__name__}: {problem}") from problem
+        self.matrix = real_numbers(f"matrix must hold real numbers, got {type(matrix).__name__}", matrix)
         check_gram(self.matrix, "matrix")
 
     def _values(self, X, Z):

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import ENTRIES, array_of
 from ..core.sparse import check_sparse
-from ..core.validation import check_finite, real_array
+from ..core.validation import check_finite, real_numbers
 from ..models import Chain, Multiclass
 
 
@@ -96,10 +96,7 @@ def check_tokens(name, X):
             raise InputTypeError(f"{name} must hold real numbers, got dtype {X.dtype}")
         X = X.astype(np.float64, copy=False)
     else:
-        try:
-            X = real_array(X)
-        except TypeError as problem:
-            raise InputTypeError(f"{name} must hold real numbers, got {type(X).__name__}: {problem}") from problem
+        X = real_numbers(f"{name} must hold real numbers, got {type(X).__name__}", X)
     if X.ndim != 2 or min(X.shape) == 0:
         raise ParameterError(f"{name} must have shape (n, n_features), at least one of each, got shape {X.shape}")
     return check_finite(name, X)

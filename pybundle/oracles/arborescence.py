@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import ParameterError
 from ..core.ragged import run_shards
 from ..core.types import Array, Floats
-from ..core.validation import integer_array, real_array
+from ..core.validation import integer_array, real_numbers
 from ._arborescence import as_matrix, check_single_root, max_arborescence, solve_trees, why_no_tree
 from ._matrix_tree import solve_marginals
 
@@ -167,11 +167,7 @@ def _check_batch(scores, lengths):
     wrong = np.flatnonzero((lengths < 1) | (lengths >= 30000))
     if len(wrong):
         raise ParameterError(f"lengths[{wrong[0]}] must be a number of words from 1 to 29999, got {lengths[wrong[0]]}")
-    try:
-        scores = real_array(scores)
-    except TypeError as problem:
-        raise InputTypeError(f"scores must be a vector of real numbers, got {type(scores).__name__}: "
-                             f"{problem}") from problem
+    scores = real_numbers(f"scores must be a vector of real numbers, got {type(scores).__name__}", scores)
     ends = np.cumsum((lengths + 1) ** 2)
     total = int(ends[-1]) if len(ends) else 0
     if scores.shape != (total,):

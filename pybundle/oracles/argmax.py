@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import ParameterError
 from ..core.types import Array, Floats
-from ..core.validation import real_array
+from ..core.validation import real_numbers
 
 
 def argmax_batch(scores: ArrayLike) -> tuple[Array, Floats]:
@@ -30,10 +30,7 @@ def argmax_batch(scores: ArrayLike) -> tuple[Array, Floats]:
     >>> labels.tolist(), values.tolist()
     ([1, 0], [3.0, 0.5])
     """
-    try:
-        scores = real_array(scores)
-    except TypeError as problem:
-        raise InputTypeError(f"scores must be real numbers: {problem}") from problem
+    scores = real_numbers("scores must be real numbers", scores)
     if scores.ndim != 2 or scores.shape[1] == 0:
         raise ParameterError(f"scores must have shape (n, K) with K >= 1, got shape {scores.shape}")
     labels = scores.argmax(axis=1).astype(np.int32)     # finds NaN too, as argmax treats it as the maximum

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import ParameterError
 from ..core.ragged import check_offsets, cut, run_shards
 from ..core.types import Array, Floats
-from ..core.validation import check_flag, check_integer, real_array
+from ..core.validation import check_flag, check_integer, real_numbers
 from ._chain import ChainTables, k_best
 
 
@@ -330,10 +330,7 @@ def _boundary(name, scores, K):
 
 
 def _real(name, value):
-    try:
-        return real_array(value)
-    except TypeError as problem:
-        raise InputTypeError(f"{name} must be an array of real numbers: {problem}") from problem
+    return real_numbers(f"{name} must be an array of real numbers", value)
 
 
 def _refuse_score(unary):

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import ParameterError
 from ..core.ragged import run_shards
 from ..core.types import Array, Floats
-from ..core.validation import real_array
+from ..core.validation import real_numbers
 from ._distance_transform import transform_lines, transform_maps
 
 
@@ -108,10 +108,7 @@ def distance_transform_batch(f: ArrayLike, a: float | tuple[float, float], b: fl
 
 def check_scores(name, f, dimensions, batch=False):
     """Return checked scores, float64 in C order; `dimensions` lists allowed numbers of axes, without a batch axis."""
-    try:
-        f = real_array(f)
-    except TypeError as problem:
-        raise InputTypeError(f"{name} must be an array of real scores: {problem}") from problem
+    f = real_numbers(f"{name} must be an array of real scores", f)
     if f.ndim - batch not in dimensions:
         wanted = " or ".join(str(d + batch) for d in dimensions)
         raise ParameterError(f"{name} must have {wanted} dimension{'s' * (wanted != '1')}, got shape {f.shape}")
@@ -135,10 +132,7 @@ def refuse_nan(name, f):
 
 def check_costs(name, value, lengths):
     """Return one finite cost for each axis."""
-    try:
-        value = real_array(value)
-    except TypeError as problem:
-        raise InputTypeError(f"{name} must be a number or one for each axis: {problem}") from problem
+    value = real_numbers(f"{name} must be a number or one for each axis", value)
     if value.shape not in {(), (len(lengths),)}:
         raise ParameterError(f"{name} must be a number or {len(lengths)} of them, one for each axis of f, got shape "
                              f"{value.shape}")

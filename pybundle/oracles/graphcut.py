@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import ParameterError
 from ..core.ragged import check_offsets, run_shards
 from ..core.types import Array, Floats
-from ..core.validation import integer_array, real_array
+from ..core.validation import integer_array, real_numbers
 from ._graphcut import MAX_SIZE, solve
 
 BAD_UNARY, BAD_END, SELF_LOOP, BAD_PAIR, NOT_SUBMODULAR, TOO_LARGE = range(1, 7)
@@ -155,11 +155,7 @@ def _check_arrays(unary, edges, pairwise):
 def _floats(name, value):
     if type(value) is np.ndarray and value.dtype == np.float64 and value.flags.c_contiguous and value.flags.aligned:
         return value
-    try:
-        return real_array(value)
-    except TypeError as problem:
-        raise InputTypeError(f"{name} must be an array of real numbers, got {type(value).__name__}: "
-                             f"{problem}") from problem
+    return real_numbers(f"{name} must be an array of real numbers, got {type(value).__name__}", value)
 
 
 def _check_size(n, m, what):

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import ParameterError
 from ..core.ragged import Ragged, check_offsets, run_shards
-from ..core.validation import integer_array, real_array
+from ..core.validation import integer_array, real_numbers
 from ._segmentation import segment_items
 
 
@@ -160,10 +160,7 @@ def starts_of(labels, bounds, widths):
 
 
 def _floats(name, array):
-    try:
-        return real_array(array)
-    except TypeError as problem:
-        raise InputTypeError(f"{name} must be an array of real numbers: {problem}") from problem
+    return real_numbers(f"{name} must be an array of real numbers", array)
 
 
 def check_widths(widths):

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import run_shards
 from ..core.types import Array, Floats
-from ..core.validation import integer_array, real_array
+from ..core.validation import integer_array, real_numbers
 from ._tree import GridTree, tables_marginals, tables_max_sum
 from .distance_transform import check_scores, refuse_nan
 
@@ -221,10 +221,8 @@ def check_deformations(deformations, anchors, n_nodes):
     """Return costs (J, 4) and anchors (J, 2) as finite float64."""
     found = []
     for name, value, columns in (("deformations", deformations, 4), ("anchors", anchors, 2)):
-        try:
-            array = np.zeros((n_nodes, 2)) if value is None else real_array(value)
-        except TypeError as problem:
-            raise InputTypeError(f"{name} must be an array of real numbers: {problem}") from problem
+        value = np.zeros((n_nodes, 2)) if value is None else value
+        array = real_numbers(f"{name} must be an array of real numbers", value)
         if array.shape != (n_nodes, columns):
             raise ParameterError(f"{name} must have shape (n_nodes, {columns}) = ({n_nodes}, {columns}), got shape "
                                  f"{array.shape}")
@@ -298,10 +296,7 @@ def _check_tables(pairwise, parents, sizes):
         if table is None:
             raise InputTypeError(f"pairwise[{j}] must be the table of the edge to node {p}, got None; only the root "
                                  f"has none")
-        try:
-            table = real_array(table)
-        except TypeError as problem:
-            raise InputTypeError(f"pairwise[{j}] must be a table of real scores: {problem}") from problem
+        table = real_numbers(f"pairwise[{j}] must be a table of real scores", table)
         if table.shape != (sizes[p], sizes[j]):
             raise ParameterError(f"pairwise[{j}] must have shape (labels of node {p}, labels of node {j}) = "
                                  f"({sizes[p]}, {sizes[j]}), got shape {table.shape}")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.exceptions import InputTypeError, NumericalError, ParameterError
+from ..core.exceptions import NumericalError, ParameterError
 from ..core.types import Array, Floats
-from ..core.validation import check_count, real_array
+from ..core.validation import check_count, real_numbers
 from ._groups import first_crossing, group_norms, group_scale, shrink_in_turn
 from .membership import check_covered, members, offsets_of
 from .shrinkage import quotient
@@ -140,10 +140,7 @@ class Groups(_Groups):
 
     @staticmethod
     def _array(name, value, size):
-        try:
-            value = real_array(value)
-        except TypeError as problem:
-            raise InputTypeError(f"{name} must be a vector of real numbers: {problem}") from problem
+        value = real_numbers(f"{name} must be a vector of real numbers", value)
         if value.shape != (size,):
             raise ParameterError(f"{name} must have shape ({size},), got {value.shape}")
         return value

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import ParameterError
 from ..core.rounding import UNIT
 from ..core.types import Array, Floats
-from ..core.validation import check_vector, real_array
+from ..core.validation import check_vector, real_numbers
 from .base import Regulariser
 from .checks import check_rates, check_step, match_rates
 from .groups import euclidean
@@ -326,10 +326,7 @@ def spread(penalty, places):
 
 def check_centre(centre):
     """Return a finite number or vector."""
-    try:
-        array = real_array(centre, copy=True)
-    except TypeError as problem:
-        raise InputTypeError(f"centre must be a number or a vector of numbers: {problem}") from problem
+    array = real_numbers("centre must be a number or a vector of numbers", centre, copy=True)
     if array.ndim > 1 or not np.isfinite(array).all():
         raise ParameterError("centre must be finite, a number or a vector, got "
                              + (f"shape {array.shape}" if array.ndim > 1 else "NaN or infinity"))
@@ -339,12 +336,9 @@ def check_centre(centre):
 def _bounds(name, value):
     """Return a bound, or a vector of them; None is no bound."""
     nothing = -np.inf if name == "lower" else np.inf
-    try:
-        if value is None or (isinstance(value, (list, tuple)) and any(one is None for one in value)):
-            value = nothing if value is None else [nothing if one is None else one for one in value]
-        array = real_array(value, copy=True)
-    except TypeError as problem:
-        raise InputTypeError(f"{name} must be a number or a vector of numbers: {problem}") from problem
+    if value is None or (isinstance(value, (list, tuple)) and any(one is None for one in value)):
+        value = nothing if value is None else [nothing if one is None else one for one in value]
+    array = real_numbers(f"{name} must be a number or a vector of numbers", value, copy=True)
     wrong = np.isnan(array) | (array == -nothing)
     if array.ndim > 1 or wrong.any():
         raise ParameterError(f"{name} must be a bound or a vector of them, got "

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import ParameterError
 from ..core.labels import example_weights, sign_labels
 from ..core.rounding import UNIT
 from ..core.types import Array, Data, Floats
-from ..core.validation import check_number, integer_array, real_array
+from ..core.validation import check_number, integer_array, real_numbers
 from .linear import LinearRisk, constant
 from .partition import SHARD_ROWS
 
@@ -141,10 +141,7 @@ fit_intercept
         return offsets, np.zeros((len(y), 1), np.int32), (-y * expit(-margin))[:, None]
 
     def _keys(self, labellings):
-        try:
-            scores = real_array(labellings)
-        except TypeError as problem:
-            raise InputTypeError(f"labelling must be a score <w, x_i>: {problem}") from problem
+        scores = real_numbers("labelling must be a score <w, x_i>", labellings)
         if not np.isfinite(scores).all():
             raise ParameterError(f"labelling must be a finite number, got {scores[~np.isfinite(scores)][0]}")
         return scores

@@ -9,7 +9,7 @@ import numpy as np
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.graph import Graph, WeightedLabels
 from ...core.ragged import Ragged
-from ...core.validation import real_array
+from ...core.validation import real_numbers
 from ...features.examples import Examples
 from ..batch_oracle import check_lengths
 
@@ -81,10 +81,7 @@ def _read_edges(edges, n_nodes):
 
 
 def _read_edge_features(features):
-    try:
-        values = real_array(features.values)
-    except TypeError as problem:
-        raise InputTypeError(f"X[0].edge_features must be real numbers: {problem}") from problem
+    values = real_numbers("X[0].edge_features must be real numbers", features.values)
     wrong = ~((values >= 0.0) & np.isfinite(values))
     if wrong.any():
         row, column = (int(k[0]) for k in np.nonzero(wrong))
@@ -129,10 +126,7 @@ def read_labels(Y, offsets):
         raise ParameterError(f"{Y.name_of(wrong[0], 'Y')} must be a label 0 or 1, got {labels[wrong[0]]}")
     if weights is None:
         return Ragged(labels, offsets), np.ones(len(labels))
-    try:
-        values = real_array(weights.values)
-    except TypeError as problem:
-        raise InputTypeError(f"Y[0].weights must be real numbers: {problem}") from problem
+    values = real_numbers("Y[0].weights must be real numbers", weights.values)
     wrong = np.flatnonzero(~((values >= 0.0) & np.isfinite(values)))
     if len(wrong):
         raise ParameterError(f"{Y.name_of(wrong[0], 'Y', '.weights')} must be a finite number >= 0, got "

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.types import Array, Data, Floats
-from ...core.validation import check_flag, check_number, check_vector, real_array
+from ...core.validation import check_flag, check_number, check_vector, real_numbers
 from ...features.boxes import check_boxes, check_shape
 from ...oracles._tree import GridTree
 from ...oracles.tree import check_parents
@@ -229,10 +229,7 @@ def _one(x):
 def _check_pairs(name, value, default, n_landmarks):
     if value is None:
         return np.full((n_landmarks, 2), default)
-    try:
-        pairs = real_array(value)
-    except TypeError as problem:
-        raise InputTypeError(f"{name} must be real numbers: {problem}") from problem
+    pairs = real_numbers(f"{name} must be real numbers", value)
     if pairs.shape != (n_landmarks, 2) or not np.isfinite(pairs).all():
         raise ParameterError(f"{name} must be finite with shape (n_landmarks, 2) = ({n_landmarks}, 2), got shape "
                              f"{pairs.shape}")

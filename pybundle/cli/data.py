@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -133,6 +134,7 @@ def _csv(source, arguments, labelled, trained, name):
     seen = []
 
     def label(names, n):
+        names = names and [_with_line_feeds(name) for name in names]
         if names is not None and len(set(names)) < n and (trained is None or trained.names is not None):
             twice = next(column for column in names if names.count(column) > 1)
             raise ParameterError(f"{name}: two columns are called {twice!r:.40}; models find columns by name, so each "
@@ -161,10 +163,16 @@ def _csv(source, arguments, labelled, trained, name):
         seen.append(Columns("csv", n, names, column))
         if trained is not None and trained.format not in OF_TOKENS:     # before texts are taken for numbers
             check_columns(name, trained, seen[0])
-        return place
+        return place if column is None else column + 1
 
     table, n_comments = table_of(source, label=label, keep_na=arguments.keep_na)
-    return Data(name, "row", table.X, table.y, columns=seen[0], n_comments=n_comments)
+    y = table.y if table.y is None or table.y.dtype.kind != "U" else np.array([*map(_with_line_feeds, table.y.tolist())])
+    return Data(name, "row", table.X, y, columns=seen[0], n_comments=n_comments)
+
+
+def _with_line_feeds(text):
+    """A name or a label in quotes, which is the same whatever ends the lines of its file."""
+    return re.sub("\r*\n|\r", "\n", text)
 
 
 def _npz(source, arguments, labelled, trained, name):

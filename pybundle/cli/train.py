@@ -109,8 +109,8 @@ def _estimator(kind, arguments, data):
             raise ParameterError("--grid belongs to --cv FOLDS; give that, or one value by -C")
         parameters |= constant(arguments)
     else:
-        if kind not in ("svm", "chain"):
-            raise ParameterError(f"--cv is for --model svm and chain, got {kind}; try values of -C with evaluate")
+        if kind not in ("svm", "chain", "crf"):
+            raise ParameterError(f"--cv is for --model svm, chain and crf, got {kind}; try values of -C with evaluate")
         if any(value is not None for value in (
                 arguments.C, arguments.lam, arguments.checkpoint, arguments.certificate)):
             raise ParameterError("--cv chooses C in many runs, so -C, --lam, --checkpoint and --certificate cannot be "

@@ -93,7 +93,8 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
         check_flag(name, flag)
     shift = 0 if zero_based else 1
     y, query, indptr, indices, values, numbers = [], [], [0], [], [], []
-    for number, line in numbered_lines(path):
+    lines = numbered_lines(path)
+    for number, line in lines:
         text = line.partition("#")[0]
         fields = text.split()
         if not fields:
@@ -103,7 +104,9 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
             first = 0 if unlabelled and ":" in fields[0] else 1
             if not unlabelled:
                 if ":" in fields[0]:
-                    raise ValueError(f"no label stands before {fields[0]:.40}; pass unlabelled=True if no line has one")
+                    several = any(map(_is_several, (later.partition(" ")[0] for _, later in lines)))
+                    raise ValueError(f"no label stands before {fields[0]:.40}" + (
+                        MULTILABEL if several else "; pass unlabelled=True if no line has one"))
                 y.append(_label(fields[0]))
             numbers.append(number)
             if isinstance(path, Original):
@@ -150,11 +153,15 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
     return SvmLight(X, None if unlabelled else y, np.array(query, dtype=np.int64) if query else None)
 
 
+def _is_several(label):
+    return any(sign in label for sign in ",;|")
+
+
 def _label(text):
     try:
         return float(text)
     except ValueError as problem:
-        remedy = MULTILABEL if any(sign in text for sign in ",;|") else "; write classes as integers"
+        remedy = MULTILABEL if _is_several(text) else "; write classes as integers"
         raise ValueError(f"{problem!s:.60}{remedy}") from problem
 
 

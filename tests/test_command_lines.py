@@ -397,7 +397,7 @@ LINES = [line for line in """
 2 | evaluate - --predictions - | only one of DATA and --predictions
 0 | verify a.svm --certificate a.certificate | 45 examples
 0 | verify a.csv --scale --certificate scaled.certificate | 45 examples
-1 | verify a.csv --certificate scaled.certificate | 45 examples
+0 | verify a.csv --certificate scaled.certificate | 45 examples
 2 | verify a.svm | required: --certificate
 2 | verify a.svm --certificate none | No such file
 2 | verify a.svm --certificate svm.model | svm.model

@@ -133,7 +133,8 @@ def _solver(parser):
 
 def _constant(parser, default="1; parser: 0.03", may_be_inf=False):
     constant = parser.add_mutually_exclusive_group()
-    constant.add_argument("-C", type=_number_or_inf if may_be_inf else _number, help=f"weight of the losses, 1/lam (default: {default})")
+    constant.add_argument("-C", type=_number_or_inf if may_be_inf else _number,
+                          help=f"weight of the losses, 1/lam (default: {default})")
     constant.add_argument("--lam", type=_number, help="regularisation constant, sum scale")
 
 

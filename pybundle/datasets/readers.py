@@ -5,6 +5,7 @@ Every complaint names file and line.
 
 from __future__ import annotations
 
+import re
 import string
 from functools import partial
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from .lines import Line, Original, as_word, check_digits, numbered_lines, parse_
 
 MULTILABEL = "; for multi-label data use scikit-learn's load_svmlight_file(multilabel=True), OneVsRestClassifier or " \
     "MultiOutputClassifier"
+SEVERAL = re.compile(r"[^\s#]*[,;|]")     # a label of several
 
 
 class SvmLight(NamedTuple):
@@ -104,7 +106,7 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
             first = 0 if unlabelled and ":" in fields[0] else 1
             if not unlabelled:
                 if ":" in fields[0]:
-                    several = any(map(_is_several, (later.partition(" ")[0] for _, later in lines)))
+                    several = any(SEVERAL.match(later) for _, later in lines)
                     raise ValueError(f"no label stands before {fields[0]:.40}" + (
                         MULTILABEL if several else "; pass unlabelled=True if no line has one"))
                 y.append(_label(fields[0]))
@@ -153,15 +155,11 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
     return SvmLight(X, None if unlabelled else y, np.array(query, dtype=np.int64) if query else None)
 
 
-def _is_several(label):
-    return any(sign in label for sign in ",;|")
-
-
 def _label(text):
     try:
         return float(text)
     except ValueError as problem:
-        remedy = MULTILABEL if _is_several(text) else "; write classes as integers"
+        remedy = MULTILABEL if SEVERAL.match(text) else "; write classes as integers"
         raise ValueError(f"{problem!s:.60}{remedy}") from problem
 
 

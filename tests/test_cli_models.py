@@ -179,7 +179,7 @@ def test_exit_code_1_where_the_gap_is_not_reached(run):
     (["train", "a.svm", "--model", "crf"], "--model crf takes sequences (CoNLL columns, npz with offsets)"),
     (["train", "a.svm", "--hash-bits", "4"], "--hash-bits belongs to --model chain, crf, parser"),
     (["train", "a.conll", "--no-intercept"], "--no-intercept belongs to --model svm"),
-    (["train", "a.conll", "--model", "crf", "--cv", "2"], "--cv is for --model svm and chain"),
+    (["train", "a.conllu", "--cv", "2"], "--cv is for --model svm, chain and crf, got parser"),
     (["train", "a.svm", "--cv", "2", "-C", "1"], "--cv chooses C"),
     (["train", "a.svm", "--cv", "2", "--checkpoint", "run.npz"], "--cv chooses C"),
     (["train", "a.svm", "--checkpoint", "none/run.npz"], "cannot be written"),

@@ -272,14 +272,18 @@ LINES = [line for line in """
 2 | train a.csv --model mkl --scale | --scale belongs to --model svm
 2 | train a.csv --model mkl --cv 2 | --cv is for other models than mkl
 2 | train a.csv --model mkl --method bmrm | --method is for other models than mkl
-2 | train a.conll --model crf --cv 3 | --cv is for --model svm and chain
+2 | train a.conllu --cv 3 | --cv is for --model svm, chain and crf, got parser
+0 | train a.conll --model crf --cv 3 --grid 0.1,1 | cross-validated score
+0 | train a.csv -C inf | C = inf
+2 | train a.conll -C inf | C must be finite, got inf: without a penalty
 2 | train a.csv --cv 1 | cv must be at least 2 folds
 2 | train a.csv --cv 2 -C 1 | --cv chooses C
 2 | train a.csv --grid 1 | --grid belongs to --cv
 2 | train a.csv --cv 2 --grid 1,x | invalid list of floats value
 2 | train a.csv -C 0 | must be a finite number > 0
 2 | train a.csv -C -1 | -C
-2 | train a.csv -C inf | must be a finite number > 0
+2 | train a.csv -C nan | must be a finite number > 0
+2 | bench a.csv -C inf | must be a finite number > 0
 2 | train a.csv -C | expected one argument
 2 | train a.csv -C 1 --lam 1 | not allowed with argument
 2 | train a.csv --tol x | invalid float value: 'x'
@@ -393,7 +397,7 @@ LINES = [line for line in """
 2 | evaluate - --predictions - | only one of DATA and --predictions
 0 | verify a.svm --certificate a.certificate | 45 examples
 0 | verify a.csv --scale --certificate scaled.certificate | 45 examples
-1 | verify a.csv --certificate scaled.certificate | 45 examples
+0 | verify a.csv --certificate scaled.certificate | 45 examples
 2 | verify a.svm | required: --certificate
 2 | verify a.svm --certificate none | No such file
 2 | verify a.svm --certificate svm.model | svm.model

@@ -317,3 +317,14 @@ def test_unpickled_models_are_as_fitted(cls, tmp_path):
         assert pickle.loads(pickle.dumps(again))._as_fitted().get_params() == model.get_params()
         again.set_params(min_count=2)
         assert again._as_fitted() is not again and again._as_fitted().min_count == model.min_count
+
+
+def test_changes_in_place_are_seen_as_the_page_says():
+    """A new list is seen, a change in place is not: no prediction compares all names."""
+    X, y = [["a", "b"], ["b", "c"], ["c", "a"]], [["A", "B"], ["B", "C"], ["C", "A"]]
+    crf = pb.ChainCRF(C=100.0, start=False, end=False).fit(X, y)
+    before = crf.predict([["a"], ["b"]])
+    crf.vocabulary_[:2] = "b", "a"
+    assert crf.predict([["a"], ["b"]]) == before
+    crf.vocabulary_ = [*crf.vocabulary_]
+    assert crf.predict([["a"], ["b"]]) == before[::-1] != before

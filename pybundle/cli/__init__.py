@@ -63,4 +63,4 @@ def _say(text):
 
 
 def _say_warning(message, *_, **__):
-    _say(f"warning: {str(message).removeprefix('pybundle.minimize: ')}")
+    _say(f"warning: {str(message).removeprefix('pybundle: ')}")

@@ -47,7 +47,7 @@ def make_parser():
                       help="checkpoint file; the same command resumes from it")
     made.add_argument("--checkpoint-every", type=_number, metavar="SECONDS",
                       help="between two writes of it (default: 60, more if a write takes above 3)")
-    made.add_argument("--cv", type=_count, metavar="FOLDS", help="choose C by cross-validation (svm, chain)")
+    made.add_argument("--cv", type=_count, metavar="FOLDS", help="choose C by cross-validation (svm, chain, crf)")
     made.add_argument("--grid", type=_numbers, metavar="C,C,...", help="values of C for --cv (default: 8, 1e-4 to 100)")
 
     made = command("predict", "label examples with a saved model", _data)
@@ -125,15 +125,16 @@ def _model(parser):
 
 
 def _solver(parser):
-    _constant(parser)
+    _constant(parser, "1; parser: 0.03; svm takes inf, no penalty", may_be_inf=True)
     parser.add_argument("--method", default="auto", help="method of pybundle.minimize (default: auto)")
     _tolerance(parser, 1e-3)
     parser.add_argument("--seed", type=int, metavar="N", help="order of the examples (default: 0)")
 
 
-def _constant(parser, default="1; parser: 0.03"):
+def _constant(parser, default="1; parser: 0.03", may_be_inf=False):
     constant = parser.add_mutually_exclusive_group()
-    constant.add_argument("-C", type=_number, help=f"weight of the losses, 1/lam (default: {default})")
+    constant.add_argument("-C", type=_number_or_inf if may_be_inf else _number,
+                          help=f"weight of the losses, 1/lam (default: {default})")
     constant.add_argument("--lam", type=_number, help="regularisation constant, sum scale")
 
 
@@ -158,6 +159,10 @@ def _number(text):
     return value
 
 
+def _number_or_inf(text):
+    return math.inf if text == "inf" else _number(text)
+
+
 def _limit(text):
     value = float(text)
     if not 0.0 <= value < math.inf:
@@ -176,5 +181,6 @@ def _count(text):
     return value
 
 
-for _function, _name in ((_number, "float"), (_limit, "float"), (_numbers, "list of floats"), (_count, "int")):
+for _function, _name in ((_number, "float"), (_number_or_inf, "float"), (_limit, "float"), (_numbers, "list of floats"),
+                          (_count, "int")):
     _function.__name__ = _name          # argparse names it: "invalid float value"

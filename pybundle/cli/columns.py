@@ -8,6 +8,8 @@ from ..core.archive import refusing
 from ..core.exceptions import ParameterError, StateError
 from ..core.validation import check_integer
 
+KEPT = ("zero_based", "arrays", "multiple_roots", "comment", "separator", "keep_na")
+"""Options that a model keeps from its training."""
 WITH_LABEL = ("csv", "conll")
 """Formats in which the label is one of the columns."""
 OF_TOKENS = ("conll", "conllu")
@@ -26,12 +28,8 @@ class Columns(NamedTuple):
         Names of all columns, if the file has them.
     label : int, or None
         Which of them holds the labels, from 0.
-    zero_based : bool
-        svmlight: whether indices start at 0.
-    arrays : list of str, or None
-        npz: the names that the arrays were given.
-    multiple_roots : bool
-        CoNLL-U: whether several words of a sentence may hang on the root.
+    zero_based, arrays, multiple_roots, comment, separator, keep_na
+        Options that the file was read with, which hold for later files, too.
     is_scaled : bool
         Whether the fit, and so the certificate, is of scaled columns; the weights are of the file's own.
     """
@@ -43,6 +41,9 @@ class Columns(NamedTuple):
     zero_based: bool = False
     arrays: list | None = None
     multiple_roots: bool = False
+    comment: str | None = None
+    separator: str | None = None
+    keep_na: bool = False
     is_scaled: bool = False
 
     @property
@@ -115,7 +116,7 @@ def misfit(name, trained, got):
             (not trained.names or not got.names or trained.names[trained.label] in got.names):
         advice = "leave --unlabelled away"
     elif got.format == "conll":
-        advice = "CoNLL has one token a line, its columns between blanks"
+        advice = "CoNLL has one token a line, its columns between blanks, or tabs by --separator tab"
     elif got.label is not None and trained.names and got.names and set(trained.names) == set(got.names):
         advice = f"give --label {trained.names[trained.label]:.20}"
     else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
+import re
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -12,14 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.exceptions import ParameterError
-from ..datasets import read_arrays, read_svmlight
+from ..datasets import read_arrays, read_svmlight, token_features
 from ..datasets.conll import sentences_of
 from ..datasets.conllu import trees_of
 from ..datasets.lines import PACKED_END, Original
 from ..datasets.tables import table_of
-from .columns import OF_TOKENS, Columns, check_columns, misfit, of_sentences
+from .columns import KEPT, OF_TOKENS, Columns, check_columns, misfit, of_sentences
 from .guess import guess
-from .tokens import features
 
 FORMATS = {"svmlight": (".svm", ".svmlight", ".libsvm"), "csv": (".csv", ".tsv"), "npz": (".npz",),
            "conll": (".conll", ".bio", ".iob"), "conllu": (".conllu",)}
@@ -27,6 +28,8 @@ FORMATS = {"svmlight": (".svm", ".svmlight", ".libsvm"), "csv": (".csv", ".tsv")
 OPTIONS = {"label": "csv", "keep_na": "csv", "zero_based": "svmlight", "features": "svmlight", "arrays": "npz",
            "comment": "conll", "separator": "conll", "multiple_roots": "conllu", "skip_bad": "conllu"}
 """The format that an option belongs to."""
+BREAK = re.compile("\r*\n|\r")
+"""Becomes a line feed, as names and labels in quotes are the same whatever ends the lines of a file."""
 
 
 class Data(NamedTuple):
@@ -69,10 +72,14 @@ def read(arguments, *, labelled=True, trained=None, keeps_text=False):
     for option, other in OPTIONS.items():
         if getattr(arguments, option) and format != other:
             raise ParameterError(f"--{option.replace('_', '-')} belongs to data of format {other}, got {format}")
+    if trained is not None and trained.format == format:
+        arguments = copy.copy(arguments)
+        vars(arguments).update((name, getattr(arguments, name) or getattr(trained, name)) for name in KEPT)
     with _source(arguments.data, format) as source:
         name = getattr(source, "name", arguments.data)
         original = Original(source) if keeps_text and format != "npz" else None
-        data = READERS[format](original or source, arguments, labelled, trained, str(name))._replace(original=original)
+        data = READERS[format](original or source, arguments, labelled, trained, str(name))
+    data = data._replace(original=original, columns=data.columns._replace(**{k: getattr(arguments, k) for k in KEPT}))
     if labelled and data.y is None:
         remedy = "add --unlabelled, or name it by --arrays X,y" if hasattr(arguments, "unlabelled") else \
             "--arrays X,y names the arrays"
@@ -114,11 +121,11 @@ def _source(path, format):
 
 
 def _svmlight(source, arguments, labelled, trained, name):
-    zero_based = arguments.zero_based or (trained is not None and trained.zero_based)
-    X, y, _ = read_svmlight(source, n_features=arguments.features, zero_based=zero_based, unlabelled=not labelled)
+    X, y, _ = read_svmlight(source, n_features=arguments.features, zero_based=arguments.zero_based,
+                            unlabelled=not labelled)
     if trained is not None and X.shape[1] < trained.n_features:         # the last ones do not occur
         X.resize((X.shape[0], trained.n_features))
-    return Data(name, "row", X, _plain(y), columns=Columns("svmlight", int(X.shape[1]), zero_based=zero_based))
+    return Data(name, "row", X, _plain(y), columns=Columns("svmlight", int(X.shape[1])))
 
 
 def _plain(y):
@@ -133,6 +140,7 @@ def _csv(source, arguments, labelled, trained, name):
     seen = []
 
     def label(names, n):
+        names = names and [BREAK.sub("\n", name) for name in names]
         if names is not None and len(set(names)) < n and (trained is None or trained.names is not None):
             twice = next(column for column in names if names.count(column) > 1)
             raise ParameterError(f"{name}: two columns are called {twice!r:.40}; models find columns by name, so each "
@@ -161,17 +169,19 @@ def _csv(source, arguments, labelled, trained, name):
         seen.append(Columns("csv", n, names, column))
         if trained is not None and trained.format not in OF_TOKENS:     # before texts are taken for numbers
             check_columns(name, trained, seen[0])
-        return place
+        return place if column is None else column + 1
 
     table, n_comments = table_of(source, label=label, keep_na=arguments.keep_na)
-    return Data(name, "row", table.X, table.y, columns=seen[0], n_comments=n_comments)
+    y = table.y
+    if labelled and y.dtype.kind == "U":
+        y = np.array([BREAK.sub("\n", text) for text in y])
+    return Data(name, "row", table.X, y, columns=seen[0], n_comments=n_comments)
 
 
 def _npz(source, arguments, labelled, trained, name):
-    arrays = arguments.arrays or (None if trained is None else trained.arrays)
-    X, y, offsets = read_arrays(source, arrays or ("X", "y", "offsets"))
+    X, y, offsets = read_arrays(source, arguments.arrays or ("X", "y", "offsets"))
     y = _plain(y)
-    columns = Columns("npz", int(X.shape[-1]), arrays=arrays)
+    columns = Columns("npz", int(X.shape[-1]))
     if offsets is None:
         return Data(name, "row", X, y, columns=columns)
     if (np.diff(offsets) == 0).any():
@@ -189,18 +199,17 @@ def _conll(source, arguments, labelled, trained, name):
         raise ParameterError(f"{name} must have columns of words and of labels, got one column; "
                              "predict --unlabelled reads words alone")
     last = -1 if labelled else None
-    X = [features([token[:last] for token in tokens]) for tokens in rows]
+    X = [token_features([token[:last] for token in tokens]) for tokens in rows]
     return Data(name, "sequence", X, [[token[-1] for token in tokens] for tokens in rows] if labelled else None, rows,
                 Columns("conll", n, label=n - 1 if labelled else None), n_comments)
 
 
 def _conllu(source, arguments, labelled, trained, name):
-    multiple = arguments.multiple_roots or (trained is not None and trained.multiple_roots)
-    trees = ("multiple" if multiple else "single") if arguments.checks_trees or arguments.skip_bad else "any"
-    sentences, skipped = trees_of(source, trees=trees if labelled else None, skip_bad=arguments.skip_bad,
-                                  left_out=arguments.left_out)
+    trees = None if not labelled else "any" if not (arguments.checks_trees or arguments.skip_bad) else \
+        "multiple" if arguments.multiple_roots else "single"
+    sentences, skipped = trees_of(source, trees=trees, skip_bad=arguments.skip_bad, left_out=arguments.left_out)
     return Data(name, "sentence", sentences, [sentence.heads[1:] for sentence in sentences],
-                columns=of_sentences(sentences)._replace(multiple_roots=multiple), skipped=skipped)
+                columns=of_sentences(sentences), skipped=skipped)
 
 
 READERS = {"svmlight": _svmlight, "csv": _csv, "npz": _npz, "conll": _conll, "conllu": _conllu}

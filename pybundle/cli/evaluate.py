@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.exceptions import ParameterError
 from ..core.warn import warn_user
+from ..datasets.conllu import trees_of
 from ..datasets.lines import numbered_lines
 from ..datasets.tables import SEPARATORS, plain_label
 from .classes import check_known, warn_of_measurements
@@ -67,7 +68,8 @@ def _predictions(arguments, data):
     if data.shape == "sentence" or data.rows is not None or _holds_examples(name, data.columns.format):
         other = copy.copy(arguments)
         other.data, other.format, other.skip_bad, other.checks_trees = name, data.columns.format, False, False
-        other.left_out = data.skipped
+        if arguments.skip_bad:
+            _align(other, data)
         theirs = read(other)
         _check_lengths(name, theirs.y, data)
         if data.shape == "row":
@@ -101,6 +103,16 @@ def _predictions(arguments, data):
     return found, None
 
 
+def _align(other, data):
+    """Have the sentences left out of a file of predictions that the data lack: `predict` returns those as they are."""
+    whole = len(data.y) + len(data.skipped)
+    n = whole if other.data == "-" else len(trees_of(other.data, trees=None)[0])
+    if n == whole:
+        other.left_out = data.skipped
+    elif n != len(data.y):          # the data were filtered before: by the same rule
+        other.skip_bad = other.checks_trees = True
+
+
 def _holds_examples(name, format):
     """Whether a file holds the examples with their labels, as `predict` writes them, and not labels alone."""
     signs = {"csv": SEPARATORS, "svmlight": ":"}.get(format, "")
@@ -114,4 +126,4 @@ def _words(data):
 def _check_lengths(name, found, data):
     if len(found) != len(data.y):
         raise ParameterError(f"{name} must hold {len(data.y)} predictions, one for each example of {data.name}, got "
-                             f"{len(found)}")
+                             f"{len(found)}" + "; --skip-bad leaves bad ones out" * (data.shape == "sentence"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
+from itertools import dropwhile, islice
 
 from ..datasets.conll import BORDER
 from ..datasets.lines import fields_of, numbered_lines
@@ -17,7 +17,8 @@ N_LINES = 50
 def guess(path):
     """Return the text format that the lines look like, or None."""
     try:
-        lines = [line.rstrip("\r\n") for _, line in islice(numbered_lines(path), N_LINES)]
+        found = dropwhile(lambda line: line.strip()[:1] in ("", "#"), (line for _, line in numbered_lines(path)))
+        lines = [line.rstrip("\r\n") for line in islice(found, N_LINES)]
     except ValueError:
         return None
     words = [line.split() for line in lines if line.strip() and line[0] != "#"]
@@ -33,7 +34,7 @@ def guess(path):
                   if len(counts := {row.count(separator) for row in rows}) == 1 and counts != {0}]
     if set(separators) - {"\t"}:
         return "csv"
-    tokens = [line.strip() for line in lines if line.strip() and not (COMMENT.match(line) or line.startswith(BORDER))]
+    tokens = [line.strip() for line in lines if line.strip() and not (COMMENT.match(line) or BORDER.match(line))]
     separator = "tab" if any("\t" in line for line in tokens) else "blank"
     widths = {len(fields_of(line, separator)) for line in tokens}
     if len(widths) == 1 and widths != {1} and any(not line.strip() for line in lines):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import replace
 
 from ..core.exceptions import ParameterError
 from .classes import class_counts, describe_counts, warn_of_measurements
@@ -12,6 +13,7 @@ from .data import read
 from .models import KINDS, check_memory, constant, kind_of, make_estimator, progress
 from .output import certificate, certificate_rows, check_outputs, print_json, print_rows
 from .scaling import scaled, unscale
+from .verify import stated
 
 
 def train(arguments):
@@ -54,7 +56,7 @@ def train(arguments):
         _save(estimator, data, scaler, arguments.save)
         record["saved"] = str(arguments.save)
     if arguments.certificate is not None:
-        estimator.certificate_.save(arguments.certificate)
+        replace(estimator.certificate_, options=stated(arguments, kind, data)).save(arguments.certificate)
     if arguments.json:
         print_json(record)
     else:
@@ -109,8 +111,8 @@ def _estimator(kind, arguments, data):
             raise ParameterError("--grid belongs to --cv FOLDS; give that, or one value by -C")
         parameters |= constant(arguments)
     else:
-        if kind not in ("svm", "chain"):
-            raise ParameterError(f"--cv is for --model svm and chain, got {kind}; try values of -C with evaluate")
+        if kind not in ("svm", "chain", "crf"):
+            raise ParameterError(f"--cv is for --model svm, chain and crf, got {kind}; try values of -C with evaluate")
         if any(value is not None for value in (
                 arguments.C, arguments.lam, arguments.checkpoint, arguments.certificate)):
             raise ParameterError("--cv chooses C in many runs, so -C, --lam, --checkpoint and --certificate cannot be "

@@ -8,6 +8,7 @@ from .digits import Digits, load_digits
 from .landmark_images import LandmarkImages, landmark_images
 from .readers import Letters, SvmLight, read_letters, read_svmlight
 from .tables import Arrays, Table, read_arrays, read_csv
+from .token_features import token_features
 from .treebank import Treebank, crossing_arcs, make_treebank
 
 __all__ = [
@@ -37,4 +38,5 @@ __all__ = [
     "read_csv",
     "read_letters",
     "read_svmlight",
+    "token_features",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from itertools import dropwhile
 
@@ -12,8 +13,8 @@ from ..core.validation import check_choice, check_integer
 from ..core.warn import warn_user
 from .lines import BLANKS, Original, as_word, fields_of, numbered_lines, short
 
-BORDER = "-DOCSTART-"
-"""A line that begins with it stands between two documents."""
+BORDER = re.compile(r"-DOCSTART-(?![^ \t\r\n\v\f])")
+"""What a line between two documents begins with; a token like -DOCSTART-ed is none."""
 
 
 def read_conll(path: Source, *, n_columns: int | None = None, comment: str | None = None,
@@ -44,7 +45,7 @@ def read_conll(path: Source, *, n_columns: int | None = None, comment: str | Non
 
     Notes
     -----
-    A line that begins with ``-DOCSTART-``, as in CoNLL-2003, ends a sentence and is no token.
+    A line whose first column is ``-DOCSTART-``, as in CoNLL-2003, ends a sentence and is no token.
 
     ``#`` begins comments in some files and is a word in others. A line at the start of a sentence is a comment if its
     first column is ``#`` and it has another number of columns than tokens have, or its last column is the label of no
@@ -73,7 +74,7 @@ def sentences_of(source, *, n_columns=None, comment=None, separator=None, unlabe
         text = line.strip(BLANKS)
         if comment is not None and line.startswith(comment):
             n_comments += 1
-        elif text and not text.startswith(BORDER):
+        elif text and not BORDER.match(text):
             blocks[-1].append((text, number, line))
         elif blocks[-1]:
             blocks.append([])

@@ -105,7 +105,9 @@ def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left
             where = f"line {number}, sentence {said.get('sent_id', place + 1)!s:.40} ({text!r:.50}): {what}"
             if not skip_bad:
                 roots = "multiple_roots=True where that is meant, " if "the root" in what else ""
-                raise ParameterError(f"{name}, {where}; pass {roots}skip_bad=True to leave such sentences out")
+                remedy = "pass unlabelled=True as this file gives no heads" if not place and all(
+                    row[6] == "_" for _, row in rows) else f"pass {roots}skip_bad=True to leave such sentences out"
+                raise ParameterError(f"{name}, {where}; {remedy}")
             skipped[place] = where
         else:
             for number, row in rows if isinstance(source, Original) else ():

@@ -5,6 +5,7 @@ Every complaint names file and line.
 
 from __future__ import annotations
 
+import re
 import string
 from functools import partial
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from .lines import Line, Original, as_word, check_digits, numbered_lines, parse_
 
 MULTILABEL = "; for multi-label data use scikit-learn's load_svmlight_file(multilabel=True), OneVsRestClassifier or " \
     "MultiOutputClassifier"
+SEVERAL = re.compile(r"[^\s#]*[,;|]")     # a label of several
 
 
 class SvmLight(NamedTuple):
@@ -93,7 +95,8 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
         check_flag(name, flag)
     shift = 0 if zero_based else 1
     y, query, indptr, indices, values, numbers = [], [], [0], [], [], []
-    for number, line in numbered_lines(path):
+    lines = numbered_lines(path)
+    for number, line in lines:
         text = line.partition("#")[0]
         fields = text.split()
         if not fields:
@@ -103,7 +106,9 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
             first = 0 if unlabelled and ":" in fields[0] else 1
             if not unlabelled:
                 if ":" in fields[0]:
-                    raise ValueError(f"no label stands before {fields[0]:.40}; pass unlabelled=True if no line has one")
+                    several = any(SEVERAL.match(later) for _, later in lines)
+                    raise ValueError(f"no label stands before {fields[0]:.40}" + (
+                        MULTILABEL if several else "; pass unlabelled=True if no line has one"))
                 y.append(_label(fields[0]))
             numbers.append(number)
             if isinstance(path, Original):
@@ -154,7 +159,7 @@ def _label(text):
     try:
         return float(text)
     except ValueError as problem:
-        remedy = MULTILABEL if any(sign in text for sign in ",;|") else "; write classes as integers"
+        remedy = MULTILABEL if SEVERAL.match(text) else "; write classes as integers"
         raise ValueError(f"{problem!s:.60}{remedy}") from problem
 
 

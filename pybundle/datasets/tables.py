@@ -6,7 +6,7 @@ import contextlib
 import re
 from array import array
 from collections.abc import Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ SEPARATORS = ",;\t|"
 QUOTED = re.compile(r'(?:^|(?<=[,;\t|]))"[^"]*(?:""[^"]*)*"', re.MULTILINE)
 EXPECTED = "expected a number"
 N_FIRST = 100
-"""So many lines are looked at for the separator; names of columns in quotes may hold line breaks."""
+"""So many lines that are no comments are looked at for the separator; quoted names may hold line breaks."""
 INDEX_NAMES = ("", "Unnamed: 0", "index")
 """What pandas calls its index in a file."""
 
@@ -120,7 +120,10 @@ def table_of(source, *, label="last", keep_na=False):
     numbers: list[int] = []
     comments: list[tuple[int, list[str]]] = []
     rest = numbered_lines(source)
-    first = list(islice(rest, N_FIRST))
+    first, n_bare = [], 0
+    while n_bare < N_FIRST and (pair := next(rest, None)):
+        first.append(pair)
+        n_bare += len(bare_rows(pair[1]))
     separator, lines = _separator(bare_rows("".join(line for _, line in first))[:5]), chain(first, rest)
     for number, line in lines:
         if not line.strip():

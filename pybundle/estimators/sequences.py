@@ -13,6 +13,7 @@ from ..core.labels import as_output
 from ..core.ragged import Ragged, array_of
 from ..core.types import Data, Floats
 from ..core.validation import check_choice, check_finite, check_integer, check_number
+from ..core.warn import warn_user
 from ..models import Chain
 from ..oracles import k_best_viterbi
 from ..oracles._chain import ChainTables
@@ -153,7 +154,23 @@ class ChainEstimator(StructuredEstimator):
             tokens = model.tokens(Ragged.unchecked(x.values, _full(x.offsets)))
             return model.token_scores(self.coef_, tokens.values), x.offsets
         offsets, *rows = rows_of(X, *self._once("columns", lambda: columns_of(self.vocabulary_, self.hash_bits)))
-        return model.entry_scores(self.coef_, *rows), offsets
+        unary = model.entry_scores(self.coef_, *rows)
+        known = unary.any(axis=1)
+        if self.hash_bits is not None and self._columns is not None:        # every name has a column
+            known &= np.array([isinstance(token, dict) for x in X for token in x], dtype=bool)
+        if not known.all():
+            self._warn_of_unknown(X, known, offsets)
+        return unary, offsets
+
+    def _warn_of_unknown(self, X, known, offsets):
+        """Warn of sequences without any token whose features have weights: only transitions would label them."""
+        unknown = ~np.logical_or.reduceat(known, _full(offsets)[:-1])
+        if unknown.any():
+            i = np.flatnonzero(np.diff(offsets))[unknown][0]
+            remedy = "features named as in the training" if self._columns is None else \
+                "those of pybundle.datasets.token_features, as the training by the command line did"
+            warn_user(f"{type(self).__name__}: the model knows no feature of X[{i}], which begins with "
+                      f"{X[i][0]!r:.40}; give {remedy}", UserWarning)
 
     @by_blocks
     @as_fitted

@@ -164,6 +164,8 @@ class Certificate:
         Linear constraints, with multipliers if there is evidence.
     limits : Limits or None
         Proof of how large weights without penalty can be, if there are any and there is evidence.
+    options : list or tuple of str
+        Those of `pybundle train` that tell what the risk is; `pybundle verify` makes it by the same ones.
     shift : Shift or None
         Change of variables of a problem with free intercepts. w is the point of the user; phi, offset and evidence
         belong to the risk of `X - m` and `y - c`, whose bounds and values are the same.
@@ -197,6 +199,7 @@ class Certificate:
     rows: Any = None
     limits: Any = None
     shift: Any = None
+    options: Sequence[str] = ()
 
     @property
     def gap(self) -> float:
@@ -231,6 +234,8 @@ class Certificate:
                 raise ValueError(f"{name} must be an integer > 0")
         if not isinstance(self.risk, str) or type(self.fingerprint) not in (int, type(None)):
             raise ValueError("risk must be a name, fingerprint a number")
+        if not isinstance(self.options, (list, tuple)) or not all(isinstance(text, str) for text in self.options):
+            raise ValueError("options must be texts")
         if self.evidence is not None:
             self.evidence.check(len(self.w), self.n_examples)
         if self.rows is not None:
@@ -270,7 +275,7 @@ class Certificate:
             If the file cannot be written.
         """
         header = {name: getattr(self, name) for name in (
-            *NUMBERS, "lam", "radius", "divisor", "risk", "fingerprint", "n_examples")}
+            *NUMBERS, "lam", "radius", "divisor", "risk", "fingerprint", "n_examples", "options")}
         header["evidence"] = None if self.evidence is None else self.evidence.kind
         arrays = {"w": self.w, "phi": self.phi}
         if self.shift is not None:
@@ -337,7 +342,8 @@ def load_certificate(path: Source) -> Certificate:
                             penalty=Penalty.from_arrays(arrays) if has["penalty"] else None,
                             rows=Rows.from_arrays(arrays, len(w)) if has["rows"] else None,
                             **{name: header.get(name) for name in (
-                                *NUMBERS, "lam", "radius", "divisor", "risk", "fingerprint", "n_examples")})
+                                *NUMBERS, "lam", "radius", "divisor", "risk", "fingerprint", "n_examples",
+                                "options")})
         if arrays:
             raise ValueError(f"unknown array {min(arrays)!r:.40}")
         found.check()

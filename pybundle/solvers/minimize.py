@@ -280,7 +280,7 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         for rule in watching:
             _close(rule)
     if result.status in UNFINISHED and METHODS[method].n_epochs is None:
-        warn_user(f"pybundle.minimize: {result.message}")
+        warn_user(f"pybundle: {result.message}")
     return result
 
 
@@ -290,7 +290,7 @@ def _close(rule):
         rule.close()
     except Exception as error:
         name = getattr(rule.function, "__name__", type(rule.function).__name__)
-        warn_user(f"pybundle.minimize: the callback {name} failed at its close: {type(error).__name__}: {error}",
+        warn_user(f"pybundle: the callback {name} failed at its close: {type(error).__name__}: {error}",
                   RuntimeWarning)
 
 
@@ -368,7 +368,7 @@ def drive(run, w0, state, rules, report=None, factor=1.0, checkpointing=None, at
     if report is not None:
         report(run.progress(), final=True)
     if result.success and run.risk.shift is not None and not run.at_work.rule.holds(*run.at_work.certified_range):
-        warn_user("pybundle.minimize: the gap is within the rounding of the intercept, where float64 numbers are "
+        warn_user("pybundle: the gap is within the rounding of the intercept, where float64 numbers are "
                   f"{run.risk.shift.spacing(run.w):.2g} apart; subtract a constant from y or from the columns of X",
                   UserWarning)
     return _as_given(result, run, factor)
@@ -388,11 +388,11 @@ def _certificate(run, result, home, divisor):
         except KeyboardInterrupt:               # the result is complete, the evidence is not
             result.status = Status.INTERRUPTED
         except Exception as error:              # of a user's risk, which is asked again
-            warn_user(f"pybundle.minimize: no evidence, since the risk failed: {type(error).__name__}: {error}",
+            warn_user(f"pybundle: no evidence, since the risk failed: {type(error).__name__}: {error}",
                       RuntimeWarning)
         else:
             if found is None and run.settings.record is not None:
-                warn_user("pybundle.minimize: no evidence: labellings must be numbers or arrays of numbers, and the "
+                warn_user("pybundle: no evidence: labellings must be numbers or arrays of numbers, and the "
                           "method must keep some", RuntimeWarning)
         result.n_passes += run.trace.n_passes - passes
     return certificate_of(run.risk if home is None else home, run.objective, run._certificate,

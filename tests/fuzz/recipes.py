@@ -517,6 +517,7 @@ RECIPES |= {
     "datasets.read_csv": lambda r: {"source": io.BytesIO(b"1,2,a\n3,4,b\n"), "label": "last"},
     "datasets.read_letters": lambda r: {"path": io.BytesIO(b"1 a -1 1 1 0 " + b"0 1 " * 64 + b"\n")},
     "datasets.read_svmlight": lambda r: {"path": io.BytesIO(b"1 1:0.5\n-1 2:1\n"), "n_features": 3},
+    "datasets.token_features": lambda r: {"tokens": [("Dogs", "NNS"), ("bark", "VBP")]},
 }
 for _method in ("fit", "score"):
     RECIPES[f"estimators.OnlineMKLClassifier.{_method}"] = lambda r: {"X": f(r, 6, 3), "y": np.arange(6) % 3}

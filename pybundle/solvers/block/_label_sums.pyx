@@ -95,7 +95,7 @@ cdef class LabelSums(LabelBlocks):
         return risk
 
     # ------------------------------------------------------------------ evidence
-    def aggregate(self, slope, first=0, last=None):
+    def aggregate(self, slope, Py_ssize_t first=0, last=None):
         """Adds `sum_ik alpha_ik (e_k - e_y) X_i` to `slope` (K * width,), unscaled, in float64.
 
         Parameters
@@ -126,14 +126,14 @@ cdef class LabelSums(LabelBlocks):
         scaled down, so that the multipliers are feasible.
         """
         cdef Engine e = self.e
-        last = e.n_examples if last is None else last
-        if not 0 <= first <= last <= e.n_examples:
-            raise ValueError(f"first and last must be 0 <= first <= last <= {e.n_examples}, got {first} and {last}")
+        cdef Py_ssize_t end = e.n_examples if last is None else last
+        if not 0 <= first <= end <= e.n_examples:
+            raise ValueError(f"first and last must be 0 <= first <= last <= {e.n_examples}, got {first} and {end}")
         if len(slope) != e.n_scores * e.width:
             raise ValueError(f"slope must have shape ({e.n_scores * e.width},), got ({len(slope)},)")
         if self.is_single:
-            return self._aggregate(self.alpha32, slope, first, last)
-        return self._aggregate(self.alpha64, slope, first, last)
+            return self._aggregate(self.alpha32, slope, first, end)
+        return self._aggregate(self.alpha64, slope, first, end)
 
     def _aggregate(self, const real[:, ::1] alphas, double[::1] slope, Py_ssize_t first, Py_ssize_t last):
         cdef Engine e = self.e

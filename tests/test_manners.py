@@ -219,10 +219,10 @@ def test_float32_weights_are_rounded_and_bounds_are_not(tmp_path):
     assert again.coef_.dtype == again.intercept_.dtype == np.float32
     assert np.array_equal(again.predict_proba(X), single.predict_proba(X))
     assert single.fit(X, y).coef_.dtype == np.float64 and single.gap_ <= 1e-9
-    again.intercept_ = again.intercept_.astype(float)
+    vars(again)["intercept_"] = again.intercept_.astype(np.float16)
     with pytest.raises(pb.StateError):
         again._check_state()
-    again.coef_ = again.coef_.astype(np.float16)
+    vars(again)["coef_"] = again.coef_.astype(np.float16)
     with pytest.raises(pb.StateError, match="coef_ must be"):
         again._check_state()
 
@@ -235,6 +235,47 @@ def test_columns_far_from_zero_keep_float64_weights():
     near = pb.MulticlassLogistic(tol=1e-8).fit(far.astype(float) - 1e6, y)
     assert model.coef_.dtype == np.float64
     np.testing.assert_allclose(model.predict_proba(far), near.predict_proba(far.astype(float) - 1e6), atol=1e-3)
+
+
+# ---------------------------------------------------------------------- weights that a user sets
+def fitted_ones():
+    X, y = data()
+    yield from ((estimator.fit(X, targets(estimator, y)), X) for estimator in flat())
+    yield pb.MulticlassLogistic().fit(X, y > 0), X
+    yield pb.MulticlassLogistic().fit(X.astype(np.float32), y), X
+    for cls in (pb.ChainSVM, pb.ChainCRF):
+        for choice in ("all", "occurring"):
+            yield cls(token_weights=choice).fit(TOKENS, TAGS), TOKENS
+    words = [[("dogs", "N"), ("bark", "V")], [("the", "D"), ("cat", "N"), ("sleeps", "V")]]
+    yield pb.DependencyParser(hash_bits=8).fit(words, [[2, 0], [2, 3, 0]]), words
+
+
+@pytest.mark.parametrize("model, X", list(fitted_ones()), ids=lambda part: getattr(type(part), "__name__", None))
+def test_weights_may_be_set(model, X, tmp_path):
+    """A list, or an array of another type or layout, ended in errors of compiled code at the next prediction."""
+    vars(model)["coef_"] = np.ldexp(np.round(np.ldexp(model.coef_.astype(float), 6)), -6)     # float32 holds them
+    coef, before = model.coef_, np.asarray(model.predict(X), dtype=object).tolist()
+    for value in (coef.astype(np.float32), coef.tolist(), np.asfortranarray(coef), np.repeat(coef, 2, axis=-1)[..., ::2],
+                  coef.astype(object), coef.astype(np.longdouble)):
+        model.coef_ = value
+        assert model.coef_.dtype == np.float64 and model.coef_.flags.c_contiguous and np.array_equal(model.coef_, coef)
+        assert np.asarray(model.predict(X), dtype=object).tolist() == before
+        model.save(tmp_path / "model.npz")
+        assert np.array_equal(pb.load(tmp_path / "model.npz").coef_, coef)
+    for name in ("coef_", "intercept_"):
+        old = vars(model).get(name)
+        for wrong in ([] if old is None else [None, "a", [[1.0, [2.0]]], np.append(old, 1.0), old * np.nan, old * 1j]):
+            with pytest.raises((pb.ParameterError, pb.InputTypeError), match=f"^{name} must "):
+                setattr(model, name, wrong)
+        assert vars(model).get(name) is old
+    if hasattr(model, "intercept_"):
+        model.intercept_ = np.asarray(model.intercept_).tolist()
+        assert type(model.intercept_) is float or model.intercept_.dtype == np.float64
+        model.coef_ = sp.coo_array(np.atleast_2d(coef))
+        np.testing.assert_allclose(model.predict(X), before, rtol=1e-6)
+        model.save(tmp_path / "model.npz")
+        model.sparsify().coef_ = coef
+        assert np.array_equal(model.coef_, coef)
 
 
 # ---------------------------------------------------------------------- sparse weights

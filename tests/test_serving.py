@@ -15,6 +15,7 @@ from sklearn.feature_extraction import FeatureHasher
 
 import pybundle as pb
 from pybundle.estimators.tokens import columns_of, encode, rows_of
+from pybundle.models.chain._token_scores import sum_duplicates
 
 N_NAMES = 20_000
 SENTENCE = [{"word": "w1", "is_title": True, "length": 2.0}, {"word": "w7", "is_title": False}, {"word": "unseen"}]
@@ -301,6 +302,20 @@ def test_rows_sum_duplicates_and_hash_as_scikit_learn():
     found = encode(X, None, 5)
     np.testing.assert_array_equal(found.values.toarray(), theirs.toarray())
     assert found.values.has_canonical_format and found.sizes.tolist() == [7, 0]
+
+
+@pytest.mark.parametrize("n", [0, 1, 64, 65, 3000])
+def test_long_tokens_are_sorted_and_summed(n):
+    """Each feature of a token of 50000 was moved past all before it; long tokens are now sorted first."""
+    rng = np.random.default_rng(n)
+    ends = np.array([0, 0, n, n, n + 3], dtype=np.int64)
+    columns = np.append(rng.integers(0, 1 + n // 2, n), [7, 2, 7]).astype(np.int32)
+    values = np.append(rng.integers(-3, 4, n) / 4.0, [1.0, 2.0, 3.0])
+    rows = sp.csr_array((values.copy(), columns.copy(), ends.copy()), shape=(4, n + 9))
+    kept = sum_duplicates(ends, columns, values)
+    rows.sum_duplicates()
+    assert kept == rows.nnz and ends.tolist() == rows.indptr.tolist()
+    assert columns[:kept].tolist() == rows.indices.tolist() and values[:kept].tolist() == rows.data.tolist()
 
 
 @pytest.mark.parametrize("cls", [pb.ChainSVM, pb.DependencyParser])

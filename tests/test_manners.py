@@ -175,6 +175,21 @@ def test_infinite_C_needs_flat_labels(estimator, X, y):
         estimator.fit(X, y)
 
 
+@pytest.mark.parametrize("cls", [pb.ChainSVM, pb.ChainCRF])
+@pytest.mark.parametrize("choice", ["all", "occurring"])
+def test_infinite_C_of_chains_with_an_l1_norm(cls, choice):
+    """An l1 norm alone, CRFsuite's c2 = 0, was refused; it holds the weights of features without examples at 0."""
+    rng = np.random.default_rng(0)
+    X = [[[f"w{k}"] for k in rng.integers(0, 20, 5)] for _ in range(30)]
+    y = [["AB"[int(int(token[0][1:]) + rng.integers(0, 12) > 15)] for token in x] for x in X]
+    model = cls(C=np.inf, l1=0.3, token_weights=choice).fit(X, y)
+    nearly = cls(C=1e9, l1=0.3, token_weights=choice, tol=1e-4).fit(X, y)
+    assert model.converged_ and model.certified_
+    assert model.lower_bound_ <= nearly.objective_ and nearly.lower_bound_ * (1.0 - 1e-6) <= model.objective_
+    with pytest.raises(pb.ParameterError, match="l1 > 0 does"):
+        cls(C=np.inf).fit(X, y)
+
+
 def test_separated_classes_have_no_minimum_without_penalty():
     X, y = np.array([[-1.0], [-2.0], [1.0], [2.0]]), [0, 0, 1, 1]
     assert pb.MulticlassSVM(C=np.inf).fit(X, y).objective_ <= 1e-9
@@ -255,8 +270,8 @@ def test_weights_may_be_set(model, X, tmp_path):
     """A list, or an array of another type or layout, ended in errors of compiled code at the next prediction."""
     vars(model)["coef_"] = np.ldexp(np.round(np.ldexp(model.coef_.astype(float), 6)), -6)     # float32 holds them
     coef, before = model.coef_, np.asarray(model.predict(X), dtype=object).tolist()
-    for value in (coef.astype(np.float32), coef.tolist(), np.asfortranarray(coef), np.repeat(coef, 2, axis=-1)[..., ::2],
-                  coef.astype(object), coef.astype(np.longdouble)):
+    for value in (coef.astype(np.float32), coef.tolist(), np.asfortranarray(coef), coef.astype(object),
+                  np.repeat(coef, 2, axis=-1)[..., ::2], coef.astype(np.longdouble)):
         model.coef_ = value
         assert model.coef_.dtype == np.float64 and model.coef_.flags.c_contiguous and np.array_equal(model.coef_, coef)
         assert np.asarray(model.predict(X), dtype=object).tolist() == before

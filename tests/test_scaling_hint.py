@@ -97,14 +97,14 @@ def test_less_uneven_columns_are_looked_for_again(monkeypatch):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("factors", [{3: 1e4}, {0: 1e-4}, {1: 1e4, 6: 1e4}, {2: 1e4, 5: 1e-4}, {1: 1e4, 2: 1e4, 7: 1e5}])
+@pytest.mark.parametrize("factors", [{3: 1e4}, {1: 1e4, 6: 1e4}, {2: 1e4, 5: 1e-4}, {1: 1e4, 2: 1e4, 7: 1e5}])
 def test_only_columns_that_stand_out_are_named(form, factors):
     """Three columns were named always, so that two well scaled ones were to be scaled beside the one that was not."""
     X, y = blobs()
     X[:, list(factors)] *= list(factors.values())
     found = words(form(X), y)
     few = f"column{'s' * (len(factors) > 1)} {', '.join(map(str, sorted(factors)))}"
-    assert f"({few})" in found or found == "" and min(factors.values()) < 1.0
+    assert f"({few})" in found
 
 
 def test_names_of_columns_and_the_remedy_before_the_limit(capsys, tmp_path):

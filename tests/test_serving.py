@@ -67,7 +67,7 @@ def counted(estimator):
     found = copy.copy(estimator)
     if found.vocabulary_ is not None:
         found.vocabulary_ = Counted(found.vocabulary_)
-    found.coef_ = found.coef_.view(CountedArray)
+    vars(found)["coef_"] = found.coef_.view(CountedArray)
     if found.token_support_ is not None:
         found.token_support_ = found.token_support_.view(CountedArray)
     return found
@@ -271,7 +271,8 @@ class Frame(Table):
     """A table with its entries, as arrays see it."""
 
     def __init__(self, entries):
-        self.entries, self.shape, self.columns = entries, entries.shape, list("abc")[:entries.shape[1]]
+        self.entries = self.iloc = entries
+        self.shape, self.columns = entries.shape, list("abc")[:entries.shape[1]]
 
     def __len__(self):
         return len(self.entries)
@@ -280,10 +281,43 @@ class Frame(Table):
         return self.entries.astype(dtype or self.entries.dtype)
 
 
+class Column:
+    """A column of a table as pandas and polars have them."""
+
+    def __init__(self, values):
+        self.values, self.shape = values, (len(values),)
+
+    def __iter__(self):
+        return iter(self.values)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype=dtype)
+
+    def to_list(self):
+        return list(self.values)
+
+
+def test_columns_of_tables_are_sequences():
+    """They were asked for the shape (tokens, features), though they hold tokens."""
+    X, y = corpus()
+    texts, labels = [[token["word"] for token in x] for x in X], [Column(one) for one in y]
+    model, columns = pb.ChainCRF().fit(texts, y), list(map(Column, texts))
+    other = pb.ChainCRF().fit(columns, labels)
+    assert other.vocabulary_ == model.vocabulary_ and np.array_equal(other.coef_, model.coef_)
+    assert other.predict(columns) == model.predict(texts) and other.score(columns, labels) == model.score(texts, y)
+    assert other.predict_single(columns[0]) == model.predict_single(texts[0])
+    parser, pairs = pb.DependencyParser(hash_bits=8), [("dogs", "N"), ("bark", "V")]
+    assert parser.fit([Column(pairs)], [Column([2, 0])]).predict([pairs]) == [[2, 0]]
+
+
 def test_a_frame_as_one_sequence_holds_numbers():
     X, y = corpus()
     texts = [Frame(np.array([list(token.values()) for token in x], dtype=object)) for x in X]
-    with pytest.raises(pb.InputTypeError, match=r"X must hold real numbers, got dtype object; .*to_dict\('records'\)"):
+    with pytest.raises(pb.InputTypeError, match=r"X\[0\] must hold real numbers where it is a table, got 'the' in column "
+                       r"'a'; tokens with texts are dictionaries, table.to_dict\('records'\)"):
         pb.ChainCRF().fit(texts, y)
     arrays = [np.array([[token["length"], token["is_title"]] for token in x]) for x in X]
     one, other = pb.ChainCRF().fit(list(map(Frame, arrays)), y), pb.ChainCRF().fit(arrays, y)

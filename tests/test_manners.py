@@ -193,8 +193,18 @@ def test_infinite_C_of_chains_with_an_l1_norm(cls, choice):
 def test_separated_classes_have_no_minimum_without_penalty():
     X, y = np.array([[-1.0], [-2.0], [1.0], [2.0]]), [0, 0, 1, 1]
     assert pb.MulticlassSVM(C=np.inf).fit(X, y).objective_ <= 1e-9
-    with pytest.warns(ConvergenceWarning, match="weights without penalty: penalise them"):
-        pb.MulticlassLogistic(C=np.inf, max_iter=50).fit(X, y)
+    words = "; the classes are separable: without a penalty F has no minimum; penalise the weights"
+    points = np.random.default_rng(0).normal(size=(100, 3))
+    for cuts in ([0.0], [0.0, 1.0]):
+        for fit_intercept in (True, False)[:3 - len(cuts)]:
+            with pytest.warns(ConvergenceWarning, match=words) as caught:
+                model = pb.MulticlassLogistic(C=np.inf, fit_intercept=fit_intercept)
+                model.fit(points, np.digitize(points[:, 0], cuts))
+            assert "leave out columns" not in str(caught[0].message)
+    overlapping, labels = data()
+    with pytest.warns(ConvergenceWarning) as caught:
+        pb.MulticlassLogistic(C=np.inf, max_iter=2).fit(overlapping, labels)
+    assert "separable" not in str(caught[0].message)
 
 
 # ---------------------------------------------------------------------- float32

@@ -56,7 +56,8 @@ PARAMETERS = """C : float
 CERTIFICATE = """gap_, objective_, lower_bound_ : float
         `lower_bound_ <= min F <= F(coef_) = objective_`; the gap is relative, see `pybundle.minimize`.
     certified_, converged_ : bool
-        Whether both numbers were recomputed in float64 with all rounding errors counted, and whether `gap_ <= tol`.
+        Whether both numbers are proven, recomputed in float64 with all rounding errors counted, however far they lie
+        apart (`gap_ = 1` may prove no more than F >= 0), and whether they are close, `gap_ <= tol`.
     n_iter_ : int
     n_passes_ : float
         Iterations, and passes over the data.

@@ -86,7 +86,8 @@ def texts_of(X):
         try:
             float(value)
         except (TypeError, ValueError):
-            return isinstance(value, (str, bytes)) or _is_date(value) or (is_frame and str(value) not in ("None", "<NA>"))
+            return isinstance(value, (str, bytes)) or _is_date(value) or (
+                is_frame and str(value) not in ("None", "<NA>"))
         return False
 
     found = {}

@@ -178,13 +178,13 @@ def check_list(name, value):
         return examples
     for i, example in enumerate(examples if name == "X" else ()):
         if hasattr(example, "columns") and (texts := texts_of(example)):
-            column = next(iter(texts))
-            raise InputTypeError(f"X[{i}] must hold real numbers where it is a table, got {str(texts[column])!r:.30} in "
-                                 f"column {column!r:.30}; tokens with texts are dictionaries, table.to_dict('records')")
-    # iterators and the columns of tables
-    is_read = [isinstance(example, Iterator) or hasattr(example, "to_list") for example in examples]
-    return [list(example) if read else example for example, read in zip(examples, is_read, strict=True)] if any(
-        is_read) else examples
+            column, text = next(iter(texts.items()))
+            raise InputTypeError(f"X[{i}] must hold real numbers where it is a table, got {str(text)!r:.30} in column "
+                                 f"{column!r:.30}; tokens with texts are dictionaries, table.to_dict('records')")
+    if not any(isinstance(example, Iterator) or hasattr(example, "to_list") for example in examples):
+        return examples
+    return [list(example) if isinstance(example, Iterator) else
+            example.to_list() if hasattr(example, "to_list") else example for example in examples]
 
 
 def length(x):

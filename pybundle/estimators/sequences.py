@@ -56,7 +56,10 @@ class ChainEstimator(StructuredEstimator):
 
     def _regulariser(self, fitted):
         l1 = check_number("l1", self.l1, low=0.0)
-        return squares_and_l1(rate_of(self.C, self._needs_penalty * (l1 == 0.0)), l1)
+        return squares_and_l1(self._lam(), l1)
+
+    def _lam(self):
+        return super()._lam() if self.l1 == 0.0 else rate_of(self.C)
 
     def _take(self, X, y, sample_weight):
         X, y, weights = super()._take(X, y, sample_weight)

@@ -265,3 +265,39 @@ def test_forged_limits_are_refused():
     certificate = solved(good).certificate
     report = pb.verify(certificate, bad)
     assert not report.ok and any(name == "limits" and not holds for name, holds, _ in report.checks)
+
+
+@pytest.mark.parametrize("classifier", [pb.MulticlassLogistic, pb.MulticlassSVM])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_classifiers_of_three_classes_are_certified(classifier, fit_intercept):
+    """The first class holds weights that all classes share at 0; columns of the others were no longer seen to depend.
+
+    The fit ended with gap 1, and no column was named.
+    """
+    rng = np.random.default_rng(3)
+    a, b, c = rng.integers(-60, 60, (3, 120))
+    y = np.digitize((a - b + 2.0 * c) / 60.0 + rng.logistic(size=120), [-0.5, 0.5])
+    options = {"C": np.inf, "tol": 1e-6, "fit_intercept": fit_intercept}
+    whole = classifier(**options).fit(np.c_[a, b, c].astype(float), y)
+    model = classifier(**options).fit(np.c_[a, b, a + b, c].astype(float), y)
+    assert model.converged_ and model.certified_ and whole.converged_
+    assert model.objective_ == pytest.approx(whole.objective_, rel=2e-6)
+    # least norm: orthogonal to (1, 1, -1, 0), along which no score changes, and no common part of the classes
+    np.testing.assert_allclose(model.coef_ @ [1.0, 1.0, -1.0, 0.0], 0.0, atol=1e-9)
+    np.testing.assert_allclose(model.coef_.sum(axis=0), 0.0, atol=1e-9)
+    finite = classifier(C=1.0, fit_intercept=fit_intercept, verbose=0).fit(np.c_[a, b, a + b, c] / 60.0, y)
+    assert finite.converged_
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_totals_in_cents_name_the_column(n_classes):
+    """net + vat = price in decimals, not in float64: no bound, but the column to leave out is named."""
+    rng = np.random.default_rng(0)
+    net = rng.integers(100, 10000, 200) / 100.0
+    vat = np.round(0.19 * net + rng.integers(0, 300, 200) / 100.0, 2)
+    price = np.array([float(Decimal(str(one)) + Decimal(str(other))) for one, other in zip(net, vat, strict=True)])
+    y = np.digitize(net / 20.0 + rng.logistic(size=200), [2.0, 3.5][:n_classes - 1])
+    model = pb.MulticlassLogistic(C=np.inf)
+    with pytest.warns(pb.ConvergenceWarning, match=r"leave out column [012], but for rounding a sum of others"):
+        model.fit(np.c_[net, vat, price], y)
+    assert not model.converged_ and model.lower_bound_ <= model.objective_

@@ -175,11 +175,36 @@ def test_infinite_C_needs_flat_labels(estimator, X, y):
         estimator.fit(X, y)
 
 
+@pytest.mark.parametrize("cls", [pb.ChainSVM, pb.ChainCRF])
+@pytest.mark.parametrize("choice", ["all", "occurring"])
+def test_infinite_C_of_chains_with_an_l1_norm(cls, choice):
+    """An l1 norm alone, CRFsuite's c2 = 0, was refused; it holds the weights of features without examples at 0."""
+    rng = np.random.default_rng(0)
+    X = [[[f"w{k}"] for k in rng.integers(0, 20, 5)] for _ in range(30)]
+    y = [["AB"[int(int(token[0][1:]) + rng.integers(0, 12) > 15)] for token in x] for x in X]
+    model = cls(C=np.inf, l1=0.3, token_weights=choice).fit(X, y)
+    nearly = cls(C=1e9, l1=0.3, token_weights=choice, tol=1e-4).fit(X, y)
+    assert model.converged_ and model.certified_
+    assert model.lower_bound_ <= nearly.objective_ and nearly.lower_bound_ * (1.0 - 1e-6) <= model.objective_
+    with pytest.raises(pb.ParameterError, match="l1 > 0 does"):
+        cls(C=np.inf).fit(X, y)
+
+
 def test_separated_classes_have_no_minimum_without_penalty():
     X, y = np.array([[-1.0], [-2.0], [1.0], [2.0]]), [0, 0, 1, 1]
     assert pb.MulticlassSVM(C=np.inf).fit(X, y).objective_ <= 1e-9
-    with pytest.warns(ConvergenceWarning, match="weights without penalty: penalise them"):
-        pb.MulticlassLogistic(C=np.inf, max_iter=50).fit(X, y)
+    words = "; the classes are separable: without a penalty F has no minimum; penalise the weights"
+    points = np.random.default_rng(0).normal(size=(100, 3))
+    for cuts in ([0.0], [0.0, 1.0]):
+        for fit_intercept in (True, False)[:3 - len(cuts)]:
+            with pytest.warns(ConvergenceWarning, match=words) as caught:
+                model = pb.MulticlassLogistic(C=np.inf, fit_intercept=fit_intercept)
+                model.fit(points, np.digitize(points[:, 0], cuts))
+            assert "leave out columns" not in str(caught[0].message)
+    overlapping, labels = data()
+    with pytest.warns(ConvergenceWarning) as caught:
+        pb.MulticlassLogistic(C=np.inf, max_iter=2).fit(overlapping, labels)
+    assert "separable" not in str(caught[0].message)
 
 
 # ---------------------------------------------------------------------- float32
@@ -219,10 +244,10 @@ def test_float32_weights_are_rounded_and_bounds_are_not(tmp_path):
     assert again.coef_.dtype == again.intercept_.dtype == np.float32
     assert np.array_equal(again.predict_proba(X), single.predict_proba(X))
     assert single.fit(X, y).coef_.dtype == np.float64 and single.gap_ <= 1e-9
-    again.intercept_ = again.intercept_.astype(float)
+    vars(again)["intercept_"] = again.intercept_.astype(np.float16)
     with pytest.raises(pb.StateError):
         again._check_state()
-    again.coef_ = again.coef_.astype(np.float16)
+    vars(again)["coef_"] = again.coef_.astype(np.float16)
     with pytest.raises(pb.StateError, match="coef_ must be"):
         again._check_state()
 
@@ -235,6 +260,47 @@ def test_columns_far_from_zero_keep_float64_weights():
     near = pb.MulticlassLogistic(tol=1e-8).fit(far.astype(float) - 1e6, y)
     assert model.coef_.dtype == np.float64
     np.testing.assert_allclose(model.predict_proba(far), near.predict_proba(far.astype(float) - 1e6), atol=1e-3)
+
+
+# ---------------------------------------------------------------------- weights that a user sets
+def fitted_ones():
+    X, y = data()
+    yield from ((estimator.fit(X, targets(estimator, y)), X) for estimator in flat())
+    yield pb.MulticlassLogistic().fit(X, y > 0), X
+    yield pb.MulticlassLogistic().fit(X.astype(np.float32), y), X
+    for cls in (pb.ChainSVM, pb.ChainCRF):
+        for choice in ("all", "occurring"):
+            yield cls(token_weights=choice).fit(TOKENS, TAGS), TOKENS
+    words = [[("dogs", "N"), ("bark", "V")], [("the", "D"), ("cat", "N"), ("sleeps", "V")]]
+    yield pb.DependencyParser(hash_bits=8).fit(words, [[2, 0], [2, 3, 0]]), words
+
+
+@pytest.mark.parametrize("model, X", list(fitted_ones()), ids=lambda part: getattr(type(part), "__name__", None))
+def test_weights_may_be_set(model, X, tmp_path):
+    """A list, or an array of another type or layout, ended in errors of compiled code at the next prediction."""
+    vars(model)["coef_"] = np.ldexp(np.round(np.ldexp(model.coef_.astype(float), 6)), -6)     # float32 holds them
+    coef, before = model.coef_, np.asarray(model.predict(X), dtype=object).tolist()
+    for value in (coef.astype(np.float32), coef.tolist(), np.asfortranarray(coef), coef.astype(object),
+                  np.repeat(coef, 2, axis=-1)[..., ::2], coef.astype(np.longdouble)):
+        model.coef_ = value
+        assert model.coef_.dtype == np.float64 and model.coef_.flags.c_contiguous and np.array_equal(model.coef_, coef)
+        assert np.asarray(model.predict(X), dtype=object).tolist() == before
+        model.save(tmp_path / "model.npz")
+        assert np.array_equal(pb.load(tmp_path / "model.npz").coef_, coef)
+    for name in ("coef_", "intercept_"):
+        old = vars(model).get(name)
+        for wrong in ([] if old is None else [None, "a", [[1.0, [2.0]]], np.append(old, 1.0), old * np.nan, old * 1j]):
+            with pytest.raises((pb.ParameterError, pb.InputTypeError), match=f"^{name} must "):
+                setattr(model, name, wrong)
+        assert vars(model).get(name) is old
+    if hasattr(model, "intercept_"):
+        model.intercept_ = np.asarray(model.intercept_).tolist()
+        assert type(model.intercept_) is float or model.intercept_.dtype == np.float64
+        model.coef_ = sp.coo_array(np.atleast_2d(coef))
+        np.testing.assert_allclose(model.predict(X), before, rtol=1e-6)
+        model.save(tmp_path / "model.npz")
+        model.sparsify().coef_ = coef
+        assert np.array_equal(model.coef_, coef)
 
 
 # ---------------------------------------------------------------------- sparse weights

@@ -43,7 +43,7 @@ def test_a_sentence_costs_nothing_per_value_and_weight(n_words, monkeypatch):
     expected = parser.predict(X)
     assert len(parser.vocabulary_) == n_words + 12
     parser.vocabulary_, parser.kinds_ = values = Counted(parser.vocabulary_), Counted(parser.kinds_)
-    parser.coef_ = parser.coef_.view(Weights)
+    vars(parser)["coef_"] = parser.coef_.view(Weights)
     assert parser.predict(X[:1]) == expected[:1]
     n_read = [names.n_read for names in values]
     assert min(n_read) > 0

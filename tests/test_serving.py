@@ -15,6 +15,7 @@ from sklearn.feature_extraction import FeatureHasher
 
 import pybundle as pb
 from pybundle.estimators.tokens import columns_of, encode, rows_of
+from pybundle.models.chain._token_scores import sum_duplicates
 
 N_NAMES = 20_000
 SENTENCE = [{"word": "w1", "is_title": True, "length": 2.0}, {"word": "w7", "is_title": False}, {"word": "unseen"}]
@@ -66,7 +67,7 @@ def counted(estimator):
     found = copy.copy(estimator)
     if found.vocabulary_ is not None:
         found.vocabulary_ = Counted(found.vocabulary_)
-    found.coef_ = found.coef_.view(CountedArray)
+    vars(found)["coef_"] = found.coef_.view(CountedArray)
     if found.token_support_ is not None:
         found.token_support_ = found.token_support_.view(CountedArray)
     return found
@@ -270,7 +271,8 @@ class Frame(Table):
     """A table with its entries, as arrays see it."""
 
     def __init__(self, entries):
-        self.entries, self.shape, self.columns = entries, entries.shape, list("abc")[:entries.shape[1]]
+        self.entries = self.iloc = entries
+        self.shape, self.columns = entries.shape, list("abc")[:entries.shape[1]]
 
     def __len__(self):
         return len(self.entries)
@@ -279,10 +281,43 @@ class Frame(Table):
         return self.entries.astype(dtype or self.entries.dtype)
 
 
+class Column:
+    """A column of a table as pandas and polars have them."""
+
+    def __init__(self, values):
+        self.values, self.shape = values, (len(values),)
+
+    def __iter__(self):
+        return iter(self.values)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype=dtype)
+
+    def to_list(self):
+        return list(self.values)
+
+
+def test_columns_of_tables_are_sequences():
+    """They were asked for the shape (tokens, features), though they hold tokens."""
+    X, y = corpus()
+    texts, labels = [[token["word"] for token in x] for x in X], [Column(one) for one in y]
+    model, columns = pb.ChainCRF().fit(texts, y), list(map(Column, texts))
+    other = pb.ChainCRF().fit(columns, labels)
+    assert other.vocabulary_ == model.vocabulary_ and np.array_equal(other.coef_, model.coef_)
+    assert other.predict(columns) == model.predict(texts) and other.score(columns, labels) == model.score(texts, y)
+    assert other.predict_single(columns[0]) == model.predict_single(texts[0])
+    parser, pairs = pb.DependencyParser(hash_bits=8), [("dogs", "N"), ("bark", "V")]
+    assert parser.fit([Column(pairs)], [Column([2, 0])]).predict([pairs]) == [[2, 0]]
+
+
 def test_a_frame_as_one_sequence_holds_numbers():
     X, y = corpus()
     texts = [Frame(np.array([list(token.values()) for token in x], dtype=object)) for x in X]
-    with pytest.raises(pb.InputTypeError, match=r"X must hold real numbers, got dtype object; .*to_dict\('records'\)"):
+    with pytest.raises(pb.InputTypeError, match=r"X\[0\] must hold real numbers where it is a table, got 'w\d+' in "
+                       r"column 'a'; tokens with texts are dictionaries, table.to_dict\('records'\)"):
         pb.ChainCRF().fit(texts, y)
     arrays = [np.array([[token["length"], token["is_title"]] for token in x]) for x in X]
     one, other = pb.ChainCRF().fit(list(map(Frame, arrays)), y), pb.ChainCRF().fit(arrays, y)
@@ -301,6 +336,20 @@ def test_rows_sum_duplicates_and_hash_as_scikit_learn():
     found = encode(X, None, 5)
     np.testing.assert_array_equal(found.values.toarray(), theirs.toarray())
     assert found.values.has_canonical_format and found.sizes.tolist() == [7, 0]
+
+
+@pytest.mark.parametrize("n", [0, 1, 64, 65, 3000])
+def test_long_tokens_are_sorted_and_summed(n):
+    """Each feature of a token of 50000 was moved past all before it; long tokens are now sorted first."""
+    rng = np.random.default_rng(n)
+    ends = np.array([0, 0, n, n, n + 3], dtype=np.int64)
+    columns = np.append(rng.integers(0, 1 + n // 2, n), [7, 2, 7]).astype(np.int32)
+    values = np.append(rng.integers(-3, 4, n) / 4.0, [1.0, 2.0, 3.0])
+    rows = sp.csr_array((values.copy(), columns.copy(), ends.copy()), shape=(4, n + 9))
+    kept = sum_duplicates(ends, columns, values)
+    rows.sum_duplicates()
+    assert kept == rows.nnz and ends.tolist() == rows.indptr.tolist()
+    assert columns[:kept].tolist() == rows.indices.tolist() and values[:kept].tolist() == rows.data.tolist()
 
 
 @pytest.mark.parametrize("cls", [pb.ChainSVM, pb.DependencyParser])

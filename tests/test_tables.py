@@ -1,5 +1,6 @@
 """Tables as people have them: comments, bars, quotes, categories, several labels; read, or refused with a remedy."""
 
+import datetime as dt
 import io
 import json
 import warnings
@@ -190,6 +191,26 @@ def test_columns_of_texts_are_named(make):
         with warnings.catch_warnings(), pytest.raises(pb.ParameterError, match="got 'Oslo' in column"):
             warnings.simplefilter("ignore")         # of the missing names
             estimator.predict(data)
+
+
+@pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in frames() if name != "array of texts"])
+@pytest.mark.parametrize("days", [
+    [dt.date(2020, 1, k) for k in range(1, 5)], [dt.datetime(2020, 1, k) for k in range(1, 5)],
+    [dt.time(k) for k in range(1, 5)], [dt.timedelta(k) for k in range(1, 5)], [f"2020-01-0{k}" for k in range(1, 5)],
+    [f"{k}/1/2020" for k in range(1, 5)], [f"0{k}.01.2020 12:00" for k in range(1, 5)]],
+    ids=["date", "datetime", "time", "timedelta", "ISO", "US", "German"])
+def test_dates_are_no_categories(make, days):
+    """They were to be encoded by OneHotEncoder, or ended in an error of float()."""
+    if make is None:
+        pytest.skip("this library is not installed")
+    data, y = make({"age": [1.0, 2.0, 3.0, 4.0], "day": days}), [0, 1, 0, 1]
+    for estimator in (estimators.MulticlassSVM(), estimators.LinearSVR()):
+        with pytest.raises((pb.ParameterError, pb.InputTypeError), match="pass dates as numbers of one unit") as caught:
+            estimator.fit(data, y)
+        assert ("column 'day'" if hasattr(data, "columns") else "column 1") in str(caught.value)
+    if not isinstance(days[0], str):
+        with pytest.raises(pb.ParameterError, match=r"y must hold numbers, got .*; pass dates as numbers of one"):
+            estimators.LinearSVR().fit([[1.0], [2.0], [3.0], [5.0]], days)
 
 
 def test_categories_and_missing_values_of_data_frames():

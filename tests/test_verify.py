@@ -511,3 +511,13 @@ def test_labellings_that_are_no_numbers_leave_points(method):
     result = pb.minimize(risk, lam=0.5, method=method, tol=1e-2, evidence=True)
     report = pb.verify(result.certificate, risk)
     assert report.ok and report.evidence == "points", report
+
+
+def test_evidence_of_newton_is_of_the_best_point():
+    """The newest plane had served the limits of the intercept alone: the certificate proved a gap of 1."""
+    X, y, _, _ = pb.datasets.load_digits()
+    risk = pb.risks.SquaredHinge(X[:400], np.where(y[:400] < 5, 1.0, -1.0), fit_intercept=True)
+    for penalty in ({"lam": 1.0}, {"penalty": pb.prox.ElasticNet(1.0, 0.5)}):
+        result = pb.minimize(risk, method="newton", tol=1e-4, evidence=True, **penalty)
+        report = pb.verify(result.certificate, risk, **penalty)
+        assert result.success and report.ok and result.fun - report.lower_bound <= 1e-4 * result.fun

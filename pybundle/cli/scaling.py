@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 
-import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import ParameterError
@@ -29,6 +28,6 @@ def unscale(svm, scaler):
 
     Its certificate still refers to the scaled columns.
     """
-    svm.coef_ = np.ascontiguousarray(svm.coef_ / scaler.scale_)
+    svm.coef_ = svm.coef_ / scaler.scale_
     if scaler.with_mean:
         svm.intercept_ = svm.intercept_ - svm.coef_ @ scaler.mean_

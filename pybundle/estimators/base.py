@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing, check_random_state
 
-from ..core.exceptions import ParameterError, StateError
+from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.ragged import Ragged
 from ..core.types import Data
-from ..core.validation import check_flag
+from ..core.validation import check_finite, check_flag, real_array
 from ..runtime.result import Status
 from ..solvers import minimize
 from ..solvers.arguments import as_callbacks
@@ -56,7 +56,8 @@ PARAMETERS = """C : float
 CERTIFICATE = """gap_, objective_, lower_bound_ : float
         `lower_bound_ <= min F <= F(coef_) = objective_`; the gap is relative, see `pybundle.minimize`.
     certified_, converged_ : bool
-        Whether both numbers were recomputed in float64 with all rounding errors counted, and whether `gap_ <= tol`.
+        Whether both numbers are proven, recomputed in float64 with all rounding errors counted, however far they lie
+        apart (`gap_ = 1` may prove no more than F >= 0), and whether they are close, `gap_ <= tol`.
     n_iter_ : int
     n_passes_ : float
         Iterations, and passes over the data.
@@ -98,6 +99,12 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     _dtype: Any = np.float64                    # and that they get in the present fit
     _needs_penalty = "weights of features that the examples lack"       # nothing else limits those; "" in flat models
     _unlimited: tuple[str, ...] = ("n_iter_",)      # fitted integers that may exceed the number of weights
+
+    def __setattr__(self, name, value):
+        """Weights that a user sets, lists or arrays of any type, become float64 of the shape that the fit gave them."""
+        if name in ("coef_", "intercept_"):
+            value = checked_weights(name, value, vars(self).get(name), hasattr(self, "densify"))
+        super().__setattr__(name, value)
 
     @with_callbacks
     def fit(self, X: Data, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -278,6 +285,21 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         state = dict(super().__getstate__())
         state.pop("_state", None)           # planes and multipliers of all examples: larger than the data
         return state
+
+
+def checked_weights(name, value, fitted, may_be_sparse):
+    """Return weights as a CSR matrix, a C-contiguous array or a float; finite, and of the shape of those fitted."""
+    try:
+        value = sp.csr_matrix(value, dtype=np.float64) if may_be_sparse and sp.issparse(value) else real_array(value)
+    except TypeError as problem:
+        raise InputTypeError(f"{name} must be real numbers, got {type(value).__name__}: {problem!s:.90}") from problem
+    expected, shape = np.shape(fitted), np.shape(value)
+    if sp.issparse(value) != sp.issparse(fitted):       # sparse weights of one score are a row
+        expected, shape = (1, *expected)[-2:], (1, *shape)[-2:]
+    if fitted is not None and shape != expected:
+        raise ParameterError(f"{name} must have the shape {np.shape(fitted)} of the fit, got {np.shape(value)}")
+    check_finite(name, value)
+    return value if shape else float(value)
 
 
 def take_rows(data, rows):

@@ -34,7 +34,8 @@ CHAIN_PARAMETERS = """start, end : bool
         would be more than 2^20 weights."""
 
 L1 = """l1 : float >= 0
-        Rate of the l1 norm; above 0 many weights are exactly 0, and `sparsify()` drops features without others."""
+        Rate of the l1 norm; above 0 many weights are exactly 0, and `sparsify()` drops features without others; C may
+        be infinite."""
 
 CHAIN_ATTRIBUTES = """coef_ : ndarray, shape (dim,)
         All weights; `token_coef_` (K, d), `transition_coef_` (K, K), `start_coef_` and `end_coef_` (K,) are views.

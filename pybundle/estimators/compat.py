@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -37,9 +38,10 @@ def validate_data(estimator, X, *y, **options):
     """That of scikit-learn, which looks at no indices of sparse matrices, no types of labels, and names no column."""
     refuse_masked("X", X)
     for name, value in (("X", X), *(("y", labels) for labels in y if options.get("y_numeric"))):
-        for dtype in np.atleast_1d(getattr(value, "dtypes", getattr(value, "dtype", None))):
+        for k, dtype in enumerate(np.atleast_1d(getattr(value, "dtypes", getattr(value, "dtype", None)))):
             if getattr(dtype, "kind", "") in ("m", "M", "V"):
-                raise InputTypeError(f"{name} must hold numbers, got dtype {dtype}; pass dates as numbers of one unit")
+                where = f" in column {value.columns[k]!r:.30}" if hasattr(value, "columns") else ""
+                raise InputTypeError(f"{name} must hold numbers, got dtype {dtype}{where}; {DATES}")
     for labels in y:
         refuse_masked("y", labels)
         check_one_type(labels)
@@ -52,16 +54,29 @@ def validate_data(estimator, X, *y, **options):
         if "complex" in str(problem).lower():
             name = "y" if any(map(np.iscomplexobj, y)) else "X"
             raise ParameterError(f"Complex data not supported: {name} must hold real numbers") from problem
-        if texts := _texts(X):
-            name, names = next(iter(texts)), list(texts)
-            raise ParameterError(f"X must hold numbers, got {str(texts[name])!r:.30} in column {name!r:.30}; use "
-                                 f"ColumnTransformer([('', OneHotEncoder(), {names!r:.60})], remainder='passthrough')"
+        for column, value in (texts := texts_of(X)).items():
+            names = [name for name in texts if not _is_date(texts[name])]
+            remedy = DATES if _is_date(value) else f"use ColumnTransformer([('', OneHotEncoder(), {names!r:.60})], " \
+                "remainder='passthrough')"
+            raise ParameterError(f"X must hold numbers, got {str(value)!r:.30} in column {column!r:.30}; {remedy}"
                                  ) from problem
+        targets = np.array(y, dtype=object).ravel() if options.get("y_numeric") else ()
+        if (date := next(filter(_is_date, targets), None)) is not None:
+            raise ParameterError(f"y must hold numbers, got {str(date)!r:.30}; {DATES}") from problem
         raise
 
 
-def _texts(X):
-    """The first text in each column of X that is no number, or anything else in a data frame, by name or number."""
+DATES = "pass dates as numbers of one unit, such as days since the first"
+LIKE_A_DATE = re.compile(r"\d{1,4}([-/:])\d{1,2}\1\d{1,4}|\d{1,2}\.\d{1,2}\.\d{4}")
+
+
+def _is_date(value):
+    """Whether a value is a date, a time or a duration, or a text that begins like one."""
+    return any(hasattr(value, part) for part in ("year", "hour", "days")) or bool(LIKE_A_DATE.match(str(value)))
+
+
+def texts_of(X):
+    """The first text or date in each column of X, or anything else but numbers in a data frame, by name or number."""
     X = np.array(X, dtype=object) if isinstance(X, (list, tuple)) else X
     if sp.issparse(X) or len(getattr(X, "shape", ())) != 2:
         return {}
@@ -71,7 +86,8 @@ def _texts(X):
         try:
             float(value)
         except (TypeError, ValueError):
-            return isinstance(value, (str, bytes)) or (is_frame and str(value) not in ("None", "<NA>", "NaT"))
+            return isinstance(value, (str, bytes)) or _is_date(value) or (
+                is_frame and str(value) not in ("None", "<NA>"))
         return False
 
     found = {}

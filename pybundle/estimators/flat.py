@@ -32,13 +32,13 @@ class FlatEstimator(CertifiedEstimator):
     def sparsify(self) -> Self:
         """Make `coef_` a CSR matrix, until the next fit; returns the estimator itself."""
         check_is_fitted(self)
-        self.coef_ = sp.csr_matrix(self.coef_)
+        self.__dict__["coef_"] = sp.csr_matrix(self.coef_)
         return self
 
     def densify(self) -> Self:
         """Make `coef_` an array again; returns the estimator itself."""
         check_is_fitted(self)
-        self.coef_ = self._dense_coef()
+        self.__dict__["coef_"] = self._dense_coef()
         return self
 
     def _dense_coef(self):

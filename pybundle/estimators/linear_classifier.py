@@ -103,7 +103,7 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
         super()._check_state()
         rows = 1 if len(self.classes_) == 2 else len(self.classes_)
         if len(self.classes_) < 2 or self.coef_.shape != (rows, self.n_features_in_) or \
-                self.intercept_.shape != (rows,) or self.intercept_.dtype != self.coef_.dtype:
+                self.intercept_.shape != (rows,) or self.intercept_.dtype not in self._dtypes:
             raise StateError("coef_ and intercept_ must fit classes_ and n_features_in_")
 
     @by_blocks

@@ -20,7 +20,7 @@ from ..oracles._chain import ChainTables
 from ..oracles.chain import viterbi_unchecked
 from .collections import by_blocks
 from .labels import encode_labels, label_array, label_classes, merged_classes
-from .penalty import squares_and_l1
+from .penalty import rate_of, squares_and_l1
 from .structured import StructuredEstimator, as_fitted, check_list, length
 from .tokens import (
     SEQUENCES,
@@ -52,10 +52,15 @@ class ChainEstimator(StructuredEstimator):
 
     normalised, rescaling, loss = False, "margin", "hamming"       # a log-loss has none
     l1: float = 0.0         # of classes without such a parameter
+    _needs_penalty = "weights of features that the examples lack; l1 > 0 does"
     _unlimited = ("n_iter_", "n_features_in_")      # `_check_state` checks the latter
 
     def _regulariser(self, fitted):
-        return squares_and_l1(self._lam(), check_number("l1", self.l1, low=0.0))
+        l1 = check_number("l1", self.l1, low=0.0)
+        return squares_and_l1(self._lam(), l1)
+
+    def _lam(self):
+        return super()._lam() if self.l1 == 0.0 else rate_of(self.C)
 
     def _take(self, X, y, sample_weight):
         X, y, weights = super()._take(X, y, sample_weight)

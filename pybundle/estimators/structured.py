@@ -22,6 +22,7 @@ from ..models.batch_oracle import check_lengths
 from ..risks import Structured
 from .base import CertifiedEstimator, without_weightless
 from .collections import by_blocks, is_collection, served, summed_by_blocks
+from .compat import texts_of
 
 OF_RUNS = {"C", "Cs", "cv", "scoring", "search_tol", "tol", "atol", "method", "max_iter", "time_limit",
            "n_jobs", "random_state", "warm_start", "verbose", "callback"}
@@ -162,7 +163,7 @@ class StructuredEstimator(CertifiedEstimator):
 
 
 def check_list(name, value):
-    """A sequence of examples; iterators, and examples that are, are read into lists."""
+    """A sequence of examples; iterators and columns of tables, and examples that are, are read into lists."""
     is_table = hasattr(value, "columns") or issparse(value)
     if is_table or isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         remedy = ("a table is no list of sequences: each is a list of tokens, as group.to_dict('records') makes of the "
@@ -173,9 +174,17 @@ def check_list(name, value):
     examples = value if isinstance(value, (list, tuple, np.ndarray, Ragged)) else list(value)
     if len(examples) == 0:
         raise ParameterError(f"{name} must hold at least one example, got none")
-    if isinstance(examples, (list, tuple)) and any(isinstance(example, Iterator) for example in examples):
-        return [list(example) if isinstance(example, Iterator) else example for example in examples]
-    return examples
+    if not isinstance(examples, (list, tuple)):
+        return examples
+    for i, example in enumerate(examples if name == "X" else ()):
+        if hasattr(example, "columns") and (texts := texts_of(example)):
+            column, text = next(iter(texts.items()))
+            raise InputTypeError(f"X[{i}] must hold real numbers where it is a table, got {str(text)!r:.30} in column "
+                                 f"{column!r:.30}; tokens with texts are dictionaries, table.to_dict('records')")
+    if not any(isinstance(example, Iterator) or hasattr(example, "to_list") for example in examples):
+        return examples
+    return [list(example) if isinstance(example, Iterator) else
+            example.to_list() if hasattr(example, "to_list") else example for example in examples]
 
 
 def length(x):

@@ -44,7 +44,7 @@ class Dependence(NamedTuple):
 def dependence_in(risk, penalty, rows):
     """Return the `Dependence` of columns without penalty, bounds and linear constraints in any class, or None.
 
-    What the weights of K > 1 classes share changes no loss, so that those of the first class may be 0.
+    What the weights of K > 1 classes share changes no loss, so that those of the first class may be 0, or must be.
     """
     examples = getattr(risk, "user_rows", None)
     if examples is None or (risk.examples is None and risk.shift is not None and risk.shift.columns.any()):
@@ -52,7 +52,8 @@ def dependence_in(risk, penalty, rows):
     is_free = (penalty.l2 == 0.0) & (penalty.l1 == 0.0) & (penalty.lower == -np.inf) & (penalty.upper == np.inf)
     is_free &= True if rows is None else np.diff(rows.A.tocsc().indptr) == 0
     n, K = examples.n_examples, risk.dim // examples.width
-    columns = np.flatnonzero(is_free.reshape(K, -1).all(axis=0))
+    is_free, is_held = is_free.reshape(K, -1), ((penalty.lower == 0.0) & (penalty.upper == 0.0))[:examples.width]
+    columns = np.flatnonzero(is_free[1:].all(axis=0) & (is_free[0] | (is_held & (K > 1))))
     c, is_own = len(columns), columns < examples.n_features
     # entries of sparse data at one place are added, and rounded
     if not 0 < K * c <= MOST_WEIGHTS or n * c > MOST_NUMBERS or not getattr(examples.X, "has_canonical_format", True):
@@ -72,10 +73,11 @@ def dependence_in(risk, penalty, rows):
         if not is_sum.any() and len(near) == 0:
             break
     null[last] -= start / units @ null
-    null = np.hstack([np.kron(np.ones((K, int(K > 1))), np.eye(c)),
+    shared = is_free[0][columns] & (K > 1)
+    null = np.hstack([np.kron(np.ones((K, 1)), np.eye(c)[:, shared]),
                       np.kron(np.eye(K)[:, int(K > 1):], null / units[:, None])])
     weights = (examples.width * np.arange(K)[:, None] + columns).ravel()
-    is_left_out = np.vstack([is_sum | (K > 1), *[is_sum] * (K - 1)])
+    is_left_out = np.vstack([is_sum if K == 1 else shared, *[is_sum] * (K - 1)])
     counted = null * (weights != (risk.dim - 1 if risk.free is not None else -1))[:, None]
     return Dependence(penalty, weights[is_left_out.ravel()], weights,
                       np.eye(len(weights)) - null @ np.linalg.pinv(counted), columns[near].tolist())

@@ -112,7 +112,7 @@ fit_intercept
 
     _loss = 2
     _piecewise_linear = False
-    smooth = True
+    smooth = log_loss = True
 
     def value_errors(self, w: ArrayLike, values: Floats) -> Floats:
         """Bound the rounding errors (P,) of `values`, returned by `evaluate` at w in float64.

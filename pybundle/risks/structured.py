@@ -94,7 +94,7 @@ class Structured(Partitioned):
             raise ParameterError(f"rescaling is an attribute of the model, {own!r} in {type(self.model).__name__}, got "
                                  f"{rescaling!r}; pass it to the model, or set it in your class")
         self.loss = check_choice("loss", loss, ("hinge", "logistic"))
-        self.smooth = loss == "logistic"
+        self.smooth = self.log_loss = loss == "logistic"
         self._oracle = oracle = self.model.oracle(X, Y)
         self._examples = X, Y
         if loss == "logistic" and not oracle.has_marginals:

@@ -52,7 +52,8 @@ class Result(OptimizeResult):
         Norm of the aggregate plane behind the bound: for another lam' the bound is
         `lower_bound + slope^2/2 (1/lam - 1/lam')` (not with `radius`). NaN if nothing is certified.
     certified : bool
-        Both numbers were recomputed in float64 after the run, with rounding errors counted against us.
+        Both numbers were recomputed in float64 after the run, with rounding errors counted against us: they are proven,
+        however far they lie apart. `success` says whether they are close.
     ball : (ndarray, float) or None
         Centre and radius of a ball that contains the exact minimiser, rounding counted; None if F is not strongly
         convex (`radius`), or nothing is certified.

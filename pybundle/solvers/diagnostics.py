@@ -19,6 +19,21 @@ def hint(run):
     return "" if passes < LONG else scaling(run.risk, uneven=100.0 if passes < VERY_LONG else 30.0)
 
 
+def is_separated(run, certificate):
+    """Return whether every loss of a log-loss is below log 2, so that all truths win, and no weight has a penalty.
+
+    Along the ray through this point F falls to 0, which it has nowhere.
+    """
+    objective, weights = run.objective, getattr(run.risk, "sample_weight", None)
+    if not (getattr(run.risk, "log_loss", False) and weights is not None and objective.is_free.any()):
+        return False
+    penalty = objective.penalty
+    lower, upper, has_rate = penalty.lower, penalty.upper, (penalty.l2 > 0.0) | (penalty.l1 > 0.0)
+    is_cone = objective.rows is None and np.isin([lower, -upper], [0.0, -np.inf]).all()
+    return bool(is_cone and not (has_rate & (lower < upper)).any()
+                and certificate.fun < np.log(2.0) * np.min(weights[weights > 0.0]))
+
+
 def advice(run, status, certificate, about_data, many=300, wide=0.1, near=1e-6, finest=1e-8):
     """Return advice for a finished run, or "".
 
@@ -53,14 +68,17 @@ def advice(run, status, certificate, about_data, many=300, wide=0.1, near=1e-6, 
         signs = "" if objective.nonneg is None else " (sign constraints use part of it)"
         found.append(f"raise memory_limit{signs}")
     n_free = int(np.count_nonzero(objective.is_free)) if objective.level == np.inf else 0
-    if n_free:
+    is_unbounded = is_separated(run, certificate)
+    if is_unbounded:
+        found.append("the classes are separable: without a penalty F has no minimum; penalise the weights (finite C)")
+    elif n_free:
         near = [] if objective.dependence is None else objective.dependence.near
         found.append(f"the bound needs limits of the {n_free} weights without penalty: " + (
             f"leave out {columns_in_words(run.risk, near)}, but for rounding a sum of others" if near
             else "penalise them, or leave out columns that are nearly sums of others"))
     if about_data:
         found.append(about_data)
-    elif (is_wide and not n_free) or is_rough:
+    elif ((is_wide and not n_free) or is_rough) and not is_unbounded:
         weak = "take a smaller radius" if isinstance(objective, Ball) else "raise lam (lower C)"
         found.append(f"{weak} or scale X to about 1: the regularisation is weak for data of this scale")
     if run.risk.is_single and run.bound is not None:

@@ -138,7 +138,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         True stores what `pb.verify` needs if the method does not store it anyway: the points of planes, the labellings
         of planes of examples. This costs memory, a pass per point at the end, and the compiled passes of block methods.
         "prox-bcfw" and "alm" on flat risks provide evidence without it, and "auto" as long as it takes these. Penalties
-        with powers of norms or with overlapping groups have no evidence.
+        with powers of norms or with overlapping groups have no evidence. It proves `certificate.lower_bound`, from a
+        selection of planes: with free weights that gap may be some times `gap`, 1e-5 instead of 2e-6 for instance.
     **options
         stop : {"certificate", "published"}
             "published" uses the rule of the method's paper on the current iterate; the default compares best value and

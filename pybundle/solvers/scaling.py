@@ -22,8 +22,9 @@ def scaling(risk, uneven=100.0, large_entries=1000.0, shifted=10.0):
         return ""
     sizes = np.sqrt(squares[used] / counts[used])
     small, large = float(np.quantile(sizes, 0.1)), float(sizes.max())
-    order = np.argsort(-np.abs(np.log(np.maximum(sizes, 1e-300) / np.median(sizes))), kind="stable")
-    named = columns_in_words(risk, np.flatnonzero(used)[order[:3]])
+    factors = np.abs(np.log(np.maximum(sizes, 1e-300) / np.median(sizes)))
+    order = [k for k in np.argsort(-factors, kind="stable")[:3] if factors[k] > np.log(uneven) / 2.0]
+    named = columns_in_words(risk, np.flatnonzero(used)[order])
     if means > shifted * spread > 0.0:
         found = f"have means {means / spread:.2g} times their spread"
     elif large > uneven * small:

@@ -14,6 +14,10 @@ def sum_duplicates(int64_t[::1] ends, int32_t[::1] columns, double[::1] values):
         first, last, ends[t] = last, ends[t + 1], kept
         if not first <= last <= n:
             raise ValueError(f"ends must rise from 0 to at most {n}")
+        if last - first > 64:                   # the insertions below are quadratic, but linear in what is sorted
+            token, weights = np.asarray(columns[first:last]), np.asarray(values[first:last])
+            order = np.argsort(token, kind="stable")
+            token[:], weights[:] = token[order], weights[order]
         for q in range(first, last):
             j, x, p = columns[q], values[q], kept
             while p > ends[t] and columns[p - 1] >= j:

@@ -110,7 +110,8 @@ class SmoothRun(Run):
     def evidence(self, risk):
         if self.settings.record is None or self.bound is None:
             return None
-        return of_points(self, risk, [self.settings.record.points[k] for k in self._origins if k >= 0])
+        points = self.settings.record.points        # the newest one may have served limits of free weights alone
+        return of_points(self, risk, [*(points[k] for k in self._origins if k >= 0), self.w])
 
     def to_float64(self):
         self.fun, self.best_values = np.inf, None       # the next pass replaces the float32 values

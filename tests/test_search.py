@@ -92,6 +92,63 @@ def test_a_class_that_is_not_predicted_yet_is_no_end(monkeypatch):
     assert (search.status_[:-5] == "solved").all() and means[svm.best_index_] >= np.nanmax(means) - 5e-3
 
 
+def few(seed, change):
+    """200 examples, rare classes; `change` makes the columns unequal."""
+    rng = np.random.default_rng(seed)
+    n, k, d = (int(rng.choice(values)) for values in ([200, 400, 800], [2, 3, 4], [3, 8, 20]))
+    rare = rng.choice([0.01, 0.02, 0.05], k - 1)
+    y = rng.choice(k, n, p=[*rare, 1.0 - rare.sum()])
+    for j in range(k - 1):
+        y[10 * j:10 * j + 6] = j
+    mean = rng.standard_normal((k, d)) * rng.choice([0.5, 1.0, 2.0])
+    return change(mean[y] + rng.standard_normal((n, d)), rng), y
+
+
+def few_chains(seed):
+    """60 sequences, two of three labels rare, each sequence of its own scale."""
+    rng = np.random.default_rng(seed)
+    mean, X, Y = rng.standard_normal((3, 4)) * rng.choice([0.5, 1.0, 2.0]), [], []
+    for k in range(60):
+        y = rng.choice(3, int(rng.integers(3, 9)), p=[0.93, 0.05, 0.02])
+        if k % 10 == 0:
+            y[0] = 2
+        if k % 6 == 0:
+            y[-1] = 1
+        X.append((mean[y] + rng.standard_normal((len(y), 4))) * 10.0**rng.integers(-1, 1))
+        Y.append(y)
+    return X, Y
+
+
+def loses(monkeypatch, search, X, y):
+    """What the chosen C loses of the mean score against the same search without an end; the search."""
+    svm = clone(search).fit(X, y)
+    monkeypatch.setattr("pybundle.estimators.cv.has_fallen", lambda scores: False)
+    monkeypatch.setattr("pybundle.estimators.fold.Fold.has_learnt_all", lambda fold, k: False)
+    means = search.fit(X, y).scores_.mean(axis=0)
+    return means.max() - means[svm.best_index_], svm
+
+
+@pytest.mark.parametrize("seed, scoring, change", [
+    (37, "f1_macro", lambda X, rng: X * 10.0**rng.integers(-2, 2, X.shape[1])),
+    (1003, "accuracy", lambda X, rng: np.c_[X, X[:, 0] * X[:, 1]]),
+])  # fmt: skip
+def test_a_fall_from_a_C_at_which_little_is_learnt_is_no_overfitting(monkeypatch, seed, scoring, change):
+    """The scores of the smallest C were luck, and training scores did not fall: 19 points of f1 were lost, and 1."""
+    search = pb.MulticlassSVMCV(np.logspace(-6.0, 3.0, 12)[:11], scoring=scoring, tol=0.1,
+                                cv=StratifiedKFold(5, shuffle=True, random_state=seed))
+    lost, svm = loses(monkeypatch, search, *few(seed, change))
+    assert lost <= 5e-3 and svm.best_index_ > 7
+
+
+@pytest.mark.parametrize("seed", [24, 56])
+def test_a_probe_takes_steps_of_its_own(monkeypatch, seed):
+    """The point of the C before had a gap of 0.1 at each next C, too: probes scored it again, and no score rose."""
+    search = pb.ChainSVMCV(np.logspace(-4.0, 2.0, 7), scoring=f1_of_tokens, tol=0.1,
+                           cv=KFold(4, shuffle=True, random_state=seed))
+    lost, _ = loses(monkeypatch, search, *few_chains(seed))
+    assert lost <= 5e-3
+
+
 @pytest.mark.parametrize("kind", [pb.MulticlassSVMCV, pb.ChainSVMCV, pb.ChainCRFCV])
 def test_a_search_ends_where_all_is_learnt(kind):
     """Beyond a loss of zero larger C have the same minimiser; the log-loss of chains never is zero."""

@@ -34,9 +34,9 @@ GRID = """Cs : int or sequence of float
         The grid; a number stands for that many values from 1e-4 to 1e2 in equal factors. It is searched from small to
         large C, and no further once C overfits: the mean scores of two values in a row are below the best mean score by
         more than the standard error of the difference over the folds, and neither of their mean training scores is
-        below that at the best C. If one is, or a class is not predicted yet, as happens with rare classes, the
-        remaining values are probed: solved to a gap of 0.1, and in full if the score rises or is within that error of
-        the best. The search also ends if larger C would change nothing, see "Choosing C" in the documentation.
+        below that at the best C. If one is, or a class is not predicted yet, or little is learnt at the best C, the
+        remaining values are probed: solved roughly, and in full if the score rises or is within that error of the best.
+        The search also ends if larger C would change nothing, see "Choosing C" in the documentation.
     cv : int, splitter or iterable, optional
         Folds as in scikit-learn; 5 by default. The data of all folds are in memory together.
     scoring : str or callable, optional
@@ -165,7 +165,7 @@ class PathCV:
 
     def _search(self, grid, data, weights, folds, scorer):
         """Scores and certified gaps, each (n_folds, n_Cs), NaN where the search has ended; the status of every C."""
-        stop, share = StopSignal(), None
+        stop, share = StopSignal(), 0.0
         if self.search_tol is None:
             share = SHARE_OF_FEW if len(data[1]) < FEW else SHARE
         scores, gaps = np.full((2, len(folds), len(grid)), np.nan)
@@ -192,9 +192,10 @@ class PathCV:
                     if each(Fold.has_learnt_all, k).all():
                         break
                     if not is_dip and has_fallen(scores[:, :k + 1]):
-                        # overfitting raises training scores; rare classes, found by accident and not learnt yet, do not
+                        # overfitting raises training scores, and starts where something has been learnt
                         training = [each(Fold.score, j).mean() for j in (best, k - 1, k)]
-                        is_dip = min(training[1:]) < training[0] or each(Fold.misses_a_class, k).any()
+                        is_dip = (min(training[1:]) < training[0] or each(Fold.has_learnt_little, best).any()
+                                  or each(Fold.misses_a_class, k).any())
                         if not is_dip and stays_low(scores[:, :k + 1]):
                             break
         except BaseException:

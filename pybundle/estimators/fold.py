@@ -11,7 +11,9 @@ from ..runtime.result import Status
 from ..solvers.path import Grid, runs
 
 PROBE_GAP = 0.1
-"""Relative gap of a probe."""
+"""Gap of a probe, as a share of the smaller one of F(w) and its own gain over the point where it starts."""
+LITTLE = 0.5
+"""Share of R(0) - R(w) from which on lam |w|^2 is large; it is all of it, and never more, if R is linear up to w."""
 NO_LOSS = 1e-3
 """Share of F, or of F(0), up to which training losses are about 0, or small."""
 NO_CLASS = 5e-3
@@ -28,6 +30,7 @@ class Fold:
                                    for rows in (train, test))
         self._plan, self._enough = Grid(list(1.0 / grid)), _Enough(share)       # largest lam first
         self._results, self._points = self._solves(stop), {}
+        self._losses, self._penalties = np.full((2, len(grid)), np.nan)
 
     def __call__(self, method, *arguments):
         try:
@@ -41,12 +44,15 @@ class Fold:
 
         Keeps the points of this C, of the one before and of the best one.
         """
-        self._plan.n, self._enough.is_probe = k - 1, is_probe
+        self._plan.n = k - 1
+        self._enough.before = (self._losses[k - 1] + self._penalties[k - 1] * self._grid[k - 1] / self._grid[k]
+                               if is_probe else -np.inf)
         result = next(self._results, None)
         if result is None:
             return np.nan, np.nan
         w = result.x
-        self._fun, self._loss = result.fun, result.fun - 0.5 * np.dot(w, w) / self._grid[k]
+        self._penalties[k] = 0.5 * np.dot(w, w) / self._grid[k]
+        self._losses[k] = result.fun - self._penalties[k]
         self._points = {j: self._points[j] for j in {best, k - 1} & self._points.keys()} | {k: w}
         return self.score(k, is_training=False), result.gap
 
@@ -64,15 +70,19 @@ class Fold:
         classes, counts = np.unique(np.hstack(self._train[1]), return_counts=True)
         return not np.isin(classes[counts >= NO_CLASS * counts.sum()], self._predict(k, self._train)).all()
 
+    def has_learnt_little(self, k):
+        """Return whether R is about linear up to w: examples have not left the margin, and scores are by accident."""
+        return 2.0 * self._penalties[k] >= LITTLE * (self._enough.start - self._losses[k])
+
     def has_learnt_all(self, k):
         """Return whether a larger C changes nothing: losses are about 0, or small and nothing new since the C before.
 
         Equal predictions alone say little: of two C that are too small, both predict the largest class.
         """
         X, y, metadata = self._train
-        if self._loss > NO_LOSS * self._enough.start or self._at(k).score(X, y, **metadata) < 1.0:
+        if self._losses[k] > NO_LOSS * self._enough.start or self._at(k).score(X, y, **metadata) < 1.0:
             return False
-        return self._loss <= NO_LOSS * self._fun or bool(
+        return self._losses[k] <= NO_LOSS * (self._losses[k] + self._penalties[k]) or bool(
             k > 0 and np.array_equal(*(self._predict(j, self._test) for j in (k - 1, k)))
             and self.score(k) <= self.score(k - 1))
 
@@ -95,28 +105,25 @@ class Fold:
 
 
 class _Enough:
-    """End a solve whose gap is small enough for a score; without `share` only probes end before their tolerance.
+    """End a solve whose gap is small enough for a score; with a `share` of 0 only probes end before their tolerance.
 
     A gap relative to F says little if C is small, since training hardly lowers F then: the gap is to be a small share
-    of what training has gained over w = 0.
+    of what training has gained over w = 0. A probe may have a small gap where it starts, at the point of the C before;
+    the gap is to be a share of its own gain, or it would score that point again.
 
     Attributes
     ----------
-    start : float
-        R(0).
-    is_probe : bool
-        Whether the next solve is a probe.
+    start, before : float
+        R(0); for a probe F where it starts, otherwise -inf.
     """
 
     ends_path = False
     start = np.inf
-    is_probe = False
 
     def __init__(self, share):
-        self._share = share
+        self._share, self.before = share, -np.inf
 
     def __call__(self, progress):
-        gap = progress.fun - progress.lower_bound
-        if self.is_probe:
-            return gap <= PROBE_GAP * progress.fun
-        return self._share is not None and gap <= self._share * min(progress.fun, self.start - progress.fun)
+        fun = progress.fun
+        return fun - progress.lower_bound <= max(self._share * min(fun, self.start - fun),
+                                                 PROBE_GAP * min(fun, self.before - fun))

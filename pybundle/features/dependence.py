@@ -44,15 +44,21 @@ class Dependence(NamedTuple):
 def dependence_in(risk, penalty, rows):
     """Return the `Dependence` of columns without penalty, bounds and linear constraints in any class, or None.
 
-    What the weights of K > 1 classes share changes no loss, so that those of the first class may be 0.
+    What the weights of K > 1 classes share changes no loss, so that those of the first class may be 0, or already are.
     """
     examples = getattr(risk, "user_rows", None)
-    if examples is None or (risk.examples is None and risk.shift is not None and risk.shift.columns.any()):
-        return None         # the rows of classes are moved, and so rounded
+    if examples is None:
+        return None
     is_free = (penalty.l2 == 0.0) & (penalty.l1 == 0.0) & (penalty.lower == -np.inf) & (penalty.upper == np.inf)
     is_free &= True if rows is None else np.diff(rows.A.tocsc().indptr) == 0
     n, K = examples.n_examples, risk.dim // examples.width
-    columns = np.flatnonzero(is_free.reshape(K, -1).all(axis=0))
+    held = is_free.reshape(K, -1)[1:].all(axis=0) & ((penalty.lower == 0.0) & (penalty.upper == 0.0))[:examples.width]
+    first = int(K > 1 and held.any())
+    usable = held if first else is_free.reshape(K, -1).all(axis=0)
+    if risk.examples is None and risk.shift is not None:        # moved rows of classes are rounded, unless they are 0
+        moved = np.flatnonzero(risk.shift.columns)
+        usable[moved] &= np.asarray(abs(examples.X[:, moved]).sum(axis=0)).ravel() == 0.0
+    columns, shared, K = np.flatnonzero(usable), int(K > 1 and not first), K - first
     c, is_own = len(columns), columns < examples.n_features
     # entries of sparse data at one place are added, and rounded
     if not 0 < K * c <= MOST_WEIGHTS or n * c > MOST_NUMBERS or not getattr(examples.X, "has_canonical_format", True):
@@ -72,10 +78,9 @@ def dependence_in(risk, penalty, rows):
         if not is_sum.any() and len(near) == 0:
             break
     null[last] -= start / units @ null
-    null = np.hstack([np.kron(np.ones((K, int(K > 1))), np.eye(c)),
-                      np.kron(np.eye(K)[:, int(K > 1):], null / units[:, None])])
-    weights = (examples.width * np.arange(K)[:, None] + columns).ravel()
-    is_left_out = np.vstack([is_sum | (K > 1), *[is_sum] * (K - 1)])
+    null = np.hstack([np.kron(np.ones((K, shared)), np.eye(c)), np.kron(np.eye(K)[:, shared:], null / units[:, None])])
+    weights = (examples.width * (first + np.arange(K))[:, None] + columns).ravel()
+    is_left_out = np.vstack([is_sum | bool(shared), *[is_sum] * (K - 1)])
     counted = null * (weights != (risk.dim - 1 if risk.free is not None else -1))[:, None]
     return Dependence(penalty, weights[is_left_out.ravel()], weights,
                       np.eye(len(weights)) - null @ np.linalg.pinv(counted), columns[near].tolist())

@@ -133,7 +133,8 @@ class OneScore(LinearRisk):
     # ------------------------------------------------------------------ the loss
     def multipliers(self, scores: ArrayLike) -> Floats:
         """Return the slopes of the losses at scores `<w, x_i>`, shape (n,)."""
-        return self._slopes(self._engine.y_array * np.asarray(scores, dtype=np.float64) - self._engine.target_array)
+        return self._slopes(self._engine.y_array * check_vector("scores", scores, self.n_examples)
+                            - self._engine.target_array)
 
     def _slopes(self, u):
         low, high, linear, square, flat = self.curve

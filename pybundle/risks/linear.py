@@ -167,7 +167,7 @@ class LinearRisk(Partitioned):
         above, below = float(c[y > 0].sum()), float(c[y < 0].sum())
         far = 1.0 + (abs(float(np.log(above) - np.log(below))) if above > 0.0 and below > 0.0 else 0.0)
         low, high = (float(y[c > 0.0].min()), float(y[c > 0.0].max())) if self.is_regression else (-far, far)
-        t, value = self.line_search(*(np.full((len(y), 1), end) for end in (low, high)), 0.0, 0.0)
+        t, value = self.line_search(np.full((len(y), 1), low), np.full((len(y), 1), high), 0.0, 0.0)
         return low + t * (high - low), value
 
     def moved(self, shift: Any) -> Any:

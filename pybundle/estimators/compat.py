@@ -51,7 +51,9 @@ def validate_data(estimator, X, *y, **options):
         found = _validate_data(estimator, X, *y, **options)
         for name, value in numbers:
             whole = value.select_dtypes("integer") if hasattr(value, "select_dtypes") else value
-            refuse_rounded(name, whole.data if sp.issparse(whole) else np.asarray(whole))
+            is_sparse = sp.issparse(whole)
+            if not is_sparse or whole.dtype.kind in "iu":
+                refuse_rounded(name, whole.tocoo().data if is_sparse else np.asarray(whole))
         return found
     except (TypeError, ValueError) as problem:
         if "complex" in str(problem).lower():

@@ -1,9 +1,11 @@
 """Objectives near 0: the default of atol, what the message says of it, and runs that go on."""
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from test_offsets import RISKS, exact_loss, is_regression
 
 import pybundle as pb
 
@@ -143,3 +145,27 @@ def test_a_bound_that_crosses_the_value_names_the_check(method):
     result = caught.value.result
     assert not result.success and not result.certified and result.lower_bound == -np.inf
     assert not pb.check_oracle(fun, w0=np.zeros(5))
+
+
+@pytest.mark.parametrize("kind", RISKS)
+@pytest.mark.parametrize("at", [0.0, 1e6])
+def test_the_best_constant_is_that_of_the_loss(kind, at):
+    """It was the median for all losses: far too large an F for a quantile of 0.99 and for one per cent of positives.
+
+    The line search, too, took two pieces of the Huber loss with delta = 1 for one: 126 instead of 76.
+    """
+    rng = np.random.default_rng(0)
+    y, c = rng.standard_exponential(200), rng.integers(0, 3, 200).astype(float)
+    t = y + at if is_regression(kind) else np.where(y > 4.0, 1, -1)
+    for options in ({"quantile": 0.01}, {"quantile": 0.99}) if kind is pb.risks.Pinball else ({},):
+        risk = kind(rng.standard_normal((200, 2)), t, sample_weight=c, fit_intercept=True, **options).centred()
+        best, value = risk.constant
+        labels = np.asarray(risk.labels)
+
+        def total(b, risk=risk, labels=labels):
+            return float(sum(Fraction(weight) * exact_loss(risk, Fraction(label), Fraction(b))
+                             for label, weight in zip(labels.tolist(), c.tolist(), strict=True)))
+        assert abs(total(best) - value) <= 1e-12 * value
+        for b in best + np.array([-1.0, -0.1, -1e-3, 1e-3, 0.1, 1.0]):
+            assert value <= (1.0 + 1e-12) * total(float(b))
+        assert abs(risk.evaluate(np.array([0.0, 0.0, best]))[0].sum() - value) <= 1e-12 * value

@@ -300,3 +300,62 @@ def test_every_array_of_a_signature_has_a_recipe():
                 name, np.random.default_rng(1))).parameters.values() if parameter.name not in given and re.search(
                     "ArrayLike|Floats", str(parameter.annotation))]
     assert not missing, missing
+
+
+@pytest.mark.parametrize("name", pb.risks.__all__)
+def test_scores_are_finite(name):
+    """NaN in scores gave NaN, or a step of 0, without a word; for all risks that take scores."""
+    kind, rng = getattr(pb.risks, name), np.random.default_rng(0)
+    if not hasattr(kind, "planes_at") or kind.planes_at is None or name == "Structured":
+        return
+    X, y = rng.standard_normal((6, 2)), np.arange(6) % 2
+    risk = kind(X) if name == "OneClass" else kind(X, y)
+    good = np.zeros((6, risk.n_scores))
+    calls = [risk.planes_at, lambda bad: risk.line_search(good, bad, 0.0, 0.0),
+             lambda bad: risk.line_search(bad, good, 0.0, 0.0)]
+    calls += [lambda bad: risk.multipliers(bad[:, 0])] if hasattr(risk, "multipliers") else []
+    for call in calls:
+        for value in (np.nan, np.inf):
+            with pytest.raises(pb.ParameterError, match="finite"):
+                call(np.where(np.arange(6) == 3, value, good.T).T)
+
+
+LARGE = 2**53 + 1 + 2 * np.arange(8)
+
+
+@pytest.mark.parametrize("numbers", [LARGE, (1000 * LARGE + 1).astype(np.uint64), LARGE.astype(object), -LARGE])
+def test_integers_that_float64_would_round_are_refused(numbers):
+    """Of two columns of ids that differ by 1 the weights were those of equal columns."""
+    X, y = np.random.default_rng(0).standard_normal((8, 1)), np.arange(8) % 2
+    calls = [lambda: pb.risks.Absolute(X, numbers), lambda: pb.QuantileRegressor().fit(X, numbers),
+             lambda: pb.MulticlassSVM().fit(np.c_[numbers, numbers], y),
+             lambda: pb.MulticlassSVM().fit(X, y).predict(numbers[:, None])]
+    if numbers.dtype != object:
+        calls += [lambda: pb.risks.BinaryHinge(numbers[:, None], y),
+                  lambda: pb.risks.BinaryHinge(sp.csr_array(numbers[:, None]), y),
+                  lambda: pb.MulticlassSVM().fit(sp.csr_array(numbers[:, None]), y)]
+    for call in calls:
+        with pytest.raises(pb.InputTypeError, match=r"integer -?9\d+; subtract"):
+            call()
+    pb.risks.Absolute(X, LARGE - 1)         # these are float64 numbers
+    assert pb.MulticlassSVM().fit(X, LARGE[0] + y).classes_.tolist() == [LARGE[0], LARGE[0] + 1]
+
+
+def test_scores_of_arcs_that_no_tree_has_are_not_read():
+    """The diagonal and the arcs into the root may hold anything, in all four functions."""
+    scores = np.random.default_rng(0).standard_normal((4, 4))
+    for value in (np.nan, np.inf, -np.inf):
+        odd = np.where(np.eye(4, dtype=bool) | (np.arange(4) == 0), value, scores)
+        for single_root in (False, True):
+            for function in (pb.oracles.max_arborescence, pb.oracles.arborescence_marginals):
+                for a, b in zip(function(scores, single_root), function(odd, single_root), strict=True):
+                    np.testing.assert_array_equal(np.where(np.isin(a, b) | (a != 0.0), a, b), b)
+            heads, values = pb.oracles.max_arborescence_batch(odd.ravel(), [3], single_root)
+            wanted = pb.oracles.max_arborescence(scores, single_root)
+            np.testing.assert_array_equal(heads, wanted[0][-len(heads):])
+            assert values[0] == wanted[1]
+    for h, m in ((0, 1), (2, 1)):
+        bad = scores.copy()
+        bad[h, m] = np.nan
+        with pytest.raises(pb.ParameterError):
+            pb.oracles.max_arborescence(bad)

@@ -96,6 +96,29 @@ def test_estimators_and_columns_that_a_shift_moves():
     np.testing.assert_allclose(model.coef_[:, 2], 0.0, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", [pb.MulticlassLogistic, pb.MulticlassSVM])
+@pytest.mark.parametrize("name", designs())
+def test_classes_of_estimators_without_penalty(kind, name):
+    """Estimators hold free weights of the first class at 0, and then nobody looked for dependent columns: gap 1."""
+    X, y = designs()[name], (9.0 * data()[3]).astype(int) % 3
+    whole = np.c_[X, np.ones(N)]
+    basis = whole[:, np.abs(np.diag(np.linalg.qr(whole[:, ::-1])[1]))[::-1] > 1e-9][:, :-1]
+    model, peer = (kind(C=np.inf, tol=TOL).fit(A, y) for A in (sp.csr_array(X) if name == "a constant" else X, basis))
+    assert model.converged_ and model.certified_ and model.gap_ <= TOL
+    assert abs(model.objective_ - peer.objective_) <= TOL * peer.objective_
+    assert basis.shape[1] == whole.shape[1] - 2
+
+
+def test_moved_rows_of_classes_that_are_rounded_prove_no_dependence():
+    """Equal columns of moved rows may differ in those of the user: only columns that are 0 are not rounded."""
+    _, x, _, y = data()
+    X = np.c_[x, np.full(N, 1e9 / 3.0), 1e6 + x, 1e6 + x + np.spacing(1e6) * (x > 0.0)]
+    model = pb.MulticlassLogistic(C=np.inf, tol=TOL, max_iter=50)
+    with pytest.warns(pb.ConvergenceWarning):
+        model.fit(X, (9.0 * y).astype(int) % 3)
+    assert not model.converged_ and np.abs(model.coef_[:, 1]).max() < 1e-9
+
+
 def test_penalties_and_constraints_on_some_weights():
     """Weights with a penalty, a bound or a constraint make up for nothing: only the others may be 0."""
     _, x, days, y = data()

@@ -168,6 +168,37 @@ def test_intercepts_with_bounds_stay_as_they_are(kind):
     assert weights.success and weights.x[:2].sum() <= 1.0 + 1e-8
 
 
+HELD = {
+    "sign": {"nonneg": np.array([False, False, True])}, "row": {"constraints": ([[0.0, 1.0, 1.0]], -1.0, None)},
+    "column of ones": {"lam": [1.0, 1.0, 0.0]}, "hardly any penalty": {"lam": [1.0, 1.0, 1e-12]},
+    "dummies": {"lam": [1.0, 0.0, 0.0]}}
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+@pytest.mark.parametrize("kind", RISKS)
+@pytest.mark.parametrize("held", HELD)
+def test_no_success_is_claimed_for_intercepts_that_are_held(kind, held):
+    """Targets near 1e12 and a column of ones without penalty ended with success at a gap of 1.
+
+    Their intercept is not moved, and the default of atol was a share of F at 0, which is as large as the targets.
+    """
+    X, y, _ = data()
+    has_own = "lam" in HELD[held]       # a column of the user
+    shifts = [1e3, -1e9, 1e13] if is_regression(kind) else [1e3, -1e9]
+    for at, far in ((shift, 0.0) if is_regression(kind) else (0.0, shift) for shift in shifts):
+        t = y + at if is_regression(kind) else labels(kind, y)
+        own = (X[:, 0] > 0.0)[:, None] ^ [True, False] if held == "dummies" else np.c_[X[:, 0] + far, np.ones(N)]
+        columns = np.c_[X[:, 1], own] if has_own else X + np.array([far, 0.0])
+        risk = kind(columns, t, fit_intercept=not has_own)
+        result, _ = solved(risk, tol=1e-6, max_iter=40, **HELD[held])
+        lam = np.broadcast_to(HELD[held].get("lam", [1.0, 1.0, 0.0]), 3).tolist()
+        whole = columns if has_own else np.c_[columns, np.ones(N)]
+        value = exact(risk, whole, t, np.ones(N), 0.0, np.append(result.x, 0.0))
+        value += sum(Fraction(rate) * Fraction(v) ** 2 for rate, v in zip(lam, result.x.tolist(), strict=True)) / 2
+        assert result.lower_bound == -np.inf or Fraction(result.lower_bound) <= value
+        assert not result.success or value - Fraction(result.lower_bound) <= Fraction(1.01e-6) * value, (at, far)
+
+
 @pytest.mark.parametrize("kind", RISKS)
 @pytest.mark.parametrize("at, columns", [(0.0, (1e3, 0.0)), (1e9, (0.0, 1e6)), (-1.7e12, (1e9, 0.0))])
 def test_certificates_are_about_the_data_of_the_user(kind, at, columns, tmp_path):

@@ -537,6 +537,22 @@ def exact_gap(H, f, parts, slack, x):
     return gap, max(abs(quadratic - product), (quadratic + abs(product)) / 1000)
 
 
+def test_the_value_counts_what_products_were_rounded_by():
+    """Hx is large with both signs, x'Hx small: the value was wrong by 1e-9 of the scale, far above its tolerance."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        m = int(rng.integers(2, 9))
+        A = rng.standard_normal((m, 2)) * 10.0 ** rng.uniform(2, 8)
+        x = rng.random(m)
+        A[-1] = 1.0 - x[:-1] @ A[:-1] / x[-1]
+        H, f = A @ A.T, rng.standard_normal(m)
+        value, _, scale, _ = SimplexProblem(H, f, np.zeros(m, int), True).measure(x)
+        X, F = list(map(Fraction, x.tolist())), list(map(Fraction, f.tolist()))
+        exact = sum(a * b * Fraction(h) for a, row in zip(X, H.tolist(), strict=True)
+                    for b, h in zip(X, row, strict=True)) / 2 - sum(a * b for a, b in zip(X, F, strict=True))
+        assert abs(Fraction(value) - exact) <= Fraction(1e-12) * Fraction(scale), seed
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_success_is_a_gap_within_the_tolerance_without_rounding(method):
     """Entries of 1e4 and more: the gap of float64 was rounding, up to 2000 times below that of the returned x.

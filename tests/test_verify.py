@@ -391,6 +391,43 @@ def test_exact_arithmetic_takes_no_points_at_which_risks_round():
     assert pb.verify(far, risk).lower_bound <= certificate.fun
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_callables_are_not_believed_where_their_terms_cancel(seed):
+    """Three hinges with x3 = x1 + x2 gave 4 at a point 1e14 away: a bound of 4 was proven for F(0) = 3.
+
+    The slopes of the hinges add up to 0, and all their points are on a line where only rounding changes the sum. The
+    minimum may lie anywhere, so that no point that a verifier could look at shows that the bound is false.
+    """
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(3, 7)) if seed % 4 else 80
+    A = np.round(rng.standard_normal((2, d)) * 2**20) / 2**20
+    X, y = np.vstack([A, A.sum(axis=0)]), np.r_[np.ones(len(A)), -1.0]
+    at = np.round(rng.standard_normal(d)) * (seed % 2)
+
+    def fun(w):
+        margins = 1.0 - y * (X @ (w - at))
+        return np.maximum(margins, 0.0).sum(), -(y * (margins > 0.0)) @ X
+
+    risk, lam = pb.risks.Function(fun, d, lower_bounds=0.0), 1e-3
+    line = np.linalg.svd(X)[2][-1]
+    points = 10.0 ** rng.uniform(14.0, 16.3, 5000)[:, None] * line + rng.standard_normal((5000, d))
+    far = max((w for w in points if np.abs(fun(w)[1]).max() < 1e-9), key=lambda w: fun(w)[0])
+    (bound, phi), least = fun(far), fun(at)[0] + 0.5 * lam * float(at @ at)
+    assert bound > least + 0.1
+    other = next(w for w in np.linspace(0.0, 1e4, 1000)[:, None] * line
+                 if fun(w)[0] + 0.5 * lam * float(w @ w) > bound)
+    certificate = pb.minimize(risk, lam=lam, tol=1e-6, evidence=True).certificate
+    for exact in (False, True):
+        report = pb.verify(certificate, risk, exact=exact, lam=lam)
+        assert report.ok and report.lower_bound <= least, report
+        bad = forged(certificate, w=other, fun=float(fun(other)[0] + 0.5 * lam * float(other @ other)), error=1e-6,
+                     lower_bound=float(bound) - 1e-6, offset=float(bound), offset_error=1e-7, phi=phi, slope_error=0.0,
+                     evidence=Points(far[None], np.ones((1, 1))))
+        report = pb.verify(bad, risk, exact=exact, lam=lam)
+        assert not report.ok and report.lower_bound <= least, report
+        assert any("which cancel" in text for text in report.believed)
+
+
 def test_what_is_no_tree_proves_nothing():
     risk = RISKS["trees"]
     certificate = solve("trees", "prox-bcfw").certificate

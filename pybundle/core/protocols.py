@@ -132,8 +132,8 @@ class RiskBase:
     shift : Shift or None
         The change of variables in whose coordinates the risk is, see `features.shift`; of the user if None. `centred()`
         returns the risk in the coordinates in which solvers work.
-    middle : float
-        Intercept at which a risk of targets far from 0 is small, in the coordinates of the risk.
+    constant : (float, float)
+        Constant score that minimises R, in the coordinates of the risk, and R there; 0 if not known.
     steepness : (float, float)
         Where R is at most v, it changes by at most `(s[0] + s[1] sqrt(v)) t` if intercepts change by a small t.
     nonneg : bool array, shape (dim,), or None
@@ -207,7 +207,7 @@ class RiskBase:
     free: Any = None
     means: Any = None
     shift: Any = None
-    middle = 0.0
+    constant: Any = (0.0, 0.0)
     steepness: Any = (0.0, 0.0)
     fingerprint: Any = None
     slope_errors: Any = 0.0

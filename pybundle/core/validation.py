@@ -172,6 +172,7 @@ def real_array(value, copy=False, order="C"):
         array = np.asarray(value)
         if array.dtype.kind not in "biufO":
             raise TypeError(f"entries of dtype {array.dtype} are not real numbers")
+        refuse_rounded("numbers", array)
         array = np.array(array, dtype=np.float64, order=order, copy=True if copy else None)
         return array if array.flags.aligned else array.copy()
     except (ValueError, OverflowError) as problem:
@@ -184,6 +185,16 @@ def real_numbers(said, value, copy=False):
         return real_array(value, copy)
     except TypeError as problem:
         raise InputTypeError(f"{said}: {problem}") from problem
+
+
+def refuse_rounded(name, array):
+    """Raise InputTypeError for integers that float64 would round."""
+    if array.dtype.kind in "iuO" and array.dtype.itemsize == 8:
+        numbers = array.ravel() if array.dtype.kind == "O" else array[np.abs(array, dtype=np.float64) > 2.0**53]
+        for number in numbers.tolist():
+            if isinstance(number, int) and float(number) != number:
+                raise InputTypeError(f"{name} must be exact in float64, got the integer {number}; subtract a constant, "
+                                     "encode what is only a name, or convert with astype(float)")
 
 
 def check_flag(name: str, value: Any) -> bool:

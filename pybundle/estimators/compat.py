@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning as OfScikitLearn
 
 from ..core.exceptions import ConvergenceWarning, InputTypeError, ParameterError
 from ..core.sparse import check_sparse
-from ..core.validation import refuse_masked
+from ..core.validation import refuse_masked, refuse_rounded
 from .labels import check_one_label, check_one_type
 
 
@@ -37,7 +37,8 @@ _validate_data = _newer("sklearn.utils.validation", "validate_data", lambda esti
 def validate_data(estimator, X, *y, **options):
     """That of scikit-learn, which looks at no indices of sparse matrices, no types of labels, and names no column."""
     refuse_masked("X", X)
-    for name, value in (("X", X), *(("y", labels) for labels in y if options.get("y_numeric"))):
+    numbers = ("X", X), *(("y", labels) for labels in y if options.get("y_numeric"))
+    for name, value in numbers:
         for k, dtype in enumerate(np.atleast_1d(getattr(value, "dtypes", getattr(value, "dtype", None)))):
             if getattr(dtype, "kind", "") in ("m", "M", "V"):
                 where = f" in column {value.columns[k]!r:.30}" if hasattr(value, "columns") else ""
@@ -49,7 +50,13 @@ def validate_data(estimator, X, *y, **options):
     if sp.issparse(X):
         check_sparse("X", X)
     try:
-        return _validate_data(estimator, X, *y, **options)
+        found = _validate_data(estimator, X, *y, **options)
+        for name, value in numbers:
+            whole = value.select_dtypes("integer") if hasattr(value, "select_dtypes") else value
+            is_sparse = sp.issparse(whole)
+            if not is_sparse or whole.dtype.kind in "iu":
+                refuse_rounded(name, whole.tocoo().data if is_sparse else np.asarray(whole))
+        return found
     except (TypeError, ValueError) as problem:
         if "complex" in str(problem).lower():
             name = "y" if any(map(np.iscomplexobj, y)) else "X"

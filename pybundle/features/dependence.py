@@ -47,13 +47,17 @@ def dependence_in(risk, penalty, rows):
     What the weights of K > 1 classes share changes no loss, so that those of the first class may be 0, or must be.
     """
     examples = getattr(risk, "user_rows", None)
-    if examples is None or (risk.examples is None and risk.shift is not None and risk.shift.columns.any()):
-        return None         # the rows of classes are moved, and so rounded
+    if examples is None:
+        return None
     is_free = (penalty.l2 == 0.0) & (penalty.l1 == 0.0) & (penalty.lower == -np.inf) & (penalty.upper == np.inf)
     is_free &= True if rows is None else np.diff(rows.A.tocsc().indptr) == 0
     n, K = examples.n_examples, risk.dim // examples.width
     is_free, is_held = is_free.reshape(K, -1), ((penalty.lower == 0.0) & (penalty.upper == 0.0))[:examples.width]
-    columns = np.flatnonzero(is_free[1:].all(axis=0) & (is_free[0] | (is_held & (K > 1))))
+    usable = is_free[1:].all(axis=0) & (is_free[0] | (is_held & (K > 1)))
+    if risk.examples is None and risk.shift is not None:        # moved rows of classes are rounded, unless they are 0
+        moved = np.flatnonzero(risk.shift.columns)
+        usable[moved] &= np.asarray(abs(examples.X[:, moved]).sum(axis=0)).ravel() == 0.0
+    columns = np.flatnonzero(usable)
     c, is_own = len(columns), columns < examples.n_features
     # entries of sparse data at one place are added, and rounded
     if not 0 < K * c <= MOST_WEIGHTS or n * c > MOST_NUMBERS or not getattr(examples.X, "has_canonical_format", True):

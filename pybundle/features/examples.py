@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ..core.checksum import checksum, piece_checksum, pieces
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.sparse import check_sparse
-from ..core.validation import check_number, contiguous, refuse_masked
+from ..core.validation import check_number, contiguous, refuse_masked, refuse_rounded
 from ._norms import square_norms
 from ._rows import Rows
 from ._sparse_weights import SparseWeightRows
@@ -168,6 +168,7 @@ def _dense(X):
         if X.dtype.kind not in "iuf":
             raise InputTypeError(f"X must be float32, float64 or uint8, got dtype {X.dtype}; "
                                  "convert with X.astype(np.float64)")
+        refuse_rounded("X", X)
         X = X.astype(np.float64)
     if X.ndim != 2:
         raise ParameterError(f"X must have shape (n_examples, n_features), got shape {X.shape}; "
@@ -186,6 +187,7 @@ def _sparse(X):
         if X.dtype.kind not in "biuf":
             raise InputTypeError(f"X must hold float32 or float64, got dtype {X.dtype}; "
                                  "convert with X.astype(float)")
+        refuse_rounded("X", X.data)
         X = X.astype(np.float64)
     if X.shape[1] > LARGEST_INDEX:
         raise ParameterError(f"X must have fewer than 2^31 features, got {X.shape[1]}")

@@ -243,7 +243,7 @@ def max_arborescence(scores, single_root=False):
     Raises
     ------
     ParameterError, InputTypeError
-        If the matrix is not square, holds NaN or +inf, has no word, or allows no tree.
+        If the matrix is not square, has no word, allows no tree, or holds NaN or +inf where it is read.
 
     Notes
     -----

@@ -91,7 +91,7 @@ class Limits:
         last = plane.phi[-1]
         if plane.phi.dtype == object:
             moved = [x - last * Fraction(m) for x, m in zip(plane.phi.tolist(), self.means.tolist(), strict=True)]
-            return Plane(plane.offset, np.array(moved, dtype=object))
+            return Plane(plane.offset, np.array(moved, dtype=object), plane.offset_error)
         size = float(np.linalg.norm(self.means))
         phi = plane.phi - last * self.means
         is_known = plane.last_error is not None and (plane.means is None or np.array_equal(plane.means, self.means))

@@ -35,17 +35,16 @@ class Plane:
         phi = self.phi if nonneg is None else np.where(nonneg, np.minimum(self.phi, 0), self.phi)
         if phi.dtype == object:
             square = sum(x * x for x in phi.tolist())
-            if radius is None:
-                return (self.offset / divisor - square / (2 * Fraction(lam) * divisor**2),) * 2
             root = math.isqrt(int(square * 4**600))
             norms = Fraction(root, 2**600), Fraction(root + (square > 0), 2**600)
         else:
             norm = math.sqrt(math.fsum((phi * phi).tolist()))
             spread = self.slope_error + 8.0 * UNIT * norm
-            norms = Fraction(max(norm - spread, 0.0)), Fraction(norm + spread)
+            square, norms = None, (Fraction(max(norm - spread, 0.0)), Fraction(norm + spread))
         offset, error = Fraction(self.offset), Fraction(self.offset_error)
         found = []
         for norm, b in zip(norms, (offset + error, offset - error), strict=True):
-            price = Fraction(radius) * norm if radius is not None else norm**2 / (2 * Fraction(lam) * divisor)
+            price = Fraction(radius) * norm if radius is not None else (
+                norm**2 if square is None else square) / (2 * Fraction(lam) * divisor)
             found.append((b - price) / divisor)
         return found[1], found[0]

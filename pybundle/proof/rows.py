@@ -71,7 +71,7 @@ class Rows:
             entries = self.A.tocoo()
             for i, k, a in zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True):
                 phi[k] += Fraction(a) * Fraction(y[i])
-            return Plane(offset - ex.product(y[None], self.upper[:, None])[0, 0], phi)
+            return Plane(offset - ex.product(y[None], self.upper[:, None])[0, 0], phi, plane.offset_error)
         pull, size = self.A.T @ y, abs(self.A).T @ y
         terms = np.bincount(self.A.indices, minlength=1).max(initial=0) + 4.0
         error = 1.01 * terms * UNIT * float(np.linalg.norm(size)) + 2.0 * UNIT * float(np.linalg.norm(plane.phi))

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
 from pybundle.core.exceptions import InputTypeError, ParameterError
-from pybundle.core.rounding import accurate_product, exact_sum
+from pybundle.core.rounding import accurate_product, exact_product, exact_sum
 from pybundle.core.validation import check_choice, check_integer, check_number, check_vector, real_array
 
 from ._simplex_qp import METHODS, SimplexQP
@@ -71,9 +71,11 @@ class SimplexProblem:
         """
         x = check_vector("x", x, len(self.f))
         product, rest = accurate_product(self.H, x)
+        # x'Hx may be small though its terms are large
+        quadratic = 0.5 * math.fsum(np.concatenate([*exact_product(x, product), x * rest]))
+        linear = math.fsum(np.concatenate(exact_product(x, self.f)))
         g, error = exact_sum(product, -self.f)
         rest += error
-        quadratic, linear = 0.5 * math.fsum(x * product), math.fsum(self.f * x)
         n_parts = len(self.slack)
         bound = self.parts >= 0
         part = self.parts[bound]

@@ -16,7 +16,7 @@ from ..core.rounding import UNIT
 from ..core.types import Array, Floats
 from ..core.validation import check_choice, check_flag, check_integer, check_number, check_vector, contiguous, read_only
 from ..features.examples import Examples
-from ..features.shift import Shift, locate, median
+from ..features.shift import Shift, locate
 from ._engine import Engine
 from ._line_search import line_search
 from .linear_oracle import LinearOracle
@@ -100,7 +100,7 @@ class LinearRisk(Partitioned):
         sums = np.asarray(self.examples.X.T @ c, dtype=np.float64).ravel()
         return np.append(self.examples.scale * sums / max(float(c.sum()), 1e-300), 0.0)
 
-    _of_parts = (*Partitioned._of_parts, "_sizes_of_parts", "slope_errors", "offset_errors", "_centred")
+    _of_parts = (*Partitioned._of_parts, "_sizes_of_parts", "slope_errors", "offset_errors", "_centred", "constant")
 
     def _shards_of(self, parts):
         return shards(parts)
@@ -156,10 +156,15 @@ class LinearRisk(Partitioned):
         return self if shift is None else self.moved(shift)
 
     @cached_property
-    def middle(self) -> float:      # type: ignore[override]
-        """Weighted median of the targets; 0 for labels, and where a `shift` has taken it off."""
-        has_targets = self.is_regression and self.shift is None
-        return median(np.asarray(self.labels), self.sample_weight) if has_targets else 0.0
+    def constant(self) -> tuple[float, float]:      # type: ignore[override]
+        y, c = np.asarray(self.labels), self.sample_weight
+        if self.n_scores > 1 or not c.any():
+            return 0.0, 0.0
+        above, below = float(c[y > 0].sum()), float(c[y < 0].sum())
+        far = 1.0 + (abs(float(np.log(above) - np.log(below))) if above > 0.0 and below > 0.0 else 0.0)
+        low, high = (float(y[c > 0.0].min()), float(y[c > 0.0].max())) if self.is_regression else (-far, far)
+        t, value = self.line_search(np.full((len(y), 1), low), np.full((len(y), 1), high), 0.0, 0.0)
+        return low + t * (high - low), value
 
     def moved(self, shift: Any) -> Any:
         """Return this risk in the coordinates of a `Shift`; X is copied if columns of it are far from 0."""
@@ -384,6 +389,8 @@ class LinearRisk(Partitioned):
         if S.shape != (self.n_examples, self.n_scores):
             raise ParameterError(f"{name} must have shape (n_examples, n_scores) = "
                                  f"({self.n_examples}, {self.n_scores}), got {S.shape}")
+        if not np.isfinite(S).all():
+            raise ParameterError(f"{name} must be finite, got NaN or infinity; leave out such examples")
         return contiguous(S)
 
     def sum_planes(self, work: Callable[..., Any]) -> Planes:

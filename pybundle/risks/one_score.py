@@ -133,7 +133,8 @@ class OneScore(LinearRisk):
     # ------------------------------------------------------------------ the loss
     def multipliers(self, scores: ArrayLike) -> Floats:
         """Return the slopes of the losses at scores `<w, x_i>`, shape (n,)."""
-        return self._slopes(self._engine.y_array * np.asarray(scores, dtype=np.float64) - self._engine.target_array)
+        return self._slopes(self._engine.y_array * check_vector("scores", scores, self.n_examples)
+                            - self._engine.target_array)
 
     def _slopes(self, u):
         low, high, linear, square, flat = self.curve
@@ -169,8 +170,8 @@ class OneScore(LinearRisk):
         square = self.curve[3]
 
         def pieces(slopes):
-            inside = (slopes > self.curve[0]) & (slopes < self.curve[1]) & (slopes != 0.0)
-            return np.where(inside & (square > 0.0), 2.0 + np.sign(slopes), np.where(slopes == 0.0, 0.5, slopes))
+            inside = (slopes > self.curve[0]) & (slopes < self.curve[1]) & (square > 0.0)
+            return np.sign(slopes) * (1.0 + inside)
 
         at_low, at_high = self._slopes(u), self._slopes(u + upper * step)
         low, high = 0.0, upper

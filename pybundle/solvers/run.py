@@ -110,11 +110,17 @@ class Run:
 
     @property
     def home(self):
-        """The feasible point nearest to the centre, with intercepts at `risk.middle`: F there is `trace.size`."""
+        """The feasible point nearest to the centre, with intercepts at the best constant: `trace.size` is F there.
+
+        Columns may make up for a constant, too: therefore it is at most R of the best constant where that is not 0.
+        """
         w = np.zeros(self.risk.dim) + self.objective.centre
         if self.risk.free is not None:
-            w[self.risk.free] = self.risk.middle
+            w[self.risk.free] = self.risk.constant[0]
         return self.objective.project(w)
+
+    def _size_of(self, fun):
+        return min(float(fun), self.risk.constant[1] or np.inf)
 
     @property
     def rule(self):
@@ -313,8 +319,8 @@ class Run:
         fun = self.objective.value(w) + risk_value
         if np.isfinite(fun) and not np.isfinite(self.fun) and not self.trace.knows_zero:
             self.trace.knows_zero = (
-                np.array_equal(w, self.home) if w.any() or self.risk.middle else not np.any(self.objective.centre))
-            self.trace.size = float(fun) if self.trace.knows_zero else max(float(fun), self.trace.size)
+                np.array_equal(w, self.home) if w.any() or self.risk.constant[0] else not np.any(self.objective.centre))
+            self.trace.size = self._size_of(fun) if self.trace.knows_zero else max(float(fun), self.trace.size)
         if fun < self.fun and self.objective.contains(w):
             w.setflags(write=False)
             self.w, self.risk_value, self.fun = w, risk_value, fun
@@ -413,7 +419,7 @@ class Run:
         planes = self.evaluate(home)
         value = float(planes.values.sum())
         fun = value + self.objective.value(home)
-        self.trace.size, self.trace.knows_zero = float(fun), True
+        self.trace.size, self.trace.knows_zero = self._size_of(fun), True
         if fun < self.fun:
             self.start(home)
             self.observe(home, value, planes.values)

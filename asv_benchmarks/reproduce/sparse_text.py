@@ -8,9 +8,9 @@ the classes. The two classes of a set are the first half of its classes against 
 log-losses have a free one, the default of both packages, or none, as liblinear needs it. A peer has no certificate: it
 runs at the loosest of its tolerances (SGDClassifier: the fewest of its epochs) at which two of three seeds reach an
 objective within the gap of our lower bound; it is not asked for more once three fits take ten seconds. Where we miss
-the gap within LIMIT of our seconds, the least objective of a peer replaces our bound. Processor time of one thread, all in
-turns: five at least, one if a call takes three seconds. Writes results/sparse_text.md; `--only` replaces single sets of
-that page.
+the gap within LIMIT seconds, the least objective of a peer replaces our bound. Processor time of one thread, also for
+LIMIT, all in turns: five at least, one if a call takes three seconds. Writes results/sparse_text.md; `--only` replaces
+single sets of that page.
 """
 
 import argparse

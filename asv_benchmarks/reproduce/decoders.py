@@ -238,7 +238,7 @@ def cut(repeats):
         rows.append((name, f"{1e3 * times['min_cut']:.3f}",
                      *(f"{times[key] / times['min_cut']:.2f}" for key in candidates if key != "min_cut")))
     return "## Cuts\n\n" + (
-        "Graph building included. Grids of four neighbours and superpixel graphs of about 230 nodes and 630 edges;\n"
+        "Graph building included. Grids of four neighbours and superpixel graphs of about 230 nodes and 640 edges;\n"
         "mean over 50 graphs (3 of 100 x 100) one after another, so that no candidate learns one by heart. Unaries of\n"
         "variance 1, independent or smoothed; weights uniform in 0..coupling, on superpixels coupling times the sum\n"
         "of their edge features. Other columns: times min_cut.\n\n") + table(

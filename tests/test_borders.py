@@ -329,7 +329,8 @@ def test_integers_that_float64_would_round_are_refused(numbers):
     X, y = np.random.default_rng(0).standard_normal((8, 1)), np.arange(8) % 2
     calls = [lambda: pb.risks.Absolute(X, numbers), lambda: pb.QuantileRegressor().fit(X, numbers),
              lambda: pb.MulticlassSVM().fit(np.c_[numbers, numbers], y),
-             lambda: pb.MulticlassSVM().fit(X, y).predict(numbers[:, None])]
+             lambda: pb.MulticlassSVM().fit(X, y).predict(numbers[:, None]),
+             lambda: pb.MulticlassSVM().fit([[number, 0.5] for number in numbers], y)]
     if numbers.dtype != object:
         calls += [lambda: pb.risks.BinaryHinge(numbers[:, None], y),
                   lambda: pb.risks.BinaryHinge(sp.csr_array(numbers[:, None]), y),

@@ -60,7 +60,7 @@ class FixedSteps(Run):
 def method(monkeypatch):
     def make(problem, delay):
         return FixedSteps(problem.risk, problem.objective, problem.settings, delay)
-    monkeypatch.setitem(METHODS, "fixed-steps", Method(make, {"delay": Option(1, integer()), **WARM_START},
+    monkeypatch.setitem(METHODS, "fixed-steps", Method(make, {"delay": Option(1, integer), **WARM_START},
                                                        needs=(BOUNDED,), serialised=(FixedSteps,)))
     return "fixed-steps"
 

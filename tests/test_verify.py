@@ -428,6 +428,40 @@ def test_callables_are_not_believed_where_their_terms_cancel(seed):
         assert any("which cancel" in text for text in report.believed)
 
 
+@pytest.mark.parametrize("outside", [np.nan, np.inf, pb.ParameterError("no logarithm")])
+def test_callables_without_a_value_elsewhere_are_verified(outside):
+    """The verifier asks where a weight stands alone, which may lie outside the bounds and the domain."""
+    def fun(w):
+        if (w > 0.0).all():
+            return float((w - np.log(w)).sum()), 1.0 - 1.0 / w
+        if isinstance(outside, Exception):
+            raise outside
+        return outside, w
+
+    risk, penalty = pb.risks.Function(fun, 3, lower_bounds=0.0), pb.prox.Box(lower=1.0, upper=3.0)
+    certificate = pb.minimize(risk, penalty=penalty, tol=1e-5, evidence=True).certificate
+    report = pb.verify(certificate, risk, penalty=penalty)
+    assert report.ok and any("no value" in text for text in report.believed), report
+
+
+def test_values_of_callables_count_terms_that_cancel():
+    """F(w) lay above the `fun` of a report, since the residuals are differences of numbers of 1e12."""
+    rng = np.random.default_rng(3)
+    A, start = rng.normal(size=(4, 3)), rng.normal(size=3) * 1e12
+    target = A @ start + rng.normal(size=4)
+    risk = pb.risks.Function(lambda w: (np.abs(A @ w - target).sum(), A.T @ np.sign(A @ w - target)), 3,
+                             lower_bounds=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        result = pb.minimize(risk, lam=1e-23, tol=1e-6, evidence=True, max_iter=200)
+    w = [Fraction(number) for number in result.x]
+    residuals = [sum(map(lambda a, b: Fraction(a) * b, row, w)) - Fraction(t) for row, t in zip(A, target, strict=True)]
+    fun = sum(map(abs, residuals)) + Fraction(1e-23) / 2 * sum(number * number for number in w)
+    for exact in (False, True):
+        report = pb.verify(result.certificate, risk, exact=exact, lam=1e-23)
+        assert report.ok and report.lower_bound <= fun <= report.fun, report
+
+
 def test_what_is_no_tree_proves_nothing():
     risk = RISKS["trees"]
     certificate = solve("trees", "prox-bcfw").certificate

@@ -85,7 +85,7 @@ def make_parser():
     made = command("verify", "check the certificate of a run against the data", _data, _model)
     made.add_argument("--certificate", required=True, metavar="FILE", help="what train --certificate wrote")
     made.add_argument("--exact", action="store_true", help="rational arithmetic (svm of moderate size)")
-    _constant(made, "that of the certificate, which is printed")
+    _constant(made, "that of the certificate, which is printed", may_be_inf=True)
 
     command("info", "versions, BLAS and kernels of this installation, for bug reports")
     return parser
@@ -160,7 +160,7 @@ def _number(text):
 
 
 def _number_or_inf(text):
-    return math.inf if text == "inf" else _number(text)
+    return math.inf if text.lower() == "inf" else _number(text)
 
 
 def _limit(text):

@@ -190,9 +190,10 @@ def real_numbers(said, value, copy=False):
 def refuse_rounded(name, array):
     """Raise InputTypeError for integers that float64 would round."""
     if array.dtype.kind in "iuO" and array.dtype.itemsize == 8:
-        numbers = array.ravel() if array.dtype.kind == "O" else array[np.abs(array, dtype=np.float64) > 2.0**53]
-        for number in numbers.tolist():
-            if isinstance(number, int) and float(number) != number:
+        entries = array.ravel() if array.dtype.kind == "O" else array[np.abs(array, dtype=np.float64) >= 2.0**53]
+        for number in entries.tolist():
+            if isinstance(number, numbers.Integral) and abs(number) > 2**53 and (
+                    int(number).bit_length() > 1023 or float(number) != int(number)):
                 raise InputTypeError(f"{name} must be exact in float64, got the integer {number}; subtract a constant, "
                                      "encode what is only a name, or convert with astype(float)")
 

@@ -35,6 +35,7 @@ def token_features(tokens: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
     >>> token_features([("Dogs", "NNS"), ("bark", "VBP")])[1]["-1"]
     {'word': 'dogs', '2': 'NNS'}
     """
+    tokens = list(tokens)
     for t, token in enumerate(tokens):
         if not isinstance(token, (tuple, list)) or not token or not all(isinstance(column, str) for column in token):
             raise InputTypeError(f"tokens[{t}] must be a tuple of texts, the word first, got {token!r:.40} of type "

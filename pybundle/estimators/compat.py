@@ -52,12 +52,14 @@ def validate_data(estimator, X, *y, **options):
     try:
         found = _validate_data(estimator, X, *y, **options)
         for name, value in numbers:
-            whole = value.select_dtypes("integer") if hasattr(value, "select_dtypes") else value
-            is_sparse = sp.issparse(whole)
-            if not is_sparse or whole.dtype.kind in "iu":
-                refuse_rounded(name, whole.tocoo().data if is_sparse else np.asarray(whole))
+            columns = (value.iloc[:, j] for j in range(value.shape[1])) if hasattr(value, "iloc") and value.ndim == 2 \
+                else (np.array(value, dtype=object) if isinstance(value, (list, tuple)) else value,)
+            for column in columns:
+                refuse_rounded(name, column.tocoo().data if sp.issparse(column) else np.asarray(column))
         return found
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, OverflowError) as problem:
+        if isinstance(problem, OverflowError):
+            raise InputTypeError(f"X and y must hold numbers of float64: {problem}") from problem
         if "complex" in str(problem).lower():
             name = "y" if any(map(np.iscomplexobj, y)) else "X"
             raise ParameterError(f"Complex data not supported: {name} must hold real numbers") from problem

@@ -30,6 +30,7 @@ from .tokens import (
     columns_of,
     count_features,
     encode,
+    entries,
     frequent_features,
     holds_texts,
     rows_of,
@@ -160,22 +161,17 @@ class ChainEstimator(StructuredEstimator):
             return model.token_scores(self.coef_, tokens.values), x.offsets
         offsets, *rows = rows_of(X, *self._once("columns", lambda: columns_of(self.vocabulary_, self.hash_bits)))
         unary = model.entry_scores(self.coef_, *rows)
-        known = unary.any(axis=1)
+        known = np.diff(rows[0]) > 0
         if self.hash_bits is not None and self._columns is not None:        # every name has a column
             known &= np.array([isinstance(token, dict) for x in X for token in x], dtype=bool)
-        if not known.all():
-            self._warn_of_unknown(X, known, offsets)
-        return unary, offsets
-
-    def _warn_of_unknown(self, X, known, offsets):
-        """Warn of sequences without any token whose features have weights: only transitions would label them."""
-        unknown = ~np.logical_or.reduceat(known, _full(offsets)[:-1])
-        if unknown.any():
-            i = np.flatnonzero(np.diff(offsets))[unknown][0]
+        first = None if known.any() else next((token for i, x in enumerate(X) for t, token in enumerate(x) if any(
+            value for _, value in entries(token, i, t))), None)
+        if first is not None:       # only transitions label such sequences
             remedy = "features named as in the training" if self._columns is None else \
                 "those of pybundle.datasets.token_features, as the training by the command line did"
-            warn_user(f"{type(self).__name__}: the model knows no feature of X[{i}], which begins with "
-                      f"{X[i][0]!r:.40}; give {remedy}", UserWarning)
+            warn_user(f"{type(self).__name__}: the model knows no feature of X, which begins with {first!r:.40}; "
+                      f"give {remedy}", UserWarning)
+        return unary, offsets
 
     @by_blocks
     @as_fitted

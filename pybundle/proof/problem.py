@@ -58,7 +58,7 @@ class PlainProblem:
             self.believe("values and subgradients of the risk, as if without rounding")
         total = ex.total(values)
         if isinstance(self.risk, Function):     # whatever it computes, its answers are rounded
-            errors = ROUNDED * np.abs(values)
+            errors = ROUNDED * np.abs(values) + self._hidden(self.risk, w[None])[0]
         return total, float(np.sum(errors)) * 1.01
 
     # ------------------------------------------------------------------ evidence
@@ -142,10 +142,17 @@ class PlainProblem:
         random = np.random.default_rng(crc32(points.tobytes()))
         groups = np.arange(self.dim) if self.dim <= GROUPS else random.integers(GROUPS, size=self.dim)
         ends, ratios = random.choice([-1.0, 1.0], self.dim) * sizes, np.abs(points) / np.where(sizes > 0.0, sizes, 1.0)
-        with single_threaded_blas():
+        with single_threaded_blas(), np.errstate(all="ignore"):
             for group in (groups == g for g in np.unique(groups)):
-                up, down, start = (risk.evaluate(ends * (sign * group))[0] for sign in (1.0, -1.0, 0.0))
-                found += np.outer(ratios[:, group].max(axis=1), np.abs(up - start) + np.abs(down - start))
+                try:
+                    up, down, start = (risk.evaluate(ends * (sign * group))[0] for sign in (1.0, -1.0, 0.0))
+                    changes = np.outer(ratios[:, group].max(axis=1), np.abs(up - start) + np.abs(down - start))
+                except Exception:       # whatever a function of the user raises where it has no value
+                    changes = np.full_like(found, np.nan)
+                if np.isfinite(changes).all():
+                    found += changes
+                else:
+                    self.believe("that no terms of the callable cancel where it has no value with a weight alone")
         return (self.dim + 16.0) * UNIT * found
 
     def _exact_plane(self, risk, points, weights, lower):

@@ -132,6 +132,8 @@ class RiskBase:
     shift : Shift or None
         The change of variables in whose coordinates the risk is, see `features.shift`; of the user if None. `centred()`
         returns the risk in the coordinates in which solvers work.
+    class_sums : ClassSums or None
+        Of classes with a log-loss and a last column of ones.
     middle : float
         Intercept at which a risk of targets far from 0 is small, in the coordinates of the risk.
     steepness : (float, float)
@@ -207,6 +209,7 @@ class RiskBase:
     free: Any = None
     means: Any = None
     shift: Any = None
+    class_sums: Any = None
     middle = 0.0
     steepness: Any = (0.0, 0.0)
     fingerprint: Any = None

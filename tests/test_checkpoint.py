@@ -56,7 +56,12 @@ RISKS = {
     "intercept": lambda: pb.risks.BinaryHinge(X, y % 2, fit_intercept=True),
     "log-loss": lambda: pb.risks.Logistic(X, y % 2, fit_intercept=True),
     "crf": lambda: chain("logistic"), "few weights": few_weights, "callable": lambda: distances,
+    "classes": lambda: pb.risks.Structured(pb.models.Multiclass(4, 9), np.hstack([X, np.ones((80, 1))]), y,
+                                           loss="logistic"),
 }  # fmt: skip
+FREE = np.where(np.arange(36) % 9 == 8, 0.0, 0.3)       # intercepts, of which the first is 0
+INTERCEPTS = {"lam": None, "penalty": pb.prox.Separable(l2=FREE, lower=np.where(np.arange(36) == 8, 0.0, -np.inf),
+                                                        upper=np.where(np.arange(36) == 8, 0.0, np.inf))}
 CASES = [(method, name, {}) for name in ("dense", "csr", "chain")
          for method in ("oca", "bmrm", "prox-bmrm", "frank-wolfe", "bcfw", "mp-bcfw", "prox-bcfw", "alm", "auto")]
 CASES += [(method, "callable", {}) for method in ("oca", "bmrm", "prox-bmrm", "auto")]
@@ -78,6 +83,8 @@ CASES += [("oca", "dense", {"lam": None, "penalty": pb.prox.SparseGroupLasso(np.
           ("prox-bcfw", "csr", {"lam": None, "penalty": pb.prox.L1(0.5) + pb.prox.Box(-0.1, 0.2)}),
           ("auto", "intercept", {"lam": 1.0}),
           ("oca", "dense", {"lam": None, "penalty": pb.prox.ElasticNet(0.1, 0.1), "nonneg": NONNEG})]
+CASES += [(method, "classes", INTERCEPTS) for method in ("prox-bcfw", "lbfgs", "auto")]
+CASES += [("lbfgs", "classes", {"lam": None, "penalty": INTERCEPTS["penalty"] + pb.prox.Separable(l1=FREE)})]
 
 
 def solve(method, name, options, **more):
@@ -578,7 +585,8 @@ STATES = [("oca", "dense", {}), ("oca", "csr", {}), ("oca", "callable", {}), ("b
           ("prox-bcfw", "chain", {"n_best": 3}), ("mp-bcfw", "chain", {"average": True}), ("alm", "dense", {}),
           ("alm", "chain", {}), ("lbfgs", "logistic", {"lam": 0.1}), ("auto", "csr", {"tol": 1e-6}),
           ("oca", "intercept", {"lam": 1.0}), ("lbfgs", "log-loss", {"lam": 0.1}),
-          ("prox-bcfw", "crf", {"lam": 0.1}), ("prox-bcfw", "few weights", {"lam": 0.1})]
+          ("prox-bcfw", "crf", {"lam": 0.1}), ("prox-bcfw", "few weights", {"lam": 0.1}),
+          ("prox-bcfw", "classes", INTERCEPTS), ("lbfgs", "classes", INTERCEPTS)]
 
 
 def another_shape(array, random):
@@ -621,7 +629,7 @@ def half_way(tmp_path_factory):
             whole = solve(method, name, options)
             file = folder / f"{k}.npz"
             solve(method, name, options, max_iter=max(1, whole.nit // 2), checkpoint=file)
-            exact = {key: options[key] for key in ("lam", "radius", "nonneg") if key in options}
+            exact = {key: options[key] for key in ("lam", "radius", "nonneg", "penalty") if key in options}
             best = solve(method if "radius" in options else "auto", name, exact, tol=1e-8, max_iter=2000)
             known[k] = file.read_bytes(), best.fun
         return known[k]

@@ -2,15 +2,17 @@
 
     PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/log_losses.py [--only digits mnist ocr ...]
 
-`lam/2 |w|^2 - sum_i log p(y_i | x_i)` without intercept: two classes of scikit-learn's breast cancer data and of its
-digits (0-4 against 5-9), raw and standardised, and of a9a, all dense; classes of MNIST (pixels / 255) and of the
-digits, chains of the OCR letters (weights for every pair of feature and letter and for all transitions). Our methods
-run to certified gaps. A peer has no certificate: the clock is that of a run that ends as soon as its objective is
-within the same gap of our lower bound. scikit-learn's LogisticRegression runs at falling tolerances until it is,
-python-crfsuite (L-BFGS) reports its objective after each iteration, and a second run of that many iterations is timed.
-Processor time, one thread, cold starts; the median of five runs that take less than three seconds. `ratio` is the
-fastest peer over "auto". Memory is the growth of the peak of the process during one fit, in a process of its own,
-beside the data that were read before it. Writes results/log_losses.md.
+`lam/2 |w|^2 - sum_i log p(y_i | x_i)`. With free intercepts ("free ..."): wine, raw and standardised, iris, the digits,
+made data of 20000 x 50 with 5 classes and of 20000 x 16 with 26, and the last with uneven columns. A row of them is
+`MulticlassLogistic()` beside `LogisticRegression()`, both with their defaults. Without intercepts: two classes of
+scikit-learn's breast cancer data and of its digits (0-4 against 5-9), raw and standardised, and of a9a, all dense;
+classes of MNIST (pixels / 255) and of the digits, chains of the OCR letters (weights for every pair of feature and
+letter and for all transitions). Our methods run to certified gaps. A peer has no certificate: the clock is that of a
+run that ends as soon as its objective is within the same gap of our lower bound. scikit-learn's LogisticRegression
+runs at falling tolerances until it is, python-crfsuite (L-BFGS) reports its objective after each iteration, and a
+second run of that many iterations is timed. Processor time, one thread, cold starts; the median of five runs that
+take less than three seconds. `ratio` is the fastest peer over "auto". Memory is the growth of the peak of the process
+during one fit, in a process of its own, beside the data that were read before it. Writes results/log_losses.md.
 """
 
 import argparse
@@ -35,7 +37,9 @@ from pybundle.core.ragged import Ragged
 GAPS = (1e-2, 1e-3, 1e-6)
 METHODS = ("auto", "lbfgs")
 SETS = {"cancer raw": (1.0, 0.01), "cancer": (1.0, 0.01), "halves raw": (10.0, 0.1), "halves": (10.0, 0.1),
-        "a9a": (10.0, 0.1), "digits": (10.0, 0.1), "mnist": (10.0,), "ocr": (10.0, 1.0)}
+        "a9a": (10.0, 0.1), "free iris": (1.0,), "free wine raw": (1.0,), "free wine": (1.0,), "free digits": (1.0,),
+        "free 5": (1.0,), "free 26": (1.0,), "free uneven": (1.0,),
+        "digits": (10.0, 0.1), "mnist": (10.0,), "ocr": (10.0, 1.0)}
 PEERS = ("sklearn lbfgs", "sklearn newton-cg")
 BINARY = (*PEERS, "sklearn newton-cholesky", "sklearn liblinear")
 TOLERANCES = tuple(10.0 ** (-0.5 * k) for k in range(2, 20))
@@ -94,8 +98,58 @@ class Classes:
         LogisticRegression(C=1.0 / lam, solver=peer.split()[1], fit_intercept=False, tol=1e-3,
                            max_iter=10000).fit(self.X, self.y)
 
+    def solve(self, lam, **options):
+        return pb.minimize(self.risk, lam=lam, **options)
+
     def objective(self, w, lam):
         return 0.5 * lam * float(w @ w) + float(self.risk.evaluate(w)[0].sum())
+
+
+class Intercepts(Classes):
+    """Rows X and classes y; the weights of a last column of ones have no penalty, and the first is 0."""
+
+    peers = ("sklearn lbfgs",)
+
+    def __init__(self, X, y):
+        super().__init__(np.hstack([X, np.ones((len(X), 1))]), y)
+
+    def solve(self, lam, **options):
+        rates = np.full((int(self.y.max()) + 1, self.X.shape[1]), lam)
+        rates[:, -1] = 0.0
+        bounds = np.where(np.arange(rates.size) == rates.shape[1] - 1, 0.0, np.inf)
+        penalty = pb.prox.Separable(l2=rates.ravel(), lower=-bounds, upper=bounds)
+        return pb.minimize(self.risk, penalty=penalty, **options)
+
+    def times(self, peer, lam, goals):
+        found, k = [None] * len(goals), 0
+        for at, goal in enumerate(goals):
+            while k < len(TOLERANCES):
+                seconds, model = timed(lambda: self.fit(peer, lam, TOLERANCES[k]))      # noqa: B023
+                if self.value(model, lam) <= goal:
+                    found[at] = seconds, int(np.max(model.n_iter_))
+                    break
+                k += 1
+        return found
+
+    def fit(self, peer, lam, tol=1e-3):
+        from sklearn.linear_model import LogisticRegression
+
+        return LogisticRegression(C=1.0 / lam, tol=tol, max_iter=10000).fit(self.X[:, :-1], self.y)
+
+    def value(self, model, lam):
+        W = np.hstack([model.coef_, model.intercept_[:, None]])
+        return 0.5 * lam * float(np.sum(model.coef_**2)) + float(self.risk.evaluate(W.ravel())[0].sum())
+
+    def defaults(self):
+        """A row of seconds and true gaps of both defaults."""
+        from sklearn.linear_model import LogisticRegression
+
+        ours, model = timed(lambda: pb.MulticlassLogistic().fit(self.X[:, :-1], self.y))
+        theirs, peer = timed(lambda: LogisticRegression().fit(self.X[:, :-1], self.y))
+        bound = self.solve(1.0, tol=1e-6, time_limit=LIMIT).lower_bound
+        gaps = [(fun - bound) / fun for fun in (model.objective_, self.value(peer, 1.0))]
+        return ("1", "defaults", f"{ours:.3g} ({model.n_passes_:.0f}, gap {gaps[0]:.1e})",
+                f"peer {theirs:.3g} ({int(np.max(peer.n_iter_))}, gap {gaps[1]:.1e})", f"ratio {theirs / ours:.2f}")
 
 
 class Signs(Classes):
@@ -113,7 +167,7 @@ class Signs(Classes):
 class Words:
     """Chains of tokens, dense or sparse; `attributes` and `tags` are those of python-crfsuite."""
 
-    peers = ("crfsuite",)
+    peers, solve = ("crfsuite",), Classes.solve
 
     def __init__(self, risk, attributes, tags):
         self.risk, self.attributes, self.tags = risk, attributes, tags
@@ -193,6 +247,19 @@ def halves(is_standardised):
     return Signs(X, y < 5, is_standardised)
 
 
+def free(name):
+    from sklearn import datasets
+
+    if name in ("5", "26", "uneven"):
+        shape = {"n_informative": 10, "n_classes": 5} if name == "5" else {
+            "n_informative": 12, "n_redundant": 2, "n_classes": 26, "n_clusters_per_class": 1}
+        X, y = datasets.make_classification(20000, 50 if name == "5" else 16, random_state=0, **shape)
+        return Intercepts(X * np.geomspace(0.1, 100.0, 16) + 50.0 if name == "uneven" else X, y)
+    X, y = getattr(datasets, f"load_{name.split()[0]}")(return_X_y=True)
+    X = X / 16.0 if name == "digits" else (X - X.mean(axis=0)) / X.std(axis=0) if name == "wine" else X
+    return Intercepts(X, y)
+
+
 def a9a():
     from sklearn.datasets import load_svmlight_file
 
@@ -202,6 +269,7 @@ def a9a():
 
 MAKERS = {"cancer raw": lambda: cancer(False), "cancer": lambda: cancer(True), "halves raw": lambda: halves(False),
           "halves": lambda: halves(True), "a9a": a9a, "digits": digits, "mnist": mnist, "ocr": ocr}
+MAKERS |= {name: lambda name=name: free(name.removeprefix("free ")) for name in SETS if name.startswith("free ")}
 
 
 # ---------------------------------------------------------------------- measurements
@@ -210,8 +278,8 @@ def compare(name, problem, lam):
     seconds, passes, bounds = {}, {}, {}
     for method in METHODS:
         for gap in GAPS:
-            spent, result = timed(lambda method=method, gap=gap: pb.minimize(
-                problem.risk, lam=lam, method=method, tol=gap, time_limit=LIMIT))
+            spent, result = timed(lambda method=method, gap=gap: problem.solve(
+                lam, method=method, tol=gap, time_limit=LIMIT))
             if result.success:
                 seconds[method, gap], passes[method, gap] = spent, result.n_passes
             if method == "auto":
@@ -230,6 +298,8 @@ def compare(name, problem, lam):
     ratios = [min((seconds[peer, gap] for peer in problem.peers if (peer, gap) in seconds), default=np.nan)
               / seconds.get(("auto", gap), np.nan) for gap in GAPS]
     rows.append((f"{lam:g}", "ratio", *(f"{ratio:.1f}" for ratio in ratios)))
+    if isinstance(problem, Intercepts):
+        rows.append(problem.defaults())
     for row in rows:
         print(name, *row, sep=" | ", flush=True)
     return rows
@@ -258,7 +328,7 @@ def peaks(name, problem, lam):
 
 def fit(problem, who, lam):
     if who in METHODS:
-        pb.minimize(problem.risk, lam=lam, method=who, tol=1e-2, time_limit=LIMIT)
+        problem.solve(lam, method=who, tol=1e-2, time_limit=LIMIT)
     else:
         problem.fit(who, lam)
 

@@ -55,8 +55,8 @@ class MulticlassLogistic(Probabilities, LinearClassifierEstimator):
     Notes
     -----
     X (n, d) may be dense or CSR, float32 or float64. For three classes or more with intercepts, X is copied once with a
-    column of ones. A pass costs O(nnz(X) K). An iteration takes one, and for two classes with
-    few columns also the Hessian.
+    column of ones; steps are those of centred columns. A pass costs O(nnz(X) K). An iteration takes
+    one, and for two classes with few columns also the Hessian.
 
     If X is float32 and no column lies far from 0, `coef_` and `intercept_` are float32, as of `LogisticRegression`:
     rounded from the float64 point to which `objective_`, `gap_` and `certificate_` refer.

@@ -7,12 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import entr
 
 from ..models import BinaryLabeling, Chain, Dependency, Landmarks, Multiclass, Segmentation
 from ..models.model_oracle import as_feature
 from ..risks import Structured
 from . import exact as ex
-from .certificate import Labellings
+from .certificate import Labellings, Multipliers
 from .linear import ROWS
 from .plane import UNIT, Plane
 from .problem import LabellingProblem
@@ -55,6 +56,11 @@ class StructuredProblem(LabellingProblem):
         super().__init__(risk, exact)
 
     def feasible(self, evidence):
+        if isinstance(evidence, Multipliers):
+            beta, c, K = evidence.beta, self.c, getattr(self.risk.model, "n_classes", 0)
+            fits = self.risk.loss != "hinge" and type(self.risk.model) is Multiclass and beta.shape == (len(c), K)
+            fits = fits and (beta >= 0.0).all() and (beta.sum(axis=1)[c > 0.0] > 0.0).all()
+            return bool(fits), f"multipliers {beta.shape}, which must be distributions of classes with a log-loss"
         is_feasible, text = super().feasible(evidence)
         if not is_feasible or not isinstance(evidence, Labellings):
             return is_feasible, text
@@ -68,6 +74,27 @@ class StructuredProblem(LabellingProblem):
             if not check(model, evidence.labellings[j], self.risk.Y[int(evidence.examples[j])]):
                 return False, f"labelling {j} is none of {type(model).__name__}"
         return True, text
+
+    def plane(self, evidence):
+        return self._of_classes(evidence) if isinstance(evidence, Multipliers) else super().plane(evidence)
+
+    def _of_classes(self, evidence):
+        """The plane of the distributions `beta / sum(beta)`: their entropies, and their expected features."""
+        data, c, y, beta = self.risk.user_rows, self.c, self.risk.Y, evidence.beta
+        phi, offsets, size = np.zeros((beta.shape[1], data.n_features)), [], 0.0
+        for first in range(0, len(c), ROWS):
+            some = np.arange(first, min(first + ROWS, len(c)))[c[first:first + ROWS] > 0.0]
+            p, X = beta[some] / beta[some].sum(axis=1, keepdims=True), data.X[some].astype(np.float64)
+            rest = p.copy()         # without the largest share, whose logarithm is that of 1 less all others
+            rest[np.arange(len(some)), p.argmax(axis=1)] = 0.0
+            total = rest.sum(axis=1)
+            offsets.append(float(c[some] @ (entr(rest).sum(axis=1) - (1.0 - total) * np.log1p(-total))))
+            p[np.arange(len(some)), np.asarray(y)[some]] -= 1.0
+            phi += np.asarray((X.T @ (c[some, None] * p)).T)
+            size += 2.02 * float(c[some] @ data.norms[some])
+        unit = (min(len(c), ROWS) + len(c) / ROWS + 2.0 * beta.shape[1] + 32.0) * UNIT
+        return Plane(math.fsum(offsets), phi.ravel(), unit * (8.0 + 8.0 * math.log(len(phi))) * math.fsum(offsets),
+                     unit * size, 2.02 * unit * float(c.sum()))
 
     def value(self, w):
         self.believe(f"the decoder of {type(self.risk.model).__name__}: that no labelling is better than its own")

@@ -22,7 +22,8 @@ from ..features.dependence import dependence_in
 from ..prox import Regulariser
 from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
 from . import exact as ex
-from .certificate import Certificate, fingerprint_of, load_certificate
+from .certificate import Certificate, Multipliers, fingerprint_of, load_certificate
+from .closed_limits import class_limits
 from .given import difference
 from .linear import LinearProblem
 from .problem import PlainProblem
@@ -304,6 +305,13 @@ def _penalised_bounds(report, certificate, problem, plane):
                 f"{level:.10g}")):
             return None
         penalty, plane = penalty.within(np.flatnonzero(penalty.free), limits.sizes), limits.move(plane)
+    elif isinstance(certificate.evidence, Multipliers) and penalty.free.any():
+        sums = problem.risk.class_sums
+        limits = None if sums is None else class_limits(sums, penalty, _up(Fraction(level) * n), n)
+        plane = None if limits is None else limits.freed(plane)
+        if not report.add("limits", plane is not None, "of intercepts, in closed form"):
+            return None
+        penalty = penalty.within(np.flatnonzero(penalty.free), 0.0)
     low, high = penalty.bounds(plane, floor, n)
     if limits is not None:          # of other points F is larger
         low, high = min(low, Fraction(level)), min(high, Fraction(level))

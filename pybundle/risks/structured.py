@@ -9,6 +9,7 @@ from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import softmax
 
 from ..core.exceptions import ParameterError
 from ..core.labels import example_weights
@@ -20,6 +21,7 @@ from ..core.validation import check_choice, check_integer, check_rows, check_vec
 from ..models.batch_oracle import BatchOracle
 from ..models.callable_model import as_model
 from ..models.multiclass import Multiclass
+from .class_sums import ClassSums
 from .linear_oracle import check_size
 from .partition import Partitioned, take
 from .reduction import reduce_planes
@@ -163,15 +165,26 @@ class Structured(Partitioned):
         if self._oracle.is_current():
             return self
         other = self.derive()
+        vars(other).pop("class_sums", None)
         other._oracle = self.model.oracle(*self._examples)
         if other._oracle.n_examples != self.n_examples:
             raise ParameterError(f"X and Y must still hold {self.n_examples} examples, got {other._oracle.n_examples}; "
                                  "make a new risk")
         return other
 
+    @cached_property
+    def class_sums(self) -> Any:
+        """`ClassSums` of classes with a log-loss whose rows have a last column of ones; None for others."""
+        if self.chains is None or type(self.model) is not Multiclass:
+            return None
+        return ClassSums.of(self.user_rows, self.chains.truth, self.sample_weight, self.model.n_classes)
+
     @property
     def slope_errors(self) -> Floats:
-        """Bound on the rounding error of any slope of each part in the Euclidean norm, shape (P,)."""
+        """Bound on the rounding error of any slope of each part in the Euclidean norm, shape (P,).
+
+        With `class_sums` it is `|e| + |m| |e_b|`, e_b being the error at the intercepts, m the means.
+        """
         oracle = self._oracle
         if oracle.norms is None:
             if oracle.met_norms is None:
@@ -182,8 +195,10 @@ class Structured(Partitioned):
             # each piece of an example is added twice: for the labelling and for the truth
             terms = [2 * oracle.sizes[rows].sum() + len(rows) + 4 for rows in self._parts]
             return UNIT * np.array(terms) * self.slope_sizes
-        wrong = self.sample_weight * oracle.norms * oracle.marginal_terms
-        return UNIT * ((self._additions + 4.0) * self.slope_sizes + [wrong[rows].sum() for rows in self._parts])
+        far = 0.0 if self.class_sums is None else float(np.linalg.norm(self.class_sums.means))
+        sizes = self.sample_weight * (oracle.norms + 2.02 * far)
+        return UNIT * np.array([sizes[rows] @ (oracle.marginal_terms[rows] + additions + 4.0)
+                                for rows, additions in zip(self._parts, self._additions, strict=True)])
 
     @property
     def errors_grow(self) -> bool:
@@ -239,6 +254,11 @@ class Structured(Partitioned):
     def chains(self) -> Any:
         """The chains of a log-loss, see `BatchOracle`; None for another risk."""
         return self._oracle.chains if self.smooth else None
+
+    def distributions(self, w: ArrayLike) -> Floats:
+        """Return the probabilities of the classes at w, shape (n, K)."""
+        rows = np.arange(self.n_examples)
+        return softmax(self._oracle.prepare(check_vector("w", w, self.dim)).scores(rows), axis=1)
 
     def planes_of(self, distributions: Any) -> Planes:
         """Return the plane of each part that distributions of its labellings prove: slopes, and entropies as offsets.

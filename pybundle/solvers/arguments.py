@@ -18,6 +18,7 @@ from ..runtime.executors import single_threaded_blas
 from ..runtime.stopping import GapBelow, MaxIterations, TimeLimit
 from .bundle.bundle_method import parts_within
 from .constraints import as_rows, check_feasible
+from .equal_mix import EqualMix
 from .methods import METHODS
 from .objective import Ball, SquaredNorm
 from .penalised import Penalised
@@ -129,7 +130,9 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     if found is not None:
         bounds = np.where(np.isin(np.arange(risk.dim), found.left_out), 0.0, np.inf)
         omega = omega.within(-bounds, bounds)
-    objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), means=means, rows=rows, dependence=found)
+    mix = EqualMix.of(risk, omega, n) if isinstance(omega, Separable) and rows is None else None
+    objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), rows=rows, dependence=found, mix=mix,
+                          means=means if mix is None else mix.sums.means)
     if rows is not None and isinstance(omega, Separable):
         lower, upper = rows.implied(omega.lower, omega.upper)
         if means is not None:       # the penalty is on the intercept at the means

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from hashlib import blake2b
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..core.plane import Planes
 from ..core.protocols import LABELLINGS, errors_of, name_of
 from ..core.rounding import UNIT
 from ..models.batch_oracle import batched
-from ..proof import Certificate, Labellings, Points
+from ..proof import Certificate, Labellings, Multipliers, Points
 from ..proof.certificate import LARGEST, fingerprint_of
 from ..runtime.lower_bound import LowerBound, aggregation_errors
 from .bundle.master import Master
@@ -70,7 +71,7 @@ class Proof(NamedTuple):
 
     Attributes
     ----------
-    evidence : Labellings or Points
+    evidence : Labellings, Points or Multipliers
     bound : LowerBound
         Its plane is one of R alone, its value is that with linear constraints.
     multipliers : ndarray or None
@@ -195,6 +196,22 @@ def with_limits(run, risk, labelled=True):
     objective = renewed(run.objective)
     # planes of their own: slopes far out may be larger, and so may their errors
     return objective, prove_limits(run, objective, PlanesAtPoints(risk, labelled)) if objective.is_free.any() else None
+
+
+def of_distributions(risk, objective, parts):
+    """Return the `Proof` of a mean of distributions of classes with free intercepts, mixed with equal multipliers.
+
+    `parts` are pairs of a share and of a point, or of a share and distributions (n, K); the truths have the rest.
+    """
+    c, risk = risk.sample_weight, risk.derive(n_parts=1)
+    P = max(1.0 - sum(share for share, _ in parts), 0.0) * np.eye(len(objective.mix.sums.rows))[risk.chains.truth]
+    for share, part in parts:
+        P += share * (part if np.ndim(part) == 2 else risk.distributions(part))
+    P = objective.mix.mixed(P / P.sum(axis=1, keepdims=True), c)
+    planes = risk.planes_of(SimpleNamespace(nodes=np.log(np.maximum(P, 1e-300))))
+    offset, (error, offset_error) = float(planes.offsets[0]), (WIDER * float(errors[0]) for errors in errors_of(risk))
+    bound = LowerBound.from_aggregate(objective, offset, planes.slopes[0], error, offset_error * offset)
+    return Proof(Multipliers(c[:, None] * P), bound)
 
 
 def of_points(run, risk, points, labelled=True):

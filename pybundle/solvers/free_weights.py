@@ -107,8 +107,8 @@ class FreeWeights:
 
     @classmethod
     def of(cls, objective):
-        """Return the cuts of an objective, without any yet; None if it has no free weights."""
-        return cls(objective) if objective.is_free.any() else None
+        """Return the cuts of an objective, without any yet; None if none are free, or only intercepts of classes."""
+        return cls(objective) if objective.is_free.any() and objective.mix is None else None
 
     @property
     def are_limited(self):

@@ -55,6 +55,9 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     * "oca", with at most FEW_WEIGHTS weights: for a loss of one score after as many passes as "alm" for labels, and for
       enumerable labels if "alm" does not halve the gap within `n_slow` passes.
 
+    Classes with a log-loss and free intercepts begin with "lbfgs", which scales columns, if these differ by much in
+    size, or if examples are many more than columns, see `EqualMix.suits_blocks`.
+
     For classes and chains with a log-loss "lbfgs" takes over if the gap is not halved within a third of `n_slow`
     passes, or within `n_slow` with a penalty. For other smooth risks see `patience_before`. The last fallback is "oca".
     """
@@ -73,9 +76,14 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     if is_penalised and not (problem.objective.penalty.is_separable and (risk.smooth or risk.has_exact_blocks)):
         return _because(make_run("oca", problem), "'oca': it takes any penalty")
     omega = problem.objective.penalty if is_penalised else None
-    has_free = is_penalised and problem.objective.is_free.any()
-    if (risk.chains is not None and risk.dim > FEW_WEIGHTS and not keeps and not has_free
-            and problem.settings.memory_limit is None and LogLossBlocks.memory(risk)["multipliers"] <= MOST_BYTES):
+    mix = problem.objective.mix
+    if mix is not None:
+        stages = []             # planes of parts come no nearer than repaired ones
+        suits_blocks = problem.objective.even is not None and mix.suits_blocks(problem.objective.even, risk.n_examples)
+    else:
+        suits_blocks = risk.dim > FEW_WEIGHTS and not keeps and not (is_penalised and problem.objective.is_free.any())
+    if (risk.chains is not None and suits_blocks and problem.settings.memory_limit is None
+            and LogLossBlocks.memory(risk)["multipliers"] <= MOST_BYTES):
         # without squares L-BFGS is slow, too
         stages.insert(0, Stage(later("lbfgs"), None, n_slow if is_penalised else n_slow / 3.0))
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),

@@ -60,6 +60,8 @@ class Objective(ABC):
         Linear constraints, see `constraints.py`.
     dependence : Dependence or None
         The weights that the penalty holds at 0 because others make up for them, and the penalty of the user.
+    mix : EqualMix or None
+        See `Penalised`.
     level : float
         Bounds hold if the minimum of F is at most this.
     centre : ndarray, shape (dim,), or float
@@ -73,6 +75,7 @@ class Objective(ABC):
     dependence: Any = None
     level = np.inf
     centre: Any = 0.0
+    mix: Any = None
     nonneg: np.ndarray | None
 
     @abstractmethod

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from ..core.rounding import UNIT
+from ..proof.closed_limits import class_limits
 from ..prox import Box, Regulariser, Separable
 from ..prox.separable import Rounding
 from .objective import Objective
 
 FAR = 0.8       # the mean of the examples by their root mean square: squares of both
+ABOVE, FALL, SMALL = 2.0, 8.0, 1e-9     # levels of limits: twice F, again when it has fallen; the rest is for F = 0
 
 
 @dataclass
@@ -33,14 +35,19 @@ class Penalised(Objective):
         A lower bound of R that the risk declares; -inf if none.
     factor : float
         Number of examples in the mean scale, else 1.
-    means : ndarray, shape (dim,), or None
-        Means m of the columns for a risk with an intercept, its last weight, where they are 0. See `inner_point`.
+    means : ndarray, shape (dim,) or (dim / K,), or None
+        Means m of the columns for a risk with an intercept, its last weight, where they are 0; of K classes each row
+        has one. See `inner_point`.
     rows : Rows or None
         Linear constraints.
+    mix : EqualMix or None
+        Repairs planes if the free weights are the intercepts of classes with a log-loss.
+    even : float or None
+        The rate of the squares, if they are equal and with free intercepts of classes all of the penalty.
     proven : Regulariser
         Omega, less what its numbers may have lost, and infinite beyond the limits that are proven for free weights at
         all points with F at most `level`.
-    proofs : list of LimitProof
+    proofs : list of LimitProof or ClassLimits
         Of these limits, in their order.
 
     >>> import numpy as np
@@ -57,11 +64,18 @@ class Penalised(Objective):
     rows: Any = None
     level: float = np.inf
     dependence: Any = None
+    mix: Any = None
     proven: Regulariser = field(init=False)
     proofs: list = field(init=False)
+    even: Any = field(init=False)
 
     def __post_init__(self):
-        self.proven, self.proofs = self.penalty.lowered(), []
+        self.proven, self.proofs, self.even = self.penalty.lowered(), [], None
+        if self.mix is not None and not (self.penalty.l1.any() or self.penalty.constant or self.penalty.rounding.rates):
+            held = ~self.is_free & (self.penalty.lower < self.penalty.upper)
+            is_open = (np.abs([self.penalty.lower[held], self.penalty.upper[held]]) == np.inf).all()
+            rates = self.moduli[held]
+            self.even = float(rates[0]) if is_open and rates.min() == rates.max() else None
 
     def __str__(self):
         return "this penalty"
@@ -71,17 +85,27 @@ class Penalised(Objective):
         """Return w with the intercept at the mean of the columns, `b + <m, w>`.
 
         A free intercept takes up every shift of the columns. Distances between points are measured with this one, so
-        that columns far from 0 cost no more passes than centred ones.
+        that columns far from 0 cost no more passes than centred ones. Intercepts of classes are relative to the first.
         """
-        return w if self.means is None else np.append(w[:-1], w[-1] + float(self.means @ w))
+        return w if self.means is None else self._moved(w, 1.0)
 
     def outer_point(self, w):
         """Inverse of `inner_point`."""
-        return w if self.means is None else np.append(w[:-1], w[-1] - float(self.means @ w))
+        return w if self.means is None else self._moved(w, -1.0)
+
+    def _moved(self, w, sign):
+        W = np.array(w).reshape(-1, len(self.means))
+        W[:, -1] += sign * (W @ self.means)
+        if len(W) > 1:
+            W[:, -1] -= W[0, -1]
+        return W.ravel()
 
     def inner_slope(self, phi):
         """Return the slope by these coordinates, `phi - m phi_b`; so that inner products stay the same."""
-        return phi if self.means is None else phi - phi[-1] * self.means
+        if self.means is None:
+            return phi
+        P = phi.reshape(-1, len(self.means))
+        return (P - P[:, -1:] * self.means).ravel()
 
     def columns_are_far(self, risk):
         """Whether examples lie so far from 0 that steps without these coordinates are slow."""
@@ -99,7 +123,7 @@ class Penalised(Objective):
         return (omega.l2 == 0.0) & (omega.l1 == 0.0) & ((omega.lower == -np.inf) | (omega.upper == np.inf))
 
     def confine(self, proof):
-        """Limit the free weights at all points with F <= level; return whether a `LimitProof` proves any limits.
+        """Limit the free weights at all points with F <= level; return whether a proof gives any limits.
 
         Earlier limits, of a higher level, hold there, too.
         """
@@ -114,9 +138,18 @@ class Penalised(Objective):
         self.proofs = [*self.proofs, proof]
         return True
 
+    def confine_classes(self, fun):
+        """Limit the free intercepts of classes, if there are any, where F is at most about `fun`."""
+        if self.mix is not None and not fun > self.level / FALL:
+            level = ABOVE * (fun + SMALL * self.mix.sums.size)
+            if level < self.level:
+                self.confine(class_limits(self.mix.sums, self.penalty, level, self.factor))
+
     def prove_again(self, fresh):
         """Replace what a checkpoint holds as proven by what its proofs prove; `fresh` is the objective as given."""
         proofs, self.level, self.proven, self.proofs = self.proofs, np.inf, fresh.proven, []
+        if self.mix is not None:        # from the data, whatever the file says
+            proofs = [class_limits(self.mix.sums, self.penalty, proof.level, self.factor) for proof in proofs]
         if not all(self.confine(proof) for proof in proofs):
             raise ValueError("limits of free weights are not what their planes prove")
 
@@ -146,7 +179,19 @@ class Penalised(Objective):
 
     def lower_bound(self, offset, phi, error=0.0):
         """Return a lower bound of F, phi known up to `error` in norm; rounding of this computation is counted."""
-        t, least = self._least(self.proven, *self.inner_plane(phi, error))
+        proven, is_repaired = self.proven, self.mix is not None and self.level < np.inf
+        if is_repaired:
+            offset, phi, error = self.mix.repaired(offset, phi, error)
+        phi, error = self.inner_plane(phi, error)
+        if is_repaired:         # errors at the intercepts are smaller, see `EqualMix.steep`
+            free, limits = self.is_free, proven.upper[self.is_free]
+            offset -= 1.01 * float((np.abs(phi[free]) + error / max(1.0, self.mix.steep)) @ limits)
+            phi = np.where(free, 0.0, phi)
+            if self.even is not None:
+                square = (float(np.linalg.norm(phi)) + error) ** 2 / (2.0 * self.even)
+                return max(float(offset - square - 8.0 * UNIT * (abs(offset) + square)), self.floor)
+            proven = self._without(free)
+        t, least = self._least(proven, phi, error)
         rest = 0.0 if t == 1.0 else (1.0 - t) * self.floor
         found = float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
         if self.level == np.inf:
@@ -160,9 +205,12 @@ class Penalised(Objective):
 
         The slope phi and the weights are those of `inner_plane` and `inner_point`.
         """
-        omega, free = self.penalty.lowered(), self.is_free
-        held = omega.replaced(lower=np.where(free, 0.0, omega.lower), upper=np.where(free, 0.0, omega.upper))
-        return self._least(held, np.where(free, 0.0, phi), error)
+        free = self.is_free
+        return self._least(self._without(free), np.where(free, 0.0, phi), error)
+
+    def _without(self, free):
+        omega = self.penalty.lowered()
+        return omega.replaced(lower=np.where(free, 0.0, omega.lower), upper=np.where(free, 0.0, omega.upper))
 
     def inner_plane(self, phi, error):
         """Return the slope by the coordinates of `inner_point`, and its error; `error` bounds that of either."""
@@ -172,8 +220,10 @@ class Penalised(Objective):
         return self.inner_slope(phi), 1.01 * (error + rounded)
 
     def rounding_norms(self, norms, last):
-        """As in `Objective`: norms plus |m| times the last entries."""
-        return norms if self.means is None else norms + float(np.linalg.norm(self.means)) * np.abs(last())
+        """As in `Objective`: norms plus |m| times the last entries, which of classes are at most the norms."""
+        if self.means is None:
+            return norms
+        return norms + float(np.linalg.norm(self.means)) * (np.abs(last()) if self.mix is None else norms)
 
     def _least(self, penalty, phi, error):
         """Return the t of the module and a proven lower bound of `factor Omega(w) + <t phi, w>`."""

@@ -38,8 +38,8 @@ def check_provable(objective):
 
 
 def renewed(objective):
-    """Return the objective without what a run has proven of it."""
-    return replace(objective, level=np.inf)
+    """Return the objective without what a run has proven of it, and without repairs, which no points prove."""
+    return replace(objective, level=np.inf, mix=None, means=objective.means if objective.mix is None else None)
 
 
 def forget_proofs(objective):

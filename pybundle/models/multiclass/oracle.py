@@ -96,23 +96,31 @@ class MulticlassOracle(BatchOracle):
         return self._softmax(rows, distributions.nodes[rows].astype(np.float64), scales, slope)[1]
 
     def _softmax(self, rows, margins, scales, slope):
-        """Logarithms of the sums of exp(margins), entropies of the shares; adds the expected features to the slope."""
+        """Logarithms of the sums of exp(margins), entropies of the shares; adds the expected features to the slope.
+
+        The margins are overwritten: new arrays of this size would take a third of the time.
+        """
         n, K = margins.shape
         each, best = np.arange(n), margins.argmax(axis=1)
         largest = margins[each, best]
-        s = margins - largest[:, None]
-        e = np.exp(s)
-        e[s < LEAST] = 0.0                      # below, exp is no more accurate
+        margins -= largest[:, None]
+        e = np.exp(margins)
+        if margins.min() < LEAST:               # below, exp is no more accurate
+            e[margins < LEAST] = 0.0
         e[each, best] = 0.0
-        rest = e.sum(axis=1)
+        rest = e @ np.ones(K)       # faster than sums of short rows
         values = np.log1p(rest)
-        # the entropy of e / sum(e): s is log(e), all terms are >= 0, and so is what their roundings add up to
-        entropies = (1.0 - (2.0 * K + 32.0) * UNIT) * (values - np.einsum("ik,ik->i", e, s) / (1.0 + rest))
+        # the entropy of e / sum(e): margins are log(e), all terms are >= 0, and so is what their roundings add up to
+        entropies = (1.0 - (2.0 * K + 32.0) * UNIT) * (values - np.einsum("ik,ik->i", e, margins) / (1.0 + rest))
         if scales.any():
             e[each, best] = 1.0
-            coefs = e * (scales / (1.0 + rest))[:, None]
-            coefs[each, self._y[rows]] -= scales
-            self._rows.add(np.repeat(rows, K), np.tile(np.arange(K), n), coefs.ravel(), slope)
+            e *= (scales / (1.0 + rest))[:, None]
+            e[each, self._y[rows]] -= scales
+            if self.examples.is_sparse:
+                self._rows.add(np.repeat(rows, K), np.tile(np.arange(K), n), e.ravel(), slope)
+            else:
+                some = slice(rows[0], rows[0] + n) if np.array_equal(rows, rows[:1] + each) and n else rows
+                slope.reshape(K, -1)[:] += e.T @ self.examples.X[some].astype(np.float64, copy=False)
         return largest + values, entropies
 
     def additions(self, rows):
@@ -125,7 +133,8 @@ class MulticlassOracle(BatchOracle):
         scores = weights.scores(rows)
         with np.errstate(over="ignore", invalid="ignore"):
             margins = scores - scores[np.arange(len(rows)), self._y[rows]][:, None]
-            check_scores(margins.sum(axis=1), rows)
+            if not np.isfinite(margins.sum()):
+                check_scores(margins.sum(axis=1), rows)
         return margins
 
 

@@ -80,9 +80,9 @@ class BlockMethod(Run):
         self._wanted, self.kappa = kappa, 0.0
         self._rises, self._last = 0, np.inf
         self._n_flat, self._flat_gap = 0, np.inf        # values since the gap fell by LEAST_FALL, and to what it fell
-        is_penalised = isinstance(objective, Penalised)
+        is_penalised = self._is_penalised = isinstance(objective, Penalised) and objective.even is None
         self._balance = Balance() if is_penalised or not schedule.extrapolates else None
-        self._mean = MeanPlane() if is_penalised else None
+        self._mean = MeanPlane() if is_penalised and objective.mix is None else None
         self.free = FreeWeights.of(objective)
         self._modulus = least_modulus(objective)
         self.last_gaps = 0.0
@@ -195,6 +195,8 @@ class BlockMethod(Run):
         keeps = self.settings.record is not None
         if self.objective.is_free.any() and not keeps:      # it would take passes that nobody has asked for
             return None
+        if self.objective.mix is not None:
+            return self.core.evidence(self.objective, risk)
         objective, limits = with_limits(self, risk) if keeps else (self.objective, None)
         found = self.core.evidence(objective, risk)
         return None if found is None else found._replace(limits=limits)
@@ -239,7 +241,7 @@ class BlockMethod(Run):
         With a penalty it is at least `gap / |w|^2`: a square of this weight changes F by half the gap at most.
         """
         modulus = self._modulus
-        if not isinstance(self.objective, Penalised):
+        if not self._is_penalised:
             return modulus
         gap, square = self.fun - self.bound.value if self.bound else np.inf, float(np.sum(self.w**2))
         if square > 0.0 and np.isfinite(gap):

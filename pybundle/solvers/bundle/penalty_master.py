@@ -238,10 +238,14 @@ class PenaltyMaster:
         """`A diag(weights) A'` for the slopes by `inner_point`, which are `a - a_b m`."""
         bundle, means = self.bundle, self.objective.means
         gram = bundle.weighted_gram(weights)
-        if means is not None:
-            last, cross = bundle.last_entries(), bundle.dot(weights * means)
+        if means is None:
+            return gram
+        for rows in np.arange(bundle.dim).reshape(-1, len(means)):      # of each class
+            of_last, of_means = np.zeros(bundle.dim), np.zeros(bundle.dim)
+            of_last[rows[-1]], of_means[rows] = 1.0, weights[rows] * means
+            last, cross = bundle.dot(of_last), bundle.dot(of_means)
             gram -= np.outer(cross, last) + np.outer(last, cross)
-            gram += float(means @ (weights * means)) * np.outer(last, last)
+            gram += float(means @ of_means[rows]) * np.outer(last, last)
         return gram
 
     def _search(self, phi, slope, offset, alpha, centre, max_trials=30):

@@ -43,13 +43,15 @@ class QuasiNewton(SmoothRun):
         # two vectors for a pair, one for a plane
         pairs, planes = rooms((FLOATS if limit is None else limit // 8) // risk.dim)
         super().__init__(risk, objective, settings, planes)
-        pairs = Pairs(pairs if memory is None else memory, objective.moduli)
+        curvatures = 1.0 if objective.mix is None else objective.mix.curvatures(objective.moduli)
+        pairs = Pairs(pairs if memory is None else memory, objective.moduli, curvatures)
         self.steps = QuasiNewtonSteps(pairs, self.orthants())
 
     def start(self, w0, state=None):
         """Evaluate the risk at `w0`, or at the point of `state`, whose pairs are kept."""
         if state is not None and state.pairs is not None:
-            self.steps.pairs = state.pairs.moved(self.objective.moduli, self.steps.pairs.room)
+            self.steps.pairs = state.pairs.moved(
+                self.objective.moduli, self.steps.pairs.room, self.steps.pairs.curvatures)
         super().start(w0, state)
 
     def trial(self):

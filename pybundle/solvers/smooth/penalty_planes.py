@@ -53,6 +53,15 @@ class PenaltyPlanes:
     def n_planes(self):
         return self._bundle.n_planes
 
+    @property
+    def beta(self):
+        return self._bundle.beta
+
+    @property
+    def origins(self):
+        """Numbers of the recorded points of the planes."""
+        return self._bundle.origins.tolist()
+
     def check(self, dim, slack):
         """Raise ValueError if these are planes of another risk."""
         if self._bundle.dim != dim or self._master.slack.tolist() != [slack]:
@@ -60,11 +69,11 @@ class PenaltyPlanes:
         if self._mean is not None:
             self._mean.check(dim)
 
-    def add(self, offset, slope, w):
+    def add(self, offset, slope, w, origin=-1):
         """As in `RecentPlanes`."""
         if self.n_planes == self.room:
             self._bundle.drop(np.array([np.argmin(self._bundle.beta)]))
-        self._bundle.append(Planes(np.zeros(1), np.array([offset]), slope[None, :]), self._master.slack)
+        self._bundle.append(Planes(np.zeros(1), np.array([offset]), slope[None, :], origin), self._master.slack)
         self._master.move_centre(w)
         if self._mean is not None:
             self._mean.add(offset, slope)

@@ -160,6 +160,8 @@ class Pairs:
     room : int
     lam : float or ndarray, shape (dim,)
         Constants of the squares in F.
+    curvatures : float or ndarray, shape (dim,)
+        Second derivatives of F at some point, about, if they differ by much; only their ratios matter.
 
     Notes
     -----
@@ -175,14 +177,15 @@ class Pairs:
     array([-1.,  2.])
     """
 
-    def __init__(self, room, lam):
-        self.room, self.lam, self._pairs = room, lam, []
+    def __init__(self, room, lam, curvatures=1.0):
+        self.room, self.lam, self.curvatures, self._pairs = room, lam, curvatures, []
 
     def __len__(self) -> int:
         return len(self._pairs)
 
     def check(self, dim):
         """Raise ValueError if a pair does not have this dimension."""
+        check_array("curvatures", np.broadcast_to(self.curvatures, (dim,)), (dim,), low=1e-300)
         for s, y, product in self._pairs:
             check_array("a step", s, (dim,))
             check_array("a change", y, (dim,))
@@ -199,9 +202,9 @@ class Pairs:
         """Remove all pairs."""
         self._pairs = []
 
-    def moved(self, lam, room):
+    def moved(self, lam, room, curvatures=1.0):
         """Return the pairs for another lam."""
-        other = type(self)(room, lam)
+        other = type(self)(room, lam, curvatures)
         for s, y, _ in self._pairs:
             other.add(s, y if np.array_equal(lam, self.lam) else y + (lam - self.lam) * s)
         return other
@@ -215,19 +218,21 @@ class Pairs:
             moves, whole = np.flatnonzero(~np.atleast_2d(resting)[0]), np.zeros_like(gradient)
             pairs = ((s[..., moves], y[..., moves]) for s, y, _ in self._pairs)
             pairs = [(s, y, product) for s, y in pairs if (product := inner(s, y)) > 0.0]
-            whole[..., moves] = self._recursion(pairs, -gradient[..., moves])
+            curvatures = self.curvatures if np.ndim(self.curvatures) == 0 else self.curvatures[moves]
+            whole[..., moves] = self._recursion(pairs, -gradient[..., moves], curvatures)
             return whole
-        return self._recursion(self._pairs, -gradient)
+        return self._recursion(self._pairs, -gradient, self.curvatures)
 
     @staticmethod
-    def _recursion(pairs, d):
+    def _recursion(pairs, d, curvatures):
         weights, scratch = [], np.empty_like(d)         # a new vector for each product would double the cost
         for s, y, product in reversed(pairs):
             weights.append(inner(s, d) / product)
             d -= np.multiply(y, weights[-1], out=scratch)
         if pairs:
             _, y, product = pairs[-1]
-            d *= product / max(inner(y, y), 1e-300)       # squares may underflow
+            d *= product / max(inner(y, y / curvatures), 1e-300)       # squares may underflow
+        d /= curvatures
         for (s, y, product), weight in zip(pairs, reversed(weights), strict=True):
             d += np.multiply(s, weight - inner(y, d) / product, out=scratch)
         return d

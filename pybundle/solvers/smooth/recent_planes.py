@@ -84,7 +84,7 @@ class RecentPlanes:
     def beta(self):
         return self._beta[:self.n_planes]
 
-    def add(self, offset, slope, w=None):
+    def add(self, offset, slope, w=None, origin=-1):
         """Store the plane of a point w and return its index; without room it replaces that of the smallest multiplier.
         """
         j = self.n_planes
@@ -101,7 +101,7 @@ class RecentPlanes:
 
         Parameters
         ----------
-        objective : SquaredNorm
+        objective : SquaredNorm, or Penalised that is `even`
         slope_error : float
             Bound on the rounding error of any slope in the Euclidean norm; offsets must not exceed the true ones.
 
@@ -118,7 +118,7 @@ class RecentPlanes:
                 part = self.slopes[:, taken]
                 H = H - part @ part.T
         parts = np.zeros(n, dtype=np.int32)
-        self._qp.solve(H, self.offsets, parts, self._slack, self.beta, scale=1.0 / objective.lam, tol=tol,
+        self._qp.solve(H, self.offsets, parts, self._slack, self.beta, scale=1.0 / np.max(objective.moduli), tol=tol,
                        max_steps=MAX_STEPS)
         beta = feasible(self.beta, parts, self._slack)
         norms = np.sqrt(self._H.diagonal()[:n])
@@ -150,7 +150,7 @@ class NewestPlane:
             check_array("slope", self._slope, (dim,))
             check_float("offset", self._offset)
 
-    def add(self, offset, slope, w=None):
+    def add(self, offset, slope, w=None, origin=-1):
         self._offset, self._slope, self.n_planes = offset, slope, 1
         return 0
 

@@ -20,7 +20,7 @@ from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_float
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
-from ..evidence import of_points
+from ..evidence import of_distributions, of_points
 from ..free_weights import FreeWeights
 from ..penalised import Penalised
 from ..run import Run
@@ -99,7 +99,7 @@ class SmoothRun(Run):
     def make_planes(self, room):
         """Return the store of at most `room` planes that proves the bound."""
         slack = bool((self.lower_bounds >= 0.0).all())
-        if isinstance(self.objective, Penalised):
+        if isinstance(self.objective, Penalised) and self.objective.even is None:
             # evidence is of recorded points, which prove no mean of all planes
             return PenaltyPlanes(self.risk.dim, room, slack, self.objective, self.settings.record is None)
         return RecentPlanes(self.risk.dim, room, slack)
@@ -110,6 +110,11 @@ class SmoothRun(Run):
     def evidence(self, risk):
         if self.settings.record is None or self.bound is None:
             return None
+        if self.objective.mix is not None:
+            points, betas = self.settings.record.points, zip(self.planes.beta, self._origins, strict=True)
+            used = [(beta, points[k]) for beta, k in betas if beta > 0.0]
+            proofs = [of_distributions(risk, self.objective, some) for some in (used, [(1.0, self.w)])]
+            return max(proofs, key=lambda proof: proof.bound.value)
         points = self.settings.record.points        # the newest one may have served limits of free weights alone
         return of_points(self, risk, [*(points[k] for k in self._origins if k >= 0), self.w])
 
@@ -145,7 +150,11 @@ class SmoothRun(Run):
         with self.trace.clock.phase("qp"):
             if self.free is not None:
                 self.free.add(offset, slope, self._slope_error)     # which a resumed run knows, too
-            j = self.planes.add(offset, slope, w)
+            mix, repaired = self.objective.mix, (offset, slope, error)
+            if mix is not None:         # planes that agree at the intercepts are close to each other
+                repaired = mix.repaired(offset, slope, error)
+                self._slope_error = max(self._slope_error, repaired[2])
+            j = self.planes.add(*repaired[:2], w)
             if self.settings.record is not None:
                 self._origins[j:j + 1] = [planes.origin]
                 self.settings.record.keep(self._origins)

@@ -1,0 +1,68 @@
+"""Sums of the rows of each class, from which planes of equal multipliers and limits of free intercepts follow."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.rounding import UNIT
+from ..core.types import Floats
+
+ROWS = 1 << 12      # of dense data that are converted at a time
+
+
+class ClassSums(NamedTuple):
+    """Weighted sums of the rows of K classes, of data whose last column is 1, so that its weights are intercepts.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (K, d)
+        `sum_{y_i = k} c_i x_i`; the last column holds the weights n_k of the classes, all > 0.
+    means : ndarray, shape (d,)
+        Means m of all rows, about, and 0 for the last column.
+    variances : ndarray, shape (d,)
+        Mean squares of `x - m`, about, for the last column 1.
+    size : float
+        At least `sum_i c_i (|x_i| + |m|)`.
+    error : float
+        Bound on `|e| + |m| |e_b|` for the rounding errors e of `rows` and e_b of their last column.
+    """
+
+    rows: Floats
+    means: Floats
+    variances: Floats
+    size: float
+    error: float
+
+    @property
+    def counts(self):
+        """The weights n_k of the classes."""
+        return self.rows[:, -1]
+
+    @classmethod
+    def of(cls, examples, y, c, K):
+        """Return the sums of examples with labels y (n,) and weights c (n,); None without intercepts of all classes."""
+        X, n = examples.X, examples.n_examples
+        if sp.issparse(X):
+            last = X[:, [-1]].toarray()[:, 0] if X.has_canonical_format else np.zeros(n)
+        else:
+            last = X[:, -1]
+        if not (last == 1.0).all() or not (np.bincount(y, c, K) > 0.0).all():
+            return None
+        rows, squares = np.zeros((K, examples.n_features)), np.zeros(examples.n_features)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for first in range(0, n, ROWS):         # products that overflow leave no sums
+                some = slice(first, first + ROWS)
+                shares = sp.csr_array((c[some], (y[some], np.arange(len(y[some])))), shape=(K, len(y[some])))
+                part = X[some].astype(np.float64)
+                found = shares @ part
+                rows += found.toarray() if sp.issparse(found) else found
+                squares += c[some] @ (part.multiply(part) if sp.issparse(part) else part * part)
+            means = rows.sum(axis=0) / rows[:, -1].sum()
+            means[-1] = 0.0
+            size = 1.01 * float(c @ examples.norms + float(np.linalg.norm(means)) * c.sum())
+            variances = np.maximum(squares / rows[:, -1].sum() - means**2, 0.0)
+        is_finite = np.isfinite([size, *variances]).all()
+        return cls(rows, means, variances, size, (n + 2.0 * K + 32.0) * UNIT * size) if is_finite else None

@@ -1,0 +1,185 @@
+"""Free intercepts of classes: repaired planes and closed limits prove bounds, without linear programs."""
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import pybundle as pb
+from pybundle.proof import Multipliers
+from pybundle.proof.closed_limits import class_limits
+from pybundle.solvers.arguments import make_objective
+
+pytestmark = pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+KINDS = ["plain", "one row a class", "uneven", "far", "sparse", "weights", "vast weights", "integers"]
+
+
+def problem(seed):
+    """Rows with a last column of ones, labels, weights, a penalty that leaves the intercepts free, and its rate."""
+    r = np.random.default_rng(seed)
+    kind, K, d = KINDS[seed % len(KINDS)], int(r.integers(2, 6)), int(r.integers(1, 5))
+    n = K if kind == "one row a class" else int(r.integers(K, 40))
+    y = np.r_[np.arange(K), r.integers(0, K, n - K)]
+    X, c = r.standard_normal((n, d)) + r.standard_normal((K, d))[y] * r.choice([0, 1, 4]), np.ones(n)
+    if kind == "uneven":
+        X = X * np.geomspace(0.1, 100.0, d) + 50.0
+    if kind == "far":
+        X += 10.0 ** r.integers(0, 7)
+    if kind in ("weights", "vast weights"):
+        c = r.random(n) * (r.random(n) < 0.7) if kind == "weights" else 10.0 ** r.uniform(-6.0, 3.0, n)
+    X = np.hstack([np.round(X) if kind == "integers" else X, np.ones((n, 1))])
+    X = X.astype(np.float32 if seed % 3 == 0 else np.float64)
+    lam = 10.0 ** r.uniform(-3.0, 3.0)
+    return sp.csr_array(X) if kind == "sparse" or seed % 5 == 0 else X, y, c, penalty_of(K, d + 1, lam), lam
+
+
+def penalty_of(K, d, lam, l1=0.0):
+    rates, bounds = np.full((K, d), 1.0), np.full((K, d), np.inf)
+    rates[:, -1], bounds[0, -1] = 0.0, 0.0
+    return pb.prox.Separable(l2=lam * rates.ravel(), l1=l1 * rates.ravel(), lower=-bounds.ravel(), upper=bounds.ravel())
+
+
+def risk_of(X, y, c=None, K=None):
+    return pb.risks.Structured(pb.models.Multiclass(K or y.max() + 1, X.shape[1]), X, y, loss="logistic",
+                               sample_weight=c)
+
+
+def value(X, y, c, lam, w, digits=60):
+    """F in high precision."""
+    rows, W = (X.toarray() if sp.issparse(X) else X).astype(float).tolist(), w.reshape(-1, X.shape[1])
+    with localcontext(prec=digits):
+        exact = [list(map(Decimal, row)) for row in W.tolist()]
+        total = Decimal(lam) / 2 * sum(x * x for row in exact for x in row[:-1])
+        for x, k, weight in zip(rows, y.tolist(), c.tolist(), strict=True):
+            scores = [sum(map(Decimal.__mul__, row, map(Decimal, x))) for row in exact]
+            total += Decimal(weight) * (sum((score - scores[k]).exp() for score in scores)).ln()
+        return total
+
+
+@pytest.mark.parametrize("method", ["lbfgs", "prox-bcfw"])
+def test_no_bound_lies_above_a_value(method):
+    """In 60 digits: close to the minimum a bound whose rounding is not counted would lie above some of these values."""
+    n_known = 0
+    for seed in range(24):
+        X, y, c, penalty, lam = problem(seed)
+        risk = risk_of(X, y, c)
+        best = pb.minimize(risk, penalty=penalty, tol=1e-14, max_iter=100)
+        found = pb.minimize(risk, penalty=penalty, tol=1e-9, max_iter=40, method=method)
+        least = min(value(X, y, c, lam, result.x) for result in (best, found))
+        assert max(found.lower_bound, best.lower_bound) <= least
+        n_known += best.lower_bound >= (1.0 - 1e-4) * float(least)
+    assert n_known >= 12
+
+
+def test_planes_are_repaired_below_the_risk():
+    """A repaired plane lies below R at any point, and is 0 at the intercepts, whatever the plane before."""
+    for seed in range(40):
+        X, y, c, penalty, _ = problem(seed)
+        risk, r = risk_of(X, y, c), np.random.default_rng(seed)
+        mix = make_objective("auto", risk, penalty=penalty).mix
+        if mix is None:
+            assert (np.bincount(y, c) == 0.0).any()
+            continue
+        for size in (0.0, 0.1, 10.0):
+            (offset,), (phi,) = risk.planes(size * r.standard_normal(risk.dim))[1:3]
+            offset, phi, error = mix.repaired(offset, phi, risk.slope_errors.sum())
+            P = phi.reshape(mix.sums.rows.shape)
+            assert np.abs(P[:, -1]).max() <= error
+            for w in r.standard_normal((5, risk.dim)):
+                total, terms = risk.evaluate(w)[0].sum(), abs(offset) + np.abs(phi) @ np.abs(w)
+                assert offset + phi @ w <= total + error * np.linalg.norm(w) + 1e-12 * terms
+
+
+def test_limits_hold_at_all_points_of_a_level():
+    """Intercepts relative to the first, at the mean of the columns, at random points."""
+    for seed in range(60):
+        X, y, c, penalty, _ = problem(seed)
+        risk, r = risk_of(X, y, c), np.random.default_rng(seed)
+        objective = make_objective("auto", risk, penalty=penalty)
+        if objective.mix is None:
+            continue
+        for scale in 10.0 ** r.uniform(-2.0, 4.0, 20):
+            w = objective.outer_point(np.where(objective.is_free, 1.0, 1e-2) * scale * r.standard_normal(risk.dim))
+            w = objective.project(w)
+            level = objective.value(w) + risk.evaluate(w)[0].sum()
+            limits = class_limits(risk.class_sums, objective.penalty, level).sizes(None, None)
+            assert (np.abs(objective.inner_point(w)[objective.is_free]) <= limits).all()
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 1.0])
+def test_no_linear_program_is_solved(rho, monkeypatch):
+    import scipy.optimize
+
+    monkeypatch.setattr(scipy.optimize, "linprog", None)
+    X, y, *_ = problem(3)
+    for evidence in (False, True):
+        result = pb.minimize(risk_of(X, y), penalty=penalty_of(y.max() + 1, X.shape[1], 1.0 - rho, rho), tol=1e-5,
+                             evidence=evidence)
+        assert result.success
+
+
+@pytest.mark.parametrize("method", ["auto", "lbfgs"])
+@pytest.mark.parametrize("rho", [0.0, 0.5])
+def test_evidence_proves_what_the_run_has_proven(method, rho, tmp_path):
+    """Mixed multipliers belong to no point: one of them is 0 for a class. They are kept as they are."""
+    for seed in range(16):
+        X, y, c, *_ = problem(seed)
+        penalty, risk = penalty_of(y.max() + 1, X.shape[1], 1.0 - rho, rho), risk_of(X, y, c)
+        if risk.class_sums is None:
+            continue
+        result = pb.minimize(risk, penalty=penalty, tol=1e-4, method=method, evidence=True)
+        result.certificate.save(tmp_path / "proof.npz")
+        for certificate in (result.certificate, tmp_path / "proof.npz"):
+            report = pb.verify(certificate, risk_of(X, y, c), penalty=penalty)
+            assert report.ok, str(report)
+        assert isinstance(result.certificate.evidence, Multipliers)
+        assert report.lower_bound >= result.lower_bound - 2.0 * (result.fun - result.lower_bound) - 1e-9 * result.fun
+
+
+def test_forged_multipliers_and_bounds_are_refused():
+    X, y, c, penalty, _ = problem(8)
+    result = pb.minimize(risk_of(X, y, c), penalty=penalty, tol=1e-6, evidence=True)
+    proof, beta = result.certificate, result.certificate.evidence.beta
+
+    def forged(**other):
+        return pb.verify(pb.proof.Certificate(**(vars(proof) | other)), risk_of(X, y, c), penalty=penalty).ok
+
+    assert forged()
+    assert not forged(lower_bound=proof.lower_bound + 1e-4 * result.fun)
+    assert not forged(offset=proof.offset * 1.001) and not forged(phi=1.001 * proof.phi)
+    for other in (1.01 * beta[:-1], -beta, np.where(beta == beta.max(), np.nan, beta), beta[:, :-1],
+                  np.where(np.arange(len(beta))[:, None] == 0, 0.0, beta), np.roll(beta, 1, axis=1)):
+        try:
+            assert not forged(evidence=Multipliers(other))
+        except (ValueError, pb.ParameterError):
+            pass
+    assert forged(evidence=Multipliers(2.0 * beta))         # the same distributions
+
+
+def test_classes_without_weight_leave_the_run_without_a_bound_of_this_kind():
+    """Their intercepts fall without end, so that no plane is repaired; what is proven then is still true."""
+    X, y, c, penalty, lam = problem(0)
+    c[y == 0] = 0.0
+    risk = risk_of(X, y, c)
+    assert risk.class_sums is None
+    result = pb.minimize(risk, penalty=penalty, max_iter=20)
+    assert result.lower_bound <= value(X, y, c, lam, result.x)
+
+
+def test_the_estimator_needs_hardly_more_passes_than_centred_data_with_a_column():
+    """With intercepts of a small rate on centred data, as large as the rows, the same steps are taken."""
+    X, y, *_ = pb.datasets.load_digits()
+    Z = X / 16.0 - X.mean(axis=0) / 16.0
+    Z = np.hstack([Z, np.full((len(Z), 1), np.sqrt(np.mean(np.sum(Z**2, axis=1))))])
+    ours = pb.MulticlassLogistic().fit(X / 16.0, y)
+    centred = pb.MulticlassLogistic(fit_intercept=False).fit(Z, y)
+    assert ours.converged_ and ours.n_passes_ <= 2.0 * centred.n_passes_
+
+
+def test_data_that_change_in_place_are_summed_again():
+    X, y = np.hstack([np.random.default_rng(0).standard_normal((30, 2)), np.ones((30, 1))]), np.arange(30) % 3
+    risk = risk_of(X, y)
+    before = risk.class_sums.rows.copy()
+    X[:, 0] += 1.0
+    assert not np.array_equal(risk.renewed().class_sums.rows, before)

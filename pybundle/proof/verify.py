@@ -21,10 +21,12 @@ from ..core.validation import check_flag
 from ..features.dependence import dependence_in
 from ..prox import Regulariser
 from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
+from ..risks.one_score import OneScore
 from . import exact as ex
 from .certificate import Certificate, fingerprint_of, load_certificate
 from .given import difference
 from .linear import LinearProblem
+from .one_score import OneScoreProblem
 from .problem import PlainProblem
 from .structured import StructuredProblem
 
@@ -209,7 +211,8 @@ def _problem_of(risk, dim, exact):
                              "the same data with the same arguments")
     if isinstance(risk, (MulticlassHinge, BinaryHinge, Logistic)):
         return LinearProblem(risk, exact)
-    return (StructuredProblem if isinstance(risk, Structured) else PlainProblem)(risk, exact)
+    kinds = {Structured: StructuredProblem, OneScore: OneScoreProblem}
+    return next((kinds[kind] for kind in kinds if isinstance(risk, kind)), PlainProblem)(risk, exact)
 
 
 def _count_parts(fun, dim):

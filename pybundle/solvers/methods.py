@@ -14,6 +14,7 @@ from .block.methods import BCFW, BLOCKS, MP_BCFW, PROX_BCFW
 from .bundle.methods import BMRM, OCA, PROX_BMRM
 from .bundle.sgd import SGD
 from .fallback import MethodSequence, Stage
+from .interior.methods import INTERIOR_POINT
 from .method import BUNDLE, Method
 from .newton.methods import ALM
 from .objective import Ball
@@ -148,6 +149,7 @@ METHODS = {
     "lbfgs": LBFGS,
     "newton": NEWTON,
     "alm": ALM,
+    "interior-point": INTERIOR_POINT,
 }
 
 

@@ -1,0 +1,141 @@
+"""Newton steps of the primal-dual interior point method on some rows [Portnoy & Koenker 1997, Mehrotra 1992].
+
+    min  sum_i max(lo_i r_i, hi_i r_i) + sum_j l2_j/2 (w_j - centre_j)^2 - <fixed, w>,      r = y - A w
+
+A term `l1_j |w_j|` is a row, too: -w_j in the box +-l1_j. A loss that is flat about 0 is two rows, of one side each.
+With p = hi - a and m = a - lo, the equations u p = mu, v m = mu, u - v = r, A'a + fixed = l2 (w - centre) give
+
+    (L2 + A'QA) dw = A'a + fixed - l2 (w - centre) + A'Qt,   da = Q (t - A dw),   Q = 1 / (u/p + v/m)
+
+A step with mu = 0 predicts how far mu can fall, and what the products of the steps add; a second one, with the same
+matrix, corrects for both.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from ._barrier import complementarity, directions, weigh
+
+SHARE = 0.9995          # of the way to the nearest border
+BLOCK = 1 << 17         # numbers of rows that are weighed and multiplied at a time: they stay in the cache
+RIDGES = 1e-14, 1e-11, 1e-8     # relative, on the diagonal: the next one is tried if a decomposition fails
+
+
+class Point(NamedTuple):
+    """Weights w (d,), multipliers a, and the parts u - v = r of the residuals, each above 0, shape (N,)."""
+
+    w: np.ndarray
+    a: np.ndarray
+    u: np.ndarray
+    v: np.ndarray
+
+
+class Barrier:
+    """The problem of some rows.
+
+    Parameters
+    ----------
+    rows : Rows
+    l1, l2, centre, held : ndarray, shape (dim,)
+        Of the penalty; `held` are the values of weights that it fixes, NaN for all others.
+    fixed : ndarray, shape (dim,)
+        `A'a` of other rows, whose multipliers stay.
+    """
+
+    def __init__(self, rows, l1, l2, centre, held, fixed):
+        self.rows, self.l2, self.centre, self.held, self.fixed = rows, l2, centre, held, fixed
+        self.columns, m = np.flatnonzero(np.isnan(held)), len(rows.y)
+        self.sharp = self.columns[l1[self.columns] > 0.0]
+        self._A = rows.A if len(self.columns) == rows.A.shape[1] else np.ascontiguousarray(rows.A[:, self.columns])
+        sides = [(rows.y, rows.lo, rows.hi)] if rows.flat == 0.0 else [
+            (rows.y - rows.flat, np.zeros(m), rows.hi), (rows.y + rows.flat, rows.lo, np.zeros(m))]
+        sides.append((np.zeros(len(self.sharp)), -l1[self.sharp], l1[self.sharp]))
+        self.y, self.lo, self.hi = (np.concatenate(parts) for parts in zip(*sides, strict=True))
+        self.m, self.n_sides = m, len(sides) - 1
+
+    def first(self, w=None):
+        """Return a point to start from: at w, or at the least squares."""
+        if w is None:
+            w = self.held.copy()
+            solve = self._solver(np.ones(self.m), self.l2[self.columns])
+            w[self.columns] = solve(self.rows.transposed(self.rows.y)[self.columns])
+        w = np.where(np.isnan(self.held), w, self.held)
+        r = self.residuals(w)
+        e = 0.5 * float(np.abs(r).mean()) or 1.0
+        a = np.where((self.lo < 0.0) & (self.hi > 0.0), 0.0, 0.5 * (self.lo + self.hi))
+        return Point(w, a, np.maximum(r, 0.0) + e, np.maximum(-r, 0.0) + e)
+
+    def _spread(self, w):
+        # A w for all rows
+        return np.concatenate([*[self.rows.product(w)] * self.n_sides, w[self.sharp]])
+
+    def residuals(self, w):
+        """Return r, shape (N,)."""
+        return self.y - self._spread(w)
+
+    def multipliers(self, a):
+        """Return those of examples, shape (m,): the sums over the sides of a loss."""
+        return a[:self.m * self.n_sides].reshape(self.n_sides, self.m).sum(axis=0)
+
+    def loss(self, r):
+        """Return the sum of the losses at residuals."""
+        k = self.m * self.n_sides
+        return float(np.maximum(self.lo[:k] * r[:k], self.hi[:k] * r[:k]).sum())
+
+    def gap(self, point):
+        """Return what the products u p and v m sum to: the gap, once the equations that are linear hold."""
+        none = np.zeros(len(point.a))
+        return complementarity(point.a, point.u, point.v, self.lo, self.hi, none, none, none, 0.0, 0.0)
+
+    def step(self, point, r, slope):
+        """Return the next point, from residuals and `A'a` of the examples; raise LinAlgError if rounding forbids it."""
+        w, a, u, v = point
+        N, free = len(a), self.columns
+        da, du, dv, Q, t = (np.zeros(N) for _ in range(5))
+        box = a, u, v, self.lo, self.hi
+        mean = complementarity(*box, da, du, dv, 0.0, 0.0) / (2 * N)
+        rest = slope + self.fixed - self.l2 * (w - self.centre)
+        rest[self.sharp] += a[self.m * self.n_sides:]
+        solve, mu = None, 0.0
+        for is_last in (False, True):
+            weigh(r, *box, mu, da, du, dv, Q, t)
+            if solve is None:
+                D = np.array(self.l2)
+                D[self.sharp] += Q[self.m * self.n_sides:]
+                solve = self._solver(self.multipliers(Q), D[free])
+            target, dw = Q * t, np.zeros(len(w))
+            g = rest + self.rows.transposed(self.multipliers(target))
+            g[self.sharp] += target[self.m * self.n_sides:]
+            dw[free] = solve(g[free])
+            dual, primal = directions(self._spread(dw), *box, mu, da, du, dv, Q, t)
+            if not is_last:
+                mu = (complementarity(*box, da, du, dv, dual, primal) / (2 * N * mean)) ** 3 * mean
+        dual, primal = (min(1.0, SHARE * x) for x in (dual, primal))
+        if self.l2.any():       # the equations of slopes join both
+            dual = primal = min(dual, primal)
+        moved = w + primal * dw
+        a = np.clip(a + dual * da, self.lo, self.hi)
+        u, v = (np.maximum(x + primal * dx, 1e-300) for x, dx in ((u, du), (v, dv)))
+        if not (np.isfinite(moved).all() and np.isfinite(a).all() and np.isfinite(u).all() and np.isfinite(v).all()):
+            raise np.linalg.LinAlgError("the step is not finite")
+        return Point(moved, a, u, v)
+
+    def _solver(self, Q, D):
+        """Return a function that solves `(D + A'QA) x = b`."""
+        d = self._A.shape[1]
+        M, root, size = np.zeros((d, d)), np.sqrt(Q)[:, None], max(256, BLOCK // d)
+        for first in range(0, self.m, size):
+            x = root[first:first + size] * self._A[first:first + size]
+            M += x.T @ x
+        M[np.diag_indices(d)] += D + ((D == 0.0) & (np.diag(M) == 0.0))     # columns of zeros
+        for ridge in RIDGES:
+            try:
+                factor = cho_factor(M + np.diag(ridge * np.diag(M)))
+            except np.linalg.LinAlgError:
+                continue
+            return lambda b: cho_solve(factor, b)
+        raise np.linalg.LinAlgError("the Newton system is singular")

@@ -1,0 +1,42 @@
+"""The interior point method: which problems it takes, and what a step costs beside a pass of other methods."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.exceptions import ParameterError
+from ...core.protocols import CORNERS
+from ..method import WARM_START, Method
+from ..penalised import Penalised
+from .interior_point import InteriorPoint
+
+INSTEAD = "use method 'oca'"
+
+
+def refusal(problem):
+    """Return why the method does not take a problem with a loss of one score with corners, or None."""
+    risk, objective = problem.risk, problem.objective
+    if risk.is_mapped or problem.settings.memory_limit is not None:
+        return "keeps the rows in memory, got mapped data or a memory_limit"
+    if objective.nonneg is not None:
+        return "takes no constraints w_k >= 0, got nonneg"
+    if not isinstance(objective, Penalised):
+        return None
+    omega, free = objective.penalty, objective.is_free
+    if (np.isfinite(omega.lower) | np.isfinite(omega.upper))[omega.lower < omega.upper].any():
+        return "takes no bounds of weights, got a penalty with some"
+    if free.any() and 0.0 in risk.curve[:2] and np.flatnonzero(free).tolist() != np.flatnonzero(risk.free).tolist():
+        return "takes no free weights but the intercept with a loss of one side, got some"
+    return None
+
+
+def interior_point(problem):
+    """Build a run, or refuse the problem."""
+    words = refusal(problem)
+    if words is not None:
+        raise ParameterError(f"method 'interior-point' {words}; {INSTEAD}")
+    return InteriorPoint(problem.risk, problem.objective, problem.settings)
+
+
+INTERIOR_POINT = Method(interior_point, WARM_START, needs=(CORNERS,), serialised=(InteriorPoint,),
+                        penalties="separable")

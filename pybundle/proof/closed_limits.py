@@ -1,18 +1,20 @@
 """Limits of free weights in closed form, for all points with F <= L, from the data, the targets and the penalty.
 
-For losses of one score that rise on both sides, at rates of at least k c_i, with Z the free columns times the weights
-c_i, N_j the sum of `c_i |x_ij|`, and e the errors that are free:
+For losses of one score that rise on both sides, at rates of at least k c_i, with e the errors that are free, Z some
+columns times the weights c_i, the free ones f among them, and N_j the sum of `c_i |x_ij|` for all other columns:
 
-    |Z w|_1 <= sum c_i (|t_i| + |linear| + e) + L / k + sum_j N_j |w_j|,      |Z w|_1 >= |Z w|_2 >= sigma_min(Z) |w|
+    |Z w|_1 <= T = sum c_i (|t_i| + |linear| + e) + L / k + sum_j N_j |w_j|
+    |Z w|_1^2 >= |Z w|_2^2 >= s |w_f|^2 - delta |w_p|^2,      hence  sqrt(s) |w_f| <= T + sqrt(delta) |w_p|
 
-over the other columns j, whose weights the penalty limits: `l1_j |w_j|` and `l2_j/2 (w_j - C_j)^2` sum to at most L.
-Columns of Z are scaled to norms of about 1 first, so that each weight has a limit of its own. If losses rise on one
-side only, an intercept alone is limited, by the sum of the losses of either class, which is at most L:
+where the penalty limits the weights w_j and w_p: `l1_j |w_j|` and `l2_j/2 (w_j - C_j)^2` sum to at most L. Z is the
+free columns or all; delta is of the size of rounding. Columns of Z are scaled to norms of about 1 first, so that each
+weight has a limit of its own. If losses rise on one side only, an intercept alone is limited, by the sum of the losses
+of either class, which is at most L:
 
     n_k |b| <= L / k + sum c_i (|t_i| + |linear| + e) + |sum c_i x_i w|,      sums over the rows of sign k
 
-Sums of positive numbers are rounded by far less than the factor SAFE. The error of the eigenvalue is counted: of the
-entries, of sums of ROWS products and of such sums, and of a Cholesky decomposition that succeeds.
+Sums of positive numbers are rounded by far less than the factor SAFE. The errors of s are counted: of the entries, of
+sums of ROWS products and of such sums, and of the Cholesky decomposition that proves it.
 """
 
 from __future__ import annotations
@@ -26,18 +28,20 @@ from ..core.object_graph import check_array, check_float
 from ..core.types import Floats
 from .plane import UNIT
 
-SAFE, ROWS = 1.001, 4096
+SAFE, ROWS, GROUP = 1.001, 4096, 128
+MOST = 1000         # columns, of an eigenvalue problem
 
 
 @dataclass
 class ScoreLimits:
-    """Limits of f free weights that grow with the level, `parts[0] + parts[1] L + parts[2] sqrt(2 L)`, where F <= L.
+    """Limits of f free weights that grow with the level: the least of some `a + b L + c sqrt(2 L)`, where F <= L.
 
     Attributes
     ----------
     level : float
         L.
-    parts : ndarray, shape (3, f)
+    parts : ndarray, shape (k, 3, f)
+        a, b and c.
     """
 
     level: float
@@ -46,13 +50,13 @@ class ScoreLimits:
     def sizes(self, lower: Any = None, upper: Any = None) -> Any:
         """Return the limits, shape (f,), whatever bounds the penalty has; None if they overflow."""
         L = max(self.level, 0.0)
-        found = SAFE * (self.parts[0] + self.parts[1] * L + self.parts[2] * (2.0 * L) ** 0.5) + 1e-300
+        found = SAFE * np.min(np.array([1.0, L, (2.0 * L) ** 0.5]) @ self.parts, axis=0) + 1e-300
         return found if np.isfinite(found).all() else None
 
     def check_state(self) -> None:
         """Refuse what a checkpoint should not hold; the run compares the parts with those of its data."""
         check_float("level", self.level)
-        check_array("parts", self.parts, (3, np.shape(self.parts)[-1]), low=0.0)
+        check_array("parts", self.parts, (len(self.parts), 3, np.shape(self.parts)[-1]), low=0.0)
 
 
 def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: float = 1.0) -> Any:
@@ -72,77 +76,87 @@ def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: floa
     low, high, linear, square, flat = getattr(risk, "curve", None) or (0.0,) * 5
     if square != 0.0 or low == high or penalty.labels is not None:
         return None
-    penalty, free, c = penalty.lowered(), np.flatnonzero(penalty.free), risk.sample_weight
-    m = np.zeros(risk.dim) if means is None else means
-    signs = np.sign(risk.labels) if not risk.is_regression else np.ones(len(c))
-    targets = np.abs(risk.labels) if risk.is_regression else np.zeros(len(c))
-    G, N, sums = np.zeros((len(free), len(free))), np.zeros(risk.dim), np.zeros((2, risk.dim))
+    penalty, free, c, every = penalty.lowered(), np.flatnonzero(penalty.free), risk.sample_weight, np.arange(risk.dim)
+    m, is_even = np.zeros(risk.dim) if means is None else means, min(-low, high) > 0.0
+    loose = every[np.isinf(penalty.lower) | np.isinf(penalty.upper)]
+    columns = loose if is_even and len(loose) <= min(len(c), MOST) else free
+    signs = np.ones(len(c)) if risk.is_regression else np.sign(risk.labels)
+    sizes = c * (np.abs(risk.labels if risk.is_regression else 0.0) + abs(linear) + flat)
+    G, N, sums, found = np.zeros((len(columns),) * 2), np.zeros(risk.dim), np.zeros((2, risk.dim)), []
+    classes = np.stack([signs > 0.0, signs < 0.0])
     with np.errstate(over="ignore", invalid="ignore"):
         for first in range(0, len(c), ROWS):
-            x = c[first:first + ROWS, None] * (rows_of(risk.examples, first, first + ROWS) - m)
-            G += x[:, free].T @ x[:, free]
-            N += np.abs(x).sum(axis=0)
-            sums += np.stack([signs[first:first + ROWS] > 0, signs[first:first + ROWS] < 0]) @ x
-        if min(-low, high) > 0.0:
-            sigma, scales = _smallest(G, m[free], c)
-            if not sigma > 0.0:
-                return None
-            parts = _others(penalty, factor, N)
-            parts[0] += float(c @ (targets + abs(linear) + flat))
-            parts[1] += 1.0 / min(-low, high)
-            return ScoreLimits(level, parts[:, None] / (sigma * scales))
-        bias = risk.examples.bias
-        if bias is None or free.tolist() != [risk.dim - 1]:
-            return None
-        found = np.zeros(3)
-        for s, total in zip((1, -1), sums, strict=True):
-            weight = float(c[signs == s].sum()) * abs(bias)
-            if weight == 0.0:
-                return None
-            parts = _others(penalty, factor, np.abs(total) + 1e-9 * N)
-            parts[0] += float(c[signs == s] @ (targets[signs == s] + abs(linear) + flat))
-            parts[1] += 1.0 / max(-low, high)
-            found = np.maximum(found, parts / weight)
-        return ScoreLimits(level, found[:, None])
+            x = rows_of(risk.examples, first, first + ROWS) - m
+            x *= c[first:first + ROWS, None]
+            if len(free) < risk.dim:
+                N += np.abs(x).sum(axis=0)
+            if is_even:
+                z = x if len(columns) == risk.dim else x[:, columns]
+                G += z.T @ z
+            else:
+                sums += classes[:, first:first + ROWS] @ x
+        for kept in {len(columns): columns, len(free): free}.values() if is_even else ():
+            at, is_free = np.searchsorted(columns, kept), np.isin(kept, free)
+            sigma, scales, slack = _least_rise(G[np.ix_(at, at)], m[kept], c, is_free)
+            rest = np.array(N)
+            rest[kept] = np.where(is_free, 0.0, slack)
+            if sigma > 0.0:
+                parts = _others(penalty, factor, rest, sizes.sum(), min(-low, high))
+                found.append(parts / (sigma * scales[is_free]))
+        if not is_even and risk.examples.bias is not None and free.tolist() == [risk.dim - 1]:
+            weights = abs(risk.examples.bias) * (classes @ c)[:, None, None]
+            parts = [_others(penalty, factor, np.where(every == free, 0.0, np.abs(total) + 1e-9 * N), size,
+                             max(-low, high)) for total, size in zip(sums, classes @ sizes, strict=True)]
+            found = [np.max(parts / weights, axis=0)] if (weights > 0.0).all() else []
+    found = np.array([parts for parts in found if np.isfinite(parts).all()])
+    return ScoreLimits(level, found) if len(found) else None
 
 
-def rows_of(examples, first, last):
-    """Return the rows x_i, with scale and bias, as float64; the scale is rounded."""
+def rows_of(examples: Any, first: int, last: int) -> Floats:
+    """Return rows x_i, with scale and bias, as float64; the scale is rounded."""
     x = examples.X[first:last]
     x = (x.toarray() if examples.is_sparse else x).astype(np.float64, copy=False)
     x = x if examples.scale == 1.0 else examples.scale * x
     return x if examples.bias is None else np.column_stack([x, np.full(len(x), examples.bias)])
 
 
-def _rates(penalty, factor):
-    return factor * penalty.l1, factor * penalty.l2
+def sum_of_rows(a: Floats, x: Floats) -> Floats:
+    """Return `a'x` for at most ROWS rows, in sums of GROUP products, which are short, and so is their rounding."""
+    k = len(a) // GROUP * GROUP
+    parts = a[:k].reshape(-1, 1, GROUP) @ x[:k].reshape(-1, GROUP, x.shape[1])
+    return parts.sum(axis=0)[0] + a[k:] @ x[k:]
 
 
-def _others(penalty, factor, N):
-    """Return a bound on `sum_j N_j |w_j|` over weights that are not free, by its parts."""
+def n_terms(n: int) -> float:
+    """Return the length of the longest chain of additions in sums of n rows by `sum_of_rows`, and some roundings."""
+    return min(n, GROUP) + min(n, ROWS) / GROUP + n / ROWS + 10.0
+
+
+def _others(penalty, factor, N, size, steepness):
+    """Return `size + L / steepness` plus a bound on `sum_j N_j |w_j|`, by its parts, shape (3, 1)."""
     l1, l2, box = factor * penalty.l1, factor * penalty.l2, np.maximum(np.abs(penalty.lower), np.abs(penalty.upper))
     held = np.isfinite(box)
     by_l1 = ~held & (l1 > 0.0)
     by_l2 = ~held & ~by_l1 & (l2 > 0.0)
     far = np.abs(penalty.centre) + penalty.centre_errors
-    return SAFE * np.array([float(N[held] @ box[held] + N[by_l2] @ far[by_l2]),
-                            float((N[by_l1] / l1[by_l1]).max(initial=0.0)),
-                            float(np.sum(N[by_l2] ** 2 / l2[by_l2])) ** 0.5])
+    return SAFE * np.array([[size + float(N[held] @ box[held] + N[by_l2] @ far[by_l2])],
+                            [1.0 / steepness + float((N[by_l1] / l1[by_l1]).max(initial=0.0))],
+                            [float(np.sum(N[by_l2] ** 2 / l2[by_l2])) ** 0.5]])
 
 
-def _smallest(G, m, c):
-    """Return a lower bound of the least singular value of the scaled columns, 0 if none is proven, and the scales."""
-    norms = np.sqrt(np.diag(G))
-    if not (np.isfinite(norms).all() and (norms > 0.0).all()):
-        return 0.0, norms
-    scales = np.ldexp(1.0, np.frexp(norms)[1])
+def _least_rise(G, m, c, is_free):
+    """Return sqrt(s), 0 if no s is proven, the scales of the columns, and `sqrt(delta)` times the scales."""
+    norms, n, p = np.sqrt(np.diag(G)), len(c), ~is_free
+    scales = np.ldexp(1.0, np.frexp(np.where(norms > 0.0, norms, 1.0))[1])
     G = G / scales / scales[:, None]
-    trace, n = float(np.trace(G)), len(c)
-    lost = UNIT * (2.0 * min(n, ROWS) + 2.0 * n / ROWS + 2.0 * len(G) + 16.0) * trace
+    lost = UNIT * (2.0 * min(n, ROWS) + 2.0 * n / ROWS + 2.0 * len(G) + 16.0) * float(np.trace(G))
     entries = 4.0 * UNIT * float(np.linalg.norm((norms + np.abs(m) * float(np.linalg.norm(c))) / scales))
-    shift = 0.9 * float(np.linalg.eigvalsh(G)[0])
     try:
-        np.linalg.cholesky(G - shift * np.eye(len(G)))
-    except np.linalg.LinAlgError:
-        return 0.0, scales
-    return max(shift - lost, 0.0) ** 0.5 / SAFE - entries, scales
+        G[p, p] += 2.0 * lost
+        cross = G[np.ix_(p, is_free)]
+        S = G[np.ix_(is_free, is_free)] - cross.T @ np.linalg.solve(G[np.ix_(p, p)], cross)
+        shift = 0.9 * float(np.linalg.eigvalsh(S)[0])
+        np.linalg.cholesky(G - np.diag(np.where(is_free, shift, 0.0)))
+    except np.linalg.LinAlgError:       # of numbers that are not finite, too
+        return 0.0, scales, scales
+    return max(shift - lost, 0.0) ** 0.5 / SAFE - entries, scales, ((3.0 * lost) ** 0.5 * SAFE + entries) * scales

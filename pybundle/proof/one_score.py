@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.rounding import exact_product
 from .certificate import Multipliers
-from .closed_limits import ROWS, rows_of
+from .closed_limits import ROWS, n_terms, rows_of, sum_of_rows
 from .plane import UNIT, Plane
 from .problem import PlainProblem
 
@@ -35,9 +35,10 @@ class OneScoreProblem(PlainProblem):
             terms.append(-beta * self.risk.labels)
         coefs = beta if self.risk.is_regression else beta * self.risk.labels
         for first in range(0, self.n_examples, ROWS):
-            phi += coefs[first:first + ROWS] @ rows_of(data, first, first + ROWS)
+            phi += sum_of_rows(coefs[first:first + ROWS], rows_of(data, first, first + ROWS))
         # products, sums, and targets, columns and scales that were rounded
-        unit = 1.01 * UNIT * (min(self.n_examples, ROWS) + self.n_examples / ROWS + 8.0) * float(np.linalg.norm(beta))
+        used = beta != 0.0
+        unit = 1.01 * UNIT * n_terms(self.n_examples) * float(np.linalg.norm(beta))
         return Plane(math.fsum(np.concatenate(terms).tolist()), phi, 4.0 * UNIT * float(np.abs(terms).sum()),
-                     unit * float(np.linalg.norm(data.norms)),
-                     None if data.bias is None else unit * abs(data.bias) * self.n_examples**0.5)
+                     unit * float(np.linalg.norm(data.norms[used])),
+                     None if data.bias is None else unit * abs(data.bias) * np.count_nonzero(used) ** 0.5)

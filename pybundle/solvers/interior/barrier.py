@@ -91,15 +91,17 @@ class Barrier:
         none = np.zeros(len(point.a))
         return complementarity(point.a, point.u, point.v, self.lo, self.hi, none, none, none, 0.0, 0.0)
 
-    def step(self, point, r, slope):
-        """Return the next point, from residuals and `A'a` of the examples; raise LinAlgError if rounding forbids it."""
+    def step(self, point, r, slope, is_late=False):
+        """Return the next point, from residuals and `A'a` of the examples; raise LinAlgError if rounding forbids it.
+
+        Near the end r is rounded, and Q large: then what A'a lacks is corrected once more.
+        """
         w, a, u, v = point
         N, free = len(a), self.columns
         da, du, dv, Q, t = (np.zeros(N) for _ in range(5))
         box = a, u, v, self.lo, self.hi
         mean = complementarity(*box, da, du, dv, 0.0, 0.0) / (2 * N)
-        rest = slope + self.fixed - self.l2 * (w - self.centre)
-        rest[self.sharp] += a[self.m * self.n_sides:]
+        rest = self._rest(w, a, slope)
         solve, mu = None, 0.0
         for is_last in (False, True):
             weigh(r, *box, mu, da, du, dv, Q, t)
@@ -108,9 +110,7 @@ class Barrier:
                 D[self.sharp] += Q[self.m * self.n_sides:]
                 solve = self._solver(self.multipliers(Q), D[free])
             target, dw = Q * t, np.zeros(len(w))
-            g = rest + self.rows.transposed(self.multipliers(target))
-            g[self.sharp] += target[self.m * self.n_sides:]
-            dw[free] = solve(g[free])
+            dw[free] = solve((rest + self._transposed(target))[free])
             dual, primal = directions(self._spread(dw), *box, mu, da, du, dv, Q, t)
             if not is_last:
                 mu = (complementarity(*box, da, du, dv, dual, primal) / (2 * N * mean)) ** 3 * mean
@@ -119,15 +119,31 @@ class Barrier:
             dual = primal = min(dual, primal)
         moved = w + primal * dw
         a = np.clip(a + dual * da, self.lo, self.hi)
+        if is_late:
+            dw[free] = solve(self._rest(moved, a)[free])
+            inside = self.lo + 0.1 * (a - self.lo), self.hi - 0.1 * (self.hi - a)
+            a = np.clip(a - Q * self._spread(dw), *inside)
         u, v = (np.maximum(x + primal * dx, 1e-300) for x, dx in ((u, du), (v, dv)))
         if not (np.isfinite(moved).all() and np.isfinite(a).all() and np.isfinite(u).all() and np.isfinite(v).all()):
             raise np.linalg.LinAlgError("the step is not finite")
         return Point(moved, a, u, v)
 
+    def _transposed(self, a, slope=None):
+        # A'a for all rows; `slope` is that of the examples
+        slope = self.rows.transposed(self.multipliers(a)) if slope is None else np.array(slope)
+        slope[self.sharp] += a[self.m * self.n_sides:]
+        return slope
+
+    def _rest(self, w, a, slope=None):
+        # what the equations of slopes lack
+        return self._transposed(a, slope) + self.fixed - self.l2 * (w - self.centre)
+
     def _solver(self, Q, D):
         """Return a function that solves `(D + A'QA) x = b`."""
         d = self._A.shape[1]
-        M, root, size = np.zeros((d, d)), np.sqrt(Q)[:, None], max(256, BLOCK // d)
+        if d == 0:
+            return lambda b: b
+        M, root, size = np.zeros((d, d)), np.sqrt(Q)[:, None], max(256, BLOCK // max(d, 1))
         for first in range(0, self.m, size):
             x = root[first:first + size] * self._A[first:first + size]
             M += x.T @ x

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.rounding import UNIT
-from ...proof.closed_limits import ROWS, rows_of
+from ...proof.closed_limits import ROWS, n_terms, rows_of, sum_of_rows
 
 
 class Rows:
@@ -54,10 +54,10 @@ class Rows:
         return scores if self.signs is None else self.signs * scores
 
     def transposed(self, a):
-        """Return `A' a`, shape (dim,): sums of ROWS products, added up."""
+        """Return `A' a`, shape (dim,)."""
         a, total = a if self.signs is None else self.signs * a, np.zeros(self.A.shape[1])
         for first in range(0, len(a), ROWS):
-            total += a[first:first + ROWS] @ self.A[first:first + ROWS]
+            total += sum_of_rows(a[first:first + ROWS], self.A[first:first + ROWS])
         return total
 
     def plane(self, a, slope, objective):
@@ -69,6 +69,6 @@ class Rows:
         m = len(a)
         terms = a * self.y - self.flat * np.abs(a)
         norm, last = (float(np.linalg.norm(a)) * size for size in self._norms)
-        error = 1.01 * UNIT * (min(m, ROWS) + m / ROWS + 8.0) * objective.rounding_norms(norm, lambda: last)
+        error = 1.01 * UNIT * n_terms(m) * objective.rounding_norms(norm, lambda: last)
         sizes = float(np.abs(a) @ self._size)
         return float(np.sum(terms)), -slope, error, 1.01 * UNIT * (np.log2(m + 1.0) + 64.0) * sizes

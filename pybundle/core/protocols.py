@@ -179,6 +179,8 @@ class RiskBase:
         of their labellings.
     curve : tuple of float or None
         (low, high, linear, square, flat) of a loss of one score, see `risks.OneScore`.
+    is_regression : bool
+        Its `labels` are targets.
     engine : Engine or None
         Compiled access to the rows of flat data, their labels and losses; loops of solvers run on it.
     examples : Examples or None
@@ -231,6 +233,7 @@ class RiskBase:
     chains: Any = None
     planes_of: Any = None
     curve: Any = None
+    is_regression = False
     engine: Any = None
     examples: Any = None
     user_rows: Any = None

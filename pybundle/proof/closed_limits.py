@@ -76,48 +76,62 @@ def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: floa
     low, high, linear, square, flat = getattr(risk, "curve", None) or (0.0,) * 5
     if square != 0.0 or low == high or penalty.labels is not None:
         return None
-    penalty, free, c, every = penalty.lowered(), np.flatnonzero(penalty.free), risk.sample_weight, np.arange(risk.dim)
-    m, is_even = np.zeros(risk.dim) if means is None else means, min(-low, high) > 0.0
-    loose = every[np.isinf(penalty.lower) | np.isinf(penalty.upper)]
-    columns = loose if is_even and len(loose) <= min(len(c), MOST) else free
-    signs = np.ones(len(c)) if risk.is_regression else np.sign(risk.labels)
+    penalty, c, every, X = penalty.lowered(), risk.sample_weight, np.arange(risk.dim), risk.examples
+    free, m = np.flatnonzero(penalty.free), np.zeros(risk.dim) if means is None else means
     sizes = c * (np.abs(risk.labels if risk.is_regression else 0.0) + abs(linear) + flat)
-    G, N, sums, found = np.zeros((len(columns),) * 2), np.zeros(risk.dim), np.zeros((2, risk.dim)), []
-    classes = np.stack([signs > 0.0, signs < 0.0])
+    found: list = []
     with np.errstate(over="ignore", invalid="ignore"):
-        for first in range(0, len(c), ROWS):
-            x = rows_of(risk.examples, first, first + ROWS) - m
-            x *= c[first:first + ROWS, None]
-            if len(free) < risk.dim:
-                N += np.abs(x).sum(axis=0)
-            if is_even:
-                z = x if len(columns) == risk.dim else x[:, columns]
-                G += z.T @ z
-            else:
-                sums += classes[:, first:first + ROWS] @ x
-        for kept in {len(columns): columns, len(free): free}.values() if is_even else ():
-            at, is_free = np.searchsorted(columns, kept), np.isin(kept, free)
-            sigma, scales, slack = _least_rise(G[np.ix_(at, at)], m[kept], c, is_free)
-            rest = np.array(N)
-            rest[kept] = np.where(is_free, 0.0, slack)
-            if sigma > 0.0:
-                parts = _others(penalty, factor, rest, sizes.sum(), min(-low, high))
-                found.append(parts / (sigma * scales[is_free]))
-        if not is_even and risk.examples.bias is not None and free.tolist() == [risk.dim - 1]:
-            weights = abs(risk.examples.bias) * (classes @ c)[:, None, None]
-            parts = [_others(penalty, factor, np.where(every == free, 0.0, np.abs(total) + 1e-9 * N), size,
-                             max(-low, high)) for total, size in zip(sums, classes @ sizes, strict=True)]
-            found = [np.max(parts / weights, axis=0)] if (weights > 0.0).all() else []
-    found = np.array([parts for parts in found if np.isfinite(parts).all()])
-    return ScoreLimits(level, found) if len(found) else None
+        if len(free) == risk.dim:
+            N = np.zeros(risk.dim)
+        else:
+            N = _sums_of_columns(X, c[None], True)[0] + np.abs(m) * c.sum()
+        if min(-low, high) > 0.0:
+            loose = every[np.isinf(penalty.lower) | np.isinf(penalty.upper)]
+            columns = free if X.is_sparse or len(loose) > min(len(c), MOST) else loose
+            G = np.zeros((len(columns),) * 2)
+            for first in range(0, len(c), ROWS):
+                x = c[first:first + ROWS, None] * (rows_of(X, first, first + ROWS, columns) - m[columns])
+                G += x.T @ x
+            for kept in {len(columns): columns, len(free): free}.values():
+                at, is_free, rest = np.searchsorted(columns, kept), np.isin(kept, free), np.array(N)
+                sigma, scales, slack = _least_rise(G[np.ix_(at, at)], m[kept], c, is_free)
+                rest[kept] = np.where(is_free, 0.0, slack)
+                if sigma > 0.0:
+                    parts = _others(penalty, factor, rest, sizes.sum(), min(-low, high))
+                    found.append(parts / (sigma * scales[is_free]))
+        elif X.bias is not None and free.tolist() == [risk.dim - 1]:
+            classes = np.sign(risk.labels) * np.array([[1.0], [-1.0]]) > 0.0
+            weights = classes @ c
+            sums = np.abs(_sums_of_columns(X, classes * c) - weights[:, None] * m) + 1e-9 * N
+            sums[:, free] = 0.0
+            limits = [_others(penalty, factor, total, size, max(-low, high)) / (abs(X.bias) * weight)
+                      for total, size, weight in zip(sums, classes @ sizes, weights, strict=True) if weight > 0.0]
+            found += [np.max(limits, axis=0)] if len(limits) == 2 else []
+    parts = np.array([one for one in found if np.isfinite(one).all()])
+    return ScoreLimits(level, parts) if len(parts) else None
 
 
-def rows_of(examples: Any, first: int, last: int) -> Floats:
-    """Return rows x_i, with scale and bias, as float64; the scale is rounded."""
-    x = examples.X[first:last]
+def rows_of(examples: Any, first: int, last: int, columns: Any = None) -> Floats:
+    """Return rows x_i, or some columns of them, with scale and bias, as float64; the scale is rounded."""
+    x, d = examples.X[first:last], examples.n_features
+    if columns is not None and len(columns) < examples.width:
+        x = x[:, columns[columns < d]]
     x = (x.toarray() if examples.is_sparse else x).astype(np.float64, copy=False)
     x = x if examples.scale == 1.0 else examples.scale * x
-    return x if examples.bias is None else np.column_stack([x, np.full(len(x), examples.bias)])
+    has_bias = examples.bias is not None and (columns is None or d in columns)
+    return np.column_stack([x, np.full(len(x), examples.bias)]) if has_bias else x
+
+
+def _sums_of_columns(examples, C, is_absolute=False):
+    """Return `C x` (k, width) for weights C (k, n) of the rows, or of their absolute values."""
+    total = np.zeros((len(C), examples.width))
+    for first in range(0, examples.n_examples, ROWS):
+        x = examples.X[first:first + ROWS].astype(np.float64)
+        total[:, :examples.n_features] += C[:, first:first + ROWS] @ (abs(x) if is_absolute else x)
+    total[:, :examples.n_features] *= examples.scale
+    if examples.bias is not None:
+        total[:, -1] = C.sum(axis=1) * (abs(examples.bias) if is_absolute else examples.bias)
+    return total
 
 
 def sum_of_rows(a: Floats, x: Floats) -> Floats:

@@ -20,6 +20,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from ._barrier import complementarity, directions, weigh
 
+INSIDE = 1e-3           # of a box: weights whose multiplier is so far from its ends become 0
 SHARE = 0.9995          # of the way to the nearest border
 BLOCK = 1 << 17         # numbers of rows that are weighed and multiplied at a time: they stay in the cache
 RIDGES = 1e-14, 1e-11, 1e-8     # relative, on the diagonal: the next one is tried if a decomposition fails
@@ -60,10 +61,9 @@ class Barrier:
     def first(self, w=None):
         """Return a point to start from: at w, or at the least squares."""
         if w is None:
-            w = self.held.copy()
+            w = np.where(np.isnan(self.held), self.centre, self.held)
             solve = self._solver(np.ones(self.m), self.l2[self.columns])
-            w[self.columns] = solve(self.rows.transposed(self.rows.y)[self.columns])
-        w = np.where(np.isnan(self.held), w, self.held)
+            w[self.columns] += solve(self.rows.transposed(self.rows.y - self.rows.product(w))[self.columns])
         r = self.residuals(w)
         e = 0.5 * float(np.abs(r).mean()) or 1.0
         a = np.where((self.lo < 0.0) & (self.hi > 0.0), 0.0, 0.5 * (self.lo + self.hi))
@@ -85,6 +85,15 @@ class Barrier:
         """Return the sum of the losses at residuals."""
         k = self.m * self.n_sides
         return float(np.maximum(self.lo[:k] * r[:k], self.hi[:k] * r[:k]).sum())
+
+    def thresholded(self, point):
+        """Return w with zeros where the multiplier of `l1_j |w_j|` is well inside of its box; None without l1."""
+        a, l1 = point.a[self.m * self.n_sides:], self.hi[self.m * self.n_sides:]
+        if len(l1) == 0:
+            return None
+        w = np.array(point.w)
+        w[self.sharp[np.abs(a) < (1.0 - INSIDE) * l1]] = 0.0
+        return w
 
     def gap(self, point):
         """Return what the products u p and v m sum to: the gap, once the equations that are linear hold."""

@@ -93,48 +93,60 @@ class InteriorPoint(Run):
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
         """Start from w0, or from the best point of another run; from least squares if w0 is 0."""
-        if state is not None:
-            self.take(state)
-            w0 = state.w
+        w0 = self.objective.project(w0 if state is None else state.w)
         self.observe(w0, self.barrier.loss(self.barrier.residuals(w0)))
+        self._confine()
+        if state is not None:       # its bound needs the limits
+            self.take(state)
         self.point = self.barrier.first(w0 if w0.any() else None)
-        self.log(self._look())
+        self._look()
 
     def iterate(self):
-        """Do a Newton step; return a Status at the end, else None."""
+        """Do a Newton step unless the start is good enough; return a Status at the end, else None."""
         self.trace.n_iter += 1
-        left, most = self.barrier.gap(self.point), max(self.rule.tol * abs(self.fun), self.rule.atol)
-        if left <= DONE * most and self._idle > 1:      # the rest is rounding
-            return Status.STALLED
-        try:
-            with self.trace.clock.phase("qp"):
-                self.point = self.barrier.step(self.point, *self._known(), left <= LATE * most)
-        except np.linalg.LinAlgError:
-            return Status.STALLED
-        self._products = None
-        self.trace.n_passes += PASSES
-        self.log(self._look())
+        value = self.fun
+        if not self.is_close():
+            left, most = self.barrier.gap(self.point), max(self.rule.tol * abs(self.fun), self.rule.atol)
+            if left <= DONE * most and self._idle > 1:      # the rest is rounding
+                return Status.STALLED
+            try:
+                with self.trace.clock.phase("qp"):
+                    self.point = self.barrier.step(self.point, *self._known(), left <= LATE * most)
+            except np.linalg.LinAlgError:
+                return Status.STALLED
+            self.trace.n_passes += PASSES
+            value = self._look()
+        self.log(value)
         return Status.CONVERGED if self.is_close() else None
 
     def _known(self):
         """Residuals and `A'a` at the point."""
-        if self._products is None:
+        if self._products is None or self._products[0] is not self.point:
             barrier, point = self.barrier, self.point
-            self._products = barrier.residuals(point.w), barrier.rows.transposed(barrier.multipliers(point.a))
-        return self._products
+            slope = barrier.rows.transposed(barrier.multipliers(point.a))
+            self._products = point, (barrier.residuals(point.w), slope)
+        return self._products[1]
 
     def _look(self):
-        """Value and bound of the point; return the value."""
+        """Value and bound of the point; return the value. Weights that l1 makes 0 are 0 if that point is good enough.
+        """
+        barrier, point = self.barrier, self.point
         with self.trace.clock.phase("oracle"):
             r, slope = self._known()
-        value = self.observe(np.array(self.point.w), self.barrier.loss(r))
+            sparse = barrier.thresholded(point)
+            if sparse is not None:
+                self.observe(sparse, barrier.loss(barrier.residuals(sparse)))
+            loss, a = barrier.loss(r), barrier.multipliers(point.a)
+        if sparse is None:
+            self.observe(np.array(point.w), loss)
         self._confine()
-        a = self.barrier.multipliers(self.point.a)
-        bound = LowerBound.from_aggregate(self.objective, *self.barrier.rows.plane(a, slope, self.objective))
+        bound = LowerBound.from_aggregate(self.objective, *barrier.rows.plane(a, slope, self.objective))
         if bound.value > self.best[0]:
             self.best = bound.value, a
         self.offer(bound)
-        return value
+        if sparse is not None and not self.is_close():
+            self.observe(np.array(point.w), loss)
+        return self.objective.value(point.w) + loss
 
     def memory(self):
         n, d = self.risk.n_examples, self.risk.dim

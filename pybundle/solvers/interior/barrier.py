@@ -48,7 +48,7 @@ class Barrier:
     """
 
     def __init__(self, rows, l1, l2, centre, held, fixed):
-        self.rows, self.l2, self.centre, self.held, self.fixed = rows, l2, centre, held, fixed
+        self.rows, self.l1, self.l2, self.centre, self.held, self.fixed = rows, l1, l2, centre, held, fixed
         self.columns, m = np.flatnonzero(np.isnan(held)), len(rows.y)
         self.sharp = self.columns[l1[self.columns] > 0.0]
         self._A = rows.A if len(self.columns) == rows.A.shape[1] else np.ascontiguousarray(rows.A[:, self.columns])
@@ -105,11 +105,17 @@ class Barrier:
 
         Near the end r is rounded, and Q large: then what A'a lacks is corrected once more.
         """
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._step(point, r, slope, is_late)
+
+    def _step(self, point, r, slope, is_late):
         w, a, u, v = point
         N, free = len(a), self.columns
         da, du, dv, Q, t = (np.zeros(N) for _ in range(5))
         box = a, u, v, self.lo, self.hi
         mean = complementarity(*box, da, du, dv, 0.0, 0.0) / (2 * N)
+        if not 0.0 < mean < np.inf:
+            raise np.linalg.LinAlgError("no product is left to shrink")
         rest = self._rest(w, a, slope)
         solve, mu = None, 0.0
         for is_last in (False, True):
@@ -159,8 +165,8 @@ class Barrier:
         M[np.diag_indices(d)] += D + ((D == 0.0) & (np.diag(M) == 0.0))     # columns of zeros
         for ridge in RIDGES:
             try:
-                factor = cho_factor(M + np.diag(ridge * np.diag(M)))
+                factor = cho_factor(M + np.diag(ridge * np.diag(M)), check_finite=False)
             except np.linalg.LinAlgError:
                 continue
-            return lambda b: cho_solve(factor, b)
+            return lambda b: cho_solve(factor, b, check_finite=False)
         raise np.linalg.LinAlgError("the Newton system is singular")

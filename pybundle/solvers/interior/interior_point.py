@@ -50,15 +50,19 @@ class InteriorPoint(Run):
         super().check_state()
         if self.point is None:
             return
-        shape = self.barrier.y.shape
+        shape = self.present.y.shape
         check_array("w", self.point.w, (self.risk.dim,))
         for name, low in (("a", -np.inf), ("u", 0.0), ("v", 0.0)):
             check_array(name, getattr(self.point, name), shape, low=low)
-        if (self.point.a < self.barrier.lo).any() or (self.point.a > self.barrier.hi).any():
+        if (self.point.a < self.present.lo).any() or (self.point.a > self.present.hi).any():
             raise ValueError("multipliers are outside of their boxes")
-        limits = getattr(self.objective, "proofs", [])
-        if limits and not all(np.array_equal(x.parts, self._limits(0.0).parts) for x in limits):
-            raise ValueError("limits of free weights are not those of the data")
+        known = getattr(self.objective, "proofs", [])
+        if known:
+            self.objective.proofs = []
+            found = self._limits(0.0)
+            self.objective.proofs = known
+            if found is None or not all(np.array_equal(one.parts, found.parts) for one in known):
+                raise ValueError("limits of free weights are not those of the data")
 
     # ------------------------------------------------------------------ the problem
     @property
@@ -76,17 +80,22 @@ class InteriorPoint(Run):
             self._made = Barrier(rows, *terms, held, np.zeros(self.risk.dim))
         return self._made
 
+    @property
+    def present(self):
+        """The problem of the point."""
+        return self.barrier
+
     def _limits(self, level):
         omega = self.objective
+        if omega.proofs:        # of these data, but for the level
+            return replace(omega.proofs[-1], level=level)
         return score_limits(self.risk, penalty_of(omega.penalty, self.risk.dim), omega.means, level, omega.factor)
 
     def _confine(self):
         """Limit free weights at all points that are as good as the best one."""
         if not self.objective.is_free.any() or self.fun > LOWER * self.objective.level:
             return
-        level = self.fun + MARGIN * max(self.fun, MARGIN * self.trace.size)
-        proofs = self.objective.proofs
-        limits = replace(proofs[-1], level=level) if proofs else self._limits(level)
+        limits = self._limits(self.fun + MARGIN * max(self.fun, MARGIN * self.trace.size))
         if limits is not None:
             self.objective.confine(limits)
 
@@ -98,7 +107,10 @@ class InteriorPoint(Run):
         self._confine()
         if state is not None:       # its bound needs the limits
             self.take(state)
-        self.point = self.barrier.first(w0 if w0.any() else None)
+        self._open(w0 if w0.any() else None)
+
+    def _open(self, w0):
+        self.point = self.barrier.first(w0)
         self._look()
 
     def iterate(self):
@@ -122,7 +134,7 @@ class InteriorPoint(Run):
     def _known(self):
         """Residuals and `A'a` at the point."""
         if self._products is None or self._products[0] is not self.point:
-            barrier, point = self.barrier, self.point
+            barrier, point = self.present, self.point
             slope = barrier.rows.transposed(barrier.multipliers(point.a))
             self._products = point, (barrier.residuals(point.w), slope)
         return self._products[1]
@@ -140,13 +152,17 @@ class InteriorPoint(Run):
         if sparse is None:
             self.observe(np.array(point.w), loss)
         self._confine()
-        bound = LowerBound.from_aggregate(self.objective, *barrier.rows.plane(a, slope, self.objective))
-        if bound.value > self.best[0]:
-            self.best = bound.value, a
-        self.offer(bound)
+        self._prove(a, slope)
         if sparse is not None and not self.is_close():
             self.observe(np.array(point.w), loss)
         return self.objective.value(point.w) + loss
+
+    def _prove(self, a, slope):
+        # the bound of multipliers, from A'a
+        bound = LowerBound.from_aggregate(self.objective, *self.barrier.rows.plane(a, slope, self.objective))
+        if bound.value > self.best[0]:
+            self.best = bound.value, a
+        self.offer(bound)
 
     def memory(self):
         n, d = self.risk.n_examples, self.risk.dim

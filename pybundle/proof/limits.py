@@ -99,7 +99,10 @@ class Limits:
         last_error = plane.last_error if is_known else plane.slope_error
         rounding = 4.0 * UNIT * (float(np.linalg.norm(plane.phi)) + abs(last) * size)
         error = plane.slope_error + last_error * size + rounding
-        return Plane(plane.offset, phi, plane.offset_error, 1.01 * error)
+        entries = plane.entry_errors
+        if entries is not None:
+            entries = 1.01 * (entries + last_error * np.abs(self.means)) + rounding
+        return Plane(plane.offset, phi, plane.offset_error, 1.01 * error, entry_errors=entries)
 
     def failure(self, problem, penalty, level, floor, divisor):
         """None if the limits are proven for all points with F at most `level`, else a text."""

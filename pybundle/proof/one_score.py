@@ -29,16 +29,17 @@ class OneScoreProblem(PlainProblem):
         if not isinstance(evidence, Multipliers):
             return super().plane(evidence)
         _, _, linear, _, flat = self.risk.curve
-        beta, data, phi = evidence.beta, self.risk.examples, np.zeros(self.dim)
+        beta, data, (phi, squares) = evidence.beta, self.risk.examples, np.zeros((2, self.dim))
         terms = [-beta * linear, -flat * np.abs(beta)]
         if self.risk.is_regression:
             terms.append(-beta * self.risk.labels)
         coefs = beta if self.risk.is_regression else beta * self.risk.labels
         for first in range(0, self.n_examples, ROWS):
-            phi += sum_of_rows(coefs[first:first + ROWS], rows_of(data, first, first + ROWS))
+            x = rows_of(data, first, first + ROWS)
+            phi += sum_of_rows(coefs[first:first + ROWS], x)
+            squares += np.einsum("ij,ij->j", x, x)
         # products, sums, and targets, columns and scales that were rounded
-        used = beta != 0.0
-        unit = 1.01 * UNIT * n_terms(self.n_examples) * float(np.linalg.norm(beta))
+        errors = 1.01 * UNIT * n_terms(self.n_examples) * float(np.linalg.norm(beta)) * np.sqrt(squares)
         return Plane(math.fsum(np.concatenate(terms).tolist()), phi, 4.0 * UNIT * float(np.abs(terms).sum()),
-                     unit * float(np.linalg.norm(data.norms[used])),
-                     None if data.bias is None else unit * abs(data.bias) * np.count_nonzero(used) ** 0.5)
+                     float(np.linalg.norm(errors)), None if data.bias is None else float(errors[-1]),
+                     entry_errors=errors)

@@ -62,6 +62,8 @@ class Objective(ABC):
         The weights that the penalty holds at 0 because others make up for them, and the penalty of the user.
     level : float
         Bounds hold if the minimum of F is at most this.
+    takes_entries : bool
+        The error of a slope may be an array, of its entries.
     centre : ndarray, shape (dim,), or float
         Where the regulariser is least without constraints.
     """
@@ -72,6 +74,7 @@ class Objective(ABC):
     rows: Any = None
     dependence: Any = None
     level = np.inf
+    takes_entries = False
     centre: Any = 0.0
     nonneg: np.ndarray | None
 

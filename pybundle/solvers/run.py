@@ -220,7 +220,7 @@ class Run:
         check_float("size", self.trace.size, 0.0)
         if bound is not None:
             check_array("phi", bound.phi, (risk.dim,))
-            check_float("error", bound.error, 0.0)
+            check_float("error", float(np.min(bound.error)), 0.0)
             check_float("offset_error", bound.offset_error, 0.0)
             again = LowerBound.from_aggregate(self.objective, bound.offset, bound.phi, bound.error, bound.offset_error)
             scale = abs(again.offset) + abs(again.offset - again.value)

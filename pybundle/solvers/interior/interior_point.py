@@ -188,10 +188,11 @@ class InteriorPoint(Run):
                 return None
             means, sizes = objective.means, found.sizes()
             limits = Limits(sizes, None if means is None else np.array(means), [None] * (2 * len(sizes)))
-        offset, phi, *errors = rows.plane(a, rows.transposed(a), objective)
+        offset, phi, error, offset_error = rows.plane(a, rows.transposed(a), objective)
         whole = np.zeros(risk.n_examples)
         whole[rows.places] = a
         if self.risk.oracle is not None:
-            return of_labels(risk, objective, whole, (offset, phi, *errors))._replace(limits=limits)
-        bound = LowerBound.from_aggregate(objective, offset, phi, *(WIDER * error for error in errors))
+            error = float(np.linalg.norm(error))
+            return of_labels(risk, objective, whole, (offset, phi, error, offset_error))._replace(limits=limits)
+        bound = LowerBound.from_aggregate(objective, offset, phi, WIDER * error, WIDER * offset_error)
         return Proof(Multipliers(-whole), bound, None, limits)

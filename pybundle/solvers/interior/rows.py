@@ -36,8 +36,8 @@ class Rows:
         self.signs = None if risk.is_regression else labels.astype(np.float64)
         self.y = (labels if risk.is_regression else np.zeros(len(c))) + linear
         self.lo, self.hi = (np.nextafter(c * end, 0.0) for end in (-high, -low))
-        # norms of all entries, and of the constant column; size of the targets, which rounding is proportional to
-        self._norms = float(np.linalg.norm(data.norms[self.places])), abs(data.bias or 0.0) * len(c) ** 0.5
+        # norms of columns, and sizes of targets, which rounding is proportional to
+        self._norms = np.sqrt(np.einsum("ij,ij->j", self.A, self.A))
         self._size = np.abs(self.y) + 2.0 * abs(linear) + self.flat
 
     def some(self, index):
@@ -68,7 +68,8 @@ class Rows:
         """
         m = len(a)
         terms = a * self.y - self.flat * np.abs(a)
-        norm, last = (float(np.linalg.norm(a)) * size for size in self._norms)
-        error = 1.01 * UNIT * n_terms(m) * objective.rounding_norms(norm, lambda: last)
+        error = 1.02 * UNIT * n_terms(m) * float(np.linalg.norm(a)) * self._norms
+        if getattr(objective, "means", None) is not None:
+            error = error + np.abs(objective.means) * error[-1]
         sizes = float(np.abs(a) @ self._size)
         return float(np.sum(terms)), -slope, error, 1.01 * UNIT * (np.log2(m + 1.0) + 64.0) * sizes

@@ -97,7 +97,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         stages.insert(0, Stage(later("newton"), None, wait))
         return _because(MethodSequence(make_run("lbfgs", problem), *stages),
                         "'lbfgs', then 'newton' if it is slow: the risk is smooth")
-    takes_steps = CORNERS.holds(risk) and refusal(problem) is None and risk.dim <= risk.n_examples
+    takes_steps = CORNERS.holds(risk) and refusal(problem) is None
     if takes_steps:
         cost = cost_in_passes(risk)
         if ((has_free or risk.is_regression) and cost <= AT_ONCE) or (

@@ -13,12 +13,14 @@ matrix, corrects for both.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ._barrier import complementarity, directions, weigh
+from .woodbury import wide_solver
 
 INSIDE = 1e-3           # of a box: weights whose multiplier is so far from its ends become 0
 SHARE = 0.9995          # of the way to the nearest border
@@ -62,8 +64,10 @@ class Barrier:
         """Return a point to start from: at w, or at the least squares."""
         if w is None:
             w = np.where(np.isnan(self.held), self.centre, self.held)
-            solve = self._solver(np.ones(self.m), self.l2[self.columns])
-            w[self.columns] += solve(self.rows.transposed(self.rows.y - self.rows.product(w))[self.columns])
+            ridge = 1e-3 * np.einsum("ij,ij->j", self._A, self._A) if len(self.columns) > self.m else 0.0
+            with suppress(np.linalg.LinAlgError):
+                solve = self._solver(np.ones(self.m), self.l2[self.columns] + ridge)
+                w[self.columns] += solve(self.rows.transposed(self.rows.y - self.rows.product(w))[self.columns])
         r = self.residuals(w)
         e = 0.5 * float(np.abs(r).mean()) or 1.0
         a = np.where((self.lo < 0.0) & (self.hi > 0.0), 0.0, 0.5 * (self.lo + self.hi))
@@ -158,6 +162,8 @@ class Barrier:
         d = self._A.shape[1]
         if d == 0:
             return lambda b: b
+        if d > self.m:
+            return wide_solver(self._A, Q, D)
         M, root, size = np.zeros((d, d)), np.sqrt(Q)[:, None], max(256, BLOCK // max(d, 1))
         for first in range(0, self.m, size):
             x = root[first:first + size] * self._A[first:first + size]

@@ -109,7 +109,7 @@ class FewRows(InteriorPoint):
     def _target(self, small):
         if self.part.fixed is None:
             return FIRST * small.loss(small.residuals(self.point.w))
-        return FRACTION * max(self.rule.tol * abs(self.fun), self.rule.atol)
+        return FRACTION * self._most()
 
     def _join(self):
         # value and bound on all rows, and the next part

@@ -37,6 +37,7 @@ class InteriorPoint(Run):
 
     serialised = (Point, ScoreLimits)
     patience = 12
+    _is_dense = False       # l1 leaves zeros, but the best point has none of them yet
 
     def __init__(self, risk, objective, settings):
         super().__init__(risk, objective, settings)
@@ -112,24 +113,26 @@ class InteriorPoint(Run):
     def _open(self, w0):
         self.point = self.barrier.first(w0)
         self._look()
+        self._is_dense &= not self.is_close()
 
     def iterate(self):
         """Do a Newton step unless the start is good enough; return a Status at the end, else None."""
         self.trace.n_iter += 1
         value = self.fun
-        if not self.is_close():
-            left, most = self.barrier.gap(self.point), max(self.rule.tol * abs(self.fun), self.rule.atol)
-            if left <= DONE * most and self._idle > 1:      # the rest is rounding
+        if self._is_dense or not self.is_close():
+            left = self.barrier.gap(self.point) / self._most()
+            if left <= DONE and self._idle > 1:      # the rest is rounding
                 return Status.STALLED
             try:
                 with self.trace.clock.phase("qp"):
-                    self.point = self.barrier.step(self.point, *self._known(), left <= LATE * most)
+                    self.point = self.barrier.step(self.point, *self._known(), left <= LATE)
             except np.linalg.LinAlgError:
                 return Status.STALLED
             self.trace.n_passes += PASSES
             value = self._look()
         self.log(value)
-        return Status.CONVERGED if self.is_close() else None
+        is_last = not self._is_dense or self.barrier.gap(self.point) <= 10.0 * DONE * self._most()
+        return Status.CONVERGED if self.is_close() and is_last else None
 
     def _known(self):
         """Residuals and `A'a` at the point."""
@@ -140,22 +143,22 @@ class InteriorPoint(Run):
         return self._products[1]
 
     def _look(self):
-        """Value and bound of the point; return the value. Weights that l1 makes 0 are 0 if that point is good enough.
-        """
+        """Value and bound of the point; return the value. A point that may end the run has the zeros that l1 leaves."""
         barrier, point = self.barrier, self.point
         with self.trace.clock.phase("oracle"):
             r, slope = self._known()
-            sparse = barrier.thresholded(point)
+            loss, sparse = barrier.loss(r), barrier.thresholded(point)
             if sparse is not None:
                 self.observe(sparse, barrier.loss(barrier.residuals(sparse)))
-            loss, a = barrier.loss(r), barrier.multipliers(point.a)
-        if sparse is None:
+        if sparse is None or not DONE < barrier.gap(point) / self._most() <= 1.0:
             self.observe(np.array(point.w), loss)
+        self._is_dense = sparse is not None and self.w is not sparse
         self._confine()
-        self._prove(a, slope)
-        if sparse is not None and not self.is_close():
-            self.observe(np.array(point.w), loss)
+        self._prove(barrier.multipliers(point.a), slope)
         return self.objective.value(point.w) + loss
+
+    def _most(self):
+        return max(self.rule.tol * abs(self.fun), self.rule.atol, 1e-300)
 
     def _prove(self, a, slope):
         # the bound of multipliers, from A'a

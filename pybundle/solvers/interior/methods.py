@@ -39,7 +39,7 @@ def refusal(problem):
 def cost_in_passes(risk):
     """Return how many passes of steps on examples take as long as all steps of this method, as measured."""
     n, d, entries = risk.n_examples, risk.dim, risk.examples.storage[0].size / risk.n_examples
-    return STEPS * (n * (1e-10 * d * d + 2e-7) + 5e-4) / (n * (2e-9 * entries + 5e-8) + 5e-5)
+    return STEPS * (n * (1e-10 * d * min(n, d) + 2e-7) + 5e-4) / (n * (2e-9 * entries + 5e-8) + 5e-5)
 
 
 def interior_point(problem):

@@ -54,7 +54,7 @@ def rates(risk, kind, seed):
 
 def by_simplex(A, t, lo, hi, l1, objective=None, level=None):
     """The least sum of losses and l1; or the least of an objective of w where that sum is at most `level`."""
-    n, d = A.shape
+    n = len(A)
     cost = np.r_[l1, l1, hi, -lo]
     more = {} if level is None else {"A_ub": cost[None], "b_ub": [level]}
     found = linprog(cost if objective is None else np.r_[objective, -objective, np.zeros(2 * n)],

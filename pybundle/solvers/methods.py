@@ -58,8 +58,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     * "oca", with at most FEW_WEIGHTS weights, if "alm" does not halve the gap of enumerable labels within `n_slow`
       passes.
 
-    Losses of one score with corners on few columns have "interior-point" instead: at once if the loss has targets or if
-    weights are free, else after as many passes as its steps cost.
+    Losses of one score with corners have "interior-point" instead: at once if its steps are cheap and some weights are
+    free, or targets have a penalty other than `lam`; else after as many passes as its steps cost.
 
     For classes and chains with a log-loss "lbfgs" takes over if the gap is not halved within a third of `n_slow`
     passes, or within `n_slow` with a penalty. For other smooth risks see `patience_before`. The last fallback is "oca".
@@ -100,7 +100,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     takes_steps = CORNERS.holds(risk) and refusal(problem) is None
     if takes_steps:
         cost = cost_in_passes(risk)
-        if ((has_free or risk.is_regression) and cost <= AT_ONCE) or (
+        if (is_penalised and (has_free or risk.is_regression) and cost <= AT_ONCE) or (
                 has_free and (problem.objective.is_free | (omega.lower == omega.upper)).all()):
             return _because(MethodSequence(make_run("interior-point", problem), *stages),
                             "'interior-point': the loss has corners, and steps on few columns are cheap")

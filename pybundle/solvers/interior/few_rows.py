@@ -27,16 +27,16 @@ def size_of_sample(n, d):
 
 
 class Part(NamedTuple):
-    """Rows by their index (k,), ascending, and multipliers of all rows (m,), 0 for these; None for a sample."""
+    """Rows by their numbers (k,), ascending, and multipliers of all rows (m,), 0 for these; None for a sample."""
 
-    index: np.ndarray
+    chosen: np.ndarray
     fixed: np.ndarray | None
 
 
 class FewRows(InteriorPoint):
     """As `InteriorPoint`, on a part of the rows until that is known to be all or half of them."""
 
-    serialised = (Part,)
+    serialised: tuple = (Part,)
     patience = 40
 
     def __init__(self, risk, objective, settings):
@@ -48,15 +48,9 @@ class FewRows(InteriorPoint):
 
     def check_state(self):
         if self.part is not None:
-            m = self.barrier.m
-            check_array("rows", self.part.index, (len(self.part.index),), np.intp, 0)
-            if (np.diff(self.part.index) <= 0).any() or self.part.index.max(initial=0) >= m:
-                raise ValueError("rows must be ascending numbers of examples")
+            check_array("rows", self.part.chosen, (len(self.part.chosen),), np.intp, 0)
             if self.part.fixed is not None:
-                check_array("fixed multipliers", self.part.fixed, (m,))
-                rows = self.barrier.rows
-                if ((self.part.fixed < rows.lo) | (self.part.fixed > rows.hi)).any():
-                    raise ValueError("multipliers are outside of their boxes")
+                check_array("fixed multipliers", self.part.fixed, (self.barrier.m,))
         super().check_state()
 
     @property
@@ -72,8 +66,7 @@ class FewRows(InteriorPoint):
         return self._small
 
     def _open(self, w0):
-        m = self.barrier.m
-        size = size_of_sample(m, self.risk.dim)
+        m, size = self.barrier.m, size_of_sample(self.barrier.m, self.risk.dim)
         self._enter(Part(np.sort(np.random.default_rng(0).choice(m, size, replace=False)), None), None)
 
     def _enter(self, part, w):
@@ -85,7 +78,7 @@ class FewRows(InteriorPoint):
             return super().iterate()
         self.trace.n_iter += 1
         if not self.is_close():
-            small, k = self.present, len(self.part.index)
+            small, k = self.present, len(self.part.chosen)
             try:
                 target = self._target(small)
                 with self.trace.clock.phase("qp"):
@@ -117,7 +110,7 @@ class FewRows(InteriorPoint):
         r = whole.rows.y - whole.rows.product(w)
         self.trace.n_passes += 1.0
         if fixed is not None:
-            a = np.array(fixed)
+            a = np.clip(fixed, whole.rows.lo, whole.rows.hi)       # a checkpoint may say anything
             a[index] = self.present.multipliers(self.point.a)
             self._prove(a, whole.rows.transposed(a))
         self.observe(np.array(w), whole.loss(whole.residuals(w)))

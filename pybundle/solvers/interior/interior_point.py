@@ -35,7 +35,7 @@ LOWER = 0.1         # they are proven again when the best value has fallen to th
 class InteriorPoint(Run):
     """A run of the method on a risk with a `curve`, with a square or a separable penalty without open bounds."""
 
-    serialised = (Point, ScoreLimits)
+    serialised: tuple = (Point, ScoreLimits)
     patience = 12
     _is_dense = False       # l1 leaves zeros, but the best point has none of them yet
 
@@ -57,13 +57,10 @@ class InteriorPoint(Run):
             check_array(name, getattr(self.point, name), shape, low=low)
         if (self.point.a < self.present.lo).any() or (self.point.a > self.present.hi).any():
             raise ValueError("multipliers are outside of their boxes")
-        known = getattr(self.objective, "proofs", [])
-        if known:
-            self.objective.proofs = []
-            found = self._limits(0.0)
-            self.objective.proofs = known
-            if found is None or not all(np.array_equal(one.parts, found.parts) for one in known):
-                raise ValueError("limits of free weights are not those of the data")
+        known = self._of_data()
+        found = self._new_limits() if known else None
+        if not all(found is not None and np.array_equal(one.parts, found.parts) for one in known):
+            raise ValueError("limits of free weights are not those of the data")
 
     # ------------------------------------------------------------------ the problem
     @property
@@ -86,11 +83,17 @@ class InteriorPoint(Run):
         """The problem of the point."""
         return self.barrier
 
-    def _limits(self, level):
+    def _of_data(self):
+        return [proof for proof in getattr(self.objective, "proofs", []) if isinstance(proof, ScoreLimits)]
+
+    def _new_limits(self):
         omega = self.objective
-        if omega.proofs:        # of these data, but for the level
-            return replace(omega.proofs[-1], level=level)
-        return score_limits(self.risk, penalty_of(omega.penalty, self.risk.dim), omega.means, level, omega.factor)
+        return score_limits(self.risk, penalty_of(omega.penalty, self.risk.dim), omega.means, 0.0, omega.factor)
+
+    def _limits(self, level):
+        known = self._of_data()         # the same but for the level
+        limits = known[-1] if known else self._new_limits()
+        return None if limits is None else replace(limits, level=level)
 
     def _confine(self):
         """Limit free weights at all points that are as good as the best one."""

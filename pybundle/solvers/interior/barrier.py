@@ -132,7 +132,8 @@ class Barrier:
             dw[free] = solve((rest + self._transposed(target))[free])
             dual, primal = directions(self._spread(dw), *box, mu, da, du, dv, Q, t)
             if not is_last:
-                mu = (complementarity(*box, da, du, dv, dual, primal) / (2 * N * mean)) ** 3 * mean
+                left = complementarity(*box, da, du, dv, dual, primal) / (2 * N * mean)
+                mu = float(np.clip(left, 0.0, 1.0)) ** 3 * mean
         dual, primal = (min(1.0, SHARE * x) for x in (dual, primal))
         if self.l2.any():       # the equations of slopes join both
             dual = primal = min(dual, primal)

@@ -34,15 +34,7 @@ MOST = 1000         # columns, of an eigenvalue problem
 
 @dataclass
 class ScoreLimits:
-    """Limits of f free weights that grow with the level: the least of some `a + b L + c sqrt(2 L)`, where F <= L.
-
-    Attributes
-    ----------
-    level : float
-        L.
-    parts : ndarray, shape (k, 3, f)
-        a, b and c.
-    """
+    """Limits of f free weights where F <= L, the level: the least of `a + b L + c sqrt(2 L)` for parts (k, 3, f)."""
 
     level: float
     parts: Floats
@@ -62,16 +54,7 @@ class ScoreLimits:
 def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: float = 1.0) -> Any:
     """Return the `ScoreLimits` of a risk with a `curve`, or None if these formulas prove none.
 
-    Parameters
-    ----------
-    risk : Risk
-        Sum of losses of one score of the rows of its `examples`.
-    penalty : Penalty
-        As certificates hold it; multiplied by `factor`.
-    means : ndarray, shape (dim,), or None
-        The intercept is the one at these means, see `Limits`.
-    level : float
-        L.
+    The `penalty` is one of certificates, times `factor`; the intercept is the one at `means`, see `Limits`.
     """
     low, high, linear, square, flat = getattr(risk, "curve", None) or (0.0,) * 5
     if square != 0.0 or low == high or penalty.labels is not None:

@@ -38,15 +38,9 @@ class Point(NamedTuple):
 
 
 class Barrier:
-    """The problem of some rows.
+    """The problem of some `Rows`; `held` (dim,) are the values of weights that the penalty fixes, NaN for all others.
 
-    Parameters
-    ----------
-    rows : Rows
-    l1, l2, centre, held : ndarray, shape (dim,)
-        Of the penalty; `held` are the values of weights that it fixes, NaN for all others.
-    fixed : ndarray, shape (dim,)
-        `A'a` of other rows, whose multipliers stay.
+    `fixed` (dim,) is `A'a` of other rows, whose multipliers stay.
     """
 
     def __init__(self, rows, l1, l2, centre, held, fixed):
@@ -102,7 +96,7 @@ class Barrier:
     def gap(self, point):
         """Return what the products u p and v m sum to: the gap, once the equations that are linear hold."""
         none = np.zeros(len(point.a))
-        return complementarity(point.a, point.u, point.v, self.lo, self.hi, none, none, none, 0.0, 0.0)
+        return complementarity(*point[1:], self.lo, self.hi, none, none, none, 0.0, 0.0)
 
     def step(self, point, r, slope, is_late=False):
         """Return the next point, from residuals and `A'a` of the examples; raise LinAlgError if rounding forbids it.
@@ -144,7 +138,7 @@ class Barrier:
             inside = self.lo + 0.1 * (a - self.lo), self.hi - 0.1 * (self.hi - a)
             a = np.clip(a - Q * self._spread(dw), *inside)
         u, v = (np.maximum(x + primal * dx, 1e-300) for x, dx in ((u, du), (v, dv)))
-        if not (np.isfinite(moved).all() and np.isfinite(a).all() and np.isfinite(u).all() and np.isfinite(v).all()):
+        if not all(np.isfinite(x).all() for x in (moved, a, u, v)):
             raise np.linalg.LinAlgError("the step is not finite")
         return Point(moved, a, u, v)
 

@@ -49,8 +49,6 @@ class FewRows(InteriorPoint):
     def check_state(self):
         if self.part is not None:
             check_array("rows", self.part.chosen, (len(self.part.chosen),), np.intp, 0)
-            if self.part.fixed is not None:
-                check_array("fixed multipliers", self.part.fixed, (self.barrier.m,))
         super().check_state()
 
     @property
@@ -80,7 +78,8 @@ class FewRows(InteriorPoint):
         if not self.is_close():
             small, k = self.present, len(self.part.chosen)
             try:
-                target = self._target(small)
+                is_sample = self.part.fixed is None
+                target = FIRST * small.loss(self._known()[0]) if is_sample else FRACTION * self._most()
                 with self.trace.clock.phase("qp"):
                     self.point = small.step(self.point, *self._known(), small.gap(self.point) <= LATE * target)
                 self.trace.n_passes += PASSES * k / self.barrier.m
@@ -99,15 +98,10 @@ class FewRows(InteriorPoint):
         self._idle = 0
         return None
 
-    def _target(self, small):
-        if self.part.fixed is None:
-            return FIRST * small.loss(small.residuals(self.point.w))
-        return FRACTION * self._most()
-
     def _join(self):
         # value and bound on all rows, and the next part
         whole, (index, fixed), w = self.barrier, self.part, self.point.w
-        r = whole.rows.y - whole.rows.product(w)
+        r, flat = whole.rows.y - whole.rows.product(w), whole.rows.flat
         self.trace.n_passes += 1.0
         if fixed is not None:
             a = np.clip(fixed, whole.rows.lo, whole.rows.hi)       # a checkpoint may say anything
@@ -121,7 +115,6 @@ class FewRows(InteriorPoint):
         if 2 * size > whole.m:
             self._enter(None, self.w)
             return
-        flat = whole.rows.flat
         near = np.sort(np.argpartition(np.abs(np.abs(r) - flat), size - 1)[:size])
         fixed = np.where(r > flat, whole.rows.hi, np.where(r < -flat, whole.rows.lo, 0.0))
         fixed[near] = 0.0

@@ -42,10 +42,10 @@ class InteriorPoint(Run):
     def __init__(self, risk, objective, settings):
         super().__init__(risk, objective, settings)
         self.point, self.best = None, (-np.inf, None)       # the largest bound, and the multipliers that prove it
-        self._made = self._products = None
+        self._made = self._found = self._products = None
 
     def __getstate__(self):
-        return vars(self) | {"_made": None, "_products": None}      # they follow from the rest
+        return vars(self) | {"_made": None, "_found": None, "_products": None}      # they follow from the rest
 
     def check_state(self):
         super().check_state()
@@ -57,10 +57,9 @@ class InteriorPoint(Run):
             check_array(name, getattr(self.point, name), shape, low=low)
         if (self.point.a < self.present.lo).any() or (self.point.a > self.present.hi).any():
             raise ValueError("multipliers are outside of their boxes")
-        known = self._of_data()
-        found = self._new_limits() if known else None
-        if not all(found is not None and np.array_equal(one.parts, found.parts) for one in known):
-            raise ValueError("limits of free weights are not those of the data")
+        for known in getattr(self.objective, "proofs", []):
+            if isinstance(known, ScoreLimits) and not np.array_equal(known.parts, self._limits(0.0).parts):
+                raise ValueError("limits of free weights are not those of the data")
 
     # ------------------------------------------------------------------ the problem
     @property
@@ -83,20 +82,14 @@ class InteriorPoint(Run):
         """The problem of the point."""
         return self.barrier
 
-    def _of_data(self):
-        return [proof for proof in getattr(self.objective, "proofs", []) if isinstance(proof, ScoreLimits)]
-
-    def _new_limits(self):
-        omega = self.objective
-        return score_limits(self.risk, penalty_of(omega.penalty, self.risk.dim), omega.means, 0.0, omega.factor)
-
     def _limits(self, level):
-        known = self._of_data()         # the same but for the level
-        limits = known[-1] if known else self._new_limits()
-        return None if limits is None else replace(limits, level=level)
+        if self._found is None:         # in a list, as there may be none; they differ by the level only
+            omega, dim = self.objective, self.risk.dim
+            self._found = [score_limits(self.risk, penalty_of(omega.penalty, dim), omega.means, 0.0, omega.factor)]
+        return None if self._found[0] is None else replace(self._found[0], level=level)
 
     def _confine(self):
-        """Limit free weights at all points that are as good as the best one."""
+        # at all points that are as good as the best one
         if not self.objective.is_free.any() or self.fun > LOWER * self.objective.level:
             return
         limits = self._limits(self.fun + MARGIN * max(self.fun, MARGIN * self.trace.size))

@@ -7,6 +7,8 @@ A is X with scale and intercept, times the labels; a_i is minus the slope of a l
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from ...core.rounding import UNIT
@@ -14,17 +16,9 @@ from ...proof.closed_limits import ROWS, n_terms, rows_of, sum_of_rows
 
 
 class Rows:
-    """Rows, targets and boxes; with `index` those of some examples only.
+    """A (m, dim) without the signs of labels, X itself if it can be; targets y and boxes lo, hi, rounded to the inside.
 
-    Attributes
-    ----------
-    A : ndarray, shape (m, dim)
-        Without the signs of labels; X itself if it can be.
-    y, lo, hi : ndarray, shape (m,)
-        Targets and boxes; these are rounded to the inside.
-    places : intp array, shape (m,)
-        The examples.
-    flat : float
+    `places` are the examples; all arrays have shape (m,).
     """
 
     def __init__(self, risk):
@@ -42,10 +36,9 @@ class Rows:
 
     def some(self, index):
         """Return the rows of an index."""
-        part = Rows.__new__(Rows)
-        part.flat, part.signs = self.flat, None if self.signs is None else self.signs[index]
-        part.A, part.y, part.lo, part.hi, part.places = (
-            array[index] for array in (self.A, self.y, self.lo, self.hi, self.places))
+        part = copy.copy(self)
+        for name in ("A", "y", "lo", "hi", "signs"):
+            setattr(part, name, None if getattr(self, name) is None else getattr(self, name)[index])
         return part
 
     def product(self, w):

@@ -206,3 +206,17 @@ def test_weights_that_l1_makes_zero_are_zero():
     risk = pb.risks.Absolute(X, X[:, 0] + rng.standard_normal(300), fit_intercept=True)
     result = pb.minimize(risk, penalty=Separable(l1=60.0), method="interior-point", tol=1e-9)
     assert result.success and result.x[0] != 0.0 and not result.x[1:8].any()
+
+
+def test_a_run_on_few_rows_goes_on_from_every_step(tmp_path, monkeypatch):
+    """Sample, rows near the corners and all rows; matrices and products are made again."""
+    monkeypatch.setattr(interior, "FEW", 1.0)
+    monkeypatch.setattr(few_rows, "SIZE", 0.5)
+    risk, *_ = problem("tube", 6, n=400, d=3)
+    options = {"penalty": Separable(l1=rates(risk, "tube", 6)), "method": "interior-point", "tol": 1e-9}
+    whole = pb.minimize(risk, **options)
+    for k in range(1, whole.nit + 1):
+        last = pb.minimize(risk, **options, max_iter=k, checkpoint=tmp_path / "run.npz")
+    assert whole.success and whole.nit > 15 and last.x.tobytes() == whole.x.tobytes()
+    assert (last.fun, last.lower_bound, last.nit, last.n_passes) == (
+        whole.fun, whole.lower_bound, whole.nit, whole.n_passes)

@@ -54,6 +54,8 @@ RISKS = {
     "dense": dense, "csr": lambda: pb.risks.MulticlassHinge(SPARSE, LABELS), "chain": chain,
     "binary": lambda: pb.risks.BinaryHinge(X, y % 2), "logistic": lambda: pb.risks.Logistic(X, y % 2),
     "intercept": lambda: pb.risks.BinaryHinge(X, y % 2, fit_intercept=True),
+    "quantile": lambda: pb.risks.Pinball(X, X[:, 0] + np.abs(X[:, 1]), 0.7, fit_intercept=True),
+    "tube": lambda: pb.risks.EpsilonInsensitive(X.astype(np.float32), X[:, 0] + np.abs(X[:, 1]), 0.3),
     "log-loss": lambda: pb.risks.Logistic(X, y % 2, fit_intercept=True),
     "crf": lambda: chain("logistic"), "few weights": few_weights, "callable": lambda: distances,
     "classes": lambda: pb.risks.Structured(pb.models.Multiclass(4, 9), np.hstack([X, np.ones((80, 1))]), y,
@@ -76,6 +78,9 @@ CASES += [("sgd", "dense", {}), ("sgd", "csr", {}), ("prox-bcfw", "binary", {}),
           ("prox-bmrm", "dense", {"nonneg": NONNEG}), ("bmrm", "dense", {"nonneg": NONNEG, "scale": "mean"})]
 
 CASES += [("newton", "logistic", {"lam": 0.1}), ("newton", "log-loss", {"lam": None, "penalty": pb.prox.L1(0.5)})]
+CASES += [("interior-point", "quantile", {"lam": np.r_[np.zeros(4), np.ones(4)]}), ("interior-point", "tube", {}),
+          ("interior-point", "intercept", {"lam": 1.0}), ("auto", "quantile", {"lam": np.zeros(8)}),
+          ("interior-point", "quantile", {"lam": None, "penalty": pb.prox.L1(0.5), "scale": "mean"})]
 CASES += [("auto", name, {"lam": None, "penalty": pb.prox.L1(0.5)})
           for name in ("dense", "chain", "intercept", "log-loss")]
 CASES += [("oca", "dense", {"lam": None, "penalty": pb.prox.SparseGroupLasso(np.repeat(np.arange(8), 4), 0.3, 0.3)}),

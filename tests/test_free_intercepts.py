@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import pybundle as pb
 from pybundle.proof import Multipliers
-from pybundle.proof.closed_limits import class_limits
+from pybundle.proof.class_limits import class_limits
 from pybundle.solvers.arguments import make_objective
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")

@@ -419,7 +419,7 @@ def test_limits_of_free_weights_only_become_tighter():
         levels.append(self.level)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Penalised, "confine", confine)
-        pb.minimize(pb.risks.BinaryHinge(X + 100.0, y, fit_intercept=True), lam=0.1, tol=1e-7)
+        pb.minimize(pb.risks.BinaryHinge(X + 100.0, y, fit_intercept=True), lam=0.1, tol=1e-7, method="oca")
     assert len(limits) > 2 and (np.diff(limits) <= 0.0).all() and (np.diff(levels) <= 0.0).all()
 
 

@@ -44,7 +44,7 @@ class Digits:
 class FewWeights:
     """Raw columns, whose sizes differ by 10^5, beside equal ones: who takes over from a slow run of "auto"."""
 
-    params = [["two", "classes", "pinball"], ["equal", "unequal"], [1e-3, 1e-6]]
+    params = [["two", "classes", "pinball", "quantile"], ["equal", "unequal"], [1e-3, 1e-6]]
     param_names = ["risk", "columns", "tol"]
 
     def setup(self, risk, columns, tol):
@@ -55,10 +55,11 @@ class FewWeights:
         X *= 10.0 ** rng.uniform(-2.0, 3.0, d) if columns == "unequal" else 1.0
         self.risk = (pb.risks.MulticlassHinge(X, scores.argmax(axis=1)) if risk == "classes" else
                      pb.risks.BinaryHinge(X, np.where(scores[:, 0] > 0.0, 1.0, -1.0)) if risk == "two" else
-                     pb.risks.Pinball(X, scores[:, 0], 0.8))
+                     pb.risks.Pinball(X, scores[:, 0], 0.8, fit_intercept=risk == "quantile"))
+        self.lam = np.zeros(d) if risk == "quantile" else 0.01
 
     def solve(self, risk, columns, tol):
-        return pb.minimize(self.risk, lam=0.01, tol=tol, time_limit=30.0)
+        return pb.minimize(self.risk, lam=self.lam, tol=tol, time_limit=30.0)
 
     def time_solve(self, risk, columns, tol):
         self.solve(risk, columns, tol)

@@ -179,6 +179,10 @@ class RiskBase:
     chains, planes_of : Chains or None, method or None
         Classes or chains with a log-loss, see `BatchOracle`, and `planes_of(distributions) -> Planes` of distributions
         of their labellings.
+    curve : tuple of float or None
+        (low, high, linear, square, flat) of a loss of one score, see `risks.OneScore`.
+    is_regression : bool
+        Its `labels` are targets.
     engine : Engine or None
         Compiled access to the rows of flat data, their labels and losses; loops of solvers run on it.
     examples : Examples or None
@@ -231,6 +235,8 @@ class RiskBase:
     has_exact_blocks = False
     chains: Any = None
     planes_of: Any = None
+    curve: Any = None
+    is_regression = False
     engine: Any = None
     examples: Any = None
     user_rows: Any = None
@@ -377,6 +383,8 @@ EPOCHS = Capability("needs a risk with access to single examples; {name} has non
 SINGLE = Capability("needs a risk whose single examples have labellings or exact steps; {name} has none here",
                     lambda risk: _has_labellings(risk) or risk.has_exact_blocks or risk.chains is not None)
 BOUNDED = Capability("starts from the bound R >= 0, which {name} does not declare (lower_bounds)", _is_bounded)
+CORNERS = Capability("needs a loss of one score that is piecewise linear; that of {name} is not",
+                     lambda risk: risk.curve is not None and not risk.smooth and risk.examples is not None)
 AFFINE_SCORES = Capability("needs a risk with affine scores; {name} has none",
                            lambda risk: risk.line_search is not None)
 WORKERS = Capability("needs a risk whose parts are held by workers; those of {name} are not",

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..core.object_graph import check_array
+from .score_limits import score_limits
 from .plane import UNIT, Plane
 
 
@@ -36,7 +37,7 @@ class Limits:
         The last weight b is replaced by `b + <means, w>`, which changes slopes to `phi - phi_b means`.
     evidence : list of 2 n_free evidences
         Of the planes that prove them: of weight j with sign + at 2 j, with - at 2 j + 1. None where the penalty has a
-        bound.
+        bound, or `score_limits` proves one.
     """
 
     sizes: np.ndarray
@@ -98,18 +99,26 @@ class Limits:
         last_error = plane.last_error if is_known else plane.slope_error
         rounding = 4.0 * UNIT * (float(np.linalg.norm(plane.phi)) + abs(last) * size)
         error = plane.slope_error + last_error * size + rounding
-        return Plane(plane.offset, phi, plane.offset_error, 1.01 * error)
+        entries = plane.entry_errors
+        if entries is not None:
+            entries = 1.01 * (entries + last_error * np.abs(self.means)) + rounding
+        return Plane(plane.offset, phi, plane.offset_error, 1.01 * error, entry_errors=entries)
 
     def failure(self, problem, penalty, level, floor, divisor):
         """None if the limits are proven for all points with F at most `level`, else a text."""
         free, sizes = np.flatnonzero(penalty.free), [Fraction(size) for size in self.sizes.tolist()]
         if len(free) != len(sizes):
             return f"limits are of {len(sizes)} weights, but {len(free)} are free, and not sums of others"
-        held = penalty.within(free, 0.0)
+        held, closed = penalty.within(free, 0.0), np.full(len(free), np.inf)
+        if None in self.evidence:
+            data = problem.risk if problem.shift is None else problem.risk.moved(problem.shift)
+            known = score_limits(data, penalty, self.means, float(level * divisor), float(divisor))
+            found = None if known is None else known.sizes()
+            closed = closed if found is None else found
         for k, evidence in enumerate(self.evidence):
             j, sign = k // 2, 1 - 2 * (k % 2)
             if evidence is None:
-                bound = float((penalty.upper if sign > 0 else -penalty.lower)[free[j]])
+                bound = min(float((penalty.upper if sign > 0 else -penalty.lower)[free[j]]), closed[j])
                 if not bound <= self.sizes[j]:
                     return f"weight {free[j]} has no bound of {self.sizes[j]:.3g}"
                 continue

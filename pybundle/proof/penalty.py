@@ -205,7 +205,7 @@ class Penalty:
         """`t phi / divisor` of floats, and the error of its norm."""
         share = float(t) / divisor
         phi = share * plane.phi
-        return phi, 1.01 * share * plane.slope_error + 4.0 * UNIT * float(np.linalg.norm(phi))
+        return phi, 1.01 * share * plane.errors + 4.0 * UNIT * float(np.linalg.norm(phi))
 
     def _sum(self, phi, error):
         """Of floats known up to `error` in norm, without the constant."""
@@ -238,9 +238,9 @@ class Penalty:
         sizes = np.where(flat, (l1 + np.abs(phi)) * reach, np.abs(terms).sum(axis=0))
         rounding = 16.0 * UNIT * float(sizes.sum()) + len(x) * TINY
         reach = np.where(flat, reach, np.abs(x) + miss / l2)
-        spread = 1.01 * error * float(np.linalg.norm(reach))
+        spread = 1.01 * (float(error @ reach) if np.ndim(error) else error * float(np.linalg.norm(reach)))
         curved = self.l2[~flat]
-        bend = error * error / (2.0 * float(curved.min())) if len(curved) else 0.0
+        bend = float(np.sum(error * error)) / (2.0 * float(curved.min())) if len(curved) else 0.0
         value = math.fsum(terms.ravel().tolist())
         ahead, behind = flat & np.isinf(upper), flat & np.isinf(lower)
         safe = 1.0 + 8.0 * UNIT
@@ -304,7 +304,7 @@ class Penalty:
                     low = min(low, Fraction(self.l1[k]) / over)
             return low, low
         phi, found = plane.phi / divisor, []
-        error = 1.01 * plane.slope_error / divisor + 8.0 * UNIT * float(np.linalg.norm(phi))
+        error = 1.01 * plane.errors / divisor + 8.0 * UNIT * float(np.linalg.norm(phi))
         for e, safe in ((error, 1.0 - 32.0 * UNIT), (-error, 1.0 + 32.0 * UNIT)):
             over = np.maximum(np.where(ahead, e - phi, 0.0), np.where(behind, e + phi, 0.0))
             beyond = over > self.l1 * safe

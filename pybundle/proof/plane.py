@@ -16,7 +16,7 @@ class Plane:
     """`R(v) >= offset - offset_error + <phi, v> - slope_error |v|` for all v; phi of floats or of fractions.
 
     `last_error` bounds the error of the last entry of phi; None is `slope_error`. If there are `means` m, `slope_error`
-    holds for `phi - m phi_last`, too, up to `last_error |m|`.
+    holds for `phi - m phi_last`, too, up to `last_error |m|`. `entry_errors` are sharper, where they are known.
     """
 
     offset: float | Fraction
@@ -25,6 +25,12 @@ class Plane:
     slope_error: float = 0.0
     last_error: float | None = None
     means: np.ndarray | None = None
+    entry_errors: np.ndarray | None = None
+
+    @property
+    def errors(self):
+        """Bounds on the errors of entries if they are known, else that of the norm."""
+        return self.slope_error if self.entry_errors is None else self.entry_errors
 
     def distance(self, phi):
         """|phi - claimed phi|."""

@@ -21,11 +21,13 @@ from ..core.validation import check_flag
 from ..features.dependence import dependence_in
 from ..prox import Regulariser
 from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
+from ..risks.one_score import OneScore
 from . import exact as ex
 from .certificate import Certificate, Multipliers, fingerprint_of, load_certificate
-from .closed_limits import class_limits
+from .class_limits import class_limits
 from .given import difference
 from .linear import LinearProblem
+from .one_score import OneScoreProblem
 from .problem import PlainProblem
 from .structured import StructuredProblem
 
@@ -211,7 +213,8 @@ def _problem_of(risk, dim, exact):
                              "the same data with the same arguments")
     if isinstance(risk, (MulticlassHinge, BinaryHinge, Logistic)):
         return LinearProblem(risk, exact)
-    return (StructuredProblem if isinstance(risk, Structured) else PlainProblem)(risk, exact)
+    kinds = {Structured: StructuredProblem, OneScore: OneScoreProblem}
+    return next((kinds[kind] for kind in kinds if isinstance(risk, kind)), PlainProblem)(risk, exact)
 
 
 def _check_point(report, certificate, problem):

@@ -191,8 +191,8 @@ class Separable(Regulariser):
         """Return the nearest point of finite Omega; x itself if it has one."""
         return x if ((x >= self.lower) & (x <= self.upper)).all() else np.clip(x, self.lower, self.upper)
 
-    def least(self, phi: Array, error: float = 0.0) -> float:
-        """Return a proven lower bound of `min_x Omega(x) + <phi + d, x>` for all |d| <= error.
+    def least(self, phi: Array, error: Any = 0.0) -> float:
+        """Return a proven lower bound of `min_x Omega(x) + <phi + d, x>` for all |d| <= error, a norm or an array.
 
         The minimum of entry k moves by at most |d_k| times the largest minimiser between phi_k - error and
         phi_k + error; another centre c + e changes it by at most `l2 |e| (|x - c| + |e|)`, x the minimiser.
@@ -213,10 +213,11 @@ class Separable(Regulariser):
             if np.any(self.rounding.centre):
                 moves = self.l2 * self.rounding.centre * (np.abs(x - self.centre) + self.rounding.centre)
                 rounding += 1.01 * float(np.sum(moves))
-            found = float(np.sum(square + line + product)) - rounding - 1.01 * error * euclidean(reach) + self.constant
+            spread = float(np.sum(error * reach)) if np.ndim(error) else error * euclidean(reach)
+            found = float(np.sum(square + line + product)) - rounding - 1.01 * spread + self.constant
         return found if np.isfinite(found) else -np.inf
 
-    def scaling(self, phi: Array, error: float = 0.0) -> float:
+    def scaling(self, phi: Array, error: Any = 0.0) -> float:
         """Return the largest t <= 1 for which `least(t phi, t error)` is finite, up to rounding."""
         flat = self.l2 == 0.0
         ahead = np.where(flat & (self.upper == np.inf), error - phi, 0.0)       # slopes of the linear part at infinity

@@ -68,6 +68,7 @@ class BinaryHinge(_Binary):
     """
 
     _loss = 1
+    curve = -1.0, 0.0, 1.0, 0.0, 0.0
 
     def _decode(self, y, scores):
         margin = y * scores[:, 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +28,9 @@ class LowerBound:
         `sum_j beta_j b_j` for feasible multipliers beta.
     phi : ndarray, shape (dim,)
         `sum_j beta_j a_j`, accumulated in float64.
-    error : float
-        Bound on the rounding error of `phi` in the Euclidean norm.
+    error : float or ndarray, shape (dim,)
+        Bound on the rounding error of `phi` in the Euclidean norm, or of its entries in the coordinates of
+        `inner_slope` of the objective.
     value : float
         Lower bound of the objective that follows, all errors counted.
     offset_error : float
@@ -37,7 +39,7 @@ class LowerBound:
 
     offset: float
     phi: np.ndarray
-    error: float
+    error: Any
     value: float
     offset_error: float = 0.0
 
@@ -48,7 +50,8 @@ class LowerBound:
         The norm of phi and the difference in which the bound ends, which cancels, are rounded too; that is
         counted here and needs no `error`.
         """
-        value = objective.lower_bound(offset - offset_error, phi, cls._reach(phi, error))
+        reach = cls._reach(phi, error if objective.takes_entries else float(np.linalg.norm(error)))
+        value = objective.lower_bound(offset - offset_error, phi, reach)
         value -= 8.0 * UNIT * (abs(offset) + abs(offset - value))
         return cls(offset, phi, error, value, offset_error)
 
@@ -58,11 +61,12 @@ class LowerBound:
 
     @staticmethod
     def _reach(phi, error):
-        return error + (0.5 * len(phi) + 4.0) * UNIT * (float(np.linalg.norm(phi)) + error)
+        return error + (0.5 * len(phi) + 4.0) * UNIT * (float(np.linalg.norm(phi)) + float(np.linalg.norm(error)))
 
     def slope(self, objective):
         """`|phi|` without what sign constraints take up, errors counted."""
-        return float(np.linalg.norm(objective.effective(self.phi))) + self._reach(self.phi, self.error)
+        return float(np.linalg.norm(objective.effective(self.phi))) + self._reach(
+            self.phi, float(np.linalg.norm(self.error)))
 
 
 def feasible(beta, parts, slack):
@@ -174,8 +178,8 @@ def ball(objective, w, certificate, bound):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         v = objective.point(bound.phi, lam)
-        sizes = UNIT * (float(np.linalg.norm(w)) + 4.0 * float(np.linalg.norm(v)))
-        shift = 1.01 * (bound.error / lam + sizes + objective.point_error(bound.phi, lam)) + LEAST
+        sizes, error = UNIT * (float(np.linalg.norm(w)) + 4.0 * float(np.linalg.norm(v))), np.linalg.norm(bound.error)
+        shift = 1.01 * (float(error) / lam + sizes + objective.point_error(bound.phi, lam)) + LEAST
         excess = max(certificate.fun + certificate.error - bound.value, 0.0)
         excess += 4.0 * UNIT * (abs(certificate.fun) + abs(bound.value))
         centre = w + v

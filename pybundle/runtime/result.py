@@ -66,7 +66,7 @@ class Result(OptimizeResult):
         Why the run ended, and what in the data explains many passes ("" if nothing does).
     nit, n_iter : int
         Two names of one number: solutions of the master problem; epochs for "sgd", rounds of passes for block methods,
-        Newton steps for "alm" (on labellings found so far: up to ten of them, or a pass).
+        Newton steps for "interior-point" and for "alm" (on labellings found so far: up to ten of them, or a pass).
     n_passes : float
         Visits of examples by the exact oracle divided by the number of examples, certificate included.
     n_cached_passes : float

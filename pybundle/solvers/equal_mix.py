@@ -9,7 +9,7 @@ class k. Mixed with it the slope at the intercepts is 0:
     q_k = (n_k - t (n_k + r_k)) / (n (1 - t)) >= 0
 
 At a minimum r = 0 and t = 1, so the bound stays sharp. What rounding leaves of r costs its product with the limits of
-`proof.closed_limits`. O(K d), no pass.
+`proof.class_limits`. O(K d), no pass.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.rounding import UNIT
-from ..proof.closed_limits import class_limits
+from ..proof.class_limits import class_limits
 
 UNEVEN, MANY = 100.0, 100.0     # ratio of the largest curvature of a column to the median; examples for each column
 

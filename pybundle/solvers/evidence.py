@@ -365,6 +365,6 @@ def certificate_of(risk, objective, bracket, w, proof, divisor):
         lower_bound=float(min(bound.value, bracket.fun) / divisor),
         lam=None if lam is None else float(lam / divisor), radius=radius, nonneg=objective.nonneg, divisor=divisor,
         offset=float(bound.offset), phi=bound.phi, offset_error=float(bound.offset_error),
-        slope_error=float(bound.error), risk=name_of(risk), fingerprint=fingerprint_of(risk),
+        slope_error=float(np.linalg.norm(bound.error)), risk=name_of(risk), fingerprint=fingerprint_of(risk),
         n_examples=int(risk.n_examples), evidence=proof.evidence,
         penalty=penalty, rows=rows, limits=proof.limits)

@@ -14,12 +14,13 @@ class Stage(NamedTuple):
     """A method that takes over if the run before stalls, or is slow; `make()` builds its run.
 
     Slow: it has not halved its gap within `n_slow` passes; from the relative gap `at_gap` on (None: never), within one
-    iteration.
+    iteration. Or it has taken `n_most` passes.
     """
 
     make: Callable
     at_gap: float | None
     n_slow: float
+    n_most: float = np.inf
 
 
 class MethodSequence:
@@ -59,13 +60,14 @@ class MethodSequence:
         status = self.at_work.step()
         if not self._stages:
             return status
-        _, at_gap, n_slow = self._stages[0]
+        _, at_gap, n_slow, n_most = self._stages[0]
         at = self.at_work.progress()
         if not at.fun - at.lower_bound > 0.5 * self._mark[1]:
             self._mark = at.n_passes, at.fun - at.lower_bound
         if at_gap is not None and at.gap <= at_gap:
             n_slow = 0.0
-        if status is Status.STALLED or (status is None and at.n_passes > self._mark[0] + n_slow):
+        if status is Status.STALLED or (
+                status is None and at.n_passes > min(self._mark[0] + n_slow, n_most)):
             self._take_over()
             return None
         return status

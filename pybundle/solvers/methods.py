@@ -7,13 +7,14 @@ from difflib import get_close_matches
 import numpy as np
 
 from ..core.exceptions import ParameterError
-from ..core.protocols import BOUNDED, LABELLINGS, SINGLE, completed, require
+from ..core.protocols import BOUNDED, CORNERS, LABELLINGS, SINGLE, completed, require
 from .block.frank_wolfe import FRANK_WOLFE
 from .block.log_loss_blocks import LogLossBlocks
 from .block.methods import BCFW, BLOCKS, MP_BCFW, PROX_BCFW
 from .bundle.methods import BMRM, OCA, PROX_BMRM
 from .bundle.sgd import SGD
 from .fallback import MethodSequence, Stage
+from .interior.methods import INTERIOR_POINT, cost_in_passes, refusal
 from .method import BUNDLE, Method
 from .newton.methods import ALM
 from .objective import Ball
@@ -37,6 +38,8 @@ all tolerances; and columns of unequal size cost them nothing."""
 NARROW, TINY = 1 << 15, 1e-8
 """Weights up to which a Newton step of "alm" costs about as much as some passes, so that it may take over from a slow
 run; and the tolerance up to which it always does then: its last steps gain many digits each."""
+AT_ONCE = 150.0
+"""Passes that steps of "interior-point" may cost where "auto" starts with them, unless all weights are free."""
 MOST_BYTES = 1 << 31
 """Bytes that the distributions of labellings may take; they grow with the square of the number of labels."""
 
@@ -52,8 +55,11 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     * "alm", with a decoder and fine tolerances only: after `n_slow`, and from a gap of `at_gap` on as soon as an
       iteration does not halve it, because started cold "alm" is ten times slower. With tol <= TINY this holds for
       enumerable labels and at most NARROW weights, too;
-    * "oca", with at most FEW_WEIGHTS weights: for a loss of one score after as many passes as "alm" for labels, and for
-      enumerable labels if "alm" does not halve the gap within `n_slow` passes.
+    * "oca", with at most FEW_WEIGHTS weights, if "alm" does not halve the gap of enumerable labels within `n_slow`
+      passes.
+
+    Losses of one score with corners have "interior-point" instead: at once if its steps are cheap and some weights are
+    free, or targets have a penalty other than `lam`; else after as many passes as its steps cost.
 
     Classes with a log-loss and free intercepts begin with "lbfgs", which scales columns, if these differ by much in
     size, or if examples are many more than columns, see `EqualMix.suits_blocks`.
@@ -99,6 +105,14 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         stages.insert(0, Stage(later("newton"), None, wait))
         return _because(MethodSequence(make_run("lbfgs", problem), *stages),
                         "'lbfgs', then 'newton' if it is slow: the risk is smooth")
+    takes_steps = CORNERS.holds(risk) and refusal(problem) is None
+    if takes_steps:
+        cost = cost_in_passes(risk)
+        if (is_penalised and (has_free or risk.is_regression) and cost <= AT_ONCE) or (
+                has_free and (problem.objective.is_free | (omega.lower == omega.upper)).all()):
+            return _because(MethodSequence(make_run("interior-point", problem), *stages),
+                            "'interior-point': the loss has corners, and steps on few columns are cheap")
+        stages.insert(0, Stage(later("interior-point"), None, np.inf, cost))
     if risk.is_mapped:
         why = "the data are mapped from a file, which is read in the order of its rows"
     elif problem.settings.memory_limit is not None:
@@ -114,7 +128,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     elif is_penalised and ((problem.objective.is_free | (omega.lower == omega.upper)).all()
                            or problem.objective.columns_are_far(risk)):
         why = "columns are far from 0, or all weights are free"
-    elif is_penalised and risk.dim <= FEW_WEIGHTS and (
+    elif is_penalised and not takes_steps and risk.dim <= FEW_WEIGHTS and (
             is_fine(problem.settings.gap.tol) or risk.n_examples >= MANY_EXAMPLES):
         why = "there are few weights, and tol is small or examples are many"
     elif is_penalised:
@@ -126,11 +140,11 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         wait = n_slow / (6.0 if is_fine(tol) else 2.0)
         why = ("the dual of an example is maximised exactly" if not has_labels else
                "the labels of an example can be enumerated" if is_exact else "examples can be decoded one at a time")
-        if is_exact and risk.dim <= FEW_WEIGHTS:
-            stages = [Stage(later("oca"), None, n_slow if has_labels else wait)]
-        if is_exact and has_labels and (tol > TINY or risk.dim > NARROW):
+        if is_exact and has_labels and not takes_steps and risk.dim <= FEW_WEIGHTS:
+            stages = [Stage(later("oca"), None, n_slow)]
+        if is_exact and has_labels and not takes_steps and (tol > TINY or risk.dim > NARROW):
             stages.insert(0, Stage(later("alm"), None, wait if risk.dim <= NARROW else np.inf))
-        elif has_labels and not has_signs and is_fine(tol):
+        elif has_labels and not has_signs and not takes_steps and is_fine(tol):
             stages.insert(0, Stage(later("alm"), at_gap, n_slow))
             name, why = f"{name}, then 'alm'", f"{why}, tol is small"
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages), f"{name}: {why}")
@@ -156,6 +170,7 @@ METHODS = {
     "lbfgs": LBFGS,
     "newton": NEWTON,
     "alm": ALM,
+    "interior-point": INTERIOR_POINT,
 }
 
 

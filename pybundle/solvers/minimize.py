@@ -72,16 +72,17 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         Methods "auto" and "oca" take it. If it is a sum over entries, "lbfgs" and "newton" do, and "prox-bcfw" where
         the dual of an example is maximised exactly. If the penalty grows no faster than its slopes, as `L1`, the risk
         must declare a lower bound, as all risks of `pybundle.risks` do.
-    method : {"auto", "prox-bcfw", "alm", "lbfgs", "newton", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw", \
-"frank-wolfe", "cutting-plane", "sgd"}
+    method : {"auto", "prox-bcfw", "alm", "interior-point", "lbfgs", "newton", "oca", "bmrm", "prox-bmrm", "bcfw", \
+"mp-bcfw", "frank-wolfe", "cutting-plane", "sgd"}
         "auto" chooses "cutting-plane" if a radius is given, "oca" if the penalty has groups, "prox-bcfw" for classes or
         chains with a log-loss, "newton" or "lbfgs" for other smooth risks, "prox-bcfw" if the risk can decode single
         examples or step on them exactly, with a penalty only the latter, and "oca" otherwise. Under a memory limit
         "lbfgs" and "oca" stand in for "prox-bcfw". "lbfgs" continues "newton" if that stalls, and "oca" continues
         "lbfgs". After "prox-bcfw" it may continue with "alm" (for tolerances below 1e-4, or, if labels can be
         enumerated, if the gap falls slowly), with "lbfgs" (for a log-loss, in the latter case) and with "oca" (if these
-        stall, or are slow with few weights). `message` names the choice and its reason. See "Which model, which
-        method" in the documentation.
+        stall, or are slow with few weights). Losses of one score with corners on dense rows have "interior-point": at
+        once if some weights are free or targets have another penalty than lam, else if the gap falls slowly. `message`
+        names the choice and its reason. See "Which model, which method" in the documentation.
     tol : float
         Relative tolerance, see `atol`. 0 leaves atol alone.
     atol : float, optional
@@ -137,9 +138,10 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     evidence : bool
         True stores what `pb.verify` needs if the method does not store it anyway: the points of planes, the labellings
         of planes of examples. This costs memory, a pass per point at the end, and the compiled passes of block methods.
-        "prox-bcfw" and "alm" on flat risks provide evidence without it, and "auto" as long as it takes these. Penalties
-        with powers of norms or with overlapping groups have no evidence. It proves `certificate.lower_bound`, from a
-        selection of planes: with free weights that gap may be some times `gap`, 1e-5 instead of 2e-6 for instance.
+        "interior-point", and on flat risks "prox-bcfw" and "alm" provide evidence without it, and "auto" as long as it
+        takes these. Penalties with powers of norms or with overlapping groups have no evidence. It
+        proves `certificate.lower_bound`, from a selection of planes: with free weights that gap may be some times
+        `gap`, 1e-5 instead of 2e-6 for instance.
     **options
         stop : {"certificate", "published"}
             "published" uses the rule of the method's paper on the current iterate; the default compares best value and

@@ -64,6 +64,8 @@ class Objective(ABC):
         See `Penalised`.
     level : float
         Bounds hold if the minimum of F is at most this.
+    takes_entries : bool
+        The error of a slope may be an array, of its entries.
     centre : ndarray, shape (dim,), or float
         Where the regulariser is least without constraints.
     """
@@ -74,6 +76,7 @@ class Objective(ABC):
     rows: Any = None
     dependence: Any = None
     level = np.inf
+    takes_entries = False
     centre: Any = 0.0
     mix: Any = None
     nonneg: np.ndarray | None

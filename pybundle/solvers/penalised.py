@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.rounding import UNIT
-from ..proof.closed_limits import class_limits
+from ..proof.class_limits import class_limits
 from ..prox import Box, Regulariser, Separable
 from ..prox.separable import Rounding
 from .objective import Objective
@@ -122,6 +122,10 @@ class Penalised(Objective):
             return np.zeros(1, dtype=bool)
         return (omega.l2 == 0.0) & (omega.l1 == 0.0) & ((omega.lower == -np.inf) | (omega.upper == np.inf))
 
+    @property
+    def takes_entries(self):  # type: ignore[override]
+        return isinstance(self.penalty, Separable)
+
     def confine(self, proof):
         """Limit the free weights at all points with F <= level; return whether a proof gives any limits.
 
@@ -227,10 +231,10 @@ class Penalised(Objective):
 
     def _least(self, penalty, phi, error):
         """Return the t of the module and a proven lower bound of `factor Omega(w) + <t phi, w>`."""
-        if not (np.isfinite(phi).all() and np.isfinite(error)):
+        if not (np.isfinite(phi).all() and np.isfinite(error).all()):
             return 1.0, -np.inf
         phi, error = phi / self.factor, error / self.factor
-        error += 4.0 * UNIT * float(np.linalg.norm(phi))        # of that division, and of t phi
+        error = error + 4.0 * UNIT * float(np.linalg.norm(phi))     # of that division, and of t phi
         t = penalty.scaling(phi, error)
         return t, self.factor * penalty.least(t * phi, t * error)
 

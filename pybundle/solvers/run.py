@@ -17,7 +17,7 @@ from ..core.object_graph import check_array, check_float
 from ..core.protocols import completed
 from ..core.rounding import UNIT
 from ..core.validation import read_only
-from ..proof.closed_limits import ClassLimits
+from ..proof.class_limits import ClassLimits
 from ..risks.partition import SHARD_ROWS
 from ..risks.reduction import WAVE
 from ..runtime.clock import Clock
@@ -228,7 +228,7 @@ class Run:
         check_float("size", self.trace.size, 0.0)
         if bound is not None:
             check_array("phi", bound.phi, (risk.dim,))
-            check_float("error", bound.error, 0.0)
+            check_float("error", float(np.min(bound.error)), 0.0)
             check_float("offset_error", bound.offset_error, 0.0)
             again = bound.under(self.objective)
             scale = abs(again.offset) + abs(again.offset - again.value)

@@ -1,0 +1,1 @@
+"""An interior point method for losses with corners."""

@@ -1,0 +1,173 @@
+"""Newton steps of the primal-dual interior point method on some rows [Portnoy & Koenker 1997, Mehrotra 1992].
+
+    min  sum_i max(lo_i r_i, hi_i r_i) + sum_j l2_j/2 (w_j - centre_j)^2 - <fixed, w>,      r = y - A w
+
+A term `l1_j |w_j|` is a row, too: -w_j in the box +-l1_j. A loss that is flat about 0 is two rows, of one side each.
+With p = hi - a and m = a - lo, the equations u p = mu, v m = mu, u - v = r, A'a + fixed = l2 (w - centre) give
+
+    (L2 + A'QA) dw = A'a + fixed - l2 (w - centre) + A'Qt,   da = Q (t - A dw),   Q = 1 / (u/p + v/m)
+
+A step with mu = 0 predicts how far mu can fall, and what the products of the steps add; a second one, with the same
+matrix, corrects for both.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from ._barrier import complementarity, directions, weigh
+from .woodbury import wide_solver
+
+INSIDE = 1e-3           # of a box: weights whose multiplier is so far from its ends become 0
+SHARE = 0.9995          # of the way to the nearest border
+BLOCK = 1 << 17         # numbers of rows that are weighed and multiplied at a time: they stay in the cache
+RIDGES = 1e-14, 1e-11, 1e-8     # relative, on the diagonal: the next one is tried if a decomposition fails
+
+
+class Point(NamedTuple):
+    """Weights w (d,), multipliers a, and the parts u - v = r of the residuals, each above 0, shape (N,)."""
+
+    w: np.ndarray
+    a: np.ndarray
+    u: np.ndarray
+    v: np.ndarray
+
+
+class Barrier:
+    """The problem of some `Rows`; `held` (dim,) are the values of weights that the penalty fixes, NaN for all others.
+
+    `fixed` (dim,) is `A'a` of other rows, whose multipliers stay.
+    """
+
+    def __init__(self, rows, l1, l2, centre, held, fixed):
+        self.rows, self.l1, self.l2, self.centre, self.held, self.fixed = rows, l1, l2, centre, held, fixed
+        self.columns, m = np.flatnonzero(np.isnan(held)), len(rows.y)
+        self.sharp = self.columns[l1[self.columns] > 0.0]
+        self._A = rows.A if len(self.columns) == rows.A.shape[1] else np.ascontiguousarray(rows.A[:, self.columns])
+        sides = [(rows.y, rows.lo, rows.hi)] if rows.flat == 0.0 else [
+            (rows.y - rows.flat, np.zeros(m), rows.hi), (rows.y + rows.flat, rows.lo, np.zeros(m))]
+        sides.append((np.zeros(len(self.sharp)), -l1[self.sharp], l1[self.sharp]))
+        self.y, self.lo, self.hi = (np.concatenate(parts) for parts in zip(*sides, strict=True))
+        self.m, self.n_sides = m, len(sides) - 1
+
+    def first(self, w=None):
+        """Return a point to start from: at w, or at the least squares."""
+        if w is None:
+            w = np.where(np.isnan(self.held), self.centre, self.held)
+            ridge = 1e-3 * np.einsum("ij,ij->j", self._A, self._A) if len(self.columns) > self.m else 0.0
+            with suppress(np.linalg.LinAlgError):
+                solve = self._solver(np.ones(self.m), self.l2[self.columns] + ridge)
+                w[self.columns] += solve(self.rows.transposed(self.rows.y - self.rows.product(w))[self.columns])
+        r = self.residuals(w)
+        e = 0.5 * float(np.abs(r).mean()) or 1.0
+        a = np.where((self.lo < 0.0) & (self.hi > 0.0), 0.0, 0.5 * (self.lo + self.hi))
+        return Point(w, a, np.maximum(r, 0.0) + e, np.maximum(-r, 0.0) + e)
+
+    def _spread(self, w):
+        # A w for all rows
+        return np.concatenate([*[self.rows.product(w)] * self.n_sides, w[self.sharp]])
+
+    def residuals(self, w):
+        """Return r, shape (N,)."""
+        return self.y - self._spread(w)
+
+    def multipliers(self, a):
+        """Return those of examples, shape (m,): the sums over the sides of a loss."""
+        return a[:self.m * self.n_sides].reshape(self.n_sides, self.m).sum(axis=0)
+
+    def loss(self, r):
+        """Return the sum of the losses at residuals."""
+        k = self.m * self.n_sides
+        return float(np.maximum(self.lo[:k] * r[:k], self.hi[:k] * r[:k]).sum())
+
+    def thresholded(self, point):
+        """Return w with zeros where the multiplier of `l1_j |w_j|` is well inside of its box; None without l1."""
+        a, l1 = point.a[self.m * self.n_sides:], self.hi[self.m * self.n_sides:]
+        if len(l1) == 0:
+            return None
+        w = np.array(point.w)
+        w[self.sharp[np.abs(a) < (1.0 - INSIDE) * l1]] = 0.0
+        return w
+
+    def gap(self, point):
+        """Return what the products u p and v m sum to: the gap, once the equations that are linear hold."""
+        none = np.zeros(len(point.a))
+        return complementarity(*point[1:], self.lo, self.hi, none, none, none, 0.0, 0.0)
+
+    def step(self, point, r, slope, is_late=False):
+        """Return the next point, from residuals and `A'a` of the examples; raise LinAlgError if rounding forbids it.
+
+        Near the end r is rounded, and Q large: then what A'a lacks is corrected once more.
+        """
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._step(point, r, slope, is_late)
+
+    def _step(self, point, r, slope, is_late):
+        w, a, u, v = point
+        N, free = len(a), self.columns
+        da, du, dv, Q, t = (np.zeros(N) for _ in range(5))
+        box = a, u, v, self.lo, self.hi
+        mean = complementarity(*box, da, du, dv, 0.0, 0.0) / (2 * N)
+        if not 0.0 < mean < np.inf:
+            raise np.linalg.LinAlgError("no product is left to shrink")
+        rest = self._rest(w, a, slope)
+        solve, mu = None, 0.0
+        for is_last in (False, True):
+            weigh(r, *box, mu, da, du, dv, Q, t)
+            if solve is None:
+                D = np.array(self.l2)
+                D[self.sharp] += Q[self.m * self.n_sides:]
+                solve = self._solver(self.multipliers(Q), D[free])
+            target, dw = Q * t, np.zeros(len(w))
+            dw[free] = solve((rest + self._transposed(target))[free])
+            dual, primal = directions(self._spread(dw), *box, mu, da, du, dv, Q, t)
+            if not is_last:
+                left = complementarity(*box, da, du, dv, dual, primal) / (2 * N * mean)
+                mu = float(np.clip(left, 0.0, 1.0)) ** 3 * mean
+        dual, primal = (min(1.0, SHARE * x) for x in (dual, primal))
+        if self.l2.any():       # the equations of slopes join both
+            dual = primal = min(dual, primal)
+        moved = w + primal * dw
+        a = np.clip(a + dual * da, self.lo, self.hi)
+        if is_late:
+            dw[free] = solve(self._rest(moved, a)[free])
+            inside = self.lo + 0.1 * (a - self.lo), self.hi - 0.1 * (self.hi - a)
+            a = np.clip(a - Q * self._spread(dw), *inside)
+        u, v = (np.maximum(x + primal * dx, 1e-300) for x, dx in ((u, du), (v, dv)))
+        if not all(np.isfinite(x).all() for x in (moved, a, u, v)):
+            raise np.linalg.LinAlgError("the step is not finite")
+        return Point(moved, a, u, v)
+
+    def _transposed(self, a, slope=None):
+        # A'a for all rows; `slope` is that of the examples
+        slope = self.rows.transposed(self.multipliers(a)) if slope is None else np.array(slope)
+        slope[self.sharp] += a[self.m * self.n_sides:]
+        return slope
+
+    def _rest(self, w, a, slope=None):
+        # what the equations of slopes lack
+        return self._transposed(a, slope) + self.fixed - self.l2 * (w - self.centre)
+
+    def _solver(self, Q, D):
+        """Return a function that solves `(D + A'QA) x = b`."""
+        d = self._A.shape[1]
+        if d == 0:
+            return lambda b: b
+        if d > self.m:
+            return wide_solver(self._A, Q, D)
+        M, root, size = np.zeros((d, d)), np.sqrt(Q)[:, None], max(256, BLOCK // max(d, 1))
+        for first in range(0, self.m, size):
+            x = root[first:first + size] * self._A[first:first + size]
+            M += x.T @ x
+        M[np.diag_indices(d)] += D + ((D == 0.0) & (np.diag(M) == 0.0))     # columns of zeros
+        for ridge in RIDGES:
+            try:
+                factor = cho_factor(M + np.diag(ridge * np.diag(M)), check_finite=False)
+            except np.linalg.LinAlgError:
+                continue
+            return lambda b: cho_solve(factor, b, check_finite=False)
+        raise np.linalg.LinAlgError("the Newton system is singular")

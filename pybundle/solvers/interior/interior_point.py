@@ -1,0 +1,197 @@
+"""A primal-dual interior point method for losses of one score with corners: quantiles, absolute errors, hinge.
+
+A step costs a few passes and one system of d equations, and some fifteen of them reach any gap, whatever the scales of
+the columns [Portnoy & Koenker 1997]. The multipliers of each iterate prove a bound; what its slope has left at weights
+without penalty is of the size of rounding, and costs that times the closed-form limits of `proof.score_limits`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ...core.object_graph import check_array
+from ...proof import Multipliers
+from ...proof.score_limits import ScoreLimits, score_limits
+from ...proof.given import penalty_of
+from ...proof.limits import Limits
+from ...runtime.lower_bound import LowerBound
+from ...runtime.result import Status
+from ..evidence import WIDER, Proof, of_labels
+from ..penalised import Penalised
+from ..penalty_evidence import renewed
+from ..run import Run
+from ..state import State
+from .barrier import Barrier, Point
+from .rows import Rows
+
+PASSES = 4.0        # of a step: products with rows or columns count as half a pass, the matrix as one
+MARGIN = 1e-2       # the level of limits lies so much above the best value, of which it is a fraction
+LATE, DONE = 1e3, 1e-3      # of the tolerance: from the first gap of a point on steps are corrected, the last is enough
+LOWER = 0.1         # they are proven again when the best value has fallen to this fraction of the level
+
+
+class InteriorPoint(Run):
+    """A run of the method on a risk with a `curve`, with a square or a separable penalty without open bounds."""
+
+    serialised: tuple = (Point, ScoreLimits)
+    patience = 12
+    _is_dense = False       # l1 leaves zeros, but the best point has none of them yet
+
+    def __init__(self, risk, objective, settings):
+        super().__init__(risk, objective, settings)
+        self.point, self.best = None, (-np.inf, None)       # the largest bound, and the multipliers that prove it
+        self._made = self._found = self._products = None
+
+    def __getstate__(self):
+        return vars(self) | {"_made": None, "_found": None, "_products": None}      # they follow from the rest
+
+    def check_state(self):
+        super().check_state()
+        if self.point is None:
+            return
+        shape = self.present.y.shape
+        check_array("w", self.point.w, (self.risk.dim,))
+        for name, low in (("a", -np.inf), ("u", 0.0), ("v", 0.0)):
+            check_array(name, getattr(self.point, name), shape, low=low)
+        if (self.point.a < self.present.lo).any() or (self.point.a > self.present.hi).any():
+            raise ValueError("multipliers are outside of their boxes")
+        for known in getattr(self.objective, "proofs", []):
+            if isinstance(known, ScoreLimits) and not np.array_equal(known.parts, self._limits(0.0).parts):
+                raise ValueError("limits of free weights are not those of the data")
+
+    # ------------------------------------------------------------------ the problem
+    @property
+    def barrier(self):
+        """The problem of all rows, made when it is needed."""
+        if self._made is None:
+            rows, terms = Rows(self.risk), [np.zeros(self.risk.dim) for _ in range(3)]
+            held = np.full(self.risk.dim, np.nan)
+            if isinstance(self.objective, Penalised):
+                omega, factor = self.objective.penalty, self.objective.factor
+                terms = [factor * omega.l1, factor * omega.l2, omega.centre]
+                held[omega.lower == omega.upper] = omega.lower[omega.lower == omega.upper]
+            else:
+                terms[1] += self.objective.lam
+            self._made = Barrier(rows, *terms, held, np.zeros(self.risk.dim))
+        return self._made
+
+    @property
+    def present(self):
+        """The problem of the point."""
+        return self.barrier
+
+    def _limits(self, level):
+        if self._found is None:         # in a list, as there may be none; they differ by the level only
+            omega, dim = self.objective, self.risk.dim
+            self._found = [score_limits(self.risk, penalty_of(omega.penalty, dim), omega.means, 0.0, omega.factor)]
+        return None if self._found[0] is None else replace(self._found[0], level=level)
+
+    def _confine(self):
+        # at all points that are as good as the best one
+        if not self.objective.is_free.any() or self.fun > LOWER * self.objective.level:
+            return
+        limits = self._limits(self.fun + MARGIN * max(self.fun, MARGIN * self.trace.size))
+        if limits is not None:
+            self.objective.confine(limits)
+
+    # ------------------------------------------------------------------ start, step
+    def start(self, w0, state=None):
+        """Start from w0, or from the best point of another run; from least squares if w0 is 0."""
+        w0 = self.objective.project(w0 if state is None else state.w)
+        self.observe(w0, self.barrier.loss(self.barrier.residuals(w0)))
+        self._confine()
+        if state is not None:       # its bound needs the limits
+            self.take(state)
+        self._open(w0 if w0.any() else None)
+
+    def _open(self, w0):
+        self.point = self.barrier.first(w0)
+        self._look()
+        self._is_dense &= not self.is_close()
+
+    def iterate(self):
+        """Do a Newton step unless the start is good enough; return a Status at the end, else None."""
+        self.trace.n_iter += 1
+        value = self.fun
+        if self._is_dense or not self.is_close():
+            left = self.barrier.gap(self.point) / self._most()
+            if left <= DONE and self._idle > 1:      # the rest is rounding
+                return Status.STALLED
+            try:
+                with self.trace.clock.phase("qp"):
+                    self.point = self.barrier.step(self.point, *self._known(), left <= LATE)
+            except np.linalg.LinAlgError:
+                return Status.STALLED
+            self.trace.n_passes += PASSES
+            value = self._look()
+        self.log(value)
+        is_last = not self._is_dense or self.barrier.gap(self.point) <= 10.0 * DONE * self._most()
+        return Status.CONVERGED if self.is_close() and is_last else None
+
+    def _known(self):
+        """Residuals and `A'a` at the point."""
+        if self._products is None or self._products[0] is not self.point:
+            barrier, point = self.present, self.point
+            slope = barrier.rows.transposed(barrier.multipliers(point.a))
+            self._products = point, (barrier.residuals(point.w), slope)
+        return self._products[1]
+
+    def _look(self):
+        """Value and bound of the point; return the value. A point that may end the run has the zeros that l1 leaves."""
+        barrier, point = self.barrier, self.point
+        with self.trace.clock.phase("oracle"):
+            r, slope = self._known()
+            loss, sparse = barrier.loss(r), barrier.thresholded(point)
+            if sparse is not None:
+                self.observe(sparse, barrier.loss(barrier.residuals(sparse)))
+        if sparse is None or not DONE < barrier.gap(point) / self._most() <= 1.0:
+            self.observe(np.array(point.w), loss)
+        self._is_dense = sparse is not None and self.w is not sparse
+        self._confine()
+        self._prove(barrier.multipliers(point.a), slope)
+        return self.objective.value(point.w) + loss
+
+    def _most(self):
+        return max(self.rule.tol * abs(self.fun), self.rule.atol, 1e-300)
+
+    def _prove(self, a, slope):
+        # the bound of multipliers, from A'a
+        bound = LowerBound.from_aggregate(self.objective, *self.barrier.rows.plane(a, slope, self.objective))
+        if bound.value > self.best[0]:
+            self.best = bound.value, a
+        self.offer(bound)
+
+    def memory(self):
+        n, d = self.risk.n_examples, self.risk.dim
+        copies = 1 + (self.risk.curve[4] > 0.0)
+        return {"data": 8 * n * d, "multipliers": 8 * copies * 16 * (n + d), "points": 8 * (2 * d * d + 16 * d)}
+
+    def describe(self):
+        return f"{self.risk.n_examples} examples, dimension {self.risk.dim}: Newton steps of an interior point method"
+
+    def state(self):
+        return State(self.w, self.risk_value, self.fingerprint(), bound=self.bound)
+
+    # ------------------------------------------------------------------ evidence
+    def evidence(self, risk):
+        a, rows, objective, limits = self.best[1], self.barrier.rows, self.objective, None
+        if a is None:
+            return None
+        if isinstance(objective, Penalised):
+            objective = renewed(objective)
+        if objective.is_free.any():
+            found = self._limits(max(self.fun, self.certified_range[0]) * (1.0 + MARGIN))
+            if found is None or not objective.confine(found):
+                return None
+            means, sizes = objective.means, found.sizes()
+            limits = Limits(sizes, None if means is None else np.array(means), [None] * (2 * len(sizes)))
+        offset, phi, error, offset_error = rows.plane(a, rows.transposed(a), objective)
+        whole = np.zeros(risk.n_examples)
+        whole[rows.places] = a
+        if self.risk.oracle is not None:
+            error = float(np.linalg.norm(error))
+            return of_labels(risk, objective, whole, (offset, phi, error, offset_error))._replace(limits=limits)
+        bound = LowerBound.from_aggregate(objective, offset, phi, WIDER * error, WIDER * offset_error)
+        return Proof(Multipliers(-whole), bound, None, limits)

@@ -1,0 +1,56 @@
+"""The interior point method: which problems it takes, and what a step costs beside a pass of other methods."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.exceptions import ParameterError
+from ...core.protocols import CORNERS
+from ..method import WARM_START, Method
+from ..penalised import Penalised
+from .few_rows import FewRows, size_of_sample
+from .interior_point import InteriorPoint
+
+INSTEAD = "use method 'oca'"
+MOST_ENTRIES = 1 << 24      # of a sparse matrix that is made dense
+FEW = 4.0                   # samples are solved first if they hold less than one row in so many
+STEPS = 12.0                # about as many are needed
+
+
+def refusal(problem):
+    """Return why the method does not take a problem with a loss of one score with corners, or None."""
+    risk, objective = problem.risk, problem.objective
+    if risk.is_mapped or problem.settings.memory_limit is not None:
+        return "keeps the rows in memory, got mapped data or a memory_limit"
+    if risk.examples.is_sparse and risk.n_examples * risk.dim > MOST_ENTRIES:
+        return f"makes the rows dense, got CSR of shape {risk.examples.X.shape}"
+    if objective.nonneg is not None:
+        return "takes no constraints w_k >= 0, got nonneg"
+    if not isinstance(objective, Penalised):
+        return None
+    omega, free = objective.penalty, objective.is_free
+    if (np.isfinite(omega.lower) | np.isfinite(omega.upper))[omega.lower < omega.upper].any():
+        return "takes no bounds of weights, got a penalty with some"
+    if free.any() and 0.0 in risk.curve[:2] and np.flatnonzero(free).tolist() != np.flatnonzero(risk.free).tolist():
+        return "takes no free weights but the intercept with a loss of one side, got some"
+    return None
+
+
+def cost_in_passes(risk):
+    """Return how many passes of steps on examples take as long as all steps of this method, as measured."""
+    n, d, entries = risk.n_examples, risk.dim, risk.examples.storage[0].size / risk.n_examples
+    return STEPS * (n * (1e-10 * d * min(n, d) + 2e-7) + 5e-4) / (n * (2e-9 * entries + 5e-8) + 5e-5)
+
+
+def interior_point(problem):
+    """Build a run, or refuse the problem."""
+    words = refusal(problem)
+    if words is not None:
+        raise ParameterError(f"method 'interior-point' {words}; {INSTEAD}")
+    n, d = problem.risk.n_examples, problem.risk.dim
+    kind = FewRows if size_of_sample(n, d) < n / FEW else InteriorPoint
+    return kind(problem.risk, problem.objective, problem.settings)
+
+
+INTERIOR_POINT = Method(interior_point, WARM_START, needs=(CORNERS,), serialised=(FewRows, InteriorPoint),
+                        penalties="separable")

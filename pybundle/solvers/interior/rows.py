@@ -1,0 +1,68 @@
+"""The rows of a risk with a loss of one score, for the interior point method, and the plane that multipliers prove.
+
+    R(w) = sum_i max over lo_i <= a_i <= hi_i of a_i r_i - flat |a_i|,      r = y - A w
+
+A is X with scale and intercept, times the labels; a_i is minus the slope of a loss. Examples of weight 0 are left out.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from ...core.rounding import UNIT
+from ...proof.score_limits import ROWS, n_terms, rows_of, sum_of_rows
+
+
+class Rows:
+    """A (m, dim) without the signs of labels, X itself if it can be; targets y and boxes lo, hi, rounded to the inside.
+
+    `places` are the examples; all arrays have shape (m,).
+    """
+
+    def __init__(self, risk):
+        low, high, linear, _, self.flat = risk.curve
+        self.places, data = np.flatnonzero(risk.sample_weight > 0.0), risk.examples
+        whole, c = rows_of(data, 0, data.n_examples), risk.sample_weight[self.places]
+        self.A = np.ascontiguousarray(whole if len(c) == len(whole) else whole[self.places])
+        labels = np.asarray(risk.labels)[self.places]
+        self.signs = None if risk.is_regression else labels.astype(np.float64)
+        self.y = (labels if risk.is_regression else np.zeros(len(c))) + linear
+        self.lo, self.hi = (np.nextafter(c * end, 0.0) for end in (-high, -low))
+        # norms of columns, and sizes of targets, which rounding is proportional to
+        self._norms = np.sqrt(np.einsum("ij,ij->j", self.A, self.A))
+        self._size = np.abs(self.y) + 2.0 * abs(linear) + self.flat
+
+    def some(self, index):
+        """Return the rows of an index."""
+        part = copy.copy(self)
+        for name in ("A", "y", "lo", "hi", "signs"):
+            setattr(part, name, None if getattr(self, name) is None else getattr(self, name)[index])
+        return part
+
+    def product(self, w):
+        """Return `A w`, shape (m,)."""
+        scores = self.A @ w
+        return scores if self.signs is None else self.signs * scores
+
+    def transposed(self, a):
+        """Return `A' a`, shape (dim,)."""
+        a, total = a if self.signs is None else self.signs * a, np.zeros(self.A.shape[1])
+        for first in range(0, len(a), ROWS):
+            total += sum_of_rows(a[first:first + ROWS], self.A[first:first + ROWS])
+        return total
+
+    def plane(self, a, slope, objective):
+        """Return `(offset, phi, error, offset_error)` of multipliers in their boxes, from `A' a`.
+
+        Each product has two or three roundings beside those of sums: of scales, and of columns and targets that a
+        `Shift` has moved.
+        """
+        m = len(a)
+        terms = a * self.y - self.flat * np.abs(a)
+        error = 1.02 * UNIT * n_terms(m) * float(np.linalg.norm(a)) * self._norms
+        if getattr(objective, "means", None) is not None:
+            error = error + np.abs(objective.means) * error[-1]
+        sizes = float(np.abs(a) @ self._size)
+        return float(np.sum(terms)), -slope, error, 1.01 * UNIT * (np.log2(m + 1.0) + 64.0) * sizes

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import pybundle as pb
-from pybundle.solvers.smooth.quadratic import Columns, Gram, Hessians, minimise
+from pybundle.solvers.smooth.quadratic import Columns, Gram, Hessians, Sweeps, minimise
 
 INFINITE = np.inf
 
@@ -136,53 +136,53 @@ def test_warm_starts_and_paths():
 
 
 # ---------------------------------------------------------------------- models
-def model_of(is_sparse, has_means, columns=None, is_few=True, bias=True):
+def model_of(is_sparse, has_means, kind=Gram, bias=True):
     rng = np.random.default_rng(2)
     risk = risk_of(rng, pb.risks.Logistic, 50, 9, is_sparse, shift=1.0, fit_intercept=bias)
     means = risk.means if has_means else None
     weights, moduli = rng.random(50) * (rng.random(50) < 0.8), rng.random(risk.dim)
     X = risk.examples.X.toarray() if is_sparse else risk.examples.X
     X = np.hstack([X, np.ones((50, 1))]) if bias else X
-    chosen = slice(None) if columns is None else columns
-    A = X[:, chosen] - (means[chosen] if has_means else 0.0)
-    H = A.T @ (weights[:, None] * A) + np.diag(moduli[chosen])
+    A = X - (means if has_means else 0.0)
+    H = A.T @ (weights[:, None] * A) + np.diag(moduli)
     hessians = Hessians(risk, means, moduli)
-    if is_few:
-        return hessians.on(weights, columns, True), H
-    B = sp.csc_array(X[:, chosen])
-    return Columns(B, weights, means[chosen] if has_means else np.zeros(A.shape[1]), moduli[chosen], 50, 1), H
+    if kind is Gram:
+        return hessians.on(weights, True), H
+    means = means if has_means else np.zeros(A.shape[1])
+    return kind(hessians.columns if kind is Sweeps else X, weights, means, moduli), H
 
 
-@pytest.mark.parametrize("is_few", [True, False])
 @pytest.mark.parametrize("is_sparse", [True, False])
 @pytest.mark.parametrize("has_means", [True, False])
-def test_models_are_those_of_the_hessian(is_sparse, has_means, is_few):
-    for columns in (None, np.array([0, 2, 3, 7, 9])):
-        model, H = model_of(is_sparse, has_means, columns, is_few)
-        free, rng = np.array([0, 2, 4]), np.random.default_rng(1)
-        p = rng.standard_normal(3)
-        np.testing.assert_allclose(model.product(free, p), H[:, free] @ p, atol=1e-10)
-        np.testing.assert_allclose(model.solve(free, p, 1e-6), np.linalg.solve(H[np.ix_(free, free)], p), rtol=1e-3)
-        # a sweep is one of coordinate descent on the Hessian
-        penalty = np.full(len(H), 0.3), np.full(len(H), -0.05), np.full(len(H), 0.2)
-        z, slope = rng.uniform(-0.05, 0.2, len(H)), rng.standard_normal(len(H))
-        y, rest = z.copy(), slope.copy()
-        model.sweep(z, slope, penalty)
-        Gram(H).sweep(y, rest, penalty)
-        np.testing.assert_allclose(z, y, atol=1e-9)
-        np.testing.assert_allclose(slope, rest, atol=1e-9)
+def test_models_are_those_of_the_hessian(is_sparse, has_means):
+    (model, H), rng = model_of(is_sparse, has_means), np.random.default_rng(1)
+    free, p = np.array([0, 2, 4]), rng.standard_normal(3)
+    np.testing.assert_allclose(model.product(free, p), H[:, free] @ p, atol=1e-10)
+    np.testing.assert_allclose(model.solve(free, p, 1e-6), np.linalg.solve(H[np.ix_(free, free)], p), rtol=1e-3)
+    products, b = model_of(is_sparse, has_means, Columns)[0], rng.standard_normal(len(H))
+    np.testing.assert_allclose(products.solve(None, b, 1e-8), np.linalg.solve(H, b), rtol=1e-3, atol=1e-6)
 
 
-@pytest.mark.parametrize("is_few", [True, False])
-def test_minima_of_models_meet_the_conditions(is_few):
-    model, H = model_of(True, True, None, is_few)
+@pytest.mark.parametrize("kind", [Gram, Sweeps])
+@pytest.mark.parametrize("is_sparse", [True, False])
+@pytest.mark.parametrize("has_means", [True, False])
+def test_minima_of_models_meet_the_conditions(kind, is_sparse, has_means):
     rng = np.random.default_rng(4)
-    for _ in range(20):
+    for seed in range(1, 20):
+        model, H = model_of(is_sparse, has_means, kind)
         l1, lower = rng.random(len(H)) * rng.integers(0, 2, len(H)), np.where(rng.random(len(H)) < 0.3, -0.1, -INFINITE)
         z, g = np.zeros(len(H)), 3.0 * rng.standard_normal(len(H))
-        slope = g.copy()
-        minimise(model, z, slope, (l1, lower, np.full(len(H), INFINITE)), 1e-8)
-        np.testing.assert_allclose(slope, g + H @ z, atol=1e-7)
+        first, slope, limits = z.copy(), g.copy(), (l1, lower, np.full(len(H), INFINITE))
+        if kind is Gram:
+            minimise(model, z, slope, limits, 1e-8)
+            np.testing.assert_allclose(slope, g + H @ z, atol=1e-7)
+        else:
+            while model.n_sweeps == 0 or model.n_sweeps > 100:
+                first, slope, model.u[:] = z.copy(), g + H @ z, 0.0
+                model.descend(np.arange(len(H)), z, slope, limits, 1e-9, seed)
+            change = model.weights * model.u        # of the multipliers: their sums with the columns are H (z - first)
+            X = np.array(sp.csc_array(model.A, shape=(50, len(H))).toarray()) - model.means
+            np.testing.assert_allclose(X.T @ change + model.moduli * (z - first), H @ (z - first), atol=1e-9)
         penalty = pb.prox.Separable(l1=l1, lower=lower)
         assert penalty.value(z) < INFINITE
         assert penalty.subgradient_distance(z, -(g + H @ z)) <= 1e-6 * np.linalg.norm(g)

@@ -1,6 +1,6 @@
 """Certificates as files, and their verification by code that shares nothing with the solvers."""
 
-from .certificate import Certificate, Labellings, Points, load_certificate
+from .certificate import Certificate, Labellings, Multipliers, Points, load_certificate
 from .verify import Report, verify
 
-__all__ = ["Certificate", "Labellings", "Points", "Report", "load_certificate", "verify"]
+__all__ = ["Certificate", "Labellings", "Multipliers", "Points", "Report", "load_certificate", "verify"]

@@ -133,6 +133,34 @@ class Points:
 
 
 @dataclass(frozen=True, eq=False)
+class Multipliers:
+    """Multipliers of losses of scores, anywhere in the sets where the conjugates of the losses are finite.
+
+    Attributes
+    ----------
+    beta : ndarray, shape (n,) or (n, K)
+        One for each score of each example, its weight c_i included. For one score, `low c_i <= beta_i <= high c_i`, and
+        `R(w) >= sum_i beta_i (s_i <w, x_i> - t_i) - c_i h(beta_i / c_i)` for all w.
+    """
+
+    kind = "multipliers"
+    beta: np.ndarray
+
+    def arrays(self) -> Any:
+        """What a file holds."""
+        return {"beta": self.beta}
+
+    @classmethod
+    def from_arrays(cls, arrays: Any) -> Any:
+        """What `arrays` gave."""
+        return cls(arrays.pop("beta"))
+
+    def check(self, dim: int, n_examples: Any) -> Any:
+        """Raise ValueError if it cannot be evidence."""
+        check_array("beta", self.beta, (n_examples, *np.shape(self.beta)[1:2]))
+
+
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """Claims about `F(w) = lam/2 |w|^2 + R(w)`, or R in a ball, or with another penalty; and the evidence for them.
 
@@ -158,7 +186,7 @@ class Certificate:
     risk, fingerprint : str, int or None
         Class of the risk, and its number of data, labels, weights and model, if it has one.
     n_examples : int
-    evidence : Labellings, Points or None
+    evidence : Labellings, Points, Multipliers or None
         None: nothing was kept from which phi and offset could be computed again.
     rows : Rows or None
         Linear constraints, with multipliers if there is evidence.
@@ -327,7 +355,8 @@ def load_certificate(path: Source) -> Certificate:
     """
     with refusing(f"{name_of(path)}: not a certificate saved by pybundle", StateError):
         header, arrays = read_archive(path, FORMAT, VERSION)
-        kind = {None: None, "labellings": Labellings, "points": Points}[header.get("evidence")]
+        kinds = {None: None} | {kind.kind: kind for kind in (Labellings, Points, Multipliers)}
+        kind = kinds[header.get("evidence")]
         w, has = arrays.pop("w"), {name: header.get(f"has_{name}") for name in ("penalty", "rows", "limits")}
         limits = Limits.from_arrays(arrays, kind) if has["limits"] else None
         columns = arrays.pop("shift_columns", None)

@@ -16,7 +16,7 @@ from ..core.protocols import completed, planes_of
 from ..risks import Function
 from ..runtime.executors import single_threaded_blas
 from . import exact as ex
-from .certificate import Labellings
+from .certificate import Labellings, Points
 from .plane import UNIT, Plane
 
 ROUNDED = 4.0 * UNIT
@@ -60,8 +60,8 @@ class PlainProblem:
     # ------------------------------------------------------------------ evidence
     def feasible(self, evidence):
         """Whether the multipliers have the right signs and sums, and a text."""
-        if isinstance(evidence, Labellings):
-            return False, f"labellings are no evidence for {type(self.risk).__name__}"
+        if not isinstance(evidence, Points):
+            return False, f"{evidence.kind} are no evidence for {type(self.risk).__name__}"
         lower, weights = np.asarray(self._parts(evidence).lower_bounds, dtype=float), evidence.weights
         if len(lower) != weights.shape[1]:
             return False, f"weights are of {weights.shape[1]} parts, the risk has {len(lower)}"
@@ -77,7 +77,7 @@ class PlainProblem:
 
     def floor(self, evidence):
         """A lower bound of R as a fraction, or None."""
-        risk = self.risk if isinstance(evidence, Labellings) else self._parts(evidence)
+        risk = self._parts(evidence) if isinstance(evidence, Points) else self.risk
         lower = np.asarray(risk.lower_bounds, dtype=float)
         if not np.isfinite(lower).all():
             return None

@@ -403,6 +403,9 @@ RECIPES |= {
     "proof.Labellings.from_arrays": lambda r: {"arrays": proven()[0].evidence.arrays()},
     "proof.Labellings.of": lambda r: {"examples": np.array([0, 1]), "labellings": np.array([1, 2]), "masses": np.array(
         [0.5, 0.5]), "weights": np.ones(12)},
+    "proof.Multipliers": lambda r: {"beta": f(r, 5)},
+    "proof.Multipliers.arrays": lambda r: {}, "proof.Multipliers.check": lambda r: {"dim": 3, "n_examples": 5},
+    "proof.Multipliers.from_arrays": lambda r: {"arrays": {"beta": f(r, 5)}},
     "proof.Points": lambda r: {"points": f(r, 2, 3), "weights": np.full((2, 1), 0.5)},
     "proof.Points.arrays": lambda r: {}, "proof.Points.check": lambda r: {"dim": 3, "n_examples": 5},
     "proof.Points.from_arrays": lambda r: {"arrays": {"points": f(r, 2, 3), "weights": np.full((2, 1), 0.5)}},

@@ -20,12 +20,13 @@ from ..core.types import PathLike
 from ..core.validation import check_flag
 from ..features.dependence import dependence_in
 from ..prox import Regulariser
-from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
+from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, SquaredHinge, Structured
 from . import exact as ex
 from .certificate import Certificate, fingerprint_of, load_certificate
 from .given import difference
 from .linear import LinearProblem
 from .problem import PlainProblem
+from .smooth_scores import SquaredHingeProblem
 from .structured import StructuredProblem
 
 SHARE, TINY = 1e-9, 1e-280
@@ -209,6 +210,8 @@ def _problem_of(risk, dim, exact):
                              "the same data with the same arguments")
     if isinstance(risk, (MulticlassHinge, BinaryHinge, Logistic)):
         return LinearProblem(risk, exact)
+    if isinstance(risk, SquaredHinge):
+        return SquaredHingeProblem(risk, exact)
     return (StructuredProblem if isinstance(risk, Structured) else PlainProblem)(risk, exact)
 
 

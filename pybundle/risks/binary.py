@@ -141,10 +141,10 @@ fit_intercept
         """
         c = self.sample_weight
         b = np.minimum(np.maximum(-np.asarray(beta), 0.0), c)
-        b = np.where(b > 1e-200 * c, b, 0.0)
-        rest, inside = c - b, (b > 0.0) & (b < c)
-        p, q = b[inside], rest[inside]
-        offset = float(np.sum(p * np.log1p(q / p) + q * np.log1p(p / q)))
+        inside = (b > 0.0) & (b < c)
+        p, q = b[inside], (c - b)[inside]
+        with np.errstate(over="ignore"):        # less is proven where p is tiny
+            offset = float(np.sum(p * np.log1p(np.minimum(q / p, 1e300)) + q * np.log1p(p / q)))
         return -b, offset * (1.0 - 128.0 * UNIT)
 
     def _decode(self, y, scores):

@@ -19,7 +19,10 @@ import numpy as np
 
 from ...core.object_graph import check_array, check_float
 from ...core.protocols import HESSIAN
+from ...core.rounding import UNIT
+from ...proof import Multipliers
 from ...runtime.lower_bound import LowerBound
+from ..evidence import WIDER, Proof, with_limits
 from ..method import WARM_START, Method
 from ..penalised import Penalised
 from ..run import working_bytes
@@ -94,19 +97,18 @@ class Newton(SmoothRun):
 
     def check_state(self):
         super().check_state()
+        if self._beta is not None:
+            check_array("beta", self._beta, (self.risk.n_examples,))
         if not self.steps.has_penalty(self.orthants() or Orthants(), self.risk.dim):
             raise ValueError("the steps belong to another penalty")
 
     def _model(self, x, has_kinks):
         """Return the model at a point."""
         risk = self.risk
-        if self._hessians is None:
-            means = self.objective.means if isinstance(self.objective, Penalised) else None
-            self._hessians = Hessians(risk, means, np.broadcast_to(self.objective.moduli, (risk.dim,)))
         with self.trace.clock.phase("oracle"):
             self._scores = risk.scores(self.objective.outer_point(x))
             weights = np.maximum(risk.second_derivatives(self._scores[:, 0]), FLAT * risk.sample_weight)
-            return self._hessians.on(weights, has_kinks)
+            return self._data().on(weights, has_kinks)
 
     def _search(self, x, z, change):
         """Return where between x and z the sum of R and of a parabola above the penalty is least.
@@ -123,21 +125,42 @@ class Newton(SmoothRun):
         square = float(np.sum(objective.moduli * (z - x) ** 2))
         return risk.line_search(first, last, objective.value(w) - objective.value(v) - 0.5 * square, square)[0]
 
+    def evidence(self, risk):
+        found = super().evidence(risk)
+        if self._beta is None or self.settings.record is None:
+            return found
+        objective, limits = with_limits(self, risk)
+        beta, offset, phi, error = self._plane(self._beta)      # those who check it form longer sums
+        bound = LowerBound.from_aggregate(objective, offset, phi, 2.0 * WIDER * error, WIDER * 64.0 * UNIT * abs(offset))
+        is_better = found is None or found.bound.value < bound.value
+        return Proof(Multipliers(beta), bound, None, limits) if is_better else found
+
     def _offer_multipliers(self, change):
         """Offer what the multipliers of the last model prove, with the changes of their losses' slopes."""
-        risk, objective, signs = self.risk, self.objective, self.risk.labels
-        beta, offset = risk.dual_point(risk.sample_weight * risk.multipliers(self._scores[:, 0]) + signs * change)
-        phi, error, last = self._hessians.pull(signs * beta)
+        risk, objective = self.risk, self.objective
+        beta = risk.sample_weight * risk.multipliers(self._scores[:, 0]) + risk.labels * change
+        beta, offset, phi, error = self._plane(beta)
         self.trace.n_passes += 0.5
-        error = objective.rounding_norms(error, lambda: last)
         t = objective.scaling(phi, error) if isinstance(objective, Penalised) else 1.0
         if t < 1.0:     # conjugates are convex: beta times t proves more than t times the plane
             beta, offset = risk.dual_point(t * beta)
-            phi, error = t * phi, 1.01 * error      # of that product, too, which `_sizes` allows for
+            phi = t * phi       # `pull` allows for the rounding of both products
         bound = LowerBound.from_aggregate(objective, offset, phi, error)
         self.offer(bound)
         if self.bound is bound:
             self._beta = beta
+
+    def _plane(self, beta):
+        """Return feasible multipliers, and offset, slope and its rounding error of their plane."""
+        beta, offset = self.risk.dual_point(beta)
+        phi, error, last = self._data().pull(self.risk.labels * beta)
+        return beta, offset, phi, self.objective.rounding_norms(error, lambda: last)
+
+    def _data(self):
+        if self._hessians is None:
+            means = self.objective.means if isinstance(self.objective, Penalised) else None
+            self._hessians = Hessians(self.risk, means, np.broadcast_to(self.objective.moduli, (self.risk.dim,)))
+        return self._hessians
 
 class NewtonSteps:
     """The iterate x, the minimum of its model, and the line search in progress; members as in `QuasiNewtonSteps`.

@@ -23,7 +23,9 @@ FEW = 500           # columns of which the Hessian is formed
 RIDGE = 1e-10       # relative addition to a diagonal; after a Cholesky factor has failed, a hundred times as much
 SWEEPS = 2          # between two Newton steps
 ROUNDS, STEPS = 30, 50      # of sweeps, and of Newton steps after them, at most
-MOST = 200          # products of conjugate gradients, or sweeps on many columns
+MOST = 200          # products of conjugate gradients
+CHUNK, PRODUCTS = 10, 20    # sweeps over columns between two Newton steps, and products of these: more are in vain while
+                            # the support changes
 ENOUGH = 0.25       # fraction of `<slope, step>` that a clipped step has to gain; one without clipping gains 0.5
 ROWS = 1024         # rows of a dense block
 
@@ -71,8 +73,9 @@ class Hessians:
     def _sizes(self):
         """Roundings in `pull`, as bounds on the norm of all entries and on the last, for multipliers of norm 1."""
         data, _, indptr = self.columns
-        n_entries, squares = np.diff(indptr), np.add.reduceat(np.append(data * data, 0.0), indptr[:-1])
-        squares = np.where(n_entries > 0, squares, 0.0)
+        n_entries, squares = np.diff(indptr), np.zeros(self.dim)
+        used = n_entries > 0
+        squares[used] = np.add.reduceat(data * data, indptr[:-1][used]) if used.any() else 0.0
         terms = np.minimum(n_entries, GROUP_OF_SUMS) + n_entries / GROUP_OF_SUMS + 6.0
         return float(np.linalg.norm(terms * np.sqrt(squares))), float(terms[-1] * np.sqrt(squares[-1]))
 
@@ -167,37 +170,42 @@ class Gram:
 
 
 class Columns:
-    """The same for `H = A' diag(weights) A + diag(moduli)` with A (n, m), dense or CSC, minus the means of its columns.
+    """The same for `H = A' diag(weights) A + diag(moduli)` with A (n, m), dense or sparse, minus the means of columns.
 
-    There is no l1 norm, and there are no bounds.
+    All coordinates are free.
     """
 
-    def __init__(self, A, weights, means, moduli):
-        self.A, self.weights, self.means, self.moduli = A, weights, means, moduli
+    def __init__(self, A, weights, means, moduli, n_products=MOST):
+        self.A, self.weights, self.means, self.moduli, self._n_products = A, weights, means, moduli, n_products
         squares = A.multiply(A) if sp.issparse(A) else A * A
-        self.diagonal = squares.T @ weights - 2.0 * means * (A.T @ weights) + weights.sum() * means**2 + moduli
-        self.work = 1.5
+        diagonal = squares.T @ weights - 2.0 * means * (A.T @ weights) + weights.sum() * means**2 + moduli
+        self.diagonal, self.work = np.where(diagonal > 0.0, diagonal, 1.0), 1.5
+
+    def change(self, p):
+        """Return the product of A with p."""
+        return self.A @ p - self.means @ p
+
+    def product(self, free, p):
+        u = self.weights * self.change(p)
+        self.work += 1.0
+        return self.A.T @ u - self.means * u.sum() + self.moduli * p
 
     def solve(self, free, b, tol):
-        """Conjugate gradients, preconditioned by the diagonal; all coordinates are free."""
-        A, means = self.A, self.means
-        diagonal = np.where(self.diagonal > 0.0, self.diagonal, 1.0)
+        """Conjugate gradients, preconditioned by the diagonal."""
         p, r = np.zeros_like(b), b.copy()
-        q = r / diagonal
+        q = r / self.diagonal
         d, square = q.copy(), float(r @ q)
         first = square
-        for _ in range(MOST):
+        for _ in range(self._n_products):
             if not square > 0.1 * tol**2 * first:
                 break
-            u = self.weights * (A @ d - means @ d)
-            Hd = A.T @ u - means * u.sum() + self.moduli * d
-            self.work += 1.0
+            Hd = self.product(free, d)
             bend = float(d @ Hd)
             if not bend > 0.0:
                 break
             p += square / bend * d
             r -= square / bend * Hd
-            q = r / diagonal
+            q = r / self.diagonal
             before, square = square, float(r @ q)
             d = q + square / before * d
         return p
@@ -219,10 +227,34 @@ class Sweeps:
 
     def descend(self, columns, z, gradient, penalty, goal, seed):
         """Move z on some columns until violations sum to at most `goal`."""
-        A = self.A
-        self.n_sweeps, n_read = descend(*A, columns.astype(np.int32), self.weights, self.means, self.moduli, z,
-                                        gradient, *penalty, self.u, goal, MOST, seed)
-        self.work += 0.5 + 0.5 * n_read / max(len(A[0]), 1)
+        first, columns = z.copy(), columns.astype(np.int32)
+        for k in range(ROUNDS):
+            is_done, n_sweeps, n_read = descend(*self.A, columns, self.weights, self.means, self.moduli, z, first,
+                                                gradient, *penalty, self.u, goal, CHUNK, seed + k)
+            self.n_sweeps += n_sweeps
+            self.work += 0.5 + 0.5 * n_read / max(len(self.A[0]), 1)
+            if is_done:
+                break
+            self._step(columns, z, first, gradient, penalty)
+
+    def _step(self, columns, z, first, gradient, penalty):
+        """Make a Newton step on the columns that are not held, in their orthant."""
+        columns = np.sort(columns)
+        l1, lower, upper = (part[columns] for part in penalty)
+        x = z[columns]
+        free = (x > lower) & (x < upper) & ((x != 0.0) | (l1 == 0.0))
+        columns, x, l1, lower, upper = (part[free] for part in (columns, x, l1, lower, upper))
+        A = sp.csc_array(self.A, shape=(len(self.u), len(z)))[:, columns]
+        model = Columns(A, self.weights, self.means[columns], self.moduli[columns], PRODUCTS)
+        u, slopes = self.weights * self.u, l1 * np.sign(x)
+        slope = gradient[columns] + A.T @ u - model.means * u.sum() + model.moduli * (x - first[columns])
+        low = np.where(slopes > 0.0, np.maximum(lower, 0.0), lower)
+        high = np.where(slopes < 0.0, np.minimum(upper, 0.0), upper)
+        _step(model, x, slope, np.arange(len(x)), slopes, low, high, 0.1)
+        d = x - z[columns]
+        z[columns] = x
+        self.u += model.change(d)
+        self.work += model.work * A.nnz / max(len(self.A[0]), 1)
 
 
 def minimise(model, z, gradient, penalty, tol):

@@ -63,12 +63,20 @@ class Newton(SmoothRun):
         gap = np.inf if self.bound is None else (self.fun - self.bound.value) / max(abs(self.fun), 1e-300)
         x = self.steps.trial(self._model, self._search, min(2.0 * gap, NEAR) if gap < ROUGH else 0.0)
         self._take_work()
-        if self.steps.sweeps is not None:
-            if gap < ROUGH:
-                self._offer_multipliers(self.steps.sweeps.weights * self.steps.sweeps.u)
-            self.steps.sweeps = None
+        swept, self.steps.sweeps = self.steps.sweeps, None
+        if gap < ROUGH and swept is not None:
+            self._offer_multipliers(self._scores, swept.weights * swept.u)
+        elif gap < ROUGH and self._is_rounded():
+            self._offer_multipliers(self.risk.scores(self.objective.outer_point(self.steps.x)), 0.0)
         # the plane of the minimum proves more once the limits of free weights are known
         return self.steps.x if x is None and self.free is not None else x
+
+    def _is_rounded(self):
+        """Whether rounding of the newest plane, whose sums are long, hides much of the gap of a problem with l1 norms.
+        """
+        objective = self.objective
+        return isinstance(objective, Penalised) and bool(np.any(objective.penalty.l1)) and (
+            self.planes.bound(objective, 0.0).value - self.bound.value > 0.1 * (self.fun - self.bound.value))
 
     def _take_work(self):
         self.trace.n_passes += self.steps.work
@@ -135,10 +143,10 @@ class Newton(SmoothRun):
         is_better = found is None or found.bound.value < bound.value
         return Proof(Multipliers(beta), bound, None, limits) if is_better else found
 
-    def _offer_multipliers(self, change):
-        """Offer what the multipliers of the last model prove, with the changes of their losses' slopes."""
+    def _offer_multipliers(self, scores, change):
+        """Offer what the slopes of the losses at some scores prove, as multipliers, after a change of them."""
         risk, objective = self.risk, self.objective
-        beta = risk.sample_weight * risk.multipliers(self._scores[:, 0]) + risk.labels * change
+        beta = risk.sample_weight * risk.multipliers(scores[:, 0]) + risk.labels * change
         beta, offset, phi, error = self._plane(beta)
         self.trace.n_passes += 0.5
         t = objective.scaling(phi, error) if isinstance(objective, Penalised) else 1.0

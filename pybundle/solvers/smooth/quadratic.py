@@ -66,8 +66,12 @@ class Hessians:
     @cached_property
     def columns(self):
         """The matrix by columns: data, indices, indptr."""
-        A = self._rows.tocsc() if self._examples.is_sparse else sp.csc_array(self._dense(slice(None)))
-        return A.data, A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int64)
+        if self._examples.is_sparse:
+            A = self._rows.tocsc()
+            return A.data, A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int64)
+        A = self._dense(slice(None))
+        n, d = A.shape
+        return A.ravel("F"), np.tile(np.arange(n, dtype=np.int32), d), n * np.arange(d + 1, dtype=np.int64)
 
     @cached_property
     def _sizes(self):

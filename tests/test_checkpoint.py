@@ -55,6 +55,7 @@ RISKS = {
     "binary": lambda: pb.risks.BinaryHinge(X, y % 2), "logistic": lambda: pb.risks.Logistic(X, y % 2),
     "intercept": lambda: pb.risks.BinaryHinge(X, y % 2, fit_intercept=True),
     "log-loss": lambda: pb.risks.Logistic(X, y % 2, fit_intercept=True),
+    "wide": lambda: pb.risks.Logistic(sp.csr_array(np.repeat(SPARSE.toarray(), 9, 1)), LABELS == 0),
     "crf": lambda: chain("logistic"), "few weights": few_weights, "callable": lambda: distances,
 }  # fmt: skip
 CASES = [(method, name, {}) for name in ("dense", "csr", "chain")
@@ -70,6 +71,7 @@ CASES += [("sgd", "dense", {}), ("sgd", "csr", {}), ("prox-bcfw", "binary", {}),
           ("prox-bcfw", "chain", {"memory_limit": 16000}), ("mp-bcfw", "chain", {"memory_limit": 16000}),
           ("prox-bmrm", "dense", {"nonneg": NONNEG}), ("bmrm", "dense", {"nonneg": NONNEG, "scale": "mean"})]
 
+CASES += [("newton", "wide", {"lam": None, "penalty": pb.prox.L1(0.05), "tol": 1e-8})]
 CASES += [("newton", "logistic", {"lam": 0.1}), ("newton", "log-loss", {"lam": None, "penalty": pb.prox.L1(0.5)})]
 CASES += [("auto", name, {"lam": None, "penalty": pb.prox.L1(0.5)})
           for name in ("dense", "chain", "intercept", "log-loss")]

@@ -39,7 +39,7 @@ def plane(risk, beta):
         X, v = data.X[first:first + ROWS].astype(np.float64), signed[first:first + ROWS]
         phi[:d] += X.T @ v
         squares[:d] += np.asarray((X.multiply(X) if sp.issparse(X) else X * X).sum(axis=0)).ravel()
-        counts[:d] += X.getnnz(axis=0) if sp.issparse(X) else len(X)
+        counts[:d] += np.bincount(X.indices, minlength=d) if sp.issparse(X) else len(X)
     phi[:d], squares[:d] = phi[:d] * data.scale, squares[:d] * data.scale**2
     if data.bias is not None:
         phi[d], squares[d], counts[d] = data.bias * math.fsum(signed), len(beta) * data.bias**2, 1

@@ -7,10 +7,10 @@ The loop is that of `smooth_run.py`. A step minimises the quadratic model of R p
 the more accurately the closer the iterate is to the minimum, and searches the segment from w to z [Lee, Sun, Saunders
 2014]. With the scores of both ends a search costs O(n) and no pass, the penalty being replaced by a parabola above it.
 
-With many columns and an l1 norm or bounds, coordinate descent minimises the model loosely, on the columns that the gap
-does not rule out, until the sum of violations is eps times that of the first step [Yuan, Ho, Lin 2012]. If one sweep
-was enough, eps becomes a quarter. The multipliers of the losses in the model, `beta_i + d_i <x_i, z - w>`, prove a
-bound, too: once clipped to where the conjugates are finite, and scaled to where Omega* is.
+With many columns and an l1 norm or bounds, coordinate descent minimises the model about, on the columns that are not
+held or nearly so. After a short step second derivatives are raised: where most are 0 the model is flat, and its minimum
+far away. The multipliers of the losses in the model, `beta_i + d_i <x_i, z - w>`, prove a bound, too, once clipped to
+where the conjugates are finite, and scaled to where Omega* is.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ TINY = 1e-24        # relative descent along a step that is rounding
 LONG_ROW = 128      # entries of a sparse row from which products of columns cost more than the passes that they save
 DEAR, CHEAP = 4.0, 2.0      # passes that a step may cost to be made at once, with an l1 norm and without
 ROUGH, NEAR = 0.3, 0.1      # relative gap below which multipliers are asked for a bound, and slopes that near l1 move
-SHARP = 0.1         # a model is minimised until its violations are that much smaller, if the last step was a whole one
-FLAT = 1e-12        # second derivative of a loss in a model at least: weights move a long way where all are 0
+SHARP = 0.1         # coordinate descent makes violations that much smaller
+FLAT, SHORT = 1e-12, 0.3     # least of `NewtonSteps.flat`, and a step that raises it
 
 
 class Newton(SmoothRun):
@@ -105,8 +105,6 @@ class Newton(SmoothRun):
 
     def check_state(self):
         super().check_state()
-        if self._beta is not None:
-            check_array("beta", self._beta, (self.risk.n_examples,))
         if not self.steps.has_penalty(self.orthants() or Orthants(), self.risk.dim):
             raise ValueError("the steps belong to another penalty")
 
@@ -115,7 +113,9 @@ class Newton(SmoothRun):
         risk = self.risk
         with self.trace.clock.phase("oracle"):
             self._scores = risk.scores(self.objective.outer_point(x))
-            weights = np.maximum(risk.second_derivatives(self._scores[:, 0]), FLAT * risk.sample_weight)
+            weights = risk.second_derivatives(self._scores[:, 0])
+            if has_kinks and risk.dim > FEW:
+                weights = np.maximum(weights, self.steps.flat * risk.sample_weight)
             return self._data().on(weights, has_kinks)
 
     def _search(self, x, z, change):
@@ -135,7 +135,7 @@ class Newton(SmoothRun):
 
     def evidence(self, risk):
         found = super().evidence(risk)
-        if self._beta is None or self.settings.record is None:
+        if self._beta is None:
             return found
         objective, limits = with_limits(self, risk)
         beta, offset, phi, error = self._plane(self._beta)      # those who check it form longer sums
@@ -155,7 +155,7 @@ class Newton(SmoothRun):
             phi = t * phi       # `pull` allows for the rounding of both products
         bound = LowerBound.from_aggregate(objective, offset, phi, error)
         self.offer(bound)
-        if self.bound is bound:
+        if self.bound is bound and self.settings.record is not None:
             self._beta = beta
 
     def _plane(self, beta):
@@ -185,6 +185,9 @@ class NewtonSteps:
     ----------
     work : float
         Passes over the data for models since it was set to 0.
+    flat : float
+        Second derivatives of losses of weight 1 are at least this in models of many columns. Where all are 0, points
+        would move a long way. With 1 a model is nowhere below the risk.
     sweeps : Sweeps or None
         The last model, if coordinate descent has minimised it; the caller drops it.
     """
@@ -195,7 +198,7 @@ class NewtonSteps:
         l1, lower, upper = self._penalty
         self._has_kinks = bool(l1.any() or np.isfinite(lower).any() or np.isfinite(upper).any())
         self._direction, self._t, self._slope, self._first = None, 1.0, 0.0, 0.0
-        self._goal, self._eps, self._n_models, self._is_rejected = 0.0, 1.0, 0, False
+        self.flat, self._n_models, self._is_rejected = FLAT, 0, False
 
     def begin(self, x, fun, gradient):
         """Set the iterate x."""
@@ -212,6 +215,10 @@ class NewtonSteps:
                 return None
             if self.sweeps is not None or self._is_rejected:
                 self._t = search(self.x, self.x + self._direction, None if self.sweeps is None else self.sweeps.u)
+                if self._t == 1.0:
+                    self.flat = max(0.1 * self.flat, FLAT)
+                elif self._t < SHORT:
+                    self.flat = min(max(10.0 * self.flat, 1e-3), 1.0)
         x = self.x + self._t * self._direction
         return np.clip(x, *self._penalty[1:]) if self._has_kinks else x
 
@@ -250,7 +257,7 @@ class NewtonSteps:
                 check_array(name, vector, shape)
         for name in ("fun", "_slope"):
             check_float(name, getattr(self, name))
-        for name in ("rounding", "work", "_t", "_first", "_goal", "_eps"):
+        for name in ("rounding", "work", "_t", "_first", "flat"):
             check_float(name, getattr(self, name), 0.0)
 
     def has_penalty(self, orthants, dim):
@@ -268,11 +275,10 @@ class NewtonSteps:
             return False
         model, z = model_at(x, self._has_kinks), x.copy()
         if isinstance(model, Sweeps):
-            self._goal, self._n_models = self._goal or float(np.abs(rest).sum()), self._n_models + 1
+            self._n_models += 1
             near = (x > low) & (x < high) | (rest != 0.0) | (np.abs(self.gradient) >= (1.0 - reach) * l1)
-            goal = min(self._eps * self._goal, SHARP * float(np.abs(rest).sum()) if self._t == 1.0 else np.inf)
-            model.descend(np.flatnonzero(near), z, self.gradient, self._penalty, goal, self._n_models)
-            self._eps *= 0.25 if model.n_sweeps <= 1 else 1.0
+            model.descend(np.flatnonzero(near), z, self.gradient, self._penalty, SHARP * float(np.abs(rest).sum()),
+                          self._n_models)
             self.sweeps = model
         else:
             minimise(model, z, self.gradient.copy(), self._penalty if self._has_kinks else None,

@@ -24,8 +24,7 @@ RIDGE = 1e-10       # relative addition to a diagonal; after a Cholesky factor h
 SWEEPS = 2          # between two Newton steps
 ROUNDS, STEPS = 30, 50      # of sweeps, and of Newton steps after them, at most
 MOST = 200          # products of conjugate gradients
-CHUNK, PRODUCTS = 10, 20    # sweeps over columns between two Newton steps, and products of these: more are in vain while
-                            # the support changes
+CHUNK, PRODUCTS, TURNS = 10, 20, 10     # sweeps, products of a Newton step after them, and turns of both, at most
 ENOUGH = 0.25       # fraction of `<slope, step>` that a clipped step has to gain; one without clipping gains 0.5
 ROWS = 1024         # rows of a dense block
 
@@ -222,20 +221,18 @@ class Sweeps:
     ----------
     u : ndarray, shape (n,)
         Change of the scores up to the minimum.
-    n_sweeps : int
     """
 
     def __init__(self, A, weights, means, moduli):
         self.A, self.weights, self.means, self.moduli = A, weights, means, moduli
-        self.u, self.work, self.n_sweeps = np.zeros(len(weights)), 0.0, 0
+        self.u, self.work = np.zeros(len(weights)), 0.0
 
     def descend(self, columns, z, gradient, penalty, goal, seed):
         """Move z on some columns until violations sum to at most `goal`."""
         first, columns = z.copy(), columns.astype(np.int32)
-        for k in range(ROUNDS):
-            is_done, n_sweeps, n_read = descend(*self.A, columns, self.weights, self.means, self.moduli, z, first,
-                                                gradient, *penalty, self.u, goal, CHUNK, seed + k)
-            self.n_sweeps += n_sweeps
+        for k in range(TURNS):
+            is_done, n_read = descend(*self.A, columns, self.weights, self.means, self.moduli, z, first, gradient,
+                                      *penalty, self.u, goal, CHUNK, seed + k)
             self.work += 0.5 + 0.5 * n_read / max(len(self.A[0]), 1)
             if is_done:
                 break

@@ -123,7 +123,8 @@ class Newton(SmoothRun):
 
         Scores are formed here if their change is None.
         """
-        risk, objective, v, w = self.risk, self.objective, *map(self.objective.outer_point, (x, z))
+        risk, objective = self.risk, self.objective
+        v, w = objective.outer_point(x), objective.outer_point(z)
         if change is None:
             first, last = (risk.scores(point).astype(np.float64) for point in (v, w))
             self.steps.work += 1.0
@@ -138,8 +139,9 @@ class Newton(SmoothRun):
         if self._beta is None:
             return found
         objective, limits = with_limits(self, risk)
-        beta, offset, phi, error = self._plane(self._beta)      # those who check it form longer sums
-        bound = LowerBound.from_aggregate(objective, offset, phi, 2.0 * WIDER * error, WIDER * 64.0 * UNIT * abs(offset))
+        beta, offset, phi, error = self._plane(self._beta)
+        error, offset_error = 2.0 * WIDER * error, 64.0 * WIDER * UNIT * abs(offset)     # checks form longer sums
+        bound = LowerBound.from_aggregate(objective, offset, phi, error, offset_error)
         is_better = found is None or found.bound.value < bound.value
         return Proof(Multipliers(beta), bound, None, limits) if is_better else found
 

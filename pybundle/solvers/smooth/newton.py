@@ -64,7 +64,7 @@ class Newton(SmoothRun):
         x = self.steps.trial(self._model, self._search, min(2.0 * gap, NEAR) if gap < ROUGH else 0.0)
         self._take_work()
         swept, self.steps.sweeps = self.steps.sweeps, None
-        if gap < ROUGH and swept is not None:
+        if swept is not None and (gap < ROUGH or self.steps.is_whole):      # planes may prove little up to the end
             self._offer_multipliers(self._scores, swept.weights * swept.u)
         elif gap < ROUGH and self._is_rounded():
             self._offer_multipliers(self.risk.scores(self.objective.outer_point(self.steps.x)), 0.0)
@@ -234,6 +234,11 @@ class NewtonSteps:
             return True
         is_first, self._is_rejected = not self._is_rejected, True
         return is_first
+
+    @property
+    def is_whole(self):
+        """Whether the last step went to the minimum of its model."""
+        return self._t == 1.0
 
     def settled(self, point, free, model_at):
         """Return the minimum of the model at x where the weights `free` have the values of a point close to x.

@@ -57,6 +57,7 @@ RISKS = {
     "quantile": lambda: pb.risks.Pinball(X, X[:, 0] + np.abs(X[:, 1]), 0.7, fit_intercept=True),
     "tube": lambda: pb.risks.EpsilonInsensitive(X.astype(np.float32), X[:, 0] + np.abs(X[:, 1]), 0.3),
     "log-loss": lambda: pb.risks.Logistic(X, y % 2, fit_intercept=True),
+    "wide": lambda: pb.risks.Logistic(sp.csr_array(np.repeat(SPARSE.toarray(), 9, 1)), LABELS == 0),
     "crf": lambda: chain("logistic"), "few weights": few_weights, "callable": lambda: distances,
     "classes": lambda: pb.risks.Structured(pb.models.Multiclass(4, 9), np.hstack([X, np.ones((80, 1))]), y,
                                            loss="logistic"),
@@ -77,6 +78,7 @@ CASES += [("sgd", "dense", {}), ("sgd", "csr", {}), ("prox-bcfw", "binary", {}),
           ("prox-bcfw", "chain", {"memory_limit": 16000}), ("mp-bcfw", "chain", {"memory_limit": 16000}),
           ("prox-bmrm", "dense", {"nonneg": NONNEG}), ("bmrm", "dense", {"nonneg": NONNEG, "scale": "mean"})]
 
+CASES += [("newton", "wide", {"lam": None, "penalty": pb.prox.L1(0.05), "tol": 1e-8})]
 CASES += [("newton", "logistic", {"lam": 0.1}), ("newton", "log-loss", {"lam": None, "penalty": pb.prox.L1(0.5)})]
 CASES += [("interior-point", "quantile", {"lam": np.r_[np.zeros(4), np.ones(4)]}), ("interior-point", "tube", {}),
           ("interior-point", "intercept", {"lam": 1.0}), ("auto", "quantile", {"lam": np.zeros(8)}),

@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import linprog
 
 import pybundle as pb
-from pybundle.proof.score_limits import score_limits
 from pybundle.proof.given import penalty_of
+from pybundle.proof.score_limits import score_limits
 from pybundle.prox import Box, Separable
 from pybundle.solvers.interior import few_rows
 from pybundle.solvers.interior import methods as interior

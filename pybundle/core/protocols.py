@@ -171,9 +171,9 @@ class RiskBase:
         Scores of an example.
     oracle : ``oracle() -> Oracle``
         Access to single examples; a smooth risk has no labellings.
-    second_derivatives : ``second_derivatives(w) -> (n_examples,)``
+    second_derivatives : ``second_derivatives(scores) -> (n_examples,)``
         Second derivatives of the losses by the only score of an example, if `examples` are its rows: the Hessian of R
-        is `sum_i d_i x_i x_i'`.
+        is `sum_i d_i x_i x_i'`. Such a risk also has `scores`, `line_search`, `multipliers` and `dual_point`.
     has_exact_blocks : bool
         The labels of an example can be enumerated, and its dual maximised exactly.
     chains, planes_of : Chains or None, method or None

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from ..core.object_graph import check_array
-from .score_limits import score_limits
 from .plane import UNIT, Plane
+from .score_limits import score_limits
 
 
 @dataclass(frozen=True, eq=False)

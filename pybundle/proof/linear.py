@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from ..core.exceptions import ParameterError
 from ..risks import BinaryHinge, Logistic, MulticlassHinge
 from . import exact as ex
-from .certificate import Labellings
+from . import smooth_scores
+from .certificate import Labellings, Multipliers
 from .plane import UNIT, Plane
 from .problem import LabellingProblem
 
@@ -138,7 +139,14 @@ class LinearProblem(LabellingProblem):
         rows, places = np.unique(examples[off], return_inverse=True)
         return rows, places, labels[off], masses[off]
 
+    def feasible(self, evidence):
+        if isinstance(evidence, Multipliers) and isinstance(self.risk, Logistic):
+            return smooth_scores.feasible(self.risk, evidence.beta)
+        return super().feasible(evidence)
+
     def plane(self, evidence):
+        if isinstance(evidence, Multipliers):
+            return smooth_scores.plane(self.risk, evidence.beta)
         if self.risk.smooth and not isinstance(evidence, Labellings):
             return self._logistic_plane(evidence)
         return super().plane(evidence)

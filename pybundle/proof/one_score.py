@@ -8,9 +8,9 @@ import numpy as np
 
 from ..core.rounding import exact_product
 from .certificate import Multipliers
-from .score_limits import ROWS, n_terms, rows_of, sum_of_rows
 from .plane import UNIT, Plane
 from .problem import PlainProblem
+from .score_limits import ROWS, n_terms, rows_of, sum_of_rows
 
 
 class OneScoreProblem(PlainProblem):

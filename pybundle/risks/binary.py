@@ -126,10 +126,27 @@ fit_intercept
         scores = np.array([weighted[rows].sum() for rows in self._parts])
         return 1.01 * scores + UNIT * np.array(terms) * values
 
-    def second_derivatives(self, w: ArrayLike) -> Floats:
-        """Return the second derivatives of the losses by the scores `<w, x_i>`, shape (n,)."""
-        p = expit(-np.abs(self.scores(w)[:, 0].astype(np.float64)))     # of the less likely label
+    def multipliers(self, scores: ArrayLike) -> Floats:
+        """Return the slopes of the losses by `y_i <w, x_i>` at scores `<w, x_i>`, shape (n,)."""
+        return -expit(-self.labels * np.asarray(scores, dtype=np.float64))
+
+    def second_derivatives(self, scores: ArrayLike) -> Floats:
+        """Return the second derivatives of the losses at scores `<w, x_i>`, shape (n,)."""
+        p = expit(-np.abs(np.asarray(scores, dtype=np.float64)))        # of the less likely label
         return self.sample_weight * p * (1.0 - p)
+
+    def dual_point(self, beta: ArrayLike) -> tuple[Floats, float]:
+        """Return multipliers (n,), made feasible, and the offset of their plane, less its rounding error.
+
+        `R(w) >= offset + sum_i beta_i y_i <w, x_i>` for `-c_i <= beta_i <= 0`; the offset is c_i times an entropy.
+        """
+        c = self.sample_weight
+        b = np.minimum(np.maximum(-np.asarray(beta), 0.0), c)
+        inside = (b > 0.0) & (b < c)
+        p, q = b[inside], (c - b)[inside]
+        with np.errstate(over="ignore"):        # less is proven where p is tiny
+            offset = float(np.sum(p * np.log1p(np.minimum(q / p, 1e300)) + q * np.log1p(p / q)))
+        return -b, offset * (1.0 - 128.0 * UNIT)
 
     def _decode(self, y, scores):
         return scores[:, 0], np.logaddexp(0.0, -y * scores[:, 0])

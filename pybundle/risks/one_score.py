@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
 from ..core.labels import example_weights, sign_labels
+from ..core.rounding import UNIT
 from ..core.types import Array, Data, Floats
 from ..core.validation import check_number, check_vector
 from .linear import LinearRisk, constant
@@ -353,12 +354,22 @@ class SquaredHinge(OneScore):
                  precision: str | None = None) -> None:
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 
-    def second_derivatives(self, w: ArrayLike) -> Floats:
-        """Return second derivatives of the losses by the scores `<w, x_i>`, shape (n,): c_i below the margin, else 0.
+    def second_derivatives(self, scores: ArrayLike) -> Floats:
+        """Return second derivatives of the losses at scores `<w, x_i>`, shape (n,): c_i below the margin, else 0.
 
         With another curve they are c_i / square wherever the slope is not 0: a bound where the loss is linear.
         """
-        return np.where(self.multipliers(self.scores(w)[:, 0]) < 0.0, self.sample_weight / self.curve[3], 0.0)
+        return np.where(self.multipliers(scores) < 0.0, self.sample_weight / self.curve[3], 0.0)
+
+    def dual_point(self, beta: ArrayLike) -> tuple[Floats, float]:
+        """Return multipliers (n,), made feasible, and the offset of their plane, less its rounding error.
+
+        `R(w) >= offset + sum_i beta_i y_i <w, x_i>` for `beta_i <= 0`; the offset sums `-beta_i - beta_i^2 / (2 c_i)`.
+        """
+        c = self.sample_weight
+        b = np.where(c > 0.0, np.maximum(-np.asarray(beta), 0.0), 0.0)
+        squares = 0.5 * b * (b / np.where(c > 0.0, c, 1.0))
+        return -b, float(np.sum(b) - np.sum(squares) - 128.0 * UNIT * (np.sum(b) + np.sum(squares)))
 
 
 def _ones(n):

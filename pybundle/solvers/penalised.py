@@ -204,6 +204,10 @@ class Penalised(Objective):
         least = self.factor * self.proven.least(np.zeros(len(phi)))
         return max(found, self.floor + least - 4.0 * UNIT * (abs(self.floor) + abs(least)))
 
+    def scaling(self, phi, error):
+        """Return the t <= 1 of the module for a slope known up to `error`."""
+        return self._least(self.proven, *self.inner_plane(phi, error))[0]
+
     def least_over_rest(self, phi, error):
         """Return t, and the least value of regulariser plus `<t phi, w>` over all weights but the free ones at 0.
 

@@ -320,7 +320,9 @@ for _name, _data in LINEAR.items():
     if _name == "Logistic":
         RECIPES[f"risks.{_name}.value_errors"] = lambda r: {"w": f(r, 4), "values": r.random(2)}
     if _name in ("Logistic", "SquaredHinge"):
-        RECIPES[f"risks.{_name}.second_derivatives"] = lambda r: {"w": f(r, 4)}
+        RECIPES[f"risks.{_name}.second_derivatives"] = lambda r: {"scores": f(r, 12)}
+        RECIPES[f"risks.{_name}.multipliers"] = lambda r: {"scores": f(r, 12)}
+        RECIPES[f"risks.{_name}.dual_point"] = lambda r: {"beta": f(r, 12)}
 for _name, _dim in {"MulticlassHinge": 12, "BinaryHinge": 4, "Logistic": 4, "Structured": None,
                     "ExampleFunctions": None, "Function": 3, **dict.fromkeys(ONE_SCORE, 4)}.items():
     def _w(r, name=_name, dim=_dim):

@@ -13,9 +13,9 @@ import numpy as np
 
 from ...core.object_graph import check_array
 from ...proof import Multipliers
-from ...proof.score_limits import ScoreLimits, score_limits
 from ...proof.given import penalty_of
 from ...proof.limits import Limits
+from ...proof.score_limits import ScoreLimits, score_limits
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..evidence import WIDER, Proof, of_labels

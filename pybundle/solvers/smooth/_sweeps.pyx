@@ -3,7 +3,13 @@
 One step on coordinate k minimises `g (x - z) + h/2 (x - z)^2 + l1 |x|` over lower <= x <= upper.
 """
 
-from libc.stdint cimport int32_t, int64_t
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+GROUP_OF_SUMS = 128
+cdef int64_t GROUP = GROUP_OF_SUMS
 
 
 cdef inline double step(double* z, double g, double h, double l1, double lower, double upper) noexcept nogil:
@@ -30,39 +36,103 @@ def sweep_gram(const double[:, ::1] H, double[::1] z, double[::1] g, const doubl
                         g[j] += d * H[k, j]
 
 
-def sweep_columns(const double[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr,
-                  const double[::1] weights, const double[::1] means, const double[::1] sums, const double[::1] h,
-                  double[::1] z, const double[::1] g, const double[::1] l1, const double[::1] lower,
-                  const double[::1] upper, double[::1] u):
-    """The same for H = A' diag(weights) A + diag(moduli), A the columns of a CSC matrix minus their means: O(nnz).
+def descend(const double[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr, int32_t[::1] columns,
+            const double[::1] weights, const double[::1] means, const double[::1] moduli, double[::1] z,
+            const double[::1] first, const double[::1] g, const double[::1] l1, const double[::1] lower,
+            const double[::1] upper, double[::1] u, double goal, int most, uint64_t seed):
+    """Sweep over some columns in random order, until their violations sum to `goal` or `most` sweeps are done.
 
-    `sums` are the products of the columns with the weights, h is the diagonal of H, and g stays the gradient at the
-    first z. u (n,), zeros, becomes the product of the columns without means with the change of z.
+    H = A' diag(weights) A + diag(moduli), A (n, m) the columns of a CSC matrix minus their means; g is the gradient at
+    `first`, and u (n,) stays the product of A with z - first. Columns that are held firmly by a kink or a bound rest
+    until the others meet the goal. Returns whether all meet it, and the number of entries read.
     """
-    cdef Py_ssize_t k, m = z.shape[0]
-    cdef int64_t q
+    cdef Py_ssize_t j, k, r, n = u.shape[0], m = z.shape[0], n_all = columns.shape[0], n_active = n_all
+    cdef int64_t q, n_read = 0
     cdef int32_t i
-    cdef double d, slope, total = 0.0, shift = 0.0, moved = 0.0
-    if (indptr.shape[0] != m + 1 or weights.shape[0] != u.shape[0] or indices.shape[0] != data.shape[0]
-            or not m == means.shape[0] == sums.shape[0] == h.shape[0] == g.shape[0] == l1.shape[0] == lower.shape[0]
-            == upper.shape[0]):
+    cdef int n_sweeps = 0
+    cdef double d, slope, left, right, a, violation, rest, largest, total = 0.0, shift = 0.0, moved = 0.0
+    cdef double firm = INFINITY
+    cdef bint is_done = False
+    cdef double[::1] h = np.empty(m), sums = np.empty(m)
+    if (indptr.shape[0] != m + 1 or weights.shape[0] != n or indices.shape[0] != data.shape[0]
+            or not m == means.shape[0] == moduli.shape[0] == first.shape[0] == g.shape[0] == l1.shape[0]
+            == lower.shape[0] == upper.shape[0]):
         raise ValueError(f"vectors must have {m} entries, and u as many as weights")
     with nogil:
-        for k in range(u.shape[0]):
-            total += weights[k]
-        for k in range(m):
-            if h[k] <= 0.0:
-                continue
-            slope = shift * sums[k] - means[k] * moved
+        for i in range(n):
+            total += weights[i]
+            moved += weights[i] * u[i]
+        for j in range(n_all):
+            k = columns[j]
+            h[k] = sums[k] = 0.0
             for q in range(indptr[k], indptr[k + 1]):
-                i = indices[q]
-                slope += data[q] * weights[i] * u[i]
-            d = step(&z[k], g[k] + slope, h[k], l1[k], lower[k], upper[k])
-            if d != 0.0:
-                shift -= d * means[k]
-                moved += d * (sums[k] - means[k] * total)
+                a = data[q] * weights[indices[q]]
+                sums[k] += a
+                h[k] += a * data[q]
+            h[k] = max(h[k] + means[k] * (means[k] * total - 2.0 * sums[k]) + moduli[k], 1e-300)
+        while n_sweeps < most:
+            n_sweeps += 1
+            rest = largest = 0.0
+            j = 0
+            while j < n_active:
+                seed ^= seed << 13
+                seed ^= seed >> 7
+                seed ^= seed << 17
+                r = j + <Py_ssize_t>((seed >> 11) % <uint64_t>(n_active - j))
+                k = columns[r]
+                columns[r] = columns[j]
+                columns[j] = <int32_t>k
+                slope = g[k] + moduli[k] * (z[k] - first[k]) + shift * sums[k] - means[k] * moved
                 for q in range(indptr[k], indptr[k + 1]):
-                    u[indices[q]] += d * data[q]
+                    i = indices[q]
+                    slope += data[q] * weights[i] * u[i]
+                n_read += indptr[k + 1] - indptr[k]
+                right = INFINITY if z[k] >= upper[k] else slope + (l1[k] if z[k] >= 0.0 else -l1[k])
+                left = -INFINITY if z[k] <= lower[k] else slope + (l1[k] if z[k] > 0.0 else -l1[k])
+                if min(right, -left) > firm:
+                    n_active -= 1
+                    columns[j] = columns[n_active]
+                    columns[n_active] = <int32_t>k
+                    continue
+                violation = max(max(left, -right), 0.0)
+                rest += violation
+                largest = max(largest, violation)
+                d = step(&z[k], slope, h[k], l1[k], lower[k], upper[k]) if violation > 0.0 else 0.0
+                if d != 0.0:
+                    shift -= d * means[k]
+                    moved += d * (sums[k] - means[k] * total)
+                    for q in range(indptr[k], indptr[k + 1]):
+                        u[indices[q]] += d * data[q]
+                j += 1
+            firm = largest / n
+            if rest <= goal:
+                if n_active == n_all:
+                    is_done = True
+                    break
+                n_active, firm = n_all, INFINITY
+        for i in range(n):
+            u[i] += shift
+    return is_done, n_read
+
+
+def column_sums(const double[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr, const double[::1] v,
+                double[::1] out):
+    """Set out (m,) to the products of the columns of a CSC matrix with v, in sums of at most GROUP products."""
+    cdef Py_ssize_t k, m = out.shape[0]
+    cdef int64_t q, start
+    cdef double total, part
+    if indptr.shape[0] != m + 1 or indices.shape[0] != data.shape[0]:
+        raise ValueError(f"the matrix must have {m} columns")
+    with nogil:
+        for k in range(m):
+            total, start = 0.0, indptr[k]
+            while start < indptr[k + 1]:
+                part = 0.0
+                for q in range(start, min(start + GROUP, indptr[k + 1])):
+                    part += data[q] * v[indices[q]]
+                total += part
+                start += GROUP
+            out[k] = total
 
 
 def add_gram(const double[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr, const double[::1] weights,

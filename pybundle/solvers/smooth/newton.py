@@ -4,9 +4,13 @@ The loop is that of `smooth_run.py`. A step minimises the quadratic model of R p
 
     z = argmin <a, z - w> + (z - w)' R''(w) (z - w) / 2 + Omega(z),
 
-the more accurately the closer the iterate is to the minimum, and searches the segment from w to z by halving
-[Lee, Sun, Saunders 2014]. If there are many columns, the model is restricted to a working set: all columns whose weight
-no bound and no threshold holds, and about as many others, those of the steepest slopes.
+the more accurately the closer the iterate is to the minimum, and searches the segment from w to z [Lee, Sun, Saunders
+2014]. With the scores of both ends a search costs O(n) and no pass, the penalty being replaced by a parabola above it.
+
+With many columns and an l1 norm or bounds, coordinate descent minimises the model about, on the columns that are not
+held or nearly so. After a short step second derivatives are raised: where most are 0 the model is flat, and its minimum
+far away. The multipliers of the losses in the model, `beta_i + d_i <x_i, z - w>`, prove a bound, too, once clipped to
+where the conjugates are finite, and scaled to where Omega* is.
 """
 
 from __future__ import annotations
@@ -15,22 +19,27 @@ import numpy as np
 
 from ...core.object_graph import check_array, check_float
 from ...core.protocols import HESSIAN
+from ...core.rounding import UNIT
+from ...proof import Multipliers
+from ...runtime.lower_bound import LowerBound
+from ..evidence import WIDER, Proof, with_limits
 from ..method import WARM_START, Method
 from ..penalised import Penalised
 from ..run import working_bytes
 from ..state import State
-from .quadratic import FEW, Hessians, bytes_of_models, minimise
+from .quadratic import FEW, Hessians, Sweeps, bytes_of_models, minimise, unrest
 from .quasi_newton import Orthants
 from .recent_planes import NewestPlane
 from .smooth_run import SmoothRun
 
 ARMIJO = 1e-4
-SHORTEST = 1e-10
 LOOSE = 0.3         # a model is minimised until its gradient is that much smaller, at most
 TINY = 1e-24        # relative descent along a step that is rounding
 LONG_ROW = 128      # entries of a sparse row from which products of columns cost more than the passes that they save
 DEAR, CHEAP = 4.0, 2.0      # passes that a step may cost to be made at once, with an l1 norm and without
-LEAST = 200         # columns that a working set may always have, however few weights are not 0
+ROUGH, NEAR = 0.3, 0.1      # relative gap below which multipliers are asked for a bound, and slopes that near l1 move
+SHARP = 0.1         # coordinate descent makes violations that much smaller
+FLAT, SHORT = 1e-12, 0.3     # least of `NewtonSteps.flat`, and a step that raises it
 
 
 class Newton(SmoothRun):
@@ -41,21 +50,37 @@ class Newton(SmoothRun):
     def __init__(self, risk, objective, settings):
         super().__init__(risk, objective, settings, 1)
         self.steps = NewtonSteps(self.orthants() or Orthants(), risk.dim)
-        self._hessians = None
+        self._hessians = self._scores = self._beta = None
 
     def __getstate__(self):
-        return vars(self) | {"_hessians": None}        # a copy of the data
+        return vars(self) | {"_hessians": None, "_scores": None}        # copies of the data, and of what follows
 
     def make_planes(self, room):
         return NewestPlane()
 
     def trial(self):
         """Return the next point to evaluate, or None if no descent is left."""
-        x = self.steps.trial(self._model)
-        self.trace.n_passes += self.steps.work
-        self.steps.work = 0.0
+        gap = np.inf if self.bound is None else (self.fun - self.bound.value) / max(abs(self.fun), 1e-300)
+        x = self.steps.trial(self._model, self._search, min(2.0 * gap, NEAR) if gap < ROUGH else 0.0)
+        self._take_work()
+        swept, self.steps.sweeps = self.steps.sweeps, None
+        if swept is not None and (gap < ROUGH or self.steps.is_whole):      # planes may prove little up to the end
+            self._offer_multipliers(self._scores, swept.weights * swept.u)
+        elif gap < ROUGH and self._is_rounded():
+            self._offer_multipliers(self.risk.scores(self.objective.outer_point(self.steps.x)), 0.0)
         # the plane of the minimum proves more once the limits of free weights are known
         return self.steps.x if x is None and self.free is not None else x
+
+    def _is_rounded(self):
+        """Whether rounding of the newest plane, whose sums are long, hides much of the gap of a problem with l1 norms.
+        """
+        objective = self.objective
+        return isinstance(objective, Penalised) and bool(np.any(objective.penalty.l1)) and (
+            self.planes.bound(objective, 0.0).value - self.bound.value > 0.1 * (self.fun - self.bound.value))
+
+    def _take_work(self):
+        self.trace.n_passes += self.steps.work
+        self.steps.work = 0.0
 
     def probe(self):
         """Return a point whose plane may limit free weights: the other weights follow the free ones by the model."""
@@ -63,8 +88,7 @@ class Newton(SmoothRun):
         if w is None:
             return None
         x = self.steps.settled(self.objective.inner_point(w), self.free.free, self._model)
-        self.trace.n_passes += self.steps.work
-        self.steps.work = 0.0
+        self._take_work()
         return self.objective.outer_point(x)
 
     def memory(self):
@@ -84,14 +108,69 @@ class Newton(SmoothRun):
         if not self.steps.has_penalty(self.orthants() or Orthants(), self.risk.dim):
             raise ValueError("the steps belong to another penalty")
 
-    def _model(self, x, columns, has_kinks):
-        """Return the model at a point on some columns."""
+    def _model(self, x, has_kinks):
+        """Return the model at a point."""
+        risk = self.risk
+        with self.trace.clock.phase("oracle"):
+            self._scores = risk.scores(self.objective.outer_point(x))
+            weights = risk.second_derivatives(self._scores[:, 0])
+            if has_kinks and risk.dim > FEW:
+                weights = np.maximum(weights, self.steps.flat * risk.sample_weight)
+            return self._data().on(weights, has_kinks)
+
+    def _search(self, x, z, change):
+        """Return where between x and z the sum of R and of a parabola above the penalty is least.
+
+        Scores are formed here if their change is None.
+        """
+        risk, objective = self.risk, self.objective
+        v, w = objective.outer_point(x), objective.outer_point(z)
+        if change is None:
+            first, last = (risk.scores(point).astype(np.float64) for point in (v, w))
+            self.steps.work += 1.0
+        else:
+            first = self._scores.astype(np.float64)
+            last = first + change[:, None]
+        square = float(np.sum(objective.moduli * (z - x) ** 2))
+        return risk.line_search(first, last, objective.value(w) - objective.value(v) - 0.5 * square, square)[0]
+
+    def evidence(self, risk):
+        found = super().evidence(risk)
+        if self._beta is None:
+            return found
+        objective, limits = with_limits(self, risk)
+        beta, offset, phi, error = self._plane(self._beta)
+        error, offset_error = 2.0 * WIDER * error, 64.0 * WIDER * UNIT * abs(offset)     # checks form longer sums
+        bound = LowerBound.from_aggregate(objective, offset, phi, error, offset_error)
+        is_better = found is None or found.bound.value < bound.value
+        return Proof(Multipliers(beta), bound, None, limits) if is_better else found
+
+    def _offer_multipliers(self, scores, change):
+        """Offer what the slopes of the losses at some scores prove, as multipliers, after a change of them."""
+        risk, objective = self.risk, self.objective
+        beta = risk.sample_weight * risk.multipliers(scores[:, 0]) + risk.labels * change
+        beta, offset, phi, error = self._plane(beta)
+        self.trace.n_passes += 0.5
+        t = objective.scaling(phi, error) if isinstance(objective, Penalised) else 1.0
+        if t < 1.0:     # conjugates are convex: beta times t proves more than t times the plane
+            beta, offset = risk.dual_point(t * beta)
+            phi = t * phi       # `pull` allows for the rounding of both products
+        bound = LowerBound.from_aggregate(objective, offset, phi, error)
+        self.offer(bound)
+        if self.bound is bound and self.settings.record is not None:
+            self._beta = beta
+
+    def _plane(self, beta):
+        """Return feasible multipliers, and offset, slope and its rounding error of their plane."""
+        beta, offset = self.risk.dual_point(beta)
+        phi, error, last = self._data().pull(self.risk.labels * beta)
+        return beta, offset, phi, self.objective.rounding_norms(error, lambda: last)
+
+    def _data(self):
         if self._hessians is None:
             means = self.objective.means if isinstance(self.objective, Penalised) else None
             self._hessians = Hessians(self.risk, means, np.broadcast_to(self.objective.moduli, (self.risk.dim,)))
-        with self.trace.clock.phase("oracle"):
-            return self._hessians.on(self.risk.second_derivatives(self.objective.outer_point(x)), columns, has_kinks)
-
+        return self._hessians
 
 class NewtonSteps:
     """The iterate x, the minimum of its model, and the line search in progress; members as in `QuasiNewtonSteps`.
@@ -108,27 +187,40 @@ class NewtonSteps:
     ----------
     work : float
         Passes over the data for models since it was set to 0.
+    flat : float
+        Second derivatives of losses of weight 1 are at least this in models of many columns. Where all are 0, points
+        would move a long way. With 1 a model is nowhere below the risk.
+    sweeps : Sweeps or None
+        The last model, if coordinate descent has minimised it; the caller drops it.
     """
 
     def __init__(self, orthants, dim, rounding=1e-12):
-        self.rounding, self.work = rounding, 0.0
+        self.rounding, self.work, self.sweeps = rounding, 0.0, None
         self._penalty = _arrays(orthants, dim)
         l1, lower, upper = self._penalty
         self._has_kinks = bool(l1.any() or np.isfinite(lower).any() or np.isfinite(upper).any())
         self._direction, self._t, self._slope, self._first = None, 1.0, 0.0, 0.0
+        self.flat, self._n_models, self._is_rejected = FLAT, 0, False
 
     def begin(self, x, fun, gradient):
         """Set the iterate x."""
-        self.x, self.fun, self.gradient, self._direction = x, fun, gradient, None
+        self.x, self.fun, self.gradient, self._direction, self._is_rejected = x, fun, gradient, None, False
 
-    def trial(self, model_at):
+    def trial(self, model_at, search, reach):
         """Return the next point to evaluate, or None if no descent is left.
 
-        `model_at(x, columns, has_kinks)` returns the model at x on some columns, None for all.
+        `model_at(x, has_kinks)` returns the model at x, and `search(x, z, change)` the best t between x and z with a
+        given change of the scores. Coordinate descent moves columns whose slope is within `reach` of their l1 norms.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            if self._direction is None and not self._aim(model_at):
+            if self._direction is None and not self._aim(model_at, reach):
                 return None
+            if self.sweeps is not None or self._is_rejected:
+                self._t = search(self.x, self.x + self._direction, None if self.sweeps is None else self.sweeps.u)
+                if self._t == 1.0:
+                    self.flat = max(0.1 * self.flat, FLAT)
+                elif self._t < SHORT:
+                    self.flat = min(max(10.0 * self.flat, 1e-3), 1.0)
         x = self.x + self._t * self._direction
         return np.clip(x, *self._penalty[1:]) if self._has_kinks else x
 
@@ -139,9 +231,14 @@ class NewtonSteps:
         """
         if self._direction is None or fun <= self.fun + ARMIJO * self._t * self._slope + self.rounding * abs(self.fun):
             self.begin(x, fun, gradient)
-        else:
-            self._t *= 0.5
-        return self._t >= SHORTEST
+            return True
+        is_first, self._is_rejected = not self._is_rejected, True
+        return is_first
+
+    @property
+    def is_whole(self):
+        """Whether the last step went to the minimum of its model."""
+        return self._t == 1.0
 
     def settled(self, point, free, model_at):
         """Return the minimum of the model at x where the weights `free` have the values of a point close to x.
@@ -152,7 +249,7 @@ class NewtonSteps:
         x, d = self.x, point[free] - self.x[free]
         if len(x) > FEW or (np.abs(d) > 1.0 + np.abs(x[free])).any():
             return point
-        model, z = model_at(x, None, True), x.copy()
+        model, z = model_at(x, True), x.copy()
         z[free] = point[free]
         l1, lower, upper = (part.copy() for part in self._penalty)
         lower[free] = upper[free] = z[free]
@@ -167,54 +264,39 @@ class NewtonSteps:
                 check_array(name, vector, shape)
         for name in ("fun", "_slope"):
             check_float(name, getattr(self, name))
-        for name in ("rounding", "work", "_t", "_first"):
+        for name in ("rounding", "work", "_t", "_first", "flat"):
             check_float(name, getattr(self, name), 0.0)
 
     def has_penalty(self, orthants, dim):
         """Return whether these are steps for a penalty with such bounds and such an l1 norm."""
         return all(map(np.array_equal, self._penalty, _arrays(orthants, dim)))
 
-    def _aim(self, model_at):
+    def _aim(self, model_at, reach):
         """Set the direction to the minimum of the model at x; return False if there is no descent."""
-        x, l1 = self.x, self._penalty[0]
-        columns, rest = self._columns()
+        x, (l1, lower, upper) = self.x, self._penalty
+        low, high, slopes = Orthants(lower, upper, l1).at(x, self.gradient) if self._has_kinks else (-np.inf, np.inf, 0)
+        rest = unrest(x, self.gradient + slopes, low, high)
         norm = float(np.linalg.norm(rest))
         self._first = max(self._first, norm)
         if norm == 0.0:
             return False
-        model = model_at(x, columns, self._has_kinks)
-        chosen = slice(None) if columns is None else columns
-        z, before = x[chosen].copy(), x[chosen]
-        minimise(model, z, self.gradient[chosen].copy(),
-                 tuple(part[chosen] for part in self._penalty) if self._has_kinks else None,
-                 min(LOOSE, np.sqrt(norm / self._first)))
+        model, z = model_at(x, self._has_kinks), x.copy()
+        if isinstance(model, Sweeps):
+            self._n_models += 1
+            near = (x > low) & (x < high) | (rest != 0.0) | (np.abs(self.gradient) >= (1.0 - reach) * l1)
+            model.descend(np.flatnonzero(near), z, self.gradient, self._penalty, SHARP * float(np.abs(rest).sum()),
+                          self._n_models)
+            self.sweeps = model
+        else:
+            minimise(model, z, self.gradient.copy(), self._penalty if self._has_kinks else None,
+                     min(LOOSE, np.sqrt(norm / self._first)))
         self.work += model.work
-        direction, d = np.zeros_like(x), z - before
-        direction[chosen] = d
-        norms = l1[chosen] @ (np.abs(z) - np.abs(before))
-        self._t, self._slope = 1.0, float(self.gradient[chosen] @ d) + float(norms)
+        d = z - x
+        self._t, self._slope = 1.0, float(self.gradient @ d) + float(l1 @ (np.abs(z) - np.abs(x)))
         if not -np.inf < self._slope < -TINY * abs(self.fun):
             return False
-        self._direction = direction
+        self._direction = d
         return True
-
-    def _columns(self):
-        """Return the columns of the model, None for all, and the gradient without entries that bounds hold."""
-        x, (l1, lower, upper) = self.x, self._penalty
-        if not self._has_kinks:
-            return None, self.gradient
-        low, high, slopes = Orthants(lower, upper, l1).at(x, self.gradient)
-        whole, at_low, at_high = self.gradient + slopes, x <= low, x >= high
-        rest = np.where((at_low & (whole >= 0.0)) | (at_high & (whole <= 0.0)), 0.0, whole)
-        if len(x) <= FEW:
-            return None, rest
-        inside = ~(at_low | at_high)
-        moving = np.flatnonzero(inside | (rest != 0.0))
-        most = max(LEAST, 2 * int(inside.sum()))
-        if len(moving) > most:
-            sizes = np.where(inside[moving], np.inf, np.abs(rest[moving]))
-            moving = np.sort(moving[np.argpartition(-sizes, most - 1)[:most]])
-        return moving, rest
 
 
 def _arrays(orthants, dim):

@@ -1,10 +1,10 @@
-"""Quadratic models of smooth risks of one score: Hessians on some columns, and the minimum of model plus penalty.
+"""Quadratic models of smooth risks of one score: Hessians, and the minimum of model plus penalty.
 
-    R''(w) = sum_i d_i x_i x_i',    d = risk.second_derivatives(w)
+    R''(w) = sum_i d_i x_i x_i',    d = risk.second_derivatives(scores)
 
-On few columns the Hessian is formed, and Cholesky factors solve its systems. On more it stays a product of sparse
-columns, and conjugate gradients solve them. Columns are centred if the risk has a free intercept, as in
-`Penalised.inner_point`.
+On few columns the Hessian is formed, and Cholesky factors solve its systems. On more it stays a product of columns:
+conjugate gradients solve them, or coordinate descent if there is an l1 norm or a bound. Columns are centred if the risk
+has a free intercept, as in `Penalised.inner_point`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.lapack import dposv
 
-from ._sweeps import add_gram, sweep_columns, sweep_gram
+from ...core.rounding import UNIT
+from ._sweeps import GROUP_OF_SUMS, add_gram, column_sums, descend, sweep_gram
 from .quasi_newton import Orthants
 
 FEW = 500           # columns of which the Hessian is formed
 RIDGE = 1e-10       # relative addition to a diagonal; after a Cholesky factor has failed, a hundred times as much
-PRODUCTS = 10       # of conjugate gradients between two sweeps: until the support is right, more are in vain
-SWEEPS = 2
-MOST = 200          # of them without an l1 norm and bounds
+SWEEPS = 2          # between two Newton steps
+ROUNDS, STEPS = 30, 50      # of sweeps, and of Newton steps after them, at most
+MOST = 200          # products of conjugate gradients
+CHUNK, PRODUCTS, TURNS = 10, 20, 10     # sweeps, products of a Newton step after them, and turns of both, at most
 ENOUGH = 0.25       # fraction of `<slope, step>` that a clipped step has to gain; one without clipping gains 0.5
 ROWS = 1024         # rows of a dense block
 
@@ -49,29 +51,53 @@ class Hessians:
                 X = sp.hstack([X, np.full((examples.n_examples, 1), examples.bias)], format="csr")
             self._rows = sp.csr_array(X).astype(np.float64, copy=False)
 
-    def on(self, weights, columns, has_kinks):
-        """Return the model with second derivatives `weights` of the losses on some columns (None: all)."""
-        means = np.zeros(self.dim) if self.means is None else self.means
-        chosen = slice(None) if columns is None else columns
-        means, moduli = means[chosen], self.moduli[chosen]
-        if len(moduli) <= FEW:
-            H = self._gram(weights, columns, means)
+    def on(self, weights, has_kinks):
+        """Return the model with second derivatives `weights` of the losses."""
+        means, moduli = np.zeros(self.dim) if self.means is None else self.means, self.moduli
+        if self.dim <= FEW:
+            H = self._gram(weights, means)
             H[np.diag_indices(len(H))] += moduli
             return Gram(H)
-        A = self._by_columns if columns is None else self._by_columns[:, columns]
-        A = sp.csc_array(A) if has_kinks else A
-        return Columns(A, weights, means, moduli, PRODUCTS if has_kinks else MOST, _n_entries(self._by_columns))
+        if has_kinks:
+            return Sweeps(self.columns, weights, means, np.ascontiguousarray(moduli))
+        return Columns(self._rows if self._examples.is_sparse else self._dense(slice(None)), weights, means, moduli)
 
     @cached_property
-    def _by_columns(self):
-        return self._rows.tocsc() if self._examples.is_sparse else self._dense(slice(None), None)
+    def columns(self):
+        """The matrix by columns: data, indices, indptr."""
+        if self._examples.is_sparse:
+            A = self._rows.tocsc()
+            return A.data, A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int64)
+        A = self._dense(slice(None))
+        n, d = A.shape
+        return A.ravel("F"), np.tile(np.arange(n, dtype=np.int32), d), n * np.arange(d + 1, dtype=np.int64)
 
-    def _gram(self, weights, columns, means):
+    @cached_property
+    def _sizes(self):
+        """Roundings in `pull`, as bounds on the norm of all entries and on the last, for multipliers of norm 1."""
+        data, _, indptr = self.columns
+        n_entries, squares = np.diff(indptr), np.zeros(self.dim)
+        used = n_entries > 0
+        squares[used] = np.add.reduceat(data * data, indptr[:-1][used]) if used.any() else 0.0
+        terms = np.minimum(n_entries, GROUP_OF_SUMS) + n_entries / GROUP_OF_SUMS + 6.0
+        return float(np.linalg.norm(terms * np.sqrt(squares))), float(terms[-1] * np.sqrt(squares[-1]))
+
+    def pull(self, v):
+        """Return the products of the columns with v (n,), and a bound on the rounding error of all and of the last.
+
+        Column k errs by at most `terms_k UNIT sum_i |x_ik v_i|`, and that sum is at most `|x_k| |v|`.
+        """
+        out = np.empty(self.dim)
+        column_sums(*self.columns, v, out)
+        unit = 1.01 * UNIT * float(np.linalg.norm(v))
+        return out, unit * self._sizes[0], unit * self._sizes[1]
+
+    def _gram(self, weights, means):
         m = len(means)
         H, examples = np.zeros((m, m)), self._examples
         is_sparse = examples.is_sparse and self._rows.nnz <= 0.25 * examples.n_examples * self.dim
         if is_sparse:
-            A, diagonal = self._rows if columns is None else self._by_columns[:, columns].tocsr(), np.zeros(m)
+            A, diagonal = self._rows, np.zeros(m)
             add_gram(A.data, A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int64), weights, H, diagonal)
             H += H.T
             H[np.diag_indices(m)] += diagonal
@@ -83,25 +109,24 @@ class Hessians:
         roots, is_whole, room = np.sqrt(weights[rows]), len(rows) == len(weights), np.empty((ROWS, m))
         for start in range(0, len(rows), ROWS):
             block = slice(start, start + ROWS)
-            A = self._dense(block if is_whole else rows[block], columns)
+            A = self._dense(block if is_whole else rows[block])
             if self.means is not None:
                 A = A - means
             A = np.multiply(A, roots[block, None], out=room[:len(A)])
             H += A.T @ A
         return H
 
-    def _dense(self, rows, columns):
+    def _dense(self, rows):
         """Return a dense block of float64."""
         examples = self._examples
         if examples.is_sparse:
-            X = self._rows[rows]
-            return (X if columns is None else X[:, columns]).toarray()
+            return self._rows[rows].toarray()
         X = np.asarray(examples.X[rows], dtype=np.float64)
         if examples.scale != 1.0:
             X = X * examples.scale
         if examples.bias is not None:
             X = np.hstack([X, np.full((len(X), 1), examples.bias)])
-        return X if columns is None else X[:, columns]
+        return X
 
 
 def bytes_of_models(examples, dim):
@@ -112,10 +137,6 @@ def bytes_of_models(examples, dim):
     return 24 * dim**2 + 40 * n + (copies if examples.is_sparse else 24 * min(n, ROWS) * dim)
 
 
-def _n_entries(A):
-    return A.nnz if sp.issparse(A) else A.size
-
-
 class Gram:
     """The quadratic function with a given Hessian H (m, m).
 
@@ -124,8 +145,6 @@ class Gram:
     work : float
         Passes over the data that it has cost.
     """
-
-    max_rounds, max_steps = 30, 50
 
     def __init__(self, H):
         self.H, self.work = H, 1.0
@@ -154,71 +173,89 @@ class Gram:
 
 
 class Columns:
-    """The same for `H = A' diag(weights) A + diag(moduli)` with A (n, m), dense or CSC, minus the means of its columns.
+    """The same for `H = A' diag(weights) A + diag(moduli)` with A (n, m), dense or sparse, minus the means of columns.
 
-    Parameters
-    ----------
-    n_products : int
-        Most products in `solve`.
-    n_entries : int
-        Entries of the matrix of the risk, of which A has some columns.
+    All coordinates are free.
     """
 
-    max_rounds, max_steps = 20, 1
-
-    def __init__(self, A, weights, means, moduli, n_products, n_entries):
-        self.A, self.weights, self.means, self.moduli = A, weights, means, moduli
-        self._n_products, self._n_entries = n_products, max(n_entries, 1)
+    def __init__(self, A, weights, means, moduli, n_products=MOST):
+        self.A, self.weights, self.means, self.moduli, self._n_products = A, weights, means, moduli, n_products
         squares = A.multiply(A) if sp.issparse(A) else A * A
-        self._sums, self.work = A.T @ weights, 0.5 + self._share(A)
-        self.diagonal = squares.T @ weights - 2.0 * means * self._sums + weights.sum() * means**2 + moduli
+        diagonal = squares.T @ weights - 2.0 * means * (A.T @ weights) + weights.sum() * means**2 + moduli
+        self.diagonal, self.work = np.where(diagonal > 0.0, diagonal, 1.0), 1.5
 
-    def sweep(self, z, gradient, penalty):
-        A, before, u = self.A, z.copy(), np.zeros(len(self.weights))
-        sweep_columns(A.data, A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int64), self.weights,
-                      self.means, self._sums, self.diagonal, z, gradient, *penalty, u)
-        d = z - before
-        gradient += self._pull(u - self.means @ d) + self.moduli * d
-        self.work += 1.5 * self._share(A)
+    def change(self, p):
+        """Return the product of A with p."""
+        return self.A @ p - self.means @ p
 
-    def _share(self, A):
-        """Return the passes over the data that two products with these columns cost."""
-        return _n_entries(A) / self._n_entries
-
-    def _pull(self, u):
-        u = self.weights * u
-        return self.A.T @ u - self.means * u.sum()
+    def product(self, free, p):
+        u = self.weights * self.change(p)
+        self.work += 1.0
+        return self.A.T @ u - self.means * u.sum() + self.moduli * p
 
     def solve(self, free, b, tol):
         """Conjugate gradients, preconditioned by the diagonal."""
-        A, means, moduli = self.A[:, free], self.means[free], self.moduli[free]
-        diagonal = np.where(self.diagonal > 0.0, self.diagonal, 1.0)[free]
-        At = A.T
         p, r = np.zeros_like(b), b.copy()
-        q = r / diagonal
+        q = r / self.diagonal
         d, square = q.copy(), float(r @ q)
         first = square
         for _ in range(self._n_products):
             if not square > 0.1 * tol**2 * first:
                 break
-            u = self.weights * (A @ d - means @ d)
-            Hd = At @ u - means * u.sum() + moduli * d
-            self.work += self._share(A)
+            Hd = self.product(free, d)
             bend = float(d @ Hd)
             if not bend > 0.0:
                 break
             p += square / bend * d
             r -= square / bend * Hd
-            q = r / diagonal
+            q = r / self.diagonal
             before, square = square, float(r @ q)
             d = q + square / before * d
         return p
 
-    def product(self, free, p):
-        self.work += self._share(self.A)
-        change = self._pull(self.A[:, free] @ p - self.means[free] @ p)
-        change[free] += self.moduli[free] * p
-        return change
+
+class Sweeps:
+    """The same for an l1 norm and bounds, minimised by coordinate descent on columns in random order.
+
+    Attributes
+    ----------
+    u : ndarray, shape (n,)
+        Change of the scores up to the minimum.
+    """
+
+    def __init__(self, A, weights, means, moduli):
+        self.A, self.weights, self.means, self.moduli = A, weights, means, moduli
+        self.u, self.work = np.zeros(len(weights)), 0.0
+
+    def descend(self, columns, z, gradient, penalty, goal, seed):
+        """Move z on some columns until violations sum to at most `goal`."""
+        first, columns = z.copy(), columns.astype(np.int32)
+        for k in range(TURNS):
+            is_done, n_read = descend(*self.A, columns, self.weights, self.means, self.moduli, z, first, gradient,
+                                      *penalty, self.u, goal, CHUNK, seed + k)
+            self.work += 0.5 + 0.5 * n_read / max(len(self.A[0]), 1)
+            if is_done:
+                break
+            self._step(columns, z, first, gradient, penalty)
+
+    def _step(self, columns, z, first, gradient, penalty):
+        """Make a Newton step on the columns that are not held, in their orthant."""
+        columns = np.sort(columns)
+        l1, lower, upper = (part[columns] for part in penalty)
+        x = z[columns]
+        free = (x > lower) & (x < upper) & ((x != 0.0) | (l1 == 0.0))
+        columns, x, l1, lower, upper = (part[free] for part in (columns, x, l1, lower, upper))
+        A = sp.csc_array(self.A, shape=(len(self.u), len(z)))[:, columns]
+        model = Columns(A, self.weights, self.means[columns], self.moduli[columns], PRODUCTS)
+        u, slopes = self.weights * self.u, l1 * np.sign(x)
+        slope = gradient[columns] + A.T @ u - model.means * u.sum() + model.moduli * (x - first[columns])
+        low = np.where(slopes > 0.0, np.maximum(lower, 0.0), lower)
+        high = np.where(slopes < 0.0, np.minimum(upper, 0.0), upper)
+        _step(model, x, slope, np.arange(len(x)), slopes, low, high, 0.1)
+        d = x - z[columns]
+        z[columns] = x
+        self.u += model.change(d)
+        self.work += model.work * A.nnz / max(len(self.A[0]), 1)
 
 
 def minimise(model, z, gradient, penalty, tol):
@@ -226,7 +263,7 @@ def minimise(model, z, gradient, penalty, tol):
 
     Parameters
     ----------
-    model : Gram or Columns
+    model : Gram, or Columns without a penalty
     z, gradient : ndarray, shape (m,)
         Point and gradient of the model; both are changed.
     penalty : (l1, lower, upper) or None
@@ -243,24 +280,24 @@ def minimise(model, z, gradient, penalty, tol):
     l1, lower, upper = penalty
     orthants = Orthants(lower, upper, l1)
     first = None
-    for _ in range(model.max_rounds):
+    for _ in range(ROUNDS):
         low, high, slopes = orthants.at(z, gradient)
-        rest = _unrest(z, gradient + slopes, low, high)
+        rest = unrest(z, gradient + slopes, low, high)
         first = float(np.linalg.norm(rest)) if first is None else first
         for _ in range(SWEEPS):
             model.sweep(z, gradient, penalty)
         low, high, slopes = orthants.at(z, gradient)
-        rest = _unrest(z, gradient + slopes, low, high)
+        rest = unrest(z, gradient + slopes, low, high)
         if float(np.linalg.norm(rest)) <= tol * first:
             break
         free = np.flatnonzero((z > low) & (z < high))
-        for _ in range(model.max_steps):
+        for _ in range(STEPS):
             free = _step(model, z, gradient, free, slopes, low, high, tol)
             if len(free) == 0:
                 break
 
 
-def _unrest(z, whole, low, high):
+def unrest(z, whole, low, high):
     """Return the gradient without the entries that push z against its bounds."""
     return np.where(((z <= low) & (whole >= 0.0)) | ((z >= high) & (whole <= 0.0)), 0.0, whole)
 

@@ -75,7 +75,7 @@ class SmoothRun(Run):
         self.trace.n_iter += 1
         x = self.trial()
         if x is None:
-            return Status.STALLED
+            return Status.CONVERGED if self.is_close() else Status.STALLED
         fun, gradient = self._value_and_gradient(self.objective.outer_point(x))
         probe = self.probe()
         if probe is not None:

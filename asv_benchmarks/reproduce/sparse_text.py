@@ -292,10 +292,10 @@ HEAD = """# Sparse text
 `asv_benchmarks/reproduce/sparse_text.py`, processor time of one thread, scikit-learn {sklearn}. Our seconds include the
 risk or the estimator, its checks and the certificate. A peer's are those at the loosest tolerance, or at the fewest
 epochs (SGD: SGDClassifier), at which two of three seeds reach an objective within the same gap of our lower bound; ">"
-marks what did not reach it. Ratios are medians over turns: **below 1 the peer is faster**. Where we miss the gap within
-{limit:.0f} s, the least objective of the peer stands for our bound, and "<" marks the ratio. A peer gets no more time once
-three fits take {slow:.0f} s. Two classes are the first half of the classes against the rest. Other programs on the machine
-make seconds longer, and move ratios, too.
+marks what did not reach it. Ratios are medians over turns: **below 1 the peer is faster**. Where we miss the gap
+within {limit:.0f} s, the least objective of the peer stands for our bound, and "<" marks the ratio. A peer gets no more
+time once three fits take {slow:.0f} s. Two classes are the first half of the classes against the rest. Other programs
+on the machine make seconds longer, and move ratios, too.
 """
 
 if __name__ == "__main__":

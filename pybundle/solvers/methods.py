@@ -82,12 +82,13 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     if is_penalised and not (problem.objective.penalty.is_separable and (risk.smooth or risk.has_exact_blocks)):
         return _because(make_run("oca", problem), "'oca': it takes any penalty")
     omega = problem.objective.penalty if is_penalised else None
+    has_free = is_penalised and bool(problem.objective.is_free.any())
     mix = problem.objective.mix
     if mix is not None:
         stages = []             # planes of parts come no nearer than repaired ones
         suits_blocks = problem.objective.even is not None and mix.suits_blocks(problem.objective.even, risk.n_examples)
     else:
-        suits_blocks = risk.dim > FEW_WEIGHTS and not keeps and not (is_penalised and problem.objective.is_free.any())
+        suits_blocks = risk.dim > FEW_WEIGHTS and not keeps and not has_free
     if (risk.chains is not None and suits_blocks and problem.settings.memory_limit is None
             and LogLossBlocks.memory(risk)["multipliers"] <= MOST_BYTES):
         # without squares L-BFGS is slow, too

@@ -19,11 +19,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ._barrier import complementarity, directions, weigh
 from .woodbury import wide_solver
 
 INSIDE = 1e-3           # of a box: weights whose multiplier is so far from its ends become 0
 SHARE = 0.9995          # of the way to the nearest border
+LEAST = 1e-15           # of a box: no multiplier is closer to an end, so that quotients are finite
+LATE = 1e3              # times the target: from this gap on steps are corrected
 BLOCK = 1 << 17         # numbers of rows that are weighed and multiplied at a time: they stay in the cache
 RIDGES = 1e-14, 1e-11, 1e-8     # relative, on the diagonal: the next one is tried if a decomposition fails
 
@@ -43,7 +44,7 @@ class Barrier:
     `fixed` (dim,) is `A'a` of other rows, whose multipliers stay.
     """
 
-    def __init__(self, rows, l1, l2, centre, held, fixed):
+    def __init__(self, rows, l1, l2, centre, held, fixed=0.0):
         self.rows, self.l1, self.l2, self.centre, self.held, self.fixed = rows, l1, l2, centre, held, fixed
         self.columns, m = np.flatnonzero(np.isnan(held)), len(rows.y)
         self.sharp = self.columns[l1[self.columns] > 0.0]
@@ -52,7 +53,11 @@ class Barrier:
             (rows.y - rows.flat, np.zeros(m), rows.hi), (rows.y + rows.flat, rows.lo, np.zeros(m))]
         sides.append((np.zeros(len(self.sharp)), -l1[self.sharp], l1[self.sharp]))
         self.y, self.lo, self.hi = (np.concatenate(parts) for parts in zip(*sides, strict=True))
-        self.m, self.n_sides = m, len(sides) - 1
+        self.m, self.n_sides, self._known = m, len(sides) - 1, (None, None)
+
+    def part(self, index, share, fixed=0.0):
+        """Return the problem of some rows, with a share of the penalty."""
+        return Barrier(self.rows.some(index), share * self.l1, share * self.l2, self.centre, self.held, fixed)
 
     def first(self, w=None):
         """Return a point to start from: at w, or at the least squares."""
@@ -93,47 +98,52 @@ class Barrier:
         w[self.sharp[np.abs(a) < (1.0 - INSIDE) * l1]] = 0.0
         return w
 
+    def known(self, point):
+        """Return the residuals, and `A'a` of the examples."""
+        if self._known[0] is not point:
+            self._known = point, (self.residuals(point.w), self.rows.transposed(self.multipliers(point.a)))
+        return self._known[1]
+
     def gap(self, point):
         """Return what the products u p and v m sum to: the gap, once the equations that are linear hold."""
-        none = np.zeros(len(point.a))
-        return complementarity(*point[1:], self.lo, self.hi, none, none, none, 0.0, 0.0)
+        return float(point.u @ (self.hi - point.a) + point.v @ (point.a - self.lo))
 
-    def step(self, point, r, slope, is_late=False):
-        """Return the next point, from residuals and `A'a` of the examples; raise LinAlgError if rounding forbids it.
+    def step(self, point, target):
+        """Return the next point on the way to a gap; raise LinAlgError if rounding forbids it.
 
         Near the end r is rounded, and Q large: then what A'a lacks is corrected once more.
         """
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return self._step(point, r, slope, is_late)
+            return self._step(point, target)
 
-    def _step(self, point, r, slope, is_late):
-        w, a, u, v = point
-        N, free = len(a), self.columns
-        da, du, dv, Q, t = (np.zeros(N) for _ in range(5))
-        box = a, u, v, self.lo, self.hi
-        mean = complementarity(*box, da, du, dv, 0.0, 0.0) / (2 * N)
-        if not 0.0 < mean < np.inf:
+    def _step(self, point, target):
+        (w, a, u, v), (r, slope), gap = point, self.known(point), self.gap(point)
+        if not 0.0 < gap < np.inf:
             raise np.linalg.LinAlgError("no product is left to shrink")
-        rest = self._rest(w, a, slope)
-        solve, mu = None, 0.0
+        least, free = LEAST * (self.hi - self.lo), self.columns
+        p, m = 1.0 / np.maximum(self.hi - a, least), 1.0 / np.maximum(a - self.lo, least)
+        Q, D = 1.0 / (u * p + v * m), np.array(self.l2)
+        D[self.sharp] += Q[self.m * self.n_sides:]
+        solve, rest = self._solver(self.multipliers(Q), D[free]), self._rest(w, a, slope)
+        dw, first, second, mu = np.zeros(len(w)), 0.0, 0.0, 0.0     # products of the predictor's directions
         for is_last in (False, True):
-            weigh(r, *box, mu, da, du, dv, Q, t)
-            if solve is None:
-                D = np.array(self.l2)
-                D[self.sharp] += Q[self.m * self.n_sides:]
-                solve = self._solver(self.multipliers(Q), D[free])
-            target, dw = Q * t, np.zeros(len(w))
-            dw[free] = solve((rest + self._transposed(target))[free])
-            dual, primal = directions(self._spread(dw), *box, mu, da, du, dv, Q, t)
+            first, second = mu + first, mu + second
+            t = r - first * p + second * m
+            dw[free] = solve((rest + self._transposed(Q * t))[free])
+            da = Q * (t - self._spread(dw))
+            du, dv = (first + u * da) * p - u, (second - v * da) * m - v
+            dual = 1.0 / max(1.0, np.max(da * p), np.max(-da * m))
+            primal = 1.0 / max(1.0, np.max(-du / u), np.max(-dv / v))
             if not is_last:
-                left = complementarity(*box, da, du, dv, dual, primal) / (2 * N * mean)
-                mu = float(np.clip(left, 0.0, 1.0)) ** 3 * mean
+                left = self.gap(Point(w, a + dual * da, u + primal * du, v + primal * dv)) / gap
+                mu = float(np.clip(left, 0.0, 1.0)) ** 3 * gap / (2 * len(a))
+                first, second = da * du, -da * dv
         dual, primal = (min(1.0, SHARE * x) for x in (dual, primal))
         if self.l2.any():       # the equations of slopes join both
             dual = primal = min(dual, primal)
         moved = w + primal * dw
         a = np.clip(a + dual * da, self.lo, self.hi)
-        if is_late:
+        if gap <= LATE * target:
             dw[free] = solve(self._rest(moved, a)[free])
             inside = self.lo + 0.1 * (a - self.lo), self.hi - 0.1 * (self.hi - a)
             a = np.clip(a - Q * self._spread(dw), *inside)

@@ -24,11 +24,13 @@ from ..penalty_evidence import renewed
 from ..run import Run
 from ..state import State
 from .barrier import Barrier, Point
+from .few_rows import near_corners, of_sample, size_of_sample
 from .rows import Rows
 
 PASSES = 4.0        # of a step: products with rows or columns count as half a pass, the matrix as one
 MARGIN = 1e-2       # the level of limits lies so much above the best value, of which it is a fraction
-LATE, DONE = 1e3, 1e-3      # of the tolerance: from the first gap of a point on steps are corrected, the last is enough
+DONE = 1e-3         # of the tolerance: this gap of a point is enough
+FRACTION = 0.3      # of the tolerance, on few rows
 LOWER = 0.1         # they are proven again when the best value has fallen to this fraction of the level
 
 
@@ -42,20 +44,23 @@ class InteriorPoint(Run):
     def __init__(self, risk, objective, settings):
         super().__init__(risk, objective, settings)
         self.point, self.best = None, (-np.inf, None)       # the largest bound, and the multipliers that prove it
-        self._made = self._found = self._products = None
+        self.n_near = 0         # rows to be solved next, 0 for all
+        self._made = self._found = None
 
     def __getstate__(self):
-        return vars(self) | {"_made": None, "_found": None, "_products": None}      # they follow from the rest
+        return vars(self) | {"_made": None, "_found": None}     # they follow from the rest
 
     def check_state(self):
         super().check_state()
+        if self.w is not None and self.point is None and not 0 < int(self.n_near) < self.barrier.m:
+            raise ValueError("n_near must be a number of rows")
         if self.point is None:
             return
-        shape = self.present.y.shape
+        shape = self.barrier.y.shape
         check_array("w", self.point.w, (self.risk.dim,))
         for name, low in (("a", -np.inf), ("u", 0.0), ("v", 0.0)):
             check_array(name, getattr(self.point, name), shape, low=low)
-        if (self.point.a < self.present.lo).any() or (self.point.a > self.present.hi).any():
+        if (self.point.a < self.barrier.lo).any() or (self.point.a > self.barrier.hi).any():
             raise ValueError("multipliers are outside of their boxes")
         for known in getattr(self.objective, "proofs", []):
             if isinstance(known, ScoreLimits) and not np.array_equal(known.parts, self._limits(0.0).parts):
@@ -74,13 +79,8 @@ class InteriorPoint(Run):
                 held[omega.lower == omega.upper] = omega.lower[omega.lower == omega.upper]
             else:
                 terms[1] += self.objective.lam
-            self._made = Barrier(rows, *terms, held, np.zeros(self.risk.dim))
+            self._made = Barrier(rows, *terms, held)
         return self._made
-
-    @property
-    def present(self):
-        """The problem of the point."""
-        return self.barrier
 
     def _limits(self, level):
         if self._found is None:         # in a list, as there may be none; they differ by the level only
@@ -107,21 +107,31 @@ class InteriorPoint(Run):
         self._open(w0 if w0.any() else None)
 
     def _open(self, w0):
+        self.n_near = size_of_sample(self.barrier.m, self.risk.dim)
+        if self.n_near:
+            w, n_steps = of_sample(self.barrier, self.n_near)
+            self.observe(w, self.barrier.loss(self.barrier.residuals(w)))
+            self._confine()
+            self.trace.n_passes += PASSES * n_steps + 1.0
+            return
         self.point = self.barrier.first(w0)
         self._look()
         self._is_dense &= not self.is_close()
 
     def iterate(self):
-        """Do a Newton step unless the start is good enough; return a Status at the end, else None."""
+        """Do a Newton step, or solve few rows, unless the start is good enough; return a Status at the end, else None.
+        """
         self.trace.n_iter += 1
         value = self.fun
-        if self._is_dense or not self.is_close():
+        if self.n_near and not self.is_close():
+            self._solve_few()
+        elif self._is_dense or not self.is_close():
             left = self.barrier.gap(self.point) / self._most()
             if left <= DONE and self._idle > 1:      # the rest is rounding
                 return Status.STALLED
             try:
                 with self.trace.clock.phase("qp"):
-                    self.point = self.barrier.step(self.point, *self._known(), left <= LATE)
+                    self.point = self.barrier.step(self.point, self._most())
             except np.linalg.LinAlgError:
                 return Status.STALLED
             self.trace.n_passes += PASSES
@@ -130,19 +140,24 @@ class InteriorPoint(Run):
         is_last = not self._is_dense or self.barrier.gap(self.point) <= 10.0 * DONE * self._most()
         return Status.CONVERGED if self.is_close() and is_last else None
 
-    def _known(self):
-        """Residuals and `A'a` at the point."""
-        if self._products is None or self._products[0] is not self.point:
-            barrier, point = self.present, self.point
-            slope = barrier.rows.transposed(barrier.multipliers(point.a))
-            self._products = point, (barrier.residuals(point.w), slope)
-        return self._products[1]
+    def _solve_few(self):
+        # the rows near the corners of their losses, value and bound on all rows, and how many come next
+        barrier, size = self.barrier, self.n_near
+        with self.trace.clock.phase("qp"):
+            w, a, n_steps = near_corners(barrier, self.w, size, FRACTION * self._most())
+        self.trace.n_passes += PASSES * n_steps + 1.0
+        self.observe(w, barrier.loss(barrier.residuals(w)))
+        self._confine()
+        self._prove(a, barrier.rows.transposed(a))
+        self.n_near = 2 * size if 4 * size <= barrier.m else 0
+        if self.n_near == 0:
+            self.point = barrier.first(self.w)
 
     def _look(self):
         """Value and bound of the point; return the value. A point that may end the run has the zeros that l1 leaves."""
         barrier, point = self.barrier, self.point
         with self.trace.clock.phase("oracle"):
-            r, slope = self._known()
+            r, slope = barrier.known(point)
             loss, sparse = barrier.loss(r), barrier.thresholded(point)
             if sparse is not None:
                 self.observe(sparse, barrier.loss(barrier.residuals(sparse)))

@@ -8,12 +8,10 @@ from ...core.exceptions import ParameterError
 from ...core.protocols import CORNERS
 from ..method import WARM_START, Method
 from ..penalised import Penalised
-from .few_rows import FewRows, size_of_sample
 from .interior_point import InteriorPoint
 
 INSTEAD = "use method 'oca'"
 MOST_ENTRIES = 1 << 24      # of a sparse matrix that is made dense
-FEW = 4.0                   # samples are solved first if they hold less than one row in so many
 STEPS = 12.0                # about as many are needed
 
 
@@ -47,10 +45,8 @@ def interior_point(problem):
     words = refusal(problem)
     if words is not None:
         raise ParameterError(f"method 'interior-point' {words}; {INSTEAD}")
-    n, d = problem.risk.n_examples, problem.risk.dim
-    kind = FewRows if size_of_sample(n, d) < n / FEW else InteriorPoint
-    return kind(problem.risk, problem.objective, problem.settings)
+    return InteriorPoint(problem.risk, problem.objective, problem.settings)
 
 
-INTERIOR_POINT = Method(interior_point, WARM_START, needs=(CORNERS,), serialised=(FewRows, InteriorPoint),
+INTERIOR_POINT = Method(interior_point, WARM_START, needs=(CORNERS,), serialised=(InteriorPoint,),
                         penalties="separable")

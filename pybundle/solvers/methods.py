@@ -32,9 +32,8 @@ INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial"
 """What to use in place of options that other packages have."""
 
 
-FEW_WEIGHTS, MANY_EXAMPLES = 50, 100_000
-"""With so few weights, methods on planes reach fine tolerances sooner than steps on examples do, with so many examples
-all tolerances; and columns of unequal size cost them nothing."""
+FEW_WEIGHTS = 50
+"""With so few weights of classes, methods on planes reach fine tolerances sooner than steps on examples do."""
 NARROW, TINY = 1 << 15, 1e-8
 """Weights up to which a Newton step of "alm" costs about as much as some passes, so that it may take over from a slow
 run; and the tolerance up to which it always does then: its last steps gain many digits each."""
@@ -83,6 +82,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         return _because(make_run("oca", problem), "'oca': it takes any penalty")
     omega = problem.objective.penalty if is_penalised else None
     has_free = is_penalised and bool(problem.objective.is_free.any())
+    all_free = is_penalised and bool((problem.objective.is_free | (omega.lower == omega.upper)).all())
     mix = problem.objective.mix
     if mix is not None:
         stages = []             # planes of parts come no nearer than repaired ones
@@ -109,8 +109,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     takes_steps = CORNERS.holds(risk) and refusal(problem) is None
     if takes_steps:
         cost = cost_in_passes(risk)
-        if (is_penalised and (has_free or risk.is_regression) and cost <= AT_ONCE) or (
-                has_free and (problem.objective.is_free | (omega.lower == omega.upper)).all()):
+        if all_free or (is_penalised and (has_free or risk.is_regression) and cost <= AT_ONCE):
             return _because(MethodSequence(make_run("interior-point", problem), *stages),
                             "'interior-point': the loss has corners, and steps on few columns are cheap")
         stages.insert(0, Stage(later("interior-point"), None, np.inf, cost))
@@ -126,13 +125,10 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         why = "the risk has planes of parts only"
     elif is_penalised and keeps:
         why = "the planes of parts are the evidence"
-    elif is_penalised and ((problem.objective.is_free | (omega.lower == omega.upper)).all()
-                           or problem.objective.columns_are_far(risk)):
-        why = "columns are far from 0, or all weights are free"
-    elif is_penalised and not takes_steps and risk.dim <= FEW_WEIGHTS and (
-            is_fine(problem.settings.gap.tol) or risk.n_examples >= MANY_EXAMPLES):
-        why = "there are few weights, and tol is small or examples are many"
-    elif is_penalised:
+    elif is_penalised and not takes_steps and (all_free or problem.objective.columns_are_far(risk) or (
+            risk.dim <= FEW_WEIGHTS and is_fine(problem.settings.gap.tol))):
+        why = "columns are far from 0, weights are free, or they are few and tol is small"
+    elif is_penalised or takes_steps:
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
                         "'prox-bcfw': the dual of an example is maximised exactly")
     else:
@@ -141,11 +137,11 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         wait = n_slow / (6.0 if is_fine(tol) else 2.0)
         why = ("the dual of an example is maximised exactly" if not has_labels else
                "the labels of an example can be enumerated" if is_exact else "examples can be decoded one at a time")
-        if is_exact and has_labels and not takes_steps and risk.dim <= FEW_WEIGHTS:
+        if is_exact and has_labels and risk.dim <= FEW_WEIGHTS:
             stages = [Stage(later("oca"), None, n_slow)]
-        if is_exact and has_labels and not takes_steps and (tol > TINY or risk.dim > NARROW):
+        if is_exact and has_labels and (tol > TINY or risk.dim > NARROW):
             stages.insert(0, Stage(later("alm"), None, wait if risk.dim <= NARROW else np.inf))
-        elif has_labels and not has_signs and not takes_steps and is_fine(tol):
+        elif has_labels and not has_signs and is_fine(tol):
             stages.insert(0, Stage(later("alm"), at_gap, n_slow))
             name, why = f"{name}, then 'alm'", f"{why}, tol is small"
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages), f"{name}: {why}")

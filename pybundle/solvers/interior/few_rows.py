@@ -43,8 +43,8 @@ def near_corners(barrier, w, size, target):
 
 def _solved(barrier, w, target):
     """Return a point whose gap is at most `target`, by default a fraction of its loss, and the number of steps."""
-    point = barrier.first(w)
-    for n_steps in range(MOST):
+    point, n_steps = barrier.first(w), 0
+    while n_steps < MOST:
         most = FIRST * barrier.loss(barrier.known(point)[0]) if target is None else target
         if barrier.gap(point) <= most:
             break
@@ -52,4 +52,5 @@ def _solved(barrier, w, target):
             point = barrier.step(point, most)
         except np.linalg.LinAlgError:       # rounding allows no other
             break
+        n_steps += 1
     return point, n_steps

@@ -6,9 +6,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.optimize import linprog
 
 import pybundle as pb
+from pybundle.proof import multipliers
 from pybundle.proof.given import penalty_of
 from pybundle.proof.score_limits import score_limits
 from pybundle.prox import Box, Separable
@@ -163,6 +165,25 @@ def test_forged_multipliers_and_limits_are_refused():
     assert is_refused(limits=dataclasses.replace(limits, sizes=1e-6 * limits.sizes))
     assert is_refused(limits=None) and is_refused(lower_bound=certificate.fun, phi=0.0 * certificate.phi)
     assert is_refused(lower_bound=certificate.fun * (1.0 + 1e-6), fun=certificate.fun * (1.0 + 1e-6))
+
+
+@pytest.mark.parametrize("kind", ["Pinball", "EpsilonInsensitive", "Huber", "SquaredHinge", "Logistic"])
+def test_planes_of_any_multipliers_lie_below_the_risk(kind):
+    """Dense and sparse rows of any scale, with weights, some of them 0; the conjugate of each loss."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        n, d = rng.integers(2, 9, 2)
+        X, c = rng.standard_normal((n, d)), np.append(rng.integers(0, 3, n - 1), 1.0)
+        y = np.arange(n) % 2 if kind in ("SquaredHinge", "Logistic") else rng.standard_normal(n)
+        X = scipy.sparse.csr_array(X) if rng.random() < 0.5 else X
+        risk = getattr(pb.risks, kind)(X, y, sample_weight=c, scale=2.0, fit_intercept=True)
+        low, high = (-1.0, 0.0) if kind == "Logistic" else np.maximum(risk.curve[:2], -5.0)
+        beta = np.clip(rng.uniform(1.2 * low - 0.1, 1.2 * high + 0.1, n), low, high) * c
+        assert multipliers.feasible(risk, beta)[0]
+        assert not multipliers.feasible(risk, beta + c * (high - low + 1e-3))[0]
+        plane = multipliers.plane(risk, beta)
+        for w in rng.standard_normal((20, risk.dim)) * 3.0:
+            assert plane.offset + plane.phi @ w <= risk.evaluate(w)[0].sum() + 1e-12 * (1.0 + abs(plane.offset))
 
 
 def test_certificates_of_multipliers_survive_files(tmp_path):

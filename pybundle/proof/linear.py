@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ..core.exceptions import ParameterError
 from ..risks import BinaryHinge, Logistic, MulticlassHinge
 from . import exact as ex
-from . import smooth_scores
+from . import multipliers
 from .certificate import Labellings, Multipliers
 from .plane import UNIT, Plane
 from .problem import LabellingProblem
@@ -141,12 +141,12 @@ class LinearProblem(LabellingProblem):
 
     def feasible(self, evidence):
         if isinstance(evidence, Multipliers) and isinstance(self.risk, Logistic):
-            return smooth_scores.feasible(self.risk, evidence.beta)
+            return multipliers.feasible(self.risk, evidence.beta)
         return super().feasible(evidence)
 
     def plane(self, evidence):
         if isinstance(evidence, Multipliers):
-            return smooth_scores.plane(self.risk, evidence.beta)
+            return multipliers.plane(self.risk, evidence.beta)
         if self.risk.smooth and not isinstance(evidence, Labellings):
             return self._logistic_plane(evidence)
         return super().plane(evidence)

@@ -28,7 +28,7 @@ from ..core.object_graph import check_array, check_float
 from ..core.types import Floats
 from .plane import UNIT
 
-SAFE, ROWS, GROUP = 1.001, 4096, 128
+SAFE, ROWS = 1.001, 512
 MOST = 1000         # columns, of an eigenvalue problem
 
 
@@ -115,18 +115,6 @@ def _sums_of_columns(examples, C, is_absolute=False):
     if examples.bias is not None:
         total[:, -1] = C.sum(axis=1) * (abs(examples.bias) if is_absolute else examples.bias)
     return total
-
-
-def sum_of_rows(a: Floats, x: Floats) -> Floats:
-    """Return `a'x` for at most ROWS rows, in sums of GROUP products, which are short, and so is their rounding."""
-    k = len(a) // GROUP * GROUP
-    parts = a[:k].reshape(-1, 1, GROUP) @ x[:k].reshape(-1, GROUP, x.shape[1])
-    return parts.sum(axis=0)[0] + a[k:] @ x[k:]
-
-
-def n_terms(n: int) -> float:
-    """Return the length of the longest chain of additions in sums of n rows by `sum_of_rows`, and some roundings."""
-    return min(n, GROUP) + min(n, ROWS) / GROUP + n / ROWS + 10.0
 
 
 def _others(penalty, factor, N, size, steepness):

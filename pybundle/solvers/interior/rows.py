@@ -12,7 +12,8 @@ import copy
 import numpy as np
 
 from ...core.rounding import UNIT
-from ...proof.score_limits import ROWS, n_terms, rows_of, sum_of_rows
+from ...proof.multipliers import n_terms
+from ...proof.score_limits import ROWS, rows_of
 
 
 class Rows:
@@ -50,7 +51,7 @@ class Rows:
         """Return `A' a`, shape (dim,)."""
         a, total = a if self.signs is None else self.signs * a, np.zeros(self.A.shape[1])
         for first in range(0, len(a), ROWS):
-            total += sum_of_rows(a[first:first + ROWS], self.A[first:first + ROWS])
+            total += a[first:first + ROWS] @ self.A[first:first + ROWS]
         return total
 
     def plane(self, a, slope, objective):

@@ -24,7 +24,6 @@ from .woodbury import wide_solver
 INSIDE = 1e-3           # of a box: weights whose multiplier is so far from its ends become 0
 SHARE = 0.9995          # of the way to the nearest border
 LEAST = 1e-15           # of a box: no multiplier is closer to an end, so that quotients are finite
-LATE = 1e3              # times the target: from this gap on steps are corrected
 BLOCK = 1 << 17         # numbers of rows that are weighed and multiplied at a time: they stay in the cache
 RIDGES = 1e-14, 1e-11, 1e-8     # relative, on the diagonal: the next one is tried if a decomposition fails
 
@@ -108,15 +107,12 @@ class Barrier:
         """Return what the products u p and v m sum to: the gap, once the equations that are linear hold."""
         return float(point.u @ (self.hi - point.a) + point.v @ (point.a - self.lo))
 
-    def step(self, point, target):
-        """Return the next point on the way to a gap; raise LinAlgError if rounding forbids it.
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    def step(self, point):
+        """Return the next point; raise LinAlgError if rounding forbids it.
 
-        Near the end r is rounded, and Q large: then what A'a lacks is corrected once more.
+        Where r is rounded and Q large, A'a lacks something after the step: that is corrected once more.
         """
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return self._step(point, target)
-
-    def _step(self, point, target):
         (w, a, u, v), (r, slope), gap = point, self.known(point), self.gap(point)
         if not 0.0 < gap < np.inf:
             raise np.linalg.LinAlgError("no product is left to shrink")
@@ -143,10 +139,8 @@ class Barrier:
             dual = primal = min(dual, primal)
         moved = w + primal * dw
         a = np.clip(a + dual * da, self.lo, self.hi)
-        if gap <= LATE * target:
-            dw[free] = solve(self._rest(moved, a)[free])
-            inside = self.lo + 0.1 * (a - self.lo), self.hi - 0.1 * (self.hi - a)
-            a = np.clip(a - Q * self._spread(dw), *inside)
+        dw[free] = solve(self._rest(moved, a)[free])
+        a = np.clip(a - Q * self._spread(dw), self.lo + 0.1 * (a - self.lo), self.hi - 0.1 * (self.hi - a))
         u, v = (np.maximum(x + primal * dx, 1e-300) for x, dx in ((u, du), (v, dv)))
         if not all(np.isfinite(x).all() for x in (moved, a, u, v)):
             raise np.linalg.LinAlgError("the step is not finite")

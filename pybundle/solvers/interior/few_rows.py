@@ -49,7 +49,7 @@ def _solved(barrier, w, target):
         if barrier.gap(point) <= most:
             break
         try:
-            point = barrier.step(point, most)
+            point = barrier.step(point)
         except np.linalg.LinAlgError:       # rounding allows no other
             break
         n_steps += 1

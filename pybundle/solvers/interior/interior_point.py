@@ -131,7 +131,7 @@ class InteriorPoint(Run):
                 return Status.STALLED
             try:
                 with self.trace.clock.phase("qp"):
-                    self.point = self.barrier.step(self.point, self._most())
+                    self.point = self.barrier.step(self.point)
             except np.linalg.LinAlgError:
                 return Status.STALLED
             self.trace.n_passes += PASSES

@@ -89,11 +89,8 @@ class Barrier:
         return float(np.maximum(self.lo[:k] * r[:k], self.hi[:k] * r[:k]).sum())
 
     def thresholded(self, point):
-        """Return w with zeros where the multiplier of `l1_j |w_j|` is well inside of its box; None without l1."""
-        a, l1 = point.a[self.m * self.n_sides:], self.hi[self.m * self.n_sides:]
-        if len(l1) == 0:
-            return None
-        w = np.array(point.w)
+        """Return w with zeros where the multiplier of `l1_j |w_j|` is well inside of its box."""
+        a, l1, w = point.a[self.m * self.n_sides:], self.hi[self.m * self.n_sides:], np.array(point.w)
         w[self.sharp[np.abs(a) < (1.0 - INSIDE) * l1]] = 0.0
         return w
 

@@ -39,7 +39,6 @@ class InteriorPoint(Run):
 
     serialised: tuple = (Point, ScoreLimits)
     patience = 12
-    _is_dense = False       # l1 leaves zeros, but the best point has none of them yet
 
     def __init__(self, risk, objective, settings):
         super().__init__(risk, objective, settings)
@@ -116,7 +115,6 @@ class InteriorPoint(Run):
             return
         self.point = self.barrier.first(w0)
         self._look()
-        self._is_dense &= not self.is_close()
 
     def iterate(self):
         """Do a Newton step, or solve few rows, unless the start is good enough; return a Status at the end, else None.
@@ -125,7 +123,7 @@ class InteriorPoint(Run):
         value = self.fun
         if self.n_near and not self.is_close():
             self._solve_few()
-        elif self._is_dense or not self.is_close():
+        elif not self.is_close():
             left = self.barrier.gap(self.point) / self._most()
             if left <= DONE and self._idle > 1:      # the rest is rounding
                 return Status.STALLED
@@ -137,8 +135,7 @@ class InteriorPoint(Run):
             self.trace.n_passes += PASSES
             value = self._look()
         self.log(value)
-        is_last = not self._is_dense or self.barrier.gap(self.point) <= 10.0 * DONE * self._most()
-        return Status.CONVERGED if self.is_close() and is_last else None
+        return Status.CONVERGED if self.is_close() else None
 
     def _solve_few(self):
         # the rows near the corners of their losses, value and bound on all rows, and how many come next
@@ -154,19 +151,17 @@ class InteriorPoint(Run):
             self.point = barrier.first(self.w)
 
     def _look(self):
-        """Value and bound of the point; return the value. A point that may end the run has the zeros that l1 leaves."""
+        """Value and bound of the point, with the zeros that l1 leaves; return the value."""
         barrier, point = self.barrier, self.point
         with self.trace.clock.phase("oracle"):
             r, slope = barrier.known(point)
-            loss, sparse = barrier.loss(r), barrier.thresholded(point)
-            if sparse is not None:
-                self.observe(sparse, barrier.loss(barrier.residuals(sparse)))
-        if sparse is None or not DONE < barrier.gap(point) / self._most() <= 1.0:
-            self.observe(np.array(point.w), loss)
-        self._is_dense = sparse is not None and self.w is not sparse
+            w = barrier.thresholded(point)
+            value = self.observe(w, barrier.loss(barrier.residuals(w) if len(barrier.sharp) else r))
+        if barrier.gap(point) <= DONE * self._most():       # whatever rounding has made of zeros
+            self.observe(np.array(point.w), barrier.loss(r))
         self._confine()
         self._prove(barrier.multipliers(point.a), slope)
-        return self.objective.value(point.w) + loss
+        return value
 
     def _most(self):
         return max(self.rule.tol * abs(self.fun), self.rule.atol, 1e-300)

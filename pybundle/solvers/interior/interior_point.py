@@ -8,6 +8,7 @@ without penalty is of the size of rounding, and costs that times the closed-form
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -32,6 +33,7 @@ MARGIN = 1e-2       # the level of limits lies so much above the best value, of 
 DONE = 1e-3         # of the tolerance: this gap of a point is enough
 FRACTION = 0.3      # of the tolerance, on few rows
 LOWER = 0.1         # they are proven again when the best value has fallen to this fraction of the level
+MADE = "barrier", "limits"      # attributes that follow from the data
 
 
 class InteriorPoint(Run):
@@ -44,14 +46,15 @@ class InteriorPoint(Run):
         super().__init__(risk, objective, settings)
         self.point, self.best = None, (-np.inf, None)       # the largest bound, and the multipliers that prove it
         self.n_near = 0         # rows to be solved next, 0 for all
-        self._made = self._found = None
 
     def __getstate__(self):
-        return vars(self) | {"_made": None, "_found": None}     # they follow from the rest
+        return {name: value for name, value in vars(self).items() if name not in MADE}
 
     def check_state(self):
+        for name in MADE:
+            vars(self).pop(name, None)
         super().check_state()
-        if self.w is not None and self.point is None and not 0 < int(self.n_near) < self.barrier.m:
+        if self.w is not None and not (0 < self.n_near < self.barrier.m if self.point is None else self.n_near == 0):
             raise ValueError("n_near must be a number of rows")
         if self.point is None:
             return
@@ -62,38 +65,33 @@ class InteriorPoint(Run):
         if (self.point.a < self.barrier.lo).any() or (self.point.a > self.barrier.hi).any():
             raise ValueError("multipliers are outside of their boxes")
         for known in getattr(self.objective, "proofs", []):
-            if isinstance(known, ScoreLimits) and not np.array_equal(known.parts, self._limits(0.0).parts):
+            if isinstance(known, ScoreLimits) and not np.array_equal(known.parts, self.limits.parts):
                 raise ValueError("limits of free weights are not those of the data")
 
     # ------------------------------------------------------------------ the problem
-    @property
+    @cached_property
     def barrier(self):
-        """The problem of all rows, made when it is needed."""
-        if self._made is None:
-            rows, terms = Rows(self.risk), [np.zeros(self.risk.dim) for _ in range(3)]
-            held = np.full(self.risk.dim, np.nan)
-            if isinstance(self.objective, Penalised):
-                omega, factor = self.objective.penalty, self.objective.factor
-                terms = [factor * omega.l1, factor * omega.l2, omega.centre]
-                held[omega.lower == omega.upper] = omega.lower[omega.lower == omega.upper]
-            else:
-                terms[1] += self.objective.lam
-            self._made = Barrier(rows, *terms, held)
-        return self._made
+        """The problem of all rows."""
+        rows, none, objective = Rows(self.risk), np.zeros(self.risk.dim), self.objective
+        if not isinstance(objective, Penalised):
+            return Barrier(rows, none, none + objective.lam, none, none + np.nan)
+        omega, factor = objective.penalty, objective.factor
+        return Barrier(rows, factor * omega.l1, factor * omega.l2, omega.centre,
+                       np.where(omega.lower == omega.upper, omega.lower, np.nan))
 
-    def _limits(self, level):
-        if self._found is None:         # in a list, as there may be none; they differ by the level only
-            omega, dim = self.objective, self.risk.dim
-            self._found = [score_limits(self.risk, penalty_of(omega.penalty, dim), omega.means, 0.0, omega.factor)]
-        return None if self._found[0] is None else replace(self._found[0], level=level)
+    @cached_property
+    def limits(self):
+        """Limits of free weights at level 0; None if there are none."""
+        omega = self.objective
+        return score_limits(self.risk, penalty_of(omega.penalty, self.risk.dim), omega.means, 0.0, omega.factor)
 
     def _confine(self):
         # at all points that are as good as the best one
         if not self.objective.is_free.any() or self.fun > LOWER * self.objective.level:
             return
-        limits = self._limits(self.fun + MARGIN * max(self.fun, MARGIN * self.trace.size))
-        if limits is not None:
-            self.objective.confine(limits)
+        if self.limits is not None:
+            level = self.fun + MARGIN * max(self.fun, MARGIN * self.trace.size)
+            self.objective.confine(replace(self.limits, level=level))
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
@@ -103,18 +101,15 @@ class InteriorPoint(Run):
         self._confine()
         if state is not None:       # its bound needs the limits
             self.take(state)
-        self._open(w0 if w0.any() else None)
-
-    def _open(self, w0):
         self.n_near = size_of_sample(self.barrier.m, self.risk.dim)
         if self.n_near:
             w, n_steps = of_sample(self.barrier, self.n_near)
             self.observe(w, self.barrier.loss(self.barrier.residuals(w)))
             self._confine()
             self.trace.n_passes += PASSES * n_steps + 1.0
-            return
-        self.point = self.barrier.first(w0)
-        self._look()
+        else:
+            self.point = self.barrier.first(w0 if w0.any() else None)
+            self._look()
 
     def iterate(self):
         """Do a Newton step, or solve few rows, unless the start is good enough; return a Status at the end, else None.
@@ -192,7 +187,8 @@ class InteriorPoint(Run):
         if isinstance(objective, Penalised):
             objective = renewed(objective)
         if objective.is_free.any():
-            found = self._limits(max(self.fun, self.certified_range[0]) * (1.0 + MARGIN))
+            level = max(self.fun, self.certified_range[0]) * (1.0 + MARGIN)
+            found = None if self.limits is None else replace(self.limits, level=level)
             if found is None or not objective.confine(found):
                 return None
             means, sizes = objective.means, found.sizes()

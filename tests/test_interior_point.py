@@ -221,6 +221,16 @@ def test_auto_starts_with_it_or_leaves_blocks_for_it():
     assert result.n_passes <= interior.cost_in_passes(risk) + 200.0
 
 
+def test_classes_that_are_nearly_separable_on_uneven_columns():
+    """Corrections after short steps pressed multipliers against their boxes: the run stalled at a gap of 0.4."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((2000, 20)) * np.geomspace(0.1, 100.0, 20) + 50.0
+    y = X @ rng.standard_normal(20) + rng.standard_t(3, 2000)
+    risk = pb.risks.BinaryHinge(X, y > np.median(y), fit_intercept=True)
+    for options in ({"lam": 0.01}, {"penalty": pb.prox.L1(0.01)}):
+        assert pb.minimize(risk, method="interior-point", tol=1e-5, **options).success
+
+
 def test_weights_that_l1_makes_zero_are_zero():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 8))

@@ -108,7 +108,8 @@ class Barrier:
     def step(self, point):
         """Return the next point; raise LinAlgError if rounding forbids it.
 
-        Where r is rounded and Q large, A'a lacks something after the step: that is corrected once more.
+        Where r is rounded and Q large, A'a lacks something after the step: that is corrected once more, but not after
+        short steps, whose A'a lacks much; corrections would press multipliers against the ends of their boxes.
         """
         (w, a, u, v), (r, slope), gap = point, self.known(point), self.gap(point)
         if not 0.0 < gap < np.inf:
@@ -136,8 +137,9 @@ class Barrier:
             dual = primal = min(dual, primal)
         moved = w + primal * dw
         a = np.clip(a + dual * da, self.lo, self.hi)
-        dw[free] = solve(self._rest(moved, a)[free])
-        a = np.clip(a - Q * self._spread(dw), self.lo + 0.1 * (a - self.lo), self.hi - 0.1 * (self.hi - a))
+        if min(dual, primal) > 0.5:
+            dw[free] = solve(self._rest(moved, a)[free])
+            a = np.clip(a - Q * self._spread(dw), self.lo + 0.1 * (a - self.lo), self.hi - 0.1 * (self.hi - a))
         u, v = (np.maximum(x + primal * dx, 1e-300) for x, dx in ((u, du), (v, dv)))
         if not all(np.isfinite(x).all() for x in (moved, a, u, v)):
             raise np.linalg.LinAlgError("the step is not finite")

@@ -1,7 +1,8 @@
 """Limits of free weights in closed form, for all points with F <= L, from the data, the targets and the penalty.
 
 For losses of one score that rise on both sides, at rates of at least k c_i, with e the errors that are free, Z some
-columns times the weights c_i, the free ones f among them, and N_j the sum of `c_i |x_ij|` for all other columns:
+columns times the weights c_i, the free ones f among them, and N_j the sum of `c_i |x_ij|` for all other columns, in the
+coordinates of the intercept at the means:
 
     |Z w|_1 <= T = sum c_i (|t_i| + |linear| + e) + L / k + sum_j N_j |w_j|
     |Z w|_1^2 >= |Z w|_2^2 >= s |w_f|^2 - delta |w_p|^2,      hence  sqrt(s) |w_f| <= T + sqrt(delta) |w_p|
@@ -11,7 +12,7 @@ free columns or all; delta is of the size of rounding. Columns of Z are scaled t
 weight has a limit of its own. If losses rise on one side only, an intercept alone is limited, by the sum of the losses
 of either class, which is at most L:
 
-    n_k |b| <= L / k + sum c_i (|t_i| + |linear| + e) + |sum c_i x_i w|,      sums over the rows of sign k
+    n_k |b| <= L / k + sum c_i (|t_i| + |linear| + e) + sum_j N_j |w_j|,      sums over the rows of sign k
 
 Sums of positive numbers are rounded by far less than the factor SAFE. The errors of s are counted: of the entries, of
 sums of ROWS products and of such sums, and of the Cholesky decomposition that proves it.
@@ -30,6 +31,7 @@ from .plane import UNIT
 
 SAFE, ROWS = 1.001, 512
 MOST = 1000         # columns, of an eigenvalue problem
+MOST_ENTRIES = 1 << 24      # of a sparse matrix that is made dense
 
 
 @dataclass
@@ -62,59 +64,43 @@ def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: floa
     penalty, c, every, X = penalty.lowered(), risk.sample_weight, np.arange(risk.dim), risk.examples
     free, m = np.flatnonzero(penalty.free), np.zeros(risk.dim) if means is None else means
     sizes = c * (np.abs(risk.labels if risk.is_regression else 0.0) + abs(linear) + flat)
-    found: list = []
+    is_steep, columns = min(-low, high) > 0.0, every[np.isinf(penalty.lower) | np.isinf(penalty.upper)]
+    if (X.is_sparse and X.X.shape[0] * risk.dim > MOST_ENTRIES) or not (
+            is_steep or (X.bias is not None and free.tolist() == [risk.dim - 1])):
+        return None
+    columns = free if len(columns) > min(len(c), MOST) else columns if is_steep else every[:0]
+    classes = c[None] if is_steep else c * (np.sign(risk.labels) * np.array([[1.0], [-1.0]]) > 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
-        if len(free) == risk.dim:
-            N = np.zeros(risk.dim)
-        else:
-            N = _sums_of_columns(X, c[None], True)[0] + np.abs(m) * c.sum()
-        if min(-low, high) > 0.0:
-            loose = every[np.isinf(penalty.lower) | np.isinf(penalty.upper)]
-            columns = free if X.is_sparse or len(loose) > min(len(c), MOST) else loose
-            G = np.zeros((len(columns),) * 2)
-            for first in range(0, len(c), ROWS):
-                x = c[first:first + ROWS, None] * (rows_of(X, first, first + ROWS, columns) - m[columns])
-                G += x.T @ x
-            for kept in {len(columns): columns, len(free): free}.values():
-                at, is_free, rest = np.searchsorted(columns, kept), np.isin(kept, free), np.array(N)
-                sigma, scales, slack = _least_rise(G[np.ix_(at, at)], m[kept], c, is_free)
-                rest[kept] = np.where(is_free, 0.0, slack)
-                if sigma > 0.0:
-                    parts = _others(penalty, factor, rest, sizes.sum(), min(-low, high))
-                    found.append(parts / (sigma * scales[is_free]))
-        elif X.bias is not None and free.tolist() == [risk.dim - 1]:
-            classes = np.sign(risk.labels) * np.array([[1.0], [-1.0]]) > 0.0
-            weights = classes @ c
-            sums = np.abs(_sums_of_columns(X, classes * c) - weights[:, None] * m) + 1e-9 * N
-            sums[:, free] = 0.0
+        N, G, found = np.zeros((len(classes), risk.dim)), np.zeros((len(columns),) * 2), []
+        for first in range(0, len(c), ROWS):
+            x, some = rows_of(X, first, first + ROWS) - m, slice(first, first + ROWS)
+            if len(free) < risk.dim:
+                N += classes[:, some] @ (np.abs(x) + 4.0 * UNIT * np.abs(m))
+            x = c[some, None] * x[:, columns]
+            G += x.T @ x
+        N[:, free] = 0.0
+        for kept in {len(columns): columns, len(free): free}.values() if is_steep else ():
+            at, is_free, rest = np.searchsorted(columns, kept), np.isin(kept, free), np.array(N[0])
+            sigma, scales, slack = _least_rise(G[np.ix_(at, at)], m[kept], c, is_free)
+            rest[kept] = np.where(is_free, 0.0, slack)
+            if sigma > 0.0:
+                parts = _others(penalty, factor, rest, sizes.sum(), min(-low, high))
+                found.append(parts / (sigma * scales[is_free]))
+        weights = classes.sum(axis=1)
+        if not is_steep and weights.all():
             limits = [_others(penalty, factor, total, size, max(-low, high)) / (abs(X.bias) * weight)
-                      for total, size, weight in zip(sums, classes @ sizes, weights, strict=True) if weight > 0.0]
-            found += [np.max(limits, axis=0)] if len(limits) == 2 else []
+                      for total, size, weight in zip(N, (classes > 0.0) @ sizes, weights, strict=True)]
+            found.append(np.max(limits, axis=0))
     parts = np.array([one for one in found if np.isfinite(one).all()])
     return ScoreLimits(level, parts) if len(parts) else None
 
 
-def rows_of(examples: Any, first: int, last: int, columns: Any = None) -> Floats:
-    """Return rows x_i, or some columns of them, with scale and bias, as float64; the scale is rounded."""
-    x, d = examples.X[first:last], examples.n_features
-    if columns is not None and len(columns) < examples.width:
-        x = x[:, columns[columns < d]]
+def rows_of(examples: Any, first: int, last: int) -> Floats:
+    """Return rows x_i with scale and bias as float64; the scale is rounded."""
+    x = examples.X[first:last]
     x = (x.toarray() if examples.is_sparse else x).astype(np.float64, copy=False)
     x = x if examples.scale == 1.0 else examples.scale * x
-    has_bias = examples.bias is not None and (columns is None or d in columns)
-    return np.column_stack([x, np.full(len(x), examples.bias)]) if has_bias else x
-
-
-def _sums_of_columns(examples, C, is_absolute=False):
-    """Return `C x` (k, width) for weights C (k, n) of the rows, or of their absolute values."""
-    total = np.zeros((len(C), examples.width))
-    for first in range(0, examples.n_examples, ROWS):
-        x = examples.X[first:first + ROWS].astype(np.float64)
-        total[:, :examples.n_features] += C[:, first:first + ROWS] @ (abs(x) if is_absolute else x)
-    total[:, :examples.n_features] *= examples.scale
-    if examples.bias is not None:
-        total[:, -1] = C.sum(axis=1) * (abs(examples.bias) if is_absolute else examples.bias)
-    return total
+    return x if examples.bias is None else np.column_stack([x, np.full(len(x), examples.bias)])
 
 
 def _others(penalty, factor, N, size, steepness):

@@ -6,12 +6,12 @@ import numpy as np
 
 from ...core.exceptions import ParameterError
 from ...core.protocols import CORNERS
+from ...proof.score_limits import MOST_ENTRIES
 from ..method import WARM_START, Method
 from ..penalised import Penalised
 from .interior_point import InteriorPoint
 
 INSTEAD = "use method 'oca'"
-MOST_ENTRIES = 1 << 24      # of a sparse matrix that is made dense
 STEPS = 12.0                # about as many are needed
 
 

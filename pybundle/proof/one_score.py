@@ -1,4 +1,9 @@
-"""Losses of one score for the verifier: the plane of any multipliers in their boxes, from X, targets and curve."""
+"""Losses of one score for the verifier: the plane of any multipliers where conjugates are finite, from X and targets.
+
+    R(w) >= sum_i beta_i s_i <w, x_i> - beta_i t_i - c_i h(beta_i / c_i)
+
+with labels s_i or targets t_i. h follows from the `curve` of a risk; for the log-loss it is minus the entropy.
+"""
 
 from __future__ import annotations
 
@@ -7,39 +12,61 @@ import math
 import numpy as np
 
 from ..core.rounding import exact_product
+from ..risks import Logistic
 from .certificate import Multipliers
 from .plane import UNIT, Plane
 from .problem import PlainProblem
-from .score_limits import ROWS, n_terms, rows_of, sum_of_rows
+from .score_limits import ROWS, n_terms, sum_of_rows
+
+
+def feasible(risk, beta):
+    """Whether conjugates are finite at the multipliers, and a text."""
+    low, high = (-1.0, 0.0) if isinstance(risk, Logistic) else risk.curve[:2]
+    c, is_inside = risk.sample_weight, beta.shape == risk.sample_weight.shape
+    for sign, end in ((1.0, high), (-1.0, low)):
+        bounds, rest = exact_product(c, end) if np.isfinite(end) else (np.where(c > 0.0, end, 0.0), 0.0)
+        is_inside = is_inside and bool((sign * (beta - bounds) <= sign * rest).all())   # beside them, this is exact
+    return is_inside, f"{beta.size} multipliers of {risk.n_examples} losses, from {low:g} to {high:g} of weights"
+
+
+def plane(risk, beta, terms=None):
+    """The plane of feasible multipliers; column k errs by UNIT times its additions times `sum_i |x_ik beta_i|`.
+
+    `terms` are arrays of which the offset is the sum, if beta is a mean for which less is claimed.
+    """
+    data, c, d = risk.examples, risk.sample_weight, risk.examples.n_features
+    if terms is None and isinstance(risk, Logistic):
+        inside = (beta < 0.0) & (beta > -c)
+        p, q = -beta[inside], (c + beta)[inside]
+        with np.errstate(over="ignore"):
+            terms = [p * np.log1p(np.minimum(q / p, 1e300)), q * np.log1p(p / q)]
+    elif terms is None:
+        _, _, linear, square, flat = risk.curve
+        terms = [-linear * beta, -flat * np.abs(beta), -0.5 * square * beta * (beta / np.where(c > 0.0, c, 1.0)),
+                 -beta * risk.labels if risk.is_regression else np.zeros(1)]
+    coefs = beta if risk.is_regression else beta * risk.labels
+    phi, sizes, counts = np.zeros((3, data.width))
+    for first in range(0, len(beta), ROWS):
+        X, v = data.X[first:first + ROWS].astype(np.float64), coefs[first:first + ROWS]
+        phi[:d] += X.T @ v if data.is_sparse else sum_of_rows(v, X)
+        sizes[:d] += abs(X).T @ np.abs(v)
+        counts[:d] += np.bincount(X.indices, minlength=d) if data.is_sparse else 0.0
+    phi[:d], sizes[:d] = data.scale * phi[:d], data.scale * sizes[:d]
+    if data.bias is not None:
+        phi[d], sizes[d] = data.bias * math.fsum(coefs), data.bias * float(np.abs(beta).sum())
+    n = len(beta)
+    additions = np.minimum(2.0 * counts, min(n, ROWS) + n / ROWS) + 10.0 if data.is_sparse else n_terms(n)
+    errors, total = 1.01 * UNIT * additions * sizes, np.concatenate(terms)
+    return Plane(math.fsum(total), phi, 16.0 * UNIT * float(np.abs(total).sum()), float(np.linalg.norm(errors)),
+                 None if data.bias is None else float(errors[d]), entry_errors=errors)
 
 
 class OneScoreProblem(PlainProblem):
-    """Pinball, absolute and epsilon-insensitive loss; other losses of one score have points as evidence."""
+    """Losses of one score with a curve, whose evidence may be multipliers."""
 
     def feasible(self, evidence):
-        if not isinstance(evidence, Multipliers) or self.risk.curve[3] != 0.0:
-            return super().feasible(evidence)
-        beta, (low, high, *_), c = evidence.beta, self.risk.curve, self.risk.sample_weight
-        ends = (exact_product(c, end) for end in (high, low))       # beside them, differences are exact
-        is_inside = beta.shape == c.shape and all(
-            (sign * (beta - end) <= sign * rest).all() for sign, (end, rest) in zip((1.0, -1.0), ends, strict=True))
-        return is_inside, f"{beta.size} multipliers of {self.n_examples} losses, from {low:g} to {high:g} of weights"
+        is_beta = isinstance(evidence, Multipliers)
+        return feasible(self.risk, evidence.beta) if is_beta else super().feasible(evidence)
 
     def plane(self, evidence):
-        if not isinstance(evidence, Multipliers):
-            return super().plane(evidence)
-        _, _, linear, _, flat = self.risk.curve
-        beta, data, (phi, squares) = evidence.beta, self.risk.examples, np.zeros((2, self.dim))
-        terms = [-beta * linear, -flat * np.abs(beta)]
-        if self.risk.is_regression:
-            terms.append(-beta * self.risk.labels)
-        coefs = beta if self.risk.is_regression else beta * self.risk.labels
-        for first in range(0, self.n_examples, ROWS):
-            x = rows_of(data, first, first + ROWS)
-            phi += sum_of_rows(coefs[first:first + ROWS], x)
-            squares += np.einsum("ij,ij->j", x, x)
-        # products, sums, and targets, columns and scales that were rounded
-        errors = 1.01 * UNIT * n_terms(self.n_examples) * float(np.linalg.norm(beta)) * np.sqrt(squares)
-        return Plane(math.fsum(np.concatenate(terms).tolist()), phi, 4.0 * UNIT * float(np.abs(terms).sum()),
-                     float(np.linalg.norm(errors)), None if data.bias is None else float(errors[-1]),
-                     entry_errors=errors)
+        return plane(self.risk, evidence.beta) if isinstance(evidence, Multipliers) else super().plane(evidence)

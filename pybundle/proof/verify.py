@@ -20,7 +20,7 @@ from ..core.types import PathLike
 from ..core.validation import check_flag
 from ..features.dependence import dependence_in
 from ..prox import Regulariser
-from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, SquaredHinge, Structured
+from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
 from ..risks.one_score import OneScore
 from . import exact as ex
 from .certificate import Certificate, Multipliers, fingerprint_of, load_certificate
@@ -29,7 +29,6 @@ from .given import difference
 from .linear import LinearProblem
 from .one_score import OneScoreProblem
 from .problem import PlainProblem
-from .smooth_scores import SquaredHingeProblem
 from .structured import StructuredProblem
 
 SHARE, TINY = 1e-9, 1e-280
@@ -214,7 +213,7 @@ def _problem_of(risk, dim, exact):
                              "the same data with the same arguments")
     if isinstance(risk, (MulticlassHinge, BinaryHinge, Logistic)):
         return LinearProblem(risk, exact)
-    kinds = {Structured: StructuredProblem, SquaredHinge: SquaredHingeProblem, OneScore: OneScoreProblem}
+    kinds = {Structured: StructuredProblem, OneScore: OneScoreProblem}
     return next((kinds[kind] for kind in kinds if isinstance(risk, kind)), PlainProblem)(risk, exact)
 
 

@@ -268,3 +268,15 @@ def test_rounding_of_long_sums_hides_no_gap():
     X = (rng.random((20000, 12)) < 0.3) * 30.0
     y = np.where(X @ rng.standard_normal(12) + 40.0 * rng.standard_normal(20000) > 0.0, 1, -1)
     assert pb.minimize(pb.risks.Logistic(sp.csr_array(X), y), penalty=pb.prox.L1(0.01), tol=1e-6).success
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_multipliers_beside_limits_of_an_intercept_are_saved_and_loaded(loss, tmp_path):
+    """A file named one kind of evidence, so that planes of points that limit an intercept were read as multipliers."""
+    X, y = counts(np.random.default_rng(3), 80, 600)
+    risk = loss(X, y, fit_intercept=True)
+    result = pb.minimize(risk, penalty=pb.prox.L1(0.5), method="newton", tol=1e-6, evidence=True)
+    certificate = result.certificate
+    assert certificate.evidence.kind == "multipliers" and any(certificate.limits.evidence)
+    certificate.save(tmp_path / "proof.npz")
+    assert pb.verify(tmp_path / "proof.npz", risk).ok

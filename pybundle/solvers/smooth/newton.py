@@ -66,7 +66,7 @@ class Newton(SmoothRun):
         swept, self.steps.sweeps = self.steps.sweeps, None
         if swept is not None:
             self._offer_multipliers(self._scores, swept.weights * swept.u)
-        elif self._is_rounded():
+        elif gap < NEAR and self._is_rounded():
             self._offer_multipliers(self.risk.scores(self.objective.outer_point(self.steps.x)), 0.0)
         # the plane of the minimum proves more once the limits of free weights are known
         return self.steps.x if x is None and self.free is not None else x

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import pybundle as pb
-from pybundle.solvers.smooth.quadratic import Columns, Gram, Hessians, Sweeps, minimise
+from pybundle.solvers.smooth.quadratic import Gram, Hessians, Sweeps, minimise
 
 INFINITE = np.inf
 
@@ -88,7 +88,7 @@ def exact_value(X, y, w, l1, l2):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_many_columns(loss, is_sparse):
-    """With more than 500 columns models are working sets and products, not Hessians."""
+    """With more than 500 columns models are minimised by coordinate descent, without Hessians."""
     rng = np.random.default_rng(7)
     for fit_intercept in (False, True)[:1 + (loss is pb.risks.Logistic)]:
         risk = risk_of(rng, loss, 150, 700, is_sparse, shift=0.5, fit_intercept=fit_intercept)
@@ -149,9 +149,9 @@ def model_of(is_sparse, has_means, kind=Gram, bias=True):
     H = A.T @ (weights[:, None] * A) + np.diag(moduli)
     hessians = Hessians(risk, means, moduli)
     if kind is Gram:
-        return hessians.on(weights, True), H
+        return hessians.on(weights), H
     means = means if has_means else np.zeros(A.shape[1])
-    return kind(hessians.columns if kind is Sweeps else X, weights, means, moduli), H
+    return Sweeps(hessians.columns, weights, means, moduli), H
 
 
 @pytest.mark.parametrize("is_sparse", [True, False])
@@ -160,9 +160,7 @@ def test_models_are_those_of_the_hessian(is_sparse, has_means):
     (model, H), rng = model_of(is_sparse, has_means), np.random.default_rng(1)
     free, p = np.array([0, 2, 4]), rng.standard_normal(3)
     np.testing.assert_allclose(model.product(free, p), H[:, free] @ p, atol=1e-10)
-    np.testing.assert_allclose(model.solve(free, p, 1e-6), np.linalg.solve(H[np.ix_(free, free)], p), rtol=1e-3)
-    products, b = model_of(is_sparse, has_means, Columns)[0], rng.standard_normal(len(H))
-    np.testing.assert_allclose(products.solve(None, b, 1e-8), np.linalg.solve(H, b), rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(model.solve(free, p), np.linalg.solve(H[np.ix_(free, free)], p), rtol=1e-3)
 
 
 @pytest.mark.parametrize("kind", [Gram, Sweeps])
@@ -180,7 +178,7 @@ def test_minima_of_models_meet_the_conditions(kind, is_sparse, has_means):
             np.testing.assert_allclose(slope, g + H @ z, atol=1e-7)
         else:
             for _ in range(5):
-                first, slope, model.u[:] = z.copy(), g + H @ z, 0.0
+                first, slope = z.copy(), g + H @ z
                 model.descend(np.arange(len(H)), z, slope, limits, 1e-9, seed)
             change = model.weights * model.u        # of the multipliers: their sums with the columns are H (z - first)
             X = np.array(sp.csc_array(model.A, shape=(50, len(H))).toarray()) - model.means
@@ -270,3 +268,15 @@ def test_rounding_of_long_sums_hides_no_gap():
     X = (rng.random((20000, 12)) < 0.3) * 30.0
     y = np.where(X @ rng.standard_normal(12) + 40.0 * rng.standard_normal(20000) > 0.0, 1, -1)
     assert pb.minimize(pb.risks.Logistic(sp.csr_array(X), y), penalty=pb.prox.L1(0.01), tol=1e-6).success
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_multipliers_beside_limits_of_an_intercept_are_saved_and_loaded(loss, tmp_path):
+    """A file named one kind of evidence, so that planes of points that limit an intercept were read as multipliers."""
+    X, y = counts(np.random.default_rng(3), 80, 600)
+    risk = loss(X, y, fit_intercept=True)
+    result = pb.minimize(risk, penalty=pb.prox.L1(0.5), method="newton", tol=1e-6, evidence=True)
+    certificate = result.certificate
+    assert certificate.evidence.kind == "multipliers" and any(certificate.limits.evidence)
+    certificate.save(tmp_path / "proof.npz")
+    assert pb.verify(tmp_path / "proof.npz", risk).ok

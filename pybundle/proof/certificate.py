@@ -363,7 +363,8 @@ def load_certificate(path: Source) -> Certificate:
         kinds = {None: None} | {kind.kind: kind for kind in (Labellings, Points, Multipliers)}
         kind = kinds[header.get("evidence")]
         w, has = arrays.pop("w"), {name: header.get(f"has_{name}") for name in ("penalty", "rows", "limits")}
-        limits = Limits.from_arrays(arrays, kind) if has["limits"] else None
+        # beside multipliers, planes of points limit free weights
+        limits = Limits.from_arrays(arrays, Points if kind is Multipliers else kind) if has["limits"] else None
         columns = arrays.pop("shift_columns", None)
         shift = None if columns is None else Shift(columns, header.get("shift"))
         found = Certificate(w=w, shift=shift, phi=arrays.pop("phi"), nonneg=arrays.pop("nonneg", None),

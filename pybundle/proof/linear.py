@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import entr, expit
 
 from ..core.exceptions import ParameterError
 from ..risks import BinaryHinge, Logistic, MulticlassHinge
@@ -56,9 +57,7 @@ class LinearProblem(LabellingProblem):
         largest = 1.01 * math.sqrt(float(np.einsum("kj,kj->k", W, W).max()))
         gamma, values, errors = 2.02 * UNIT * (width + 12.0), [], 0.0
         for some, X in self.rows():
-            scores = np.asarray(X @ (W[:, :self.data.n_features].T * self.data.scale))
-            if self.data.bias is not None:
-                scores = scores + self.data.bias * W[:, -1]
+            scores = self._scores(X, W)
             sizes = largest * self._size(X)
             if is_sharp:
                 sizes = np.asarray(abs(X) @ np.abs(W[:, :self.data.n_features].T * self.data.scale)).max(axis=1)
@@ -145,39 +144,27 @@ class LinearProblem(LabellingProblem):
         return super().feasible(evidence)
 
     def plane(self, evidence):
-        if isinstance(evidence, Multipliers):
-            return multipliers.plane(self.risk, evidence.beta)
-        if self.risk.smooth and not isinstance(evidence, Labellings):
-            return self._logistic_plane(evidence)
-        return super().plane(evidence)
+        if isinstance(evidence, Labellings) or not self.risk.smooth:
+            return super().plane(evidence)
+        return multipliers.plane(self.risk, *(
+            [evidence.beta] if isinstance(evidence, Multipliers) else self._of_points(evidence)))
 
-    def _logistic_plane(self, evidence):
-        """The plane of `c (H(p) - p y <w, x_i>)`, valid for any p in [0, 1], with p of each point."""
-        part = np.empty(self.n_examples, dtype=np.intp)
+    def _of_points(self, evidence):
+        """Mean multipliers of points, and entropies `c_i H(p)` of each."""
+        part, beta, entropies = np.empty(self.n_examples, dtype=np.intp), np.zeros(self.n_examples), []
         for p, rows in enumerate(self._parts(evidence).parts):
             part[rows] = p
-        phi, offsets, sizes, last = np.zeros(self.data.width), [], 0.0, 0.0
         for some, X in self.rows():
-            coefs = np.zeros(len(some))
             for w, share in zip(evidence.points, evidence.weights, strict=True):
-                shares = share[part[some]] * self.c[some]
-                margin = self.y[some] * np.asarray(X @ (w[:self.data.n_features] * self.data.scale))
-                if self.data.bias is not None:
-                    margin = margin + self.y[some] * self.data.bias * w[-1]
-                tail = np.exp(-np.abs(margin))
-                q = tail / (1.0 + tail)                     # the smaller probability; entropy of two terms >= 0
-                offsets += (shares * (np.log1p(-q) * -(1.0 - q) - np.where(q > 0.0, q, 1.0) * np.log(
-                    np.where(q > 0.0, q, 1.0)))).tolist()
-                coefs -= shares * self.y[some] * np.where(margin > 0.0, q, 1.0 - q)
-                sizes += float(shares @ self._norms(X))
-                last += float(shares.sum()) * (self.data.bias or 0.0)
-            phi[:self.data.n_features] += np.asarray(X.T @ coefs)
-            if self.data.bias is not None:
-                phi[-1] += self.data.bias * coefs.sum()
-        phi[:self.data.n_features] *= self.data.scale
-        terms = min(self.n_examples, ROWS) + self.n_examples / ROWS + 2.0 * len(evidence.points) + 12.0
-        return Plane(math.fsum(offsets), phi, 16.0 * UNIT * math.fsum(offsets), 1.01 * terms * UNIT * sizes,
-                     None if self.data.bias is None else 1.02 * terms * UNIT * abs(last))
+                shares, margin = share[part[some]], self.y[some] * self._scores(X, w[None])[:, 0]
+                q = expit(-np.abs(margin))      # the smaller probability
+                entropies.append(self.c[some] * shares * (entr(q) - (1.0 - q) * np.log1p(-q)))
+                beta[some] -= shares * expit(-margin)
+        return self.c * np.maximum(beta, -1.0), entropies
+
+    def _scores(self, X, W):
+        scores = np.asarray(X @ (W[:, :self.data.n_features].T * self.data.scale))
+        return scores if self.data.bias is None else scores + self.data.bias * W[:, -1]
 
     def _labellings(self, evidence):
         rows, places, labels, masses = self._moves(evidence)

@@ -1,11 +1,15 @@
-"""Multipliers of losses of one score for the verifier: whether they are feasible, and the plane that they prove."""
+"""Losses of one score for the verifier: the plane of any multipliers where conjugates are finite, from X and targets.
+
+    R(w) >= sum_i beta_i s_i <w, x_i> - beta_i t_i - c_i h(beta_i / c_i)
+
+with labels s_i or targets t_i. h follows from the `curve` of a risk; for the log-loss it is minus the entropy.
+"""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..core.rounding import exact_product
 from ..risks import Logistic
@@ -22,48 +26,48 @@ def n_terms(n):
 
 def feasible(risk, beta):
     """Whether conjugates are finite at the multipliers, and a text."""
-    c, (low, high) = risk.sample_weight, (-1.0, 0.0) if isinstance(risk, Logistic) else risk.curve[:2]
-    is_inside = beta.shape == c.shape
-    for sign, end in ((-1.0, low), (1.0, high)) if is_inside else ():
-        product, rest = exact_product(c, end) if np.isfinite(end) else (np.where(c > 0.0, end, 0.0), 0.0)
-        is_inside &= bool((sign * (beta - product) <= sign * rest).all())       # beside the ends, differences are exact
+    low, high = (-1.0, 0.0) if isinstance(risk, Logistic) else risk.curve[:2]
+    c, is_inside = risk.sample_weight, beta.shape == risk.sample_weight.shape
+    for sign, end in ((1.0, high), (-1.0, low)):
+        bounds, rest = exact_product(c, end) if np.isfinite(end) else (np.where(c > 0.0, end, 0.0), 0.0)
+        is_inside = is_inside and bool((sign * (beta - bounds) <= sign * rest).all())   # beside them, this is exact
     return is_inside, f"{beta.size} multipliers of {risk.n_examples} losses, from {low:g} to {high:g} of weights"
 
 
-def plane(risk, beta):
-    """The plane `R(w) >= sum_i beta_i (s_i <w, x_i> - t_i) - conjugates`, with the errors of its entries.
+def plane(risk, beta, terms=None):
+    """The plane of feasible multipliers; column k errs by UNIT times its additions times `sum_i |x_ik beta_i|`.
 
-    Column k errs by UNIT times its terms times its norm.
+    `terms` are arrays of which the offset is the sum, if beta is a mean for which less is claimed.
     """
-    data, c = risk.examples, risk.sample_weight
-    signed, d = beta if risk.is_regression else beta * risk.labels, data.n_features
-    if isinstance(risk, Logistic):
-        p, q = -beta[(beta < 0.0) & (beta > -c)], (c + beta)[(beta < 0.0) & (beta > -c)]
+    data, c, d = risk.examples, risk.sample_weight, risk.examples.n_features
+    if terms is None and isinstance(risk, Logistic):
+        inside = (beta < 0.0) & (beta > -c)
+        p, q = -beta[inside], (c + beta)[inside]
         with np.errstate(over="ignore"):
             terms = [p * np.log1p(np.minimum(q / p, 1e300)), q * np.log1p(p / q)]
-    else:
+    elif terms is None:
         _, _, linear, square, flat = risk.curve
-        targets = risk.labels if risk.is_regression else np.zeros(len(c))
-        terms = [-beta * linear, -beta * targets, -flat * np.abs(beta),
-                 -0.5 * square * beta * (beta / np.where(c > 0.0, c, 1.0))]
-    phi, squares, counts = np.zeros((3, data.width))
+        terms = [-linear * beta, -flat * np.abs(beta), -0.5 * square * beta * (beta / np.where(c > 0.0, c, 1.0)),
+                 -beta * risk.labels if risk.is_regression else np.zeros(1)]
+    coefs = beta if risk.is_regression else beta * risk.labels
+    phi, sizes, counts = np.zeros((3, data.width))
     for first in range(0, len(beta), ROWS):
-        X, v = data.X[first:first + ROWS].astype(np.float64), signed[first:first + ROWS]
+        X, v = data.X[first:first + ROWS].astype(np.float64), coefs[first:first + ROWS]
         phi[:d] += X.T @ v
-        squares[:d] += np.asarray((X.multiply(X) if sp.issparse(X) else X * X).sum(axis=0)).ravel()
-        counts[:d] += np.bincount(X.indices, minlength=d) if sp.issparse(X) else len(X)
-    phi[:d], squares[:d] = phi[:d] * data.scale, squares[:d] * data.scale**2
+        sizes[:d] += abs(X).T @ np.abs(v)
+        counts[:d] += np.bincount(X.indices, minlength=d) if data.is_sparse else 0.0
+    phi[:d], sizes[:d] = data.scale * phi[:d], data.scale * sizes[:d]
     if data.bias is not None:
-        phi[d], squares[d], counts[d] = data.bias * math.fsum(signed), len(beta) * data.bias**2, 1
-    longest = np.minimum(2.0 * counts + 6.0, n_terms(len(beta)))
-    errors = 1.01 * UNIT * float(np.linalg.norm(beta)) * longest * np.sqrt(squares)
-    total = np.concatenate(terms)
+        phi[d], sizes[d] = data.bias * math.fsum(coefs), data.bias * float(np.abs(beta).sum())
+    longest = n_terms(len(beta)) + 4.0
+    additions = np.minimum(2.0 * counts + 10.0, longest) if data.is_sparse else longest
+    errors, total = 1.01 * UNIT * additions * sizes, np.concatenate(terms)
     return Plane(math.fsum(total), phi, 16.0 * UNIT * float(np.abs(total).sum()), float(np.linalg.norm(errors)),
                  None if data.bias is None else float(errors[d]), entry_errors=errors)
 
 
 class OneScoreProblem(PlainProblem):
-    """Losses of one score beside those of two classes, whose evidence may be multipliers."""
+    """Losses of one score with a curve, whose evidence may be multipliers."""
 
     def feasible(self, evidence):
         is_beta = isinstance(evidence, Multipliers)

@@ -24,7 +24,7 @@ from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
 from ..risks.one_score import OneScore
 from . import exact as ex
 from .certificate import Certificate, Multipliers, fingerprint_of, load_certificate
-from .class_limits import class_limits
+from .equal_mix import EqualMix
 from .given import difference
 from .linear import LinearProblem
 from .multipliers import OneScoreProblem
@@ -309,12 +309,10 @@ def _penalised_bounds(report, certificate, problem, plane):
             return None
         penalty, plane = penalty.within(np.flatnonzero(penalty.free), limits.sizes), limits.move(plane)
     elif isinstance(certificate.evidence, Multipliers) and penalty.free.any():
-        sums = problem.risk.class_sums
-        limits = None if sums is None else class_limits(sums, penalty, _up(Fraction(level) * n), n)
-        plane = None if limits is None else limits.freed(plane)
-        if not report.add("limits", plane is not None, "of intercepts, in closed form"):
+        mix = None if rows is not None else EqualMix.of(problem.risk, penalty)
+        if not report.add("intercepts", mix is not None, "of classes; equal multipliers make their slopes 0"):
             return None
-        penalty = penalty.within(np.flatnonzero(penalty.free), 0.0)
+        penalty, plane = penalty.within(np.flatnonzero(penalty.free), 0.0), mix.freed(plane)
     low, high = penalty.bounds(plane, floor, n)
     if limits is not None:          # of other points F is larger
         low, high = min(low, Fraction(level)), min(high, Fraction(level))

@@ -1,4 +1,4 @@
-"""Sums of the rows of each class, from which planes of equal multipliers and limits of free intercepts follow."""
+"""Sums of the rows of each class, from which planes of equal multipliers follow."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ class ClassSums(NamedTuple):
         Means m of all rows, about, and 0 for the last column.
     variances : ndarray, shape (d,)
         Mean squares of `x - m`, about, for the last column 1.
-    size : float
-        At least `sum_i c_i (|x_i| + |m|)`.
     error : float
         Bound on `|e| + |m| |e_b|` for the rounding errors e of `rows` and e_b of their last column.
     """
@@ -33,7 +31,6 @@ class ClassSums(NamedTuple):
     rows: Floats
     means: Floats
     variances: Floats
-    size: float
     error: float
 
     @property
@@ -65,4 +62,4 @@ class ClassSums(NamedTuple):
             size = 1.01 * float(c @ examples.norms + float(np.linalg.norm(means)) * c.sum())
             variances = np.maximum(squares / rows[:, -1].sum() - means**2, 0.0)
         is_finite = np.isfinite([size, *variances]).all()
-        return cls(rows, means, variances, size, (n + 2.0 * K + 32.0) * UNIT * size) if is_finite else None
+        return cls(rows, means, variances, (n + 2.0 * K + 32.0) * UNIT * size) if is_finite else None

@@ -11,6 +11,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import check_risk, completed, is_risk
 from ..core.validation import check_choice, check_integer, check_number, check_vector
 from ..features.dependence import dependence_in
+from ..proof.equal_mix import EqualMix
 from ..prox import Box, Regulariser, Separable, SquaredL2
 from ..prox.separable import NOTHING, spread
 from ..risks import Function
@@ -18,7 +19,6 @@ from ..runtime.executors import single_threaded_blas
 from ..runtime.stopping import GapBelow, MaxIterations, TimeLimit
 from .bundle.bundle_method import parts_within
 from .constraints import as_rows, check_feasible
-from .equal_mix import EqualMix
 from .methods import METHODS
 from .objective import Ball, SquaredNorm
 from .penalised import Penalised
@@ -130,7 +130,7 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     if found is not None:
         bounds = np.where(np.isin(np.arange(risk.dim), found.left_out), 0.0, np.inf)
         omega = omega.within(-bounds, bounds)
-    mix = EqualMix.of(risk, omega, n) if isinstance(omega, Separable) and rows is None else None
+    mix = EqualMix.of(risk, omega) if isinstance(omega, Separable) and rows is None else None
     objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), rows=rows, dependence=found, mix=mix,
                           means=means if mix is None else mix.sums.means)
     if rows is not None and isinstance(omega, Separable):

@@ -199,7 +199,7 @@ def with_limits(run, risk, labelled=True):
 
 
 def of_distributions(risk, objective, parts):
-    """Return the `Proof` of a mean of distributions of classes with free intercepts, mixed with equal multipliers.
+    """Return the `Proof` of a mean of distributions of classes with free intercepts.
 
     `parts` are pairs of a share and of a point, or of a share and distributions (n, K); the truths have the rest.
     """
@@ -207,7 +207,7 @@ def of_distributions(risk, objective, parts):
     P = max(1.0 - sum(share for share, _ in parts), 0.0) * np.eye(len(objective.mix.sums.rows))[risk.chains.truth]
     for share, part in parts:
         P += share * (part if np.ndim(part) == 2 else risk.distributions(part))
-    P = objective.mix.mixed(P / P.sum(axis=1, keepdims=True), c)
+    P /= P.sum(axis=1, keepdims=True)
     planes = risk.planes_of(SimpleNamespace(nodes=np.log(np.maximum(P, 1e-300))))
     offset, (error, offset_error) = float(planes.offsets[0]), (WIDER * float(errors[0]) for errors in errors_of(risk))
     bound = LowerBound.from_aggregate(objective, offset, planes.slopes[0], error, offset_error * offset)

@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..core.rounding import UNIT
-from ..proof.class_limits import class_limits
 from ..prox import Box, Regulariser, Separable
 from ..prox.separable import Rounding
 from .objective import Objective
 
 FAR = 0.8       # the mean of the examples by their root mean square: squares of both
-ABOVE, FALL, SMALL = 2.0, 8.0, 1e-9     # levels of limits: twice F, again when it has fallen; the rest is for F = 0
 
 
 @dataclass
@@ -47,7 +45,7 @@ class Penalised(Objective):
     proven : Regulariser
         Omega, less what its numbers may have lost, and infinite beyond the limits that are proven for free weights at
         all points with F at most `level`.
-    proofs : list of LimitProof or ClassLimits
+    proofs : list of LimitProof or ScoreLimits
         Of these limits, in their order.
 
     >>> import numpy as np
@@ -142,18 +140,9 @@ class Penalised(Objective):
         self.proofs = [*self.proofs, proof]
         return True
 
-    def confine_classes(self, fun):
-        """Limit the free intercepts of classes, if there are any, where F is at most about `fun`."""
-        if self.mix is not None and not fun > self.level / FALL:
-            level = ABOVE * (fun + SMALL * self.mix.sums.size)
-            if level < self.level:
-                self.confine(class_limits(self.mix.sums, self.penalty, level, self.factor))
-
     def prove_again(self, fresh):
         """Replace what a checkpoint holds as proven by what its proofs prove; `fresh` is the objective as given."""
         proofs, self.level, self.proven, self.proofs = self.proofs, np.inf, fresh.proven, []
-        if self.mix is not None:        # from the data, whatever the file says
-            proofs = [class_limits(self.mix.sums, self.penalty, proof.level, self.factor) for proof in proofs]
         if not all(self.confine(proof) for proof in proofs):
             raise ValueError("limits of free weights are not what their planes prove")
 
@@ -183,18 +172,15 @@ class Penalised(Objective):
 
     def lower_bound(self, offset, phi, error=0.0):
         """Return a lower bound of F, phi known up to `error` in norm; rounding of this computation is counted."""
-        proven, is_repaired = self.proven, self.mix is not None and self.level < np.inf
-        if is_repaired:
+        proven = self.proven
+        if self.mix is None:
+            phi, error = self.inner_plane(phi, error)
+        else:
             offset, phi, error = self.mix.repaired(offset, phi, error)
-        phi, error = self.inner_plane(phi, error)
-        if is_repaired:         # errors at the intercepts are smaller, see `EqualMix.steep`
-            free, limits = self.is_free, proven.upper[self.is_free]
-            offset -= 1.01 * float((np.abs(phi[free]) + error / max(1.0, self.mix.steep)) @ limits)
-            phi = np.where(free, 0.0, phi)
             if self.even is not None:
                 square = (float(np.linalg.norm(phi)) + error) ** 2 / (2.0 * self.even)
                 return max(float(offset - square - 8.0 * UNIT * (abs(offset) + square)), self.floor)
-            proven = self._without(free)
+            proven = self._without(self.is_free)
         t, least = self._least(proven, phi, error)
         rest = 0.0 if t == 1.0 else (1.0 - t) * self.floor
         found = float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))

@@ -67,7 +67,7 @@ def prove_limits(run, objective, planes_of):
     objective : Penalised
     planes_of : PlanesAtPoints
     """
-    if run.objective.level == np.inf:       # the run itself has not found any
+    if run.objective.level == np.inf and run.objective.mix is None:     # the run itself has not found any
         return None
     highest = max(run.fun, run.certified_range[0])      # the verifier knows the point of users only
     cuts, point, points, known = FreeWeights(objective), run.w, [], []

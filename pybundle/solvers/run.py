@@ -17,7 +17,6 @@ from ..core.object_graph import check_array, check_float
 from ..core.protocols import completed
 from ..core.rounding import UNIT
 from ..core.validation import read_only
-from ..proof.class_limits import ClassLimits
 from ..risks.partition import SHARD_ROWS
 from ..risks.reduction import WAVE
 from ..runtime.clock import Clock
@@ -27,7 +26,6 @@ from ..runtime.result import CROSSING, Result, Status, sentence
 from ..runtime.stopping import SHARE, GapBelow, Progress
 from .diagnostics import advice, hint
 from .objective import Ball, SquaredNorm
-from .penalised import Penalised
 from .plane_checks import as_arrays, check_planes, lower_bounds_of, norms_of, refuse_above
 from .state import Settings, State, Trace
 
@@ -68,7 +66,7 @@ class Run:
     """
 
     serialised: tuple = (Settings, GapBelow, State, Trace, Clock, History, LowerBound, Bracket, Status, SquaredNorm,
-                         Ball, ClassLimits)
+                         Ball)
     patience = 300
     _idle = 0
     best_values = None
@@ -327,8 +325,6 @@ class Run:
             w.setflags(write=False)
             self.w, self.risk_value, self.fun = w, risk_value, fun
             self.best_values = values
-            if isinstance(self.objective, Penalised):
-                self.objective.confine_classes(fun)
         if self.w is None:
             raise NumericalError(f"F must be finite at the first point, got {fun:g} for |w| = {np.linalg.norm(w):.3g}; "
                                  "start closer to 0 (w0), or scale data and penalty down")

@@ -38,30 +38,28 @@ def sweep_gram(const double[:, ::1] H, double[::1] z, double[::1] g, const doubl
 
 def descend(const double[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr, int32_t[::1] columns,
             const double[::1] weights, const double[::1] means, const double[::1] moduli, double[::1] z,
-            const double[::1] first, const double[::1] g, const double[::1] l1, const double[::1] lower,
-            const double[::1] upper, double[::1] u, double goal, int most, uint64_t seed):
+            const double[::1] g, const double[::1] l1, const double[::1] lower, const double[::1] upper, double goal,
+            int most, uint64_t seed):
     """Sweep over some columns in random order, until their violations sum to `goal` or `most` sweeps are done.
 
     H = A' diag(weights) A + diag(moduli), A (n, m) the columns of a CSC matrix minus their means; g is the gradient at
-    `first`, and u (n,) stays the product of A with z - first. Columns that are held firmly by a kink or a bound rest
-    until the others meet the goal. Returns whether all meet it, and the number of entries read.
+    the first z. Columns that are held firmly by a kink or a bound rest until the others meet the goal. Returns the
+    product of A with the change of z, and the number of entries read.
     """
-    cdef Py_ssize_t j, k, r, n = u.shape[0], m = z.shape[0], n_all = columns.shape[0], n_active = n_all
+    cdef Py_ssize_t j, k, r, n = weights.shape[0], m = z.shape[0], n_all = columns.shape[0], n_active = n_all
     cdef int64_t q, n_read = 0
     cdef int32_t i
     cdef int n_sweeps = 0
     cdef double d, slope, left, right, a, violation, rest, largest, total = 0.0, shift = 0.0, moved = 0.0
     cdef double firm = INFINITY
-    cdef bint is_done = False
-    cdef double[::1] h = np.empty(m), sums = np.empty(m)
-    if (indptr.shape[0] != m + 1 or weights.shape[0] != n or indices.shape[0] != data.shape[0]
-            or not m == means.shape[0] == moduli.shape[0] == first.shape[0] == g.shape[0] == l1.shape[0]
-            == lower.shape[0] == upper.shape[0]):
-        raise ValueError(f"vectors must have {m} entries, and u as many as weights")
+    cdef double[::1] h = np.empty(m), sums = np.empty(m), first = np.array(z), u = np.zeros(n)
+    if (indptr.shape[0] != m + 1 or indices.shape[0] != data.shape[0]
+            or not m == means.shape[0] == moduli.shape[0] == g.shape[0] == l1.shape[0] == lower.shape[0]
+            == upper.shape[0]):
+        raise ValueError(f"vectors must have {m} entries")
     with nogil:
         for i in range(n):
             total += weights[i]
-            moved += weights[i] * u[i]
         for j in range(n_all):
             k = columns[j]
             h[k] = sums[k] = 0.0
@@ -107,12 +105,11 @@ def descend(const double[::1] data, const int32_t[::1] indices, const int64_t[::
             firm = largest / n
             if rest <= goal:
                 if n_active == n_all:
-                    is_done = True
                     break
                 n_active, firm = n_all, INFINITY
         for i in range(n):
             u[i] += shift
-    return is_done, n_read
+    return np.asarray(u), n_read
 
 
 def column_sums(const double[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr, const double[::1] v,

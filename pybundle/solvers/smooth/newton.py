@@ -7,10 +7,10 @@ The loop is that of `smooth_run.py`. A step minimises the quadratic model of R p
 the more accurately the closer the iterate is to the minimum, and searches the segment from w to z [Lee, Sun, Saunders
 2014]. With the scores of both ends a search costs O(n) and no pass, the penalty being replaced by a parabola above it.
 
-With many columns and an l1 norm or bounds, coordinate descent minimises the model about, on the columns that are not
-held or nearly so. After a short step second derivatives are raised: where most are 0 the model is flat, and its minimum
-far away. The multipliers of the losses in the model, `beta_i + d_i <x_i, z - w>`, prove a bound, too, once clipped to
-where the conjugates are finite, and scaled to where Omega* is.
+With many columns coordinate descent minimises the model about, on the columns that are not held or nearly so. After a
+short step second derivatives are raised: where most are 0 the model is flat, and its minimum far away. The multipliers
+of the losses in the model, `beta_i + d_i <x_i, z - w>`, prove a bound, too, once clipped to where the conjugates are
+finite, and scaled to where Omega* is.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOOSE = 0.3         # a model is minimised until its gradient is that much small
 TINY = 1e-24        # relative descent along a step that is rounding
 LONG_ROW = 128      # entries of a sparse row from which products of columns cost more than the passes that they save
 DEAR, CHEAP = 4.0, 2.0      # passes that a step may cost to be made at once, with an l1 norm and without
-ROUGH, NEAR = 0.3, 0.1      # relative gap below which multipliers are asked for a bound, and slopes that near l1 move
+NEAR = 0.1          # slopes that near l1, relatively, let a column move; twice the gap if that is less
 SHARP = 0.1         # coordinate descent makes violations that much smaller
 FLAT, SHORT = 1e-12, 0.3     # least of `NewtonSteps.flat`, and a step that raises it
 
@@ -61,12 +61,12 @@ class Newton(SmoothRun):
     def trial(self):
         """Return the next point to evaluate, or None if no descent is left."""
         gap = np.inf if self.bound is None else (self.fun - self.bound.value) / max(abs(self.fun), 1e-300)
-        x = self.steps.trial(self._model, self._search, min(2.0 * gap, NEAR) if gap < ROUGH else 0.0)
+        x = self.steps.trial(self._model, self._search, min(2.0 * gap, NEAR))
         self._take_work()
         swept, self.steps.sweeps = self.steps.sweeps, None
-        if swept is not None and (gap < ROUGH or self.steps.is_whole):      # planes may prove little up to the end
+        if swept is not None:
             self._offer_multipliers(self._scores, swept.weights * swept.u)
-        elif gap < ROUGH and self._is_rounded():
+        elif gap < NEAR and self._is_rounded():
             self._offer_multipliers(self.risk.scores(self.objective.outer_point(self.steps.x)), 0.0)
         # the plane of the minimum proves more once the limits of free weights are known
         return self.steps.x if x is None and self.free is not None else x
@@ -108,15 +108,15 @@ class Newton(SmoothRun):
         if not self.steps.has_penalty(self.orthants() or Orthants(), self.risk.dim):
             raise ValueError("the steps belong to another penalty")
 
-    def _model(self, x, has_kinks):
+    def _model(self, x):
         """Return the model at a point."""
         risk = self.risk
         with self.trace.clock.phase("oracle"):
             self._scores = risk.scores(self.objective.outer_point(x))
             weights = risk.second_derivatives(self._scores[:, 0])
-            if has_kinks and risk.dim > FEW:
+            if risk.dim > FEW:
                 weights = np.maximum(weights, self.steps.flat * risk.sample_weight)
-            return self._data().on(weights, has_kinks)
+            return self._data().on(weights)
 
     def _search(self, x, z, change):
         """Return where between x and z the sum of R and of a parabola above the penalty is least.
@@ -172,6 +172,7 @@ class Newton(SmoothRun):
             self._hessians = Hessians(self.risk, means, np.broadcast_to(self.objective.moduli, (self.risk.dim,)))
         return self._hessians
 
+
 class NewtonSteps:
     """The iterate x, the minimum of its model, and the line search in progress; members as in `QuasiNewtonSteps`.
 
@@ -209,7 +210,7 @@ class NewtonSteps:
     def trial(self, model_at, search, reach):
         """Return the next point to evaluate, or None if no descent is left.
 
-        `model_at(x, has_kinks)` returns the model at x, and `search(x, z, change)` the best t between x and z with a
+        `model_at(x)` returns the model at x, and `search(x, z, change)` the best t between x and z with a
         given change of the scores. Coordinate descent moves columns whose slope is within `reach` of their l1 norms.
         """
         with np.errstate(over="ignore", invalid="ignore"):
@@ -222,7 +223,7 @@ class NewtonSteps:
                 elif self._t < SHORT:
                     self.flat = min(max(10.0 * self.flat, 1e-3), 1.0)
         x = self.x + self._t * self._direction
-        return np.clip(x, *self._penalty[1:]) if self._has_kinks else x
+        return np.clip(x, *self._penalty[1:])
 
     def update(self, x, fun, gradient):
         """Receive value and gradient at the trial x, which is the next iterate if F has fallen by enough.
@@ -235,11 +236,6 @@ class NewtonSteps:
         is_first, self._is_rejected = not self._is_rejected, True
         return is_first
 
-    @property
-    def is_whole(self):
-        """Whether the last step went to the minimum of its model."""
-        return self._t == 1.0
-
     def settled(self, point, free, model_at):
         """Return the minimum of the model at x where the weights `free` have the values of a point close to x.
 
@@ -249,7 +245,7 @@ class NewtonSteps:
         x, d = self.x, point[free] - self.x[free]
         if len(x) > FEW or (np.abs(d) > 1.0 + np.abs(x[free])).any():
             return point
-        model, z = model_at(x, True), x.copy()
+        model, z = model_at(x), x.copy()
         z[free] = point[free]
         l1, lower, upper = (part.copy() for part in self._penalty)
         lower[free] = upper[free] = z[free]
@@ -274,13 +270,13 @@ class NewtonSteps:
     def _aim(self, model_at, reach):
         """Set the direction to the minimum of the model at x; return False if there is no descent."""
         x, (l1, lower, upper) = self.x, self._penalty
-        low, high, slopes = Orthants(lower, upper, l1).at(x, self.gradient) if self._has_kinks else (-np.inf, np.inf, 0)
+        low, high, slopes = Orthants(lower, upper, l1).at(x, self.gradient)
         rest = unrest(x, self.gradient + slopes, low, high)
         norm = float(np.linalg.norm(rest))
         self._first = max(self._first, norm)
         if norm == 0.0:
             return False
-        model, z = model_at(x, self._has_kinks), x.copy()
+        model, z = model_at(x), x.copy()
         if isinstance(model, Sweeps):
             self._n_models += 1
             near = (x > low) & (x < high) | (rest != 0.0) | (np.abs(self.gradient) >= (1.0 - reach) * l1)

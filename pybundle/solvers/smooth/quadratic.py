@@ -2,9 +2,9 @@
 
     R''(w) = sum_i d_i x_i x_i',    d = risk.second_derivatives(scores)
 
-On few columns the Hessian is formed, and Cholesky factors solve its systems. On more it stays a product of columns:
-conjugate gradients solve them, or coordinate descent if there is an l1 norm or a bound. Columns are centred if the risk
-has a free intercept, as in `Penalised.inner_point`.
+On few columns the Hessian is formed, and Cholesky factors solve its systems. On more it stays a product of columns, and
+coordinate descent minimises the model. Columns are centred if the risk has a free intercept, as in
+`Penalised.inner_point`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ FEW = 500           # columns of which the Hessian is formed
 RIDGE = 1e-10       # relative addition to a diagonal; after a Cholesky factor has failed, a hundred times as much
 SWEEPS = 2          # between two Newton steps
 ROUNDS, STEPS = 30, 50      # of sweeps, and of Newton steps after them, at most
-MOST = 200          # products of conjugate gradients
-CHUNK, PRODUCTS, TURNS = 10, 20, 10     # sweeps, products of a Newton step after them, and turns of both, at most
+MOST = 500          # sweeps over many columns
 ENOUGH = 0.25       # fraction of `<slope, step>` that a clipped step has to gain; one without clipping gains 0.5
 ROWS = 1024         # rows of a dense block
 
@@ -51,16 +50,14 @@ class Hessians:
                 X = sp.hstack([X, np.full((examples.n_examples, 1), examples.bias)], format="csr")
             self._rows = sp.csr_array(X).astype(np.float64, copy=False)
 
-    def on(self, weights, has_kinks):
+    def on(self, weights):
         """Return the model with second derivatives `weights` of the losses."""
         means, moduli = np.zeros(self.dim) if self.means is None else self.means, self.moduli
         if self.dim <= FEW:
             H = self._gram(weights, means)
             H[np.diag_indices(len(H))] += moduli
             return Gram(H)
-        if has_kinks:
-            return Sweeps(self.columns, weights, means, np.ascontiguousarray(moduli))
-        return Columns(self._rows if self._examples.is_sparse else self._dense(slice(None)), weights, means, moduli)
+        return Sweeps(self.columns, weights, means, np.ascontiguousarray(moduli))
 
     @cached_property
     def columns(self):
@@ -153,8 +150,8 @@ class Gram:
         """Minimise over one coordinate after the other, in place."""
         sweep_gram(self.H, z, gradient, *penalty)
 
-    def solve(self, free, b, tol):
-        """Return p with `H p = b` on the coordinates `free`, about; `tol` is not used."""
+    def solve(self, free, b):
+        """Return p with `H p = b` on the coordinates `free`, about."""
         if len(free) == 0:      # LAPACK refuses that
             return np.zeros(0)
         H, ridge = self.H[free][:, free], RIDGE
@@ -172,50 +169,8 @@ class Gram:
         return self.H[:, free] @ p
 
 
-class Columns:
-    """The same for `H = A' diag(weights) A + diag(moduli)` with A (n, m), dense or sparse, minus the means of columns.
-
-    All coordinates are free.
-    """
-
-    def __init__(self, A, weights, means, moduli, n_products=MOST):
-        self.A, self.weights, self.means, self.moduli, self._n_products = A, weights, means, moduli, n_products
-        squares = A.multiply(A) if sp.issparse(A) else A * A
-        diagonal = squares.T @ weights - 2.0 * means * (A.T @ weights) + weights.sum() * means**2 + moduli
-        self.diagonal, self.work = np.where(diagonal > 0.0, diagonal, 1.0), 1.5
-
-    def change(self, p):
-        """Return the product of A with p."""
-        return self.A @ p - self.means @ p
-
-    def product(self, free, p):
-        u = self.weights * self.change(p)
-        self.work += 1.0
-        return self.A.T @ u - self.means * u.sum() + self.moduli * p
-
-    def solve(self, free, b, tol):
-        """Conjugate gradients, preconditioned by the diagonal."""
-        p, r = np.zeros_like(b), b.copy()
-        q = r / self.diagonal
-        d, square = q.copy(), float(r @ q)
-        first = square
-        for _ in range(self._n_products):
-            if not square > 0.1 * tol**2 * first:
-                break
-            Hd = self.product(free, d)
-            bend = float(d @ Hd)
-            if not bend > 0.0:
-                break
-            p += square / bend * d
-            r -= square / bend * Hd
-            q = r / self.diagonal
-            before, square = square, float(r @ q)
-            d = q + square / before * d
-        return p
-
-
 class Sweeps:
-    """The same for an l1 norm and bounds, minimised by coordinate descent on columns in random order.
+    """The same on many columns, minimised by coordinate descent in random order.
 
     Attributes
     ----------
@@ -224,38 +179,13 @@ class Sweeps:
     """
 
     def __init__(self, A, weights, means, moduli):
-        self.A, self.weights, self.means, self.moduli = A, weights, means, moduli
-        self.u, self.work = np.zeros(len(weights)), 0.0
+        self.A, self.weights, self.means, self.moduli, self.u, self.work = A, weights, means, moduli, None, 0.0
 
     def descend(self, columns, z, gradient, penalty, goal, seed):
-        """Move z on some columns until violations sum to at most `goal`."""
-        first, columns = z.copy(), columns.astype(np.int32)
-        for k in range(TURNS):
-            is_done, n_read = descend(*self.A, columns, self.weights, self.means, self.moduli, z, first, gradient,
-                                      *penalty, self.u, goal, CHUNK, seed + k)
-            self.work += 0.5 + 0.5 * n_read / max(len(self.A[0]), 1)
-            if is_done:
-                break
-            self._step(columns, z, first, gradient, penalty)
-
-    def _step(self, columns, z, first, gradient, penalty):
-        """Make a Newton step on the columns that are not held, in their orthant."""
-        columns = np.sort(columns)
-        l1, lower, upper = (part[columns] for part in penalty)
-        x = z[columns]
-        free = (x > lower) & (x < upper) & ((x != 0.0) | (l1 == 0.0))
-        columns, x, l1, lower, upper = (part[free] for part in (columns, x, l1, lower, upper))
-        A = sp.csc_array(self.A, shape=(len(self.u), len(z)))[:, columns]
-        model = Columns(A, self.weights, self.means[columns], self.moduli[columns], PRODUCTS)
-        u, slopes = self.weights * self.u, l1 * np.sign(x)
-        slope = gradient[columns] + A.T @ u - model.means * u.sum() + model.moduli * (x - first[columns])
-        low = np.where(slopes > 0.0, np.maximum(lower, 0.0), lower)
-        high = np.where(slopes < 0.0, np.minimum(upper, 0.0), upper)
-        _step(model, x, slope, np.arange(len(x)), slopes, low, high, 0.1)
-        d = x - z[columns]
-        z[columns] = x
-        self.u += model.change(d)
-        self.work += model.work * A.nnz / max(len(self.A[0]), 1)
+        """Move z, where the model has this gradient, on some columns until violations sum to at most `goal`."""
+        self.u, n_read = descend(*self.A, columns.astype(np.int32), self.weights, self.means, self.moduli, z, gradient,
+                                 *penalty, goal, MOST, seed)
+        self.work += 0.5 + 0.5 * n_read / max(len(self.A[0]), 1)
 
 
 def minimise(model, z, gradient, penalty, tol):
@@ -263,7 +193,7 @@ def minimise(model, z, gradient, penalty, tol):
 
     Parameters
     ----------
-    model : Gram, or Columns without a penalty
+    model : Gram
     z, gradient : ndarray, shape (m,)
         Point and gradient of the model; both are changed.
     penalty : (l1, lower, upper) or None
@@ -275,7 +205,7 @@ def minimise(model, z, gradient, penalty, tol):
     follow. A Newton step is clipped to the orthant, or ends where it leaves the orthant if that is lower.
     """
     if penalty is None:
-        z += model.solve(np.arange(len(z)), -gradient, tol)
+        z += model.solve(np.arange(len(z)), -gradient)
         return
     l1, lower, upper = penalty
     orthants = Orthants(lower, upper, l1)
@@ -292,7 +222,7 @@ def minimise(model, z, gradient, penalty, tol):
             break
         free = np.flatnonzero((z > low) & (z < high))
         for _ in range(STEPS):
-            free = _step(model, z, gradient, free, slopes, low, high, tol)
+            free = _step(model, z, gradient, free, slopes, low, high)
             if len(free) == 0:
                 break
 
@@ -302,14 +232,13 @@ def unrest(z, whole, low, high):
     return np.where(((z <= low) & (whole >= 0.0)) | ((z >= high) & (whole <= 0.0)), 0.0, whole)
 
 
-def _step(model, z, gradient, free, slopes, low, high, tol):
+def _step(model, z, gradient, free, slopes, low, high):
     """Make a Newton step on the coordinates `free`, in place; return those that are free for a further step.
 
     None is left after a full step, clipped to the orthant. A step that ends at the first bound leaves the others.
     """
-    slope, x = (gradient + slopes)[free], z[free]
-    low, high = np.broadcast_to(low, z.shape)[free], np.broadcast_to(high, z.shape)[free]
-    p = model.solve(free, -slope, tol)
+    slope, x, low, high = (gradient + slopes)[free], z[free], low[free], high[free]
+    p = model.solve(free, -slope)
     bounds = np.where(p > 0.0, high, low)
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.where(p != 0.0, (bounds - x) / p, np.inf)

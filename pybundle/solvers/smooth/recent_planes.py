@@ -50,17 +50,17 @@ class RecentPlanes:
         self._offsets, self._beta = np.empty(room), np.zeros(room)
         self._slack = np.array([slack])
         self._qp = SimplexQP()
-        self.room, self.n_planes = room, 0
+        self.room, self.n_planes, self.origins = room, 0, []    # numbers of the recorded points of the planes
 
     def __getstate__(self):
         n = self.n_planes
         return {"room": self.room, "slack": self._slack, "slopes": self.slopes, "offsets": self.offsets,
-                "beta": self.beta, "H": self._H[:n, :n]}
+                "beta": self.beta, "H": self._H[:n, :n], "origins": self.origins}
 
     def __setstate__(self, state):
         n, dim = state["slopes"].shape
         self.__init__(dim, state["room"], state["slack"].item())
-        self.n_planes = n
+        self.n_planes, self.origins = n, state["origins"]
         for name, shape, low in (("slopes", (n, dim), -np.inf), ("offsets", (n,), -np.inf), ("beta", (n,), 0.0),
                                  ("H", (n, n), -np.inf)):
             check_array(name, state[name], shape, low=low)
@@ -92,6 +92,7 @@ class RecentPlanes:
             j = int(np.argmin(self._beta))
         else:
             self.n_planes += 1
+        self.origins[j:j + 1] = [origin]
         self._slopes[j], self._offsets[j], self._beta[j] = slope, offset, 0.0
         self._H[j, :self.n_planes] = self._H[:self.n_planes, j] = self.slopes @ slope
         return j
@@ -151,7 +152,7 @@ class NewestPlane:
             check_float("offset", self._offset)
 
     def add(self, offset, slope, w=None, origin=-1):
-        self._offset, self._slope, self.n_planes = offset, slope, 1
+        self._offset, self._slope, self.n_planes, self.origins = offset, slope, 1, [origin]
         return 0
 
     def bound(self, objective, tol, slope_error=0.0):

@@ -55,7 +55,6 @@ class SmoothRun(Run):
         self.planes = self.make_planes(n_planes)
         self.free = FreeWeights.of(objective)
         self._slope_error = 0.0         # largest error of a slope so far
-        self._origins = []      # numbers of the recorded points of the planes, if evidence is kept
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
@@ -111,12 +110,12 @@ class SmoothRun(Run):
         if self.settings.record is None or self.bound is None:
             return None
         if self.objective.mix is not None:
-            points, betas = self.settings.record.points, zip(self.planes.beta, self._origins, strict=True)
+            points, betas = self.settings.record.points, zip(self.planes.beta, self.planes.origins, strict=True)
             used = [(beta, points[k]) for beta, k in betas if beta > 0.0]
             proofs = [of_distributions(risk, self.objective, some) for some in (used, [(1.0, self.w)])]
             return max(proofs, key=lambda proof: proof.bound.value)
         points = self.settings.record.points        # the newest one may have served limits of free weights alone
-        return of_points(self, risk, [*(points[k] for k in self._origins if k >= 0), self.w])
+        return of_points(self, risk, [*(points[k] for k in self.planes.origins if k >= 0), self.w])
 
     def to_float64(self):
         self.fun, self.best_values = np.inf, None       # the next pass replaces the float32 values
@@ -154,10 +153,9 @@ class SmoothRun(Run):
             if mix is not None:         # planes that agree at the intercepts are close to each other
                 repaired = mix.repaired(offset, slope, error)
                 self._slope_error = max(self._slope_error, repaired[2])
-            j = self.planes.add(*repaired[:2], w)
+            self.planes.add(*repaired[:2], w, planes.origin)
             if self.settings.record is not None:
-                self._origins[j:j + 1] = [planes.origin]
-                self.settings.record.keep(self._origins)
+                self.settings.record.keep(self.planes.origins)
             self.offer(self.planes.bound(self.objective, self._tolerance(), self._slope_error))
         self.trace.max_planes = max(self.trace.max_planes, self.planes.n_planes)
         self.log(fun)

@@ -14,7 +14,7 @@ from pybundle.core.plane import Planes
 from pybundle.core.ragged import Ragged
 from pybundle.distributed.messages import Answer, Question, pack, single_errors, unpack
 from pybundle.distributed.parts import Description, Parts
-from pybundle.distributed.risk import RemoteRisk, _assembled
+from pybundle.distributed.risk import RemoteRisk, _assembled, _joined
 from pybundle.distributed.workplace import Workplace, excerpt, grouped
 
 
@@ -701,3 +701,17 @@ def test_entries_of_sparse_planes_that_stand_for_a_sum_are_summed():
     slopes = csr_array((np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 3))
     planes = Planes(np.zeros(2), np.zeros(2), slopes)
     assert _assembled([(planes, 1), (planes, 0)], 3).slopes.tolist() == [[3.0, 0.0, 0.0], [0.0, 3.0, 0.0]]
+
+
+@pytest.mark.parametrize("name", ["Absolute", "Pinball", "Logistic", "SquaredHinge"])
+def test_descriptions_of_workers_know_what_a_constant_reaches(name):
+    """Without it runs on Dask believed a gap at the size of R(0), however far from 0 the targets lie."""
+    rng = np.random.default_rng(0)
+    y = 1e6 + rng.standard_normal(60) if name in ("Absolute", "Pinball") else np.where(rng.random(60) < 0.1, 1, -1)
+    risk = getattr(pb.risks, name)(rng.standard_normal((60, 2)), y, n_parts=4, fit_intercept=True)
+    groups = [[0, 1], [2, 3]]
+    found = _joined([Description.of(excerpt(risk, parts)()) for parts in groups], groups).constant
+    least = min(risk.evaluate(np.array([0.0, 0.0, b]))[0].sum()
+                for b in np.linspace(*((y.min(), y.max()) if risk.is_regression else (-5.0, 5.0)), 2001))
+    assert 0.5 * least < found[1] <= least * (1.0 + 1e-12)
+    assert risk.evaluate(np.array([0.0, 0.0, found[0]]))[0].sum() < 2.0 * least

@@ -36,6 +36,7 @@ class Description(NamedTuple):
     free: np.ndarray | None
     means: np.ndarray | None
     shift: Any
+    constant: Any
     steepness: Any
     fingerprint: Any
 
@@ -48,7 +49,7 @@ class Description(NamedTuple):
         if hasattr(risk, "parts"):
             sizes = np.array([len(rows) for rows in risk.parts], dtype=float)
         return cls(risk.dim, risk.n_examples, bounds, sizes, *errors_of(risk), risk.slope_sizes, bool(risk.smooth),
-                   risk.nonneg, risk.free, risk.means, risk.shift, risk.steepness, risk.fingerprint)
+                   risk.nonneg, risk.free, risk.means, risk.shift, risk.constant, risk.steepness, risk.fingerprint)
 
 
 class Parts:

@@ -301,9 +301,11 @@ def _joined(records, groups):
     if means is not None:
         means = np.average([record.means for record in known], axis=0, weights=[record.n_examples for record in known])
         records = [record and _measured_from(record, means) for record in records]
+    constants, values = zip(*(record.constant for record in known), strict=True)    # R of the best one is no less
     names = ("lower_bounds", "part_sizes", "slope_errors", "offset_errors", "slope_sizes")
     return Description(first.dim, sum(record.n_examples for record in known), *map(column, names),
                        all(record.smooth for record in known), first.nonneg, first.free, means, first.shift,
+                       (float(np.median(constants)), math.fsum(values)),
                        (sum(record.steepness[0] for record in known), math.hypot(*(r.steepness[1] for r in known))),
                        tuple(None if record is None else record.fingerprint for record in records))
 

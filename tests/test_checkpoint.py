@@ -180,6 +180,19 @@ def test_a_memory_limit_may_come_later(tmp_path):
     assert free.success and free.nit > 5
 
 
+@pytest.mark.parametrize("name", RISKS)
+@pytest.mark.parametrize("limits", [(None, 1 << 20), (1 << 20, None)])
+def test_auto_goes_on_under_another_memory_limit(name, limits, tmp_path):
+    """Its method may be another one then: files of the first were called inconsistent."""
+    parts = {} if name == "callable" else {"n_parts": 2}
+    before, after = ({"memory_limit": limit, "checkpoint": tmp_path / "run.npz"} | parts for limit in limits)
+    first = solve("auto", name, {"tol": 1e-3}, **before, max_iter=2)
+    result = solve("auto", name, {"tol": 1e-3}, **after, max_iter=300)
+    assert result.success and result.nit >= first.nit and result.n_passes >= first.n_passes
+    again = solve("auto", name, {"tol": 1e-3}, **after, max_iter=300)
+    assert bits(again) == bits(result)
+
+
 def test_seconds_count_from_the_first_start(tmp_path):
     file, options = tmp_path / "run.npz", {"lam": 0.01, "tol": 1e-9, "method": "bmrm"}
     first = pb.minimize(dense(), **options, time_limit=0.01, checkpoint=file)

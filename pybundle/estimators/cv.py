@@ -46,7 +46,7 @@ GRID = """Cs : int or sequence of float
         solve ends when the gap is 0.0007 of the smaller one of F(w) and F(0) - F(w), which is what training gains over
         w = 0, or 1e-5 of F(w); from 10000 examples on 0.01 in place of 0.0007. Mean scores of small problems then
         differ by at most 0.3 points, or one or two examples a fold, from those at 1e-5. `gaps_` holds the relative gaps
-        that were reached. At `search_tol=0.1`, which takes .3 to .8 of the time, it is up to 3 points."""
+        that were reached. At `search_tol=0.1`, which takes .3 to .8 of the time, it is up to 1.3 points."""
 SEARCH_TOL = 1e-5
 FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2
 

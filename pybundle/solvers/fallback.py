@@ -52,8 +52,12 @@ class MethodSequence:
         self.at_work, self._mark, self._n_left = state["at_work"], tuple(state["mark"]), state["n_left"]
 
     def adopt(self, fresh):
-        """Take the stages of a fresh run of the same problem, because a checkpoint does not hold them."""
-        self._stages = fresh._stages[len(fresh._stages) - self._n_left:]
+        """Take the stages of a fresh run of the same problem, because a checkpoint does not hold them.
+
+        Under another memory limit the fresh run may be of one method; it then continues from the state of this one.
+        """
+        stages = fresh._stages if isinstance(fresh, MethodSequence) else []
+        self._stages = stages[max(len(stages) - self._n_left, 0):]
 
     def step(self):
         """Step the present run; if it stalls, the next one takes over."""

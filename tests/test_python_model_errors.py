@@ -148,7 +148,7 @@ def test_a_value_below_its_lower_bound_by_rounding_is_the_bound_and_counts():
     bound = result.state.bound
     objective = type("Plain", (), {"value": lambda self, w: 0.0, "lower_bound": lambda self, b, *rest: b,
                                    "value_error": lambda self, w: 0.0, "effective": lambda self, phi: phi,
-                                   "level": np.inf, "rows": None})()
+                                   "level": np.inf, "rows": None, "takes_entries": False})()
     certificate = certify(risk, objective, np.zeros(2), bound)
     assert certificate.fun == 0.0 and certificate.error >= 4e-16 and certificate.certified
     wrong = pb.risks.Function(lambda w: (np.abs(w).sum() - 1e-3, np.sign(w)), dim=2, lower_bounds=0.0)

@@ -12,7 +12,7 @@ from ..core.exceptions import ParameterError
 from ..core.labels import example_weights, sign_labels
 from ..core.rounding import UNIT
 from ..core.types import Array, Data, Floats
-from ..core.validation import check_number, integer_array, real_numbers
+from ..core.validation import check_number, check_vector, integer_array, real_numbers
 from .linear import LinearRisk, constant
 from .partition import SHARD_ROWS
 
@@ -128,11 +128,11 @@ fit_intercept
 
     def multipliers(self, scores: ArrayLike) -> Floats:
         """Return the slopes of the losses by `y_i <w, x_i>` at scores `<w, x_i>`, shape (n,)."""
-        return -expit(-self.labels * np.asarray(scores, dtype=np.float64))
+        return -expit(-self.labels * check_vector("scores", scores, self.n_examples))
 
     def second_derivatives(self, scores: ArrayLike) -> Floats:
         """Return the second derivatives of the losses at scores `<w, x_i>`, shape (n,)."""
-        p = expit(-np.abs(np.asarray(scores, dtype=np.float64)))        # of the less likely label
+        p = expit(-np.abs(check_vector("scores", scores, self.n_examples)))        # of the less likely label
         return self.sample_weight * p * (1.0 - p)
 
     def dual_point(self, beta: ArrayLike) -> tuple[Floats, float]:
@@ -141,7 +141,7 @@ fit_intercept
         `R(w) >= offset + sum_i beta_i y_i <w, x_i>` for `-c_i <= beta_i <= 0`; the offset is c_i times an entropy.
         """
         c = self.sample_weight
-        b = np.minimum(np.maximum(-np.asarray(beta), 0.0), c)
+        b = np.minimum(np.maximum(-check_vector("beta", beta, self.n_examples), 0.0), c)
         inside = (b > 0.0) & (b < c)
         p, q = b[inside], (c - b)[inside]
         with np.errstate(over="ignore"):        # less is proven where p is tiny

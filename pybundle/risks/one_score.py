@@ -367,7 +367,7 @@ class SquaredHinge(OneScore):
         `R(w) >= offset + sum_i beta_i y_i <w, x_i>` for `beta_i <= 0`; the offset sums `-beta_i - beta_i^2 / (2 c_i)`.
         """
         c = self.sample_weight
-        b = np.where(c > 0.0, np.maximum(-np.asarray(beta), 0.0), 0.0)
+        b = np.where(c > 0.0, np.maximum(-check_vector("beta", beta, self.n_examples), 0.0), 0.0)
         squares = 0.5 * b * (b / np.where(c > 0.0, c, 1.0))
         return -b, float(np.sum(b) - np.sum(squares) - 128.0 * UNIT * (np.sum(b) + np.sum(squares)))
 

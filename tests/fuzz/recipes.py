@@ -30,7 +30,8 @@ LEFT_OUT = {
        for method in ("predict_proba", "predict_log_proba")},
     "models.Chain.entry_scores": "for estimators, which check",
     "risks.ExampleFunctions.predict_losses": "not on offer", "risks.Logistic.blocks": "not on offer",
-    "risks.Structured.planes_of": "for solvers", "risks.ExampleFunctions.planes_of": "for solvers",
+    **{f"risks.{name}.{method}": "for solvers" for name in ("Structured", "ExampleFunctions")
+       for method in ("planes_of", "distributions")},
     "runtime.callbacks.EarlyStopping": "called by runs", "runtime.callbacks.ProgressBar": "prints",
     "runtime.callbacks.StopSignal": "no arguments", "runtime.callbacks.TimeLimit": "called by runs",
 }

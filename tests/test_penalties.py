@@ -348,6 +348,21 @@ def test_wrong_arguments_are_named(arguments, words):
         pb.minimize(pb.risks.MulticlassHinge(*flat()), **arguments)
 
 
+@pytest.mark.parametrize(("penalty", "kind"), [
+    (pp.Lq(1.5), "Lq"), (pp.Lq(1.5) + pp.SquaredL2(1.0), "Lq"), (pp.SquaredLq(1.5), "SquaredLq"), (pp.L2(1.0), "L2"),
+    (pp.L1(1.0, [0, 0, 1]), "L1 with groups"), (pp.ElasticNet(1.0, 1.0, [0, 0, 1]), "L1 with groups"),
+    (pp.SparseGroupLasso([0, 0, 1]), "SparseGroupLasso with groups")])
+@pytest.mark.parametrize("method", ["lbfgs", "newton", "prox-bcfw"])
+def test_refusals_of_penalties_name_what_is_taken_and_what_came(penalty, kind, method):
+    """`Lq` was refused as "norms of groups" where sums over entries were asked for: it is one, and had no groups."""
+    risk = pb.risks.Logistic(np.eye(4)[:, :3], [0, 1, 1, 0], n_classes=2)
+    with pytest.raises(ParameterError, match=rf"takes L1, .* without groups, and their sums, .* got {kind}; use"):
+        pb.minimize(risk, penalty=penalty, method=method)
+    risk = pb.risks.BinaryHinge(np.eye(4)[:, :3], [1, -1, -1, 1], fit_intercept=True)
+    with pytest.raises(ParameterError, match=r"penalty must be L1, .* without groups, or a sum of these, .* got "):
+        pb.minimize(risk, penalty=penalty)
+
+
 def test_what_has_no_certificate_is_refused_before_any_pass():
     calls = []
 

@@ -2,7 +2,7 @@
 
     PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/race.py [--only mnist classes ...] [--time-limit 30]
 
-Multiclass SVMs on MNIST, USPS, 20 newsgroups (CSR) and a made set of 1000 classes, chain SVMs on the words of folds 1-9
+Multiclass SVMs on MNIST, USPS, 20 newsgroups (CSR) and a made set of 996 classes, chain SVMs on the words of folds 1-9
 of the OCR letters (normalised Hamming loss); lam in the sum scale, cold starts, one thread. The clock stops when best
 value and best bound of a run are within the gap; passes count visits of examples by the exact oracle. Peers: LinearSVC
 (crammer_singer, CSR made beforehand) runs at falling tolerances until its objective is within 1 % of our lower bound,

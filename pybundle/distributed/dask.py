@@ -28,10 +28,10 @@ class Dask:
         Planes come back dense or as CSR, whichever is smaller; "float32" halves them, and counts the rounding of the
         slopes against the lower bound; tolerances below 1e-4 take "exact".
     route : {"scheduler", "direct"}
-        Way of questions and answers. "direct" leaves the scheduler out, which is some 20 ms a round less; this process
-        must reach the workers then, and the scheduler takes them for idle: it is not for clusters that shrink or close
-        on that ground. A request that fails on this way goes through the scheduler; after two failures of the same
-        parts at the same worker, all do.
+        Way of questions and answers. "direct" leaves the scheduler out, which spares this process and the scheduler
+        about half of their work; this process must reach the workers then, and the scheduler takes them for idle: it is
+        not for clusters that shrink or close on that ground. A request that fails on this way goes through the
+        scheduler; after two failures of the same parts at the same worker, all do.
     patience : float
         Seconds without any worker, or without a word from the scheduler, after which a run ends with BundleError;
         counted while the run waits for answers. If the scheduler is known to be gone, it ends at once.

@@ -144,12 +144,12 @@ class Sum(Regulariser):
         self.terms: tuple[Any, ...] = tuple(part for term in terms for part in getattr(term, "terms", [term]))
         others = [term for term in self.terms if not term.is_separable]
         if len(others) > 1:
-            raise ParameterError(f"penalties must be separable but for one, got {_names(others)}; for L1 and the group "
-                                 "lasso there is SparseGroupLasso")
+            raise ParameterError(f"penalties must be separable but for one, got {names_of(others)}; for L1 and the "
+                                 "group lasso there is SparseGroupLasso")
         rests: list[Any] = [term for term in self.terms if term.is_separable]
         if others and not all(_is_one_square(term) for term in rests):
-            raise ParameterError(f"{_names(others)} can be added to SquaredL2(rate) of one rate without centre only, "
-                                 f"got {_names(rests)}; for L1 and norms of groups there is SparseGroupLasso")
+            raise ParameterError(f"{names_of(others)} can be added to SquaredL2(rate) of one rate without centre only, "
+                                 f"got {names_of(rests)}; for L1 and norms of groups there is SparseGroupLasso")
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.terms))
@@ -256,6 +256,7 @@ def _is_one_square(term):
     return getattr(term, "centre", 0.0) is None and np.ndim(term.rate) == 0
 
 
-def _names(terms):
+def names_of(terms: Any) -> str:
+    """Return the kinds of penalties, in words."""
     return " and ".join(type(term).__name__ + ("" if getattr(term, "groups", None) is None else " with groups")
                         for term in terms)

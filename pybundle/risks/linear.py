@@ -278,7 +278,7 @@ class LinearRisk(Partitioned):
 
         `planes` returns `offset + <slope, w>`, which cancels if the risk is small against R(0), but a certificate
         needs a known error. A score sums d products in q lanes; barring underflow its error is at most about
-        `(d / q + q + 8) 2^-53 |x_i| |w_k|`. Examples whose loss is 0 despite this error add no error.
+        `1.02 (d / q + q + 9) 2^-53 |x_i| |w_k|`. Examples whose loss is 0 despite this error add no error.
 
         Returns
         -------

@@ -13,6 +13,7 @@ from ..core.validation import check_choice, check_integer, check_number, check_v
 from ..features.dependence import dependence_in
 from ..proof.equal_mix import EqualMix
 from ..prox import Box, Regulariser, Separable, SquaredL2
+from ..prox.base import names_of
 from ..prox.separable import NOTHING, spread
 from ..risks import Function
 from ..runtime.executors import single_threaded_blas
@@ -168,9 +169,9 @@ def _of_held(penalty, places):
     """The penalty on the weights at `places`; the others are free."""
     inner = penalty.canonical(np.count_nonzero(places))
     if not isinstance(inner, Separable):
-        raise ParameterError("penalty must be a sum over entries where the risk has an intercept, got "
-                             f"{type(penalty).__name__}; take L1, SquaredL2, ElasticNet, Box or a sum, or leave out "
-                             "fit_intercept")
+        kind = names_of(getattr(penalty, "terms", [penalty]))
+        raise ParameterError("penalty must be L1, ElasticNet, SquaredL2 or Box without groups, or a sum of these, "
+                             f"where the risk has an intercept, got {kind}; leave out fit_intercept")
     return spread(inner, places)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.exceptions import ParameterError
 from ..core.protocols import BOUNDED, CORNERS, LABELLINGS, SINGLE, completed, require
+from ..prox.base import names_of
 from .block.frank_wolfe import FRANK_WOLFE
 from .block.log_loss_blocks import LogLossBlocks
 from .block.methods import BCFW, BLOCKS, MP_BCFW, PROX_BCFW
@@ -196,8 +197,9 @@ def make_run(name, problem):
             raise ParameterError(f"method {name!r} takes one number lam, got a penalty or free weights (an array lam, "
                                  "fit_intercept); use 'oca'")
         if not problem.objective.penalty.is_separable:
-            raise ParameterError(f"method {name!r} takes a penalty that is a sum over entries, got norms of groups; "
-                                 "use 'oca'")
+            omega = getattr(problem.objective.penalty, "inner", problem.objective.penalty)
+            raise ParameterError(f"method {name!r} takes L1, ElasticNet, SquaredL2 and Box without groups, and their "
+                                 f"sums, as penalty, got {names_of([omega])}; use 'oca'")
     require(f"method {name!r}", method.needs, problem.risk, method.remedy)
     options = {key: option.check(key, problem.options[key]) if key in problem.options else option.default
                for key, option in method.options.items() if option.check is not None}

@@ -69,20 +69,21 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         Radius of the ball for method "cutting-plane", which minimises R(w) over `|w| <= radius`.
     penalty : Regulariser
         `F(w) = penalty(w) + R(w)` for any penalty of `pybundle.prox`, or a sum of them, such as `L1(0.1) + Box(0.0)`.
-        Methods "auto" and "oca" take it. If it is a sum over entries, "lbfgs" and "newton" do, and "prox-bcfw" where
-        the dual of an example is maximised exactly. If the penalty grows no faster than its slopes, as `L1`, the risk
-        must declare a lower bound, as all risks of `pybundle.risks` do.
+        Methods "auto" and "oca" take it. `L1`, `ElasticNet`, `SquaredL2` and `Box` without groups, and their sums, are
+        separable: "lbfgs" and "newton" take them, too, and "prox-bcfw" where the dual of an example is maximised
+        exactly. If the penalty grows no faster than its slopes, as `L1`, the risk must declare a lower bound, as all
+        risks of `pybundle.risks` but `OneClass` do.
     method : {"auto", "prox-bcfw", "alm", "interior-point", "lbfgs", "newton", "oca", "bmrm", "prox-bmrm", "bcfw", \
 "mp-bcfw", "frank-wolfe", "cutting-plane", "sgd"}
-        "auto" chooses "cutting-plane" if a radius is given, "oca" if the penalty has groups, "prox-bcfw" for classes or
-        chains with a log-loss, "newton" or "lbfgs" for other smooth risks, "prox-bcfw" if the risk can decode single
-        examples or step on them exactly, with a penalty only the latter, and "oca" otherwise. Under a memory limit
-        "lbfgs" and "oca" stand in for "prox-bcfw". "lbfgs" continues "newton" if that stalls, and "oca" continues
-        "lbfgs". After "prox-bcfw" it may continue with "alm" (for tolerances below 1e-4, or, if labels can be
-        enumerated, if the gap falls slowly), with "lbfgs" (for a log-loss, in the latter case) and with "oca" (if these
-        stall, or are slow with few weights). Losses of one score with corners on dense rows have "interior-point": at
-        once if some weights are free or targets have another penalty than lam, else if the gap falls slowly. `message`
-        names the choice and its reason. See "Which model, which method" in the documentation.
+        "auto" chooses "cutting-plane" if a radius is given, "oca" with constraints or if the penalty is not separable,
+        "prox-bcfw" for classes or chains with a log-loss, "newton" or "lbfgs" for other smooth risks, "prox-bcfw" if
+        the risk can decode single examples or step on them exactly, with a penalty only the latter, and "oca"
+        otherwise. Under a memory limit "lbfgs" and "oca" stand in for "prox-bcfw". "lbfgs" continues "newton" if that
+        stalls, and "oca" continues "lbfgs". After "prox-bcfw" it may continue with "alm" (for tolerances below 1e-4,
+        or, if labels can be enumerated, if the gap falls slowly), with "lbfgs" (for a log-loss, in the latter case) and
+        with "oca" (if these stall, or are slow with few weights). Losses of one score with corners on dense rows have
+        "interior-point": at once if some weights are free or targets have another penalty than lam, else if the gap
+        falls slowly. `message` names the choice and its reason. See "Which model, which method" in the documentation.
     tol : float
         Relative tolerance, see `atol`. 0 leaves atol alone.
     atol : float, optional

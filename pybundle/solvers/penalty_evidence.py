@@ -33,8 +33,8 @@ def check_provable(objective):
     """Refuse evidence for a penalty that no certificate can hold."""
     if not is_provable(objective):
         name = type(getattr(objective.penalty, "inner", objective.penalty)).__name__
-        raise ParameterError("evidence takes sums over weights, L2, L1 and ElasticNet with groups, and "
-                             f"SparseGroupLasso, got {name}, which pb.verify cannot check; leave out evidence")
+        raise ParameterError("evidence takes L1, ElasticNet, SquaredL2, Box, L2 and SparseGroupLasso as penalty, "
+                             f"got {name}, which pb.verify cannot check; leave out evidence")
 
 
 def renewed(objective):

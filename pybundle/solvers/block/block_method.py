@@ -17,9 +17,9 @@ with mom = (1 - sqrt q) / (1 + sqrt q), q = lam / (lam + kappa): the extrapolati
 Candes 2015], and always if passes are too inexact for it. Without proximity (kappa = 0) the loop is BCFW and its
 relatives [Lacoste-Julien et al. 2013; Shah et al. 2015].
 
-A penalty that is a sum over entries stands in place of `lam/2 |w|^2` if the core takes it: w, bound and momentum then
-follow from the penalty, see `balance.py`. After 20 iterations without progress the centre returns to the best point,
-which a search along a line or a cut on free weights may have found far from w.
+A separable penalty stands in place of `lam/2 |w|^2` if the core takes it: w, bound and momentum then follow from the
+penalty, see `balance.py`. After 20 iterations without progress the centre returns to the best point, which a search
+along a line or a cut on free weights may have found far from w.
 
 A *core* stores the blocks (contract: `core.py`; `cached_blocks.py`, `exact_blocks.py`), a *schedule* chooses the
 actions (`schedules.py`).

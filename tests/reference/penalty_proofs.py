@@ -23,7 +23,7 @@ from pybundle.prox import L1, Box, ElasticNet, Separable, SquaredL2, Sum
 from . import exact, problems
 from .proofs import ROUNDING, UNDERFLOW, Row
 
-METHODS = ("auto", "auto", "oca", "prox-bcfw", "lbfgs", "newton")
+METHODS = ("auto", "auto", "oca", "prox-bcfw", "lbfgs", "newton", "interior-point", "interior-point")
 SHARE = Fraction(1, 10**9)
 """Of a claim, that `verify` allows; what is above the truth by more is false."""
 

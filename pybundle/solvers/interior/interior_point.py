@@ -186,13 +186,11 @@ class InteriorPoint(Run):
             return None
         if isinstance(objective, Penalised):
             objective = renewed(objective)
-        if objective.is_free.any():
-            level = max(self.fun, self.certified_range[0]) * (1.0 + MARGIN)
-            found = None if self.limits is None else replace(self.limits, level=level)
-            if found is None or not objective.confine(found):
-                return None
-            means, sizes = objective.means, found.sizes()
-            limits = Limits(sizes, None if means is None else np.array(means), [None] * (2 * len(sizes)))
+        if objective.is_free.any() and self.limits is not None:     # without any the slope at free weights may be 0
+            found = replace(self.limits, level=max(self.fun, self.certified_range[0]) * (1.0 + MARGIN))
+            if objective.confine(found):
+                means, sizes = objective.means, found.sizes()
+                limits = Limits(sizes, None if means is None else np.array(means), [None] * (2 * len(sizes)))
         offset, phi, error, offset_error = rows.plane(a, rows.transposed(a), objective)
         whole = np.zeros(risk.n_examples)
         whole[rows.places] = a

@@ -17,9 +17,11 @@
 #if defined(__GNUC__) && !defined(PYBUNDLE_NO_VECTORS)
 #define PB_VECTORS 1
 #define PB_PREFETCH(p) __builtin_prefetch((p), 0, 2) /* into the second cache: the first is full */
+#define PB_OPAQUE(e) __asm__("" : "+r"(e)) /* keeps the compiler from vectorising a loop with gathers: slower */
 #else
 #define PB_VECTORS 0
 #define PB_PREFETCH(p) ((void)0)
+#define PB_OPAQUE(e) ((void)0)
 #endif
 
 #define PB_NEAR (1 << 18) /* bytes of W up to which it stays in the second cache by itself */

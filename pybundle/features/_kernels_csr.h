@@ -84,6 +84,7 @@ INLINE PB_S FN(single_any)(const PB_X *x, const int32_t *index, ptrdiff_t nnz, c
         b += (PB_S)x[e + 1] * W[index[e + 1]];
         c += (PB_S)x[e + 2] * W[index[e + 2]];
         d += (PB_S)x[e + 3] * W[index[e + 3]];
+        PB_OPAQUE(e);
     }
     for (; e < nnz; e++)
         a += (PB_S)x[e] * W[index[e]];
@@ -134,7 +135,8 @@ PB_TARGET static void FN(score)(const pb_matrix *X, const ptrdiff_t *rows, int n
 #endif
 
 /* Rows in any order, as a sequential method visits them: the one after the next is fetched from its first entry to its
- * last, and the weights that the next one needs, all at once, unless W is small enough to be in the cache anyway. */
+ * last (for one score its first entries: the processor is faster by itself there), and the weights that the next one
+ * needs, all at once, unless W is small enough to be in the cache anyway. */
 PB_TARGET static void FN(step)(const pb_matrix *X, const ptrdiff_t *rows, int n, int ahead, const void *weights,
                                ptrdiff_t ldw, int K, void *scores)
 {
@@ -142,7 +144,7 @@ PB_TARGET static void FN(step)(const pb_matrix *X, const ptrdiff_t *rows, int n,
     const int is_far = X->d * ldw * (ptrdiff_t)sizeof(PB_S) > PB_NEAR;
     for (int r = 0; r < n; r++) {
         if (r + 2 < n + ahead) {
-            const int64_t first = X->indptr[rows[r + 2]], last = X->indptr[rows[r + 2] + 1];
+            const int64_t first = X->indptr[rows[r + 2]], last = ldw > 1 ? X->indptr[rows[r + 2] + 1] : first + 1;
             for (int64_t e = first; e < last; e += 64 / (int64_t)sizeof(PB_X))
                 PB_PREFETCH((const PB_X *)X->data + e);
             for (int64_t e = first; e < last; e += 64 / (int64_t)sizeof(int32_t))

@@ -165,8 +165,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         kappa : "prox-bcfw" only
             Weight of the proximal centre, default `sqrt(lam Rbar^2)` with Rbar^2 the mean squared norm of the planes,
             their median if labels can be enumerated; half of it with working sets of labels (64 classes or more),
-            smaller at first if examples are nearly orthogonal. With a penalty it starts there and then balances what
-            penalty and risk contribute to the gap.
+            smaller for fewer sparse rows than columns in use, and at first if examples are nearly orthogonal. With a
+            penalty it starts there and then balances what penalty and risk contribute to the gap.
         batch : block methods on cached planes
             Number of examples decoded at one point in a sequential pass: n/32, at most 32, for "prox-bcfw", else 1.
         n_best : "prox-bcfw", and "auto" while it runs that method

@@ -77,7 +77,7 @@ cdef inline bint step_at(const Curvature* p, int K, Example* x, const real* u, d
 # Set the one multiplier of an example unless it moves by rounding alone; return whether it does.
 cdef inline bint move_multiplier(const Curvature* p, Example* x, real after, real* alpha, real* coef) noexcept nogil:
     cdef double change = <double>after - <double>alpha[0]
-    if fabs(change) <= rounding_of(alpha) * x.c:
+    if fabs(change) <= rounding_of(alpha) * max(fabs(after), fabs(alpha[0])):
         return False
     coef[0] = <real>(x.y * p.step * change)
     alpha[0] = after

@@ -271,8 +271,6 @@ class BlockMethod(Run):
         if is_lost:
             self._balance.restart()
         self.kappa = self._kappa()
-        if self.kappa == 0.0:           # no plane known
-            return
         root = np.sqrt(lam / (lam + self.kappa))
         momentum = (1.0 - root) / (1.0 + root)
         is_ahead = inner(self._centre - x, x - self._before) > 0.0

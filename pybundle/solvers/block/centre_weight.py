@@ -28,6 +28,11 @@ class CentreWeight:
     limit is `CROWDED n rho Rbar^2`, rho being the same quotient with the mean example subtracted in the products. Close
     to the minimum steps do interact, see `raise_limit`.
 
+    Sparse rows of one score that use more columns than there are rows are mostly independent, and steps on the others
+    undo little of a step. Then the factor is `(rows / columns)^1.5`, and there is no limit. On word counts of 840 to
+    12544 texts this saves up to three quarters of the passes in most runs and cost up to a fifth in a few; on tf-idf it
+    hardly matters.
+
     The factor is LIGHT with working sets of labels, else 1: steps on them cost so little beside a value that a lighter
     centre, which asks for more of them, pays.
 
@@ -49,8 +54,13 @@ class CentreWeight:
         self.first_lam = risk.n_examples * copies * float(np.mean(norms**2))
         radius = float(np.sqrt(copies) * np.median(norms[norms > 0.0])) if norms.any() else 0.0
         self._rate = radius * (LIGHT if set_capacity(risk.engine) else 1.0)
+        self._limit, share = np.inf, _rows_per_column(risk.examples) if risk.n_scores == 1 else 1.0
+        if share < 1.0:
+            self._rate *= share**1.5
+            return
         raw, centred = _squared_products(risk.examples)
-        self._limit = CROWDED * centred * self.first_lam if raw < ORTHOGONAL else np.inf
+        if raw < ORTHOGONAL:
+            self._limit = CROWDED * centred * self.first_lam
 
     def check(self):
         """Raise ValueError if a number is none."""
@@ -80,6 +90,15 @@ def share_of_squares(examples, feature):
         column = column.toarray() if sp.issparse(column) else column
     whole = float(np.mean(examples.norms**2))
     return float(np.clip(np.mean(np.square(column)) / whole, 1e-8, 1.0)) if whole > 0.0 else 1.0
+
+
+def _rows_per_column(examples):
+    """Return the number of sparse rows over that of the columns in use; 1 if these are fewer, or rows are dense."""
+    if not examples.is_sparse or examples.n_examples >= examples.n_features:
+        return 1.0
+    is_used = np.zeros(examples.n_features, dtype=bool)
+    is_used[examples.X.indices] = True
+    return min(examples.n_examples / max(np.count_nonzero(is_used), 1), 1.0)
 
 
 def _squared_products(examples):

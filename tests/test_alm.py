@@ -185,6 +185,34 @@ def test_both_preconditioners_give_the_newton_direction(kind, rng):
     assert spent[1][0] == spent[0][0] == spent[0][-1] > 4 >= spent[1][-1]      # a factor pays in the end
 
 
+@pytest.mark.parametrize("kind", ["float64", "float32", "csr"])
+@pytest.mark.parametrize("largest", [None, 30])
+def test_the_matrix_of_all_weights_is_the_operator(kind, largest, rng):
+    classes = problem(rng, kind, bias=1.5, scale=0.5)
+    signs = np.where(classes.labels == 0, 1, -1)
+    for risk in (classes, pb.risks.BinaryHinge(classes.examples.X, signs, bias=1.5, scale=0.5)):
+        m = LabelMultipliers(risk)
+        scores = risk.scores(rng.normal(size=risk.dim) * 0.1).astype(np.float64)
+        faces = m.faces(m.step(m.truth(), scores, 2.0), largest)
+        H = np.tril(faces.matrix())
+        H += np.tril(H, -1).T
+        columns = np.stack([faces.product(e) for e in np.eye(risk.dim)])
+        np.testing.assert_allclose(H, columns, rtol=1e-5, atol=1e-5 * np.abs(H).max())
+
+
+def test_columns_of_unequal_sizes_take_few_passes():
+    """Conjugate gradients with the diagonal alone took 6741 passes on 5000 x 20, to a gap of 1e-3."""
+    rng = np.random.default_rng(1)
+    Z = rng.standard_normal((1000, 10))
+    y = (Z @ rng.standard_normal((10, 4)) + rng.gumbel(size=(1000, 4))).argmax(axis=1)
+    risk = pb.risks.MulticlassHinge(Z * np.geomspace(0.1, 100.0, 10) + 50.0, y, bias=1.0)
+    found, other = (pb.minimize(risk, lam=1.0, method=name, tol=1e-4) for name in ("alm", "oca"))
+    assert found.success and found.n_passes < 250.0
+    assert found.lower_bound <= other.fun and other.lower_bound <= found.fun
+    auto = pb.minimize(risk, lam=1.0, tol=1e-3)
+    assert auto.success and auto.n_passes < 400.0
+
+
 def test_sampled_faces_stand_for_all(rng):
     risk = problem(rng, n=4000)
     m = LabelMultipliers(risk)

@@ -300,7 +300,28 @@ class EpsilonInsensitive(OneScore):
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 
 
-class Huber(OneScore):
+class Parabola(OneScore):
+    """Base class of smooth losses, which are parabolas between lines; `flat` is 0."""
+
+    def second_derivatives(self, scores: ArrayLike) -> Floats:
+        """Return the second derivatives of the losses at scores `<w, x_i>`, shape (n,), 0 where they are linear."""
+        beta = self.multipliers(scores)
+        return np.where((beta > self.curve[0]) & (beta < self.curve[1]), self.sample_weight / self.curve[3], 0.0)
+
+    def dual_point(self, beta: ArrayLike) -> tuple[Floats, float]:
+        """Return multipliers (n,), made feasible, and the offset of their plane, less its rounding error.
+
+        `R(w) >= offset + sum_i beta_i s_i <w, x_i>`; the offset sums `-beta_i t_i - c_i h(beta_i / c_i)`.
+        """
+        low, high, linear, square, _ = self.curve
+        c = np.where(self.sample_weight > 0.0, self.sample_weight, 1.0)
+        low, high = np.nextafter(c * low, 0.0), np.nextafter(c * high, 0.0)
+        b = np.where(self.sample_weight > 0.0, np.clip(check_vector("beta", beta, self.n_examples), low, high), 0.0)
+        terms = np.concatenate([(linear + self._engine.target_array) * b, 0.5 * square * b * (b / c)])
+        return b, float(-np.sum(terms) - 128.0 * UNIT * np.sum(np.abs(terms)))
+
+
+class Huber(Parabola):
     """Huber risk: R(w) = sum_i c_i l(<w, x_i> - y_i), l(u) = u^2/2 for |u| <= delta, else delta (|u| - delta/2).
 
     Smooth.
@@ -328,7 +349,7 @@ class Huber(OneScore):
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 
 
-class SquaredHinge(OneScore):
+class SquaredHinge(Parabola):
     """Squared hinge risk: R(w) = sum_i c_i max(0, 1 - y_i <w, x_i>)^2 / 2. Smooth.
 
     Parameters
@@ -353,23 +374,6 @@ class SquaredHinge(OneScore):
                  scale: Any = 1.0, fit_intercept: bool = False, partition: str = "strided", random_state: Any = 0,
                  precision: str | None = None) -> None:
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
-
-    def second_derivatives(self, scores: ArrayLike) -> Floats:
-        """Return second derivatives of the losses at scores `<w, x_i>`, shape (n,): c_i below the margin, else 0.
-
-        With another curve they are c_i / square wherever the slope is not 0: a bound where the loss is linear.
-        """
-        return np.where(self.multipliers(scores) < 0.0, self.sample_weight / self.curve[3], 0.0)
-
-    def dual_point(self, beta: ArrayLike) -> tuple[Floats, float]:
-        """Return multipliers (n,), made feasible, and the offset of their plane, less its rounding error.
-
-        `R(w) >= offset + sum_i beta_i y_i <w, x_i>` for `beta_i <= 0`; the offset sums `-beta_i - beta_i^2 / (2 c_i)`.
-        """
-        c = self.sample_weight
-        b = np.where(c > 0.0, np.maximum(-check_vector("beta", beta, self.n_examples), 0.0), 0.0)
-        squares = 0.5 * b * (b / np.where(c > 0.0, c, 1.0))
-        return -b, float(np.sum(b) - np.sum(squares) - 128.0 * UNIT * (np.sum(b) + np.sum(squares)))
 
 
 def _ones(n):

@@ -21,6 +21,7 @@ from .newton.methods import ALM
 from .objective import Ball
 from .penalised import Penalised
 from .run import is_fine
+from .scaling import scaling
 from .smooth.lbfgs import LBFGS
 from .smooth.newton import NEWTON, patience_before
 
@@ -52,8 +53,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     Without a penalty another method takes over from "prox-bcfw" if that does not halve the gap within a number of
     passes, as with columns of unequal size or huge C:
 
-    * "alm", if labels can be enumerated: after half of `n_slow`, for fine tolerances a sixth; with more than NARROW
-      weights only if "prox-bcfw" stalls;
+    * "alm", if labels can be enumerated: after half of `n_slow`, for fine tolerances or uneven columns a sixth; with
+      more than NARROW weights only if "prox-bcfw" stalls;
     * "alm", with a decoder and fine tolerances only: after `n_slow`, and from a gap of `at_gap` on as soon as an
       iteration does not halve it, because started cold "alm" is ten times slower. With tol <= TINY this holds for
       enumerable labels and at most NARROW weights, too;
@@ -137,7 +138,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     else:
         has_labels, is_exact = LABELLINGS.holds(risk), risk.has_exact_blocks and not has_signs
         tol, name = problem.settings.gap.tol, "'prox-bcfw'"
-        wait = n_slow / (6.0 if is_fine(tol) else 2.0)
+        wait = n_slow / (6.0 if is_fine(tol) or (is_exact and has_labels and scaling(risk)) else 2.0)
         why = ("the dual of an example is maximised exactly" if not has_labels else
                "the labels of an example can be enumerated" if is_exact else "examples can be decoded one at a time")
         if is_exact and has_labels and risk.dim <= FEW_WEIGHTS:

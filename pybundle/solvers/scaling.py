@@ -9,18 +9,19 @@ def scaling(risk, uneven=100.0, large_entries=1000.0, shifted=10.0):
     """Return a sentence with the remedy; "" if the columns are well scaled or the risk has none.
 
     The size of a column is the root mean square of its entries other than 0, so that rare words and the borders of
-    images, which cost no passes, are no small columns. Means count for dense data only: centred sparse data are dense.
+    images, which cost no passes, are no small columns; of a dense column without zeros it is the standard deviation.
+    Means count for dense data only: centred sparse data are dense.
     Uneven is the ratio of the largest to a small column (tenth percentile), shifted that of means to spread; bytes (up
     to 255) are no large entries.
     """
     examples = _rows_of(risk)
     if examples is None:
         return ""
-    counts, squares, means, spread = _moments(examples)
-    used = counts > 0
+    counts, squares, about_means, means, spread = _moments(examples)
+    used = about_means > 0.0
     if not used.any():
         return ""
-    sizes = np.sqrt(squares[used] / counts[used])
+    sizes, largest = np.sqrt(about_means[used] / counts[used]), np.sqrt(np.max(squares[used] / counts[used]))
     small, large = float(np.quantile(sizes, 0.1)), float(sizes.max())
     factors = np.abs(np.log(np.maximum(sizes, 1e-300) / np.median(sizes)))
     order = [k for k in np.argsort(-factors, kind="stable")[:3] if factors[k] > np.log(uneven) / 2.0]
@@ -29,8 +30,8 @@ def scaling(risk, uneven=100.0, large_entries=1000.0, shifted=10.0):
         found = f"have means {means / spread:.2g} times their spread"
     elif large > uneven * small:
         found = f"differ in size by {large / small:.2g} ({named})"
-    elif large * _largest(examples) * examples.scale > large_entries:
-        found = f"have entries of {large * _largest(examples) * examples.scale:.2g}"
+    elif largest * _largest(examples) * examples.scale > large_entries:
+        found = f"have entries of {largest * _largest(examples) * examples.scale:.2g}"
     else:
         return ""
     scaler = "MaxAbsScaler" if examples.is_sparse else "StandardScaler"
@@ -54,7 +55,8 @@ def _largest(examples):
 
 
 def _moments(examples, most_rows=2000, few=100, numbers=20_000_000, at_once=1 << 12):
-    """Numbers of entries other than 0 and sums of their squares, by columns; norms of the means and of the spread.
+    """Numbers of entries other than 0, sums of their squares, plain and about the means of dense columns without zeros,
+    by columns; norms of the means and of the spread.
 
     From a sample of the rows, smaller for long rows, in units of `_largest`; the norms are 0 for sparse data. A few
     numbers are read at once: runs may have a memory limit.
@@ -69,7 +71,7 @@ def _moments(examples, most_rows=2000, few=100, numbers=20_000_000, at_once=1 <<
             data = some.data / unit
             counts += np.bincount(some.indices[data != 0.0], minlength=d)
             squares += np.bincount(some.indices, data * data, d)
-        return counts, squares, 0.0, 0.0
+        return counts, squares, squares, 0.0, 0.0
     first = np.divide(X[0], unit, dtype=np.float64)
     for start in range(0, len(rows), max(1, at_once // d)):
         some = np.divide(X[rows[start:start + max(1, at_once // d)]], unit, dtype=np.float64)
@@ -79,5 +81,6 @@ def _moments(examples, most_rows=2000, few=100, numbers=20_000_000, at_once=1 <<
         sums += some.sum(axis=0)
         shifted += np.einsum("ij,ij->j", some, some)
     sums /= len(rows)
-    variance = np.maximum(shifted / len(rows) - sums * sums, 0.0).sum()
-    return counts, squares, float(np.linalg.norm(sums + first)), float(np.sqrt(variance))
+    variances = np.maximum(shifted / len(rows) - sums * sums, 0.0)
+    about_means = np.where(counts == len(rows), len(rows) * variances, squares)
+    return counts, squares, about_means, float(np.linalg.norm(sums + first)), float(np.sqrt(variances.sum()))

@@ -20,7 +20,7 @@ from ...runtime.result import Status
 from ..evidence import of_labels
 from ..run import Run, working_bytes
 from ..state import State
-from .directions import LARGEST_RANK, NewtonDirection
+from .directions import FEW, LARGEST_RANK, NewtonDirection
 from .label_multipliers import LabelMultipliers
 from .multipliers import Step
 
@@ -118,7 +118,8 @@ class AugmentedLagrangian(Run):
     def memory(self):
         n, n_labels = self.multipliers.shape
         size, rank = n * n_labels, min(self._newton.largest_rank, n * max(1, n_labels - 1))
-        return {"multipliers": 40 * size + 4 * rank * rank, "scores": 32 * size,
+        whole = self.risk.dim**2 if self.risk.dim <= FEW else 0
+        return {"multipliers": 40 * size + max(4 * rank * rank, 8 * whole), "scores": 32 * size,
                 "points": working_bytes(self.risk, self.risk.n_parts)}
 
     def describe(self):

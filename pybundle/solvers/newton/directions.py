@@ -4,6 +4,7 @@
 
 Many faces, far from the solution: Jacobi. Few faces, when sigma is large and conjugate gradients are slow: a Cholesky
 factor of the small matrix `(lam / sigma) I + A A'` inverts the large one (Woodbury), and only rounding is left to them.
+With few weights a factor of the large one does, whatever the sizes of the columns are.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 LARGEST_RANK = 6000
 """Order of the largest factor: 150 MB in float32."""
+FEW = 2000
+"""Weights of which the large matrix may be factored: 32 MB. Columns of unequal sizes make Jacobi slow."""
+EXACT = 8.0
+"""Its factor may cost that many times the small one: products in float32 go wrong if columns differ by much in size."""
 PAYS_OFF = 8.0
 """A factorisation, which is GEMM, runs that many times as fast as a product of the operator."""
 TOO_ROUGH = 20
@@ -34,7 +39,7 @@ class NewtonDirection:
     def __init__(self, lam, row_size, largest_rank=LARGEST_RANK, max_iter=60):
         self.lam, self.largest_rank, self.max_iter = lam, largest_rank, max_iter
         self._row_size = row_size
-        self._spent, self._factored = 0, False
+        self._spent, self._last, self._factored = 0, 0, False
         self._kind = np.float32
 
     def restart(self):
@@ -43,25 +48,46 @@ class NewtonDirection:
 
     def __call__(self, faces, gradient, sigma, tol):
         """Direction d with `|H d + g| <= tol |g|`, if `max_iter` products suffice, and their number."""
-        self._factored = faces.fraction == 1.0 and faces.rank <= self.largest_rank and self._pays(faces)
-        precondition = self._factor(faces, sigma) if self._factored else None
+        is_whole, self._factored = self._choice(faces, len(gradient))
+        direction = self._solution(faces, sigma, gradient) if self._factored and is_whole else None
+        if direction is not None:
+            return direction, 1
+        precondition = self._factor(faces, sigma) if self._factored and not is_whole else None
         if precondition is None:
             with np.errstate(over="ignore"):                    # infinite curvature: a step of 0
                 diagonal = self.lam + sigma * faces.diagonal()
             precondition = lambda r: r / diagonal                                                   # noqa: E731
         direction, n_products = conjugate_gradients(
             lambda v: self.lam * v + sigma * faces.product(v), gradient, precondition, tol, self.max_iter)
+        self._last = n_products
         self._spent += n_products
         if self._factored and n_products > TOO_ROUGH:
             self._kind = np.float64
         return direction, n_products
 
-    def _pays(self, faces):
+    def _choice(self, faces, dim):
         # A factor is bought as soon as the products spent on this subproblem have cost as much, and from then on
-        # always: later subproblems have fewer faces and a larger sigma.
-        rank, size = float(faces.rank), self._row_size
-        factor = rank * rank * (size + rank / 3.0)
-        return self._factored or factor <= PAYS_OFF * self._spent * 4.0 * (rank + faces.n_rows) * size
+        # always: later subproblems have fewer faces and a larger sigma. That of the large matrix is bought as soon as
+        # the products for one direction have cost as much.
+        rank, size, factor, whole = float(faces.rank), self._row_size, np.inf, np.inf
+        if faces.fraction == 1.0 and rank <= self.largest_rank:
+            factor = rank * rank * (size + rank / 3.0)
+        if dim <= min(FEW, self.largest_rank):
+            whole = dim * dim * (0.5 * faces.n_rows + dim / 3.0)
+        unit = PAYS_OFF * 4.0 * (rank + faces.n_rows) * size
+        has_paid = factor <= self._spent * unit or whole <= self._last * unit
+        return whole < EXACT * factor, min(whole, factor) < np.inf and (self._factored or has_paid)
+
+    def _solution(self, faces, sigma, gradient):
+        # without products, whose scores may be rounded to float32
+        with np.errstate(over="ignore", invalid="ignore"):
+            H = faces.matrix()
+            H *= sigma
+        H.flat[::len(H) + 1] += self.lam
+        try:
+            return cho_solve(cho_factor(H.T, overwrite_a=True), -gradient)
+        except (LinAlgError, ValueError):       # of numbers that are not finite
+            return None
 
     def _factor(self, faces, sigma):
         for kind in (self._kind, np.float64):

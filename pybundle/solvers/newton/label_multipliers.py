@@ -137,6 +137,27 @@ class LabelFaces(Faces):
                 out[:, d] += risk.examples.bias**2 * self.fraction * weights.sum(axis=0)
         return out.ravel()
 
+    def matrix(self):
+        """The operator as a matrix (dim, dim), of which the lower triangle is right."""
+        m, examples = self._multipliers, self._multipliers.risk.examples
+        K, width = m.shape[1], examples.width
+        H = np.zeros((K, width, K, width))
+        for start in range(0, self.n_rows, SHARD_ROWS):
+            rows = self.rows[start:start + SHARD_ROWS]
+            inside = np.ones((len(rows), 1)) if m.is_binary else (self._alpha[rows] > 0.0).astype(np.float64)
+            shares = np.zeros(len(rows)) if m.is_binary else 1.0 / self.sizes[start:start + SHARD_ROWS]
+            X = examples.X[rows]
+            X = (X.toarray() if sp.issparse(X) else X) * examples.scale
+            if examples.bias is not None:
+                X = np.hstack([X, np.full((len(X), 1), examples.bias)])
+            for k in range(K):
+                for j in range(k + 1):
+                    weights = inside[:, k] * ((k == j) - shares * inside[:, j])
+                    some = np.flatnonzero(weights)
+                    H[k, :, j] += (X[some] * weights[some, None]).T @ X[some]
+        H *= self.fraction
+        return H.reshape(K * width, -1)
+
     def directions(self, kind):
         """Orthonormal directions of all faces: `(X, Q)`, the e-th being `Q[e] X[e]'` in the shape of the weights.
 

@@ -50,6 +50,7 @@ class Newton(SmoothRun):
     def __init__(self, risk, objective, settings):
         super().__init__(risk, objective, settings, 1)
         self.steps = NewtonSteps(self.orthants() or Orthants(), risk.dim)
+        self.steps.flat = 1.0 if risk.is_regression else FLAT       # most errors are large at first
         self._hessians = self._scores = self._beta = None
 
     def __getstate__(self):
@@ -114,7 +115,7 @@ class Newton(SmoothRun):
         with self.trace.clock.phase("oracle"):
             self._scores = risk.scores(self.objective.outer_point(x))
             weights = risk.second_derivatives(self._scores[:, 0])
-            if risk.dim > FEW:
+            if risk.dim > FEW or risk.is_regression:
                 weights = np.maximum(weights, self.steps.flat * risk.sample_weight)
             return self._data().on(weights)
 
@@ -148,7 +149,7 @@ class Newton(SmoothRun):
     def _offer_multipliers(self, scores, change):
         """Offer what the slopes of the losses at some scores prove, as multipliers, after a change of them."""
         risk, objective = self.risk, self.objective
-        beta = risk.sample_weight * risk.multipliers(scores[:, 0]) + risk.labels * change
+        beta = risk.sample_weight * risk.multipliers(scores[:, 0]) + self._signs() * change
         beta, offset, phi, error = self._plane(beta)
         self.trace.n_passes += 0.5
         t = objective.scaling(phi, error) if isinstance(objective, Penalised) else 1.0
@@ -163,8 +164,11 @@ class Newton(SmoothRun):
     def _plane(self, beta):
         """Return feasible multipliers, and offset, slope and its rounding error of their plane."""
         beta, offset = self.risk.dual_point(beta)
-        phi, error, last = self._data().pull(self.risk.labels * beta)
+        phi, error, last = self._data().pull(self._signs() * beta)
         return beta, offset, phi, self.objective.rounding_norms(error, lambda: last)
+
+    def _signs(self):
+        return 1.0 if self.risk.is_regression else self.risk.labels
 
     def _data(self):
         if self._hessians is None:
@@ -189,8 +193,8 @@ class NewtonSteps:
     work : float
         Passes over the data for models since it was set to 0.
     flat : float
-        Second derivatives of losses of weight 1 are at least this in models of many columns. Where all are 0, points
-        would move a long way. With 1 a model is nowhere below the risk.
+        Second derivatives of losses of weight 1 are at least this in models of many columns and in regression. Where
+        all are 0, points would move a long way. With 1 a model is nowhere below the risk.
     sweeps : Sweeps or None
         The last model, if coordinate descent has minimised it; the caller drops it.
     """
@@ -218,10 +222,6 @@ class NewtonSteps:
                 return None
             if self.sweeps is not None or self._is_rejected:
                 self._t = search(self.x, self.x + self._direction, None if self.sweeps is None else self.sweeps.u)
-                if self._t == 1.0:
-                    self.flat = max(0.1 * self.flat, FLAT)
-                elif self._t < SHORT:
-                    self.flat = min(max(10.0 * self.flat, 1e-3), 1.0)
         x = self.x + self._t * self._direction
         return np.clip(x, *self._penalty[1:])
 
@@ -231,6 +231,10 @@ class NewtonSteps:
         Return False if the search has failed.
         """
         if self._direction is None or fun <= self.fun + ARMIJO * self._t * self._slope + self.rounding * abs(self.fun):
+            if self._t == 1.0:
+                self.flat = max(0.1 * self.flat, FLAT)
+            elif self._t < SHORT:
+                self.flat = min(max(10.0 * self.flat, 1e-3), 1.0)
             self.begin(x, fun, gradient)
             return True
         is_first, self._is_rejected = not self._is_rejected, True
@@ -306,13 +310,13 @@ def patience_before(risk, objective):
 
     It follows from sizes alone. On few columns a step costs a product of columns, about `price` passes: with an l1 norm
     it is worth a few of them, without one "lbfgs" may be done before; it has the price of a step and five more passes
-    to halve the gap. On many columns it needs an l1 norm that leaves few weights. If columns are far from 0, the limits
-    of a free intercept need planes of more points than the method takes.
+    to halve the gap. On many columns it needs an l1 norm that leaves few weights. If columns are far from 0 and slopes
+    of losses have no bound, the limits of a free intercept need planes of more points than the method takes.
     """
     if not HESSIAN.holds(risk):
         return None
     examples, is_penalised = risk.examples, isinstance(objective, Penalised)
-    if is_penalised and objective.columns_are_far(risk):
+    if is_penalised and risk.errors_grow and objective.columns_are_far(risk):
         return None
     has_l1 = is_penalised and bool(np.any(objective.penalty.l1))
     width = examples.X.nnz / risk.n_examples if examples.is_sparse else risk.dim

@@ -86,7 +86,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     has_free = is_penalised and bool(problem.objective.is_free.any())
     all_free = is_penalised and bool((problem.objective.is_free | (omega.lower == omega.upper)).all())
     mix = problem.objective.mix
-    if mix is not None:
+    if mix is not None and risk.smooth:
         stages = []             # planes of parts come no nearer than repaired ones
         takes_blocks = suits_blocks(problem.objective, risk.n_examples)
     else:
@@ -125,9 +125,9 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
             why = f"{why}; without executor, steps on examples take far fewer passes"
     elif not (BOUNDED.holds(risk) and (LABELLINGS.holds(risk) or (SINGLE.holds(risk) and not has_signs and not keeps))):
         why = "the risk has planes of parts only"
-    elif is_penalised and keeps:
+    elif is_penalised and keeps and mix is None:
         why = "the planes of parts are the evidence"
-    elif is_penalised and not takes_steps and (all_free or problem.objective.columns_are_far(risk) or (
+    elif is_penalised and not takes_steps and problem.objective.even is None and (all_free or problem.objective.columns_are_far(risk) or (
             risk.dim <= FEW_WEIGHTS and is_fine(problem.settings.gap.tol))):
         why = "columns are far from 0, weights are free, or they are few and tol is small"
     elif is_penalised or takes_steps:

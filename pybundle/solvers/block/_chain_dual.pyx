@@ -146,16 +146,14 @@ cdef class ChainDual(PackedPoint):
         self.work = K * (4.0 * per_token + (K if pairs else 1))
         self._refresh()
 
-    def set_intercepts(self, products, means, origin, double ratio):
-        """Leave the intercepts of classes free, see above; the point has to be set before.
-
-        `products` (n,) are those of the rows with the means m (d,), which are 0 for the last column.
-        """
+    def set_intercepts(self, moving):
+        """Leave the intercepts of classes free, `MovingIntercepts`, see above; the point has to be set before."""
         cdef Rows X = self.features
         cdef Py_ssize_t d = X.n_features
+        products, means = moving.products, moving.means
         if self.n_edges or X.scale != 1.0 or len(products) != X.n_rows or len(means) != d:
             raise ValueError("intercepts must belong to classes, products and means to their rows")
-        self.products, self.origin, self.excess = products, np.array(origin), ratio - 1.0 + means @ means
+        self.products, self.origin, self.excess = products, moving.origin, moving.ratio - 1.0 + means @ means
         self.pull = self.point().reshape(X.n_scores, d) @ means
         self.first_a, self.step_a = (d - 1) * (1 if self.dense else self.ldw), self.ldw if self.dense else 1
 

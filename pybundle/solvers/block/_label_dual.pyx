@@ -25,6 +25,13 @@ With a penalty (`set_penalty`) the point W follows from another one V by a thres
 belong to the row follow. With `s sum_j x_ij^2 / s_j` in place of |x_i|^2 line 3 takes the largest curvature that the
 dual can have along x_i, so that the step at the scores of W ascends, too [prox-SDCA, Shalev-Shwartz & Zhang 2014]. W is
 not linear in the steps, so that a group is one row.
+
+Free intercepts b of classes move as weights of a last column of `sqrt(ratio)` beside centred rows x_i - m would, about
+b_0 (`set_intercepts`). W is the sum of steps with the rows as they are, a_k that of the coefficients. Then
+
+    <w_k, x_i> = <W_k, x_i> - a_k <m, x_i> - <m, W_k> + a_k (|m|^2 + ratio - 1) + b_0k,
+
+and inner products of rows change by `|m|^2 + ratio - 1 - <m, x_i> - <m, x_j>`.
 """
 
 import numpy as np
@@ -80,6 +87,10 @@ cdef bint _group(LabelDual dual, Engine e, const Curvature* curvature, const Py_
         for k in range(K):
             for q in range(STEP):
                 S[k * BLOCK + q] += <real>dual.base[k]
+    if dual.is_centred:
+        for k in range(K):
+            for q in range(count):
+                S[k * BLOCK + q] += <real>dual.intercept(k, rows[q])
     if is_multiclass:       # line 1: S becomes u, up to a constant for the 0/1 loss
         for r in range(count):
             x = &dual.rows[rows[r]]
@@ -109,6 +120,8 @@ cdef bint _group(LabelDual dual, Engine e, const Curvature* curvature, const Py_
             continue
         for k in range(K if e.has_bias else 0):
             dual.base_unshrunk[k] += dual.constant * coef[r * ldc + k]
+        for k in range(K if dual.is_centred else 0):
+            dual.move_intercept(k, rows[r], coef[r * ldc + k])
         if not any_moved:
             any_moved = True
             for q in range(count):
@@ -119,6 +132,8 @@ cdef bint _group(LabelDual dual, Engine e, const Curvature* curvature, const Py_
         dots(&e.X, rows[r], rows + r + 1, count - r - 1, products + r + 1)
         for q in range(r + 1, count):
             products[q] += <real>dual.constant
+            if dual.is_centred:
+                products[q] += <real>(dual.unit * (dual.excess - dual.products[rows[r]] - dual.products[rows[q]]))
         for k in range(K):
             if coef[r * ldc + k] != 0:
                 for q in range(r + 1, count):
@@ -151,6 +166,8 @@ cdef void _on_set(LabelDual dual, Engine e, const Curvature* curvature, const Py
         k = near[q]
         score(&e.X, rows, 1, left > 1 and q == 0, W + k * dual.ldw, dual.ldw, 1, S + q * BLOCK)
         S[q * BLOCK] += <real>(dual.base[k] + (e.cost[x.y, k] if e.has_cost else -<double>(k == x.y)))
+        if dual.is_centred:
+            S[q * BLOCK] += <real>dual.intercept(k, rows[0])
         top = max(top, S[q * BLOCK])
         mine[q] = alpha[k]
         if k == x.vertex:
@@ -166,6 +183,8 @@ cdef void _on_set(LabelDual dual, Engine e, const Curvature* curvature, const Py
             k = near[q]
             alpha[k] = mine[q]
             dual.base_unshrunk[k] += dual.constant * coef[q]
+            if dual.is_centred:
+                dual.move_intercept(k, rows[0], coef[q])
             update(&e.X, rows, 1, coef + q, dual.ldc, 1, V + k * dual.ldw, dual.ldw)
             if dual.shrinkage is not None:
                 dual.shrinkage.apply(V, W, k * dual.ldw, k * dual.ldw + e.n_features)
@@ -288,6 +307,10 @@ cdef class LabelDual(LabelSums):
     cdef readonly double visits, cached_visits
     cdef double constant         # of <x_i, x_j>, in units of scale^2: the bias
     cdef Py_ssize_t signal_every     # rows between two checks for signals
+    cdef bint is_centred         # free intercepts: the numbers of the formula above
+    cdef double excess, unit
+    cdef const double[::1] products, origin
+    cdef double[::1] sums, pull  # a_k, <m, W_k>
 
     def __init__(self, Engine engine, precision, multipliers=None):
         LabelSums.__init__(self, engine, precision, multipliers)
@@ -296,16 +319,37 @@ cdef class LabelDual(LabelSums):
         self.constant = (engine.bias / engine.scale) ** 2
         self.scratch = (aligned((K, BLOCK), self.packed.dtype), aligned((STEP, self.ldc), self.packed.dtype),
                         np.empty(2 * K))
+        self.sums, self.pull = np.zeros(0), np.zeros(0)
         per_row = K * (d if self.dense else max(1, int(engine.storage[2][n]) // max(1, n)))
         self.signal_every = max(STEP, <Py_ssize_t>(2e8 / per_row))
 
+    def set_intercepts(self, moving):
+        """Leave intercepts of classes free, `MovingIntercepts`, see above; the point has to be set before."""
+        means, W = moving.means, self.point().reshape(self.e.n_scores, -1)
+        if moving.products.shape != (self.e.n_examples,) or moving.origin.shape != (len(W),):
+            raise ValueError("intercepts must belong to classes and rows")
+        self.is_centred, self.unit, self.excess = True, 1.0 / self.e.scale**2, moving.ratio - 1.0 + means @ means
+        self.products, self.origin, self.sums, self.pull = moving.products, moving.origin, W[:, -1].copy(), W @ means
+        self.examples["square"] = moving.squares
+
+    cdef inline double intercept(self, int k, Py_ssize_t row) noexcept nogil:
+        return self.origin[k] + (self.excess - self.products[row]) * self.sums[k] - self.pull[k]
+
+    cdef inline void move_intercept(self, int k, Py_ssize_t row, double coef) noexcept nogil:
+        self.sums[k] += self.unit * coef
+        self.pull[k] += self.unit * coef * self.products[row]
+
+    def _sums(self):
+        return {"sums": np.asarray(self.sums), "pull": np.asarray(self.pull)}
+
     def get_state(self):
         """What differs from a new object of the same engine, by name; arrays are shared, not copied."""
-        return LabelSums.get_state(self) | {"visits": self.visits, "cached_visits": self.cached_visits}
+        return LabelSums.get_state(self) | self._sums() | {"visits": self.visits, "cached_visits": self.cached_visits}
 
     def set_state(self, state):
-        """Becomes what `get_state` described, to the last bit; its penalty must be set before."""
+        """Becomes what `get_state` described, to the last bit; penalty and intercepts must be set before."""
         LabelSums.set_state(self, state)
+        self.restore_arrays(self._sums(), state)
         self.visits, self.cached_visits = state["visits"], state["cached_visits"]
 
     def visit(self, const Py_ssize_t[::1] order, bint on_sets=False):

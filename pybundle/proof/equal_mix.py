@@ -92,7 +92,7 @@ class EqualMix:
             phi, offset = plane.phi.astype(np.float64), float(plane.offset)
             plane = Plane(offset, phi, 2.0 * UNIT * abs(offset), 2.0 * UNIT * float(np.linalg.norm(phi)),
                           2.0 * UNIT * float(np.linalg.norm(phi.reshape(self.sums.rows.shape)[:, -1])))
-        last_error = min(plane.slope_error, plane.last_error)
+        last_error = plane.slope_error if plane.last_error is None else min(plane.slope_error, plane.last_error)
         error = plane.slope_error + self.steep * last_error
         offset, phi, error = self.repaired(plane.offset, plane.phi, error, last_error)
         return Plane(offset, phi, plane.offset_error, error)

@@ -127,10 +127,13 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         why = "the risk has planes of parts only"
     elif is_penalised and keeps and mix is None:
         why = "the planes of parts are the evidence"
-    elif is_penalised and not takes_steps and problem.objective.even is None and (all_free or problem.objective.columns_are_far(risk) or (
+    elif is_penalised and not takes_steps and (all_free or (
+            problem.objective.even is None and problem.objective.columns_are_far(risk)) or (
             risk.dim <= FEW_WEIGHTS and is_fine(problem.settings.gap.tol))):
         why = "columns are far from 0, weights are free, or they are few and tol is small"
     elif is_penalised or takes_steps:
+        if mix is not None:
+            stages = [Stage(later("oca"), None, n_slow / (6.0 if is_fine(problem.settings.gap.tol) else 2.0))]
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
                         "'prox-bcfw': the dual of an example is maximised exactly")
     else:

@@ -68,7 +68,9 @@ class EqualMix:
         r, wrong = P[:, -1], self.sums.error / max(1.0, self.steep)
         last_error = error / max(1.0, self.steep) if last_error is None else last_error
         least = np.maximum(counts - wrong, 0.0)
-        t = (1.0 - 8.0 * UNIT) * float(np.min(least / np.maximum(least + np.maximum(r + last_error, 0.0), 1e-300)))
+        shares = least / np.maximum(least + np.maximum(r + last_error, 0.0), 1e-300)
+        # r is a sum of numbers >= 0 for a class without weight, and 0 only if no example has a multiplier there
+        t = (1.0 - 8.0 * UNIT) * float(np.min(np.where((counts == 0.0) & (r == 0.0), 1.0, shares)))
         v = np.maximum((1.0 - t) * counts - t * r, 0.0)         # n (1 - t) q
         mixed = t * P + np.outer(v, self.total / n) - (1.0 - t) * self.sums.rows
         mixed[:, -1] = 0.0
@@ -80,7 +82,7 @@ class EqualMix:
         if losses is None:
             factors = np.log(np.maximum(whole / (v + spread), 1.0))
         else:       # counts err by `wrong` in all, and no cost is more than the largest loss by the least weight
-            factors = losses / n - 2.0 * (wrong / n + 4.0 * UNIT * len(v)) * losses.max() / counts.min()
+            factors = losses / n - 2.0 * (wrong / n + 4.0 * UNIT * len(v)) * losses.max() / counts[counts > 0.0].min()
         terms = np.maximum(v - spread, 0.0) * np.maximum(factors, 0.0)
         offset, gain = t * offset, float(terms.sum())
         gain -= 4.0 * UNIT * len(v) * (whole if losses is None else gain)

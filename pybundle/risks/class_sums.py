@@ -19,7 +19,7 @@ class ClassSums(NamedTuple):
     Attributes
     ----------
     rows : ndarray, shape (K, d)
-        `sum_{y_i = k} c_i x_i`; the last column holds the weights n_k of the classes, all > 0.
+        `sum_{y_i = k} c_i x_i`; the last column holds the weights n_k of the classes.
     means : ndarray, shape (d,)
         Means m of all rows, about, and 0 for the last column.
     variances : ndarray, shape (d,)
@@ -43,9 +43,9 @@ class ClassSums(NamedTuple):
 
     @classmethod
     def of(cls, examples, y, c, K, cost=None):
-        """Return the sums of examples with labels y (n,) and weights c (n,); None without intercepts of all classes.
+        """Return the sums of examples with labels y (n,) and weights c (n,); None if the last entries are not 1.
 
-        A hinge loss has costs L, shape (K, K).
+        A hinge loss has costs L, shape (K, K). With a log-loss all classes must have weight.
         """
         X, n, d = examples.X, examples.n_examples, examples.n_features
         if examples.bias is not None:
@@ -56,7 +56,8 @@ class ClassSums(NamedTuple):
             last = X[:, [-1]].toarray()[:, 0] if X.has_canonical_format else np.zeros(n)
         else:
             last = X[:, -1]
-        if not (last == 1.0).all() or not (np.bincount(y, c, K) > 0.0).all():
+        counts = np.bincount(y, c, K)
+        if not ((last == 1.0).all() and counts.any() and (counts.all() or cost is not None)):
             return None
         rows, squares = np.zeros((K, examples.width)), np.zeros(examples.width)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -69,7 +70,7 @@ class ClassSums(NamedTuple):
                 squares[:d] += c[some] @ (part.multiply(part) if sp.issparse(part) else part * part)
             rows, squares = examples.scale * rows, examples.scale**2 * squares
             if examples.bias is not None:
-                rows[:, d], squares[d] = np.bincount(y, c, K), c.sum()
+                rows[:, d], squares[d] = counts, c.sum()
             means = rows.sum(axis=0) / rows[:, -1].sum()
             means[-1] = 0.0
             size = 1.01 * float(c @ examples.norms + float(np.linalg.norm(means)) * c.sum())

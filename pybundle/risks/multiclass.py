@@ -86,7 +86,7 @@ class MulticlassHinge(LinearRisk):
 
     @cached_property
     def class_sums(self) -> Any:
-        """`ClassSums` if all rows have a last entry of 1, and all classes have weight; else None."""
+        """`ClassSums` if all rows have a last entry of 1; else None."""
         cost = 1.0 - np.eye(self.n_classes) if self.loss is None else self.loss
         return ClassSums.of(self.user_rows, self.labels, self.sample_weight, self.n_classes, cost)
 

@@ -25,13 +25,6 @@ With a penalty (`set_penalty`) the point W follows from another one V by a thres
 belong to the row follow. With `s sum_j x_ij^2 / s_j` in place of |x_i|^2 line 3 takes the largest curvature that the
 dual can have along x_i, so that the step at the scores of W ascends, too [prox-SDCA, Shalev-Shwartz & Zhang 2014]. W is
 not linear in the steps, so that a group is one row.
-
-Free intercepts b of classes move as weights of a last column of `sqrt(ratio)` beside centred rows x_i - m would, about
-b_0 (`set_intercepts`). W is the sum of steps with the rows as they are, a_k that of the coefficients. Then
-
-    <w_k, x_i> = <W_k, x_i> - a_k <m, x_i> - <m, W_k> + a_k (|m|^2 + ratio - 1) + b_0k,
-
-and inner products of rows change by `|m|^2 + ratio - 1 - <m, x_i> - <m, x_j>`.
 """
 
 import numpy as np
@@ -307,10 +300,6 @@ cdef class LabelDual(LabelSums):
     cdef readonly double visits, cached_visits
     cdef double constant         # of <x_i, x_j>, in units of scale^2: the bias
     cdef Py_ssize_t signal_every     # rows between two checks for signals
-    cdef bint is_centred         # free intercepts: the numbers of the formula above
-    cdef double excess, unit
-    cdef const double[::1] products, origin
-    cdef double[::1] sums, pull  # a_k, <m, W_k>
 
     def __init__(self, Engine engine, precision, multipliers=None):
         LabelSums.__init__(self, engine, precision, multipliers)
@@ -319,37 +308,16 @@ cdef class LabelDual(LabelSums):
         self.constant = (engine.bias / engine.scale) ** 2
         self.scratch = (aligned((K, BLOCK), self.packed.dtype), aligned((STEP, self.ldc), self.packed.dtype),
                         np.empty(2 * K))
-        self.sums, self.pull = np.zeros(0), np.zeros(0)
         per_row = K * (d if self.dense else max(1, int(engine.storage[2][n]) // max(1, n)))
         self.signal_every = max(STEP, <Py_ssize_t>(2e8 / per_row))
 
-    def set_intercepts(self, moving):
-        """Leave intercepts of classes free, `MovingIntercepts`, see above; the point has to be set before."""
-        means, W = moving.means, self.point().reshape(self.e.n_scores, -1)
-        if moving.products.shape != (self.e.n_examples,) or moving.origin.shape != (len(W),):
-            raise ValueError("intercepts must belong to classes and rows")
-        self.is_centred, self.unit, self.excess = True, 1.0 / self.e.scale**2, moving.ratio - 1.0 + means @ means
-        self.products, self.origin, self.sums, self.pull = moving.products, moving.origin, W[:, -1].copy(), W @ means
-        self.examples["square"] = moving.squares
-
-    cdef inline double intercept(self, int k, Py_ssize_t row) noexcept nogil:
-        return self.origin[k] + (self.excess - self.products[row]) * self.sums[k] - self.pull[k]
-
-    cdef inline void move_intercept(self, int k, Py_ssize_t row, double coef) noexcept nogil:
-        self.sums[k] += self.unit * coef
-        self.pull[k] += self.unit * coef * self.products[row]
-
-    def _sums(self):
-        return {"sums": np.asarray(self.sums), "pull": np.asarray(self.pull)}
-
     def get_state(self):
         """What differs from a new object of the same engine, by name; arrays are shared, not copied."""
-        return LabelSums.get_state(self) | self._sums() | {"visits": self.visits, "cached_visits": self.cached_visits}
+        return LabelSums.get_state(self) | {"visits": self.visits, "cached_visits": self.cached_visits}
 
     def set_state(self, state):
-        """Becomes what `get_state` described, to the last bit; penalty and intercepts must be set before."""
+        """Becomes what `get_state` described, to the last bit; its penalty must be set before."""
         LabelSums.set_state(self, state)
-        self.restore_arrays(self._sums(), state)
         self.visits, self.cached_visits = state["visits"], state["cached_visits"]
 
     def visit(self, const Py_ssize_t[::1] order, bint on_sets=False):

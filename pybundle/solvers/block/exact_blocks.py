@@ -94,8 +94,7 @@ class ExactBlocks(Core):
         self._dual, known = LabelDual(self.risk.engine, self.risk.search_precision), state["_dual"]
         self._set_penalty()
         self._intercepts = MovingIntercepts.of(self._given, self.risk.examples, self._intercepts)
-        if self._intercepts is not None:
-            self._dual.set_intercepts(self._intercepts)
+        self._free_intercepts()
         if known["alpha"].dtype == self._dual.alpha.dtype:
             self._dual.set_state(known)
         else:               # the risk works in another precision now: multipliers are what a new run starts from
@@ -174,12 +173,16 @@ class ExactBlocks(Core):
         self._pulled = centre if self._intercepts is None else self._intercepts.move(centre)
         if self._objective is None:
             self._dual.set_point(minimiser(self.aggregate()[1], lam, kappa, self._pulled), lam + kappa)
-            if self._intercepts is not None:
-                self._dual.set_intercepts(self._intercepts)
+            self._free_intercepts()
         else:
             omega, factor = self._set_penalty(), self._objective.factor
             self._dual.set_penalised_point(
                 factor * omega.l2 * omega.centre + self._weights() * centre - self.aggregate()[1], self.w)
+
+    def _free_intercepts(self):
+        if self._intercepts is not None:
+            self._dual.set_intercepts(self._intercepts)
+            self._dual.examples["square"] = self._intercepts.squares
 
     def _weights(self):
         """Return the weight of the centre by entries.

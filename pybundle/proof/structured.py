@@ -116,7 +116,8 @@ class StructuredProblem(LabellingProblem):
             chunks += 1
         terms = min(len(shares), ROWS) + chunks + 12.0
         single = self.risk.derive(n_parts=self.risk.n_examples)
-        error, last_error = 1.01 * terms * UNIT * float(np.linalg.norm(sizes)) + float(np.sum(single.slope_errors)), None
+        error = 1.01 * terms * UNIT * float(np.linalg.norm(sizes)) + float(np.sum(single.slope_errors))
+        last_error = None
         if self.risk.user_rows is not None:     # entries of classes are those of rows, times a loss
             last = sizes.reshape(-1, self.risk.user_rows.width)[:, -1]
             last_error = 1.01 * (terms + 4.0) * UNIT * float(np.linalg.norm(last))

@@ -62,6 +62,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     Losses of one score with corners have "interior-point" instead: at once if its steps are cheap and some weights are
     free, or targets have a penalty other than `lam`; else after as many passes as its steps cost.
 
+    Hinge losses of classes with free intercepts are left to "oca" as early as others to "alm".
+
     Classes with a log-loss and free intercepts begin with "lbfgs", which scales columns, if these differ by much in
     size, or if examples are many more than columns, see `suits_blocks`.
 

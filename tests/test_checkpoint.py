@@ -61,6 +61,7 @@ RISKS = {
     "crf": lambda: chain("logistic"), "few weights": few_weights, "callable": lambda: distances,
     "classes": lambda: pb.risks.Structured(pb.models.Multiclass(4, 9), np.hstack([X, np.ones((80, 1))]), y,
                                            loss="logistic"),
+    "hinge of classes": lambda: pb.risks.MulticlassHinge(X, y, bias=1.0),
 }  # fmt: skip
 FREE = np.where(np.arange(36) % 9 == 8, 0.0, 0.3)       # intercepts, of which the first is 0
 INTERCEPTS = {"lam": None, "penalty": pb.prox.Separable(l2=FREE, lower=np.where(np.arange(36) == 8, 0.0, -np.inf),
@@ -91,6 +92,7 @@ CASES += [("oca", "dense", {"lam": None, "penalty": pb.prox.SparseGroupLasso(np.
           ("auto", "intercept", {"lam": 1.0}),
           ("oca", "dense", {"lam": None, "penalty": pb.prox.ElasticNet(0.1, 0.1), "nonneg": NONNEG})]
 CASES += [(method, "classes", INTERCEPTS) for method in ("prox-bcfw", "lbfgs", "auto")]
+CASES += [(method, "hinge of classes", INTERCEPTS) for method in ("prox-bcfw", "oca", "auto")]
 CASES += [("lbfgs", "classes", {"lam": None, "penalty": INTERCEPTS["penalty"] + pb.prox.Separable(l1=FREE)})]
 
 

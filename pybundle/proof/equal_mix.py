@@ -3,7 +3,8 @@
 A plane `offset + <phi, w> <= R(w)` of multipliers p_i has the slope `r_k = sum_i c_i p_ik - n_k` at the intercept of
 class k, n_k being the weight of the class. Nothing holds intercepts back, so a bound needs r = 0. The multipliers q,
 equal for all examples, give the plane `n H(q) + sum_k <q_k total - total_k, w_k>`, total_k being the sum of the rows of
-class k. Mixed with it the slope at the intercepts is 0:
+class k; for hinge losses `sum_k q_k l_k`, the losses of K constant labellings, stands in place of n H(q). Mixed with it
+the slope at the intercepts is 0:
 
     t plane + (1 - t) plane of q,   t <= min_k n_k / (n_k + max(r_k, 0)),   n (1 - t) q_k = (1 - t) n_k - t r_k >= 0
 
@@ -43,10 +44,11 @@ class EqualMix:
 
         `penalty` has arrays l2, l1, centre, lower and upper.
         """
-        sums, low, high = risk.class_sums, np.isinf(penalty.lower), np.isinf(penalty.upper)
+        low, high, is_bare = np.isinf(penalty.lower), np.isinf(penalty.upper), (penalty.l2 == 0.0) & (penalty.l1 == 0.0)
+        sums = risk.class_sums if is_bare.any() else None
         if sums is None:
             return None
-        is_bare, last = (penalty.l2 == 0.0) & (penalty.l1 == 0.0), len(sums.means) - 1
+        last = len(sums.means) - 1
         others = np.delete((is_bare & (low | high)).reshape(sums.rows.shape), last, axis=1)
         are_free = (is_bare & low & high)[last::last + 1][1:].all()
         is_known = penalty.lower[last] == penalty.upper[last] == 0.0 and not np.any(penalty.centre)
@@ -66,22 +68,33 @@ class EqualMix:
         r, wrong = P[:, -1], self.sums.error / max(1.0, self.steep)
         last_error = error / max(1.0, self.steep) if last_error is None else last_error
         least = np.maximum(counts - wrong, 0.0)
-        t = (1.0 - 8.0 * UNIT) * float(np.min(least / np.maximum(least + np.maximum(r + last_error, 0.0), 1e-300)))
+        shares = least / np.maximum(least + np.maximum(r + last_error, 0.0), 1e-300)
+        # r is a sum of numbers >= 0 for a class without weight, and 0 only if no example has a multiplier there
+        t = (1.0 - 8.0 * UNIT) * float(np.min(np.where((counts == 0.0) & (r == 0.0), 1.0, shares)))
         v = np.maximum((1.0 - t) * counts - t * r, 0.0)         # n (1 - t) q
         mixed = t * P + np.outer(v, self.total / n) - (1.0 - t) * self.sums.rows
         mixed[:, -1] = 0.0
         size = float(np.linalg.norm(P)) + self.steep * float(np.linalg.norm(r))
         error = 1.01 * (t * error + 5.0 * (1.0 - t) * self.sums.error + 4.0 * UNIT * t * size)
-        # of each term `v log(n (1 - t) / v)` the least for all v that are possible
+        # of each term `v log(n (1 - t) / v)`, or `v l / n`, the least for all v that are possible
         spread = t * last_error + (1.0 - t) * wrong + 4.0 * UNIT * ((1.0 - t) * counts + t * np.abs(r))
-        whole = max((1.0 - t) * (n - wrong), 0.0) * (1.0 - 4.0 * UNIT)
-        terms = np.maximum(v - spread, 0.0) * np.log(np.maximum(whole / (v + spread), 1.0))
-        offset, gain = t * offset, float(terms.sum()) - 4.0 * UNIT * len(v) * whole
+        whole, losses = max((1.0 - t) * (n - wrong), 0.0) * (1.0 - 4.0 * UNIT), self.sums.losses
+        if losses is None:
+            factors = np.log(np.maximum(whole / (v + spread), 1.0))
+        else:       # counts err by `wrong` in all, and no cost is more than the largest loss by the least weight
+            factors = losses / n - 2.0 * (wrong / n + 4.0 * UNIT * len(v)) * losses.max() / counts[counts > 0.0].min()
+        terms = np.maximum(v - spread, 0.0) * np.maximum(factors, 0.0)
+        offset, gain = t * offset, float(terms.sum())
+        gain -= 4.0 * UNIT * len(v) * (whole if losses is None else gain)
         return offset + gain - 4.0 * UNIT * (abs(offset) + abs(gain)), mixed.ravel(), error
 
     def freed(self, plane):
-        """Return the repaired `Plane` of one of R."""
-        last_error = min(plane.slope_error, plane.last_error)
+        """Return the repaired `Plane` of one of R, of floats."""
+        if plane.phi.dtype == object:
+            phi, offset = plane.phi.astype(np.float64), float(plane.offset)
+            plane = Plane(offset, phi, 2.0 * UNIT * abs(offset), 2.0 * UNIT * float(np.linalg.norm(phi)),
+                          2.0 * UNIT * float(np.linalg.norm(phi.reshape(self.sums.rows.shape)[:, -1])))
+        last_error = plane.slope_error if plane.last_error is None else min(plane.slope_error, plane.last_error)
         error = plane.slope_error + self.steep * last_error
         offset, phi, error = self.repaired(plane.offset, plane.phi, error, last_error)
         return Plane(offset, phi, plane.offset_error, error)

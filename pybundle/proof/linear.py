@@ -184,11 +184,11 @@ class LinearProblem(LabellingProblem):
             if self.data.bias is not None:
                 phi[:, -1] += self.data.bias * part.sum(axis=0)
             sizes += self._product_of_norms(part, X)
-            last += float(np.abs(part[:, -1]).sum()) * (self.data.bias or 0.0)
+            last += float(np.abs(part).sum()) * (abs(X[:, [-1]]).max() if self.data.bias is None else self.data.bias)
         phi[:, :self.data.n_features] *= self.data.scale
         terms = min(len(rows), ROWS) + len(rows) / ROWS + np.bincount(places, minlength=1).max() + K + 12.0
         return Plane(math.fsum(losses.tolist()), phi.ravel(), 4.0 * UNIT * float(losses.sum()),
-                     1.01 * terms * UNIT * sizes, None if self.data.bias is None else 1.02 * terms * UNIT * abs(last))
+                     1.01 * terms * UNIT * sizes, 1.02 * terms * UNIT * abs(last))
 
     def _exact_labellings(self, evidence):
         rows, places, labels, masses = self._moves(evidence)

@@ -115,9 +115,14 @@ class StructuredProblem(LabellingProblem):
             sizes += np.abs(slopes).T @ shares[some]
             chunks += 1
         terms = min(len(shares), ROWS) + chunks + 12.0
-        error = 1.01 * terms * UNIT * float(np.linalg.norm(sizes)) + float(np.sum(self.risk.slope_errors))
+        single = self.risk.derive(n_parts=self.risk.n_examples)
+        error = 1.01 * terms * UNIT * float(np.linalg.norm(sizes)) + float(np.sum(single.slope_errors))
+        last_error = None
+        if self.risk.user_rows is not None:     # entries of classes are those of rows, times a loss
+            last = sizes.reshape(-1, self.risk.user_rows.width)[:, -1]
+            last_error = 1.01 * (terms + 4.0) * UNIT * float(np.linalg.norm(last))
         additions = float(np.max(oracle.sizes)) + 12.0      # of pieces of a loss
-        return Plane(math.fsum(offsets), phi, additions * UNIT * math.fsum(map(abs, offsets)), error)
+        return Plane(math.fsum(offsets), phi, additions * UNIT * math.fsum(map(abs, offsets)), error, last_error)
 
     @property
     def c(self):

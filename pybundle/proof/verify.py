@@ -23,7 +23,7 @@ from ..prox import Regulariser
 from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
 from ..risks.one_score import OneScore
 from . import exact as ex
-from .certificate import Certificate, Multipliers, fingerprint_of, load_certificate
+from .certificate import Certificate, fingerprint_of, load_certificate
 from .equal_mix import EqualMix
 from .given import difference
 from .linear import LinearProblem
@@ -308,11 +308,11 @@ def _penalised_bounds(report, certificate, problem, plane):
                 f"{level:.10g}")):
             return None
         penalty, plane = penalty.within(np.flatnonzero(penalty.free), limits.sizes), limits.move(plane)
-    elif isinstance(certificate.evidence, Multipliers) and penalty.free.any():
-        mix = None if rows is not None else EqualMix.of(problem.risk, penalty)
-        if not report.add("intercepts", mix is not None, "of classes; equal multipliers make their slopes 0"):
-            return None
-        penalty, plane = penalty.within(np.flatnonzero(penalty.free), 0.0), mix.freed(plane)
+    elif penalty.free.any():
+        mix = None if rows is not None or penalty.labels is not None else EqualMix.of(problem.risk, penalty)
+        if mix is not None:
+            report.add("intercepts", True, "of classes; equal multipliers make their slopes 0")
+            penalty, plane = penalty.within(np.flatnonzero(penalty.free), 0.0), mix.freed(plane)
     low, high = penalty.bounds(plane, floor, n)
     if limits is not None:          # of other points F is larger
         low, high = min(low, Fraction(level)), min(high, Fraction(level))

@@ -14,16 +14,18 @@ ROWS = 1 << 12      # of dense data that are converted at a time
 
 
 class ClassSums(NamedTuple):
-    """Weighted sums of the rows of K classes, of data whose last column is 1, so that its weights are intercepts.
+    """Weighted sums of the rows x_i of K classes, the last entry of which is 1, so that its weights are intercepts.
 
     Attributes
     ----------
     rows : ndarray, shape (K, d)
-        `sum_{y_i = k} c_i x_i`; the last column holds the weights n_k of the classes, all > 0.
+        `sum_{y_i = k} c_i x_i`; the last column holds the weights n_k of the classes.
     means : ndarray, shape (d,)
         Means m of all rows, about, and 0 for the last column.
     variances : ndarray, shape (d,)
         Mean squares of `x - m`, about, for the last column 1.
+    losses : ndarray, shape (K,), or None
+        `sum_i c_i L(y_i, k)` of a hinge loss if all examples have the label k; None for the log-loss.
     error : float
         Bound on `|e| + |m| |e_b|` for the rounding errors e of `rows` and e_b of their last column.
     """
@@ -31,6 +33,7 @@ class ClassSums(NamedTuple):
     rows: Floats
     means: Floats
     variances: Floats
+    losses: Floats | None
     error: float
 
     @property
@@ -39,27 +42,39 @@ class ClassSums(NamedTuple):
         return self.rows[:, -1]
 
     @classmethod
-    def of(cls, examples, y, c, K):
-        """Return the sums of examples with labels y (n,) and weights c (n,); None without intercepts of all classes."""
-        X, n = examples.X, examples.n_examples
-        if sp.issparse(X):
+    def of(cls, examples, y, c, K, cost=None):
+        """Return the sums of examples with labels y (n,) and weights c (n,); None if the last entries are not 1.
+
+        A hinge loss has costs L, shape (K, K). With a log-loss all classes must have weight.
+        """
+        X, n, d = examples.X, examples.n_examples, examples.n_features
+        if examples.bias is not None:
+            last = np.array([examples.bias])
+        elif examples.scale != 1.0:
+            return None
+        elif sp.issparse(X):
             last = X[:, [-1]].toarray()[:, 0] if X.has_canonical_format else np.zeros(n)
         else:
             last = X[:, -1]
-        if not (last == 1.0).all() or not (np.bincount(y, c, K) > 0.0).all():
+        counts = np.bincount(y, c, K)
+        if not ((last == 1.0).all() and counts.any() and (counts.all() or cost is not None)):
             return None
-        rows, squares = np.zeros((K, examples.n_features)), np.zeros(examples.n_features)
+        rows, squares = np.zeros((K, examples.width)), np.zeros(examples.width)
         with np.errstate(over="ignore", invalid="ignore"):
             for first in range(0, n, ROWS):         # products that overflow leave no sums
                 some = slice(first, first + ROWS)
                 shares = sp.csr_array((c[some], (y[some], np.arange(len(y[some])))), shape=(K, len(y[some])))
                 part = X[some].astype(np.float64)
                 found = shares @ part
-                rows += found.toarray() if sp.issparse(found) else found
-                squares += c[some] @ (part.multiply(part) if sp.issparse(part) else part * part)
+                rows[:, :d] += found.toarray() if sp.issparse(found) else found
+                squares[:d] += c[some] @ (part.multiply(part) if sp.issparse(part) else part * part)
+            rows, squares = examples.scale * rows, examples.scale**2 * squares
+            if examples.bias is not None:
+                rows[:, d], squares[d] = counts, c.sum()
             means = rows.sum(axis=0) / rows[:, -1].sum()
             means[-1] = 0.0
             size = 1.01 * float(c @ examples.norms + float(np.linalg.norm(means)) * c.sum())
             variances = np.maximum(squares / rows[:, -1].sum() - means**2, 0.0)
         is_finite = np.isfinite([size, *variances]).all()
-        return cls(rows, means, variances, (n + 2.0 * K + 32.0) * UNIT * size) if is_finite else None
+        losses = None if cost is None else rows[:, -1] @ cost
+        return cls(rows, means, variances, losses, (n + 2.0 * K + 32.0) * UNIT * size) if is_finite else None

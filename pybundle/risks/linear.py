@@ -141,6 +141,7 @@ class LinearRisk(Partitioned):
             arguments[-1] = arguments[-1] - shift.target
         other._engine, other.shift = Engine(*arguments), shift
         other.user_rows = other.examples if shift is None else self.examples
+        vars(other).pop("class_sums", None)
         other._assign(other._parts)         # what it keeps of the old rows goes
         return other
 
@@ -184,7 +185,7 @@ class LinearRisk(Partitioned):
     def slope_sizes(self) -> Any:
         """Bound on the Euclidean norm of any slope a of each part, shape (P,), and of `a - m a_b`.
 
-        It is `sqrt(2) sum_i c_i |x_i|`, with a free intercept `sqrt(2) sum_i c_i (|x_i| + |m|)`.
+        It is `sqrt(2) sum_i c_i |x_i|`, for classes or a free intercept `sqrt(2) sum_i c_i (|x_i| + |m|)`.
         """
         return np.sqrt(2.0) * self._sizes_of_parts
 
@@ -192,12 +193,12 @@ class LinearRisk(Partitioned):
     def _sizes_of_parts(self):
         """Sums `c_i |x_i|` of each part, shape (P,).
 
-        With a free intercept they are `c_i (|x_i| + |m|)`, the means m of the columns bounded by the mean of |x_i|:
+        If intercepts may be free they are `c_i (|x_i| + |m|)`, the means m of the columns bounded by the mean of |x_i|:
         slopes a enter bounds as `a - m a_b`, and their last entries a_b are sums without columns.
         """
         c = np.abs(self.sample_weight)
         weighted = self.examples.norms * c
-        if self.free is not None:
+        if self.free is not None or self.n_scores > 1:
             weighted += c * (weighted.sum() / max(float(c.sum()), 1e-300))
         return np.array([weighted[rows].sum() for rows in self._parts])
 

@@ -174,10 +174,11 @@ class Structured(Partitioned):
 
     @cached_property
     def class_sums(self) -> Any:
-        """`ClassSums` of classes with a log-loss whose rows have a last column of ones; None for others."""
-        if self.chains is None or type(self.model) is not Multiclass:
+        """`ClassSums` of classes whose rows have a last column of ones; None for others, and with slack rescaling."""
+        if type(self.model) is not Multiclass or self.model.rescaling == "slack":
             return None
-        return ClassSums.of(self.user_rows, self.chains.truth, self.sample_weight, self.model.n_classes)
+        return ClassSums.of(self.user_rows, self._oracle.chains.truth, self.sample_weight, self.model.n_classes,
+                            None if self.smooth else self.model.costs)
 
     @property
     def slope_errors(self) -> Floats:
@@ -191,12 +192,12 @@ class Structured(Partitioned):
                 return np.zeros(self.n_parts)
             weighted = 1.01 * oracle.met_norms * self.sample_weight     # + 6: psi is a difference, maybe times a loss
             return UNIT * np.array([(len(rows) + 6) * weighted[rows].sum() for rows in self._parts])
+        far = 0.0 if self.class_sums is None else float(np.linalg.norm(self.class_sums.means))
+        sizes = self.sample_weight * (oracle.norms + 2.02 * far)
         if self.loss == "hinge":
             # each piece of an example is added twice: for the labelling and for the truth
             terms = [2 * oracle.sizes[rows].sum() + len(rows) + 4 for rows in self._parts]
-            return UNIT * np.array(terms) * self.slope_sizes
-        far = 0.0 if self.class_sums is None else float(np.linalg.norm(self.class_sums.means))
-        sizes = self.sample_weight * (oracle.norms + 2.02 * far)
+            return UNIT * np.array(terms) * [sizes[rows].sum() for rows in self._parts]
         return UNIT * np.array([sizes[rows] @ (oracle.marginal_terms[rows] + additions + 4.0)
                                 for rows, additions in zip(self._parts, self._additions, strict=True)])
 

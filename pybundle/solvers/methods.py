@@ -64,6 +64,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     Losses of one score with corners have "interior-point" instead: at once if its steps are cheap and some weights are
     free, or targets have a penalty other than `lam`; else after as many passes as its steps cost.
 
+    Hinge losses of classes with free intercepts are left to "oca" as early as others to "alm".
+
     Classes with a log-loss and free intercepts begin with "lbfgs", which scales columns, if these differ by much in
     size, or if examples are many more than columns, see `suits_blocks`.
 
@@ -88,7 +90,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     has_free = is_penalised and bool(problem.objective.is_free.any())
     all_free = is_penalised and bool((problem.objective.is_free | (omega.lower == omega.upper)).all())
     mix = problem.objective.mix
-    if mix is not None:
+    if mix is not None and risk.smooth:
         stages = []             # planes of parts come no nearer than repaired ones
         takes_blocks = suits_blocks(problem.objective, risk.n_examples)
     else:
@@ -127,12 +129,15 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
             why = f"{why}; without executor, steps on examples take far fewer passes"
     elif not (BOUNDED.holds(risk) and (LABELLINGS.holds(risk) or (SINGLE.holds(risk) and not has_signs and not keeps))):
         why = "the risk has planes of parts only"
-    elif is_penalised and keeps:
+    elif is_penalised and keeps and mix is None:
         why = "the planes of parts are the evidence"
-    elif is_penalised and not takes_steps and (all_free or problem.objective.columns_are_far(risk) or (
+    elif is_penalised and not takes_steps and (all_free or (
+            problem.objective.even is None and problem.objective.columns_are_far(risk)) or (
             risk.dim <= FEW_WEIGHTS and is_fine(problem.settings.gap.tol))):
         why = "columns are far from 0, weights are free, or they are few and tol is small"
     elif is_penalised or takes_steps:
+        if mix is not None:
+            stages = [Stage(later("oca"), None, n_slow / (6.0 if is_fine(problem.settings.gap.tol) else 2.0))]
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
                         "'prox-bcfw': the dual of an example is maximised exactly")
     else:

@@ -39,7 +39,7 @@ class Penalised(Objective):
     rows : Rows or None
         Linear constraints.
     mix : EqualMix or None
-        Repairs planes if the free weights are the intercepts of classes with a log-loss.
+        Repairs planes if the free weights are the intercepts of classes.
     even : float or None
         The rate of the squares, if they are equal and with free intercepts of classes all of the penalty.
     proven : Regulariser

@@ -38,8 +38,8 @@ def check_provable(objective):
 
 
 def renewed(objective):
-    """Return the objective without what a run has proven of it, and without repairs, which no points prove."""
-    return replace(objective, level=np.inf, mix=None, means=objective.means if objective.mix is None else None)
+    """Return the objective without what a run has proven of it."""
+    return replace(objective, level=np.inf)
 
 
 def forget_proofs(objective):
@@ -67,7 +67,7 @@ def prove_limits(run, objective, planes_of):
     objective : Penalised
     planes_of : PlanesAtPoints
     """
-    if run.objective.level == np.inf and run.objective.mix is None:     # the run itself has not found any
+    if run.objective.level == np.inf:       # the run itself has not found any, or needs none
         return None
     highest = max(run.fun, run.certified_range[0])      # the verifier knows the point of users only
     cuts, point, points, known = FreeWeights(objective), run.w, [], []

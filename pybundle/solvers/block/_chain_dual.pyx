@@ -19,10 +19,7 @@ other chains as they are:
     5   r *= a / (a - b), within limits. The slope of the dual along mu' - mu is a = <u - theta, mu' - mu> at the start
         and b = <u' - new, mu' - mu> at the end; a parabola with these slopes has its maximum there
 
-Classes may have free intercepts, the weights of a last column of ones. In the coordinates centred at m a square of
-weight s / ratio about `origin` holds them. What W has instead, at that column, is a = -r / s, r being the slope of the
-plane at the intercepts; the scores of row i then gain `origin + (ratio - 1 + |m|^2 - <m, x_i>) a - <m, W>`, and what
-steps move is as without intercepts.
+Classes may have free intercepts, see `PackedPoint.set_intercepts`; what steps move is as without them.
 
 The rate r of each chain adapts to the curvature of Omega*, which is never needed. Classes are chains of one token,
 without edges.
@@ -108,11 +105,6 @@ cdef class ChainDual(PackedPoint):
     cdef Py_ssize_t[::1] rows       # 0, 1, 2, ...
     cdef Py_ssize_t longest
     cdef double work                # products for each token
-    cdef const double[::1] products     # <m, x_i>, empty unless intercepts are free
-    cdef const double[::1] origin
-    cdef double[::1] pull               # <m, W_k>
-    cdef double excess                  # ratio - 1 + |m|^2
-    cdef Py_ssize_t first_a, step_a     # where a lies in W
 
     def __init__(self, Rows tokens, truth, offsets, weights, bint pairs, bint start, bint end, known=None):
         cdef Py_ssize_t K = tokens.n_scores, n = len(offsets) - 1
@@ -124,7 +116,6 @@ cdef class ChainDual(PackedPoint):
         self.offsets, self.c, self.has_start, self.has_end = offsets, weights, start, end
         self.longest = np.diff(offsets).max()
         self.rows = np.arange(tokens.n_rows)
-        self.products, self.origin, self.pull = np.empty(0), np.empty(0), np.empty(0)
         if known is None:
             self.nodes = np.zeros((tokens.n_rows, K), dtype=np.float32)
             self.edges = np.zeros((n, self.n_edges), dtype=np.float32)
@@ -145,19 +136,6 @@ cdef class ChainDual(PackedPoint):
         per_token = tokens.n_features if self.dense else int(tokens.storage[2][tokens.n_rows]) / tokens.n_rows
         self.work = K * (4.0 * per_token + (K if pairs else 1))
         self._refresh()
-
-    def set_intercepts(self, products, means, origin, double ratio):
-        """Leave the intercepts of classes free, see above; the point has to be set before.
-
-        `products` (n,) are those of the rows with the means m (d,), which are 0 for the last column.
-        """
-        cdef Rows X = self.features
-        cdef Py_ssize_t d = X.n_features
-        if self.n_edges or X.scale != 1.0 or len(products) != X.n_rows or len(means) != d:
-            raise ValueError("intercepts must belong to classes, products and means to their rows")
-        self.products, self.origin, self.excess = products, np.array(origin), ratio - 1.0 + means @ means
-        self.pull = self.point().reshape(X.n_scores, d) @ means
-        self.first_a, self.step_a = (d - 1) * (1 if self.dense else self.ldw), self.ldw if self.dense else 1
 
     def _refresh(self):
         """Make marginals and entropies those of the factors."""
@@ -361,11 +339,10 @@ cdef class ChainDual(PackedPoint):
         """out (T, K): scores of the tokens of a chain at W, those of the first and last label included."""
         cdef Py_ssize_t k, K = X.n_scores
         cdef const double* rest = &self.base[0] + K + self.n_edges
-        cdef const double* a = <double*>self.W + self.first_a
         X.score_step(&self.rows[first], T, <double*>self.W, self.ldw, s.S, out)
-        if self.products.shape[0]:
+        if self.is_centred:
             for k in range(K):
-                out[k] += self.origin[k] + (self.excess - self.products[first]) * a[k * self.step_a] - self.pull[k]
+                out[k] += self.intercept(k, first)
         if self.has_start:
             for k in range(K):
                 out[k] += rest[k]
@@ -389,9 +366,9 @@ cdef class ChainDual(PackedPoint):
                 for k in range(K):
                     s.coef[q * self.ldc + k] = of_units * (s.mu[(t + q) * K + k] - mu[(t + q) * K + k])
             X.update_step(&self.rows[first + t], <int>count, s.coef, self.ldc, V, self.ldw)
-        if self.products.shape[0]:
+        if self.is_centred:
             for k in range(K):
-                self.pull[k] += factor * (s.mu[k] - mu[k]) * self.products[first]
+                self.move_intercept(k, first, factor * (s.mu[k] - mu[k]))
         for k in range(self.n_edges):
             rest[k] += factor * (s.edge_mu[k] - edge_mu[k])
         rest += self.n_edges
@@ -437,7 +414,7 @@ cdef class ChainDual(PackedPoint):
     # ------------------------------------------------------------------ state
     def _arrays(self):
         return self.points() | {"nodes": self.nodes, "edges": self.edges, "rates": self.rates,
-                                "entropies": self.entropies, "pull": np.asarray(self.pull)}
+                                "entropies": self.entropies}
 
     def get_state(self):
         """What differs from a new object of the same chains, by name; arrays are shared, not copied."""

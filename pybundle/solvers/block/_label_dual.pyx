@@ -80,6 +80,10 @@ cdef bint _group(LabelDual dual, Engine e, const Curvature* curvature, const Py_
         for k in range(K):
             for q in range(STEP):
                 S[k * BLOCK + q] += <real>dual.base[k]
+    if dual.is_centred:
+        for k in range(K):
+            for q in range(count):
+                S[k * BLOCK + q] += <real>dual.intercept(k, rows[q])
     if is_multiclass:       # line 1: S becomes u, up to a constant for the 0/1 loss
         for r in range(count):
             x = &dual.rows[rows[r]]
@@ -109,6 +113,8 @@ cdef bint _group(LabelDual dual, Engine e, const Curvature* curvature, const Py_
             continue
         for k in range(K if e.has_bias else 0):
             dual.base_unshrunk[k] += dual.constant * coef[r * ldc + k]
+        for k in range(K if dual.is_centred else 0):
+            dual.move_intercept(k, rows[r], coef[r * ldc + k])
         if not any_moved:
             any_moved = True
             for q in range(count):
@@ -119,6 +125,8 @@ cdef bint _group(LabelDual dual, Engine e, const Curvature* curvature, const Py_
         dots(&e.X, rows[r], rows + r + 1, count - r - 1, products + r + 1)
         for q in range(r + 1, count):
             products[q] += <real>dual.constant
+            if dual.is_centred:
+                products[q] += <real>(dual.unit * (dual.excess - dual.products[rows[r]] - dual.products[rows[q]]))
         for k in range(K):
             if coef[r * ldc + k] != 0:
                 for q in range(r + 1, count):
@@ -151,6 +159,8 @@ cdef void _on_set(LabelDual dual, Engine e, const Curvature* curvature, const Py
         k = near[q]
         score(&e.X, rows, 1, left > 1 and q == 0, W + k * dual.ldw, dual.ldw, 1, S + q * BLOCK)
         S[q * BLOCK] += <real>(dual.base[k] + (e.cost[x.y, k] if e.has_cost else -<double>(k == x.y)))
+        if dual.is_centred:
+            S[q * BLOCK] += <real>dual.intercept(k, rows[0])
         top = max(top, S[q * BLOCK])
         mine[q] = alpha[k]
         if k == x.vertex:
@@ -166,6 +176,8 @@ cdef void _on_set(LabelDual dual, Engine e, const Curvature* curvature, const Py
             k = near[q]
             alpha[k] = mine[q]
             dual.base_unshrunk[k] += dual.constant * coef[q]
+            if dual.is_centred:
+                dual.move_intercept(k, rows[0], coef[q])
             update(&e.X, rows, 1, coef + q, dual.ldc, 1, V + k * dual.ldw, dual.ldw)
             if dual.shrinkage is not None:
                 dual.shrinkage.apply(V, W, k * dual.ldw, k * dual.ldw + e.n_features)

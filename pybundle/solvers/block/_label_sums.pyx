@@ -95,7 +95,7 @@ cdef class LabelSums(LabelBlocks):
         return risk
 
     # ------------------------------------------------------------------ evidence
-    def aggregate(self, slope, Py_ssize_t first=0, last=None):
+    def aggregate(self, slope, Py_ssize_t first=0, last=None, double far=0.0):
         """Adds `sum_ik alpha_ik (e_k - e_y) X_i` to `slope` (K * width,), unscaled, in float64.
 
         Parameters
@@ -105,6 +105,8 @@ cdef class LabelSums(LabelBlocks):
         first, last : int
             The sum is over the rows `first <= i < last`, None is n. Threads may sum different rows, each into its own
             slope.
+        far : float
+            Norm |m| of the means m for which the error of `a - m a_b` is bounded, too, for each row a of the slope.
 
         Returns
         -------
@@ -132,10 +134,11 @@ cdef class LabelSums(LabelBlocks):
         if len(slope) != e.n_scores * e.width:
             raise ValueError(f"slope must have shape ({e.n_scores * e.width},), got ({len(slope)},)")
         if self.is_single:
-            return self._aggregate(self.alpha32, slope, first, end)
-        return self._aggregate(self.alpha64, slope, first, end)
+            return self._aggregate(self.alpha32, slope, first, end, far)
+        return self._aggregate(self.alpha64, slope, first, end, far)
 
-    def _aggregate(self, const real[:, ::1] alphas, double[::1] slope, Py_ssize_t first, Py_ssize_t last):
+    def _aggregate(self, const real[:, ::1] alphas, double[::1] slope, Py_ssize_t first, Py_ssize_t last,
+                   double far):
         cdef Engine e = self.e
         cdef int K = e.n_scores, k, y
         # a block of dense rows stays in the cache; of sparse rows more come together, so that the slope of a class does
@@ -164,7 +167,7 @@ cdef class LabelSums(LabelBlocks):
                             offset += c * curve_term(&e.curve, beta, -e.target[i])
                             offset_size += c * (fabs(beta * e.target[i]) + fabs(curve_term(&e.curve, beta, 0.0))
                                                 + 2.0 * fabs(beta * e.curve.linear))
-                            slope_size += fabs(b) * e.norms[i]
+                            slope_size += fabs(b) * (e.norms[i] + far)
                             row[0, count[0]] = i
                             coef[0, count[0]] = -b * y
                             count[0] += 1
@@ -173,7 +176,7 @@ cdef class LabelSums(LabelBlocks):
                         b = min(max(<double>alphas[i, 0], 0.0), c)
                         if b > 0.0:
                             offset += b
-                            slope_size += b * e.norms[i]
+                            slope_size += b * (e.norms[i] + far)
                             row[0, count[0]] = i
                             coef[0, count[0]] = -b * y
                             count[0] += 1
@@ -198,7 +201,7 @@ cdef class LabelSums(LabelBlocks):
                             row[y, count[y]] = i
                             coef[y, count[y]] = -total
                             count[y] += 1
-                            slope_size += 2.0 * total * e.norms[i]
+                            slope_size += 2.0 * total * (e.norms[i] + far)
                     i += 1
                 for k in range(K):
                     if count[k]:

@@ -20,3 +20,15 @@ cdef class PackedPoint:
     cdef double[::1] base_unshrunk
     cdef int dense
     cdef int ldc                    # row length of coefficients
+    cdef bint is_centred            # intercepts are free: the numbers of `set_intercepts`
+    cdef double excess, unit
+    cdef const double[::1] products, origin
+    cdef double[::1] sums, pull
+
+    # what the scores of a row gain if intercepts are free; and after `W_k += coef X_i`
+    cdef inline double intercept(self, Py_ssize_t k, Py_ssize_t row) noexcept nogil:
+        return self.origin[k] + (self.excess - self.products[row]) * self.sums[k] - self.pull[k]
+
+    cdef inline void move_intercept(self, Py_ssize_t k, Py_ssize_t row, double coef) noexcept nogil:
+        self.sums[k] += self.unit * coef
+        self.pull[k] += self.unit * coef * self.products[row]

@@ -45,6 +45,22 @@ cdef class PackedPoint:
         self._pack(w, self.packed, np.asarray(self.base))
         self.s = s
 
+    def set_intercepts(self, moving):
+        """Leave the intercepts of classes free, `MovingIntercepts`; the point has to be set before.
+
+        They move as weights of a last column of `sqrt(ratio)` beside centred rows x_i - m would, about their `origin`.
+        W is the sum of steps with the rows as they are, a_k (`sums`) that of the coefficients. Then the score is
+
+            <W_k, x_i> + origin_k + (ratio - 1 + |m|^2 - <m, x_i>) a_k - <m, W_k>,
+
+        and inner products of rows gain `ratio - 1 + |m|^2 - <m, x_i> - <m, x_j>`.
+        """
+        means, W = moving.means, self.point().reshape(self.features.n_scores, -1)
+        if moving.products.shape != (self.features.n_rows,) or W.shape != (len(moving.origin), len(means)):
+            raise ValueError("intercepts must belong to classes, products and means to their rows")
+        self.is_centred, self.excess, self.unit = True, moving.ratio - 1.0 + means @ means, 1.0 / self.features.scale**2
+        self.products, self.origin, self.sums, self.pull = moving.products, moving.origin, W[:, -1].copy(), W @ means
+
     def set_limits(self, s, l1, lower, upper):
         """From now on `w = clip(soft(v, l1) / s, lower, upper)`; arrays (dim,), s = l2 + kappa > 0.
 
@@ -143,6 +159,8 @@ cdef class PackedPoint:
     def points(self):
         """The arrays of the points by name; without a penalty there is one point only."""
         found = {"packed": self.packed, "base": np.asarray(self.base)}
+        if self.is_centred:
+            found |= {"sums": np.asarray(self.sums), "pull": np.asarray(self.pull)}
         if self.shrinkage is not None:
             found |= {"unshrunk": self.unshrunk, "base_unshrunk": np.asarray(self.base_unshrunk)}
         return found

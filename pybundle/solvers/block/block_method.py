@@ -260,8 +260,8 @@ class BlockMethod(Run):
 
     def _least_kappa(self):
         """Return a weight that is not 0 if no square but the centre makes w unique."""
-        is_unique = self._modulus > 0.0 and self.free is None
-        return 1.0 if self._balance is not None and not is_unique else 0.0
+        is_unique = self._modulus > 0.0 and not self.objective.is_free.any()
+        return 0.0 if is_unique or (self._balance is None and self.objective.mix is None) else 1.0
 
     def _move_centre(self):
         """The restart test looks at w before the centre moves; with the new w the product is never positive."""

@@ -39,6 +39,8 @@ class CentreWeight:
     Parameters
     ----------
     risk : LinearRisk
+    norms : ndarray, shape (n,)
+        |x_i|, of centred rows if intercepts are free.
 
     Attributes
     ----------
@@ -46,9 +48,9 @@ class CentreWeight:
         n Rbar^2: with this lam, multipliers at their limits give scores of about 1 at most.
     """
 
-    def __init__(self, risk):
+    def __init__(self, risk, norms):
         copies = 2.0 if risk.n_scores > 1 else 1.0      # of x_i in a plane: psi is x_i for k, -x_i for y_i
-        norms = risk.sample_weight * risk.examples.norms
+        norms = risk.sample_weight * norms
         if not copies * float(norms.sum()) < 1e153:     # squares of sums of slopes stay finite
             raise NumericalError("squares of the slopes overflow; scale the data or sample_weight down")
         self.first_lam = risk.n_examples * copies * float(np.mean(norms**2))

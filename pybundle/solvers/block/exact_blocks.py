@@ -18,6 +18,7 @@ from ._label_blocks import set_capacity
 from ._label_dual import LabelDual
 from .centre_weight import CentreWeight, share_of_squares
 from .core import Core
+from .intercepts import MovingIntercepts
 
 VECTORS = 11    # of length dim, at a batch pass: measured
 HELD = 12       # more of them with a penalty: the point before threshold and bounds, thresholds and bounds
@@ -56,8 +57,10 @@ class ExactBlocks(Core):
     def __init__(self, risk, known=None, objective=None):
         self.risk, self._exact = risk, risk.derive(precision="float64")
         self.n_examples, self.dim = risk.n_examples, risk.dim
+        self._intercepts, self._given = MovingIntercepts.of(objective, risk.examples), objective
         # steps move an intercept alone, not the shift of the columns with it
-        self._objective = replace(objective, means=None) if isinstance(objective, Penalised) else None
+        is_uneven = isinstance(objective, Penalised) and self._intercepts is None
+        self._objective = replace(objective, means=None) if is_uneven else None
         if self._objective is not None:
             self._free = np.flatnonzero(self._objective.is_free)
             self._shares = np.array([share_of_squares(risk.examples, k % (self.dim // risk.n_scores))
@@ -69,11 +72,13 @@ class ExactBlocks(Core):
         self._scored = None         # None while the scores change
         self._spare = None          # an array for the next ones
         self._reach = 0.0           # they are known up to reach |x_i|
-        self._centre_weight = CentreWeight(risk)
+        squares = risk.examples.norms**2 if self._intercepts is None else self._intercepts.squares
+        self._centre_weight = CentreWeight(risk, np.sqrt(squares))
 
     def __getstate__(self) -> Any:
         # the aggregate is summed again on use
-        return vars(self) | {"_dual": self._dual.get_state(), "_spare": None, "_aggregate": None, "_w": None}
+        return vars(self) | {"_dual": self._dual.get_state(), "_spare": None, "_aggregate": None, "_w": None,
+                             "_intercepts": None if self._intercepts is None else self._intercepts.origin}
 
     def __setstate__(self, state: Any) -> None:
         vars(self).update(state)
@@ -88,6 +93,8 @@ class ExactBlocks(Core):
         self._centre_weight.check()
         self._dual, known = LabelDual(self.risk.engine, self.risk.search_precision), state["_dual"]
         self._set_penalty()
+        self._intercepts = MovingIntercepts.of(self._given, self.risk.examples, self._intercepts)
+        self._free_intercepts()
         if known["alpha"].dtype == self._dual.alpha.dtype:
             self._dual.set_state(known)
         else:               # the risk works in another precision now: multipliers are what a new run starts from
@@ -139,8 +146,10 @@ class ExactBlocks(Core):
         """The minimiser of the regulariser, the centre and `<phi, w>`, shape (dim,), from sums in float64."""
         if self._w is None:
             phi = self.aggregate()[1]
-            self._w = (minimiser(phi, self._lam, self._kappa, self._centre) if self._objective is None
+            self._w = (minimiser(phi, self._lam, self._kappa, self._pulled) if self._objective is None
                        else self._objective.minimiser(phi, self._weights(), self._centre))
+            if self._intercepts is not None:
+                self._w = self._intercepts.point(self._w)
         return self._w
 
     def shrink(self, lam):
@@ -161,12 +170,19 @@ class ExactBlocks(Core):
         With a penalty lam is that of the square about the centre which weights without penalty get beside kappa.
         """
         self._lam, self._kappa, self._centre, self._w = lam, kappa, centre, None
+        self._pulled = centre if self._intercepts is None else self._intercepts.move(centre)
         if self._objective is None:
-            self._dual.set_point(self.w, lam + kappa)
+            self._dual.set_point(minimiser(self.aggregate()[1], lam, kappa, self._pulled), lam + kappa)
+            self._free_intercepts()
         else:
             omega, factor = self._set_penalty(), self._objective.factor
             self._dual.set_penalised_point(
                 factor * omega.l2 * omega.centre + self._weights() * centre - self.aggregate()[1], self.w)
+
+    def _free_intercepts(self):
+        if self._intercepts is not None:
+            self._dual.set_intercepts(self._intercepts)
+            self._dual.examples["square"] = self._intercepts.squares
 
     def _weights(self):
         """Return the weight of the centre by entries.
@@ -261,7 +277,7 @@ class ExactBlocks(Core):
         With a penalty, b follows from its moduli of strong convexity and a from its values at both ends: in between the
         parabola lies above the regulariser.
         """
-        if self._objective is None:
+        if not isinstance(objective, Penalised):
             return objective.lam * float(best @ step), objective.lam * float(step @ step)
         square = float(np.sum(objective.moduli * step**2))
         return objective.value(w) - objective.value(best) - 0.5 * square, square
@@ -298,8 +314,8 @@ class ExactBlocks(Core):
         return [(0, half), (half, n)] if entries >= max(LEAST_ENTRIES, 4 * self.dim) else [(0, n)]
 
     def _sum(self, rows):
-        slope = np.zeros(self.dim)
-        offset, *errors = self._dual.aggregate(slope, *rows)
+        slope, means = np.zeros(self.dim), getattr(self._given, "means", None)
+        offset, *errors = self._dual.aggregate(slope, *rows, far=0.0 if means is None else float(np.linalg.norm(means)))
         return offset, slope, *errors
 
     def known_value(self, w):

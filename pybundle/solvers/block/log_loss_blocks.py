@@ -12,6 +12,7 @@ from ..evidence import of_distributions
 from ..penalised import Penalised
 from ._chain_dual import ChainDual
 from .core import Core
+from .intercepts import MovingIntercepts
 
 VECTORS = 12    # of length dim, in a run with a penalty: measured
 
@@ -43,7 +44,7 @@ class LogLossBlocks(Core):
         self.risk = risk.derive(n_parts=1)
         self.n_examples, self.dim = risk.n_examples, risk.dim
         self._objective, self._limits = objective, limits_of(objective, self.dim)
-        self._intercepts = self._products = None        # the centre of those that are free, <m, x_i> of the rows
+        self._intercepts = MovingIntercepts.of(objective, self.risk.user_rows)
         self._dual = self._make(known if isinstance(known, tuple) else None)
         self._evaluated = 0.0
         self._aggregate = self._w = None        # of the distributions, until the next step
@@ -55,8 +56,9 @@ class LogLossBlocks(Core):
 
     def __getstate__(self) -> Any:
         # the next point follows from the aggregate, computed again, or from sums if steps came after it
+        origin = None if self._intercepts is None else self._intercepts.origin
         return vars(self) | {"_dual": self._dual.get_state(), "_limits": None, "_w": None, "_aggregate": None,
-                             "_products": None, "is_fresh": self._aggregate is not None}
+                             "_intercepts": origin, "is_fresh": self._aggregate is not None}
 
     def __setstate__(self, state: Any) -> None:
         vars(self).update({name: value for name, value in state.items() if name != "is_fresh"})
@@ -68,9 +70,9 @@ class LogLossBlocks(Core):
                 check_float("a value", number, 0.0)
         self._dual, self._limits = self._make(), limits_of(self._objective, self.dim)
         self._set_limits()
+        self._intercepts = MovingIntercepts.of(self._objective, self.risk.user_rows, state["_intercepts"])
         if self._intercepts is not None:
-            check_array("the centre of intercepts", self._intercepts, (self.risk.chains.tokens.n_scores,))
-            self._free_intercepts()
+            self._dual.set_intercepts(self._intercepts)
         self._dual.set_state(state["_dual"])
         if state["is_fresh"]:
             self._aggregate = self._computed()
@@ -95,8 +97,8 @@ class LogLossBlocks(Core):
         return self._square() / self.n_examples
 
     def _square(self):
-        if self._mix is not None:
-            return float(np.mean(self.risk.sample_weight**2)) * self._ratio
+        if self._intercepts is not None:
+            return float(np.mean(self.risk.sample_weight**2)) * self._intercepts.ratio
         return float(np.mean(self.risk.sample_weight**2 * self.risk.chains.squares))
 
     # ------------------------------------------------------------------ the point
@@ -105,11 +107,7 @@ class LogLossBlocks(Core):
         if self._w is None:
             self._w = self._dual.point()
             if self._intercepts is not None:
-                W = self._w.reshape(len(self._intercepts), -1)
-                a = W[:, -1].copy()
-                W -= np.outer(a, self._mix.sums.means)
-                W[:, -1] = self._intercepts + self._ratio * a
-                self._w = self._objective.outer_point(self._w)
+                self._w = self._intercepts.point(self._w)
         return self._w
 
     def place(self, lam, kappa, centre):
@@ -117,34 +115,15 @@ class LogLossBlocks(Core):
         self._kappa, self._w = kappa, None
         self._set_limits()
         if self._limits is None:
-            if self._mix is not None:
-                centre = self._objective.inner_point(centre)
-                W = centre.reshape(self._mix.sums.rows.shape)
-                self._intercepts = W[:, -1].copy()
-                W[:, -1] = 0.0
+            if self._intercepts is not None:
+                centre = self._intercepts.move(centre)
             self._numerator = kappa * centre
             self._dual.set_point((self._numerator - phi) / (lam + kappa), lam + kappa)
-            if self._mix is not None:
-                self._free_intercepts()
+            if self._intercepts is not None:
+                self._dual.set_intercepts(self._intercepts)
         else:
             self._numerator = self._limits.pull + kappa * centre
             self._dual.set_penalised_point(self._numerator - phi)
-
-    @property
-    def _mix(self):
-        """What repairs planes, if squares and free intercepts of classes are all of the penalty."""
-        return self._objective.mix if self._limits is None and self._objective is not None else None
-
-    @property
-    def _ratio(self):
-        """The mean square of centred rows: with a last column of this size one rate would suit all weights."""
-        return float(np.clip(self._mix.sums.variances[:-1].sum(), 1e-8, 1e8))
-
-    def _free_intercepts(self):
-        means = self._mix.sums.means
-        if self._products is None:
-            self._products = np.ascontiguousarray(self.risk.user_rows.X @ means)
-        self._dual.set_intercepts(self._products, means, self._intercepts, self._ratio)
 
     def _set_limits(self):
         if self._limits is not None:

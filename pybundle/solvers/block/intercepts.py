@@ -1,0 +1,56 @@
+"""Free intercepts of classes in block methods: centred columns, a last one of their size, and a centre that moves.
+
+With columns x - m, which are never formed, and a last column of `sqrt(ratio)`, the root mean square norm of the rest,
+one rate suits all weights. The square of the intercepts about their centre is no part of F: the centre becomes the
+present point again and again, which costs hardly more passes than intercepts of that rate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.object_graph import check_array
+
+
+class MovingIntercepts:
+    """Intercepts of one objective, in units of a last column of 1.
+
+    Attributes
+    ----------
+    origin : ndarray, shape (K,)
+        Their centre, in the coordinates of the mean.
+    ratio : float
+        The mean square of centred rows.
+    products, squares : ndarray, shape (n,)
+        `<m, x_i>` of the rows, and squares of the norms that they have with these columns.
+    """
+
+    def __init__(self, objective, examples, origin):
+        self._objective, self.means = objective, objective.mix.sums.means
+        self.ratio = float(np.clip(objective.mix.sums.variances[:-1].sum(), 1e-8, 1e8))
+        self.products = examples.scale * np.ascontiguousarray(examples.X @ self.means[:examples.n_features])
+        excess = self.means @ self.means - 1.0 - 2.0 * self.products
+        self.squares = np.maximum(examples.norms**2 + excess, 0.0) + self.ratio
+        self.origin, K = origin, len(objective.mix.sums.rows)
+        if origin is None:
+            self.origin = np.zeros(K)
+        check_array("the centre of intercepts", self.origin, (K,))
+
+    @classmethod
+    def of(cls, objective, examples, origin=None):
+        """Return the intercepts if they are free and equal squares are all of the penalty, else None."""
+        return None if getattr(objective, "even", None) is None else cls(objective, examples, origin)
+
+    def move(self, centre):
+        """Make the intercepts of a point their centre; return the rest of it, about the means."""
+        W = self._objective.inner_point(centre).reshape(len(self.origin), -1)
+        self.origin = W[:, -1].copy()
+        W[:, -1] = 0.0
+        return W.ravel()
+
+    def point(self, w):
+        """Return the weights of the user from those of rows that are not centred, w."""
+        W = w.reshape(len(self.origin), -1)
+        found = W - np.outer(W[:, -1], self.means)
+        found[:, -1] = self.origin + self.ratio * W[:, -1]
+        return self._objective.outer_point(found.ravel())

@@ -22,7 +22,8 @@ from .plane import UNIT, Plane
 class EqualMix:
     """Equal multipliers of the classes of one risk.
 
-    `steep` is |m|: errors of slopes bound `|e| + |m| |e_b|`, e_b being their part at the intercepts.
+    `steep` is |m|: errors of slopes bound `|e| + |m| |e_b|`, e_b being their part at the intercepts. `spread` is the
+    mean square of centred rows: with a last column of this size one rate would suit all weights.
 
     Examples
     --------
@@ -36,6 +37,7 @@ class EqualMix:
 
     def __init__(self, sums):
         self.sums, self.total, self.steep = sums, sums.rows.sum(axis=0), float(np.linalg.norm(sums.means))
+        self.spread = float(np.clip(sums.variances[:-1].sum(), 1e-8, 1e8))
 
     @classmethod
     def of(cls, risk, penalty):

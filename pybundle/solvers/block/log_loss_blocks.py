@@ -96,7 +96,7 @@ class LogLossBlocks(Core):
 
     def _square(self):
         if self._mix is not None:
-            return float(np.mean(self.risk.sample_weight**2)) * self._ratio
+            return float(np.mean(self.risk.sample_weight**2)) * self._mix.spread
         return float(np.mean(self.risk.sample_weight**2 * self.risk.chains.squares))
 
     # ------------------------------------------------------------------ the point
@@ -108,7 +108,7 @@ class LogLossBlocks(Core):
                 W = self._w.reshape(len(self._intercepts), -1)
                 a = W[:, -1].copy()
                 W -= np.outer(a, self._mix.sums.means)
-                W[:, -1] = self._intercepts + self._ratio * a
+                W[:, -1] = self._intercepts + self._mix.spread * a
                 self._w = self._objective.outer_point(self._w)
         return self._w
 
@@ -135,16 +135,11 @@ class LogLossBlocks(Core):
         """What repairs planes, if squares and free intercepts of classes are all of the penalty."""
         return self._objective.mix if self._limits is None and self._objective is not None else None
 
-    @property
-    def _ratio(self):
-        """The mean square of centred rows: with a last column of this size one rate would suit all weights."""
-        return float(np.clip(self._mix.sums.variances[:-1].sum(), 1e-8, 1e8))
-
     def _free_intercepts(self):
         means = self._mix.sums.means
         if self._products is None:
             self._products = np.ascontiguousarray(self.risk.user_rows.X @ means)
-        self._dual.set_intercepts(self._products, means, self._intercepts, self._ratio)
+        self._dual.set_intercepts(self._products, means, self._intercepts, self._mix.spread)
 
     def _set_limits(self):
         if self._limits is not None:

@@ -79,6 +79,7 @@ class Objective(ABC):
     takes_entries = False
     centre: Any = 0.0
     mix: Any = None
+    even: Any = None
     nonneg: np.ndarray | None
 
     @abstractmethod

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import softmax
 
 from ..core.rounding import UNIT
 from ..core.types import Floats
@@ -78,3 +79,18 @@ class ClassSums(NamedTuple):
         is_finite = np.isfinite([size, *variances]).all()
         losses = None if cost is None else rows[:, -1] @ cost
         return cls(rows, means, variances, losses, (n + 2.0 * K + 32.0) * UNIT * size) if is_finite else None
+
+    def curvatures(self, examples, c, W):
+        """Return the mean of the second derivatives of the log-losses by the weights of a class, shape (d, d).
+
+        W (K, d) and the derivatives belong to rows `x - m`.
+        """
+        found = np.zeros((len(self.means),) * 2)
+        for first in range(0, examples.n_examples, ROWS):
+            some = slice(first, first + ROWS)
+            part = examples.X[some]
+            part = (part.toarray() if sp.issparse(part) else part) - self.means
+            P = softmax(part @ W.T, axis=1)
+            part *= np.sqrt(c[some] * np.maximum(1.0 - np.sum(P * P, axis=1), 0.0) / len(W))[:, None]
+            found += part.T @ part
+        return found

@@ -127,11 +127,12 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     rows = None if constraints is None else as_rows(constraints, risk.dim)
     if rows is not None:
         check_feasible(Penalised(omega, 0.0, rows=rows))
-    found = dependence_in(risk, omega, rows) if isinstance(omega, Separable) else None
+    mix = EqualMix.of(risk, omega) if isinstance(omega, Separable) and rows is None else None
+    found = dependence_in(risk, omega, rows) if isinstance(omega, Separable) and mix is None else None
     if found is not None:
         bounds = np.where(np.isin(np.arange(risk.dim), found.left_out), 0.0, np.inf)
         omega = omega.within(-bounds, bounds)
-    mix = EqualMix.of(risk, omega) if isinstance(omega, Separable) and rows is None else None
+        mix = EqualMix.of(risk, omega) if rows is None else None
     objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), rows=rows, dependence=found, mix=mix,
                           means=means if mix is None else mix.sums.means)
     if rows is not None and isinstance(omega, Separable):

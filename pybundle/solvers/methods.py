@@ -70,7 +70,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     size, or if examples are many more than columns, see `suits_blocks`.
 
     For classes and chains with a log-loss "lbfgs" takes over if the gap is not halved within a third of `n_slow`
-    passes, or within `n_slow` with a penalty. For other smooth risks see `patience_before`. The last fallback is "oca".
+    passes, or within `n_slow` with another penalty than equal squares. For other smooth risks see `patience_before`.
+    The last fallback is "oca".
     """
     risk, has_signs = problem.risk, problem.objective.nonneg is not None
     keeps = problem.settings.record is not None         # points of planes, as evidence
@@ -97,8 +98,9 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         takes_blocks = risk.dim > FEW_WEIGHTS and not keeps and not has_free
     if (risk.chains is not None and takes_blocks and problem.settings.memory_limit is None
             and LogLossBlocks.memory(risk)["multipliers"] <= MOST_BYTES):
-        # without squares L-BFGS is slow, too
-        stages.insert(0, Stage(later("lbfgs"), None, n_slow if is_penalised else n_slow / 3.0))
+        # without equal squares L-BFGS is slow, too
+        is_uneven = is_penalised and problem.objective.even is None
+        stages.insert(0, Stage(later("lbfgs"), None, n_slow if is_uneven else n_slow / 3.0))
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
                         "'prox-bcfw': examples with a log-loss can be visited one at a time")
     if risk.smooth:
@@ -160,7 +162,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
 def suits_blocks(objective, n_examples):
     """Return whether steps on examples need less time than L-BFGS, which scales columns, for free intercepts: measured.
 
-    Seconds to 1e-3 were 0.029 : 0.118 on 1797 x 64 pixels, 0.29 : 0.13 on 20000 x 50, never : 0.99 if sizes differ.
+    Seconds to 1e-3 were 0.05 : 0.11 on 1797 x 64 pixels, 0.50 : 0.17 on 20000 x 50, 0.30 : 0.04 if sizes differ.
     """
     if objective.even is None:
         return False

@@ -65,10 +65,9 @@ class Penalised(Objective):
     mix: Any = None
     proven: Regulariser = field(init=False)
     proofs: list = field(init=False)
-    even: Any = field(init=False)
 
     def __post_init__(self):
-        self.proven, self.proofs, self.even = self.penalty.lowered(), [], None
+        self.proven, self.proofs = self.penalty.lowered(), []
         if self.mix is not None and not (self.penalty.l1.any() or self.penalty.constant or self.penalty.rounding.rates):
             held = ~self.is_free & (self.penalty.lower < self.penalty.upper)
             is_open = (np.abs([self.penalty.lower[held], self.penalty.upper[held]]) == np.inf).all()

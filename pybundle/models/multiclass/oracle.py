@@ -36,8 +36,8 @@ class MulticlassOracle(BatchOracle):
         self.sizes = np.full(self.n_examples, 8)
         largest = model.costs.max() if model.rescaling == "slack" else 1.0
         self.norms = 2.0 * largest * examples.norms
-        terms = np.full(self.n_examples, model.n_classes + 16.0)
-        self.marginal_terms = self.partition_terms = terms
+        self.marginal_terms = np.full(self.n_examples, model.n_classes + 16.0)
+        self.partition_terms = self.marginal_terms - (self.dim - model.n_features)      # a score adds up one row of W
         offsets = np.arange(self.n_examples + 1)        # of chains of one token
         self._bound = Chains(self._rows, self._y, offsets, False, False, False, examples.norms**2)
         self.fingerprint = self._checksum(examples.fingerprint)

@@ -10,7 +10,10 @@ clipped to that orthant and to the bounds, see `Orthants`.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
+from scipy.sparse import issparse
 
 from ...core.protocols import SMOOTH
 from ..method import WARM_START, Method, Option, integer, or_none
@@ -23,6 +26,9 @@ from .wolfe import WolfeSearch
 PAIRS, PLANES = 100, 20
 """Pairs and planes kept. At small lam, 100 pairs need half the passes of 10, and about 20 planes have a multiplier, of
 which 5 prove nearly all of the bound. Products with them cost little beside a pass."""
+NARROW, RARELY, RIDGE = 1000, 10, 1e-9
+"""Columns of classes, over their density, up to which curvatures are a matrix, new after RARELY steps, or d/K over the
+density, a fourth of which is what it costs in passes; and what its diagonal gains."""
 FLOATS = 1 << 26
 """Maximum number of floats in pairs and planes without `memory_limit` (512 MB); fewer are kept if needed."""
 
@@ -56,7 +62,25 @@ class QuasiNewton(SmoothRun):
 
     def trial(self):
         """Return the next point to evaluate, or None if no descent is left."""
+        if self.objective.even is not None and self.settings.memory_limit is None:
+            X, (K, d) = self.risk.user_rows.X, self.objective.mix.sums.rows.shape
+            d_by_density = d * d * X.shape[0] // (X.nnz if issparse(X) else X.size)
+            is_due = self.trace.n_iter % max(RARELY, d_by_density // K) == 0
+            if d_by_density <= NARROW and (is_due or np.ndim(self.steps.pairs.curvatures) < 2):
+                self._renew(K, d)
         return self.steps.trial(self._first_step)
+
+    def _renew(self, K, d):
+        """The curvatures become those at the iterate, of one class, the mean of all."""
+        risk, mix = self.risk, self.objective.mix
+        with self.trace.clock.phase("oracle"):
+            H = mix.sums.curvatures(risk.user_rows, risk.sample_weight, self.steps.x.reshape(K, d))
+        self.trace.n_passes += 1
+        # columns may depend on each other, and examples be certain of their classes
+        H[np.diag_indices(d)] *= 1.0 + RIDGE
+        H[np.diag_indices(d)] += np.append(np.full(d - 1, self.objective.even), 1e-300)
+        with suppress(np.linalg.LinAlgError):
+            self.steps.pairs.curvatures = np.linalg.cholesky(H)
 
     def memory(self):
         rows = 2 * self.steps.pairs.room + self.planes.room + self.risk.n_parts

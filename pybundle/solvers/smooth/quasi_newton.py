@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.linalg import cho_solve
 
 from ...core.object_graph import check_array, check_float
 from ..objective import inner
@@ -160,8 +161,9 @@ class Pairs:
     room : int
     lam : float or ndarray, shape (dim,)
         Constants of the squares in F.
-    curvatures : float or ndarray, shape (dim,)
-        Second derivatives of F at some point, about, if they differ by much; only their ratios matter.
+    curvatures : float or ndarray, shape (dim,) or (d, d)
+        Second derivatives of F at some point, about, if they differ by much; only their ratios matter. A matrix is the
+        Cholesky factor L of `L L'`, for each row of d entries of a point.
 
     Notes
     -----
@@ -185,7 +187,11 @@ class Pairs:
 
     def check(self, dim):
         """Raise ValueError if a pair does not have this dimension."""
-        check_array("curvatures", np.broadcast_to(self.curvatures, (dim,)), (dim,), low=1e-300)
+        scales = self.curvatures
+        if np.ndim(scales) == 2:
+            check_array("curvatures", scales, (math.gcd(dim, len(scales)),) * 2)
+            scales = np.tile(np.diag(scales), dim // len(scales))
+        check_array("curvatures", np.broadcast_to(scales, (dim,)), (dim,), low=1e-300)
         for s, y, product in self._pairs:
             check_array("a step", s, (dim,))
             check_array("a change", y, (dim,))
@@ -231,8 +237,14 @@ class Pairs:
             d -= np.multiply(y, weights[-1], out=scratch)
         if pairs:
             _, y, product = pairs[-1]
-            d *= product / max(inner(y, y / curvatures), 1e-300)       # squares may underflow
-        d /= curvatures
+            d *= product / max(inner(y, _divided(y, curvatures)), 1e-300)       # squares may underflow
+        d = _divided(d, curvatures)
         for (s, y, product), weight in zip(pairs, reversed(weights), strict=True):
             d += np.multiply(s, weight - inner(y, d) / product, out=scratch)
         return d
+
+
+def _divided(v, curvatures):
+    if np.ndim(curvatures) < 2:
+        return v / curvatures
+    return cho_solve((curvatures, True), v.reshape(-1, len(curvatures)).T, check_finite=False).T.ravel()

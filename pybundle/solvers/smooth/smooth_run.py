@@ -91,6 +91,8 @@ class SmoothRun(Run):
         """Return bounds and l1 norm of the objective, or None."""
         objective = self.objective
         if isinstance(objective, Penalised):
+            if objective.even is not None:      # which of the intercepts is 0 matters to no step
+                return None
             penalty = objective.penalty
             return Orthants(penalty.lower, penalty.upper, objective.factor * penalty.l1)
         return None if objective.nonneg is None else Orthants(np.where(objective.nonneg, 0.0, -np.inf))

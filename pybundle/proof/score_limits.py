@@ -1,21 +1,28 @@
 """Limits of free weights in closed form, for all points with F <= L, from the data, the targets and the penalty.
 
-For losses of one score that rise on both sides, at rates of at least k c_i, with e the errors that are free, Z some
-columns times the weights c_i, the free ones f among them, and N_j the sum of `c_i |x_ij|` for all other columns, in the
-coordinates of the intercept at the means:
+A loss of one score rises at rates of at least k. With scores s_i less targets t_i, and e the errors that are free,
 
-    |Z w|_1 <= T = sum c_i (|t_i| + |linear| + e) + L / k + sum_j N_j |w_j|
-    |Z w|_1^2 >= |Z w|_2^2 >= s |w_f|^2 - delta |w_p|^2,      hence  sqrt(s) |w_f| <= T + sqrt(delta) |w_p|
+    sum c_i |s_i - t_i| <= T = a + L / k,   a = sum c_i (|linear| + e);   T = a + 2 L / k + sqrt(square n) sqrt(2 L)
 
-where the penalty limits the weights w_j and w_p: `l1_j |w_j|` and `l2_j/2 (w_j - C_j)^2` sum to at most L. Z is the
-free columns or all; delta is of the size of rounding. Columns of Z are scaled to norms of about 1 first, so that each
-weight has a limit of its own. If losses rise on one side only, an intercept alone is limited, by the sum of the losses
-of either class, which is at most L:
+if it is a square at first, n being the sum of the c_i. A loss that rises on one side only limits so the sum of the
+negative parts of y_i s_i, over the rows of one label alone. Hence one free weight v has a limit: with the sums S_j of
+the rows times c_i, in the coordinates of the intercept at the means,
 
-    n_k |b| <= L / k + sum c_i (|t_i| + |linear| + e) + sum_j N_j |w_j|,      sums over the rows of sign k
+    |S_v| |v| <= T + sum c_i |t_i| + sum_j |S_j| |w_j|
 
-Sums of positive numbers are rounded by far less than the factor SAFE. The errors of s are counted: of the entries, of
-sums of ROWS products and of such sums, and of the Cholesky decomposition that proves it.
+where the penalty limits the weights w_j: `l1_j |w_j|` and `l2_j/2 (w_j - C_j)^2` sum to at most L. Losses of one side
+give one such bound for the rows of each label, one from below and one from above. If losses rise on both sides, there
+may be several free weights f. With some columns Z, those of f among them, times c_i, and N_j the sum of `c_i |x_ij|`
+for all other columns,
+
+    |Z w|_1 <= T + sum c_i |t_i| + sum_j N_j |w_j|
+    |Z w|_1^2 >= |Z w|_2^2 >= s |w_f|^2 - delta |w_p|^2,      hence  sqrt(s) |w_f| <= |Z w|_1 + sqrt(delta) |w_p|
+
+Z is the free columns or all; delta is of the size of rounding. Columns of Z are scaled to norms of about 1 first, so
+that each weight has a limit of its own.
+
+Sums of positive numbers are rounded by far less than the factor SAFE. The errors of S are counted, and those of s: of
+the entries, of sums of ROWS products and of such sums, and of the Cholesky decomposition that proves it.
 """
 
 from __future__ import annotations
@@ -59,40 +66,66 @@ def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: floa
     The `penalty` is one of certificates, times `factor`; the intercept is the one at `means`, see `Limits`.
     """
     low, high, linear, square, flat = getattr(risk, "curve", None) or (0.0,) * 5
-    if square != 0.0 or low == high or penalty.labels is not None:
+    free, is_steep = np.flatnonzero(penalty.free), low < 0.0 < high
+    if not low < 0.0 <= high or risk.examples is None or penalty.labels is not None or not (
+            (is_steep and len(free)) or (len(free) == 1 and not risk.is_regression)):
         return None
-    penalty, c, every, X = penalty.lowered(), risk.sample_weight, np.arange(risk.dim), risk.examples
-    free, m = np.flatnonzero(penalty.free), np.zeros(risk.dim) if means is None else means
-    sizes = c * (np.abs(risk.labels if risk.is_regression else 0.0) + abs(linear) + flat)
-    is_steep, columns = min(-low, high) > 0.0, every[np.isinf(penalty.lower) | np.isinf(penalty.upper)]
-    if (X.is_sparse and X.X.shape[0] * risk.dim > MOST_ENTRIES) or not (
-            is_steep or (X.bias is not None and free.tolist() == [risk.dim - 1])):
-        return None
-    columns = free if len(columns) > min(len(c), MOST) else columns if is_steep else every[:0]
-    classes = c[None] if is_steep else c * (np.sign(risk.labels) * np.array([[1.0], [-1.0]]) > 0.0)
+    penalty, c, m = penalty.lowered(), risk.sample_weight, np.zeros(risk.dim) if means is None else means
+    signs = np.zeros((1, 1)) if is_steep else np.array([[1.0], [-1.0]])
+    shares = c * ((np.sign(risk.labels) == signs) | is_steep)
+    sizes = (np.abs(risk.labels) if risk.is_regression else np.zeros(len(c))) + abs(linear) + flat
+    found = []
     with np.errstate(over="ignore", invalid="ignore"):
-        N, G, found = np.zeros((len(classes), risk.dim)), np.zeros((len(columns),) * 2), []
-        for first in range(0, len(c), ROWS):
-            x, some = rows_of(X, first, first + ROWS) - m, slice(first, first + ROWS)
-            if len(free) < risk.dim:
-                N += classes[:, some] @ (np.abs(x) + 4.0 * UNIT * np.abs(m))
-            x = c[some, None] * x[:, columns]
-            G += x.T @ x
-        N[:, free] = 0.0
-        for kept in {len(columns): columns, len(free): free}.values() if is_steep else ():
-            at, is_free, rest = np.searchsorted(columns, kept), np.isin(kept, free), np.array(N[0])
-            sigma, scales, slack = _least_rise(G[np.ix_(at, at)], m[kept], c, is_free)
-            rest[kept] = np.where(is_free, 0.0, slack)
-            if sigma > 0.0:
-                parts = _others(penalty, factor, rest, sizes.sum(), min(-low, high))
-                found.append(parts / (sigma * scales[is_free]))
-        weights = classes.sum(axis=1)
-        if not is_steep and weights.all():
-            limits = [_others(penalty, factor, total, size, max(-low, high)) / (abs(X.bias) * weight)
-                      for total, size, weight in zip(N, (classes > 0.0) @ sizes, weights, strict=True)]
-            found.append(np.max(limits, axis=0))
+        T = [(share @ sizes, (1.0 + (square > 0.0)) / min(-low, high or np.inf), (square * share.sum()) ** 0.5)
+             for share in shares]
+        if len(free) == 1:
+            S, errors = _sums(risk.examples, shares, m)
+            steep = S[:, free[0]]
+            if abs(np.sign(steep).sum()) == len(S) and (np.abs(steep) > errors[:, free[0]]).all():
+                S, steep = np.abs(S) + errors, np.abs(steep) - errors[:, free[0]]
+                S[:, free] = 0.0
+                found.append(np.max([_others(penalty, factor, *part) / rate
+                                     for *part, rate in zip(S, T, steep, strict=True)], axis=0))
+        if is_steep and (len(free) > 1 or risk.examples.bias is None):
+            found += _of_columns(risk.examples, c, m, penalty, factor, free, T[0])
     parts = np.array([one for one in found if np.isfinite(one).all()])
     return ScoreLimits(level, parts) if len(parts) else None
+
+
+def _sums(X, shares, m):
+    """Return the sums of the rows times shares (k, n), in the coordinates of m, and their errors, shapes (k, dim)."""
+    S, n, d = np.zeros((len(shares), X.width)), X.n_examples, X.n_features
+    for first in range(0, n, n if X.is_sparse else ROWS):
+        some = slice(first, None if X.is_sparse else first + ROWS)
+        S[:, :d] += shares[:, some] @ X.X[some].astype(np.float64)
+    S *= X.scale
+    errors = np.outer(shares @ X.norms, np.ones(X.width))
+    if X.bias is not None:
+        S[:, d], errors[:, d] = X.bias * shares.sum(axis=1), abs(X.bias) * shares.sum(axis=1)
+    return S - S[:, -1:] * m, 1.01 * (n + 16.0) * UNIT * (errors + 2.0 * errors[:, -1:] * np.abs(m))
+
+
+def _of_columns(X, c, m, penalty, factor, free, T):
+    """Return parts of limits by the least eigenvalue of some columns."""
+    columns = np.flatnonzero(np.isinf(penalty.lower) | np.isinf(penalty.upper))
+    columns = free if len(columns) > min(len(c), MOST) else columns
+    if X.is_sparse and X.X.shape[0] * X.width > MOST_ENTRIES:
+        return []
+    N, G, found = np.zeros(X.width), np.zeros((len(columns),) * 2), []
+    for first in range(0, len(c), ROWS):
+        x = rows_of(X, first, first + ROWS)
+        x, weights = x - x[:, -1:] * m, c[first:first + ROWS, None]
+        if len(free) < X.width:
+            N += np.sum(weights * (np.abs(x) + 4.0 * UNIT * np.abs(m)), axis=0)
+        x = weights * x[:, columns]
+        G += x.T @ x
+    for kept in {len(columns): columns, len(free): free}.values():
+        at, is_free, rest = np.searchsorted(columns, kept), np.isin(kept, free), np.array(N)
+        sigma, scales, slack = _least_rise(G[np.ix_(at, at)], m[kept], c, is_free)
+        rest[free], rest[kept] = 0.0, np.where(is_free, 0.0, slack)
+        if sigma > 0.0:
+            found.append(_others(penalty, factor, rest, T) / (sigma * scales[is_free]))
+    return found
 
 
 def rows_of(examples: Any, first: int, last: int) -> Floats:
@@ -103,16 +136,16 @@ def rows_of(examples: Any, first: int, last: int) -> Floats:
     return x if examples.bias is None else np.column_stack([x, np.full(len(x), examples.bias)])
 
 
-def _others(penalty, factor, N, size, steepness):
-    """Return `size + L / steepness` plus a bound on `sum_j N_j |w_j|`, by its parts, shape (3, 1)."""
+def _others(penalty, factor, N, T):
+    """Return T plus a bound on `sum_j N_j |w_j|`, by their parts, shape (3, 1)."""
     l1, l2, box = factor * penalty.l1, factor * penalty.l2, np.maximum(np.abs(penalty.lower), np.abs(penalty.upper))
     held = np.isfinite(box)
     by_l1 = ~held & (l1 > 0.0)
     by_l2 = ~held & ~by_l1 & (l2 > 0.0)
     far = np.abs(penalty.centre) + penalty.centre_errors
-    return SAFE * np.array([[size + float(N[held] @ box[held] + N[by_l2] @ far[by_l2])],
-                            [1.0 / steepness + float((N[by_l1] / l1[by_l1]).max(initial=0.0))],
-                            [float(np.sum(N[by_l2] ** 2 / l2[by_l2])) ** 0.5]])
+    return SAFE * np.array([[T[0] + float(N[held] @ box[held] + N[by_l2] @ far[by_l2])],
+                            [T[1] + float((N[by_l1] / l1[by_l1]).max(initial=0.0))],
+                            [T[2] + float(np.sum(N[by_l2] ** 2 / l2[by_l2])) ** 0.5]])
 
 
 def _least_rise(G, m, c, is_free):

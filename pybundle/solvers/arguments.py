@@ -12,6 +12,8 @@ from ..core.protocols import check_risk, completed, is_risk
 from ..core.validation import check_choice, check_integer, check_number, check_vector
 from ..features.dependence import dependence_in
 from ..proof.equal_mix import EqualMix
+from ..proof.given import penalty_of
+from ..proof.score_limits import score_limits
 from ..prox import Box, Regulariser, Separable, SquaredL2
 from ..prox.separable import NOTHING, spread
 from ..risks import Function
@@ -133,6 +135,8 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     mix = EqualMix.of(risk, omega) if isinstance(omega, Separable) and rows is None else None
     objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), rows=rows, dependence=found, mix=mix,
                           means=means if mix is None else mix.sums.means)
+    if objective.is_free.any():
+        objective.limits = score_limits(risk, penalty_of(omega, risk.dim), objective.means, 0.0, float(n))
     if rows is not None and isinstance(omega, Separable):
         lower, upper = rows.implied(omega.lower, omega.upper)
         if means is not None:       # the penalty is on the intercept at the means

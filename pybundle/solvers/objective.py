@@ -60,7 +60,7 @@ class Objective(ABC):
         Linear constraints, see `constraints.py`.
     dependence : Dependence or None
         The weights that the penalty holds at 0 because others make up for them, and the penalty of the user.
-    mix : EqualMix or None
+    mix, limits : EqualMix or None, ScoreLimits or None
         See `Penalised`.
     level : float
         Bounds hold if the minimum of F is at most this.
@@ -79,6 +79,7 @@ class Objective(ABC):
     takes_entries = False
     centre: Any = 0.0
     mix: Any = None
+    limits: Any = None
     nonneg: np.ndarray | None
 
     @abstractmethod

@@ -260,7 +260,7 @@ class BlockMethod(Run):
 
     def _least_kappa(self):
         """Return a weight that is not 0 if no square but the centre makes w unique."""
-        is_unique = self._modulus > 0.0 and self.free is None
+        is_unique = self._modulus > 0.0 and self.free is None and self.objective.limits is None
         return 1.0 if self._balance is not None and not is_unique else 0.0
 
     def _move_centre(self):

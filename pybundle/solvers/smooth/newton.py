@@ -45,7 +45,7 @@ FLAT, SHORT = 1e-12, 0.3     # least of `NewtonSteps.flat`, and a step that rais
 class Newton(SmoothRun):
     """A run of the method, with the steps of `NewtonSteps`."""
 
-    patience = 20       # steps without descent, in which limits of free weights may be proven
+    patience = 20
 
     def __init__(self, risk, objective, settings):
         super().__init__(risk, objective, settings, 1)
@@ -68,8 +68,7 @@ class Newton(SmoothRun):
             self._offer_multipliers(self._scores, swept.weights * swept.u)
         elif gap < NEAR and self._is_rounded():
             self._offer_multipliers(self.risk.scores(self.objective.outer_point(self.steps.x)), 0.0)
-        # the plane of the minimum proves more once the limits of free weights are known
-        return self.steps.x if x is None and self.free is not None else x
+        return x
 
     def _is_rounded(self):
         """Whether rounding of the newest plane, whose sums are long, hides much of the gap of a problem with l1 norms.
@@ -81,15 +80,6 @@ class Newton(SmoothRun):
     def _take_work(self):
         self.trace.n_passes += self.steps.work
         self.steps.work = 0.0
-
-    def probe(self):
-        """Return a point whose plane may limit free weights: the other weights follow the free ones by the model."""
-        w = super().probe()
-        if w is None:
-            return None
-        x = self.steps.settled(self.objective.inner_point(w), self.free.free, self._model)
-        self._take_work()
-        return self.objective.outer_point(x)
 
     def memory(self):
         risk = self.risk
@@ -235,23 +225,6 @@ class NewtonSteps:
             return True
         is_first, self._is_rejected = not self._is_rejected, True
         return is_first
-
-    def settled(self, point, free, model_at):
-        """Return the minimum of the model at x where the weights `free` have the values of a point close to x.
-
-        Their plane rises along the free weights alone. The point itself is returned if it is far from x, or if there
-        are many columns.
-        """
-        x, d = self.x, point[free] - self.x[free]
-        if len(x) > FEW or (np.abs(d) > 1.0 + np.abs(x[free])).any():
-            return point
-        model, z = model_at(x), x.copy()
-        z[free] = point[free]
-        l1, lower, upper = (part.copy() for part in self._penalty)
-        lower[free] = upper[free] = z[free]
-        minimise(model, z, self.gradient + model.product(free, d), (l1, lower, upper), LOOSE)
-        self.work += model.work
-        return z
 
     def check(self, shape):
         """Raise ValueError if an array does not have this shape."""

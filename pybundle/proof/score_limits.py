@@ -4,25 +4,21 @@ A loss of one score rises at rates of at least k. With scores s_i less targets t
 
     sum c_i |s_i - t_i| <= T = a + L / k,   a = sum c_i (|linear| + e);   T = a + 2 L / k + sqrt(square n) sqrt(2 L)
 
-if it is a square at first, n being the sum of the c_i. A loss that rises on one side only limits so the sum of the
-negative parts of y_i s_i, over the rows of one label alone. Hence one free weight v has a limit: with the sums S_j of
-the rows times c_i, in the coordinates of the intercept at the means,
-
-    |S_v| |v| <= T + sum c_i |t_i| + sum_j |S_j| |w_j|
-
-where the penalty limits the weights w_j: `l1_j |w_j|` and `l2_j/2 (w_j - C_j)^2` sum to at most L. Losses of one side
-give one such bound for the rows of each label, one from below and one from above. If losses rise on both sides, there
-may be several free weights f. With some columns Z, those of f among them, times c_i, and N_j the sum of `c_i |x_ij|`
-for all other columns,
+if it is a square at first, n being the sum of the c_i. With some columns Z times c_i, the free ones f among them, and
+N_j the sum of `c_i |x_ij|` for all other columns, in the coordinates of the intercept at the means,
 
     |Z w|_1 <= T + sum c_i |t_i| + sum_j N_j |w_j|
     |Z w|_1^2 >= |Z w|_2^2 >= s |w_f|^2 - delta |w_p|^2,      hence  sqrt(s) |w_f| <= |Z w|_1 + sqrt(delta) |w_p|
 
+where the penalty limits the weights w_j and w_p: `l1_j |w_j|` and `l2_j/2 (w_j - C_j)^2` sum to at most L.
 Z is the free columns or all; delta is of the size of rounding. Columns of Z are scaled to norms of about 1 first, so
 that each weight has a limit of its own.
 
-Sums of positive numbers are rounded by far less than the factor SAFE. The errors of S are counted, and those of s: of
-the entries, of sums of ROWS products and of such sums, and of the Cholesky decomposition that proves it.
+An intercept v that is free alone, also with losses that rise on one side, is limited by its `anchors`, two planes
+`b + <phi, w> + r v <= R(w, v)` with slopes r of either sign: |r| |v| <= L - b + sum_j |phi_j| |w_j|.
+
+Sums of positive numbers are rounded by far less than the factor SAFE. The errors of s are counted: of the entries, of
+sums of ROWS products and of such sums, and of the Cholesky decomposition that proves it.
 """
 
 from __future__ import annotations
@@ -34,9 +30,11 @@ import numpy as np
 
 from ..core.object_graph import check_array, check_float
 from ..core.types import Floats
+from .anchors import Anchors
+from .multipliers import ROWS
 from .plane import UNIT
 
-SAFE, ROWS = 1.001, 512
+SAFE = 1.001
 MOST = 1000         # columns, of an eigenvalue problem
 MOST_ENTRIES = 1 << 24      # of a sparse matrix that is made dense
 
@@ -66,43 +64,23 @@ def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: floa
     The `penalty` is one of certificates, times `factor`; the intercept is the one at `means`, see `Limits`.
     """
     low, high, linear, square, flat = getattr(risk, "curve", None) or (0.0,) * 5
-    free, is_steep = np.flatnonzero(penalty.free), low < 0.0 < high
-    if not low < 0.0 <= high or risk.examples is None or penalty.labels is not None or not (
-            (is_steep and len(free)) or (len(free) == 1 and not risk.is_regression)):
+    if penalty.labels is not None:
         return None
-    penalty, c, m = penalty.lowered(), risk.sample_weight, np.zeros(risk.dim) if means is None else means
-    signs = np.zeros((1, 1)) if is_steep else np.array([[1.0], [-1.0]])
-    shares = c * ((np.sign(risk.labels) == signs) | is_steep)
-    sizes = (np.abs(risk.labels) if risk.is_regression else np.zeros(len(c))) + abs(linear) + flat
-    found = []
+    free, anchors, found = np.flatnonzero(penalty.free), Anchors.of(risk, penalty, means), []
+    penalty = penalty.lowered()
     with np.errstate(over="ignore", invalid="ignore"):
-        T = [(share @ sizes, (1.0 + (square > 0.0)) / min(-low, high or np.inf), (square * share.sum()) ** 0.5)
-             for share in shares]
-        if len(free) == 1:
-            S, errors = _sums(risk.examples, shares, m)
-            steep = S[:, free[0]]
-            if abs(np.sign(steep).sum()) == len(S) and (np.abs(steep) > errors[:, free[0]]).all():
-                S, steep = np.abs(S) + errors, np.abs(steep) - errors[:, free[0]]
-                S[:, free] = 0.0
-                found.append(np.max([_others(penalty, factor, *part) / rate
-                                     for *part, rate in zip(S, T, steep, strict=True)], axis=0))
-        if is_steep and (len(free) > 1 or risk.examples.bias is None):
-            found += _of_columns(risk.examples, c, m, penalty, factor, free, T[0])
+        if anchors is not None:
+            found = [np.max([_others(penalty, factor, np.append((np.abs(one.phi) + one.errors)[:-1], 0.0),
+                                     (max(-one.offset, 0.0) + one.offset_error, 1.0, 0.0)) / rise
+                             for one, rise in zip(anchors.planes, anchors.rises, strict=True)], axis=0)]
+        elif low < 0.0 < high and len(free) and risk.examples is not None:
+            c = risk.sample_weight
+            sizes = (np.abs(risk.labels) if risk.is_regression else 0.0) + abs(linear) + flat
+            T = float(np.sum(c * sizes)), (1.0 + (square > 0.0)) / min(-low, high), float(square * c.sum()) ** 0.5
+            m = np.zeros(risk.dim) if means is None else means
+            found = _of_columns(risk.examples, c, m, penalty, factor, free, T)
     parts = np.array([one for one in found if np.isfinite(one).all()])
     return ScoreLimits(level, parts) if len(parts) else None
-
-
-def _sums(X, shares, m):
-    """Return the sums of the rows times shares (k, n), in the coordinates of m, and their errors, shapes (k, dim)."""
-    S, n, d = np.zeros((len(shares), X.width)), X.n_examples, X.n_features
-    for first in range(0, n, n if X.is_sparse else ROWS):
-        some = slice(first, None if X.is_sparse else first + ROWS)
-        S[:, :d] += shares[:, some] @ X.X[some].astype(np.float64)
-    S *= X.scale
-    errors = np.outer(shares @ X.norms, np.ones(X.width))
-    if X.bias is not None:
-        S[:, d], errors[:, d] = X.bias * shares.sum(axis=1), abs(X.bias) * shares.sum(axis=1)
-    return S - S[:, -1:] * m, 1.01 * (n + 16.0) * UNIT * (errors + 2.0 * errors[:, -1:] * np.abs(m))
 
 
 def _of_columns(X, c, m, penalty, factor, free, T):

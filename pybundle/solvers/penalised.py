@@ -45,6 +45,8 @@ class Penalised(Objective):
         Repairs planes if the free weights are the intercepts of classes with a log-loss.
     limits : ScoreLimits or None
         Limits of the free weights in closed form, at level 0.
+    anchors : Anchors or None
+        Repair planes if an intercept is free.
     even : float or None
         The rate of the squares, if they are equal and with free intercepts of classes all of the penalty.
     proven : Regulariser
@@ -69,6 +71,7 @@ class Penalised(Objective):
     dependence: Any = None
     mix: Any = None
     limits: Any = None
+    anchors: Any = None
     proven: Regulariser = field(init=False)
     proofs: list = field(init=False)
     even: Any = field(init=False)
@@ -185,9 +188,11 @@ class Penalised(Objective):
 
     def lower_bound(self, offset, phi, error=0.0):
         """Return a lower bound of F, phi known up to `error` in norm; rounding of this computation is counted."""
-        proven = self.proven
+        proven = self.proven if self.anchors is None else self._without(self.is_free)
         if self.mix is None:
             phi, error = self.inner_plane(phi, error)
+            if self.anchors is not None:
+                offset, phi, error = self.anchors.repaired(offset, phi, error)
         else:
             offset, phi, error = self.mix.repaired(offset, phi, error)
             if self.even is not None:

@@ -152,7 +152,7 @@ class InteriorPoint(Run):
     # ------------------------------------------------------------------ evidence
     def evidence(self, risk):
         a, rows, (objective, limits) = self.best[1], self.barrier.rows, with_limits(self, risk)
-        if a is None or (limits is None and objective.is_free.any()):
+        if a is None or (limits is objective.anchors is None and objective.is_free.any()):
             return None
         offset, phi, error, offset_error = rows.plane(a, rows.transposed(a), objective)
         whole = np.zeros(risk.n_examples)

@@ -151,7 +151,7 @@ class LinearProblem(LabellingProblem):
 
     def _of_points(self, evidence):
         """Mean multipliers of points, and entropies `c_i H(p)` of each."""
-        part, beta, entropies = np.empty(self.n_examples, dtype=np.intp), np.zeros(self.n_examples), []
+        part, beta, entropies = np.empty(self.n_examples, dtype=np.intp), np.zeros(self.n_examples), [np.zeros(1)]
         for p, rows in enumerate(self._parts(evidence).parts):
             part[rows] = p
         for some, X in self.rows():

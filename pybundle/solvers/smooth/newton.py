@@ -279,13 +279,13 @@ def patience_before(risk, objective):
 
     It follows from sizes alone. On few columns a step costs a product of columns, about `price` passes: with an l1 norm
     it is worth a few of them, without one "lbfgs" may be done before; it has the price of a step and five more passes
-    to halve the gap. On many columns it needs an l1 norm that leaves few weights. If columns are far from 0, the limits
-    of a free intercept need planes of more points than the method takes.
+    to halve the gap. On many columns it needs an l1 norm that leaves few weights. Limits of free weights without a closed
+    form need planes of more points than the method takes.
     """
     if not HESSIAN.holds(risk):
         return None
     examples, is_penalised = risk.examples, isinstance(objective, Penalised)
-    if is_penalised and objective.columns_are_far(risk):
+    if objective.is_free.any() and objective.limits is None:
         return None
     has_l1 = is_penalised and bool(np.any(objective.penalty.l1))
     width = examples.X.nnz / risk.n_examples if examples.is_sparse else risk.dim

@@ -30,7 +30,7 @@ SAME = 1e-9
 """Relative difference up to which values of a risk without a fingerprint count as equal."""
 RAW = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, NameError)
 """Exceptions that inconsistent objects cause."""
-PROVEN = ("level", "proven", "proofs", "limits", "anchors")
+PROVEN = ("level", "proven", "proofs")
 """Attributes of objectives that runs set."""
 OURS = sys.stdlib_module_names | {"pybundle", "numpy", "scipy"}
 

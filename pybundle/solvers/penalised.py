@@ -156,8 +156,7 @@ class Penalised(Objective):
 
     def prove_again(self, fresh):
         """Replace what a checkpoint holds as proven by what its proofs prove; `fresh` is the objective as given."""
-        proofs, self.limits = self.proofs, fresh.limits
-        self.level, self.proven, self.proofs = np.inf, fresh.proven, []
+        proofs, self.level, self.proven, self.proofs = self.proofs, np.inf, fresh.proven, []
         if not all(self.confine(replace(proof, parts=self.limits.parts) if isinstance(proof, ScoreLimits) else proof)
                    for proof in proofs):
             raise ValueError("limits of free weights are not what their planes prove")

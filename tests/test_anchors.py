@@ -12,9 +12,11 @@ import scipy.sparse
 import pybundle as pb
 from pybundle.proof import multipliers
 from pybundle.proof.anchors import Anchors
+from pybundle.proof.multipliers import curve_of
 
-KINDS = [name for name, kind in vars(pb.risks).items()
-         if inspect.isclass(kind) and getattr(kind, "curve", None) or name in ("Pinball", "EpsilonInsensitive", "Huber")]
+KINDS = [name for name, kind in vars(pb.risks).items() if inspect.isclass(kind)
+         and "fit_intercept" in inspect.signature(kind).parameters and name != "MulticlassHinge"]
+LABELS = "BinaryHinge", "Logistic", "SquaredHinge"
 pytestmark = pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
 
 
@@ -29,12 +31,12 @@ def problem(name, seed, n=None):
     y[:2] = 1, -1
     X = scipy.sparse.csr_array(X) if seed % 4 == 0 else X
     kind = getattr(pb.risks, name)
-    return kind(X, y if not kind.is_regression else r.standard_normal(n), sample_weight=c, fit_intercept=True)
+    return kind(X, y if name in LABELS else r.standard_normal(n), sample_weight=c, fit_intercept=True)
 
 
 def exact_plane(risk, beta):
     """Offset and slope of the plane of some multipliers, in fractions; of the curve below for the log-loss."""
-    _, _, linear, square, flat = map(float, risk.curve)
+    _, _, linear, square, flat = map(float, curve_of(risk))
     X = risk.examples.X.toarray() if risk.examples.is_sparse else risk.examples.X
     offset, phi = Fraction(0), [Fraction(0)] * risk.dim
     for x, y, c, b in zip(X.tolist(), risk.labels.tolist(), risk.sample_weight.tolist(), map(Fraction, beta.tolist()),
@@ -49,7 +51,7 @@ def exact_plane(risk, beta):
 
 def value_below(risk, w):
     """The largest plane of all multipliers at w in fractions: R(w), or max(0, -margin) for the log-loss."""
-    low, high, linear, square, flat = map(float, risk.curve)
+    low, high, linear, square, flat = map(float, curve_of(risk))
     X, total = risk.examples.X.toarray() if risk.examples.is_sparse else risk.examples.X, Fraction(0)
     for x, y, c in zip(X.tolist(), risk.labels.tolist(), map(Fraction, risk.sample_weight.tolist()), strict=True):
         u = sum((Fraction(a) * b for a, b in zip([*x, 1.0], w, strict=True)), Fraction(0))
@@ -68,7 +70,7 @@ def test_repaired_planes_lie_below_the_risk_whatever_the_error(name):
         risk, r = problem(name, seed), np.random.default_rng(seed)
         means = risk.means if seed % 5 else None
         anchors = Anchors.of(risk, pb.prox.Separable(l2=np.arange(risk.dim, 0, -1) > 1.0).canonical(risk.dim), means)
-        low, high = np.clip(risk.curve[:2], -3.0, 3.0)
+        low, high = np.clip(curve_of(risk)[:2], -3.0, 3.0)
         beta = np.clip(r.uniform(low, high, risk.n_examples), low, high) * risk.sample_weight
         offset, phi = exact_plane(risk, beta)
         shift = [Fraction(0)] * risk.dim if means is None else [Fraction(m) for m in means.tolist()]

@@ -180,7 +180,7 @@ class RiskBase:
         Classes or chains with a log-loss, see `BatchOracle`, and `planes_of(distributions) -> Planes` of distributions
         of their labellings.
     curve : tuple of float or None
-        (low, high, linear, square, flat) of a loss of one score, see `risks.OneScore`; of one below the log-loss.
+        (low, high, linear, square, flat) of a loss of one score, see `risks.OneScore`.
     is_regression : bool
         Its `labels` are targets.
     engine : Engine or None

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .multipliers import plane
+from .multipliers import curve_of, plane
 from .plane import UNIT, Plane
 
 
@@ -33,8 +33,8 @@ class Anchors:
     def __init__(self, planes, means):
         self.planes, self.means = planes, means
         self.far = 1.0 if means is None else max(1.0, 0.5 * float(np.linalg.norm(means)))
-        rises = [abs(float(plane.phi[-1])) - float(plane.errors[-1]) for plane in planes]
-        self.rises = np.array(rises)        # least slopes at the intercept, in size
+        # least slopes at the intercept, in size
+        self.rises = np.array([abs(float(plane.phi[-1])) - float(plane.errors[-1]) for plane in planes])
 
     @classmethod
     def of(cls, risk, penalty, means):
@@ -42,39 +42,38 @@ class Anchors:
 
         `penalty` has arrays l2, l1, lower and upper.
         """
-        low, high, *_ = getattr(risk, "curve", None) or (0.0, 0.0)
+        low, high, *_ = curve_of(risk) or (0.0, 0.0)
         is_steep, examples = low < 0.0 < high, getattr(risk, "examples", None)
         is_bare = (penalty.l2 == 0.0) & (penalty.l1 == 0.0) & (np.isinf(penalty.lower) | np.isinf(penalty.upper))
-        if examples is None or examples.bias is None or not low < 0.0 <= high or not (
-                is_steep or not risk.is_regression) or np.flatnonzero(is_bare).tolist() != [risk.dim - 1]:
+        if not (examples is not None and (examples.bias or 0.0) > 0.0 and low < 0.0 <= high and (
+                is_steep or not risk.is_regression) and np.flatnonzero(is_bare).tolist() == [risk.dim - 1]):
             return None
         c, steep = risk.sample_weight, max(low, -1.0)
         betas = (min(high, 1.0) * c, steep * c) if is_steep else [steep * c * (risk.labels == y) for y in (-1, 1)]
         with np.errstate(over="ignore", invalid="ignore"):
             found = cls([plane(risk, beta).moved(means) for beta in betas], means)
-        are_finite = all(np.isfinite([one.offset, one.offset_error, *one.phi, *one.errors]).all()
-                         for one in found.planes)
-        lost = max(float(one.errors[-1]) for one in found.planes)
-        return found if are_finite and (found.rises > 1e3 * lost).all() else None
+        numbers = np.concatenate([[one.offset, one.offset_error, *one.phi, *one.errors] for one in found.planes])
+        is_known = all(rise > 1e3 * one.errors[-1] for rise, one in zip(found.rises, found.planes, strict=True))
+        return found if is_known and np.isfinite(numbers).all() else None
 
     def repaired(self, offset, phi, error):
         """Return offset, slope and error of a repaired plane; `error` bounds the norm of its errors, or its entries."""
-        r, last = float(phi[-1]), float(error[-1]) if np.ndim(error) else error / self.far
-        k = int(r > 0.0)
-        shares, other = last / self.rises, self.planes[k]
-        t = (1.0 - 8.0 * UNIT) / (1.0 + abs(r) / self.rises[k] + shares.sum())
-        share = abs(r / other.phi[-1])
-        mixed = t * (phi + share * other.phi)
-        mixed[-1] = 0.0
-        spread = share * (other.errors + other.errors[-1] / self.rises[k] * np.abs(other.phi)) + 8.0 * UNIT * (
-            np.abs(phi) + share * np.abs(other.phi))
-        for part, one in zip(shares, self.planes, strict=True):
-            spread = spread + part * (np.abs(one.phi) + one.errors)
-        spread = spread if np.ndim(error) else float(np.linalg.norm(spread))
-        lost = [share * (1.0 + other.errors[-1] / self.rises[k]) * other.offset_error + (
-            share * other.errors[-1] / self.rises[k] + 8.0 * UNIT * (1.0 + share)) * (abs(other.offset) + abs(offset))]
-        lost += [part * (abs(one.offset) + one.offset_error) for part, one in zip(shares, self.planes, strict=True)]
-        return t * (offset + share * other.offset - 1.01 * sum(lost)), mixed, 1.01 * t * (error + spread)
+        k, last = int(phi[-1] > 0.0), float(error[-1]) if np.ndim(error) else error / self.far
+        one = self.planes[k]
+        with np.errstate(over="ignore", invalid="ignore"):
+            r, unknown = abs(float(phi[-1])), last / self.rises         # of the shares of the anchors, less t
+            t = (1.0 - 8.0 * UNIT) / (1.0 + r / self.rises[k] + unknown.sum())
+            share = r / abs(one.phi[-1])
+            unknown[k] += share * one.errors[-1] / self.rises[k]
+            spread = share * one.errors + 8.0 * UNIT * (np.abs(phi) + share * np.abs(one.phi))
+            lost = share * one.offset_error + 8.0 * UNIT * (abs(offset) + share * abs(one.offset))
+            for part, anchor in zip(unknown, self.planes, strict=True):
+                spread = spread + part * (np.abs(anchor.phi) + anchor.errors)
+                lost += part * (abs(anchor.offset) + anchor.offset_error)
+            mixed = t * (phi + share * one.phi)
+            mixed[-1], error = 0.0, 1.01 * t * (error + (spread if np.ndim(error) else float(np.linalg.norm(spread))))
+            offset = t * (offset + share * one.offset - 1.01 * lost)
+        return offset if offset > -np.inf else -np.inf, mixed, error
 
     def freed(self, plane):
         """Return the repaired `Plane` of one of R."""

@@ -23,14 +23,19 @@ def n_terms(n, rows=ROWS):
     return min(n, rows) + n / rows + 6.0
 
 
+def curve_of(risk):
+    """Return the `curve` of a risk, of the log-loss that of max(0, -margin), which lies below it; None without one."""
+    return (-1.0, 0.0, 0.0, 0.0, 0.0) if isinstance(risk, Logistic) else getattr(risk, "curve", None)
+
+
 def feasible(risk, beta):
     """Whether conjugates are finite at the multipliers, and a text."""
+    low, high, *_ = curve_of(risk)
     c, is_inside = risk.sample_weight, beta.shape == risk.sample_weight.shape
-    for sign, end in ((1.0, risk.curve[1]), (-1.0, risk.curve[0])):
+    for sign, end in ((1.0, high), (-1.0, low)):
         bounds, rest = exact_product(c, end) if np.isfinite(end) else (np.where(c > 0.0, end, 0.0), 0.0)
         is_inside = is_inside and bool((sign * (beta - bounds) <= sign * rest).all())   # beside them, this is exact
-    return is_inside, (f"{beta.size} multipliers of {risk.n_examples} losses, from {risk.curve[0]:g} to "
-                       f"{risk.curve[1]:g} of weights")
+    return is_inside, f"{beta.size} multipliers of {risk.n_examples} losses, from {low:g} to {high:g} of weights"
 
 
 def plane(risk, beta, terms=None):

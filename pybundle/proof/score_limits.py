@@ -31,7 +31,7 @@ import numpy as np
 from ..core.object_graph import check_array, check_float
 from ..core.types import Floats
 from .anchors import Anchors
-from .multipliers import ROWS
+from .multipliers import ROWS, curve_of
 from .plane import UNIT
 
 SAFE = 1.001
@@ -63,7 +63,7 @@ def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: floa
 
     The `penalty` is one of certificates, times `factor`; the intercept is the one at `means`, see `Limits`.
     """
-    low, high, linear, square, flat = getattr(risk, "curve", None) or (0.0,) * 5
+    low, high, linear, square, flat = curve_of(risk) or (0.0,) * 5
     if penalty.labels is not None:
         return None
     free, anchors, found = np.flatnonzero(penalty.free), Anchors.of(risk, penalty, means), []

@@ -114,7 +114,6 @@ fit_intercept
     _loss = 2
     _piecewise_linear = False
     smooth = log_loss = True
-    curve = -1.0, 0.0, 0.0, 0.0, 0.0        # of max(0, -margin), which the loss exceeds
 
     def value_errors(self, w: ArrayLike, values: Floats) -> Floats:
         """Bound the rounding errors (P,) of `values`, returned by `evaluate` at w in float64.

@@ -190,7 +190,7 @@ class Penalised(Objective):
         proven = self.proven if self.anchors is None else self._without(self.is_free)
         if self.mix is None:
             phi, error = self.inner_plane(phi, error)
-            if self.anchors is not None:
+            if self.anchors is not None and np.isfinite(error).all():
                 offset, phi, error = self.anchors.repaired(offset, phi, error)
         else:
             offset, phi, error = self.mix.repaired(offset, phi, error)

@@ -279,8 +279,8 @@ def patience_before(risk, objective):
 
     It follows from sizes alone. On few columns a step costs a product of columns, about `price` passes: with an l1 norm
     it is worth a few of them, without one "lbfgs" may be done before; it has the price of a step and five more passes
-    to halve the gap. On many columns it needs an l1 norm that leaves few weights. Limits of free weights without a closed
-    form need planes of more points than the method takes.
+    to halve the gap. On many columns it needs an l1 norm that leaves few weights. Limits of free weights that have no
+    closed form need planes of more points than the method takes.
     """
     if not HESSIAN.holds(risk):
         return None

@@ -686,7 +686,7 @@ def test_a_forged_state_ends_in_a_named_error_or_proves_nothing_wrong(k, how, ha
 @pytest.mark.parametrize("factor", [1e-3, 0.4])
 def test_forged_limits_of_free_weights_prove_nothing(method, name, factor, tmp_path):
     """They are proven again from their planes: narrower ones, or bounds that only those would prove, are refused."""
-    options, file = {"lam": 0.1, "tol": 1e-9}, tmp_path / "run.npz"
+    options, file = {"lam": np.append(0.0, np.full(7, 0.1)), "tol": 1e-9}, tmp_path / "run.npz"
     solve(method, name, options, checkpoint=file, max_iter=12)
     raw = file.read_bytes()
     best = solve(method, name, options, max_iter=2000).fun

@@ -294,7 +294,8 @@ def test_multipliers_beside_limits_of_an_intercept_are_saved_and_loaded(loss, tm
     """A file named one kind of evidence, so that planes of points that limit an intercept were read as multipliers."""
     X, y = counts(np.random.default_rng(3), 80, 600)
     risk = loss(X, y, fit_intercept=True)
-    result = pb.minimize(risk, penalty=pb.prox.L1(0.5), method="newton", tol=1e-6, evidence=True)
+    penalty = pb.prox.Separable(l1=np.append(0.0, np.full(599, 0.5)))
+    result = pb.minimize(risk, penalty=penalty, method="newton", tol=1e-6, evidence=True)
     certificate = result.certificate
     assert certificate.evidence.kind == "multipliers" and any(certificate.limits.evidence)
     certificate.save(tmp_path / "proof.npz")

@@ -128,8 +128,8 @@ def test_no_claim_beyond_the_evidence_passes(name, penalty):
     assert not certificate.w.any() or "F(w)" in [check for check, holds, _ in report.checks if not holds]
 
 
-@pytest.mark.parametrize("name, penalty", [("hinge, intercept", "l1"), ("pinball, intercept", "box"),
-                                           ("logistic, intercept", "rates"), ("hinge, intercept", "one free")])
+@pytest.mark.parametrize("name", ["hinge, intercept", "pinball, intercept", "logistic, intercept"])
+@pytest.mark.parametrize("penalty", ["one free"])
 def test_limits_of_free_weights_are_proven_not_believed(name, penalty):
     certificate = solve(name, penalty).certificate
     limits, risk = certificate.limits, RISKS[name]

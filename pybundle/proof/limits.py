@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..core.object_graph import check_array
-from .plane import UNIT, Plane
+from .plane import Plane
 from .score_limits import score_limits
 
 
@@ -85,25 +85,6 @@ class Limits:
             if evidence is not None:
                 evidence.check(dim, n_examples)
 
-    def move(self, plane):
-        """The plane in the coordinates in which the limits are."""
-        if self.means is None:
-            return plane
-        last = plane.phi[-1]
-        if plane.phi.dtype == object:
-            moved = [x - last * Fraction(m) for x, m in zip(plane.phi.tolist(), self.means.tolist(), strict=True)]
-            return Plane(plane.offset, np.array(moved, dtype=object), plane.offset_error)
-        size = float(np.linalg.norm(self.means))
-        phi = plane.phi - last * self.means
-        is_known = plane.last_error is not None and (plane.means is None or np.array_equal(plane.means, self.means))
-        last_error = plane.last_error if is_known else plane.slope_error
-        rounding = 4.0 * UNIT * (float(np.linalg.norm(plane.phi)) + abs(last) * size)
-        error = plane.slope_error + last_error * size + rounding
-        entries = plane.entry_errors
-        if entries is not None:
-            entries = 1.01 * (entries + last_error * np.abs(self.means)) + rounding
-        return Plane(plane.offset, phi, plane.offset_error, 1.01 * error, entry_errors=entries)
-
     def failure(self, problem, penalty, level, floor, divisor):
         """None if the limits are proven for all points with F at most `level`, else a text."""
         free, sizes = np.flatnonzero(penalty.free), [Fraction(size) for size in self.sizes.tolist()]
@@ -125,7 +106,7 @@ class Limits:
             is_feasible, text = problem.feasible(evidence)
             if not is_feasible:
                 return text
-            plane = self.move(problem.plane(evidence))
+            plane = problem.plane(evidence).moved(self.means)
             slope, phi = plane.phi[free], plane.phi.copy()
             phi[free] *= 0
             rest = Plane(plane.offset, phi, plane.offset_error, plane.slope_error)

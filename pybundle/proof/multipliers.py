@@ -13,20 +13,24 @@ import numpy as np
 
 from ..core.rounding import exact_product
 from ..risks import Logistic
-from .certificate import Multipliers
 from .plane import UNIT, Plane
-from .problem import PlainProblem
-from .score_limits import ROWS
+
+ROWS = 512       # of dense data that are converted at a time
 
 
-def n_terms(n):
-    """Return the length of the longest chain of additions in sums of n rows, ROWS at a time, and some roundings."""
-    return min(n, ROWS) + n / ROWS + 6.0
+def n_terms(n, rows=ROWS):
+    """Return the length of the longest chain of additions in sums of n rows, some at a time, and some roundings."""
+    return min(n, rows) + n / rows + 6.0
+
+
+def curve_of(risk):
+    """Return the `curve` of a risk, of the log-loss that of max(0, -margin), which lies below it; None without one."""
+    return (-1.0, 0.0, 0.0, 0.0, 0.0) if isinstance(risk, Logistic) else getattr(risk, "curve", None)
 
 
 def feasible(risk, beta):
     """Whether conjugates are finite at the multipliers, and a text."""
-    low, high = (-1.0, 0.0) if isinstance(risk, Logistic) else risk.curve[:2]
+    low, high, *_ = curve_of(risk)
     c, is_inside = risk.sample_weight, beta.shape == risk.sample_weight.shape
     for sign, end in ((1.0, high), (-1.0, low)):
         bounds, rest = exact_product(c, end) if np.isfinite(end) else (np.where(c > 0.0, end, 0.0), 0.0)
@@ -51,27 +55,17 @@ def plane(risk, beta, terms=None):
                  -beta * risk.labels if risk.is_regression else np.zeros(1)]
     coefs = beta if risk.is_regression else beta * risk.labels
     phi, sizes, counts = np.zeros((3, data.width))
-    for first in range(0, len(beta), ROWS):
-        X, v = data.X[first:first + ROWS].astype(np.float64), coefs[first:first + ROWS]
+    rows = max(ROWS, d) if data.is_sparse else ROWS
+    for first in range(0, len(beta), rows):
+        X, v = data.X[first:first + rows].astype(np.float64), coefs[first:first + rows]
         phi[:d] += X.T @ v
         sizes[:d] += abs(X).T @ np.abs(v)
         counts[:d] += np.bincount(X.indices, minlength=d) if data.is_sparse else 0.0
     phi[:d], sizes[:d] = data.scale * phi[:d], data.scale * sizes[:d]
     if data.bias is not None:
-        phi[d], sizes[d] = data.bias * math.fsum(coefs), data.bias * float(np.abs(beta).sum())
-    longest = n_terms(len(beta)) + 4.0
+        phi[d], sizes[d] = data.bias * math.fsum(coefs), abs(data.bias) * float(np.abs(beta).sum())
+    longest = n_terms(len(beta), rows) + 4.0
     additions = np.minimum(2.0 * counts + 10.0, longest) if data.is_sparse else longest
     errors, total = 1.01 * UNIT * additions * sizes, np.concatenate(terms)
     return Plane(math.fsum(total), phi, 16.0 * UNIT * float(np.abs(total).sum()), float(np.linalg.norm(errors)),
                  None if data.bias is None else float(errors[d]), entry_errors=errors)
-
-
-class OneScoreProblem(PlainProblem):
-    """Losses of one score with a curve, whose evidence may be multipliers."""
-
-    def feasible(self, evidence):
-        is_beta = isinstance(evidence, Multipliers)
-        return feasible(self.risk, evidence.beta) if is_beta else super().feasible(evidence)
-
-    def plane(self, evidence):
-        return plane(self.risk, evidence.beta) if isinstance(evidence, Multipliers) else super().plane(evidence)

@@ -32,6 +32,24 @@ class Plane:
         """Bounds on the errors of entries if they are known, else that of the norm."""
         return self.slope_error if self.entry_errors is None else self.entry_errors
 
+    def moved(self, means):
+        """The plane in the coordinates of the intercept at the means m of the columns: of `phi - phi_b m`."""
+        if means is None:
+            return self
+        last = self.phi[-1]
+        if self.phi.dtype == object:
+            phi = [x - last * Fraction(m) for x, m in zip(self.phi.tolist(), means.tolist(), strict=True)]
+            return Plane(self.offset, np.array(phi, dtype=object), self.offset_error)
+        size = float(np.linalg.norm(means))
+        is_known = self.last_error is not None and (self.means is None or np.array_equal(self.means, means))
+        last_error = self.last_error if is_known else self.slope_error
+        rounding = 4.0 * UNIT * (float(np.linalg.norm(self.phi)) + abs(last) * size)
+        error = self.slope_error + last_error * size + rounding
+        entries = self.entry_errors
+        if entries is not None:
+            entries = 1.01 * (entries + last_error * np.abs(means)) + rounding
+        return Plane(self.offset, self.phi - last * means, self.offset_error, 1.01 * error, entry_errors=entries)
+
     def distance(self, phi):
         """|phi - claimed phi|."""
         return float(np.linalg.norm((self.phi - phi).astype(np.float64)))

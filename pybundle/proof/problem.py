@@ -17,7 +17,8 @@ from ..core.protocols import completed, planes_of
 from ..risks import Function
 from ..runtime.executors import single_threaded_blas
 from . import exact as ex
-from .certificate import Labellings, Points
+from . import multipliers
+from .certificate import Labellings, Multipliers, Points
 from .plane import UNIT, Plane
 
 ROUNDED = 4.0 * UNIT
@@ -204,3 +205,15 @@ class LabellingProblem(PlainProblem):
             return found
         last, columns = found.phi[-1], np.array([*map(Fraction, self.shift.columns.tolist()), Fraction(0)])
         return Plane(found.offset + last * Fraction(self.shift.target), found.phi - last * columns)
+
+
+class OneScoreProblem(PlainProblem):
+    """Losses of one score with a curve, whose evidence may be multipliers."""
+
+    def feasible(self, evidence):
+        is_beta = isinstance(evidence, Multipliers)
+        return multipliers.feasible(self.risk, evidence.beta) if is_beta else super().feasible(evidence)
+
+    def plane(self, evidence):
+        is_beta = isinstance(evidence, Multipliers)
+        return multipliers.plane(self.risk, evidence.beta) if is_beta else super().plane(evidence)

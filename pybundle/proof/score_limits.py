@@ -1,18 +1,21 @@
 """Limits of free weights in closed form, for all points with F <= L, from the data, the targets and the penalty.
 
-For losses of one score that rise on both sides, at rates of at least k c_i, with e the errors that are free, Z some
-columns times the weights c_i, the free ones f among them, and N_j the sum of `c_i |x_ij|` for all other columns, in the
-coordinates of the intercept at the means:
+A loss of one score rises at rates of at least k. With scores s_i less targets t_i, and e the errors that are free,
 
-    |Z w|_1 <= T = sum c_i (|t_i| + |linear| + e) + L / k + sum_j N_j |w_j|
-    |Z w|_1^2 >= |Z w|_2^2 >= s |w_f|^2 - delta |w_p|^2,      hence  sqrt(s) |w_f| <= T + sqrt(delta) |w_p|
+    sum c_i |s_i - t_i| <= T = a + L / k,   a = sum c_i (|linear| + e);   T = a + 2 L / k + sqrt(square n) sqrt(2 L)
 
-where the penalty limits the weights w_j and w_p: `l1_j |w_j|` and `l2_j/2 (w_j - C_j)^2` sum to at most L. Z is the
-free columns or all; delta is of the size of rounding. Columns of Z are scaled to norms of about 1 first, so that each
-weight has a limit of its own. If losses rise on one side only, an intercept alone is limited, by the sum of the losses
-of either class, which is at most L:
+if it is a square at first, n being the sum of the c_i. With some columns Z times c_i, the free ones f among them, and
+N_j the sum of `c_i |x_ij|` for all other columns, in the coordinates of the intercept at the means,
 
-    n_k |b| <= L / k + sum c_i (|t_i| + |linear| + e) + sum_j N_j |w_j|,      sums over the rows of sign k
+    |Z w|_1 <= T + sum c_i |t_i| + sum_j N_j |w_j|
+    |Z w|_1^2 >= |Z w|_2^2 >= s |w_f|^2 - delta |w_p|^2,      hence  sqrt(s) |w_f| <= |Z w|_1 + sqrt(delta) |w_p|
+
+where the penalty limits the weights w_j and w_p: `l1_j |w_j|` and `l2_j/2 (w_j - C_j)^2` sum to at most L.
+Z is the free columns or all; delta is of the size of rounding. Columns of Z are scaled to norms of about 1 first, so
+that each weight has a limit of its own.
+
+An intercept v that is free alone, also with losses that rise on one side, is limited by its `anchors`, two planes
+`b + <phi, w> + r v <= R(w, v)` with slopes r of either sign: |r| |v| <= L - b + sum_j |phi_j| |w_j|.
 
 Sums of positive numbers are rounded by far less than the factor SAFE. The errors of s are counted: of the entries, of
 sums of ROWS products and of such sums, and of the Cholesky decomposition that proves it.
@@ -27,9 +30,11 @@ import numpy as np
 
 from ..core.object_graph import check_array, check_float
 from ..core.types import Floats
+from .anchors import Anchors
+from .multipliers import ROWS, curve_of
 from .plane import UNIT
 
-SAFE, ROWS = 1.001, 512
+SAFE = 1.001
 MOST = 1000         # columns, of an eigenvalue problem
 MOST_ENTRIES = 1 << 24      # of a sparse matrix that is made dense
 
@@ -58,41 +63,47 @@ def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: floa
 
     The `penalty` is one of certificates, times `factor`; the intercept is the one at `means`, see `Limits`.
     """
-    low, high, linear, square, flat = getattr(risk, "curve", None) or (0.0,) * 5
-    if square != 0.0 or low == high or penalty.labels is not None:
+    low, high, linear, square, flat = curve_of(risk) or (0.0,) * 5
+    if penalty.labels is not None:
         return None
-    penalty, c, every, X = penalty.lowered(), risk.sample_weight, np.arange(risk.dim), risk.examples
-    free, m = np.flatnonzero(penalty.free), np.zeros(risk.dim) if means is None else means
-    sizes = c * (np.abs(risk.labels if risk.is_regression else 0.0) + abs(linear) + flat)
-    is_steep, columns = min(-low, high) > 0.0, every[np.isinf(penalty.lower) | np.isinf(penalty.upper)]
-    if (X.is_sparse and X.X.shape[0] * risk.dim > MOST_ENTRIES) or not (
-            is_steep or (X.bias is not None and free.tolist() == [risk.dim - 1])):
-        return None
-    columns = free if len(columns) > min(len(c), MOST) else columns if is_steep else every[:0]
-    classes = c[None] if is_steep else c * (np.sign(risk.labels) * np.array([[1.0], [-1.0]]) > 0.0)
+    free, anchors, found = np.flatnonzero(penalty.free), Anchors.of(risk, penalty, means), []
+    penalty = penalty.lowered()
     with np.errstate(over="ignore", invalid="ignore"):
-        N, G, found = np.zeros((len(classes), risk.dim)), np.zeros((len(columns),) * 2), []
-        for first in range(0, len(c), ROWS):
-            x, some = rows_of(X, first, first + ROWS) - m, slice(first, first + ROWS)
-            if len(free) < risk.dim:
-                N += classes[:, some] @ (np.abs(x) + 4.0 * UNIT * np.abs(m))
-            x = c[some, None] * x[:, columns]
-            G += x.T @ x
-        N[:, free] = 0.0
-        for kept in {len(columns): columns, len(free): free}.values() if is_steep else ():
-            at, is_free, rest = np.searchsorted(columns, kept), np.isin(kept, free), np.array(N[0])
-            sigma, scales, slack = _least_rise(G[np.ix_(at, at)], m[kept], c, is_free)
-            rest[kept] = np.where(is_free, 0.0, slack)
-            if sigma > 0.0:
-                parts = _others(penalty, factor, rest, sizes.sum(), min(-low, high))
-                found.append(parts / (sigma * scales[is_free]))
-        weights = classes.sum(axis=1)
-        if not is_steep and weights.all():
-            limits = [_others(penalty, factor, total, size, max(-low, high)) / (abs(X.bias) * weight)
-                      for total, size, weight in zip(N, (classes > 0.0) @ sizes, weights, strict=True)]
-            found.append(np.max(limits, axis=0))
+        if anchors is not None:
+            found = [np.max([_others(penalty, factor, np.append((np.abs(one.phi) + one.errors)[:-1], 0.0),
+                                     (max(-one.offset, 0.0) + one.offset_error, 1.0, 0.0)) / rise
+                             for one, rise in zip(anchors.planes, anchors.rises, strict=True)], axis=0)]
+        elif low < 0.0 < high and len(free) and risk.examples is not None:
+            c = risk.sample_weight
+            sizes = (np.abs(risk.labels) if risk.is_regression else 0.0) + abs(linear) + flat
+            T = float(np.sum(c * sizes)), (1.0 + (square > 0.0)) / min(-low, high), float(square * c.sum()) ** 0.5
+            m = np.zeros(risk.dim) if means is None else means
+            found = _of_columns(risk.examples, c, m, penalty, factor, free, T)
     parts = np.array([one for one in found if np.isfinite(one).all()])
     return ScoreLimits(level, parts) if len(parts) else None
+
+
+def _of_columns(X, c, m, penalty, factor, free, T):
+    """Return parts of limits by the least eigenvalue of some columns."""
+    columns = np.flatnonzero(np.isinf(penalty.lower) | np.isinf(penalty.upper))
+    columns = free if len(columns) > min(len(c), MOST) else columns
+    if X.is_sparse and X.X.shape[0] * X.width > MOST_ENTRIES:
+        return []
+    N, G, found = np.zeros(X.width), np.zeros((len(columns),) * 2), []
+    for first in range(0, len(c), ROWS):
+        x = rows_of(X, first, first + ROWS)
+        x, weights = x - x[:, -1:] * m, c[first:first + ROWS, None]
+        if len(free) < X.width:
+            N += np.sum(weights * (np.abs(x) + 4.0 * UNIT * np.abs(m)), axis=0)
+        x = weights * x[:, columns]
+        G += x.T @ x
+    for kept in {len(columns): columns, len(free): free}.values():
+        at, is_free, rest = np.searchsorted(columns, kept), np.isin(kept, free), np.array(N)
+        sigma, scales, slack = _least_rise(G[np.ix_(at, at)], m[kept], c, is_free)
+        rest[free], rest[kept] = 0.0, np.where(is_free, 0.0, slack)
+        if sigma > 0.0:
+            found.append(_others(penalty, factor, rest, T) / (sigma * scales[is_free]))
+    return found
 
 
 def rows_of(examples: Any, first: int, last: int) -> Floats:
@@ -103,16 +114,16 @@ def rows_of(examples: Any, first: int, last: int) -> Floats:
     return x if examples.bias is None else np.column_stack([x, np.full(len(x), examples.bias)])
 
 
-def _others(penalty, factor, N, size, steepness):
-    """Return `size + L / steepness` plus a bound on `sum_j N_j |w_j|`, by its parts, shape (3, 1)."""
+def _others(penalty, factor, N, T):
+    """Return T plus a bound on `sum_j N_j |w_j|`, by their parts, shape (3, 1)."""
     l1, l2, box = factor * penalty.l1, factor * penalty.l2, np.maximum(np.abs(penalty.lower), np.abs(penalty.upper))
     held = np.isfinite(box)
     by_l1 = ~held & (l1 > 0.0)
     by_l2 = ~held & ~by_l1 & (l2 > 0.0)
     far = np.abs(penalty.centre) + penalty.centre_errors
-    return SAFE * np.array([[size + float(N[held] @ box[held] + N[by_l2] @ far[by_l2])],
-                            [1.0 / steepness + float((N[by_l1] / l1[by_l1]).max(initial=0.0))],
-                            [float(np.sum(N[by_l2] ** 2 / l2[by_l2])) ** 0.5]])
+    return SAFE * np.array([[T[0] + float(N[held] @ box[held] + N[by_l2] @ far[by_l2])],
+                            [T[1] + float((N[by_l1] / l1[by_l1]).max(initial=0.0))],
+                            [T[2] + float(np.sum(N[by_l2] ** 2 / l2[by_l2])) ** 0.5]])
 
 
 def _least_rise(G, m, c, is_free):

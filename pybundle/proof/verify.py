@@ -23,12 +23,12 @@ from ..prox import Regulariser
 from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
 from ..risks.one_score import OneScore
 from . import exact as ex
+from .anchors import Anchors
 from .certificate import Certificate, fingerprint_of, load_certificate
 from .equal_mix import EqualMix
 from .given import difference
 from .linear import LinearProblem
-from .multipliers import OneScoreProblem
-from .problem import PlainProblem
+from .problem import OneScoreProblem, PlainProblem
 from .structured import StructuredProblem
 
 SHARE, TINY = 1e-9, 1e-280
@@ -307,11 +307,14 @@ def _penalised_bounds(report, certificate, problem, plane):
                 f"{len(limits.sizes)} free weights are at most {limits.sizes.max():.3g} in size where F is at most "
                 f"{level:.10g}")):
             return None
-        penalty, plane = penalty.within(np.flatnonzero(penalty.free), limits.sizes), limits.move(plane)
+        penalty, plane = penalty.within(np.flatnonzero(penalty.free), limits.sizes), plane.moved(limits.means)
     elif penalty.free.any():
-        mix = None if rows is not None or penalty.labels is not None else EqualMix.of(problem.risk, penalty)
+        data = problem.risk if problem.shift is None else problem.risk.moved(problem.shift)
+        mix = Anchors.of(data, penalty, getattr(data, "means", None))
+        if mix is None and rows is None and penalty.labels is None:
+            mix = EqualMix.of(problem.risk, penalty)
         if mix is not None:
-            report.add("intercepts", True, "of classes; equal multipliers make their slopes 0")
+            report.add("intercepts", True, "other planes make their slopes 0")
             penalty, plane = penalty.within(np.flatnonzero(penalty.free), 0.0), mix.freed(plane)
     low, high = penalty.bounds(plane, floor, n)
     if limits is not None:          # of other points F is larger

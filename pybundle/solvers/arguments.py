@@ -11,7 +11,10 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import check_risk, completed, is_risk
 from ..core.validation import check_choice, check_integer, check_number, check_vector
 from ..features.dependence import dependence_in
+from ..proof.anchors import Anchors
 from ..proof.equal_mix import EqualMix
+from ..proof.given import penalty_of
+from ..proof.score_limits import score_limits
 from ..prox import Box, Regulariser, Separable, SquaredL2
 from ..prox.base import names_of
 from ..prox.separable import NOTHING, spread
@@ -135,6 +138,10 @@ def _penalised(penalty, risk, nonneg, n, constraints):
         mix = EqualMix.of(risk, omega) if rows is None else None
     objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), rows=rows, dependence=found, mix=mix,
                           means=means if mix is None else mix.sums.means)
+    if objective.is_free.any():
+        objective.limits = score_limits(risk, penalty_of(omega, risk.dim), objective.means, 0.0, float(n))
+        if np.isinf([omega.lower[-1], omega.upper[-1]]).all():
+            objective.anchors = Anchors.of(risk, omega, objective.means)
     if rows is not None and isinstance(omega, Separable):
         lower, upper = rows.implied(omega.lower, omega.upper)
         if means is not None:       # the penalty is on the intercept at the means

@@ -107,8 +107,9 @@ class FreeWeights:
 
     @classmethod
     def of(cls, objective):
-        """Return the cuts of an objective, without any yet; None if none are free, or only intercepts of classes."""
-        return cls(objective) if objective.is_free.any() and objective.mix is None else None
+        """Return the cuts of an objective, without any yet; None if no weights are free, or others limit them."""
+        is_needed = objective.is_free.any() and objective.mix is None and objective.limits is None
+        return cls(objective) if is_needed else None
 
     @property
     def are_limited(self):

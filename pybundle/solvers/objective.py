@@ -60,7 +60,7 @@ class Objective(ABC):
         Linear constraints, see `constraints.py`.
     dependence : Dependence or None
         The weights that the penalty holds at 0 because others make up for them, and the penalty of the user.
-    mix, even : EqualMix or None, float or None
+    mix, even, limits, anchors : EqualMix or None, float or None, ScoreLimits or None, Anchors or None
         See `Penalised`.
     level : float
         Bounds hold if the minimum of F is at most this.
@@ -80,6 +80,8 @@ class Objective(ABC):
     centre: Any = 0.0
     mix: Any = None
     even: Any = None
+    limits: Any = None
+    anchors: Any = None
     nonneg: np.ndarray | None
 
     @abstractmethod

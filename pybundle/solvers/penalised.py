@@ -8,17 +8,20 @@ slowly for phi, as the l1 norm does, that is minus infinity. Then the plane is m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ..core.rounding import UNIT
+from ..proof.score_limits import ScoreLimits
 from ..prox import Box, Regulariser, Separable
 from ..prox.separable import Rounding
 from .objective import Objective
 
 FAR = 0.8       # the mean of the examples by their root mean square: squares of both
+MARGIN = 1e-2   # the level of limits lies so much above the best value, of which it is a fraction: values are rounded
+LOWER = 0.5     # closed-form limits are taken again when the best value has fallen to this fraction of the level
 
 
 @dataclass
@@ -40,6 +43,10 @@ class Penalised(Objective):
         Linear constraints.
     mix : EqualMix or None
         Repairs planes if the free weights are the intercepts of classes.
+    limits : ScoreLimits or None
+        Limits of the free weights in closed form, at level 0.
+    anchors : Anchors or None
+        Repair planes if an intercept is free.
     even : float or None
         The rate of the squares, if they are equal and with free intercepts of classes all of the penalty.
     proven : Regulariser
@@ -63,6 +70,8 @@ class Penalised(Objective):
     level: float = np.inf
     dependence: Any = None
     mix: Any = None
+    limits: Any = None
+    anchors: Any = None
     proven: Regulariser = field(init=False)
     proofs: list = field(init=False)
 
@@ -139,10 +148,16 @@ class Penalised(Objective):
         self.proofs = [*self.proofs, proof]
         return True
 
+    def hold(self, value, size):
+        """Limit the free weights by `limits` at points as good as one of this value; `size` is about F(0)."""
+        if value < LOWER * self.level:
+            self.confine(replace(self.limits, level=value + MARGIN * max(value, MARGIN * size)))
+
     def prove_again(self, fresh):
         """Replace what a checkpoint holds as proven by what its proofs prove; `fresh` is the objective as given."""
         proofs, self.level, self.proven, self.proofs = self.proofs, np.inf, fresh.proven, []
-        if not all(self.confine(proof) for proof in proofs):
+        if not all(self.confine(replace(proof, parts=self.limits.parts) if isinstance(proof, ScoreLimits) else proof)
+                   for proof in proofs):
             raise ValueError("limits of free weights are not what their planes prove")
 
     @property
@@ -171,9 +186,11 @@ class Penalised(Objective):
 
     def lower_bound(self, offset, phi, error=0.0):
         """Return a lower bound of F, phi known up to `error` in norm; rounding of this computation is counted."""
-        proven = self.proven
+        proven = self.proven if self.anchors is None else self._without(self.is_free)
         if self.mix is None:
             phi, error = self.inner_plane(phi, error)
+            if self.anchors is not None and np.isfinite(error).all():
+                offset, phi, error = self.anchors.repaired(offset, phi, error)
         else:
             offset, phi, error = self.mix.repaired(offset, phi, error)
             if self.even is not None:

@@ -70,6 +70,9 @@ def prove_limits(run, objective, planes_of):
     if run.objective.level == np.inf:       # the run itself has not found any, or needs none
         return None
     highest = max(run.fun, run.certified_range[0])      # the verifier knows the point of users only
+    if objective.limits is not None:
+        objective.hold(highest, run.trace.size)
+        return None if objective.anchors is not None else _limits(objective, [])
     cuts, point, points, known = FreeWeights(objective), run.w, [], []
     for _ in range(PASSES * len(cuts.free)):
         planes, names = planes_of(point)
@@ -98,5 +101,11 @@ def prove_limits(run, objective, planes_of):
             total = weights.sum()       # 0 if the weight has a bound on this side
             weights *= shares * (1.0 - (len(points) + 16.0) * 2.0**-51) / (total or 1.0)
             evidence.append(planes_of.evidence(points, known, weights[:, None]) if total > 0.0 else None)
-    sizes = np.maximum(np.abs(objective.proven.lower), np.abs(objective.proven.upper))[cuts.free]
-    return Limits(sizes, None if objective.means is None else np.array(objective.means), evidence)
+    return _limits(objective, evidence)
+
+
+def _limits(objective, evidence):
+    # of a renewed objective that is confined; without evidence they follow from the data
+    sizes = np.maximum(np.abs(objective.proven.lower), np.abs(objective.proven.upper))[objective.is_free]
+    means = None if objective.means is None else np.array(objective.means)
+    return Limits(sizes, means, evidence or [None] * (2 * len(sizes)))

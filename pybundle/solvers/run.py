@@ -17,6 +17,7 @@ from ..core.object_graph import check_array, check_float
 from ..core.protocols import completed
 from ..core.rounding import UNIT
 from ..core.validation import read_only
+from ..proof.score_limits import ScoreLimits
 from ..risks.partition import SHARD_ROWS
 from ..risks.reduction import WAVE
 from ..runtime.clock import Clock
@@ -66,7 +67,7 @@ class Run:
     """
 
     serialised: tuple = (Settings, GapBelow, State, Trace, Clock, History, LowerBound, Bracket, Status, SquaredNorm,
-                         Ball)
+                         Ball, ScoreLimits)
     patience = 300
     _idle = 0
     best_values = None
@@ -325,6 +326,8 @@ class Run:
             w.setflags(write=False)
             self.w, self.risk_value, self.fun = w, risk_value, fun
             self.best_values = values
+            if self.objective.limits is not None:
+                self.objective.hold(fun, self.trace.size)
         if self.w is None:
             raise NumericalError(f"F must be finite at the first point, got {fun:g} for |w| = {np.linalg.norm(w):.3g}; "
                                  "start closer to 0 (w0), or scale data and penalty down")

@@ -7,21 +7,16 @@ without penalty is of the size of rounding, and costs that times the closed-form
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from ...core.object_graph import check_array
 from ...proof import Multipliers
-from ...proof.given import penalty_of
-from ...proof.limits import Limits
-from ...proof.score_limits import ScoreLimits, score_limits
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
-from ..evidence import WIDER, Proof, of_labels
+from ..evidence import WIDER, Proof, of_labels, with_limits
 from ..penalised import Penalised
-from ..penalty_evidence import renewed
 from ..run import Run
 from ..state import State
 from .barrier import Barrier, Point
@@ -29,17 +24,14 @@ from .few_rows import near_corners, of_sample, size_of_sample
 from .rows import Rows
 
 PASSES = 4.0        # of a step: products with rows or columns count as half a pass, the matrix as one
-MARGIN = 1e-2       # the level of limits lies so much above the best value, of which it is a fraction
 DONE = 1e-3         # of the tolerance: this gap of a point is enough
 FRACTION = 0.3      # of the tolerance, on few rows
-LOWER = 0.1         # they are proven again when the best value has fallen to this fraction of the level
-MADE = "barrier", "limits"      # attributes that follow from the data
 
 
 class InteriorPoint(Run):
     """A run of the method on a risk with a `curve`, with a square or a separable penalty without open bounds."""
 
-    serialised: tuple = (Point, ScoreLimits)
+    serialised: tuple = (Point,)
     patience = 12
 
     def __init__(self, risk, objective, settings):
@@ -48,11 +40,10 @@ class InteriorPoint(Run):
         self.n_near = 0         # rows to be solved next, 0 for all
 
     def __getstate__(self):
-        return {name: value for name, value in vars(self).items() if name not in MADE}
+        return {name: value for name, value in vars(self).items() if name != "barrier"}
 
     def check_state(self):
-        for name in MADE:
-            vars(self).pop(name, None)
+        vars(self).pop("barrier", None)     # which follows from the data
         super().check_state()
         if self.w is not None and not (0 < self.n_near < self.barrier.m if self.point is None else self.n_near == 0):
             raise ValueError("n_near must be a number of rows")
@@ -64,9 +55,6 @@ class InteriorPoint(Run):
             check_array(name, getattr(self.point, name), shape, low=low)
         if (self.point.a < self.barrier.lo).any() or (self.point.a > self.barrier.hi).any():
             raise ValueError("multipliers are outside of their boxes")
-        for known in getattr(self.objective, "proofs", []):
-            if isinstance(known, ScoreLimits) and not np.array_equal(known.parts, self.limits.parts):
-                raise ValueError("limits of free weights are not those of the data")
 
     # ------------------------------------------------------------------ the problem
     @cached_property
@@ -79,33 +67,17 @@ class InteriorPoint(Run):
         return Barrier(rows, factor * omega.l1, factor * omega.l2, omega.centre,
                        np.where(omega.lower == omega.upper, omega.lower, np.nan))
 
-    @cached_property
-    def limits(self):
-        """Limits of free weights at level 0; None if there are none."""
-        omega = self.objective
-        return score_limits(self.risk, penalty_of(omega.penalty, self.risk.dim), omega.means, 0.0, omega.factor)
-
-    def _confine(self):
-        # at all points that are as good as the best one
-        if not self.objective.is_free.any() or self.fun > LOWER * self.objective.level:
-            return
-        if self.limits is not None:
-            level = self.fun + MARGIN * max(self.fun, MARGIN * self.trace.size)
-            self.objective.confine(replace(self.limits, level=level))
-
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
         """Start from w0, or from the best point of another run; from least squares if w0 is 0."""
         w0 = self.objective.project(w0 if state is None else state.w)
         self.observe(w0, self.barrier.loss(self.barrier.residuals(w0)))
-        self._confine()
         if state is not None:       # its bound needs the limits
             self.take(state)
         self.n_near = size_of_sample(self.barrier.m, self.risk.dim)
         if self.n_near:
             w, n_steps = of_sample(self.barrier, self.n_near)
             self.observe(w, self.barrier.loss(self.barrier.residuals(w)))
-            self._confine()
             self.trace.n_passes += PASSES * n_steps + 1.0
         else:
             self.point = self.barrier.first(w0 if w0.any() else None)
@@ -139,7 +111,6 @@ class InteriorPoint(Run):
             w, a, n_steps = near_corners(barrier, self.w, size, FRACTION * self._most())
         self.trace.n_passes += PASSES * n_steps + 1.0
         self.observe(w, barrier.loss(barrier.residuals(w)))
-        self._confine()
         self._prove(a, barrier.rows.transposed(a))
         self.n_near = 2 * size if 4 * size <= barrier.m else 0
         if self.n_near == 0:
@@ -154,7 +125,6 @@ class InteriorPoint(Run):
             value = self.observe(w, barrier.loss(barrier.residuals(w) if len(barrier.sharp) else r))
         if barrier.gap(point) <= DONE * self._most():       # whatever rounding has made of zeros
             self.observe(np.array(point.w), barrier.loss(r))
-        self._confine()
         self._prove(barrier.multipliers(point.a), slope)
         return value
 
@@ -181,16 +151,9 @@ class InteriorPoint(Run):
 
     # ------------------------------------------------------------------ evidence
     def evidence(self, risk):
-        a, rows, objective, limits = self.best[1], self.barrier.rows, self.objective, None
+        a, rows, (objective, limits) = self.best[1], self.barrier.rows, with_limits(self, risk)
         if a is None:
             return None
-        if isinstance(objective, Penalised):
-            objective = renewed(objective)
-        if objective.is_free.any() and self.limits is not None:     # without any the slope at free weights may be 0
-            found = replace(self.limits, level=max(self.fun, self.certified_range[0]) * (1.0 + MARGIN))
-            if objective.confine(found):
-                means, sizes = objective.means, found.sizes()
-                limits = Limits(sizes, None if means is None else np.array(means), [None] * (2 * len(sizes)))
         offset, phi, error, offset_error = rows.plane(a, rows.transposed(a), objective)
         whole = np.zeros(risk.n_examples)
         whole[rows.places] = a

@@ -12,8 +12,8 @@ import copy
 import numpy as np
 
 from ...core.rounding import UNIT
-from ...proof.multipliers import n_terms
-from ...proof.score_limits import ROWS, rows_of
+from ...proof.multipliers import ROWS, n_terms
+from ...proof.score_limits import rows_of
 
 
 class Rows:

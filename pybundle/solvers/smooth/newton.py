@@ -45,7 +45,7 @@ FLAT, SHORT = 1e-12, 0.3     # least of `NewtonSteps.flat`, and a step that rais
 class Newton(SmoothRun):
     """A run of the method, with the steps of `NewtonSteps`."""
 
-    patience = 20       # steps without descent, in which limits of free weights may be proven
+    patience = 20
 
     def __init__(self, risk, objective, settings):
         super().__init__(risk, objective, settings, 1)
@@ -69,8 +69,7 @@ class Newton(SmoothRun):
             self._offer_multipliers(self._scores, swept.weights * swept.u)
         elif gap < NEAR and self._is_rounded():
             self._offer_multipliers(self.risk.scores(self.objective.outer_point(self.steps.x)), 0.0)
-        # the plane of the minimum proves more once the limits of free weights are known
-        return self.steps.x if x is None and self.free is not None else x
+        return x
 
     def _is_rounded(self):
         """Whether rounding of the newest plane, whose sums are long, hides much of the gap of a problem with l1 norms.
@@ -82,15 +81,6 @@ class Newton(SmoothRun):
     def _take_work(self):
         self.trace.n_passes += self.steps.work
         self.steps.work = 0.0
-
-    def probe(self):
-        """Return a point whose plane may limit free weights: the other weights follow the free ones by the model."""
-        w = super().probe()
-        if w is None:
-            return None
-        x = self.steps.settled(self.objective.inner_point(w), self.free.free, self._model)
-        self._take_work()
-        return self.objective.outer_point(x)
 
     def memory(self):
         risk = self.risk
@@ -240,23 +230,6 @@ class NewtonSteps:
         is_first, self._is_rejected = not self._is_rejected, True
         return is_first
 
-    def settled(self, point, free, model_at):
-        """Return the minimum of the model at x where the weights `free` have the values of a point close to x.
-
-        Their plane rises along the free weights alone. The point itself is returned if it is far from x, or if there
-        are many columns.
-        """
-        x, d = self.x, point[free] - self.x[free]
-        if len(x) > FEW or (np.abs(d) > 1.0 + np.abs(x[free])).any():
-            return point
-        model, z = model_at(x), x.copy()
-        z[free] = point[free]
-        l1, lower, upper = (part.copy() for part in self._penalty)
-        lower[free] = upper[free] = z[free]
-        minimise(model, z, self.gradient + model.product(free, d), (l1, lower, upper), LOOSE)
-        self.work += model.work
-        return z
-
     def check(self, shape):
         """Raise ValueError if an array does not have this shape."""
         for name, vector in {"x": self.x, "gradient": self.gradient, "direction": self._direction}.items():
@@ -310,13 +283,13 @@ def patience_before(risk, objective):
 
     It follows from sizes alone. On few columns a step costs a product of columns, about `price` passes: with an l1 norm
     it is worth a few of them, without one "lbfgs" may be done before; it has the price of a step and five more passes
-    to halve the gap. On many columns it needs an l1 norm that leaves few weights. If columns are far from 0 and slopes
-    of losses have no bound, the limits of a free intercept need planes of more points than the method takes.
+    to halve the gap. On many columns it needs an l1 norm that leaves few weights. Limits of free weights that have no
+    closed form need planes of more points than the method takes.
     """
     if not HESSIAN.holds(risk):
         return None
     examples, is_penalised = risk.examples, isinstance(objective, Penalised)
-    if is_penalised and risk.errors_grow and objective.columns_are_far(risk):
+    if objective.is_free.any() and objective.limits is None:
         return None
     has_l1 = is_penalised and bool(np.any(objective.penalty.l1))
     width = examples.X.nnz / risk.n_examples if examples.is_sparse else risk.dim

@@ -18,6 +18,8 @@ RECENT = 5.0            # the mean of k planes weighs the newest by RECENT / (k 
 class MeanPlane:
     """Mean of the planes (offset, phi, error, offset_error) added so far; errors are bounds, of phi in norm.
 
+    With `means` m, those of the columns, errors of phi also bound those of `phi - phi_b m`, phi_b being the last entry.
+
     Attributes
     ----------
     plane : tuple
@@ -33,8 +35,9 @@ class MeanPlane:
     (2.0, array([-0.43]))
     """
 
-    def __init__(self):
+    def __init__(self, means=None):
         self._n_planes, self.plane = 0, None
+        self._far = 0.0 if means is None else float(np.linalg.norm(means))
 
     def check(self, dim):
         """Raise ValueError if its planes have another dimension."""
@@ -48,7 +51,7 @@ class MeanPlane:
         if self.plane is None:
             self.plane = offset, phi.copy(), error, offset_error
         old_offset, mean, old_error, old_offset_error = self.plane
-        sizes = float(np.linalg.norm(mean)) + float(np.linalg.norm(phi))
+        sizes = sum(float(np.linalg.norm(one)) + self._far * abs(float(one[-1])) for one in (mean, phi))
         self.plane = (old_offset + share * (offset - old_offset), mean + share * (phi - mean),
                       max(old_error, error) + 4.0 * UNIT * sizes,
                       max(old_offset_error, offset_error) + 4.0 * UNIT * (abs(old_offset) + abs(offset)))

@@ -82,7 +82,7 @@ class BlockMethod(Run):
         self._n_flat, self._flat_gap = 0, np.inf        # values since the gap fell by LEAST_FALL, and to what it fell
         is_penalised = self._is_penalised = isinstance(objective, Penalised) and objective.even is None
         self._balance = Balance() if is_penalised or not schedule.extrapolates else None
-        self._mean = MeanPlane() if is_penalised and objective.mix is None else None
+        self._mean = MeanPlane(objective.means) if is_penalised and objective.mix is None else None
         self.free = FreeWeights.of(objective)
         self._modulus = least_modulus(objective)
         self.last_gaps = 0.0

@@ -47,7 +47,7 @@ class PenaltyPlanes:
         self._master = PenaltyMaster(self._bundle, np.array([slack]), objective)
         self._master.max_rounds = N_STEPS
         self._weights, self._n_asked, self._next_due = [], 0, 1
-        self._mean = MeanPlane() if has_mean and objective.modulus is None else None
+        self._mean = MeanPlane(objective.means) if has_mean and objective.modulus is None else None
 
     @property
     def n_planes(self):

@@ -174,6 +174,28 @@ def test_answers_in_a_buffer_that_is_used_again_are_copied(method, is_sparse):
     assert result.gap <= (1e-5 if method != "frank-wolfe" else 0.05)
 
 
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_pass_for_limits_of_free_weights_does_not_change_planes_in_a_buffer(is_sparse):
+    """The pass far out overwrote the slopes of the last one before they were stored: a certified bound was too high."""
+    targets = X @ np.arange(5.0) + np.random.default_rng(1).standard_normal(40)
+    answer = sp.csr_array(np.ones((1, 5))) if is_sparse else np.ones((1, 5))
+    buffer = answer.data if is_sparse else answer[0]
+
+    class Errors:
+        dim, n_examples, n_parts, lower_bounds = 5, 40, 1, np.zeros(1)
+
+        def evaluate(self, w):
+            errors = X @ w - targets
+            buffer[:] = X.T @ np.sign(errors)
+            return np.abs(errors).sum(keepdims=True), answer
+
+    lam = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+    result = pb.minimize(Errors(), lam=lam, tol=1e-5, method="oca")
+    best = pb.minimize(pb.risks.Absolute(X, targets), lam=lam, tol=1e-8)
+    assert best.success and result.success
+    assert result.lower_bound <= best.fun * (1.0 + 1e-12) and best.lower_bound <= result.fun * (1.0 + 1e-12)
+
+
 @pytest.mark.parametrize("as_pair", [False, True])
 def test_labellings_in_a_buffer_that_is_used_again_are_copied(as_pair):
     """A labelling that changed after it was returned stood beside the loss of another: its plane lay too high."""

@@ -95,7 +95,7 @@ typedef struct {
     double lam;                     /* set either lam or radius, leave the other 0 */
     double radius;
     double tol;                     /* relative gap */
-    double atol;                    /* of fun - lower_bound; 0: 1e-12 times F(0) */
+    double atol;                    /* of fun - lower_bound; 0: default of minimize */
     double time_limit;              /* seconds from `init`, with pauses; 0: none */
     int64_t max_iter;
     int64_t memory_limit;           /* bytes, 0: none */

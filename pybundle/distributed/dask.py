@@ -25,11 +25,11 @@ class Dask:
         balance workers of different speed and let later workers take some over; each costs some milliseconds a round.
         With more than two a thread, runs with `deterministic=False` keep the workers busy while the master is solved.
     compress : {"exact", "float32"}
-        Planes come back dense or as CSR, whichever is smaller; "float32" halves them, and counts the rounding of the
-        slopes against the lower bound; tolerances below 1e-4 take "exact".
+        Planes come back dense or as CSR, whichever is smaller; "float32" makes them smaller, and counts the rounding of
+        the slopes against the lower bound; tolerances below 1e-4 take "exact".
     route : {"scheduler", "direct"}
         Way of questions and answers. "direct" leaves the scheduler out, which spares this process and the scheduler
-        about half of their work; this process must reach the workers then, and the scheduler takes them for idle: it is
+        work; this process must reach the workers then, and the scheduler takes them for idle: it is
         not for clusters that shrink or close on that ground. A request that fails on this way goes through the
         scheduler; after two failures of the same parts at the same worker, all do.
     patience : float

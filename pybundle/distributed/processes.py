@@ -38,8 +38,8 @@ START = 30.0
 class Processes:
     """Executor with processes of its own, each of which keeps some parts of the risk.
 
-    A round costs one copy of w into shared memory and one of the planes out of it; nothing is pickled but the parts,
-    once. If oracles release the GIL, as those of `pb.models` do, threads (`n_jobs`) do the same without copies.
+    A round costs one copy of w into shared memory and one of the planes out of it; arrays are pickled with the parts
+    alone. If oracles release the GIL, as those of `pb.models` do, threads (`n_jobs`) do the same without copies.
 
     Parameters
     ----------

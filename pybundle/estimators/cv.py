@@ -44,9 +44,8 @@ GRID = """Cs : int or sequence of float
     search_tol : float, optional
         Certified relative gap of the solves that are scored; the final fit always reaches `tol`. By default such a
         solve ends when the gap is 0.0007 of the smaller one of F(w) and F(0) - F(w), which is what training gains over
-        w = 0, or 1e-5 of F(w); from 10000 examples on 0.01 in place of 0.0007. Mean scores of small problems then
-        differ by at most 0.3 points, or one or two examples a fold, from those at 1e-5. `gaps_` holds the relative gaps
-        that were reached. At `search_tol=0.1`, which takes .3 to .8 of the time, it is up to 1.3 points."""
+        w = 0, or 1e-5 of F(w); from 10000 examples on 0.01 in place of 0.0007. `gaps_` holds the relative gaps that
+        were reached."""
 SEARCH_TOL = 1e-5
 FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2
 
@@ -59,8 +58,8 @@ GRID_PARAMETERS = """tol, atol, method, max_iter, time_limit, random_state, verb
     warm_start : bool
         For the final fit.
     callback : callable or list of callables, optional
-        Watches all solves. If it asks to stop, the search ends, and C is chosen among the scores so far. Every fold has
-        its own copy."""
+        Watches all solves. If it asks to stop, the search ends (for `EarlyStopping` the solve of one C), and C is
+        chosen among the scores so far. Every fold has its own copy."""
 
 GRID_ATTRIBUTES = """C_ : float
         The C of the best mean score, the smallest in case of ties; the final model is fitted with it to all examples.

@@ -50,8 +50,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
         (universal), "xpos" (fine).
     templates : sequence of str, optional
         Features of arcs, see `pb.models.Dependency.hashed`; a selection of McDonald et al. (2005) by default.
-        `pb.models.TREEBANK_TEMPLATES`, for the attributes ("lower", "xpos", "pos"), are better if words have both
-        tags.
+        `pb.models.TREEBANK_TEMPLATES` are for the attributes ("lower", "xpos", "pos"), words with both tags.
     hash_bits : int
         Features are hashed to `2 ** hash_bits` weights.
     min_count : int

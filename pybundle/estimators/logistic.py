@@ -44,7 +44,7 @@ class MulticlassLogistic(Probabilities, LinearClassifierEstimator):
     ----------
     coef_ : ndarray, shape (K, d), or (1, d) for two classes
     intercept_ : ndarray, shape (K,) or (1,)
-        For three classes or more their mean is 0: a common shift changes nothing.
+        For three classes or more their mean is 0, unless a column lies far from 0: a common shift changes nothing.
     classes_, class_weight_ : ndarray, shape (K,)
         Classes and the factors of their weights.
     n_features_in_ : int

@@ -57,9 +57,8 @@ class MulticlassSVM(Probabilities, LinearClassifierEstimator):
     Notes
     -----
     X (n, d) may be dense (float32, float64, uint8) or CSR (float32, float64), which is not copied, y (n,) holds classes
-    of any type that can be sorted. float32 data are searched in float32 and certified in float64. `tol=1e-3` moves
-    predictions on the border between classes, 0.3 % of them on 1437 digits; small tolerances (1e-6 to 1e-10) are for
-    coefficients and scores that are to be compared.
+    of any type that can be sorted. float32 data are searched in float32 and certified in float64. Small tolerances
+    (1e-6 to 1e-10) are for coefficients and scores that are to be compared.
 
     Examples
     --------

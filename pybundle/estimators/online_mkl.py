@@ -37,8 +37,8 @@ class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
         F(f) = (sum_k |f_k|)^2 / (2 C) + sum_i L(sum_k f_k; x_i, y_i)
 
     f_k being a function of the Hilbert space of kernel k, a value for each class, and L the hinge of Crammer and
-    Singer, `max_c [ [c != y_i] + f(x_i, c) - f(x_i, y_i) ]`, or the log-loss. The sum of norms leaves kernels that do
-    not help at 0. Linear learning of groups of columns is the same with `pb.mkl.Features(columns)`.
+    Singer, `max_c [ [c != y_i] + f(x_i, c) - f(x_i, y_i) ]`, or the log-loss. At the minimum the sum of norms sets
+    kernels that do not help to 0. Linear learning of groups of columns is the same with `pb.mkl.Features(columns)`.
 
     Parameters
     ----------

@@ -46,8 +46,8 @@ class StoredEstimator(BaseEstimator):
         Parameters
         ----------
         path : str or path
-            Of an `.npz` file without pickled objects; an old one is replaced when the new one is complete. `callback`
-            and what a warm start keeps of the data are left out.
+            Of an `.npz` file without pickled objects; an old one is replaced when the new one is complete. `callback`,
+            `certificate_` and what a warm start keeps of the data are left out.
 
         Raises
         ------
@@ -173,7 +173,7 @@ def load(path: Source) -> Any:
     ------
     StateError
         Where the file is damaged, was changed, is none of ours, or is of a version that this one does not know. Nothing
-        in it is run, and no more memory is allocated than the file is long.
+        in it is run, and no array is larger than the file.
     OSError
         Where it cannot be read.
 

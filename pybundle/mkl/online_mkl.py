@@ -117,12 +117,12 @@ class OnlineMKL(OnlineLearner):
 
     Notes
     -----
-    A round costs O(n) for each wrong token and kernel (`B1Spline`: the nonzeros of a row), where n is the number of
-    tokens of the call, and O(active features) for each token of `Features`. Memory: a Gram matrix of the tokens of a
-    call for each kernel; `partial_fit` in pieces needs only the matrices of a piece. Groups of norm 0 need no scores.
-    Several threads, without the GIL, compute rows of Gram matrices, scores of new tokens (in blocks of 1024), the
-    products of Gram matrices and planes for a certificate, and passes over the examples of other models. Rounds depend
-    on each other and run in one thread; so do the block steps of "certified" with the hinge and kernels.
+    With the hinge a round costs O(n) for each wrong token and kernel (`B1Spline`: the nonzeros of a row), where n is
+    the number of tokens of the call, and O(active features) for each token of `Features`. Memory: a Gram matrix of the
+    tokens of a call for each kernel; `partial_fit` in pieces needs only the matrices of a piece. Groups of norm 0 need
+    no scores. Several threads, without the GIL, compute rows of Gram matrices, scores of new tokens (in blocks of
+    1024), the products of Gram matrices and planes for a certificate, and passes over the examples of other models.
+    Rounds depend on each other and run in one thread; so do the block steps of "certified" with the hinge and kernels.
     Source: Martins, Smith, Xing, Aguiar, Figueiredo 2011 (Online learning of structured predictors with multiple
     kernels), Algorithm 3; sparse updates as in section 3.3 there.
 

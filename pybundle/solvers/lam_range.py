@@ -10,8 +10,8 @@ and its aggregate plane `b + <phi, w> <= R(w)`, mixed with the lower bound l <= 
 
 t = 1 keeps the multipliers as they are, t = r scales them with lam (keep-dual and keep-primal of Osokin et al. 2016,
 section 4). At the optimum of lam the first leaves a gap of `c (1 - r)^2 / r` only: a run to half the tolerance covers
-an interval of a width of about sqrt(tol). The bound is concave in r and F' is linear: what holds at both ends of an
-interval holds inside.
+an interval of a relative width of about sqrt(tol F / 2 c). The bound is concave in r and F' is linear: what holds at
+both ends of an interval holds inside.
 """
 
 from __future__ import annotations

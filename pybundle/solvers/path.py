@@ -220,7 +220,7 @@ class Interval:
         result.lam_range = low, result.lam
         if low == result.lam > self.least:
             warn_user(f"pybundle.path: the certificate of lam = {low:g} reaches no further; raise tol")
-        # a run to half the tolerance is valid on a relative width of about sqrt(tol)
+        # a run to half the tolerance is valid on a relative width of about sqrt(tol F / 2 c)
         if not result.success and low > (1.0 - CRAWL * self.tol**0.5) * result.lam:
             return None
         return low if self.least < low < result.lam else None

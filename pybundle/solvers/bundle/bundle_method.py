@@ -129,7 +129,8 @@ class BundleMethod(Run):
             return Status.CONVERGED
         found = self.policy.advance(self, solution, aggregate)                            # 4
         probe = None if self.free is None else self.free.probe(self)
-        if probe is not None:
+        if probe is not None:       # a risk may return the same buffer again
+            found = found._replace(planes=[planes._replace(slopes=planes.slopes.copy()) for planes in found.planes])
             found.planes.append(self.visit(probe)[0])
         self._changing = True
         self.bundle.prune(self.max_idle)                                                  # 5

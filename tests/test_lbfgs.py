@@ -465,7 +465,7 @@ def test_a_chain_with_an_l1_norm():
 
 def test_groups_are_refused_by_lbfgs():
     risk = smooth_risk("logistic", False)
-    with pytest.raises(pb.ParameterError, match="sum over entries"):
+    with pytest.raises(pb.ParameterError, match="without groups, and their sums"):
         pb.minimize(risk, penalty=pb.prox.L1(1.0, groups=np.arange(12) % 3), method="lbfgs")
 
 

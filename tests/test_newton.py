@@ -143,7 +143,7 @@ def test_what_has_no_second_derivatives_is_refused():
                  pb.risks.Structured(pb.models.Multiclass(2, 4), X, [0, 1, 0, 1], loss="logistic")):
         with pytest.raises(pb.ParameterError, match="method 'newton' needs a smooth risk of one score"):
             pb.minimize(risk, lam=1.0, method="newton")
-    with pytest.raises(pb.ParameterError, match="sum over entries"):
+    with pytest.raises(pb.ParameterError, match="without groups, and their sums"):
         pb.minimize(pb.risks.Logistic(X, [1, -1, 1, -1]), penalty=pb.prox.L1(1.0, groups=[0, 0, 1, 1]), method="newton")
 
 

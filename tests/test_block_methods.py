@@ -363,7 +363,7 @@ def test_auto_says_what_it_chose():
         "'prox-bcfw': the labels": (pb.risks.MulticlassHinge(X, y), {}),
         "'prox-bcfw': examples can be decoded": (chains(), {}),
         "'newton': the risk is smooth, and steps": (pb.risks.Logistic(X, 2 * y - 1), {}),
-        "'lbfgs': the risk is smooth": (pb.risks.Huber(X, y), {}),
+        "'lbfgs': the risk is smooth": (pb.risks.Huber(X, y), {"memory_limit": 10**8}),
         "'oca': planes of parts can be kept": (chains(), {"memory_limit": 10**8}),
         "'oca': the risk has planes": (pb.risks.Function(lambda w: (float(abs(w).sum()), np.sign(w)), 3), {}),
     }

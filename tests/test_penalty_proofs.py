@@ -15,6 +15,7 @@ from reference import penalty_proofs, proofs
 import pybundle as pb
 from pybundle.proof import Points
 from pybundle.proof.given import penalty_of
+from pybundle.proof.limits import Limits
 from pybundle.proof.plane import Plane
 from pybundle.prox import L1, L2, Box, ElasticNet, Separable, SparseGroupLasso, SquaredL2, Sum
 
@@ -118,7 +119,7 @@ def test_no_far_point_hides_a_claim():
     assert pb.verify(true, risk, lam=np.full(3, 1e4)).ok
     assert not pb.verify(dataclasses.replace(
         true, w=w, fun=fun, error=1e-8 * fun, lower_bound=1e6,
-        limits=dataclasses.replace(true.limits, sizes=np.array([1e21]))), risk).ok
+        limits=Limits(np.array([1e21]), None, [None, None])), risk).ok
     steep = pb.risks.SquaredHinge(X, np.repeat([1, -1], 20))
     true = pb.minimize(steep, lam=1.0, tol=1e-9, evidence=True).certificate
     light = np.full((1, true.evidence.weights.shape[1]), 1e-300)

@@ -25,8 +25,9 @@ class Anchors:
     Examples
     --------
     >>> import pybundle as pb
+    >>> from pybundle.prox import Separable
     >>> risk = pb.risks.Logistic(np.array([[0.0], [1.0], [3.0]]), [1, -1, -1], fit_intercept=True)
-    >>> [anchor.phi for anchor in Anchors.of(risk, pb.prox.L1([1.0, 0.0]).canonical(2), None).planes]
+    >>> [anchor.phi for anchor in Anchors.of(risk, Separable(l1=[1.0, 0.0]).canonical(2), None).planes]
     [array([4., 2.]), array([ 0., -1.])]
     """
 

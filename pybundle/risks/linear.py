@@ -198,7 +198,7 @@ class LinearRisk(Partitioned):
         """
         c = np.abs(self.sample_weight)
         weighted = self.examples.norms * c
-        if self.free is not None or self.n_scores > 1:
+        if self.free is not None or self.class_sums is not None:
             weighted += c * (weighted.sum() / max(float(c.sum()), 1e-300))
         return np.array([weighted[rows].sum() for rows in self._parts])
 

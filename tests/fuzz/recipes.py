@@ -320,7 +320,7 @@ for _name, _data in LINEAR.items():
         RECIPES[f"risks.{_name}.multipliers"] = lambda r: {"scores": f(r, 12)}
     if _name == "Logistic":
         RECIPES[f"risks.{_name}.value_errors"] = lambda r: {"w": f(r, 4), "values": r.random(2)}
-    if _name in ("Logistic", "SquaredHinge"):
+    if _name in ("Logistic", "SquaredHinge", "Huber"):
         RECIPES[f"risks.{_name}.second_derivatives"] = lambda r: {"scores": f(r, 12)}
         RECIPES[f"risks.{_name}.multipliers"] = lambda r: {"scores": f(r, 12)}
         RECIPES[f"risks.{_name}.dual_point"] = lambda r: {"beta": f(r, 12)}

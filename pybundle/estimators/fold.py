@@ -11,7 +11,7 @@ from ..runtime.result import Status
 from ..solvers.path import Grid, runs
 
 PROBE_GAP = 0.1
-"""Gap of a probe, as a share of the smaller one of F(w) and its own gain over the point where it starts."""
+"""A probe may end at this gap, a share of the smaller one of F(w) and its own gain over the point of the C before."""
 LITTLE = 0.5
 """Share of R(0) - R(w) from which on lam |w|^2 is large; it is all of it, and never more, if R is linear up to w."""
 NO_LOSS = 1e-3
@@ -108,8 +108,8 @@ class _Enough:
     """End a solve whose gap is small enough for a score; with a `share` of 0 only probes end before their tolerance.
 
     A gap relative to F says little if C is small, since training hardly lowers F then: the gap is to be a small share
-    of what training has gained over w = 0. A probe may have a small gap where it starts, at the point of the C before;
-    the gap is to be a share of its own gain, or it would score that point again.
+    of what training has gained over w = 0. A probe starts at the point of the C before, and may also end when the gap
+    is a share of what it has gained over that.
 
     Attributes
     ----------

@@ -11,7 +11,7 @@ import scipy.sparse
 
 import pybundle as pb
 from pybundle.proof import multipliers
-from pybundle.proof.anchors import Anchors
+from pybundle.proof.anchors import anchors_of
 from pybundle.proof.multipliers import curve_of
 
 KINDS = [name for name, kind in vars(pb.risks).items() if inspect.isclass(kind)
@@ -69,7 +69,7 @@ def test_repaired_planes_lie_below_the_risk_whatever_the_error(name):
     for seed in range(25):
         risk, r = problem(name, seed), np.random.default_rng(seed)
         means = risk.means if seed % 5 else None
-        anchors = Anchors.of(risk, pb.prox.Separable(l2=np.arange(risk.dim, 0, -1) > 1.0).canonical(risk.dim), means)
+        anchors = anchors_of(risk, pb.prox.Separable(l2=np.arange(risk.dim, 0, -1) > 1.0).canonical(risk.dim), means)
         low, high = np.clip(curve_of(risk)[:2], -3.0, 3.0)
         beta = np.clip(r.uniform(low, high, risk.n_examples), low, high) * risk.sample_weight
         offset, phi = exact_plane(risk, beta)
@@ -147,6 +147,6 @@ def test_forged_claims_are_refused(name, tmp_path):
 def test_a_label_without_weight_has_no_anchor():
     risk = pb.risks.Logistic(np.array([[0.0], [1.0], [2.0]]), [1, -1, -1], sample_weight=[0.0, 1.0, 1.0],
                              fit_intercept=True)
-    assert Anchors.of(risk, pb.prox.Separable(l2=[1.0, 0.0]).canonical(2), risk.means) is None
+    assert anchors_of(risk, pb.prox.Separable(l2=[1.0, 0.0]).canonical(2), risk.means) is None
     assert pb.minimize(risk, lam=1.0, max_iter=30).lower_bound <= 1e-9
     assert multipliers.feasible(risk, -risk.sample_weight)[0]

@@ -145,7 +145,7 @@ def test_parts_alone_have_the_bits_of_the_whole(name):
         assert (part.values(w)[0] == values[group]).all()
         assert (part.values(w)[1] == errors[group]).all()
         for bound in ("slope_errors", "offset_errors", "lower_bounds"):
-            if bound == "slope_errors" and getattr(risk, "class_sums", None):
+            if bound == "slope_errors" and getattr(risk, "label_sums", None):
                 continue        # those of intercepts are by the means of the columns, and a part has its own
             assert (getattr(part, bound) == getattr(risk, bound)[group]).all()
 

@@ -79,14 +79,15 @@ def test_planes_are_repaired_below_the_risk():
     for seed in range(40):
         X, y, c, penalty, _ = problem(seed)
         risk, r = risk_of(X, y, c), np.random.default_rng(seed)
-        mix = make_objective("auto", risk, penalty=penalty).mix
-        if mix is None:
+        objective = make_objective("auto", risk, penalty=penalty)
+        if objective.classes is None:
             assert (np.bincount(y, c) == 0.0).any()
             continue
         for size in (0.0, 0.1, 10.0):
             (offset,), (phi,) = risk.planes(size * r.standard_normal(risk.dim))[1:3]
-            offset, phi, error = mix.repaired(offset, phi, risk.slope_errors.sum())
-            P = phi.reshape(mix.sums.rows.shape)
+            inner = objective.inner_plane(phi, risk.slope_errors.sum())
+            offset, phi, error = objective.anchors.repaired(offset, *inner)
+            P = phi.reshape(objective.classes.rows.shape)
             assert not P[:, -1].any()
             for w in r.standard_normal((5, risk.dim)):
                 total, terms = risk.evaluate(w)[0].sum(), abs(offset) + np.abs(phi) @ np.abs(w)
@@ -105,7 +106,7 @@ def test_no_linear_program_is_solved(rho, monkeypatch):
     """Whichever risk has classes: a risk that gets sums over classes has to be listed here."""
     import scipy.optimize
 
-    found = {name for name, kind in vars(pb.risks).items() if inspect.isclass(kind) and "class_sums" in vars(kind)}
+    found = {name for name, kind in vars(pb.risks).items() if inspect.isclass(kind) and "label_sums" in vars(kind)}
     assert found == set(MAKERS)
     monkeypatch.setattr(scipy.optimize, "linprog", None)
     X, y, *_ = problem(3)
@@ -215,7 +216,7 @@ def test_evidence_proves_what_the_run_has_proven(method, rho, tmp_path):
     for seed in range(16):
         X, y, c, *_ = problem(seed)
         penalty, risk = penalty_of(y.max() + 1, X.shape[1], 1.0 - rho, rho), risk_of(X, y, c)
-        if risk.class_sums is None:
+        if risk.label_sums is None:
             continue
         result = pb.minimize(risk, penalty=penalty, tol=1e-4, method=method, evidence=True)
         result.certificate.save(tmp_path / "proof.npz")
@@ -251,7 +252,7 @@ def test_classes_without_weight_leave_the_run_without_a_bound_of_this_kind():
     X, y, c, penalty, lam = problem(0)
     c[y == 0] = 0.0
     risk = risk_of(X, y, c)
-    assert risk.class_sums is None
+    assert risk.label_sums is None
     result = pb.minimize(risk, penalty=penalty, max_iter=20)
     assert result.lower_bound <= value(X, y, c, lam, result.x)
 
@@ -269,9 +270,9 @@ def test_the_estimator_needs_hardly_more_passes_than_centred_data_with_a_column(
 def test_data_that_change_in_place_are_summed_again():
     X, y = np.hstack([np.random.default_rng(0).standard_normal((30, 2)), np.ones((30, 1))]), np.arange(30) % 3
     risk = risk_of(X, y)
-    before = risk.class_sums.rows.copy()
+    before = risk.label_sums.rows.copy()
     X[:, 0] += 1.0
-    assert not np.array_equal(risk.renewed().class_sums.rows, before)
+    assert not np.array_equal(risk.renewed().label_sums.rows, before)
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array, lambda X: X.astype(np.float32)])
@@ -280,7 +281,7 @@ def test_curvatures_are_the_mean_of_the_second_derivatives_of_the_classes(conver
     r = np.random.default_rng(0)
     X, y, c = np.hstack([np.round(r.random((40, 3)) * 9.0), np.ones((40, 1))]), np.arange(40) % 3, r.random(40)
     risk, W = risk_of(convert(X), y, c), r.standard_normal((3, 4))
-    sums = risk.class_sums
+    sums = risk.label_sums
     Z = X - sums.means
     P = np.exp(Z @ W.T)
     P /= P.sum(axis=1, keepdims=True)

@@ -132,8 +132,8 @@ class RiskBase:
     shift : Shift or None
         The change of variables in whose coordinates the risk is, see `features.shift`; of the user if None. `centred()`
         returns the risk in the coordinates in which solvers work.
-    class_sums : ClassSums or None
-        Of classes with a log-loss and a last column of ones.
+    label_sums : LabelSums or None
+        Of classes or chains whose rows have a last column of ones.
     constant : (float, float)
         Constant score that minimises R, in the coordinates of the risk, and R there; 0 if not known.
     steepness : (float, float)
@@ -213,7 +213,7 @@ class RiskBase:
     free: Any = None
     means: Any = None
     shift: Any = None
-    class_sums: Any = None
+    label_sums: Any = None
     constant: Any = (0.0, 0.0)
     steepness: Any = (0.0, 0.0)
     fingerprint: Any = None

@@ -1,14 +1,23 @@
-"""Planes of a free intercept, repaired: their slope at the intercept becomes 0, and they prove a bound without limits.
+"""Anchors: planes of R that make the slope of any other plane at free intercepts 0, so that it proves a bound.
 
-Losses of one score have two planes whose slopes at the intercept have opposite signs: of the steepest multipliers, at
-most 1 in size, of the rows of either label if losses rise on one side only, else of all rows. These are the anchors
-`offset_a + <phi_a, w>`. With the slope r of another plane of R at the intercept, a the anchor of the other sign, and
-r_a its slope there, as R >= 0,
+Nothing holds a free intercept back, so that a plane of R proves no bound while its slope r there is not 0. Mixed with
+planes whose slopes at the intercepts are known, the anchors, it is 0, and R >= 0 takes what is left of the shares:
 
-    R >= t (plane + |r| / |r_a| anchor),    t (1 + |r| / |r_a|) <= 1.
+    R >= t plane + sum_k s_k anchor_k,    s >= 0,    t + sum_k s_k <= 1.
 
-At a minimum r = 0 and t = 1, so the bound stays sharp, however far out the intercept may be. An error e of r takes up
-to e / |r_a| of either anchor. It is an error of offset and of the other slopes, and t allows for it. O(d), no pass.
+At a minimum r = 0 and t = 1, so the bound stays sharp, however far out the intercepts are. No limits of intercepts, no
+linear program, no pass over the data. Rounding is counted: slopes are known up to errors, and t is so much smaller that
+shares exist whatever the slopes are; the slopes at the intercepts are then 0 without error, and what the errors change
+of the shares is an error of the offset and of the other slopes.
+
+*Labels* with an intercept each, of classes or of the tokens of chains: anchor k is the labelling in which everything
+has label k. Its offset is at least 0, its slope at the intercept of label j is `n [j = k] - n_j`, n_j being the weight
+of label j and n that of all. Hence `n s_k = (1 - t) n_k - t r_k` with t = min_k n_k / (n_k + max(r_k, 0)). With a
+log-loss of classes these are multipliers that are equal for all examples, which add their entropy. O(dim).
+
+*One score*: the anchors are two planes whose slopes at the intercept have opposite signs, of the steepest multipliers,
+at most 1 in size, of the rows of either label if losses rise on one side only, else of all rows. The one of the other
+sign, a, has the share `t |r| / |r_a|`, and t = 1 / (1 + |r| / |r_a|). O(d).
 """
 
 from __future__ import annotations
@@ -19,7 +28,114 @@ from .multipliers import curve_of, plane
 from .plane import UNIT, Plane
 
 
-class Anchors:
+def anchors_of(risk, penalty, means=None, rows=None):
+    """Return the anchors of a risk if the weights that a penalty and constraints leave free are intercepts, else None.
+
+    `penalty` has arrays l2, l1, centre, lower and upper; means are those of the columns, see `Penalised`.
+    """
+    is_bare = (penalty.l2 == 0.0) & (penalty.l1 == 0.0) & (np.isinf(penalty.lower) | np.isinf(penalty.upper))
+    if not is_bare.any() or np.isfinite([penalty.lower[is_bare], penalty.upper[is_bare]]).any():
+        return None
+    return ScoreAnchors.of(risk, is_bare, means) or LabelAnchors.of(risk, penalty, is_bare, rows)
+
+
+class LabelAnchors:
+    """The labellings with one label only.
+
+    Attributes
+    ----------
+    classes : LabelSums or None
+        If the intercepts of classes are free, the first one being 0: then the planes are those of rows `x - m`.
+    means : ndarray, shape (d,), or None
+        Their means m.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> from pybundle.prox import Separable
+    >>> X, y = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]), [0, 0, 1]
+    >>> risk = pb.risks.Structured(pb.models.Multiclass(2, 2), X, y, loss="logistic")
+    >>> (offset,), (phi,) = risk.planes(np.zeros(4))[1:3]
+    >>> found = anchors_of(risk, Separable(l2=[1.0, 0.0, 1.0, 0.0]).canonical(4))
+    >>> phi[1::2], found.repaired(offset, phi, 0.0)[1][1::2]
+    (array([-0.5,  0.5]), array([0., 0.]))
+    """
+
+    def __init__(self, sums, classes):
+        self.sums, self.classes, self.means = sums, classes, None if classes is None else sums.means
+        self.rows = np.array(sums.rows)
+        if classes is not None:
+            self.rows[:, :-1] -= np.outer(sums.counts, sums.means[:-1])
+        self.total = self.rows.sum(axis=0)
+        n, self.far = float(self.total[-1]), float(np.linalg.norm(sums.means))
+        # of the anchors, by the weight of all
+        self.steep = (float(np.linalg.norm(self.total[:-1])) + float(np.linalg.norm(sums.rest[:-1], axis=1).max())) / n
+
+    @classmethod
+    def of(cls, risk, penalty, is_bare, rows):
+        """Return the anchors if no weights are free but intercepts of labels."""
+        sums = getattr(risk, "label_sums", None)
+        if sums is None:
+            return None
+        K, d = sums.rows.shape
+        if is_bare[K * d:].any() or is_bare[:K * d].reshape(K, d)[:, :-1].any():
+            return None
+        low, high = penalty.lower[d - 1:K * d:d], penalty.upper[d - 1:K * d:d]
+        are_free = is_bare[d - 1:K * d:d][1:].all() and np.isinf([low[1:], high[1:]]).all()
+        is_known = are_free and low[0] == high[0] == 0.0 and not np.any(penalty.centre)
+        return cls(sums, sums if is_known and rows is None and len(penalty.l2) == K * d else None)
+
+    def curvatures(self, moduli):
+        """Return the second derivatives of F at equal multipliers 1/K, shape (K d,), in the coordinates of rows x - m.
+        """
+        K = len(self.rows)
+        return np.tile(float(self.total[-1]) * (K - 1.0) / K**2 * self.sums.variances, K) + moduli
+
+    def repaired(self, offset, phi, error):
+        """Return offset, slope and error of the repaired plane, in the coordinates of `means`.
+
+        `error` bounds the norm of the errors of the slope in either coordinates.
+        """
+        (K, d), n = self.rows.shape, float(self.total[-1])
+        mixed, counts, error = np.array(phi), self.sums.counts, float(np.linalg.norm(error))
+        P = mixed[:K * d].reshape(K, d)
+        far = max(1.0, self.far)
+        r, wrong, last_error = P[:, -1].copy(), self.sums.error / far, error / far
+        least = np.maximum(counts - wrong, 0.0)
+        with np.errstate(invalid="ignore"):
+            shares = least / np.maximum(least + np.maximum(r + last_error, 0.0), 1e-300)
+            # r is a sum of numbers >= 0 for a label without weight, and 0 only if nothing has a multiplier there
+            t = (1.0 - 8.0 * UNIT) * float(np.min(np.where((counts == 0.0) & (r == 0.0), 1.0, shares)))
+            v = np.maximum((1.0 - t) * counts - t * r, 0.0)         # n s
+            size = float(np.linalg.norm(phi))
+            mixed *= t
+            P += np.outer(v, self.total / n) - (1.0 - t) * self.rows
+            P[:, -1] = 0.0
+            mixed[K * d:] += v @ (self.sums.rest[:-1] / n) - (1.0 - t) * self.sums.rest[-1]
+        spread = t * last_error + (1.0 - t) * wrong + 4.0 * UNIT * float(np.abs(v).sum() + (1.0 - t) * n)
+        error = 1.01 * (t * error + 5.0 * (1.0 - t) * self.sums.error + spread * self.steep + 4.0 * UNIT * t * size)
+        gain = 0.0
+        if self.sums.log_loss and not self.sums.rest.size:      # of each term the least for all v that are possible
+            whole = max((1.0 - t) * (n - wrong), 0.0) * (1.0 - 4.0 * UNIT)
+            terms = np.maximum(v - spread, 0.0) * np.log(np.maximum(whole / (v + spread), 1.0))
+            gain = float(terms.sum()) - 4.0 * UNIT * K * whole
+        offset = t * offset
+        return offset + gain - 4.0 * UNIT * (abs(offset) + abs(gain)), mixed, error
+
+    def freed(self, plane):
+        """Return the repaired `Plane` of one of R."""
+        phi, offset, d = plane.phi.astype(np.float64), float(plane.offset), self.rows.shape[1]
+        last_error = plane.slope_error if plane.last_error is None else min(plane.slope_error, plane.last_error)
+        P = phi[:self.rows.size].reshape(-1, d)
+        rounded = 4.0 * UNIT * (float(np.linalg.norm(phi)) + self.far * float(np.linalg.norm(P[:, -1])))
+        if self.means is not None:
+            P -= np.outer(P[:, -1], self.means)
+        error = plane.slope_error + self.far * last_error + 1.01 * rounded
+        repaired, phi, error = self.repaired(offset, phi, error)
+        return Plane(repaired, phi, plane.offset_error + 2.0 * UNIT * abs(offset), error)
+
+
+class ScoreAnchors:
     """The two anchors of one risk, `planes`, that with the positive slope first, in the coordinates of `means`.
 
     Examples
@@ -27,9 +143,11 @@ class Anchors:
     >>> import pybundle as pb
     >>> from pybundle.prox import Separable
     >>> risk = pb.risks.Logistic(np.array([[0.0], [1.0], [3.0]]), [1, -1, -1], fit_intercept=True)
-    >>> [anchor.phi for anchor in Anchors.of(risk, Separable(l1=[1.0, 0.0]).canonical(2), None).planes]
+    >>> [anchor.phi for anchor in anchors_of(risk, Separable(l1=[1.0, 0.0]).canonical(2)).planes]
     [array([4., 2.]), array([ 0., -1.])]
     """
+
+    classes = None
 
     def __init__(self, planes, means):
         self.planes, self.means = planes, means
@@ -38,14 +156,10 @@ class Anchors:
         self.rises = np.array([abs(float(plane.phi[-1])) - float(plane.errors[-1]) for plane in planes])
 
     @classmethod
-    def of(cls, risk, penalty, means):
-        """Return the anchors of a risk with a `curve` if its intercept, the last weight, alone is free; else None.
-
-        `penalty` has arrays l2, l1, lower and upper.
-        """
+    def of(cls, risk, is_bare, means):
+        """Return the anchors of a risk with a `curve` if its intercept, the last weight, alone is free; else None."""
         low, high, *_ = curve_of(risk) or (0.0, 0.0)
         is_steep, examples = low < 0.0 < high, getattr(risk, "examples", None)
-        is_bare = (penalty.l2 == 0.0) & (penalty.l1 == 0.0) & (np.isinf(penalty.lower) | np.isinf(penalty.upper))
         if not (examples is not None and (examples.bias or 0.0) > 0.0 and low < 0.0 <= high and (
                 is_steep or not risk.is_regression) and np.flatnonzero(is_bare).tolist() == [risk.dim - 1]):
             return None

@@ -30,7 +30,7 @@ import numpy as np
 
 from ..core.object_graph import check_array, check_float
 from ..core.types import Floats
-from .anchors import Anchors
+from .anchors import ScoreAnchors
 from .multipliers import ROWS, curve_of
 from .plane import UNIT
 
@@ -66,7 +66,7 @@ def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: floa
     low, high, linear, square, flat = curve_of(risk) or (0.0,) * 5
     if penalty.labels is not None:
         return None
-    free, anchors, found = np.flatnonzero(penalty.free), Anchors.of(risk, penalty, means), []
+    free, anchors, found = np.flatnonzero(penalty.free), ScoreAnchors.of(risk, penalty.free, means), []
     penalty = penalty.lowered()
     with np.errstate(over="ignore", invalid="ignore"):
         if anchors is not None:

@@ -23,9 +23,8 @@ from ..prox import Regulariser
 from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
 from ..risks.one_score import OneScore
 from . import exact as ex
-from .anchors import Anchors
+from .anchors import anchors_of
 from .certificate import Certificate, fingerprint_of, load_certificate
-from .equal_mix import EqualMix
 from .given import difference
 from .linear import LinearProblem
 from .problem import OneScoreProblem, PlainProblem
@@ -310,12 +309,10 @@ def _penalised_bounds(report, certificate, problem, plane):
         penalty, plane = penalty.within(np.flatnonzero(penalty.free), limits.sizes), plane.moved(limits.means)
     elif penalty.free.any():
         data = problem.risk if problem.shift is None else problem.risk.moved(problem.shift)
-        mix = Anchors.of(data, penalty, getattr(data, "means", None))
-        if mix is None and rows is None and penalty.labels is None:
-            mix = EqualMix.of(problem.risk, penalty)
-        if mix is not None:
+        anchors = anchors_of(data, penalty, getattr(data, "means", None), rows) if penalty.labels is None else None
+        if anchors is not None:
             report.add("intercepts", True, "other planes make their slopes 0")
-            penalty, plane = penalty.within(np.flatnonzero(penalty.free), 0.0), mix.freed(plane)
+            penalty, plane = penalty.within(np.flatnonzero(penalty.free), 0.0), anchors.freed(plane)
     low, high = penalty.bounds(plane, floor, n)
     if limits is not None:          # of other points F is larger
         low, high = min(low, Fraction(level)), min(high, Fraction(level))

@@ -141,7 +141,7 @@ class LinearRisk(Partitioned):
             arguments[-1] = arguments[-1] - shift.target
         other._engine, other.shift = Engine(*arguments), shift
         other.user_rows = other.examples if shift is None else self.examples
-        vars(other).pop("class_sums", None)
+        vars(other).pop("label_sums", None)
         other._assign(other._parts)         # what it keeps of the old rows goes
         return other
 
@@ -198,7 +198,7 @@ class LinearRisk(Partitioned):
         """
         c = np.abs(self.sample_weight)
         weighted = self.examples.norms * c
-        if self.free is not None or self.class_sums is not None:
+        if self.free is not None or self.label_sums is not None:
             weighted += c * (weighted.sum() / max(float(c.sum()), 1e-300))
         return np.array([weighted[rows].sum() for rows in self._parts])
 

@@ -12,7 +12,7 @@ from ..core.exceptions import ParameterError
 from ..core.labels import class_labels, cost_matrix, example_weights
 from ..core.types import Data
 from ..core.validation import integer_array
-from .class_sums import ClassSums
+from .label_sums import LabelSums
 from .linear import LinearRisk
 
 
@@ -85,10 +85,9 @@ class MulticlassHinge(LinearRisk):
         return {**super()._arguments(rows), "loss": self.loss, "n_classes": self.n_classes}
 
     @cached_property
-    def class_sums(self) -> Any:
-        """`ClassSums` if all rows have a last entry of 1; else None."""
-        cost = 1.0 - np.eye(self.n_classes) if self.loss is None else self.loss
-        return ClassSums.of(self.user_rows, self.labels, self.sample_weight, self.n_classes, cost)
+    def label_sums(self) -> Any:
+        """`LabelSums` if all rows have a last entry of 1; else None."""
+        return LabelSums.of(self.user_rows, self.labels, self.sample_weight, self.n_classes)
 
     # the losses of examples with true labels y (n,), for `oracle`
     def _decode(self, y, scores):

@@ -20,8 +20,9 @@ from ..core.types import Data, Floats
 from ..core.validation import check_choice, check_integer, check_rows, check_vector
 from ..models.batch_oracle import BatchOracle
 from ..models.callable_model import as_model
+from ..models.chain import Chain
 from ..models.multiclass import Multiclass
-from .class_sums import ClassSums
+from .label_sums import LabelSums
 from .linear_oracle import check_size
 from .partition import Partitioned, take
 from .reduction import reduce_planes
@@ -165,7 +166,7 @@ class Structured(Partitioned):
         if self._oracle.is_current():
             return self
         other = self.derive()
-        vars(other).pop("class_sums", None)
+        vars(other).pop("label_sums", None)
         other._oracle = self.model.oracle(*self._examples)
         if other._oracle.n_examples != self.n_examples:
             raise ParameterError(f"X and Y must still hold {self.n_examples} examples, got {other._oracle.n_examples}; "
@@ -173,18 +174,23 @@ class Structured(Partitioned):
         return other
 
     @cached_property
-    def class_sums(self) -> Any:
-        """`ClassSums` of classes whose rows have a last column of ones; None for others, and with slack rescaling."""
-        if type(self.model) is not Multiclass or self.model.rescaling == "slack":
+    def label_sums(self) -> Any:
+        """`LabelSums` of classes or chains whose rows have a last column of ones, with margin rescaling; else None."""
+        model, c = self.model, self.sample_weight
+        if type(model) not in (Multiclass, Chain) or model.rescaling == "slack":
             return None
-        return ClassSums.of(self.user_rows, self._oracle.chains.truth, self.sample_weight, self.model.n_classes,
-                            None if self.smooth else self.model.costs)
+        chains, rest = self._oracle.chains, None
+        if type(model) is Chain:
+            if model.token_support is not None:
+                return None
+            rest, c = self._oracle.sums_of_pairs(c), np.repeat(c, self._oracle.sizes)
+        return LabelSums.of(self._oracle.examples, chains.truth, c, chains.tokens.n_scores, self.smooth, rest)
 
     @property
     def slope_errors(self) -> Floats:
         """Bound on the rounding error of any slope of each part in the Euclidean norm, shape (P,).
 
-        With `class_sums` it is `|e| + |m| |e_b|`, e_b being the error at the intercepts, m the means.
+        With `label_sums` it is `|e| + |m| |e_b|`, e_b being the error at the intercepts, m the means.
         """
         oracle = self._oracle
         if oracle.norms is None:
@@ -192,7 +198,7 @@ class Structured(Partitioned):
                 return np.zeros(self.n_parts)
             weighted = 1.01 * oracle.met_norms * self.sample_weight     # + 6: psi is a difference, maybe times a loss
             return UNIT * np.array([(len(rows) + 6) * weighted[rows].sum() for rows in self._parts])
-        far = 0.0 if self.class_sums is None else float(np.linalg.norm(self.class_sums.means))
+        far = 0.0 if self.label_sums is None else float(np.linalg.norm(self.label_sums.means))
         sizes = self.sample_weight * (oracle.norms + 2.02 * far)
         if self.loss == "hinge":
             # each piece of an example is added twice: for the labelling and for the truth

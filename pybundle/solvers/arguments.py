@@ -11,8 +11,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import check_risk, completed, is_risk
 from ..core.validation import check_choice, check_integer, check_number, check_vector
 from ..features.dependence import dependence_in
-from ..proof.anchors import Anchors
-from ..proof.equal_mix import EqualMix
+from ..proof.anchors import anchors_of
 from ..proof.given import penalty_of
 from ..proof.score_limits import score_limits
 from ..prox import Box, Regulariser, Separable, SquaredL2
@@ -130,18 +129,17 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     rows = None if constraints is None else as_rows(constraints, risk.dim)
     if rows is not None:
         check_feasible(Penalised(omega, 0.0, rows=rows))
-    mix = EqualMix.of(risk, omega) if isinstance(omega, Separable) and rows is None else None
-    found = dependence_in(risk, omega, rows) if isinstance(omega, Separable) and mix is None else None
+    anchors = anchors_of(risk, omega, means, rows) if isinstance(omega, Separable) else None
+    has_means = anchors is not None and anchors.means is not None
+    found = dependence_in(risk, omega, rows) if isinstance(omega, Separable) and not has_means else None
     if found is not None:
         bounds = np.where(np.isin(np.arange(risk.dim), found.left_out), 0.0, np.inf)
         omega = omega.within(-bounds, bounds)
-        mix = EqualMix.of(risk, omega) if rows is None else None
-    objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), rows=rows, dependence=found, mix=mix,
-                          means=means if mix is None else mix.sums.means)
-    if objective.is_free.any():
+        anchors = anchors_of(risk, omega, means, rows)
+    objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), rows=rows, dependence=found,
+                          anchors=anchors, means=means if anchors is None else anchors.means)
+    if objective.is_free.any() and anchors is None:
         objective.limits = score_limits(risk, penalty_of(omega, risk.dim), objective.means, 0.0, float(n))
-        if np.isinf([omega.lower[-1], omega.upper[-1]]).all():
-            objective.anchors = Anchors.of(risk, omega, objective.means)
     if rows is not None and isinstance(omega, Separable):
         lower, upper = rows.implied(omega.lower, omega.upper)
         if means is not None:       # the penalty is on the intercept at the means

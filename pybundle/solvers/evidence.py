@@ -204,7 +204,7 @@ def of_distributions(risk, objective, parts):
     `parts` are pairs of a share and of a point, or of a share and distributions (n, K); the truths have the rest.
     """
     c, risk = risk.sample_weight, risk.derive(n_parts=1)
-    P = max(1.0 - sum(share for share, _ in parts), 0.0) * np.eye(len(objective.mix.sums.rows))[risk.chains.truth]
+    P = max(1.0 - sum(share for share, _ in parts), 0.0) * np.eye(len(objective.classes.rows))[risk.chains.truth]
     for share, part in parts:
         P += share * (part if np.ndim(part) == 2 else risk.distributions(part))
     P /= P.sum(axis=1, keepdims=True)

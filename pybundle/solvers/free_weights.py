@@ -108,7 +108,7 @@ class FreeWeights:
     @classmethod
     def of(cls, objective):
         """Return the cuts of an objective, without any yet; None if no weights are free, or others limit them."""
-        is_needed = objective.is_free.any() and objective.mix is None and objective.limits is None
+        is_needed = objective.is_free.any() and objective.anchors is None and objective.limits is None
         return cls(objective) if is_needed else None
 
     @property

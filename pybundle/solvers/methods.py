@@ -90,8 +90,8 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     omega = problem.objective.penalty if is_penalised else None
     has_free = is_penalised and bool(problem.objective.is_free.any())
     all_free = is_penalised and bool((problem.objective.is_free | (omega.lower == omega.upper)).all())
-    mix = problem.objective.mix
-    if mix is not None and risk.smooth:
+    classes = problem.objective.classes
+    if classes is not None and risk.smooth:
         stages = []             # planes of parts come no nearer than repaired ones
         takes_blocks = suits_blocks(problem.objective, risk.n_examples)
     else:
@@ -131,14 +131,14 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
             why = f"{why}; without executor, steps on examples take far fewer passes"
     elif not (BOUNDED.holds(risk) and (LABELLINGS.holds(risk) or (SINGLE.holds(risk) and not has_signs and not keeps))):
         why = "the risk has planes of parts only"
-    elif is_penalised and keeps and mix is None:
+    elif is_penalised and keeps and classes is None:
         why = "the planes of parts are the evidence"
     elif is_penalised and not takes_steps and (all_free or (
             problem.objective.even is None and problem.objective.columns_are_far(risk)) or (
             risk.dim <= FEW_WEIGHTS and is_fine(problem.settings.gap.tol))):
         why = "columns are far from 0, weights are free, or they are few and tol is small"
     elif is_penalised or takes_steps:
-        if mix is not None:
+        if classes is not None:
             stages = [Stage(later("oca"), None, n_slow / (6.0 if is_fine(problem.settings.gap.tol) else 2.0))]
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
                         "'prox-bcfw': the dual of an example is maximised exactly")
@@ -166,8 +166,8 @@ def suits_blocks(objective, n_examples):
     """
     if objective.even is None:
         return False
-    sums = objective.mix.sums
-    sizes, d = objective.mix.curvatures(objective.even).reshape(sums.rows.shape)[1, :-1], len(sums.means)
+    K, d = objective.classes.rows.shape
+    sizes = objective.anchors.curvatures(objective.even).reshape(K, d)[1, :-1]
     is_even = sizes.max(initial=0.0) <= UNEVEN * np.median(sizes) if len(sizes) else True
     return n_examples <= MANY * d and (is_even or n_examples <= d)
 

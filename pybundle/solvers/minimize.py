@@ -233,8 +233,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     settings = make_settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
     pool = make_executor(n_jobs) if executor is None else executor
     places = placing(pool)
-    if places is not None and objective.mix is not None:       # workers know means of their own rows only
-        objective = replace(objective, mix=None, means=None)
+    if places is not None and objective.classes is not None:       # workers know means of their own rows only
+        objective = replace(objective, anchors=None, means=None)
     penalty_term = objective.penalty if isinstance(objective, Penalised) else None
     takes_oca = penalty_term is not None and not (penalty_term.is_separable and objective.rows is None)
     risk = regrouped(risk, n_parts, method, pool, settings, places is not None, takes_oca)
@@ -272,7 +272,7 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
                              penalty=penalty, nonneg=signs, constraints=objective.rows, scale=scale,
                              random_state=random_state, deterministic=bool(deterministic)), settings,
                     {"penalty": penalty_term, "constraints": objective.rows, "dependence": objective.dependence,
-                     "mix": objective.mix, "limits": objective.limits, "anchors": objective.anchors})
+                     "limits": objective.limits, "anchors": objective.anchors})
             at_home = risk.home if risk.is_remote else None if working is risk else risk
             home = None if risk.is_remote else risk
             result = drive(run, w0, state, rules, report, factor, checkpointing, at_home, home)

@@ -60,7 +60,9 @@ class Objective(ABC):
         Linear constraints, see `constraints.py`.
     dependence : Dependence or None
         The weights that the penalty holds at 0 because others make up for them, and the penalty of the user.
-    mix, even, limits, anchors : EqualMix or None, float or None, ScoreLimits or None, Anchors or None
+    classes : LabelSums or None
+        If intercepts of classes are free; `inner_point` has rows `x - m` then.
+    even, limits, anchors : float or None, ScoreLimits or None, ScoreAnchors or LabelAnchors or None
         See `Penalised`.
     level : float
         Bounds hold if the minimum of F is at most this.
@@ -78,7 +80,7 @@ class Objective(ABC):
     level = np.inf
     takes_entries = False
     centre: Any = 0.0
-    mix: Any = None
+    classes: Any = None
     even: Any = None
     limits: Any = None
     anchors: Any = None

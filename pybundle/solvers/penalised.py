@@ -41,12 +41,10 @@ class Penalised(Objective):
         has one. See `inner_point`.
     rows : Rows or None
         Linear constraints.
-    mix : EqualMix or None
-        Repairs planes if the free weights are the intercepts of classes.
     limits : ScoreLimits or None
         Limits of the free weights in closed form, at level 0.
-    anchors : Anchors or None
-        Repair planes if an intercept is free.
+    anchors : ScoreAnchors or LabelAnchors or None
+        Repair planes if the free weights are intercepts.
     even : float or None
         The rate of the squares, if they are equal and with free intercepts of classes all of the penalty.
     proven : Regulariser
@@ -69,7 +67,6 @@ class Penalised(Objective):
     rows: Any = None
     level: float = np.inf
     dependence: Any = None
-    mix: Any = None
     limits: Any = None
     anchors: Any = None
     proven: Regulariser = field(init=False)
@@ -77,7 +74,8 @@ class Penalised(Objective):
 
     def __post_init__(self):
         self.proven, self.proofs = self.penalty.lowered(), []
-        if self.mix is not None and not (self.penalty.l1.any() or self.penalty.constant or self.penalty.rounding.rates):
+        omega = self.penalty
+        if self.classes is not None and not (omega.l1.any() or omega.constant or omega.rounding.rates):
             held = ~self.is_free & (self.penalty.lower < self.penalty.upper)
             is_open = (np.abs([self.penalty.lower[held], self.penalty.upper[held]]) == np.inf).all()
             rates = self.moduli[held]
@@ -85,6 +83,10 @@ class Penalised(Objective):
 
     def __str__(self):
         return "this penalty"
+
+    @property
+    def classes(self):  # type: ignore[override]
+        return None if self.anchors is None else self.anchors.classes
 
     # ------------------------------------------------------------------ the intercept at the mean of the columns
     def inner_point(self, w):
@@ -186,17 +188,13 @@ class Penalised(Objective):
 
     def lower_bound(self, offset, phi, error=0.0):
         """Return a lower bound of F, phi known up to `error` in norm; rounding of this computation is counted."""
+        phi, error = self.inner_plane(phi, error)
+        if self.anchors is not None and np.isfinite(error).all():
+            offset, phi, error = self.anchors.repaired(offset, phi, error)
+        if self.even is not None:
+            square = (float(np.linalg.norm(phi)) + error) ** 2 / (2.0 * self.even)
+            return max(self.floor, float(offset - square - 8.0 * UNIT * (abs(offset) + square)))
         proven = self.proven if self.anchors is None else self._without(self.is_free)
-        if self.mix is None:
-            phi, error = self.inner_plane(phi, error)
-            if self.anchors is not None and np.isfinite(error).all():
-                offset, phi, error = self.anchors.repaired(offset, phi, error)
-        else:
-            offset, phi, error = self.mix.repaired(offset, phi, error)
-            if self.even is not None:
-                square = (float(np.linalg.norm(phi)) + error) ** 2 / (2.0 * self.even)
-                return max(float(offset - square - 8.0 * UNIT * (abs(offset) + square)), self.floor)
-            proven = self._without(self.is_free)
         t, least = self._least(proven, phi, error)
         rest = 0.0 if t == 1.0 else (1.0 - t) * self.floor
         found = float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
@@ -208,7 +206,8 @@ class Penalised(Objective):
 
     def scaling(self, phi, error):
         """Return the t <= 1 of the module for a slope known up to `error`."""
-        return self._least(self.proven, *self.inner_plane(phi, error))[0]
+        penalty = self.proven if self.anchors is None else self._without(self.is_free)
+        return self._least(penalty, *self.inner_plane(phi, error))[0]
 
     def least_over_rest(self, phi, error):
         """Return t, and the least value of regulariser plus `<t phi, w>` over all weights but the free ones at 0.
@@ -226,14 +225,15 @@ class Penalised(Objective):
         """Return the slope by the coordinates of `inner_point`, and its error; `error` bounds that of either."""
         if self.means is None or not np.isfinite(phi).all():
             return phi, error
-        rounded = 2.0 * UNIT * self.rounding_norms(float(np.linalg.norm(phi)), lambda: float(phi[-1]))
+        last = float(np.linalg.norm(phi[len(self.means) - 1::len(self.means)]))
+        rounded = 2.0 * UNIT * self.rounding_norms(float(np.linalg.norm(phi)), lambda: last)
         return self.inner_slope(phi), 1.01 * (error + rounded)
 
     def rounding_norms(self, norms, last):
         """As in `Objective`: norms plus |m| times the last entries, which of classes are at most the norms."""
         if self.means is None:
             return norms
-        return norms + float(np.linalg.norm(self.means)) * (np.abs(last()) if self.mix is None else norms)
+        return norms + float(np.linalg.norm(self.means)) * (np.abs(last()) if self.classes is None else norms)
 
     def _least(self, penalty, phi, error):
         """Return the t of the module and a proven lower bound of `factor Omega(w) + <t phi, w>`."""

@@ -72,7 +72,7 @@ def prove_limits(run, objective, planes_of):
     highest = max(run.fun, run.certified_range[0])      # the verifier knows the point of users only
     if objective.limits is not None:
         objective.hold(highest, run.trace.size)
-        return None if objective.anchors is not None else _limits(objective, [])
+        return _limits(objective, [])
     cuts, point, points, known = FreeWeights(objective), run.w, [], []
     for _ in range(PASSES * len(cuts.free)):
         planes, names = planes_of(point)

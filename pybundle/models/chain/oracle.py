@@ -82,6 +82,29 @@ class ChainOracle(BatchOracle):
     def is_current(self):
         return self._checksum(self._examples.checksum()) == self.fingerprint
 
+    @property
+    def examples(self):
+        """The tokens."""
+        return self._examples
+
+    def sums_of_pairs(self, c):
+        """Return slopes at the weights of pairs and ends, weighted: of labellings with one label, and of the truths.
+
+        c has shape (n,), the result (K + 1, K^2 + the ends).
+        """
+        K, y, first = self._model.n_labels, self._truth.values, self._truth.offsets[:-1]
+        found = np.zeros((K + 1, self.dim - self._model.n_token_weights))
+        is_inner = np.isin(np.arange(1, len(y)), first, invert=True)
+        found[K, :K * K] = np.bincount((y[:-1] * K + y[1:])[is_inner], np.repeat(c, self.sizes)[1:][is_inner], K * K)
+        found[np.arange(K), np.arange(K) * (K + 1)] = found[K, :K * K].sum()
+        low = K * K
+        for has_weights, ends in ((self._model.start, first), (self._model.end, self._truth.offsets[1:] - 1)):
+            if has_weights:
+                found[K, low:low + K] = np.bincount(y[ends], c, K)
+                found[np.arange(K), low + np.arange(K)] = c.sum()
+                low += K
+        return found
+
     def prepare(self, w):
         return ChainWeights(self._model, self._rows, w)
 

@@ -82,7 +82,7 @@ class BlockMethod(Run):
         self._n_flat, self._flat_gap = 0, np.inf        # values since the gap fell by LEAST_FALL, and to what it fell
         is_penalised = self._is_penalised = isinstance(objective, Penalised) and objective.even is None
         self._balance = Balance() if is_penalised or not schedule.extrapolates else None
-        self._mean = MeanPlane(objective.means) if is_penalised and objective.mix is None else None
+        self._mean = MeanPlane(objective.means) if is_penalised and objective.classes is None else None
         self.free = FreeWeights.of(objective)
         self._modulus = least_modulus(objective)
         self.last_gaps = 0.0
@@ -195,7 +195,7 @@ class BlockMethod(Run):
         keeps = self.settings.record is not None
         if self.objective.is_free.any() and not keeps:      # it would take passes that nobody has asked for
             return None
-        if self.objective.mix is not None:
+        if self.objective.classes is not None:
             return self.core.evidence(self.objective, risk)
         objective, limits = with_limits(self, risk) if keeps else (self.objective, None)
         found = self.core.evidence(objective, risk)
@@ -261,7 +261,7 @@ class BlockMethod(Run):
     def _least_kappa(self):
         """Return a weight that is not 0 if no square but the centre makes w unique."""
         is_unique = self._modulus > 0.0 and not self.objective.is_free.any()
-        return 0.0 if is_unique or (self._balance is None and self.objective.mix is None) else 1.0
+        return 0.0 if is_unique or (self._balance is None and self.objective.classes is None) else 1.0
 
     def _move_centre(self):
         """The restart test looks at w before the centre moves; with the new w the product is never positive."""

@@ -1,7 +1,8 @@
 """Free intercepts of classes in block methods: centred columns, a last one of their size, and a centre that moves.
 
 With columns x - m, which are never formed, and a last column of `sqrt(ratio)`, the root mean square norm of the rest,
-one rate suits all weights. The square of the intercepts about their centre is no part of F: the centre becomes the
+one rate suits all weights. The last column is larger if that rate exceeds what the risk curves at the intercepts: the
+centre would hold them too long. The square of the intercepts about their centre is no part of F: the centre becomes the
 present point again and again, which costs hardly more passes than intercepts of that rate.
 """
 
@@ -20,18 +21,20 @@ class MovingIntercepts:
     origin : ndarray, shape (K,)
         Their centre, in the coordinates of the mean.
     ratio : float
-        The mean square of centred rows.
+        The square of the last column.
     products, squares : ndarray, shape (n,)
         `<m, x_i>` of the rows, and squares of the norms that they have with these columns.
     """
 
     def __init__(self, objective, examples, origin):
-        self._objective, self.means = objective, objective.mix.sums.means
-        self.ratio = float(np.clip(objective.mix.sums.variances[:-1].sum(), 1e-8, 1e8))
+        self._objective, self.means = objective, objective.classes.means
+        counts = objective.classes.counts
+        least = objective.even / float(counts[counts > 0.0].min())
+        self.ratio = float(np.clip(max(objective.classes.variances[:-1].sum(), least), 1e-8, 1e8))
         self.products = examples.scale * np.ascontiguousarray(examples.X @ self.means[:examples.n_features])
         excess = self.means @ self.means - 1.0 - 2.0 * self.products
         self.squares = np.maximum(examples.norms**2 + excess, 0.0) + self.ratio
-        self.origin, K = origin, len(objective.mix.sums.rows)
+        self.origin, K = origin, len(objective.classes.rows)
         if origin is None:
             self.origin = np.zeros(K)
         check_array("the centre of intercepts", self.origin, (K,))

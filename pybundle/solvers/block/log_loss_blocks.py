@@ -166,7 +166,7 @@ class LogLossBlocks(Core):
         return self._value[1:] if self._value is not None and self._value[0] is w else None
 
     def evidence(self, objective, risk):
-        if objective.mix is None:
+        if objective.classes is None:
             return None
         P = softmax(self._dual.nodes.astype(np.float64), axis=1)
         return of_distributions(risk, objective, [(1.0, P)])

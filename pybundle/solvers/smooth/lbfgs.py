@@ -49,7 +49,7 @@ class QuasiNewton(SmoothRun):
         # two vectors for a pair, one for a plane
         pairs, planes = rooms((FLOATS if limit is None else limit // 8) // risk.dim)
         super().__init__(risk, objective, settings, planes)
-        curvatures = 1.0 if objective.mix is None else objective.mix.curvatures(objective.moduli)
+        curvatures = 1.0 if objective.classes is None else objective.anchors.curvatures(objective.moduli)
         pairs = Pairs(pairs if memory is None else memory, objective.moduli, curvatures)
         self.steps = QuasiNewtonSteps(pairs, self.orthants())
 
@@ -63,7 +63,7 @@ class QuasiNewton(SmoothRun):
     def trial(self):
         """Return the next point to evaluate, or None if no descent is left."""
         if self.objective.even is not None and self.settings.memory_limit is None:
-            X, (K, d) = self.risk.user_rows.X, self.objective.mix.sums.rows.shape
+            X, (K, d) = self.risk.user_rows.X, self.objective.classes.rows.shape
             d_by_density = d * d * X.shape[0] // (X.nnz if issparse(X) else X.size)
             is_due = self.trace.n_iter % max(RARELY, d_by_density // K) == 0
             if d_by_density <= NARROW and (is_due or np.ndim(self.steps.pairs.curvatures) < 2):
@@ -72,9 +72,9 @@ class QuasiNewton(SmoothRun):
 
     def _renew(self, K, d):
         """The curvatures become those at the iterate, of one class, the mean of all."""
-        risk, mix = self.risk, self.objective.mix
+        risk, classes = self.risk, self.objective.classes
         with self.trace.clock.phase("oracle"):
-            H = mix.sums.curvatures(risk.user_rows, risk.sample_weight, self.steps.x.reshape(K, d))
+            H = classes.curvatures(risk.user_rows, risk.sample_weight, self.steps.x.reshape(K, d))
         self.trace.n_passes += 1
         # columns may depend on each other, and examples be certain of their classes
         H[np.diag_indices(d)] *= 1.0 + RIDGE

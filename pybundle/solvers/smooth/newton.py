@@ -289,7 +289,7 @@ def patience_before(risk, objective):
     if not HESSIAN.holds(risk):
         return None
     examples, is_penalised = risk.examples, isinstance(objective, Penalised)
-    if objective.is_free.any() and objective.limits is None:
+    if objective.is_free.any() and objective.anchors is None and objective.limits is None:
         return None
     has_l1 = is_penalised and bool(np.any(objective.penalty.l1))
     width = examples.X.nnz / risk.n_examples if examples.is_sparse else risk.dim

@@ -111,7 +111,7 @@ class SmoothRun(Run):
     def evidence(self, risk):
         if self.settings.record is None or self.bound is None:
             return None
-        if self.objective.mix is not None:
+        if self.objective.classes is not None:
             points, betas = self.settings.record.points, zip(self.planes.beta, self.planes.origins, strict=True)
             used = [(beta, points[k]) for beta, k in betas if beta > 0.0]
             proofs = [of_distributions(risk, self.objective, some) for some in (used, [(1.0, self.w)])]
@@ -151,9 +151,10 @@ class SmoothRun(Run):
         with self.trace.clock.phase("qp"):
             if self.free is not None:
                 self.free.add(offset, slope, self._slope_error)     # which a resumed run knows, too
-            mix, repaired = self.objective.mix, (offset, slope, error)
-            if mix is not None:         # planes that agree at the intercepts are close to each other
-                repaired = mix.repaired(offset, slope, error)
+            repaired = offset, slope, error
+            if self.objective.classes is not None:         # planes that agree at the intercepts are close to each other
+                inner = self.objective.inner_plane(slope, error)
+                repaired = self.objective.anchors.repaired(offset, *inner)
                 self._slope_error = max(self._slope_error, repaired[2])
             self.planes.add(*repaired[:2], w, planes.origin)
             if self.settings.record is not None:

@@ -1,4 +1,4 @@
-"""Sums of the rows of each class, from which planes of equal multipliers follow."""
+"""Sums of the rows of each label, from which the planes of labellings with one label follow."""
 
 from __future__ import annotations
 
@@ -14,39 +14,43 @@ from ..core.types import Floats
 ROWS = 1 << 12      # of dense data that are converted at a time
 
 
-class ClassSums(NamedTuple):
-    """Weighted sums of the rows x_i of K classes, the last entry of which is 1, so that its weights are intercepts.
+class LabelSums(NamedTuple):
+    """Weighted sums of the rows x_i of K labels, the last entry of which is 1, so that its weights are intercepts.
+
+    Rows are examples of K classes, or tokens of chains, which have more weights, those of pairs of labels and of ends.
 
     Attributes
     ----------
     rows : ndarray, shape (K, d)
-        `sum_{y_i = k} c_i x_i`; the last column holds the weights n_k of the classes.
+        `sum_{y_i = k} c_i x_i`; the last column holds the weights n_k of the labels.
     means : ndarray, shape (d,)
-        Means m of all rows, about, and 0 for the last column.
+        Means m of all rows of classes, about, and 0 for the last column; 0 for chains.
     variances : ndarray, shape (d,)
         Mean squares of `x - m`, about, for the last column 1.
-    losses : ndarray, shape (K,), or None
-        `sum_i c_i L(y_i, k)` of a hinge loss if all examples have the label k; None for the log-loss.
     error : float
-        Bound on `|e| + |m| |e_b|` for the rounding errors e of `rows` and e_b of their last column.
+        Bound on `|e| + |m| |e_b|` for the rounding errors e of `rows` and e_b of their last column, and of `rest`.
+    rest : ndarray, shape (K + 1, dim - K d)
+        Slopes of chains at their other weights: of the labellings with label k only, and of the true ones.
+    log_loss : bool
     """
 
     rows: Floats
     means: Floats
     variances: Floats
-    losses: Floats | None
     error: float
+    rest: Floats
+    log_loss: bool
 
     @property
     def counts(self):
-        """The weights n_k of the classes."""
+        """The weights n_k of the labels."""
         return self.rows[:, -1]
 
     @classmethod
-    def of(cls, examples, y, c, K, cost=None):
-        """Return the sums of examples with labels y (n,) and weights c (n,); None if the last entries are not 1.
+    def of(cls, examples, y, c, K, log_loss=False, rest=None):
+        """Return the sums of rows with labels y (n,) and weights c (n,); None if the last entries are not 1.
 
-        A hinge loss has costs L, shape (K, K). With a log-loss all classes must have weight.
+        With a log-loss all labels must have weight: else their intercepts fall without end.
         """
         X, n, d = examples.X, examples.n_examples, examples.n_features
         if examples.bias is not None:
@@ -58,9 +62,10 @@ class ClassSums(NamedTuple):
         else:
             last = X[:, -1]
         counts = np.bincount(y, c, K)
-        if not ((last == 1.0).all() and counts.any() and (counts.all() or cost is not None)):
+        if not ((last == 1.0).all() and counts.any() and (counts.all() or not log_loss)):
             return None
         rows, squares = np.zeros((K, examples.width)), np.zeros(examples.width)
+        rest = np.zeros((K + 1, 0)) if rest is None else rest
         with np.errstate(over="ignore", invalid="ignore"):
             for first in range(0, n, ROWS):         # products that overflow leave no sums
                 some = slice(first, first + ROWS)
@@ -73,12 +78,13 @@ class ClassSums(NamedTuple):
             if examples.bias is not None:
                 rows[:, d], squares[d] = counts, c.sum()
             means = rows.sum(axis=0) / rows[:, -1].sum()
-            means[-1] = 0.0
+            means[slice(None) if rest.size else -1] = 0.0
             size = 1.01 * float(c @ examples.norms + float(np.linalg.norm(means)) * c.sum())
+            size += float(rest.sum())
             variances = np.maximum(squares / rows[:, -1].sum() - means**2, 0.0)
-        is_finite = np.isfinite([size, *variances]).all()
-        losses = None if cost is None else rows[:, -1] @ cost
-        return cls(rows, means, variances, losses, (n + 2.0 * K + 32.0) * UNIT * size) if is_finite else None
+        if not np.isfinite([size, *variances]).all():
+            return None
+        return cls(rows, means, variances, (n + 2.0 * K + 40.0) * UNIT * size, rest, log_loss)
 
     def curvatures(self, examples, c, W):
         """Return the mean of the second derivatives of the log-losses by the weights of a class, shape (d, d).

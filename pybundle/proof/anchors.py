@@ -82,7 +82,7 @@ class LabelAnchors:
             return None
         low, high = penalty.lower[d - 1:K * d:d], penalty.upper[d - 1:K * d:d]
         are_free = is_bare[d - 1:K * d:d][1:].all() and np.isinf([low[1:], high[1:]]).all()
-        is_known = are_free and low[0] == high[0] == 0.0 and not np.any(penalty.centre)
+        is_known = are_free and low[0] == high[0] == 0.0
         return cls(sums, sums if is_known and rows is None and len(penalty.l2) == K * d else None)
 
     def curvatures(self, moduli):

@@ -24,6 +24,7 @@ from ..core.object_graph import check_array, check_float
 FAR = 10.0      # the linear programs stop at that many times 1 + |u|, ten times as many after a point that stays within
 FARTHEST = 1e12     # there they give up: the points as good as the best one seem to be unbounded
 MOST = 4        # points at one distance
+MOST_FREE = 1000    # weights: linear programs have two tables of their squares
 NEAR = 0.1      # where they start the next time if limits are too wide
 COSTLY = 0.1   # they are if they cost that fraction of the tolerance
 INSIDE = 1e-3   # a point is inside a cut that it violates by that fraction of the terms
@@ -107,9 +108,11 @@ class FreeWeights:
 
     @classmethod
     def of(cls, objective):
-        """Return the cuts of an objective, without any yet; None if no weights are free, or others limit them."""
+        """Return the cuts of an objective, without any yet; None if no weights are free, or too many, or others limit
+        them.
+        """
         is_needed = objective.is_free.any() and objective.anchors is None and objective.limits is None
-        return cls(objective) if is_needed else None
+        return cls(objective) if is_needed and np.count_nonzero(objective.is_free) <= MOST_FREE else None
 
     @property
     def are_limited(self):

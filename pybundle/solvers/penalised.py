@@ -75,7 +75,8 @@ class Penalised(Objective):
     def __post_init__(self):
         self.proven, self.proofs = self.penalty.lowered(), []
         omega = self.penalty
-        if self.classes is not None and not (omega.l1.any() or omega.constant or omega.rounding.rates):
+        if self.classes is not None and not (
+                omega.l1.any() or omega.centre.any() or omega.constant or omega.rounding.rates):
             held = ~self.is_free & (self.penalty.lower < self.penalty.upper)
             is_open = (np.abs([self.penalty.lower[held], self.penalty.upper[held]]) == np.inf).all()
             rates = self.moduli[held]

@@ -203,3 +203,17 @@ def test_a_decoder_may_round_as_much_as_its_scores_do():
     near = np.array([0.0, 0.0, 0.0, 1.0, -1.0, -1.5])
     with pytest.raises(pb.OracleError, match="at least as good as the truth"):
         risk.values(near)
+
+
+@pytest.mark.parametrize("method", ["auto", "oca"])
+def test_pairs_of_a_labelling_and_its_loss_are_no_evidence(method):
+    """Two callables tell the loss of decoded labellings only; kept as arrays, `verify` could not read them."""
+    model, (X, Y, _) = Classes(3, 4), separable(0, 1.0)
+    pair = (model.joint_feature, lambda w, x, y: (z := model.loss_augmented_decode(w, x, y), model.loss(y, z)))
+    risk = pb.risks.Structured(pair, X, Y)
+    certificate = pb.minimize(risk, lam=1.0, tol=1e-3, evidence=True, method=method).certificate
+    assert (certificate.evidence is None) == (method == "auto")         # points, of "oca"
+    assert pb.verify(certificate, risk, lam=1.0).ok == (method == "oca")
+    if method == "oca":
+        with pytest.raises(pb.ParameterError, match="exact=True"):
+            pb.verify(certificate, risk, lam=1.0, exact=True)

@@ -52,7 +52,7 @@ class Labellings:
     def of(cls, examples: Any, labellings: Sequence[Any], masses: Any, weights: Any) -> Any:
         """Evidence from multipliers of a run: labellings of mass 0 are left out, sums above a weight by rounding cut.
 
-        `weights` (n,) are those of all examples. None if labellings are no numbers, which no file could hold.
+        `weights` (n,) are those of all examples. None if labellings are no numbers, or tuples, which a file could not hold or would change.
         """
         kept = np.flatnonzero(masses > 0.0)
         if (np.diff(examples[kept]) < 0).any():
@@ -333,8 +333,9 @@ def _items(labellings, kept):
     if isinstance(labellings, np.ndarray) and labellings.ndim == 1 and labellings.dtype.kind in "biu":
         return labellings[kept]
     items = [np.asarray(labellings[j]) for j in kept.tolist()]
-    if any(item.dtype.kind not in "biuf" for item in items):
-        raise TypeError("labellings must be numbers")
+    is_tuple = any(isinstance(labellings[j], tuple) for j in kept.tolist())    # with the loss, from a pair of callables
+    if is_tuple or any(item.dtype.kind not in "biuf" for item in items):
+        raise TypeError("labellings must be numbers or arrays of numbers")
     return Ragged.of(items, "labellings") if any(item.ndim for item in items) else np.array(items or np.empty(0, int))
 
 

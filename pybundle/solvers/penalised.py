@@ -200,7 +200,7 @@ class Penalised(Objective):
         t, least = self._least(proven, phi, error)
         rest = 0.0 if t == 1.0 else (1.0 - t) * self.floor
         found = float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
-        if self.level == np.inf:
+        if self.level == np.inf or self.anchors is not None:    # which need no limits
             return found
         # without limits of the free weights t may have been 0, and limits make no bound less
         least = self.factor * self.proven.least(np.zeros(len(phi)))

@@ -58,15 +58,16 @@ class ScoreLimits:
         check_array("parts", self.parts, (len(self.parts), 3, np.shape(self.parts)[-1]), low=0.0)
 
 
-def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: float = 1.0) -> Any:
+def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: float = 1.0, anchors: Any = None) -> Any:
     """Return the `ScoreLimits` of a risk with a `curve`, or None if these formulas prove none.
 
-    The `penalty` is one of certificates, times `factor`; the intercept is the one at `means`, see `Limits`.
+    The `penalty` is one of certificates, times `factor`; the intercept is the one at `means`, see `Limits`. The
+    `Anchors` are made here if they are not known.
     """
     low, high, linear, square, flat = curve_of(risk) or (0.0,) * 5
     if penalty.labels is not None:
         return None
-    free, anchors, found = np.flatnonzero(penalty.free), Anchors.of(risk, penalty, means), []
+    free, anchors, found = np.flatnonzero(penalty.free), anchors or Anchors.of(risk, penalty, means), []
     penalty = penalty.lowered()
     with np.errstate(over="ignore", invalid="ignore"):
         if anchors is not None:

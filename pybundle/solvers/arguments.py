@@ -139,9 +139,10 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), rows=rows, dependence=found, mix=mix,
                           means=means if mix is None else mix.sums.means)
     if objective.is_free.any():
-        objective.limits = score_limits(risk, penalty_of(omega, risk.dim), objective.means, 0.0, float(n))
+        anchors = Anchors.of(risk, omega, objective.means)
+        objective.limits = score_limits(risk, penalty_of(omega, risk.dim), objective.means, 0.0, float(n), anchors)
         if np.isinf([omega.lower[-1], omega.upper[-1]]).all():
-            objective.anchors = Anchors.of(risk, omega, objective.means)
+            objective.anchors = anchors
     if rows is not None and isinstance(omega, Separable):
         lower, upper = rows.implied(omega.lower, omega.upper)
         if means is not None:       # the penalty is on the intercept at the means

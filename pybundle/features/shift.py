@@ -52,9 +52,9 @@ def locate(X, y, weights):
 
 def _stored(X):
     """Columns of a CSR matrix that have an entry in each row: only these can be far from 0."""
-    columns = X[[0]].indices
+    columns = X.indices[:X.indptr[1]]
     for row in np.unique(np.linspace(0, X.shape[0] - 1, PROBED).astype(int)):
-        columns = np.intersect1d(columns, X[[row]].indices)
+        columns = np.intersect1d(columns, X.indices[X.indptr[row]:X.indptr[row + 1]])
         if len(columns) == 0:
             return columns
     stored = X[:, columns].tocsc()

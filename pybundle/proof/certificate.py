@@ -52,7 +52,8 @@ class Labellings:
     def of(cls, examples: Any, labellings: Sequence[Any], masses: Any, weights: Any) -> Any:
         """Evidence from multipliers of a run: labellings of mass 0 are left out, sums above a weight by rounding cut.
 
-        `weights` (n,) are those of all examples. None if labellings are no numbers, or tuples, which a file could not hold or would change.
+        `weights` (n,) are those of all examples. None if labellings are tuples or no numbers, which
+        no file could hold.
         """
         kept = np.flatnonzero(masses > 0.0)
         if (np.diff(examples[kept]) < 0).any():

@@ -59,7 +59,9 @@ def plane(risk, beta, terms=None):
     for first in range(0, len(beta), rows):
         X, v = data.X[first:first + rows].astype(np.float64), coefs[first:first + rows]
         phi[:d] += X.T @ v
-        sizes[:d] += abs(X).T @ np.abs(v)
+        entries = X.data if data.is_sparse else X
+        np.abs(entries, out=entries)        # of this copy; abs(X) would sort the rows first
+        sizes[:d] += X.T @ np.abs(v)
         counts[:d] += np.bincount(X.indices, minlength=d) if data.is_sparse else 0.0
     phi[:d], sizes[:d] = data.scale * phi[:d], data.scale * sizes[:d]
     if data.bias is not None:

@@ -54,8 +54,8 @@ class StructuredProblem(LabellingProblem):
             raise ex.ExactError("exact=True takes hinge risks and callables, got a log-loss; pass exact=False, which "
                                 "counts rounding errors instead")
         if exact and not hasattr(risk.model, "loss"):
-            raise ex.ExactError(f"exact=True takes models that tell the loss of a labelling, got {type(risk).__name__}; "
-                                "pass exact=False, which counts rounding errors instead")
+            raise ex.ExactError("exact=True takes models that tell the loss of a labelling, got "
+                                f"{type(risk).__name__}; pass exact=False, which counts rounding errors instead")
         super().__init__(risk, exact)
 
     def feasible(self, evidence):

@@ -29,7 +29,6 @@ from ..run import working_bytes
 from ..state import State
 from .quadratic import FEW, Hessians, Sweeps, bytes_of_models, minimise, unrest
 from .quasi_newton import Orthants
-from .recent_planes import NewestPlane
 from .smooth_run import SmoothRun
 
 ARMIJO = 1e-4
@@ -55,9 +54,6 @@ class Newton(SmoothRun):
 
     def __getstate__(self):
         return vars(self) | {"_hessians": None, "_scores": None}        # copies of the data, and of what follows
-
-    def make_planes(self, room):
-        return NewestPlane()
 
     def trial(self):
         """Return the next point to evaluate, or None if no descent is left."""
@@ -304,4 +300,4 @@ def newton(problem):
 
 
 NEWTON = Method(newton, dict(WARM_START), needs=(HESSIAN,), remedy="use method 'lbfgs' or 'oca'",
-                serialised=(Newton, NewtonSteps, NewestPlane), penalties="separable")
+                serialised=(Newton, NewtonSteps), penalties="separable")

@@ -102,7 +102,7 @@ class RecentPlanes:
 
         Parameters
         ----------
-        objective : SquaredNorm, or Penalised that is `even`
+        objective : SquaredNorm
         slope_error : float
             Bound on the rounding error of any slope in the Euclidean norm; offsets must not exceed the true ones.
 
@@ -128,7 +128,7 @@ class RecentPlanes:
 
 
 class NewestPlane:
-    """The plane of the last point alone, for Newton methods: close to the minimum it proves nearly as much as many.
+    """The plane of the last point alone: close to the minimum, and repaired, it proves nearly as much as many.
 
     Members as in `RecentPlanes`.
 
@@ -143,7 +143,7 @@ class NewestPlane:
     True
     """
 
-    room, n_planes = 1, 0
+    room, n_planes, beta = 1, 0, (1.0,)
 
     def check(self, dim, slack):
         """Raise ValueError if the plane is one of another dimension."""

@@ -3,7 +3,7 @@
     repeat
         1  a trial point from the steps of the method
         2  evaluate it in one pass, which also finds a plane of the risk
-        3  lower bound from the best convex combination of recent planes; stop if best value and bound are close
+        3  lower bound from the newest plane or from a mixture of recent ones; stop if best value and bound are close
         4  the trial is the next iterate if it is good enough
 
 A step of the solver is one trial. The plane at w alone proves `F(w*) >= F(w) - |grad F(w)|^2 / (2 lam)`: with offset
@@ -26,7 +26,7 @@ from ..penalised import Penalised
 from ..run import Run
 from .penalty_planes import PenaltyPlanes
 from .quasi_newton import Orthants
-from .recent_planes import RecentPlanes
+from .recent_planes import NewestPlane, RecentPlanes
 
 SINGLE, DOUBLE = 1e-6, 1e-12
 """Relative rounding errors of values of risks in float32 and float64."""
@@ -44,7 +44,7 @@ class SmoothRun(Run):
     """
 
     patience = 60
-    serialised: tuple = (Orthants, RecentPlanes, PenaltyPlanes, FreeWeights)
+    serialised: tuple = (Orthants, NewestPlane, RecentPlanes, PenaltyPlanes, FreeWeights)
 
     def __init__(self, risk, objective, settings, n_planes):
         super().__init__(risk, objective, settings)
@@ -99,10 +99,13 @@ class SmoothRun(Run):
 
     def make_planes(self, room):
         """Return the store of at most `room` planes that proves the bound."""
-        slack = bool((self.lower_bounds >= 0.0).all())
-        if isinstance(self.objective, Penalised) and self.objective.even is None:
+        slack, objective = bool((self.lower_bounds >= 0.0).all()), self.objective
+        # repaired in closed form it proves nearly what mixtures prove, which take two thirds of the time on text
+        if room == 1 or (objective.anchors is not None and not objective.penalty.l1.any()):
+            return NewestPlane()
+        if isinstance(objective, Penalised):
             # evidence is of recorded points, which prove no mean of all planes
-            return PenaltyPlanes(self.risk.dim, room, slack, self.objective, self.settings.record is None)
+            return PenaltyPlanes(self.risk.dim, room, slack, objective, self.settings.record is None)
         return RecentPlanes(self.risk.dim, room, slack)
 
     def n_planes(self):
@@ -151,12 +154,7 @@ class SmoothRun(Run):
         with self.trace.clock.phase("qp"):
             if self.free is not None:
                 self.free.add(offset, slope, self._slope_error)     # which a resumed run knows, too
-            repaired = offset, slope, error
-            if self.objective.classes is not None:         # planes that agree at the intercepts are close to each other
-                inner = self.objective.inner_plane(slope, error)
-                repaired = self.objective.anchors.repaired(offset, *inner)
-                self._slope_error = max(self._slope_error, repaired[2])
-            self.planes.add(*repaired[:2], w, planes.origin)
+            self.planes.add(offset, slope, w, planes.origin)
             if self.settings.record is not None:
                 self.settings.record.keep(self.planes.origins)
             self.offer(self.planes.bound(self.objective, self._tolerance(), self._slope_error))

@@ -116,12 +116,10 @@ def test_no_linear_program_is_solved(name, method, monkeypatch):
 
 def test_smooth_runs_keep_one_plane_that_is_repaired():
     """Mixtures of twenty planes proved hardly more, and took up to two thirds of the time."""
-    risk, seen = problem("Logistic", 1, n=40), []
     for penalty in (pb.prox.SquaredL2(0.3), pb.prox.L1(0.3)):
-        result = pb.minimize(risk, penalty=penalty, method="lbfgs", tol=1e-6)
+        result = pb.minimize(problem("Logistic", 1, n=40), penalty=penalty, method="lbfgs", tol=1e-6)
         assert result.success and result.lower_bound <= result.fun + result.error
-        seen.append(result.max_planes)
-    assert seen[0] == 1 < seen[1]
+        assert result.max_planes == 1
 
 
 @pytest.mark.parametrize("loss", [pb.risks.Logistic, pb.risks.SquaredHinge])

@@ -198,16 +198,10 @@ def with_limits(run, risk, labelled=True):
     return objective, prove_limits(run, objective, PlanesAtPoints(risk, labelled)) if objective.is_free.any() else None
 
 
-def of_distributions(risk, objective, parts):
-    """Return the `Proof` of a mean of distributions of classes with free intercepts.
-
-    `parts` are pairs of a share and of a point, or of a share and distributions (n, K); the truths have the rest.
-    """
+def of_distributions(risk, objective, P):
+    """Return the `Proof` of distributions of classes with free intercepts, shape (n, K)."""
     c, risk = risk.sample_weight, risk.derive(n_parts=1)
-    P = max(1.0 - sum(share for share, _ in parts), 0.0) * np.eye(len(objective.classes.rows))[risk.chains.truth]
-    for share, part in parts:
-        P += share * (part if np.ndim(part) == 2 else risk.distributions(part))
-    P /= P.sum(axis=1, keepdims=True)
+    P = P / P.sum(axis=1, keepdims=True)
     planes = risk.planes_of(SimpleNamespace(nodes=np.log(np.maximum(P, 1e-300))))
     offset, (error, offset_error) = float(planes.offsets[0]), (WIDER * float(errors[0]) for errors in errors_of(risk))
     bound = LowerBound.from_aggregate(objective, offset, planes.slopes[0], error, offset_error * offset)

@@ -169,7 +169,7 @@ class LogLossBlocks(Core):
         if objective.classes is None:
             return None
         P = softmax(self._dual.nodes.astype(np.float64), axis=1)
-        return of_distributions(risk, objective, [(1.0, P)])
+        return of_distributions(risk, objective, P)
 
     # ------------------------------------------------------------------ memory
     def nbytes(self):

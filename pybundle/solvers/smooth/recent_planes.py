@@ -143,7 +143,7 @@ class NewestPlane:
     True
     """
 
-    room, n_planes, beta = 1, 0, (1.0,)
+    room, n_planes = 1, 0
 
     def check(self, dim, slack):
         """Raise ValueError if the plane is one of another dimension."""

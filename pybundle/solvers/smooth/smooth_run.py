@@ -8,8 +8,7 @@
 
 A step of the solver is one trial. The plane at w alone proves `F(w*) >= F(w) - |grad F(w)|^2 / (2 lam)`: with offset
 b = R(w) - <a, w> and g = a + lam w, `b - |a|^2 / (2 lam) = F(w) - |g|^2 / (2 lam)`. With a separable penalty the planes
-prove the bound of `penalised.py`, `t offset + (1 - t) c - Omega*(-t phi)`, with the best multipliers that a few steps
-find, see `penalty_planes.py`.
+prove the bound of `penalised.py`, `t offset + (1 - t) c - Omega*(-t phi)`; there the newest one is enough.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from ..evidence import of_distributions, of_points
 from ..free_weights import FreeWeights
 from ..penalised import Penalised
 from ..run import Run
-from .penalty_planes import PenaltyPlanes
 from .quasi_newton import Orthants
 from .recent_planes import NewestPlane, RecentPlanes
 
@@ -44,7 +42,7 @@ class SmoothRun(Run):
     """
 
     patience = 60
-    serialised: tuple = (Orthants, NewestPlane, RecentPlanes, PenaltyPlanes, FreeWeights)
+    serialised: tuple = (Orthants, NewestPlane, RecentPlanes, FreeWeights)
 
     def __init__(self, risk, objective, settings, n_planes):
         super().__init__(risk, objective, settings)
@@ -55,6 +53,7 @@ class SmoothRun(Run):
         self.planes = self.make_planes(n_planes)
         self.free = FreeWeights.of(objective)
         self._slope_error = 0.0         # largest error of a slope so far
+        self._origin = -1               # number of the point with whose plane the best bound was found
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
@@ -99,14 +98,10 @@ class SmoothRun(Run):
 
     def make_planes(self, room):
         """Return the store of at most `room` planes that proves the bound."""
-        slack, objective = bool((self.lower_bounds >= 0.0).all()), self.objective
-        # repaired in closed form it proves nearly what mixtures prove, which take two thirds of the time on text
-        if room == 1 or (objective.anchors is not None and not objective.penalty.l1.any()):
+        # with any other penalty than one square mixtures save no passes, and take two thirds of the time on text
+        if room == 1 or isinstance(self.objective, Penalised):
             return NewestPlane()
-        if isinstance(objective, Penalised):
-            # evidence is of recorded points, which prove no mean of all planes
-            return PenaltyPlanes(self.risk.dim, room, slack, objective, self.settings.record is None)
-        return RecentPlanes(self.risk.dim, room, slack)
+        return RecentPlanes(self.risk.dim, room, bool((self.lower_bounds >= 0.0).all()))
 
     def n_planes(self):
         return self.planes.n_planes
@@ -114,13 +109,12 @@ class SmoothRun(Run):
     def evidence(self, risk):
         if self.settings.record is None or self.bound is None:
             return None
-        if self.objective.classes is not None:
-            points, betas = self.settings.record.points, zip(self.planes.beta, self.planes.origins, strict=True)
-            used = [(beta, points[k]) for beta, k in betas if beta > 0.0]
-            proofs = [of_distributions(risk, self.objective, some) for some in (used, [(1.0, self.w)])]
-            return max(proofs, key=lambda proof: proof.bound.value)
         points = self.settings.record.points        # the newest one may have served limits of free weights alone
-        return of_points(self, risk, [*(points[k] for k in self.planes.origins if k >= 0), self.w])
+        points = [*(points[k] for k in {*self.planes.origins, self._origin} if k >= 0), self.w]
+        if self.objective.classes is None:
+            return of_points(self, risk, points)
+        proofs = [of_distributions(risk, self.objective, risk.distributions(w)) for w in points]
+        return max(proofs, key=lambda proof: proof.bound.value)
 
     def to_float64(self):
         self.fun, self.best_values = np.inf, None       # the next pass replaces the float32 values
@@ -155,9 +149,11 @@ class SmoothRun(Run):
             if self.free is not None:
                 self.free.add(offset, slope, self._slope_error)     # which a resumed run knows, too
             self.planes.add(offset, slope, w, planes.origin)
+            found = self.planes.bound(self.objective, self._tolerance(), self._slope_error)
+            self.offer(found)
             if self.settings.record is not None:
-                self.settings.record.keep(self.planes.origins)
-            self.offer(self.planes.bound(self.objective, self._tolerance(), self._slope_error))
+                self._origin = planes.origin if self.bound is found else self._origin
+                self.settings.record.keep([*self.planes.origins, self._origin])
         self.trace.max_planes = max(self.trace.max_planes, self.planes.n_planes)
         self.log(fun)
         return fun, self.objective.gradient(w, slope)

@@ -179,10 +179,9 @@ class PlanesAtPoints:
         self._oracle = batched(self.risk.oracle()) if self.is_labelled else None
 
     def __call__(self, w):
-        """Return planes at w, and the labellings or multipliers of the examples, or None."""
+        """Return planes at w, and the labellings of the examples or None."""
         if self.has_multipliers:
-            S = self.risk.scores(w)
-            return self.risk.planes_at(S), self.risk.sample_weight * self.risk.multipliers(S[:, 0])
+            return self.risk.planes_at(self.risk.scores(w)), None
         return labelled_planes(self.risk, self._oracle, w) if self.is_labelled else (self.risk.planes(w), None)
 
     def evidence(self, points, known, weights):
@@ -194,9 +193,11 @@ class PlanesAtPoints:
         if self.is_labelled:
             return _of_labelled(self.risk, known, weights)
         if self.has_multipliers:
-            beta = np.zeros(self.risk.n_examples)
-            for p, rows in enumerate(self.risk.parts):
-                beta[rows] = sum(share * one[rows] for share, one in zip(weights[:, p], known, strict=True))
+            beta = np.zeros(self.risk.n_examples)       # formed again: those of all points may not fit into memory
+            for k in np.flatnonzero(weights.any(axis=1)):
+                found = self.risk.sample_weight * self.risk.multipliers(self.risk.scores(points[k])[:, 0])
+                for rows, share in zip(self.risk.parts, weights[k], strict=True):
+                    beta[rows] += share * found[rows]
             return Multipliers(beta)
         used = np.flatnonzero(weights.any(axis=1))
         return Points(np.array([points[k] for k in used]).reshape(len(used), self.risk.dim), weights[used])
@@ -243,7 +244,7 @@ def of_points(run, risk, points, labelled=True):
         known.append(labellings)
         bundle.append(planes._replace(origin=k), slack)
     bundle.append_flat(np.where(np.isfinite(lower) & (lower != 0.0), lower, -np.inf))
-    if planes_of.evidence(points, known, np.ones((len(points), exact.n_parts))) is None:
+    if planes_of.is_labelled and planes_of.evidence(points, known, np.ones((len(points), exact.n_parts))) is None:
         return of_points(run, risk, points, labelled=False)
     objective, limits = with_limits(run, risk, planes_of.is_labelled)
     best, pull, best_weights = None, None, None

@@ -121,10 +121,9 @@ def test_no_far_point_hides_a_claim():
         true, w=w, fun=fun, error=1e-8 * fun, lower_bound=1e6,
         limits=Limits(np.array([1e21]), None, [None, None])), risk).ok
     steep = pb.risks.SquaredHinge(X, np.repeat([1, -1], 20))
-    true = pb.minimize(steep, lam=1.0, tol=1e-9, evidence=True).certificate
-    light = np.full((1, true.evidence.weights.shape[1]), 1e-300)
-    noisy = dataclasses.replace(true, evidence=Points(np.vstack([true.evidence.points, np.full((1, 3), 1e14)]),
-                                                      np.vstack([true.evidence.weights, light])))
+    true = pb.minimize(steep, lam=1.0, tol=1e-12, evidence=True).certificate
+    noisy = dataclasses.replace(true, evidence=Points(np.vstack([true.w, np.full((1, 3), 1e14)]),
+                                                      np.array([[1.0 - 1e-15], [1e-300]])))
     assert pb.verify(noisy, steep, lam=1.0).lower_bound >= true.lower_bound * (1.0 - 1e-9)
     w = np.full(3, -1e6)
     fun = float(steep.evaluate(w)[0].sum() + 0.5 * w @ w)

@@ -12,7 +12,7 @@ from reference import small_risks
 from test_layering import ROOT, SOURCES, imports
 
 import pybundle as pb
-from pybundle.proof import Labellings, Points
+from pybundle.proof import Labellings, Multipliers, Points
 
 METHODS = ("auto", "prox-bcfw", "alm", "lbfgs", "newton", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw",
            "frank-wolfe", "sgd")
@@ -174,7 +174,8 @@ def mutations(rng, certificate, name):
     change, share = dataclasses.replace, 10.0 ** rng.uniform(-6, 1)
     evidence, risk = certificate.evidence, RISKS[name]
     kinds = ["fun", "bound", "phi", "offset", "lam", "w", "both"]
-    kinds += ["label", "mass", "row", "example"] if isinstance(evidence, Labellings) else ["weight", "point"]
+    kinds += {"labellings": ["label", "mass", "row", "example"], "points": ["weight", "point"],
+              "multipliers": ["beta"]}[evidence.kind]
     kind = kinds[rng.integers(len(kinds))]
     if kind == "fun":               # below the value at the point
         return kind, change(certificate, fun=certificate.fun - share * abs(certificate.fun)), risk
@@ -202,6 +203,10 @@ def mutations(rng, certificate, name):
         used = np.argwhere(weights > 0.0)
         weights[tuple(used[rng.integers(len(used))])] *= 1.0 + share
         return kind, change(certificate, evidence=Points(evidence.points, weights)), risk
+    if kind == "beta":
+        beta = evidence.beta.copy()
+        beta[np.argmax(np.abs(beta) * rng.random(len(beta)))] *= 1.0 + share
+        return kind, change(certificate, evidence=Multipliers(beta)), risk
     if kind == "point":
         points = evidence.points + share * rng.standard_normal(evidence.points.shape)
         before, after = (np.array([risk.evaluate(w)[1] for w in which]) for which in (evidence.points, points))

@@ -11,9 +11,10 @@ import pytest
 import scipy.sparse as sp
 
 import pybundle as pb
+from pybundle.proof.exact_penalty import least_of_sum
 from pybundle.proof.penalty import Penalty
 from pybundle.proof.plane import Plane
-from pybundle.prox import L1, L2, Box, ElasticNet, Lq, SparseGroupLasso, SquaredL1, SquaredL2
+from pybundle.prox import L1, L2, Box, ElasticNet, Lq, Separable, SparseGroupLasso, SquaredL1, SquaredL2
 from pybundle.solvers.penalty_evidence import penalty_of
 
 RNG = np.random.default_rng(0)
@@ -258,3 +259,73 @@ def test_damaged_files_are_refused_or_prove_nothing_wrong(tmp_path):
         else:
             assert report.lower_bound <= best or not report.ok, (key, report)
     assert refused > len(changes) // 3
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+@pytest.mark.parametrize("method", ["lbfgs", "oca", "auto"])
+@pytest.mark.parametrize("far", [1e2, 1e6, 1e10])
+def test_log_losses_whose_scores_cancel(far, method):
+    """Scores at points far out, summed in another order, gave other slopes: honest certificates were refused."""
+    rows = np.column_stack([X[:5, :2], -X[:5, :2].sum(axis=1)])
+    risk, penalty = pb.risks.Logistic(rows, SIGNS[:5]), SquaredL2(1.0, centre=far)
+    result = pb.minimize(risk, penalty=penalty, method=method, tol=0.5, evidence=True)
+    report = pb.verify(result.certificate, risk, penalty=penalty)
+    assert report.ok, report
+
+
+@pytest.mark.parametrize("risk", ["logistic", "squared hinge"])
+@pytest.mark.parametrize("method", ["newton", "lbfgs"])
+def test_limits_are_read_whatever_their_evidence_is(risk, method, tmp_path):
+    """The kind of evidence of limits is seen from its arrays; it need not be that of the certificate."""
+    risk = pb.risks.Logistic(X, SIGNS) if risk == "logistic" else pb.risks.SquaredHinge(X, SIGNS)
+    penalty = Separable(l2=np.array([0.0, 1.0, 1.0, 1.0]))
+    certificate = pb.minimize(risk, penalty=penalty, method=method, tol=1e-3, evidence=True).certificate
+    assert certificate.limits is not None
+    certificate.save(tmp_path / "certificate.npz")
+    assert pb.verify(tmp_path / "certificate.npz", risk, penalty=penalty).ok
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_errors_of_slopes_count_as_far_as_bounds_let_weights_move(seed):
+    """An error e cost e^2 / (2 l2) where bounds hold the minimiser: steep planes of honest runs proved too little."""
+    rng, d = np.random.default_rng(seed), 3
+    centre = 10.0 ** rng.uniform(-2.0, 4.0) * rng.standard_normal(d)
+    lower = np.where(rng.random(d) < 0.7, centre - 10.0 ** rng.uniform(-3.0, 2.0, d), -np.inf)
+    upper = np.where(rng.random(d) < 0.7, centre + 10.0 ** rng.uniform(-3.0, 2.0, d), np.inf)
+    penalty = Penalty(10.0 ** rng.uniform(-3.0, 2.0, d), rng.random(d) * (seed % 2), centre, lower, upper)
+    phi = 10.0 ** rng.uniform(-2.0, 12.0) * rng.standard_normal(d)
+    error = 10.0 ** rng.uniform(-12.0, 0.0) * np.linalg.norm(phi)
+    for entries in (None, error * np.abs(rng.standard_normal(d))):
+        most = np.full(d, error) if entries is None else entries
+        low = penalty.least(Plane(0.0, phi, 0.0, float(np.linalg.norm(most)) if entries is not None else error,
+                                  entry_errors=entries), 1, 1)[0]
+        for _ in range(20):
+            way = rng.standard_normal(d) * (rng.random(d) < 0.7)
+            way = most * np.sign(way) if entries is not None else error * way / max(np.linalg.norm(way), 1e-300)
+            moved = [Fraction(x) + Fraction(step) * (1 - Fraction(1, 10**12)) for x, step in zip(phi, way, strict=True)]
+            assert low <= least_of_sum(penalty, moved)
+        size = float(abs(least_of_sum(penalty, [Fraction(x) for x in phi])))
+        reach = np.maximum(np.abs(lower), np.abs(upper))
+        if np.isfinite(reach).all():
+            lost = float(least_of_sum(penalty, [Fraction(x) for x in phi]) - Fraction(low))
+            assert lost <= 1.2 * float(np.linalg.norm(most)) * np.linalg.norm(reach) + 1e-12 * (
+                size + np.abs(phi) @ reach + penalty.l2 @ (reach + np.abs(centre)) ** 2)
+
+
+def test_steep_planes_of_a_free_intercept_prove_what_runs_say():
+    """Rounding of large slopes counted at the intercept, too, where it is 0."""
+    risk = pb.risks.Huber(np.array([[-156819.6], [218863.7], [-162253.9]]), [-231560.2, 322402.8, -240566.7], 1.0,
+                          fit_intercept=True)
+    penalty = Separable(l2=0.33, l1=0.63, centre=18919.2, lower=58356.85)
+    result = pb.minimize(risk, penalty=penalty, tol=1e-13, evidence=True)
+    report = pb.verify(result.certificate, risk, penalty=penalty)
+    assert result.success and report.ok and report.gap <= 1e-13, report
+
+
+def test_steep_planes_in_a_narrow_box_prove_what_runs_say():
+    risk = pb.risks.SquaredHinge(np.array([[2.8553558e7, -1.6103554e10], [5.55e5, -8.08e7]]), [1, -1])
+    penalty = Separable(l2=np.array([6.3, 3.5]), l1=np.array([11.0, 13.0]), centre=np.array([380.97, 380.95]),
+                        lower=np.array([380.9606, 380.938]), upper=np.array([381.17, 381.15]))
+    result = pb.minimize(risk, penalty=penalty, tol=1e-4, method="lbfgs", evidence=True)
+    report = pb.verify(result.certificate, risk, penalty=penalty)
+    assert report.ok and report.gap <= 1.01 * result.gap, report

@@ -193,8 +193,9 @@ class ScoreAnchors:
     def freed(self, plane):
         """Return the repaired `Plane` of one of R."""
         plane = plane.moved(self.means)
-        phi = plane.phi.astype(np.float64)
-        error = plane.errors + 2.0 * UNIT * (float(np.linalg.norm(phi)) + self.far * abs(phi[-1]))
+        phi, error = plane.phi.astype(np.float64), plane.errors
+        error = error + 2.0 * UNIT * (np.abs(phi) if np.ndim(error) else float(np.linalg.norm(phi)) + self.far * abs(
+            phi[-1]))
         offset, phi, error = self.repaired(float(plane.offset), phi, error)
         offset_error = plane.offset_error + 2.0 * UNIT * (abs(offset) + abs(float(plane.offset)))
         return Plane(offset, phi, offset_error, float(np.linalg.norm(error)),

@@ -362,11 +362,10 @@ def load_certificate(path: Source) -> Certificate:
     """
     with refusing(f"{name_of(path)}: not a certificate saved by pybundle", StateError):
         header, arrays = read_archive(path, FORMAT, VERSION)
-        kinds = {None: None} | {kind.kind: kind for kind in (Labellings, Points, Multipliers)}
-        kind = kinds[header.get("evidence")]
+        kinds: Any = {"masses": Labellings, "points": Points, "beta": Multipliers}       # by an array that each has
+        kind = ({None: None} | {one.kind: one for one in kinds.values()})[header.get("evidence")]
         w, has = arrays.pop("w"), {name: header.get(f"has_{name}") for name in ("penalty", "rows", "limits")}
-        # beside multipliers, planes of points limit free weights
-        limits = Limits.from_arrays(arrays, Points if kind is Multipliers else kind) if has["limits"] else None
+        limits = Limits.from_arrays(arrays, kinds) if has["limits"] else None
         columns = arrays.pop("shift_columns", None)
         shift = None if columns is None else Shift(columns, header.get("shift"))
         found = Certificate(w=w, shift=shift, phi=arrays.pop("phi"), nonneg=arrays.pop("nonneg", None),

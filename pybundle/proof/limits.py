@@ -54,15 +54,15 @@ class Limits:
         return found
 
     @classmethod
-    def from_arrays(cls, arrays: Any, kind: Any) -> Any:
-        """What `arrays` gave, evidence of one kind."""
+    def from_arrays(cls, arrays: Any, kinds: Any) -> Any:
+        """What `arrays` gave; `kinds` of evidence by the name of an array that only they have."""
         sizes, means = arrays.pop("limit_sizes"), arrays.pop("limit_means", None)
         evidence = []
         for k in range(2 * len(sizes)):
             start = f"limit{k}_"
             names = [name for name in arrays if name.startswith(start)]
             part = {name.removeprefix(start): arrays.pop(name) for name in names}
-            evidence.append(kind.from_arrays(part) if part else None)
+            evidence.append(kinds[min(kinds.keys() & part.keys())].from_arrays(part) if part else None)
             if part:
                 raise ValueError(f"unknown array {min(part)!r:.40}")
         return cls(sizes, means, evidence)

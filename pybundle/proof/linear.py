@@ -7,13 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import entr, expit
 
 from ..core.exceptions import ParameterError
 from ..risks import BinaryHinge, Logistic, MulticlassHinge
 from . import exact as ex
 from . import multipliers
-from .certificate import Labellings, Multipliers
+from .certificate import Multipliers
 from .plane import UNIT, Plane
 from .problem import LabellingProblem
 
@@ -144,23 +143,8 @@ class LinearProblem(LabellingProblem):
         return super().feasible(evidence)
 
     def plane(self, evidence):
-        if isinstance(evidence, Labellings) or not self.risk.smooth:
-            return super().plane(evidence)
-        return multipliers.plane(self.risk, *(
-            [evidence.beta] if isinstance(evidence, Multipliers) else self._of_points(evidence)))
-
-    def _of_points(self, evidence):
-        """Mean multipliers of points, and entropies `c_i H(p)` of each."""
-        part, beta, entropies = np.empty(self.n_examples, dtype=np.intp), np.zeros(self.n_examples), [np.zeros(1)]
-        for p, rows in enumerate(self._parts(evidence).parts):
-            part[rows] = p
-        for some, X in self.rows():
-            for w, share in zip(evidence.points, evidence.weights, strict=True):
-                shares, margin = share[part[some]], self.y[some] * self._scores(X, w[None])[:, 0]
-                q = expit(-np.abs(margin))      # the smaller probability
-                entropies.append(self.c[some] * shares * (entr(q) - (1.0 - q) * np.log1p(-q)))
-                beta[some] -= shares * expit(-margin)
-        return self.c * np.maximum(beta, -1.0), entropies
+        is_beta = isinstance(evidence, Multipliers)
+        return multipliers.plane(self.risk, evidence.beta) if is_beta else super().plane(evidence)
 
     def _scores(self, X, W):
         scores = np.asarray(X @ (W[:, :self.data.n_features].T * self.data.scale))

@@ -38,18 +38,15 @@ def feasible(risk, beta):
     return is_inside, f"{beta.size} multipliers of {risk.n_examples} losses, from {low:g} to {high:g} of weights"
 
 
-def plane(risk, beta, terms=None):
-    """The plane of feasible multipliers; column k errs by UNIT times its additions times `sum_i |x_ik beta_i|`.
-
-    `terms` are arrays of which the offset is the sum, if beta is a mean for which less is claimed.
-    """
+def plane(risk, beta):
+    """The plane of feasible multipliers; column k errs by UNIT times its additions times `sum_i |x_ik beta_i|`."""
     data, c, d = risk.examples, risk.sample_weight, risk.examples.n_features
-    if terms is None and isinstance(risk, Logistic):
+    if isinstance(risk, Logistic):
         inside = (beta < 0.0) & (beta > -c)
         p, q = -beta[inside], (c + beta)[inside]
         with np.errstate(over="ignore"):
             terms = [p * np.log1p(np.minimum(q / p, 1e300)), q * np.log1p(p / q)]
-    elif terms is None:
+    else:
         _, _, linear, square, flat = risk.curve
         terms = [-linear * beta, -flat * np.abs(beta), -0.5 * square * beta * (beta / np.where(c > 0.0, c, 1.0)),
                  -beta * risk.labels if risk.is_regression else np.zeros(1)]

@@ -200,12 +200,12 @@ class Penalty:
         least = 0 if t == 0 else -math.inf
         return tuple(x if x == -math.inf else max(Fraction(x), least) + constant for x in found)
 
-    @staticmethod
-    def _scaled(plane, t, divisor):
-        """`t phi / divisor` of floats, and the error of its norm."""
+    def _scaled(self, plane, t, divisor):
+        """`t phi / divisor` of floats, and the error of its norm, or of its entries without groups."""
         share = float(t) / divisor
         phi = share * plane.phi
-        return phi, 1.01 * share * plane.errors + 4.0 * UNIT * float(np.linalg.norm(phi))
+        error = plane.errors if self.labels is None else plane.slope_error
+        return phi, 1.01 * share * error + 4.0 * UNIT * float(np.linalg.norm(phi))
 
     def _sum(self, phi, error):
         """Of floats known up to `error` in norm, without the constant."""
@@ -218,8 +218,8 @@ class Penalty:
         slope = l2 * (x - self.centre) + phi
         down = np.where(x <= lower, -np.inf, slope + np.where(x > 0.0, l1, -l1))       # ends of the subdifferential
         up = np.where(x >= upper, np.inf, slope + np.where(x < 0.0, -l1, l1))
-        miss = np.maximum(np.maximum(down, -up), 0.0)
-        miss += 16.0 * UNIT * (l2 * (np.abs(x) + np.abs(self.centre)) + np.abs(phi) + l1)
+        unsure = 16.0 * UNIT * (l2 * (np.abs(x) + np.abs(self.centre)) + np.abs(phi) + l1)
+        miss = np.maximum(np.maximum(down, -up) + unsure, 0.0)
         # where there is none: the best of 0 and the bounds
         ends = np.stack([np.clip(0.0, lower, upper), np.where(np.isinf(lower), 0.0, lower),
                          np.where(np.isinf(upper), 0.0, upper)])
@@ -238,14 +238,19 @@ class Penalty:
         sizes = np.where(flat, (l1 + np.abs(phi)) * reach, np.abs(terms).sum(axis=0))
         rounding = 16.0 * UNIT * float(sizes.sum()) + len(x) * TINY
         reach = np.where(flat, reach, np.abs(x) + miss / l2)
-        spread = 1.01 * (float(error @ reach) if np.ndim(error) else error * float(np.linalg.norm(reach)))
         curved = self.l2[~flat]
-        bend = float(np.sum(error * error)) / (2.0 * float(curved.min())) if len(curved) else 0.0
+        bend = 1.01 * float(np.sum(error * error)) / (2.0 * float(curved.min())) if len(curved) else 0.0
+        # the minimiser moves by error / l2 at most, and not beyond bounds
+        with np.errstate(over="ignore"):
+            far = np.minimum(reach + 1.01 * error / l2, np.maximum(np.abs(lower), np.abs(upper)))
+            far = np.where(flat, reach, far)
+        spread, farther = (1.01 * (float(error @ size) if np.ndim(error) else error * float(np.linalg.norm(size)))
+                           for size in (reach, far))
         value = math.fsum(terms.ravel().tolist())
         ahead, behind = flat & np.isinf(upper), flat & np.isinf(lower)
         safe = 1.0 + 8.0 * UNIT
         falls = (ahead & ((error - phi) * safe > l1)) | (behind & ((error + phi) * safe > l1))
-        low = -math.inf if falls.any() else value - 1.01 * (float(drop.sum()) + rounding + bend) - spread
+        low = -math.inf if falls.any() else value - 1.01 * (float(drop.sum()) + rounding) - min(spread + bend, farther)
         return low, value + rounding + spread
 
     def _groups(self, phi, error):

@@ -47,7 +47,8 @@ class Plane:
         error = self.slope_error + last_error * size + rounding
         entries = self.entry_errors
         if entries is not None:
-            entries = 1.01 * (entries + last_error * np.abs(means)) + rounding
+            sizes = np.abs(self.phi) + abs(last) * np.abs(means)
+            entries = 1.01 * (entries + last_error * np.abs(means)) + 4.0 * UNIT * sizes
         return Plane(self.offset, self.phi - last * means, self.offset_error, 1.01 * error, entry_errors=entries)
 
     def distance(self, phi):

@@ -19,8 +19,10 @@ from ..core.plane import Planes
 from ..core.protocols import LABELLINGS, errors_of, name_of
 from ..core.rounding import UNIT
 from ..models.batch_oracle import batched
-from ..proof import Certificate, Labellings, Multipliers, Points
+from ..proof import Certificate, Labellings, Multipliers, Points, multipliers
 from ..proof.certificate import LARGEST, fingerprint_of
+from ..risks import Logistic
+from ..risks.one_score import OneScore
 from ..runtime.lower_bound import LowerBound, aggregation_errors
 from .bundle.master import Master
 from .bundle.penalty_master import PenaltyMaster
@@ -162,19 +164,24 @@ def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
 class PlanesAtPoints:
     """Planes of a risk at points, in float64, and evidence made of them; with labellings of examples if known.
 
+    Of other losses of one score it is multipliers: scores that others round in another way may have other slopes.
+
     Attributes
     ----------
     risk : Risk
-    is_labelled : bool
+    is_labelled, has_multipliers : bool
     """
 
     def __init__(self, risk, labelled=True):
         self.risk = risk.derive(precision="float64")
         self.is_labelled = labelled and LABELLINGS.holds(self.risk)
+        self.has_multipliers = isinstance(risk, (Logistic, OneScore))
         self._oracle = batched(self.risk.oracle()) if self.is_labelled else None
 
     def __call__(self, w):
         """Return planes at w, and the labellings of the examples or None."""
+        if self.has_multipliers:
+            return self.risk.planes_at(self.risk.scores(w)), None
         return labelled_planes(self.risk, self._oracle, w) if self.is_labelled else (self.risk.planes(w), None)
 
     def evidence(self, points, known, weights):
@@ -185,6 +192,13 @@ class PlanesAtPoints:
         weights = np.array(np.broadcast_to(weights, (len(points), self.risk.n_parts)))
         if self.is_labelled:
             return _of_labelled(self.risk, known, weights)
+        if self.has_multipliers:
+            beta = np.zeros(self.risk.n_examples)       # formed again: those of all points may not fit into memory
+            for k in np.flatnonzero(weights.any(axis=1)):
+                found = self.risk.sample_weight * self.risk.multipliers(self.risk.scores(points[k])[:, 0])
+                for rows, share in zip(self.risk.parts, weights[k], strict=True):
+                    beta[rows] += share * found[rows]
+            return Multipliers(beta)
         used = np.flatnonzero(weights.any(axis=1))
         return Points(np.array([points[k] for k in used]).reshape(len(used), self.risk.dim), weights[used])
 
@@ -224,15 +238,22 @@ def of_points(run, risk, points, labelled=True):
         known.append(labellings)
         bundle.append(planes._replace(origin=k), slack)
     bundle.append_flat(np.where(np.isfinite(lower) & (lower != 0.0), lower, -np.inf))
-    if planes_of.evidence(points, known, np.ones((len(points), exact.n_parts))) is None:
+    if planes_of.is_labelled and planes_of.evidence(points, known, np.ones((len(points), exact.n_parts))) is None:
         return of_points(run, risk, points, labelled=False)
     objective, limits = with_limits(run, risk, planes_of.is_labelled)
-    best, multipliers = None, None
+    best, pull, best_weights = None, None, None
     for solved in _solutions(run, bundle, slack, objective):
         beta, rest = _feasible(np.append(solved, np.zeros(bundle.n_planes - len(solved))), bundle, lower, len(points))
         phi, offset = bundle.combine(beta)
-        norms = objective.rounding_norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
-        error, offset_error = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, *errors_of(exact))
+        weights, used = np.zeros((len(points), exact.n_parts)), (bundle.origins >= 0) & (bundle.parts >= 0)
+        np.add.at(weights, (bundle.origins[used], bundle.parts[used]), beta[used])
+        if planes_of.has_multipliers:
+            plane = multipliers.plane(exact, planes_of.evidence(points, known, weights).beta)
+            offset, phi, offset_error = plane.offset, plane.phi, plane.offset_error
+            error = objective.rounding_norms(plane.slope_error, lambda last=plane.last_error: last)
+        else:
+            norms = objective.rounding_norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
+            error, offset_error = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, *errors_of(exact))
         flats = np.where(np.isfinite(lower), np.abs(lower), 0.0)
         offset_error += 4.0 * (len(points) + 8.0) * UNIT * float(flats.sum())
         error, offset_error = WIDER * error, WIDER * offset_error
@@ -243,16 +264,12 @@ def of_points(run, risk, points, labelled=True):
             errors = np.add((error, offset_error), np.multiply(WIDER, rounding))
             bound = replace(bound, value=LowerBound.from_aggregate(objective, offset, phi, *errors).value)
         if best is None or bound.value > best.value:
-            best, multipliers, best_beta = bound, y, beta
+            best, pull, best_weights = bound, y, weights
         if best.value >= 2.0 * run.bound.value - run.fun:
             break
     if best.value == -np.inf:
         return None
-    weights = np.zeros((len(points), exact.n_parts))
-    for k, p, multiplier in zip(bundle.origins, bundle.parts, best_beta, strict=True):
-        if k >= 0 and p >= 0:
-            weights[k, p] += multiplier
-    found = Proof(planes_of.evidence(points, known, weights), best, multipliers, limits)
+    found = Proof(planes_of.evidence(points, known, best_weights), best, pull, limits)
     # labellings as good as others at these points may lack planes, as where l1 norms make classes equal
     if is_penalised and planes_of.is_labelled and run.fun - best.value > POOR * (run.fun - run.bound.value):
         other = of_points(run, risk, points, labelled=False)

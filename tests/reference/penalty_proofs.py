@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 import pybundle as pb
-from pybundle.proof import Labellings, Points
+from pybundle.proof import Labellings, Multipliers, Points
 from pybundle.prox import L1, Box, ElasticNet, Separable, SquaredL2, Sum
 
 from . import exact, problems
@@ -389,6 +389,10 @@ def _changed(rng, certificate):
         masses = evidence.masses.copy()
         masses[rng.integers(len(masses))] *= abs(factor)
         return change(certificate, evidence=Labellings(evidence.examples, evidence.labellings, masses))
+    if isinstance(evidence, Multipliers):
+        beta = evidence.beta.copy()
+        beta[rng.integers(len(beta)) if kind != "far" else slice(None)] *= factor
+        return change(certificate, evidence=Multipliers(beta))
     if isinstance(evidence, Points) and len(evidence.points):
         if kind == "far":
             point = size * rng.standard_normal((1, len(certificate.w)))

@@ -11,6 +11,11 @@ the slope at the intercepts is 0:
 At a minimum r = 0 and t = 1, so the bound stays sharp. As r and n_k are known up to rounding, t is so much smaller that
 such q exist whatever they are; the slopes are then 0 without error, and the error of q is one of the other slopes.
 O(K d), no pass.
+
+No t < 1 makes up for r_k > 0 at a class k without weight, whose intercept falls without end. There the examples give
+their multipliers p_ik to their own labels instead. How much of r_k each gives is unknown, so that this costs an error
+of `r_k |x_i|` in slopes, r_k at other intercepts, and in the offset r_k times the largest cost, or for a log-loss what
+entropies lose at most, `r_k (1 + log(n / r_k))`, as they are concave. At a minimum r_k tends to 0.
 """
 
 from __future__ import annotations
@@ -64,25 +69,33 @@ class EqualMix:
 
         `last_error` bounds the errors of its slopes at the intercepts, at most `error / max(1, |m|)`.
         """
-        P, counts, n = phi.reshape(self.sums.rows.shape), self.sums.counts, float(self.total[-1])
-        r, wrong = P[:, -1], self.sums.error / max(1.0, self.steep)
+        sums, P, n = self.sums, phi.reshape(self.sums.rows.shape), float(self.total[-1])
+        counts, wrong = sums.counts, sums.error / max(1.0, self.steep)
         last_error = error / max(1.0, self.steep) if last_error is None else last_error
+        # r is a sum of numbers >= 0 for a class without weight, and 0 only if no example has a multiplier there
+        away = (counts == 0.0) & (P[:, -1] != 0.0)
+        if away.any():
+            masses = np.minimum(1.01 * (np.abs(P[away, -1]) + last_error), n)
+            P, mass = np.where(away[:, None], 0.0, P), 1.01 * float(masses.sum())
+            error, last_error = error + mass * sums.radius, last_error + mass
+            lost = masses * (sums.most if sums.losses is not None else 1.0 + np.log(n) - np.log(masses))
+            offset -= 1.01 * float(lost.sum()) + 4.0 * UNIT * abs(offset)
+        r = P[:, -1]
         least = np.maximum(counts - wrong, 0.0)
         shares = least / np.maximum(least + np.maximum(r + last_error, 0.0), 1e-300)
-        # r is a sum of numbers >= 0 for a class without weight, and 0 only if no example has a multiplier there
         t = (1.0 - 8.0 * UNIT) * float(np.min(np.where((counts == 0.0) & (r == 0.0), 1.0, shares)))
         v = np.maximum((1.0 - t) * counts - t * r, 0.0)         # n (1 - t) q
-        mixed = t * P + np.outer(v, self.total / n) - (1.0 - t) * self.sums.rows
+        mixed = t * P + np.outer(v, self.total / n) - (1.0 - t) * sums.rows
         mixed[:, -1] = 0.0
         size = float(np.linalg.norm(P)) + self.steep * float(np.linalg.norm(r))
-        error = 1.01 * (t * error + 5.0 * (1.0 - t) * self.sums.error + 4.0 * UNIT * t * size)
+        error = 1.01 * (t * error + 5.0 * (1.0 - t) * sums.error + 4.0 * UNIT * t * size)
         # of each term `v log(n (1 - t) / v)`, or `v l / n`, the least for all v that are possible
         spread = t * last_error + (1.0 - t) * wrong + 4.0 * UNIT * ((1.0 - t) * counts + t * np.abs(r))
-        whole, losses = max((1.0 - t) * (n - wrong), 0.0) * (1.0 - 4.0 * UNIT), self.sums.losses
+        whole, losses = max((1.0 - t) * (n - wrong), 0.0) * (1.0 - 4.0 * UNIT), sums.losses
         if losses is None:
             factors = np.log(np.maximum(whole / (v + spread), 1.0))
-        else:       # counts err by `wrong` in all, and no cost is more than the largest loss by the least weight
-            factors = losses / n - 2.0 * (wrong / n + 4.0 * UNIT * len(v)) * losses.max() / counts[counts > 0.0].min()
+        else:       # counts err by `wrong` in all
+            factors = losses / n - 2.0 * (wrong / n + 4.0 * UNIT * len(v)) * sums.most
         terms = np.maximum(v - spread, 0.0) * np.maximum(factors, 0.0)
         offset, gain = t * offset, float(terms.sum())
         gain -= 4.0 * UNIT * len(v) * (whole if losses is None else gain)

@@ -27,6 +27,8 @@ class ClassSums(NamedTuple):
         Mean squares of `x - m`, about, for the last column 1.
     losses : ndarray, shape (K,), or None
         `sum_i c_i L(y_i, k)` of a hinge loss if all examples have the label k; None for the log-loss.
+    most, radius : float
+        The largest cost L, 0 for the log-loss, and a bound on `|x_i| + |m|`.
     error : float
         Bound on `|e| + |m| |e_b|` for the rounding errors e of `rows` and e_b of their last column.
     """
@@ -35,6 +37,8 @@ class ClassSums(NamedTuple):
     means: Floats
     variances: Floats
     losses: Floats | None
+    most: float
+    radius: float
     error: float
 
     @property
@@ -46,7 +50,7 @@ class ClassSums(NamedTuple):
     def of(cls, examples, y, c, K, cost=None):
         """Return the sums of examples with labels y (n,) and weights c (n,); None if the last entries are not 1.
 
-        A hinge loss has costs L, shape (K, K). With a log-loss all classes must have weight.
+        A hinge loss has costs L, shape (K, K).
         """
         X, n, d = examples.X, examples.n_examples, examples.n_features
         if examples.bias is not None:
@@ -58,7 +62,7 @@ class ClassSums(NamedTuple):
         else:
             last = X[:, -1]
         counts = np.bincount(y, c, K)
-        if not ((last == 1.0).all() and counts.any() and (counts.all() or cost is not None)):
+        if not ((last == 1.0).all() and counts.any()):
             return None
         rows, squares = np.zeros((K, examples.width)), np.zeros(examples.width)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -74,11 +78,13 @@ class ClassSums(NamedTuple):
                 rows[:, d], squares[d] = counts, c.sum()
             means = rows.sum(axis=0) / rows[:, -1].sum()
             means[-1] = 0.0
-            size = 1.01 * float(c @ examples.norms + float(np.linalg.norm(means)) * c.sum())
+            far = float(np.linalg.norm(means))
+            size = 1.01 * float(c @ examples.norms + far * c.sum())
             variances = np.maximum(squares / rows[:, -1].sum() - means**2, 0.0)
-        is_finite = np.isfinite([size, *variances]).all()
-        losses = None if cost is None else rows[:, -1] @ cost
-        return cls(rows, means, variances, losses, (n + 2.0 * K + 32.0) * UNIT * size) if is_finite else None
+        losses, most = (None, 0.0) if cost is None else (rows[:, -1] @ cost, float(np.max(cost)))
+        found = cls(rows, means, variances, losses, most, 1.01 * (float(examples.norms.max()) + far),
+                    (n + 2.0 * K + 32.0) * UNIT * size)
+        return found if np.isfinite([size, *variances]).all() else None
 
     def curvatures(self, examples, c, W):
         """Return the mean of the second derivatives of the log-losses by the weights of a class, shape (d, d).

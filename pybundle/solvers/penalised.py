@@ -193,6 +193,7 @@ class Penalised(Objective):
                 offset, phi, error = self.anchors.repaired(offset, phi, error)
         else:
             offset, phi, error = self.mix.repaired(offset, phi, error)
+            error *= 1.03       # no sharper than verifiers: errors need not be small
             if self.even is not None:
                 square = (float(np.linalg.norm(phi)) + error) ** 2 / (2.0 * self.even)
                 return max(float(offset - square - 8.0 * UNIT * (abs(offset) + square)), self.floor)

@@ -32,6 +32,8 @@ SINGLE, DOUBLE = 1e-6, 1e-12
 """Relative rounding errors of values of risks in float32 and float64."""
 FEWEST = 5
 """Planes, and vectors of other kinds, that a run needs at least."""
+FADED = 1e-2
+"""Planes go once a new one has less than this part of their error, which classes without weight make large at first."""
 
 
 class SmoothRun(Run):
@@ -154,6 +156,8 @@ class SmoothRun(Run):
             mix, repaired = self.objective.mix, (offset, slope, error)
             if mix is not None:         # planes that agree at the intercepts are close to each other
                 repaired = mix.repaired(offset, slope, error)
+                if repaired[2] < FADED * self._slope_error and not mix.sums.counts.all():
+                    self.planes, self._slope_error = self.make_planes(self.planes.room), 0.0
                 self._slope_error = max(self._slope_error, repaired[2])
             self.planes.add(*repaired[:2], w, planes.origin)
             if self.settings.record is not None:

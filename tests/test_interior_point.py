@@ -251,3 +251,12 @@ def test_a_run_on_few_rows_goes_on_from_every_step(tmp_path, monkeypatch):
     assert whole.success and whole.nit > 3 and last.x.tobytes() == whole.x.tobytes()
     assert (last.fun, last.lower_bound, last.nit, last.n_passes) == (
         whole.fun, whole.lower_bound, whole.nit, whole.n_passes)
+
+
+@pytest.mark.parametrize("kind", [pb.risks.Pinball, pb.risks.Absolute, pb.risks.EpsilonInsensitive])
+def test_steps_on_examples_refuse_to_keep_evidence_of_losses_without_labellings(kind):
+    """Such runs ended without evidence, and a warning spoke of labellings that are no numbers."""
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    with pytest.raises(pb.ParameterError, match="keeps no evidence of a loss without labellings"):
+        pb.minimize(kind(X, X[:, 0]), lam=1.0, method="prox-bcfw", evidence=True)
+    assert pb.minimize(kind(X, X[:, 0]), lam=1.0, evidence=True).certificate.evidence is not None

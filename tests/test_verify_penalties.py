@@ -258,3 +258,13 @@ def test_damaged_files_are_refused_or_prove_nothing_wrong(tmp_path):
         else:
             assert report.lower_bound <= best or not report.ok, (key, report)
     assert refused > len(changes) // 3
+
+
+def test_errors_of_slopes_cost_nothing_where_an_l1_norm_holds_weights_at_zero():
+    """The verifier took a square to give way to every error, and refused bounds of runs with large ones."""
+    none = np.full(2, np.inf)
+    penalty = Penalty(np.full(2, 30.0), np.full(2, 30.0), np.zeros(2), -none, none)
+    low, _ = penalty.least(Plane(0.0, np.array([1.0, -2.0]), 0.0, 20.0), 1, 1)
+    assert low > -1e-9
+    low, _ = penalty.least(Plane(0.0, np.array([1.0, -25.0]), 0.0, 20.0), 1, 1)
+    assert low <= -(15.0**2) / 60.0

@@ -232,6 +232,7 @@ class Penalty:
             np.abs(x - self.centre) + miss / l2 + self.centre_errors))
         # which of these is best for any phi within the errors: where l1 exceeds them it stays at 0
         wide = 1.01 * error + 4.0 * UNIT * (np.abs(phi) + l1)
+        moves = ~flat & (wide + miss + lost >= np.minimum(-down, up))       # other minimisers of squares stay at x
         reach = np.zeros(len(x))
         for end, may_be in zip(ends, (np.abs(phi) <= l1 + wide, phi + wide >= l1, wide - phi >= l1), strict=True):
             reach = np.maximum(reach, np.where(may_be, np.abs(end), 0.0))
@@ -239,7 +240,7 @@ class Penalty:
         rounding = 16.0 * UNIT * float(sizes.sum()) + len(x) * TINY
         reach = np.where(flat, reach, np.abs(x) + miss / l2)
         spread = 1.01 * (float(error @ reach) if np.ndim(error) else error * float(np.linalg.norm(reach)))
-        curved = self.l2[~flat]
+        curved = self.l2[moves]
         bend = float(np.sum(error * error)) / (2.0 * float(curved.min())) if len(curved) else 0.0
         value = math.fsum(terms.ravel().tolist())
         ahead, behind = flat & np.isinf(upper), flat & np.isinf(lower)

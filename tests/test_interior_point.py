@@ -260,3 +260,12 @@ def test_steps_on_examples_refuse_to_keep_evidence_of_losses_without_labellings(
     with pytest.raises(pb.ParameterError, match="keeps no evidence of a loss without labellings"):
         pb.minimize(kind(X, X[:, 0]), lam=1.0, method="prox-bcfw", evidence=True)
     assert pb.minimize(kind(X, X[:, 0]), lam=1.0, evidence=True).certificate.evidence is not None
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [pb.risks.Pinball, pb.risks.Absolute, pb.risks.EpsilonInsensitive])
+def test_no_example_of_any_weight(kind):
+    """The mean of no residuals was NaN, with NumPy's warning."""
+    risk = kind(np.ones((5, 2)), np.arange(5.0), sample_weight=np.zeros(5))
+    result = pb.minimize(risk, penalty=Separable(l2=[1.0, 0.0]), method="interior-point")
+    assert result.success and result.fun == result.lower_bound == 0.0

@@ -158,3 +158,25 @@ def test_a_label_without_weight_has_no_anchor():
     assert anchors_of(risk, pb.prox.Separable(l2=[1.0, 0.0]).canonical(2), risk.means) is None
     assert pb.minimize(risk, lam=1.0, max_iter=30).lower_bound <= 1e-9
     assert multipliers.feasible(risk, -risk.sample_weight)[0]
+
+
+@pytest.mark.parametrize("method", ["auto", "oca", "prox-bcfw"])
+@pytest.mark.parametrize("name", ["Absolute", "Pinball", "EpsilonInsensitive", "Huber"])
+def test_a_minimum_of_zero_at_a_prior_is_certified(name, method):
+    """The square about the prior rounds, and limits held up to F = 0 only: runs of 300 iterations ended "crossing"."""
+    if name == "Huber" and method == "prox-bcfw":
+        method = "lbfgs"
+    risk = getattr(pb.risks, name)(np.zeros((6, 1)), np.ones(6), fit_intercept=True)
+    result = pb.minimize(risk, penalty=pb.prox.Separable(l2=20.09694322, centre=-0.20210885), tol=1e-6, method=method)
+    assert result.certified and result.fun == result.lower_bound == 0.0 and 0.0 <= result.error < 1e-13
+    if method in ("auto", "oca"):
+        assert result.success and result.nit <= 3
+
+
+def test_rounding_of_the_value_may_exceed_the_level_of_limits():
+    """The bound is then at most that level; nothing contradicts anything."""
+    X = np.random.default_rng(0).standard_normal((6, 3)) * [1e-6, 1.0, 1e4]
+    weights = [1e53, 1e9, 1e58, 1e-22, 1e-17, 1e-2]
+    risk = pb.risks.Logistic(X, [1, -1, -1, 1, -1, 1], sample_weight=weights, fit_intercept=True)
+    result = pb.minimize(risk, lam=0.2, tol=0.01, max_iter=50)
+    assert result.certified and result.error > result.fun and "cross" not in result.message

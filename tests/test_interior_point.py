@@ -251,3 +251,21 @@ def test_a_run_on_few_rows_goes_on_from_every_step(tmp_path, monkeypatch):
     assert whole.success and whole.nit > 3 and last.x.tobytes() == whole.x.tobytes()
     assert (last.fun, last.lower_bound, last.nit, last.n_passes) == (
         whole.fun, whole.lower_bound, whole.nit, whole.n_passes)
+
+
+@pytest.mark.parametrize("kind", [pb.risks.Pinball, pb.risks.Absolute, pb.risks.EpsilonInsensitive])
+def test_steps_on_examples_refuse_to_keep_evidence_of_losses_without_labellings(kind):
+    """Such runs ended without evidence, and a warning spoke of labellings that are no numbers."""
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    with pytest.raises(pb.ParameterError, match="keeps no evidence of a loss without labellings"):
+        pb.minimize(kind(X, X[:, 0]), lam=1.0, method="prox-bcfw", evidence=True)
+    assert pb.minimize(kind(X, X[:, 0]), lam=1.0, evidence=True).certificate.evidence is not None
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [pb.risks.Pinball, pb.risks.Absolute, pb.risks.EpsilonInsensitive])
+def test_no_example_of_any_weight(kind):
+    """The mean of no residuals was NaN, with NumPy's warning."""
+    risk = kind(np.ones((5, 2)), np.arange(5.0), sample_weight=np.zeros(5))
+    result = pb.minimize(risk, penalty=Separable(l2=[1.0, 0.0]), method="interior-point")
+    assert result.success and result.fun == result.lower_bound == 0.0

@@ -281,6 +281,25 @@ def test_keyboard_interrupt_returns_the_best_state():
     assert result.certified and -np.inf < result.lower_bound <= result.fun
 
 
+def test_an_interrupt_between_the_passes_of_a_certificate_costs_no_result(monkeypatch):
+    """With a shift, or dependent columns, a second pass asks for the value at the point of the user."""
+    import pybundle.solvers.run as solvers_run
+
+    calls, certify = [], solvers_run.certify
+
+    def interrupted(*arguments):
+        calls.append(len(calls))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return certify(*arguments)
+
+    monkeypatch.setattr(solvers_run, "certify", interrupted)
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    risk = pb.risks.Absolute(X, X[:, 0] + 1e6, fit_intercept=True)
+    result = pb.minimize(risk, lam=1.0, tol=1e-6)
+    assert len(calls) > 2 and result.status == pb.Status.INTERRUPTED and result.certified
+
+
 def test_interrupt_ends_a_path():
     calls = []
 

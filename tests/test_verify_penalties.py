@@ -329,3 +329,13 @@ def test_steep_planes_in_a_narrow_box_prove_what_runs_say():
     result = pb.minimize(risk, penalty=penalty, tol=1e-4, method="lbfgs", evidence=True)
     report = pb.verify(result.certificate, risk, penalty=penalty)
     assert report.ok and report.gap <= 1.01 * result.gap, report
+
+
+def test_errors_of_slopes_cost_nothing_where_an_l1_norm_holds_weights_at_zero():
+    """The verifier took a square to give way to every error, and refused bounds of runs with large ones."""
+    none = np.full(2, np.inf)
+    penalty = Penalty(np.full(2, 30.0), np.full(2, 30.0), np.zeros(2), -none, none)
+    low, _ = penalty.least(Plane(0.0, np.array([1.0, -2.0]), 0.0, 20.0), 1, 1)
+    assert low > -1e-9
+    low, _ = penalty.least(Plane(0.0, np.array([1.0, -25.0]), 0.0, 20.0), 1, 1)
+    assert low <= -(15.0**2) / 60.0

@@ -15,6 +15,11 @@ has label k. Its offset is at least 0, its slope at the intercept of label j is 
 of label j and n that of all. Hence `n s_k = (1 - t) n_k - t r_k` with t = min_k n_k / (n_k + max(r_k, 0)). With a
 log-loss of classes these are multipliers that are equal for all examples, which add their entropy. O(dim).
 
+No t makes up for r_k > 0 at a class k without weight, whose intercept falls without end. There the examples give their
+multipliers to their own labels. How much each gives is unknown, so that this costs an error of `r_k |x_i|` in slopes,
+r_k at other intercepts, and in the offset r_k times the largest cost, or `r_k (1 + log(n / r_k))` of entropies, which
+are concave. At a minimum r_k tends to 0.
+
 *One score*: the anchors are two planes whose slopes at the intercept have opposite signs, of the steepest multipliers,
 at most 1 in size, of the rows of either label if losses rise on one side only, else of all rows. The one of the other
 sign, a, has the share `t |r| / |r_a|`, and t = 1 / (1 + |r| / |r_a|). O(d).
@@ -100,14 +105,22 @@ class LabelAnchors:
         mixed, counts, error = np.array(phi), self.sums.counts, float(np.linalg.norm(error))
         P = mixed[:K * d].reshape(K, d)
         far = max(1.0, self.far)
-        r, wrong, last_error = P[:, -1].copy(), self.sums.error / far, error / far
+        wrong, last_error = self.sums.error / far, error / far
+        # r is a sum of numbers >= 0 for a label without weight, and 0 only if nothing has a multiplier there
+        away = (counts == 0.0) & (P[:, -1] != 0.0)
+        if away.any() and not self.sums.rest.size:
+            masses = np.minimum(1.01 * (np.abs(P[away, -1]) + last_error), n)
+            P[away], mass = 0.0, 1.01 * float(masses.sum())
+            error, last_error = error + mass * self.sums.radius, last_error + mass
+            lost = masses * (1.0 + np.log(n) - np.log(masses) if self.sums.most is None else self.sums.most)
+            offset -= 1.01 * float(lost.sum()) + 4.0 * UNIT * abs(offset)
+        r = P[:, -1].copy()
         least = np.maximum(counts - wrong, 0.0)
         with np.errstate(invalid="ignore"):
             shares = least / np.maximum(least + np.maximum(r + last_error, 0.0), 1e-300)
-            # r is a sum of numbers >= 0 for a label without weight, and 0 only if nothing has a multiplier there
             t = (1.0 - 8.0 * UNIT) * float(np.min(np.where((counts == 0.0) & (r == 0.0), 1.0, shares)))
             v = np.maximum((1.0 - t) * counts - t * r, 0.0)         # n s
-            size = float(np.linalg.norm(phi))
+            size = float(np.linalg.norm(mixed))
             mixed *= t
             P += np.outer(v, self.total / n) - (1.0 - t) * self.rows
             P[:, -1] = 0.0
@@ -115,7 +128,7 @@ class LabelAnchors:
         spread = t * last_error + (1.0 - t) * wrong + 4.0 * UNIT * float(np.abs(v).sum() + (1.0 - t) * n)
         error = 1.01 * (t * error + 5.0 * (1.0 - t) * self.sums.error + spread * self.steep + 4.0 * UNIT * t * size)
         gain = 0.0
-        if self.sums.log_loss and not self.sums.rest.size:      # of each term the least for all v that are possible
+        if self.sums.most is None and not self.sums.rest.size:      # of each term the least for all v that are possible
             whole = max((1.0 - t) * (n - wrong), 0.0) * (1.0 - 4.0 * UNIT)
             terms = np.maximum(v - spread, 0.0) * np.log(np.maximum(whole / (v + spread), 1.0))
             gain = float(terms.sum()) - 4.0 * UNIT * K * whole

@@ -232,13 +232,15 @@ class Penalty:
             np.abs(x - self.centre) + miss / l2 + self.centre_errors))
         # which of these is best for any phi within the errors: where l1 exceeds them it stays at 0
         wide = 1.01 * error + 4.0 * UNIT * (np.abs(phi) + l1)
+        # other minimisers of squares stay at x
+        moves = ~flat & (wide + unsure + miss + lost >= np.minimum(-down, up))
         reach = np.zeros(len(x))
         for end, may_be in zip(ends, (np.abs(phi) <= l1 + wide, phi + wide >= l1, wide - phi >= l1), strict=True):
             reach = np.maximum(reach, np.where(may_be, np.abs(end), 0.0))
         sizes = np.where(flat, (l1 + np.abs(phi)) * reach, np.abs(terms).sum(axis=0))
         rounding = 16.0 * UNIT * float(sizes.sum()) + len(x) * TINY
         reach = np.where(flat, reach, np.abs(x) + miss / l2)
-        curved = self.l2[~flat]
+        curved = self.l2[moves]
         bend = 1.01 * float(np.sum(error * error)) / (2.0 * float(curved.min())) if len(curved) else 0.0
         # the minimiser moves by error / l2 at most, and not beyond bounds
         with np.errstate(over="ignore"):

@@ -215,6 +215,8 @@ class Separable(Regulariser):
                 rounding += 1.01 * float(np.sum(moves))
             spread = float(np.sum(error * reach)) if np.ndim(error) else error * euclidean(reach)
             found = float(np.sum(square + line + product)) - rounding - 1.01 * spread + self.constant
+        if not (phi.any() or np.any(error)):        # Omega is at least that everywhere
+            found = max(found, self.constant)
         return found if np.isfinite(found) else -np.inf
 
     def scaling(self, phi: Array, error: Any = 0.0) -> float:

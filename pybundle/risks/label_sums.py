@@ -31,7 +31,10 @@ class LabelSums(NamedTuple):
         Bound on `|e| + |m| |e_b|` for the rounding errors e of `rows` and e_b of their last column, and of `rest`.
     rest : ndarray, shape (K + 1, dim - K d)
         Slopes of chains at their other weights: of the labellings with label k only, and of the true ones.
-    log_loss : bool
+    most : float or None
+        The largest cost of a label; None for log-losses.
+    radius : float
+        Bound on `|x_i| + |m|`.
     """
 
     rows: Floats
@@ -39,7 +42,8 @@ class LabelSums(NamedTuple):
     variances: Floats
     error: float
     rest: Floats
-    log_loss: bool
+    most: float | None
+    radius: float
 
     @property
     def counts(self):
@@ -47,10 +51,10 @@ class LabelSums(NamedTuple):
         return self.rows[:, -1]
 
     @classmethod
-    def of(cls, examples, y, c, K, log_loss=False, rest=None):
+    def of(cls, examples, y, c, K, most=None, rest=None):
         """Return the sums of rows with labels y (n,) and weights c (n,); None if the last entries are not 1.
 
-        With a log-loss all labels must have weight: else their intercepts fall without end.
+        Labels of chains must have weight with a log-loss: else their intercepts fall without end.
         """
         X, n, d = examples.X, examples.n_examples, examples.n_features
         if examples.bias is not None:
@@ -62,7 +66,7 @@ class LabelSums(NamedTuple):
         else:
             last = X[:, -1]
         counts = np.bincount(y, c, K)
-        if not ((last == 1.0).all() and counts.any() and (counts.all() or not log_loss)):
+        if not ((last == 1.0).all() and counts.any() and (counts.all() or most is not None or rest is None)):
             return None
         rows, squares = np.zeros((K, examples.width)), np.zeros(examples.width)
         rest = np.zeros((K + 1, 0)) if rest is None else rest
@@ -79,12 +83,13 @@ class LabelSums(NamedTuple):
                 rows[:, d], squares[d] = counts, c.sum()
             means = rows.sum(axis=0) / rows[:, -1].sum()
             means[slice(None) if rest.size else -1] = 0.0
-            size = 1.01 * float(c @ examples.norms + float(np.linalg.norm(means)) * c.sum())
-            size += float(rest.sum())
+            far = float(np.linalg.norm(means))
+            size = 1.01 * float(c @ examples.norms + far * c.sum()) + float(rest.sum())
             variances = np.maximum(squares / rows[:, -1].sum() - means**2, 0.0)
         if not np.isfinite([size, *variances]).all():
             return None
-        return cls(rows, means, variances, (n + 2.0 * K + 40.0) * UNIT * size, rest, log_loss)
+        radius = 1.01 * (float(examples.norms.max()) + far)
+        return cls(rows, means, variances, (n + 2.0 * K + 40.0) * UNIT * size, rest, most, radius)
 
     def curvatures(self, examples, c, W):
         """Return the mean of the second derivatives of the log-losses by the weights of a class, shape (d, d).

@@ -87,7 +87,8 @@ class MulticlassHinge(LinearRisk):
     @cached_property
     def label_sums(self) -> Any:
         """`LabelSums` if all rows have a last entry of 1; else None."""
-        return LabelSums.of(self.user_rows, self.labels, self.sample_weight, self.n_classes)
+        most = 1.0 if self.loss is None else float(np.max(self.loss))
+        return LabelSums.of(self.user_rows, self.labels, self.sample_weight, self.n_classes, most)
 
     # the losses of examples with true labels y (n,), for `oracle`
     def _decode(self, y, scores):

@@ -184,7 +184,8 @@ class Structured(Partitioned):
             if model.token_support is not None:
                 return None
             rest, c = self._oracle.sums_of_pairs(c), np.repeat(c, self._oracle.sizes)
-        return LabelSums.of(self._oracle.examples, chains.truth, c, chains.tokens.n_scores, self.smooth, rest)
+        most = None if self.smooth else float(np.max(model.costs))
+        return LabelSums.of(self._oracle.examples, chains.truth, c, chains.tokens.n_scores, most, rest)
 
     @property
     def slope_errors(self) -> Floats:

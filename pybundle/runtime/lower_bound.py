@@ -191,7 +191,7 @@ def ball(objective, w, certificate, bound):
     return (centre, radius) if np.isfinite(radius) and np.isfinite(distance) else None
 
 
-def certify(risk, objective, w, bound, known=None, is_within=False):
+def certify(risk, objective, w, bound, known=None):
     """Recomputes both sides in float64: one exact pass at w, one norm of phi.
 
     No pass is needed if R(w) is `known`, computed in float64, with a bound on its rounding error.
@@ -203,7 +203,7 @@ def certify(risk, objective, w, bound, known=None, is_within=False):
 
     A point meets linear constraints up to rounding only, so F(w) may lie below the minimum under them. With the rows
     in it, the aggregate plane then lies above R(w), by at most its multipliers times the violations; that counts as an
-    error, too. `is_within` says that another point is known to be within the level of the objective.
+    error, too. Limits of free weights hold up to a level of F, so that the bound is at most that level.
     """
     w = read_only(w)
     exact = completed(risk).derive(precision="float64")
@@ -222,7 +222,7 @@ def certify(risk, objective, w, bound, known=None, is_within=False):
     error = float(1.01 * np.sum(errors) + UNIT * (
         (len(w) + 5) * abs(regulariser) + np.size(values) * np.sum(np.abs(values)) + 4.0 * abs(fun))
         + objective.value_error(w))
-    lower = bound.under(objective).value
+    lower = min(bound.under(objective).value, objective.level)
     product = float(bound.phi @ w)
     excess, scale = bound.offset + product - total, abs(bound.offset) + abs(product) + abs(total)
     fits = excess <= error + ROUGH * scale
@@ -230,6 +230,5 @@ def certify(risk, objective, w, bound, known=None, is_within=False):
         error += max(float(excess), 0.0)
     if lower - fun > error + 1e-12 * (scale + abs(fun)):
         raise ContradictionError(f"{CROSSING} (fun {fun:.6g} < lower bound {lower:.6g})")
-    agree = bool(np.isfinite(error) and lower - fun <= error + 1e-12 * abs(fun) and fits
-                 and (is_within or fun + error <= objective.level))
+    agree = bool(np.isfinite(error) and lower - fun <= error + 1e-12 * abs(fun) and fits)
     return Bracket(fun, min(lower, fun) if agree else lower, agree, error, bound.slope(objective))

@@ -495,15 +495,15 @@ class Run:
                 known = self.evaluated_value(risk)
                 if known is None:
                     return
-            own = self._certificate = certify(risk, self.objective, self.w, self.bound, known)
+            own = kept = certify(risk, self.objective, self.w, self.bound, known)
             if ask_risk and (self.risk.shift is not None or self._moves is not None):   # at the point of users
                 w = self.for_user(self.w)
                 w = w if self.risk.shift is None else self.risk.shift.from_user(w)
-                self._certificate = certify(risk, self.objective, w, self.bound, is_within=own.certified)
+                kept = certify(risk, self.objective, w, self.bound)
                 self.trace.n_passes += 1
             elif self.risk.shift is not None:
-                self._certificate = replace(own, error=own.error + self.rounding_of_intercepts())
-        self._certified = self.w, self.bound
+                kept = replace(own, error=own.error + self.rounding_of_intercepts())
+        self._certificate, self._certified = kept, (self.w, self.bound)     # both, also where Ctrl-C ends a pass
         self.trace.n_passes += known is None
         return own
 

@@ -43,6 +43,9 @@ def prox_bcfw(problem, kappa, batch, n_best):
                            problem.random_state or 0, {"objective": problem.objective})
     refuse_penalty(problem.objective, risk)
     if risk.has_exact_blocks and problem.objective.nonneg is None:
+        if problem.settings.record is not None and risk.oracle is None:
+            raise ParameterError("method 'prox-bcfw' keeps no evidence of a loss without labellings, got "
+                                 "evidence=True; use 'auto'")
         limit, needed = problem.settings.memory_limit, ExactBlocks.bytes_needed(risk, problem.objective)
         if limit is not None and limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers "

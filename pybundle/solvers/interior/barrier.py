@@ -67,7 +67,7 @@ class Barrier:
                 solve = self._solver(np.ones(self.m), self.l2[self.columns] + ridge)
                 w[self.columns] += solve(self.rows.transposed(self.rows.y - self.rows.product(w))[self.columns])
         r = self.residuals(w)
-        e = 0.5 * float(np.abs(r).mean()) or 1.0
+        e = 0.5 * float(np.abs(r).sum()) / max(len(r), 1) or 1.0
         a = np.where((self.lo < 0.0) & (self.hi > 0.0), 0.0, 0.5 * (self.lo + self.hi))
         return Point(w, a, np.maximum(r, 0.0) + e, np.maximum(-r, 0.0) + e)
 

@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -713,3 +714,15 @@ def test_results_and_reports_are_short_in_a_notebook():
     assert "state: State of 1 weights with fingerprint, blocks, bound\n" in f"{result!r}\n"
     report = pb.check_oracle(lambda w: (abs(w).sum(), np.sign(w)), dim=3)
     assert repr(report) == str(report) and repr(report).startswith("valid: ")
+
+
+@pytest.mark.parametrize("method", ["sgd", "bcfw", "prox-bcfw"])
+def test_runs_without_a_seed_are_those_of_seed_0(method):
+    """Two runs of "sgd" with the default `random_state` had other orders of the examples, unlike the block methods."""
+    rng = np.random.default_rng(0)
+    risk = pb.risks.BinaryHinge(rng.standard_normal((60, 3)), np.where(rng.random(60) > 0.5, 1, -1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        found = [pb.minimize(risk, lam=1.0, method=method, max_iter=2, **options).fun
+                 for options in ({}, {}, {"random_state": 0})]
+    assert found[0] == found[1] == found[2]

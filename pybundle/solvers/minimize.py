@@ -131,7 +131,7 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         and "oca" waits for all workers of a distributed risk. False lets "oca" continue with the planes that have
         arrived.
     random_state : int or None
-        Seed of the order of examples in "sgd" and the block methods.
+        Seed of the order of examples in "sgd" and the block methods; None is 0.
     verbose : int
         1 or more prints a line a few times a second.
     scale : {"sum", "mean"}

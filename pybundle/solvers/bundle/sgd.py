@@ -165,7 +165,7 @@ def _over_labellings(risk, w, order, lam, start, latest):
 
 
 def sgd(problem, t0):
-    policy = StochasticSubgradient(t0, problem.random_state)
+    policy = StochasticSubgradient(t0, problem.random_state or 0)
     return BundleMethod(problem.risk, problem.objective, policy, problem.settings)
 
 

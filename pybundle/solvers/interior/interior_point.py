@@ -1,8 +1,9 @@
 """A primal-dual interior point method for losses of one score with corners: quantiles, absolute errors, hinge.
 
-A step costs a few passes and one system of d equations, and some fifteen of them reach any gap, whatever the scales of
-the columns [Portnoy & Koenker 1997]. The multipliers of each iterate prove a bound; what its slope has left at weights
-without penalty is of the size of rounding, and costs that times the closed-form limits of `proof.score_limits`.
+A step costs a few passes and one system of d equations. With more rows than columns 7 to 50 of them usually reach a gap
+of 1e-5, even if columns differ in size [Portnoy & Koenker 1997]. The multipliers of each iterate prove a bound; what
+its slope has left at weights without penalty is of the size of rounding, and costs that times the closed-form limits of
+`proof.score_limits`.
 """
 
 from __future__ import annotations

@@ -414,6 +414,8 @@ def test_regions_are_tinted_where_the_larger_label_is_predicted():
     display = plotting.SegmentationDisplay.from_estimator(svm, images.X[0], image=pixels, truth=images.y[0])
     tinted = display.overlay_.get_array()[..., 3] > 0.0
     np.testing.assert_array_equal(tinted, svm.predict(images.X[:1])[0].reshape(4, 5) == 1)
+    display = plotting.SegmentationDisplay.from_predictions(tinted.astype(int), pixels)         # without a truth
+    np.testing.assert_array_equal(display.overlay_.get_array()[..., 3] > 0.0, tinted)
     with pytest.raises(pb.ParameterError, match="image must have 20 pixels"):
         plotting.SegmentationDisplay.from_estimator(svm, images.X[0], image=pixels[:2])
     with pytest.raises(pb.ParameterError, match="image must be given for a graph"):

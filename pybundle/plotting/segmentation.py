@@ -150,7 +150,8 @@ class SegmentationDisplay(Display):
     def _draw_map(self):
         tint = np.zeros((*self.found.shape, 4))
         tint[..., :3] = [int(COLOURS[4][k:k + 2], 16) / 255 for k in (1, 3, 5)]
-        tint[..., 3] = 0.55 * (self.found == max(self.found.max(), np.max(self.truth, initial=self.found.max())))
+        tint[..., 3] = 0.55 * (self.found == max(np.max(labels) for labels in (self.found, self.truth)
+                                                 if labels is not None))
         self.overlay_ = self.ax_.imshow(tint, interpolation="nearest")
         if self.truth is not None and self.truth.min() < self.truth.max():
             middle = (float(self.truth.min()) + float(self.truth.max())) / 2

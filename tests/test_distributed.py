@@ -41,6 +41,8 @@ RISKS = {
     "float32, weights, costs": lambda: blobs(sample_weight=np.linspace(0.0, 2.0, 240), loss=1.0 - np.eye(3)),
     "binary": lambda: blobs(K=2, kind=pb.risks.BinaryHinge),
     "logistic": lambda: blobs(K=2, kind=pb.risks.Logistic),
+    "absolute errors": lambda: blobs(K=2, kind=pb.risks.Absolute),
+    "squared hinge": lambda: blobs(K=2, kind=pb.risks.SquaredHinge),
     "chain": chains,
     "chain, log-loss": lambda: chains(loss="logistic"),
     "plain Python": signs,

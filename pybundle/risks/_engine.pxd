@@ -74,7 +74,7 @@ cdef class Engine(Rows):
     cdef double largest_loss
     cdef Curve curve
     cdef const double[::1] target
-    cdef readonly double offset_unit     # relative rounding error of a sum of offsets
+    cdef public double offset_unit       # relative rounding error of a sum of offsets
 
     cdef void _label(self, real* S, const Py_ssize_t* rows, int n, Block* b) noexcept nogil
     cdef void _rescore_unsure(self, PackedWeights w, const Py_ssize_t* rows, int n, Block* b) noexcept nogil

@@ -39,6 +39,7 @@ class OneScore(LinearRisk):
     oracle = None  # type: ignore[assignment]
     _piecewise_linear = False
     _steepest = 0.0         # bound on |beta| of the planes so far, where none holds for all
+    _whole = None           # `_sizes_for_rounding` of the risk that this one is an excerpt of
 
     def _prepare(self, X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision):
         if self.is_regression:
@@ -55,11 +56,12 @@ class OneScore(LinearRisk):
         self._free_last(bias is not None)
 
     @classmethod
-    def _from_excerpt(cls, X, y, sample_weight, scale, bias, precision, curve):
+    def _from_excerpt(cls, X, y, sample_weight, scale, bias, precision, curve, whole):
         risk = cls.__new__(cls)
-        risk.curve = curve
+        risk.curve, risk._whole = curve, whole
         labels, target = (_ones, lambda n: y) if cls.is_regression else (lambda n: y, np.zeros)
         risk._assemble(X, labels, target, None, sample_weight, scale, bias, "strided", 0, precision)
+        risk._engine.offset_unit = whole[0]
         return risk
 
     @property
@@ -101,9 +103,14 @@ class OneScore(LinearRisk):
             self._steepest = max(self._steepest, float(np.abs(self.multipliers(S[:, 0])).max(initial=0.0)))
         return super().planes_at(S)
 
+    def _sizes_for_rounding(self):
+        """Unit of offsets, largest norm of a row, largest target; an excerpt has those of the whole, for equal bits."""
+        return self._whole or (self._engine.offset_unit, float(self.examples.norms.max()),
+                               float(np.abs(self._engine.target_array).max(initial=0.0)))
+
     def _grow(self, w):
-        largest = 1.01 * float(np.linalg.norm(w)) * float(self.examples.norms.max())
-        largest += float(np.abs(self._engine.target_array).max(initial=0.0)) + sum(np.abs(self.curve[2:]))
+        _, norm, target = self._sizes_for_rounding()
+        largest = 1.01 * float(np.linalg.norm(w)) * norm + target + sum(np.abs(self.curve[2:]))
         self._steepest = max(self._steepest, largest / min(1.0, self.curve[3]))
 
     @property
@@ -210,7 +217,7 @@ class OneScore(LinearRisk):
         return low
 
     def _arguments(self, rows):
-        return super()._arguments(rows) | {"curve": self.curve}
+        return super()._arguments(rows) | {"curve": self.curve, "whole": self._sizes_for_rounding()}
 
 
 class Pinball(OneScore):

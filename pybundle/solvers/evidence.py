@@ -207,8 +207,8 @@ def of_distributions(risk, objective, parts):
     P = max(1.0 - sum(share for share, _ in parts), 0.0) * np.eye(len(objective.classes.rows))[risk.chains.truth]
     for share, part in parts:
         P += share * (part if np.ndim(part) == 2 else risk.distributions(part))
-    P /= P.sum(axis=1, keepdims=True)
-    planes = risk.planes_of(SimpleNamespace(nodes=np.log(np.maximum(P, 1e-300))))
+    P = np.maximum(P / P.sum(axis=1, keepdims=True), 1e-300)
+    planes = risk.planes_of(SimpleNamespace(nodes=np.log(P)))
     offset, (error, offset_error) = float(planes.offsets[0]), (WIDER * float(errors[0]) for errors in errors_of(risk))
     bound = LowerBound.from_aggregate(objective, offset, planes.slopes[0], error, offset_error * offset)
     return Proof(Multipliers(c[:, None] * P), bound)

@@ -1,6 +1,7 @@
 """Free intercepts of classes: repaired planes prove bounds, without linear programs."""
 
 import inspect
+import itertools
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -358,3 +359,143 @@ def test_roundings_of_values_do_not_grow_with_the_number_of_classes():
         assert abs(float(exact - Decimal(float(values.sum())))) <= errors.sum()
         bounds.append(errors.sum() / np.linalg.norm(w))
     assert bounds[1] <= 5.0 * bounds[0]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.0 / 16.0])
+def test_small_c_needs_few_passes(scale):
+    """The last column is as large as the rate by the least class: the centre held the intercepts for 800 passes."""
+    X, y, *_ = pb.datasets.load_digits()
+    model = pb.MulticlassLogistic(C=1e-5).fit(scale * X, y)
+    assert model.converged_ and model.n_passes_ <= 60
+
+
+def chains(seed, loss, **options):
+    """A risk of short chains whose tokens have a last column of ones, and a mask of the weights that are held."""
+    r = np.random.default_rng(seed)
+    K, d, sizes = int(r.integers(2, 4)), int(r.integers(2, 4)), r.integers(1, 4, 5)
+    Y = np.split(np.r_[np.arange(K), r.integers(0, K, sizes.sum() - K)], np.cumsum(sizes)[:-1])
+    X = [np.hstack([r.standard_normal((len(y), d - 1)) + 10.0 * (seed % 2), np.ones((len(y), 1))]) for y in Y]
+    model = pb.models.Chain(K, d, **options)
+    is_held = np.ones(model.dim)
+    is_held[d - 1:K * d:d] = 0.0
+    weights = 10.0 ** r.uniform(-2.0, 1.0, len(Y)) if seed % 3 else None
+    return pb.risks.Structured(model, X, Y, loss=loss, sample_weight=weights), is_held
+
+
+def labellings(risk):
+    """Of each example its weight, and the loss and slope of every labelling, as fractions."""
+    model, found = risk.model, []
+    for x, y, c in zip(risk.X, risk.Y, risk.sample_weight.tolist(), strict=True):
+        every = [np.array(one) for one in itertools.product(range(model.n_labels), repeat=len(y))]
+        slopes = [model.joint_feature(x, one) - model.joint_feature(x, y) for one in every]     # of hinges it is exact
+        found.append((Fraction(c), [(Fraction(float(model.loss(y, one))) * (risk.loss == "hinge"),
+                                     [Fraction(v) for v in slope.tolist()]) for one, slope in zip(
+                                         every, slopes, strict=True)]))
+    return found
+
+
+def value_of(known, w, loss):
+    """R(w) in 60 digits."""
+    w = [Fraction(x) for x in w.tolist()]
+    with localcontext(prec=60):
+        total = Decimal(0)
+        for c, every in known:
+            scores = [a + sum((p * x for p, x in zip(slope, w, strict=True) if p), Fraction(0)) for a, slope in every]
+            scores = [Decimal(s.numerator) / s.denominator for s in scores]
+            best = max(scores)
+            rest = sum((s - best).exp() for s in scores).ln() if loss == "logistic" else Decimal(0)
+            total += Decimal(c.numerator) / c.denominator * (best + rest)
+        return total
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("options", [{}, {"start": False, "end": False}, {"normalised": True, "end": False}])
+def test_chains_with_free_label_weights_solve_no_linear_program(loss, options, monkeypatch):
+    """Their labellings with one label repair planes; bounds hold against all labellings, in 60 digits."""
+    import scipy.optimize
+
+    monkeypatch.setattr(scipy.optimize, "linprog", None)
+    for seed, rho in itertools.product(range(3), (0.0, 0.5)):
+        risk, is_held = chains(seed, loss, **options)
+        penalty, known, found = pb.prox.Separable(l2=(1.0 - rho) * is_held, l1=rho * is_held), labellings(risk), []
+        for method, tol in itertools.product(("auto", "oca"), (1e-2, 1e-5)):
+            found.append(pb.minimize(risk, penalty=penalty, method=method, tol=tol, evidence=True))
+            report = pb.verify(found[-1].certificate, risk, penalty=penalty)
+            assert found[-1].success and report.ok, str(report)
+            assert report.lower_bound >= (1.0 - 1e-2) * found[-1].lower_bound
+        with localcontext(prec=60):
+            least = min(value_of(known, one.x, loss) + sum(
+                Decimal(rate) / 2 * Decimal(x) ** 2 + Decimal(l1) * abs(Decimal(x)) for rate, l1, x in zip(
+                    penalty.l2.tolist(), penalty.l1.tolist(), one.x.tolist(), strict=True)) for one in found)
+        assert max(one.lower_bound for one in found) <= least
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_repaired_planes_of_chains_lie_below_the_risk_whatever_the_error(loss):
+    """The slopes at the label weights are wrong by all that their error allows, in the directions that raise t."""
+    for seed in range(20):
+        risk, is_held = chains(seed, loss, start=seed % 4 < 2, end=seed % 3 < 2)
+        objective = make_objective("auto", risk, penalty=pb.prox.Separable(l2=is_held))
+        r, known, free = np.random.default_rng(seed), labellings(risk), is_held == 0.0
+        (offset,), (phi,) = risk.planes(r.standard_normal(risk.dim))[1:3]
+        for error in (1e-13, 1e-3, 1.0):
+            wrong = np.zeros(risk.dim)
+            wrong[np.flatnonzero(free)[np.argmax(phi[free])]] = -error
+            b, slope, lost = objective.anchors.repaired(offset, phi + wrong, 1.01 * error + risk.slope_errors.sum())
+            assert not slope[free].any()
+            for size in (1e-2, 1.0, 100.0):
+                w = size * r.standard_normal(risk.dim)
+                below, terms = b + slope @ w - 1.0000001 * lost * np.linalg.norm(w), abs(b) + np.abs(slope) @ np.abs(w)
+                assert below <= float(value_of(known, w, loss)) + 1e-12 * terms
+
+
+def test_constraints_on_intercepts_leave_no_anchors():
+    """Slopes of R at the intercepts of all classes sum to 0; with constraints on them they do not."""
+    X, y, *_ = problem(0)
+    A = np.zeros((1, (y.max() + 1) * X.shape[1]))
+    penalty = penalty_of(y.max() + 1, X.shape[1], 1.0)
+    for place, is_known in ((0, True), (2 * X.shape[1] - 1, False)):
+        A[:] = np.arange(A.size) == place
+        given = {"penalty": penalty, "constraints": (A, 3.0, np.inf)}
+        assert (make_objective("auto", risk_of(X, y), **given).anchors is not None) == is_known
+        result = pb.minimize(risk_of(X, y), **given, evidence=True)
+        assert result.success and pb.verify(result.certificate, risk_of(X, y), **given).ok
+
+
+def test_weights_that_are_fixed_elsewhere_than_at_0_count():
+    """A bound lay above the minimum: the square of the other weights stood in for what the fixed weight costs."""
+    r = np.random.default_rng(4)
+    y = np.r_[np.arange(3), r.integers(0, 3, 27)]
+    X = np.hstack([r.standard_normal((30, 2)), np.ones((30, 1))])
+    penalty = penalty_of(3, 3, 500.0)
+    penalty.l2[3], penalty.lower[3], penalty.upper[3] = 0.1, 0.5, 0.5
+    found = [pb.minimize(risk_of(X, y), penalty=penalty, method=method) for method in ("auto", "prox-bcfw", "oca")]
+    assert all(one.success for one in found)
+    assert max(one.lower_bound for one in found) <= min(one.fun for one in found)
+
+
+def test_weights_of_vast_or_tiny_size_leave_no_sums():
+    """Squares of their rounding errors would overflow, or underflow to 0, which would be no bound on them."""
+    X, y, *_ = problem(0)
+    sizes = np.array([1e-200, 1e-90, 1.0, 1e90, 1e200])
+    assert [risk_of(X, y, np.full(len(y), c)).label_sums is not None for c in sizes] == [False, True, True, True, False]
+
+
+def test_a_risk_whose_weights_are_all_free_or_fixed_has_no_rate():
+    """The columns depend on that of ones: others make up for them, and no weight is left that has a rate."""
+    X = np.ones((2, 3))
+    result = pb.minimize(pb.risks.MulticlassHinge(X, [0, 1]), penalty=pb.prox.Separable(l2=np.zeros(6)), max_iter=5)
+    assert 0.0 <= result.lower_bound <= result.fun
+
+
+def test_honest_evidence_is_accepted_where_columns_are_far_and_a_class_has_little_weight():
+    """The error of a slope holds in both coordinates: counted twice, |m| times as large, it refused these."""
+    for seed in range(4):
+        r = np.random.default_rng(seed)
+        y = np.r_[np.arange(3), r.integers(0, 3, 9)]
+        X, c = np.hstack([r.standard_normal((12, 2)) + 500.0, np.ones((12, 1))]), np.where(y == 2, 1e-5, 1.0)
+        penalty = penalty_of(3, 3, 1.0, 0.1 * (seed % 2))
+        for method, tol in (("auto", 1e-2), ("oca", 1e-2), ("oca", 1e-9)):
+            result = pb.minimize(risk_of(X, y, c), penalty=penalty, method=method, tol=tol, max_iter=20, evidence=True)
+            report = pb.verify(result.certificate, risk_of(X, y, c), penalty=penalty)
+            assert report.ok, str(report)

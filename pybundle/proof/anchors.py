@@ -72,7 +72,7 @@ class LabelAnchors:
         if classes is not None:
             self.rows[:, :-1] -= np.outer(sums.counts, sums.means[:-1])
         self.total = self.rows.sum(axis=0)
-        n, self.far = float(self.total[-1]), float(np.linalg.norm(sums.means))
+        n, self.far = float(self.total[-1]), 0.0 if classes is None else float(np.linalg.norm(sums.means))
         # of the anchors, by the weight of all
         self.steep = (float(np.linalg.norm(self.total[:-1])) + float(np.linalg.norm(sums.rest[:-1], axis=1).max())) / n
 
@@ -84,6 +84,9 @@ class LabelAnchors:
             return None
         K, d = sums.rows.shape
         if is_bare[K * d:].any() or is_bare[:K * d].reshape(K, d)[:, :-1].any():
+            return None
+        # slopes of R at all intercepts sum to 0, those of constraints need not
+        if rows is not None and rows.A[:, d - 1:K * d:d].count_nonzero():
             return None
         low, high = penalty.lower[d - 1:K * d:d], penalty.upper[d - 1:K * d:d]
         are_free = is_bare[d - 1:K * d:d][1:].all() and np.isinf([low[1:], high[1:]]).all()
@@ -99,7 +102,7 @@ class LabelAnchors:
     def repaired(self, offset, phi, error):
         """Return offset, slope and error of the repaired plane, in the coordinates of `means`.
 
-        `error` bounds the norm of the errors of the slope in either coordinates.
+        `error` bounds the norm of the errors of the slope, in either coordinates if there are means.
         """
         (K, d), n = self.rows.shape, float(self.total[-1])
         mixed, counts, error = np.array(phi), self.sums.counts, float(np.linalg.norm(error))

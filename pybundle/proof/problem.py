@@ -119,13 +119,11 @@ class PlainProblem:
                 sizes += share[p] * np.abs(slope)
         offset_error += 1.01 * float((1.01 * offset_errors + 4.0 * UNIT) @ scales)
         offset_error += UNIT * (4.0 * abs(offsets[0]) + sum(map(abs, offsets)))
-        rounding, means = 1.01 * (np.count_nonzero(shares) + 8.0) * UNIT, getattr(risk, "means", None)
-        sums, last = getattr(risk, "label_sums", None), sizes[-1:]
-        if means is None and sums is not None:
-            means, last = sums.means, sizes[len(sums.means) - 1:sums.rows.size:len(sums.means)]
+        rounding, sums = 1.01 * (np.count_nonzero(shares) + 8.0) * UNIT, getattr(risk, "label_sums", None)
+        means = getattr(risk if sums is None else sums, "means", None)
+        last = None if means is None else rounding * float(np.linalg.norm(sizes[len(means) - 1::len(means)]))
         slope_error = 1.02 * slope_error + rounding * float(np.linalg.norm(sizes))
-        return Plane(math.fsum(offsets), phi, offset_error, slope_error,
-                     None if means is None else rounding * float(np.linalg.norm(last)), means)
+        return Plane(math.fsum(offsets), phi, offset_error, slope_error, last, means)
 
     def _planes(self, risk, x):
         """Planes of all parts at a point."""

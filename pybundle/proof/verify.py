@@ -254,8 +254,8 @@ def _check_point(report, certificate, problem):
 def _holds(claim, low, high, problem):
     """Whether a number that lies between two others, by what is known of it here, is proven to be at least a claim."""
     is_sharp = problem.exact and not isinstance(problem.risk, Function)
-    share = 0 if is_sharp else Fraction(SHARE) * abs(claim) + Fraction(TINY)
-    return claim <= min(low + share, high)
+    share, tiny = (0, 0) if is_sharp else (Fraction(SHARE) * abs(claim), Fraction(TINY))
+    return claim <= min(low + share, high) + tiny
 
 
 def _check_evidence(report, certificate, problem):
@@ -291,7 +291,7 @@ def _check_evidence(report, certificate, problem):
 def _penalised_bounds(report, certificate, problem, plane):
     """The bound that a plane proves with the penalty, from below and from above; None if limits are not proven."""
     penalty, rows, limits, n = certificate.penalty.lowered(), certificate.rows, certificate.limits, certificate.divisor
-    floor, level = problem.floor(certificate.evidence), report.fun
+    floor, level, anchors = problem.floor(certificate.evidence), report.fun, None
     found = dependence_in(problem.risk, penalty, rows) if penalty.labels is None else None
     if found is not None and len(found.left_out):
         penalty = penalty.within(found.left_out, 0.0)
@@ -319,6 +319,8 @@ def _penalised_bounds(report, certificate, problem, plane):
     if low == -np.inf:
         report.add("lower bound", False, "the penalty grows too slowly for this plane: it proves no lower bound")
         return None
+    if anchors is not None:         # their shares count rounding in `high`, too
+        high += Fraction(SHARE) * abs(high)
     return low, high
 
 

@@ -12,6 +12,7 @@ from ..core.rounding import UNIT
 from ..core.types import Floats
 
 ROWS = 1 << 12      # of dense data that are converted at a time
+LARGEST = 1e100     # of sums and of their inverses: squares of their rounding errors neither under- nor overflow
 
 
 class LabelSums(NamedTuple):
@@ -86,7 +87,7 @@ class LabelSums(NamedTuple):
             far = float(np.linalg.norm(means))
             size = 1.01 * float(c @ examples.norms + far * c.sum()) + float(rest.sum())
             variances = np.maximum(squares / rows[:, -1].sum() - means**2, 0.0)
-        if not np.isfinite([size, *variances]).all():
+        if not (1.0 / LARGEST <= size <= LARGEST and np.isfinite(variances).all()):
             return None
         radius = 1.01 * (float(examples.norms.max()) + far)
         return cls(rows, means, variances, (n + 2.0 * K + 40.0) * UNIT * size, rest, most, radius)

@@ -215,8 +215,8 @@ def with_limits(run, risk, labelled=True):
 def of_distributions(risk, objective, P):
     """Return the `Proof` of distributions of classes with free intercepts, shape (n, K)."""
     c, risk = risk.sample_weight, risk.derive(n_parts=1)
-    P = P / P.sum(axis=1, keepdims=True)
-    planes = risk.planes_of(SimpleNamespace(nodes=np.log(np.maximum(P, 1e-300))))
+    P = np.maximum(P / P.sum(axis=1, keepdims=True), 1e-300)
+    planes = risk.planes_of(SimpleNamespace(nodes=np.log(P)))
     offset, (error, offset_error) = float(planes.offsets[0]), (WIDER * float(errors[0]) for errors in errors_of(risk))
     bound = LowerBound.from_aggregate(objective, offset, planes.slopes[0], error, offset_error * offset)
     return Proof(Multipliers(c[:, None] * P), bound)

@@ -77,10 +77,10 @@ class Penalised(Objective):
         omega = self.penalty
         if self.classes is not None and not (
                 omega.l1.any() or omega.centre.any() or omega.constant or omega.rounding.rates):
-            held = ~self.is_free & (self.penalty.lower < self.penalty.upper)
-            is_open = (np.abs([self.penalty.lower[held], self.penalty.upper[held]]) == np.inf).all()
+            held = ~self.is_free & ((omega.lower != 0.0) | (omega.upper != 0.0))
+            is_open = (np.abs([omega.lower[held], omega.upper[held]]) == np.inf).all()
             rates = self.moduli[held]
-            self.even = float(rates[0]) if is_open and rates.min() == rates.max() else None
+            self.even = float(rates[0]) if is_open and len(np.unique(rates)) == 1 else None
 
     def __str__(self):
         return "this penalty"

@@ -205,6 +205,7 @@ def test_a_decoder_may_round_as_much_as_its_scores_do():
         risk.values(near)
 
 
+@pytest.mark.filterwarnings("ignore:pybundle. no evidence:RuntimeWarning")
 @pytest.mark.parametrize("method", ["auto", "oca"])
 def test_pairs_of_a_labelling_and_its_loss_are_no_evidence(method):
     """Two callables tell the loss of decoded labellings only; kept as arrays, `verify` could not read them."""

@@ -1,28 +1,30 @@
-"""Anchors: planes of R that make the slope of any other plane at free intercepts 0, so that it proves a bound.
+"""Anchors are planes below R with known slopes at free intercepts, which make those of any other plane 0 there.
 
 Nothing holds a free intercept back, so that a plane of R proves no bound while its slope r there is not 0. Mixed with
-planes whose slopes at the intercepts are known, the anchors, it is 0, and R >= 0 takes what is left of the shares:
+anchors it is 0, and R >= 0 takes what is left of the shares:
 
     R >= t plane + sum_k s_k anchor_k,    s >= 0,    t + sum_k s_k <= 1.
 
 At a minimum r = 0 and t = 1, so the bound stays sharp, however far out the intercepts are. No limits of intercepts, no
-linear program, no pass over the data. Rounding is counted: slopes are known up to errors, and t is so much smaller that
-shares exist whatever the slopes are; the slopes at the intercepts are then 0 without error, and what the errors change
-of the shares is an error of the offset and of the other slopes.
+linear program, no pass over the data. Rounding is counted: t and the shares are chosen for the worst slopes within the
+errors, so that the slopes at the intercepts are 0 without error. How far the shares may be off counts as an error of
+the offset and of the other slopes.
 
 *Labels* with an intercept each, of classes or of the tokens of chains: anchor k is the labelling in which everything
 has label k. Its offset is at least 0, its slope at the intercept of label j is `n [j = k] - n_j`, n_j being the weight
-of label j and n that of all. Hence `n s_k = (1 - t) n_k - t r_k` with t = min_k n_k / (n_k + max(r_k, 0)). With a
-log-loss of classes these are multipliers that are equal for all examples, which add their entropy. O(dim).
+of label j and n that of all. Slopes of R at all intercepts sum to 0, as R does not change when all of them move
+together (with constraints on them, sums of planes and constraints have other slopes, and no anchors). Hence
+`n s_k = (1 - t) n_k - t r_k` with t = min_k n_k / (n_k + max(r_k, 0)). With a log-loss of classes these are multipliers
+that are equal for all examples, which add their entropy. O(dim).
 
 No t makes up for r_k > 0 at a class k without weight, whose intercept falls without end. There the examples give their
 multipliers to their own labels. How much each gives is unknown, so that this costs an error of `r_k |x_i|` in slopes,
 r_k at other intercepts, and in the offset r_k times the largest cost, or `r_k (1 + log(n / r_k))` of entropies, which
 are concave. At a minimum r_k tends to 0.
 
-*One score*: the anchors are two planes whose slopes at the intercept have opposite signs, of the steepest multipliers,
-at most 1 in size, of the rows of either label if losses rise on one side only, else of all rows. The one of the other
-sign, a, has the share `t |r| / |r_a|`, and t = 1 / (1 + |r| / |r_a|). O(d).
+*One score*: the anchors are two planes with slopes of opposite sign at the intercept. Their multipliers are as steep as
+losses allow, at most 1 in size: of the rows of either label if losses rise on one side only, else of all rows. The one
+of the other sign, a, has the share `t |r| / |r_a|`, and t = 1 / (1 + |r| / |r_a|). O(d).
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ class LabelAnchors:
     Attributes
     ----------
     classes : LabelSums or None
-        If the intercepts of classes are free, the first one being 0: then the planes are those of rows `x - m`.
+        If the intercepts of classes are free and the first is 0; the anchors are then those of centred rows, `x - m`.
     means : ndarray, shape (d,), or None
         Their means m.
 
@@ -73,7 +75,7 @@ class LabelAnchors:
             self.rows[:, :-1] -= np.outer(sums.counts, sums.means[:-1])
         self.total = self.rows.sum(axis=0)
         n, self.far = float(self.total[-1]), 0.0 if classes is None else float(np.linalg.norm(sums.means))
-        # of the anchors, by the weight of all
+        # norm of an anchor's slope at other weights, by the weight of all; those of pairs of labels are orthogonal
         self.steep = (float(np.linalg.norm(self.total[:-1])) + float(np.linalg.norm(sums.rest[:-1], axis=1).max())) / n
 
     @classmethod
@@ -88,9 +90,7 @@ class LabelAnchors:
         # slopes of R at all intercepts sum to 0, those of constraints need not
         if rows is not None and rows.A[:, d - 1:K * d:d].count_nonzero():
             return None
-        low, high = penalty.lower[d - 1:K * d:d], penalty.upper[d - 1:K * d:d]
-        are_free = is_bare[d - 1:K * d:d][1:].all() and np.isinf([low[1:], high[1:]]).all()
-        is_known = are_free and low[0] == high[0] == 0.0
+        is_known = is_bare[2 * d - 1:K * d:d].all() and penalty.lower[d - 1] == penalty.upper[d - 1] == 0.0
         return cls(sums, sums if is_known and rows is None and len(penalty.l2) == K * d else None)
 
     def curvatures(self, moduli):
@@ -131,7 +131,7 @@ class LabelAnchors:
         spread = t * last_error + (1.0 - t) * wrong + 4.0 * UNIT * float(np.abs(v).sum() + (1.0 - t) * n)
         error = 1.01 * (t * error + 5.0 * (1.0 - t) * self.sums.error + spread * self.steep + 4.0 * UNIT * t * size)
         gain = 0.0
-        if self.sums.most is None and not self.sums.rest.size:      # of each term the least for all v that are possible
+        if self.sums.most is None and not self.sums.rest.size:      # the least value of each term within `spread`
             whole = max((1.0 - t) * (n - wrong), 0.0) * (1.0 - 4.0 * UNIT)
             terms = np.maximum(v - spread, 0.0) * np.log(np.maximum(whole / (v + spread), 1.0))
             gain = float(terms.sum()) - 4.0 * UNIT * K * whole

@@ -34,7 +34,7 @@ def feasible(risk, beta):
     c, is_inside = risk.sample_weight, beta.shape == risk.sample_weight.shape
     for sign, end in ((1.0, high), (-1.0, low)):
         bounds, rest = exact_product(c, end) if np.isfinite(end) else (np.where(c > 0.0, end, 0.0), 0.0)
-        is_inside = is_inside and bool((sign * (beta - bounds) <= sign * rest).all())   # beside them, this is exact
+        is_inside = is_inside and bool((sign * (beta - bounds) <= sign * rest).all())   # end times c, exactly
     return is_inside, f"{beta.size} multipliers of {risk.n_examples} losses, from {low:g} to {high:g} of weights"
 
 

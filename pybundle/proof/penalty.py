@@ -125,7 +125,11 @@ class Penalty:
         return np.zeros(len(self.l2)) if self.centre_error is None else self.centre_error
 
     def lowered(self):
-        """The least penalty within the errors but for its centre, whose errors `least` counts."""
+        """The least penalty within the errors but for its centre, whose errors `least` counts; see `Separable.lowered`.
+        """
+        tiny = (self.l2 > 0.0) & (self.l2 < 2.0 * UNIT * self.l1) & (self.centre == 0.0)
+        if tiny.any():
+            return replace(self, l2=np.where(tiny, 0.0, self.l2)).lowered()
         if self.rate_error == 0.0 == self.constant_error:
             return self
         low = 1.0 - self.rate_error - 2.0 * UNIT

@@ -16,7 +16,7 @@ LARGEST = 1e100     # of sums and of their inverses: squares of their rounding e
 
 
 class LabelSums(NamedTuple):
-    """Weighted sums of the rows x_i of K labels, the last entry of which is 1, so that its weights are intercepts.
+    """Weighted sums of the rows x_i of K labels. The last entry of each row is 1; its weights are intercepts.
 
     Rows are examples of K classes, or tokens of chains, which have more weights, those of pairs of labels and of ends.
 
@@ -55,7 +55,7 @@ class LabelSums(NamedTuple):
     def of(cls, examples, y, c, K, most=None, rest=None):
         """Return the sums of rows with labels y (n,) and weights c (n,); None if the last entries are not 1.
 
-        Labels of chains must have weight with a log-loss: else their intercepts fall without end.
+        With a log-loss each label of chains must occur: the intercept of one that does not falls without end.
         """
         X, n, d = examples.X, examples.n_examples, examples.n_features
         if examples.bias is not None:

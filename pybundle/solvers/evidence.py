@@ -21,8 +21,6 @@ from ..core.rounding import UNIT
 from ..models.batch_oracle import batched
 from ..proof import Certificate, Labellings, Multipliers, Points, multipliers
 from ..proof.certificate import LARGEST, fingerprint_of
-from ..risks import Logistic
-from ..risks.one_score import OneScore
 from ..runtime.lower_bound import LowerBound, aggregation_errors
 from .bundle.master import Master
 from .bundle.penalty_master import PenaltyMaster
@@ -89,7 +87,7 @@ class Proof(NamedTuple):
 
 
 class FoundLabellings(NamedTuple):
-    """Return the labellings of all examples, None for examples without one."""
+    """The labellings of all examples, None for examples without one."""
 
     labellings: list
 
@@ -164,7 +162,8 @@ def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
 class PlanesAtPoints:
     """Planes of a risk at points, in float64, and evidence made of them; with labellings of examples if known.
 
-    Of other losses of one score it is multipliers: scores that others round in another way may have other slopes.
+    For losses of one score without labellings the evidence is multipliers: another machine may round scores, and so
+    slopes, differently.
 
     Attributes
     ----------
@@ -175,7 +174,7 @@ class PlanesAtPoints:
     def __init__(self, risk, labelled=True):
         self.risk = risk.derive(precision="float64")
         self.is_labelled = labelled and LABELLINGS.holds(self.risk)
-        self.has_multipliers = isinstance(risk, (Logistic, OneScore))
+        self.has_multipliers = not LABELLINGS.holds(self.risk) and multipliers.curve_of(risk) is not None
         self._oracle = batched(self.risk.oracle()) if self.is_labelled else None
 
     def __call__(self, w):
@@ -260,7 +259,8 @@ def of_points(run, risk, points, labelled=True):
         bound, y = LowerBound.from_aggregate(objective, offset + rest, phi, error, offset_error), None
         if objective.rows is not None:
             _, y = objective.rows.pull(bundle.parts[:len(solved)], np.maximum(solved, 0.0))
-            phi, offset, *rounding = objective.rows.relax(phi, offset + rest, bundle.parts[:len(solved)], solved)
+            phi, offset, *rounding = objective.rows.relax(phi, offset + rest, bundle.parts[:len(solved)], solved,
+                                                          objective.means)
             errors = np.add((error, offset_error), np.multiply(WIDER, rounding))
             bound = replace(bound, value=LowerBound.from_aggregate(objective, offset, phi, *errors).value)
         if best is None or bound.value > best.value:

@@ -192,7 +192,7 @@ class Penalised(Objective):
         phi, error = self.inner_plane(phi, error)
         if self.anchors is not None and np.isfinite(error).all():
             offset, phi, error = self.anchors.repaired(offset, phi, error)
-            error = 1.03 * error        # no sharper than verifiers: errors need not be small
+            error = 1.03 * error        # a verifier counts up to 3 % more
         if self.even is not None:
             square = (float(np.linalg.norm(phi)) + error) ** 2 / (2.0 * self.even)
             return max(self.floor, float(offset - square - 8.0 * UNIT * (abs(offset) + square)))

@@ -1,9 +1,9 @@
 """Free intercepts of classes in block methods: centred columns, a last one of their size, and a centre that moves.
 
-With columns x - m, which are never formed, and a last column of `sqrt(ratio)`, the root mean square norm of the rest,
-one rate suits all weights. The last column is larger if that rate exceeds what the risk curves at the intercepts: the
-centre would hold them too long. The square of the intercepts about their centre is no part of F: the centre becomes the
-present point again and again, which costs hardly more passes than intercepts of that rate.
+All columns are centred implicitly, x - m. The column of the intercepts is scaled to `sqrt(ratio)`, the root mean square
+norm of centred rows, so that one rate suits all weights; it is larger if their square would hold the intercepts too
+long, where the rate exceeds the weight of the least class. This square, about a centre, is no part of F: the centre
+moves to the present point again and again, which costs hardly more passes than intercepts of that rate.
 """
 
 from __future__ import annotations

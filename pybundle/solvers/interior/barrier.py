@@ -108,8 +108,8 @@ class Barrier:
     def step(self, point):
         """Return the next point; raise LinAlgError if rounding forbids it.
 
-        Where r is rounded and Q large, A'a lacks something after the step: that is corrected once more, but not after
-        short steps, whose A'a lacks much; corrections would press multipliers against the ends of their boxes.
+        If Q is large, rounding of r leaves A'a slightly wrong after a step. One more solve corrects it, but only after
+        long steps: after short ones it would press multipliers against the ends of their intervals.
         """
         (w, a, u, v), (r, slope), gap = point, self.known(point), self.gap(point)
         if not 0.0 < gap < np.inf:

@@ -1,8 +1,8 @@
 """The interior point method on few of many rows, the others fixed: proven on all of them [Portnoy & Koenker 1997].
 
-A sample of the rows gives a first point. The rows near the corners of their losses there are solved with all others at
-the ends of their boxes. Multipliers of both together prove a bound, whatever sides were guessed; if the gap is not
-closed, twice as many rows come near, and all of them once these would be half.
+The solution of a sample tells on which side of their corners most losses are. Only rows near a corner stay variable;
+all other multipliers are fixed at an end of their interval. Multipliers of both together prove a bound, whatever sides
+were guessed. If the gap is not closed, twice as many rows become variable, and all of them once these would be half.
 """
 
 from __future__ import annotations

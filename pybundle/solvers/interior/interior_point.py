@@ -1,9 +1,9 @@
 """A primal-dual interior point method for losses of one score with corners: quantiles, absolute errors, hinge.
 
-A step costs a few passes and one system of d equations. With more rows than columns 7 to 50 of them usually reach a gap
-of 1e-5, even if columns differ in size [Portnoy & Koenker 1997]. The multipliers of each iterate prove a bound; what
-its slope has left at weights without penalty is of the size of rounding, and costs that times the closed-form limits of
-`proof.score_limits`.
+A step costs a few passes and one system of d equations. With more rows than columns 7 to 50 steps usually reach a gap
+of 1e-5, even if columns differ in size [Portnoy & Koenker 1997]. The multipliers of each iterate prove a bound. The
+slope that is left at weights without penalty is of the size of rounding: anchors repair it at a lone intercept
+(`proof.anchors`), and elsewhere it costs its size times the closed-form limits of `proof.score_limits`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FRACTION = 0.3      # of the tolerance, on few rows
 
 
 class InteriorPoint(Run):
-    """A run of the method on a risk with a `curve`, with a square or a separable penalty without open bounds."""
+    """A run of the method on a risk with a `curve`, with a square or a penalty by entries whose bounds only fix them."""
 
     serialised: tuple = (Point,)
     patience = 12
@@ -46,7 +46,8 @@ class InteriorPoint(Run):
     def check_state(self):
         vars(self).pop("barrier", None)     # which follows from the data
         super().check_state()
-        if self.w is not None and not (0 < self.n_near < self.barrier.m if self.point is None else self.n_near == 0):
+        is_right = self.n_near == 0 if self.point is not None else 0 < self.n_near < self.barrier.m
+        if self.w is not None and not is_right:
             raise ValueError("n_near must be a number of rows")
         if self.point is None:
             return
@@ -85,8 +86,7 @@ class InteriorPoint(Run):
             self._look()
 
     def iterate(self):
-        """Do a Newton step, or solve few rows, unless the start is good enough; return a Status at the end, else None.
-        """
+        """Do one Newton step or one solve of few rows; return a Status at the end, else None."""
         self.trace.n_iter += 1
         value = self.fun
         if self.n_near and not self.is_close():

@@ -27,8 +27,8 @@ PAIRS, PLANES = 100, 20
 """Pairs and planes kept. At small lam, 100 pairs need half the passes of 10, and about 20 planes have a multiplier, of
 which 5 prove nearly all of the bound. Products with them cost little beside a pass."""
 NARROW, RARELY, RIDGE = 1000, 10, 1e-9
-"""Columns of classes, over their density, up to which curvatures are a matrix, new after RARELY steps, or d/K over the
-density, a fourth of which is what it costs in passes; and what its diagonal gains."""
+"""The curvatures of classes are a matrix if d over the density is at most NARROW. It is formed again after RARELY steps
+or, if that is more, after d/K over the density. RIDGE is added to its diagonal, relatively."""
 FLOATS = 1 << 26
 """Maximum number of floats in pairs and planes without `memory_limit` (512 MB); fewer are kept if needed."""
 
@@ -71,7 +71,7 @@ class QuasiNewton(SmoothRun):
         return self.steps.trial(self._first_step)
 
     def _renew(self, K, d):
-        """The curvatures become those at the iterate, of one class, the mean of all."""
+        """Make the mean of the second derivatives of the classes at the iterate the curvatures."""
         risk, classes = self.risk, self.objective.classes
         with self.trace.clock.phase("oracle"):
             H = classes.curvatures(risk.user_rows, risk.sample_weight, self.steps.x.reshape(K, d))

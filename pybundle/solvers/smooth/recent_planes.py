@@ -128,7 +128,7 @@ class RecentPlanes:
 
 
 class NewestPlane:
-    """The plane of the last point alone: close to the minimum, and repaired, it proves nearly as much as many.
+    """The plane of the last point alone: near the minimum it proves nearly as much as a mixture.
 
     Members as in `RecentPlanes`.
 

@@ -30,7 +30,7 @@ FRACTION = 0.3      # of the tolerance, on few rows
 
 
 class InteriorPoint(Run):
-    """A run of the method on a risk with a `curve`, with a square or a penalty by entries whose bounds only fix them."""
+    """A run of the method on a risk with a `curve`, with a square or a separable penalty; bounds may fix weights only."""
 
     serialised: tuple = (Point,)
     patience = 12

@@ -363,7 +363,7 @@ def test_roundings_of_values_do_not_grow_with_the_number_of_classes():
 
 @pytest.mark.parametrize("scale", [1.0, 1.0 / 16.0])
 def test_small_c_needs_few_passes(scale):
-    """The last column is as large as the rate by the least class: the centre held the intercepts for 800 passes."""
+    """The last column is as large as the rate by the least class: the centre held the intercepts too long."""
     X, y, *_ = pb.datasets.load_digits()
     model = pb.MulticlassLogistic(C=1e-5).fit(scale * X, y)
     assert model.converged_ and model.n_passes_ <= 60

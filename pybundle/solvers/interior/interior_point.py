@@ -30,7 +30,7 @@ FRACTION = 0.3      # of the tolerance, on few rows
 
 
 class InteriorPoint(Run):
-    """A run of the method on a risk with a `curve`, with a square or a separable penalty; bounds may fix weights only."""
+    """A run of the method on a risk with a `curve`, with a square or a separable penalty; bounds only fix weights."""
 
     serialised: tuple = (Point,)
     patience = 12

@@ -44,14 +44,16 @@ class Dependence(NamedTuple):
 def dependence_in(risk, penalty, rows):
     """Return the `Dependence` of columns without penalty, bounds and linear constraints in any class, or None.
 
-    What the weights of K > 1 classes share changes no loss, so that those of the first class may be 0, or must be.
+    What the weights of K > 1 classes share changes no loss, so that those of the first class may be 0, or must be. Rows
+    of weight 0 do not count.
     """
     examples = getattr(risk, "user_rows", None)
     if examples is None:
         return None
     is_free = (penalty.l2 == 0.0) & (penalty.l1 == 0.0) & (penalty.lower == -np.inf) & (penalty.upper == np.inf)
     is_free &= True if rows is None else np.diff(rows.A.tocsc().indptr) == 0
-    n, K = examples.n_examples, risk.dim // examples.width
+    is_row = np.asarray(risk.sample_weight) > 0.0
+    X, n, K = examples.X, int(is_row.sum()), risk.dim // examples.width
     is_free, is_held = is_free.reshape(K, -1), ((penalty.lower == 0.0) & (penalty.upper == 0.0))[:examples.width]
     usable = is_free[1:].all(axis=0) & (is_free[0] | (is_held & (K > 1)))
     if risk.examples is None and risk.shift is not None:        # moved rows of classes are rounded, unless they are 0
@@ -60,10 +62,11 @@ def dependence_in(risk, penalty, rows):
     columns = np.flatnonzero(usable)
     c, is_own = len(columns), columns < examples.n_features
     # entries of sparse data at one place are added, and rounded
-    if not 0 < K * c <= MOST_WEIGHTS or n * c > MOST_NUMBERS or not getattr(examples.X, "has_canonical_format", True):
+    if not 0 < K * c <= MOST_WEIGHTS or not 0 < n * c <= MOST_NUMBERS or not getattr(X, "has_canonical_format", True):
         return None
+    X = X if n == len(is_row) else X[is_row]
     for step in sorted({n // 2000 + 1, 1}, reverse=True):       # columns independent in some rows are so in all
-        A = examples.X[::step][:, columns[is_own]]
+        A = X[::step][:, columns[is_own]]
         A = np.pad((A.toarray() if examples.is_sparse else A).astype(np.float64), ((0, 0), (0, c - is_own.sum())),
                    constant_values=(examples.bias or 0.0) / examples.scale)
         is_constant = (A == A[0]).all(axis=0) & (A[0] != 0.0)

@@ -253,6 +253,9 @@ def of_points(run, risk, points, labelled=True):
         else:
             norms = objective.rounding_norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
             error, offset_error = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, *errors_of(exact))
+            if planes_of.is_labelled and exact.examples is not None:       # a check sums all rows at once
+                terms = multipliers.n_terms(exact.n_examples) + len(points) + exact.n_scores
+                error = max(error, terms * UNIT * float(np.sum(exact.slope_sizes)))
         flats = np.where(np.isfinite(lower), np.abs(lower), 0.0)
         offset_error += 4.0 * (len(points) + 8.0) * UNIT * float(flats.sum())
         error, offset_error = WIDER * error, WIDER * offset_error

@@ -29,7 +29,7 @@ from .penalty_evidence import prove_limits, renewed, stated
 
 POOR = 10.0
 """Evidence whose gap is so many times that of the run is replaced if there is better one."""
-LIGHTER = 8
+LIGHTER = 20
 """Weights of a centre that are tried, each a tenth of the one before."""
 WIDER = 2.0
 """Claims are made with errors so many times as large, as those who check them may count rounding less sharply."""

@@ -73,6 +73,8 @@ class BlockMethod(Run):
         Sum of the block gaps that the last sequential pass saw.
     """
 
+    _proof = None       # of the best bound, with free intercepts of classes
+
     def __init__(self, risk, objective, settings, core, schedule, kappa=None, random_state=0, options=None):
         super().__init__(risk, objective, settings)
         self._kind, self._options, self.schedule = core, options or {}, schedule
@@ -196,7 +198,8 @@ class BlockMethod(Run):
         if self.objective.is_free.any() and not keeps:      # it would take passes that nobody has asked for
             return None
         if self.objective.classes is not None:
-            return self.core.evidence(self.objective, risk)
+            proofs = [self._proof, self.core.evidence(self.objective, risk)]
+            return max(filter(None, proofs), key=lambda proof: proof.bound.value, default=None)
         objective, limits = with_limits(self, risk) if keeps else (self.objective, None)
         found = self.core.evidence(objective, risk)
         return None if found is None else found._replace(limits=limits)
@@ -231,7 +234,10 @@ class BlockMethod(Run):
             raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
         if self.free is not None:
             self.free.add(plane[0] - plane[3], *plane[1:3], is_aggregate=True)
-        self.offer(LowerBound.from_aggregate(self.objective, *plane))
+        bound = LowerBound.from_aggregate(self.objective, *plane)
+        self.offer(bound)
+        if self.bound is bound and self.settings.record is not None and self.objective.classes is not None:
+            self._proof = self.core.evidence(self.objective, self.risk)     # bounds of later multipliers may be less
         if self._mean is not None and self.settings.record is None:      # evidence is of the newest plane
             self.offer(LowerBound.from_aggregate(self.objective, *self._mean.add(*plane)))
 

@@ -73,7 +73,7 @@ def test_the_first_bar_brings_no_lock_of_processes():
 
 @pytest.mark.parametrize("gap, tol, share", [
     (np.inf, 1e-3, 0.0), (2.0, 1e-3, 0.0), (0.1, 1e-2, 0.5), (1e-3, 1e-3, 1.0), (0.0, 1e-3, 1.0), (5.0, 2.0, 0.0),
-    (0.5, 1.0, 1.0),
+    (0.5, 1.0, 1.0), (0.1, 0.0, 0.0), (0.0, 0.0, 1.0),
 ])  # fmt: skip
 def test_share_of_way(gap, tol, share):
     assert share_of_way(gap, tol) == pytest.approx(share)

@@ -6,9 +6,11 @@ error, said in one line on stderr; 130 Ctrl-C; 141 nobody reads the output any m
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
+from contextlib import suppress
 
 from ..core.exceptions import BundleError, ConvergenceWarning
 from .arguments import make_parser
@@ -19,6 +21,9 @@ def main(argv=None):
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:      # closed by the shell
             setattr(sys, name, open(os.devnull, "w"))
+    raw = getattr(sys.stdout, "buffer", None)
+    if isinstance(raw, io.RawIOBase):       # PYTHONUNBUFFERED: nobody looks whether all is written
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), sys.stdout.encoding, sys.stdout.errors, "", True)
     with warnings.catch_warnings():
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.simplefilter("always", UserWarning)
@@ -33,13 +38,15 @@ def main(argv=None):
             _say("interrupted")
             return 130
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())      # for the flush at exit
+            _drop_output()
             return 141
         except MemoryError:
             _say("error: not enough memory for data of this size")
         except OSError as problem:
             of_file = problem.filename is not None and problem.strerror
             _say(f"error: {problem.filename}: {problem.strerror.lower()}" if of_file else f"error: {problem}")
+            if not of_file:
+                _drop_output()
         except (BundleError, ImportError, ValueError) as problem:       # scikit-learn raises ValueError
             _say(f"error: {problem}")
         return 2
@@ -53,6 +60,12 @@ SHELL = {"pass zero_based=True": "give --zero-based", "pass unlabelled=True": "g
          "skip_bad=True": "--skip-bad",
          "pass separator='blank'": "give --separator blank"}
 """Replacements for Python names in messages that a shell user reads."""
+
+
+def _drop_output():
+    """Let the flush at exit write what is left of the output nowhere."""
+    with suppress(OSError):         # a stream of tests has no number
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(text):

@@ -116,14 +116,14 @@ class ProgressBar:
 
 
 def share_of_way(gap, tol):
-    """How far a relative gap is on its way from 1 to `tol`, in logarithms: 0 to 1.
+    """How far a relative gap is on its way from 1 to `tol`, in logarithms: 0 to 1; 0 on the way to 0.
 
     >>> share_of_way(1e-2, 1e-4), share_of_way(5.0, 1e-4), share_of_way(0.0, 1e-4)
     (0.5, 0.0, 1.0)
     """
     if gap <= tol:
         return 1.0
-    return 0.0 if gap >= 1.0 or tol >= 1.0 else math.log(gap) / math.log(tol)
+    return 0.0 if gap >= 1.0 or tol >= 1.0 or tol == 0.0 else math.log(gap) / math.log(tol)
 
 
 class EarlyStopping:

@@ -199,7 +199,8 @@ class Structured(Partitioned):
                 return np.zeros(self.n_parts)
             weighted = 1.01 * oracle.met_norms * self.sample_weight     # + 6: psi is a difference, maybe times a loss
             return UNIT * np.array([(len(rows) + 6) * weighted[rows].sum() for rows in self._parts])
-        far = 0.0 if self.label_sums is None else float(np.linalg.norm(self.label_sums.means))
+        sums = None if self.user_rows is None else self.label_sums       # chains have no means
+        far = 0.0 if sums is None else float(np.linalg.norm(sums.means))
         sizes = self.sample_weight * (oracle.norms + 2.02 * far)
         if self.loss == "hinge":
             # each piece of an example is added twice: for the labelling and for the truth

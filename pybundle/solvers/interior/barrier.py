@@ -160,7 +160,7 @@ class Barrier:
         d = self._A.shape[1]
         if d == 0:
             return lambda b: b
-        if d > self.m:
+        if d > self.m > 0:
             return wide_solver(self._A, Q, D)
         M, root, size = np.zeros((d, d)), np.sqrt(Q)[:, None], max(256, BLOCK // max(d, 1))
         for first in range(0, self.m, size):

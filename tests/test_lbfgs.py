@@ -13,9 +13,7 @@ from scipy.special import expit
 
 import pybundle as pb
 from pybundle.features import MapFeatures
-from pybundle.solvers.objective import SquaredNorm
 from pybundle.solvers.smooth.quasi_newton import Orthants, Pairs
-from pybundle.solvers.smooth.recent_planes import RecentPlanes
 from pybundle.solvers.smooth.wolfe import WolfeSearch
 
 KINDS = ["binary", "multiclass", "chain", "landmarks", "dependency"]
@@ -238,8 +236,7 @@ def test_little_memory_is_kept_to():
     risk = risk_of("chain")
     wide, narrow = (pb.minimize(risk, lam=0.01, method="lbfgs", tol=1e-6, memory_limit=limit)
                     for limit in (None, 15 * 8 * risk.dim))
-    assert narrow.success and narrow.max_planes <= 5 < wide.max_planes <= 20
-    assert wide.n_passes < narrow.n_passes
+    assert narrow.success and narrow.state.pairs.room < 15 / 2 < wide.state.pairs.room
     assert pb.minimize(risk, lam=0.01, method="lbfgs", tol=1e-6, memory=5).n_passes >= wide.n_passes
 
 
@@ -378,30 +375,6 @@ def test_resting_coordinates_take_no_part():
     g = rng.normal(size=3)
     d = pairs.direction(g, resting)
     assert d[0] == 0.0 and d @ g < 0.0
-
-
-@pytest.mark.parametrize("signs", [False, True])
-def test_bound_of_planes_is_the_best_and_keeps_its_room(signs):
-    rng = np.random.default_rng(2)
-    planes, nonneg = RecentPlanes(4, 3, slack=True), np.arange(4) < 2
-    objective_ = SquaredNorm(0.5, nonneg if signs else None)
-    for k in range(6):
-        planes.add(abs(rng.normal()), rng.normal(size=4))
-        for _ in range(5 if signs else 1):              # constraints settle
-            bound = planes.bound(objective_, 1e-10)
-        assert planes.n_planes == min(k + 1, 3) and bound.value >= -1e-9
-        b, A = planes.offsets.copy(), planes.slopes.copy()
-
-        def dual(beta, b=b, A=A):
-            return -objective_.lower_bound(beta @ b, beta @ A)
-
-        m = len(b)
-        best = min(scipy_minimize(dual, start, bounds=[(0, 1)] * m, method="SLSQP",
-                                  constraints={"type": "ineq", "fun": lambda beta: 1.0 - beta.sum()},
-                                  options={"ftol": 1e-12}).fun for start in (np.zeros(m), np.full(m, 1.0 / m)))
-        assert bound.value == pytest.approx(-best, abs=1e-5)
-        products = A @ rng.normal(size=4)
-        assert products.shape == (m,)
 
 
 def test_auto_takes_a_smooth_risk_whole(monkeypatch):

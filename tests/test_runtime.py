@@ -23,7 +23,6 @@ from pybundle.runtime.lower_bound import (
 from pybundle.runtime.result import SENTENCES, Status
 from pybundle.runtime.stopping import Callback, GapBelow, MaxIterations, Progress, TimeLimit, first_reason, relative_gap
 from pybundle.solvers.objective import Ball, SquaredNorm
-from pybundle.solvers.smooth.recent_planes import RecentPlanes
 
 
 def progress(fun=10.0, lower=9.0, n_iter=1):
@@ -96,19 +95,6 @@ def test_a_lower_bound_is_one_in_exact_arithmetic():
         offset = float(rng.standard_normal() * 10.0 ** rng.uniform(-6, 6))
         exact = Fraction(offset) - sum(Fraction(float(x)) ** 2 for x in phi) / (2 * Fraction(lam))
         assert Fraction(LowerBound.from_aggregate(SquaredNorm(lam), offset, phi).value) <= exact
-
-
-def test_errors_of_slopes_count_against_the_bound_of_recent_planes():
-    rng = np.random.default_rng(2)
-    for error in (1e-9, 1e-3):
-        planes, objective = RecentPlanes(3, 4, False), SquaredNorm(1.0)
-        slopes, offsets = rng.standard_normal((4, 3)), rng.random(4)
-        for offset, slope in zip(offsets, slopes, strict=True):
-            planes.add(offset, slope)
-        bound = planes.bound(objective, 1e-12, error)
-        phi = planes.beta @ slopes
-        worst = phi * (1.0 + error / np.linalg.norm(phi))          # all of them wrong alike
-        assert bound.value <= objective.lower_bound(planes.beta @ offsets, worst)
 
 
 def test_certify_recomputes_both_sides():

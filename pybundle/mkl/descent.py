@@ -15,12 +15,13 @@ import numpy as np
 
 from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
-from ..solvers.smooth.lbfgs import QuasiNewton
+from ..solvers.smooth.lbfgs import FEWEST, FLOATS, QuasiNewton
 from ..solvers.smooth.quasi_newton import Orthants
 from ..solvers.state import Settings
 from .certified import solve
 from .mixture_bound import CLOSE, KeptPlanes
 
+PLANES = 20         # kept; fewer where a plane has more than 4e5 floats
 LEAST = 1e-3
 """If no descent is left, v restarts with |v_k|^2 at least this fraction of the largest, since (0, 0) is a saddle."""
 
@@ -55,6 +56,8 @@ class _Descent(QuasiNewton):
     def __init__(self, risk, objective, settings):
         super().__init__(risk, objective, settings)
         self.n, p = len(risk.labels), objective.n_groups
+        room = min(PLANES, max(FEWEST, FLOATS // (8 * risk.dim)))
+        self.planes = KeptPlanes(p, room, objective.products)
         self.close = min(CLOSE, 0.1 * settings.gap.tol)
         self.nu, self.weights, self.was_balanced = np.full(p, 1.0 / p), [], False
 
@@ -63,9 +66,6 @@ class _Descent(QuasiNewton):
         if nonneg is None:
             return None
         return Orthants(np.where(np.concatenate([nonneg, np.ones(p, dtype=bool)]), 0.0, -np.inf))
-
-    def make_planes(self, room):
-        return KeptPlanes(self.objective.n_groups, room, self.objective.products)
 
     def start(self, w0):
         lam, p = self.objective.lam, self.objective.n_groups

@@ -23,14 +23,13 @@ from .quasi_newton import Pairs, QuasiNewtonSteps
 from .smooth_run import FEWEST, SmoothRun
 from .wolfe import WolfeSearch
 
-PAIRS, PLANES = 100, 20
-"""Pairs and planes kept. At small lam, 100 pairs need half the passes of 10, and about 20 planes have a multiplier, of
-which 5 prove nearly all of the bound. Products with them cost little beside a pass."""
+PAIRS = 100
+"""Pairs kept. At small lam, 100 need half the passes of 10. Products with them cost little beside a pass."""
 NARROW, RARELY, RIDGE = 1000, 10, 1e-9
 """The curvatures of classes are a matrix if d over the density is at most NARROW. It is formed again after RARELY steps
 or, if that is more, after d/K over the density. RIDGE is added to its diagonal, relatively."""
 FLOATS = 1 << 26
-"""Maximum number of floats in pairs and planes without `memory_limit` (512 MB); fewer are kept if needed."""
+"""Maximum number of floats in pairs without `memory_limit` (512 MB); fewer are kept if needed."""
 
 
 class QuasiNewton(SmoothRun):
@@ -46,9 +45,8 @@ class QuasiNewton(SmoothRun):
 
     def __init__(self, risk, objective, settings, memory=None):
         limit = settings.memory_limit
-        # two vectors for a pair, one for a plane
-        pairs, planes = rooms((FLOATS if limit is None else limit // 8) // risk.dim)
-        super().__init__(risk, objective, settings, planes)
+        super().__init__(risk, objective, settings)
+        pairs = room((FLOATS if limit is None else limit // 8) // risk.dim)
         curvatures = 1.0 if objective.classes is None else objective.anchors.curvatures(objective.moduli)
         pairs = Pairs(pairs if memory is None else memory, objective.moduli, curvatures)
         self.steps = QuasiNewtonSteps(pairs, self.orthants())
@@ -83,14 +81,13 @@ class QuasiNewton(SmoothRun):
             self.steps.pairs.curvatures = np.linalg.cholesky(H)
 
     def memory(self):
-        rows = 2 * self.steps.pairs.room + self.planes.room + self.risk.n_parts
+        rows = 2 * self.steps.pairs.room + 1 + self.risk.n_parts
         return {"planes": 8 * self.risk.dim * rows, "points": working_bytes(self.risk, self.risk.n_parts)}
 
     def describe(self):
         pairs = self.steps.pairs.room
-        size = 8 * self.risk.dim * (2 * pairs + self.planes.room) / 2**20
-        return (f"{self.risk.n_examples} examples, dimension {self.risk.dim}: at most {size:.0f} MB for "
-                f"{pairs} pairs and {self.planes.room} planes")
+        size = 16 * self.risk.dim * pairs / 2**20
+        return f"{self.risk.n_examples} examples, dimension {self.risk.dim}: at most {size:.0f} MB for {pairs} pairs"
 
     def state(self):
         return State(self.w, self.risk_value, self.fingerprint(), pairs=self.steps.pairs, bound=self.bound)
@@ -111,10 +108,9 @@ def lbfgs(problem, memory):
     return QuasiNewton(problem.risk, problem.objective, problem.settings, memory)
 
 
-def rooms(rows):
-    """Return how many pairs and planes fit into `rows` vectors, two for a pair and one for a plane."""
-    planes = min(PLANES, max(FEWEST, rows // 8))
-    return min(PAIRS, max(FEWEST, (rows - planes) // 2)), planes
+def room(vectors):
+    """Return how many pairs fit into this many vectors."""
+    return min(PAIRS, max(FEWEST, vectors // 2))
 
 
 LBFGS = Method(lbfgs, {"memory": Option(None, or_none(integer)), **WARM_START}, needs=(SMOOTH,),

@@ -47,7 +47,7 @@ class Newton(SmoothRun):
     patience = 20
 
     def __init__(self, risk, objective, settings):
-        super().__init__(risk, objective, settings, 1)
+        super().__init__(risk, objective, settings)
         self.steps = NewtonSteps(self.orthants() or Orthants(), risk.dim)
         self.steps.flat = 1.0 if risk.is_regression else FLAT       # most errors are large at first
         self._hessians = self._scores = self._beta = None
@@ -72,7 +72,8 @@ class Newton(SmoothRun):
         """
         objective = self.objective
         return isinstance(objective, Penalised) and bool(np.any(objective.penalty.l1)) and (
-            self.planes.bound(objective, 0.0).value - self.bound.value > 0.1 * (self.fun - self.bound.value))
+            LowerBound.from_aggregate(objective, *self.newest).value - self.bound.value
+            > 0.1 * (self.fun - self.bound.value))
 
     def _take_work(self):
         self.trace.n_passes += self.steps.work

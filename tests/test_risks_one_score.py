@@ -119,6 +119,32 @@ def test_planes_lie_below_the_risk_in_exact_arithmetic(name, seed, size, shift):
         assert abs(Fraction(float(value[0])) - true) <= Fraction(float(error[0]))
 
 
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 10**6), size=st.sampled_from([1e-12, 1.0, 1e6]), by_scores=st.booleans())
+def test_values_bound_how_steep_planes_are(seed, size, by_scores):
+    """Rounding of slopes without a bound is that of `sum_i c_i |beta_i x_i|`, which follows from the values."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((9, 2)) * 10.0 ** rng.uniform(-4, 4, 2), rng.choice([-1, 1], 9)
+    y[:2] = -1, 1
+    c, w = rng.random(9) * 10.0 ** rng.uniform(-3, 3), size * rng.standard_normal(2)
+    risk = pb.risks.SquaredHinge(X, y, sample_weight=c, n_parts=2)
+    _ = risk.planes_at(risk.scores(w)) if by_scores else risk.planes(w)
+    steep = c * np.abs(risk.multipliers(risk.scores(w)[:, 0])) * np.linalg.norm(X, axis=1)
+    unit = 9.0 * 2.0**-53       # a sum of 4 or 5 terms and their roundings has more than that
+    assert (risk.slope_errors >= unit * np.array([steep[rows].sum() for rows in risk.parts])).all()
+    assert risk.slope_errors.sum() <= 100.0 * unit * (c * np.linalg.norm(X, axis=1)).sum() * (1.0 + np.abs(X @ w).max())
+
+
+def test_squared_hinges_of_columns_far_apart_are_proven():
+    """Multipliers bounded by |w| times the largest row hid all of the gap in rounding."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 12)) * np.geomspace(0.1, 300.0, 12) + 500.0
+    y = np.where(X @ rng.standard_normal(12) > 0.0, 1, -1)
+    y = np.where(rng.random(500) < 0.1, -y, y)
+    risk = pb.risks.SquaredHinge(X, y, fit_intercept=True)
+    assert pb.minimize(risk, lam=1e-4, tol=1e-6, max_iter=100).success
+
+
 @every
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**6), b=st.sampled_from([0.0, 1e-3, 10.0]), tied=st.booleans())

@@ -191,16 +191,20 @@ class LinearRisk(Partitioned):
 
     @cached_property
     def _sizes_of_parts(self):
-        """Sums `c_i |x_i|` of each part, shape (P,).
-
-        If intercepts may be free they are `c_i (|x_i| + |m|)`, the means m of the columns bounded by the mean of |x_i|:
-        slopes a enter bounds as `a - m a_b`, and their last entries a_b are sums without columns.
-        """
-        c = np.abs(self.sample_weight)
-        weighted = self.examples.norms * c
-        if self.free is not None or self.label_sums is not None:
-            weighted += c * (weighted.sum() / max(float(c.sum()), 1e-300))
+        """Sums of c_i times the sizes of rows of each part, shape (P,)."""
+        weighted = self.sample_weight * self._row_sizes
         return np.array([weighted[rows].sum() for rows in self._parts])
+
+    @property
+    def _row_sizes(self):
+        """|x_i|; if intercepts may be free |x_i| + |m|, the means m of the columns bounded by the mean of |x_i|.
+
+        Slopes a enter bounds as `a - m a_b`, and their last entries a_b are sums without columns.
+        """
+        sizes, c = self.examples.norms, self.sample_weight
+        if self.free is None and self.label_sums is None:
+            return sizes
+        return sizes + float(sizes @ c) / max(float(c.sum()), 1e-300)
 
     @cached_property
     def offset_errors(self) -> Floats:

@@ -9,6 +9,7 @@ numbers, its `curve`; values, planes, line search and errors follow from them.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 from zlib import crc32
 
@@ -38,7 +39,8 @@ class OneScore(LinearRisk):
     is_regression = True
     oracle = None  # type: ignore[assignment]
     _piecewise_linear = False
-    _steepest = 0.0         # bound on |beta| of the planes so far, where none holds for all
+    _steepness = 0.0        # bounds on `sum_i c_i |beta_i x_i|` of the planes so far, where |beta_i| has none; by parts
+    _of_parts = (*LinearRisk._of_parts, "_norms_of_parts", "_steepness")
     _whole = None           # `_sizes_for_rounding` of the risk that this one is an excerpt of
 
     def _prepare(self, X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision):
@@ -93,37 +95,49 @@ class OneScore(LinearRisk):
 
     def planes(self, w: ArrayLike) -> Any:
         w = check_vector("w", w, self.dim)
-        if self.errors_grow:
-            self._grow(w)
-        return super().planes(w)
+        return self._counted(super().planes(w), 1.01 * float(np.linalg.norm(w)) * self._sizes_for_rounding()[1])
 
     def planes_at(self, S: Array) -> Any:
         S = self._check_scores("S", S)
-        if self.errors_grow:
-            self._steepest = max(self._steepest, float(np.abs(self.multipliers(S[:, 0])).max(initial=0.0)))
-        return super().planes_at(S)
+        return self._counted(super().planes_at(S), float(np.abs(S).max(initial=0.0)))
 
     def _sizes_for_rounding(self):
         """Unit of offsets, largest norm of a row, largest target; an excerpt has those of the whole, for equal bits."""
         return self._whole or (self._engine.offset_unit, float(self.examples.norms.max()),
                                float(np.abs(self._engine.target_array).max(initial=0.0)))
 
-    def _grow(self, w):
-        _, norm, target = self._sizes_for_rounding()
-        largest = 1.01 * float(np.linalg.norm(w)) * norm + target + sum(np.abs(self.curve[2:]))
-        self._steepest = max(self._steepest, largest / min(1.0, self.curve[3]))
+    def _counted(self, planes, largest):
+        """Return planes at scores of at most `largest` in size; where multipliers have no bound, note how steep they are.
+
+        A loss is at least `square beta_i^2 / 2`, so `(sum_i c_i |beta_i x_i|)^2 <= 2 R / square sum_i c_i |x_i|^2`.
+        It rounds by at most 8 units of |beta_i u_i|, which matters only if |beta_i| < 1000 units of u_i / square.
+        """
+        if self.errors_grow:
+            square, target = self.curve[3], self._sizes_for_rounding()[2]
+            least = 1e3 * UNIT * (largest + target + sum(np.abs(self.curve[2:]))) / square
+            roots, sizes = self._norms_of_parts
+            steepness = 1.01 * np.hypot(np.sqrt(2.1 / square * planes.values), roots * least) * sizes
+            self._steepness = np.maximum(self._steepness, steepness)
+        return planes
+
+    @cached_property
+    def _norms_of_parts(self):
+        """Norms of `sqrt(c_i)` and of `sqrt(c_i) |x_i|`, or of `sqrt(c_i) (|x_i| + |m|)`, shape (P,) each."""
+        roots, sizes = np.sqrt(self.sample_weight), self._row_sizes
+        return (np.array([np.linalg.norm(roots[rows]) for rows in self._parts]),
+                np.array([np.linalg.norm(roots[rows] * sizes[rows]) for rows in self._parts]))
 
     @property
     def slope_errors(self) -> Floats:
-        steepest = self._steepest if self.errors_grow else max(np.abs(self.curve[:2]))
-        return 1.01 * self._engine.offset_unit * steepest * self._sizes_of_parts
+        steepness = self._steepness if self.errors_grow else max(np.abs(self.curve[:2])) * self._sizes_of_parts
+        return 1.01 * self._engine.offset_unit * steepness * np.ones(self.n_parts)
 
     def slope_errors_at(self, w: ArrayLike) -> Floats:
         """Return `slope_errors` of the planes at w alone, shape (P,)."""
         fresh = self.derive()
         if self.errors_grow:
-            fresh._steepest = 0.0
-            fresh._grow(check_vector("w", w, self.dim))
+            fresh._steepness = 0.0
+            fresh.planes(w)
         return fresh.slope_errors
 
     @property

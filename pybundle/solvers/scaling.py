@@ -23,12 +23,12 @@ def scaling(risk, uneven=100.0, large_entries=1000.0, shifted=10.0):
         return ""
     sizes, largest = np.sqrt(about_means[used] / counts[used]), np.sqrt(np.max(squares[used] / counts[used]))
     small, large = float(np.quantile(sizes, 0.1)), float(sizes.max())
-    factors = np.abs(np.log(np.maximum(sizes, 1e-300) / np.median(sizes)))
-    order = [k for k in np.argsort(-factors, kind="stable")[:3] if factors[k] > np.log(uneven) / 2.0]
-    named = columns_in_words(risk, np.flatnonzero(used)[order])
     if means > shifted * spread > 0.0:
         found = f"have means {means / spread:.2g} times their spread"
     elif large > uneven * small:
+        factors = np.abs(np.log(np.maximum(sizes, 1e-300) / np.median(sizes)))
+        order = [k for k in np.argsort(-factors, kind="stable")[:3] if factors[k] > np.log(uneven) / 2.0]
+        named = columns_in_words(risk, np.flatnonzero(used)[order])
         found = f"differ in size by {large / small:.2g} ({named})"
     elif largest * _largest(examples) * examples.scale > large_entries:
         found = f"have entries of {largest * _largest(examples) * examples.scale:.2g}"
@@ -66,8 +66,9 @@ def _moments(examples, most_rows=2000, few=100, numbers=20_000_000, at_once=1 <<
     rows = np.arange(0, examples.n_examples, -(-examples.n_examples // n_rows))
     counts, squares, sums, shifted = (np.zeros(d) for _ in range(4))
     if examples.is_sparse:
-        for start in range(0, len(rows), few):
-            some = X[rows[start:start + few]]
+        size = max(few, d * X.shape[0] // max(X.nnz, 1))        # about d entries
+        for start in range(0, len(rows), size):
+            some = X[rows[start:start + size]]
             data = some.data / unit
             counts += np.bincount(some.indices[data != 0.0], minlength=d)
             squares += np.bincount(some.indices, data * data, d)

@@ -135,14 +135,19 @@ def test_values_bound_how_steep_planes_are(seed, size, by_scores):
     assert risk.slope_errors.sum() <= 100.0 * unit * (c * np.linalg.norm(X, axis=1)).sum() * (1.0 + np.abs(X @ w).max())
 
 
-def test_squared_hinges_of_columns_far_apart_are_proven():
-    """Multipliers bounded by |w| times the largest row hid all of the gap in rounding."""
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("name", ["squared hinge", "least squares"])
+def test_smooth_losses_of_columns_far_apart_are_proven(name, intercept):
+    """The largest multipliers of all, or |w| times the largest row, hid the gap in rounding."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((500, 12)) * np.geomspace(0.1, 300.0, 12) + 500.0
-    y = np.where(X @ rng.standard_normal(12) > 0.0, 1, -1)
-    y = np.where(rng.random(500) < 0.1, -y, y)
-    risk = pb.risks.SquaredHinge(X, y, fit_intercept=True)
-    assert pb.minimize(risk, lam=1e-4, tol=1e-6, max_iter=100).success
+    scores = X @ rng.standard_normal(12)
+    if name == "squared hinge":
+        y = np.where(rng.random(500) < 0.1, -1, 1) * np.where(scores > 0.0, 1, -1)
+        risk = pb.risks.SquaredHinge(X, y, fit_intercept=intercept)
+    else:
+        risk = pb.risks.Huber(X, scores + rng.standard_normal(500), delta=1e8, fit_intercept=intercept)
+    assert pb.minimize(risk, lam=1e-3, tol=1e-6, max_iter=100).success
 
 
 @every

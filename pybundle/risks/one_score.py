@@ -39,7 +39,7 @@ class OneScore(LinearRisk):
     is_regression = True
     oracle = None  # type: ignore[assignment]
     _piecewise_linear = False
-    _steepness = 0.0        # bounds on `sum_i c_i |beta_i x_i|` of the planes so far, where |beta_i| has none; by parts
+    _steepness = 0.0        # of smooth losses: bounds on `sum_i c_i |beta_i x_i|` of the planes so far, by parts
     _of_parts = (*LinearRisk._of_parts, "_norms_of_parts", "_steepness")
     _whole = None           # `_sizes_for_rounding` of the risk that this one is an excerpt of
 
@@ -90,8 +90,8 @@ class OneScore(LinearRisk):
     # ------------------------------------------------------------------ rounding
     @property
     def errors_grow(self) -> bool:
-        """Whether multipliers have no bound: then `slope_errors` holds for the planes so far."""
-        return not np.isfinite(self.curve[:2]).all()
+        """Whether multipliers may be far below their bounds: then `slope_errors` holds for the planes so far."""
+        return self.curve[3] > 0.0
 
     def planes(self, w: ArrayLike) -> Any:
         w = check_vector("w", w, self.dim)
@@ -107,7 +107,7 @@ class OneScore(LinearRisk):
                                float(np.abs(self._engine.target_array).max(initial=0.0)))
 
     def _counted(self, planes, largest):
-        """Return planes at scores of at most `largest` in size; where multipliers have no bound, note how steep they are.
+        """Return planes at scores of at most `largest` in size; note how steep they are if the loss is smooth.
 
         A loss is at least `square beta_i^2 / 2`, so `(sum_i c_i |beta_i x_i|)^2 <= 2 R / square sum_i c_i |x_i|^2`.
         It rounds by at most 8 units of |beta_i u_i|, which matters only if |beta_i| < 1000 units of u_i / square.
@@ -117,7 +117,7 @@ class OneScore(LinearRisk):
             least = 1e3 * UNIT * (largest + target + sum(np.abs(self.curve[2:]))) / square
             roots, sizes = self._norms_of_parts
             steepness = 1.01 * np.hypot(np.sqrt(2.1 / square * planes.values), roots * least) * sizes
-            self._steepness = np.maximum(self._steepness, steepness)
+            self._steepness = np.maximum(self._steepness, np.minimum(steepness, self._steepest))
         return planes
 
     @cached_property
@@ -128,8 +128,14 @@ class OneScore(LinearRisk):
                 np.array([np.linalg.norm(roots[rows] * sizes[rows]) for rows in self._parts]))
 
     @property
+    def _steepest(self):
+        """Bound on `sum_i c_i |beta_i x_i|` of any plane, by parts; infinite if the multipliers have none."""
+        most = max(np.abs(self.curve[:2]))
+        return most * self._sizes_of_parts if np.isfinite(most) else np.full(self.n_parts, np.inf)
+
+    @property
     def slope_errors(self) -> Floats:
-        steepness = self._steepness if self.errors_grow else max(np.abs(self.curve[:2])) * self._sizes_of_parts
+        steepness = self._steepness if self.errors_grow else self._steepest
         return 1.01 * self._engine.offset_unit * steepness * np.ones(self.n_parts)
 
     def slope_errors_at(self, w: ArrayLike) -> Floats:
@@ -143,9 +149,7 @@ class OneScore(LinearRisk):
     @property
     def slope_sizes(self) -> Any:
         """Bound on the Euclidean norm of any slope of each part, shape (P,), or None if there is none."""
-        if self.errors_grow:
-            return None
-        return max(np.abs(self.curve[:2])) * self._sizes_of_parts
+        return self._steepest if np.isfinite(self.curve[:2]).all() else None
 
     @property
     def offset_errors(self) -> Floats:

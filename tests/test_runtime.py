@@ -174,6 +174,25 @@ def test_a_risk_may_state_its_errors():
         certify(Stated(), SquaredNorm(1.0), np.zeros(1), LowerBound(4.0, np.zeros(1), 0.0, 0.0))
 
 
+@pytest.mark.parametrize("method", ["oca", "bmrm"])
+def test_errors_of_evaluated_values_count_without_a_pass(method):
+    class Stated:
+        n_parts, n_examples, dim, lower_bounds, calls = 1, 1, 2, np.zeros(1), 0
+
+        def evaluate(self, w):
+            self.calls += 1
+            return np.array([np.abs(w - 3.0).sum()]), np.sign(w - 3.0)[None]
+
+        def value_errors(self, w, values):
+            return np.array([0.25])
+
+    risk = Stated()
+    result = pb.minimize(risk, lam=1.0, tol=0.2, method=method)
+    assert result.certified and result.error == pytest.approx(0.2525) and risk.calls == result.n_passes
+    bound = LowerBound(0.0, np.zeros(2), 0.0, 0.0)
+    assert certify(risk, SquaredNorm(1.0), np.zeros(2), bound).error == pytest.approx(0.2525)
+
+
 def test_executors_keep_the_order():
     for pool in (Serial(), Threads(3)):
         assert pool.map(lambda k: (time.sleep(0.002 * (5 - k)), k)[1], range(5)) == list(range(5))

@@ -212,7 +212,8 @@ def certify(risk, objective, w, bound, known=None):
     elif exact.values is not None:
         values, errors = exact.values(w)
     else:
-        values, errors = exact.evaluate(w)[0], 0.0
+        values = exact.evaluate(w)[0]
+        errors = 0.0 if exact.value_errors is None else exact.value_errors(w, values)
     least = np.asarray(risk.lower_bounds, dtype=np.float64)
     below = np.maximum((least if np.ndim(values) else np.sum(np.broadcast_to(least, risk.n_parts))) - values, 0.0)
     below = np.where(below <= CLIPPED * (1.0 + np.abs(values)), below, 0.0)     # else the bound is wrong

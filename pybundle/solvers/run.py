@@ -197,7 +197,9 @@ class Run:
     def _trusted_value(self, risk):
         """Return the values at the best point if another pass would only repeat them, as one of a plain function."""
         repeats = self.best_values is not None and risk is self.risk and risk.precision == "float64"
-        return (self.best_values, 0.0) if repeats and risk.values is None else None
+        if not repeats or risk.values is not None:
+            return None
+        return self.evaluated_value(risk) or (self.best_values, 0.0)
 
     def blame(self, error):
         """Drop what proves nothing after an error: everything, if the risk contradicted itself.

@@ -205,6 +205,14 @@ def test_mapped_data_are_neither_copied_nor_read_twice(mapped, monkeypatch):
     assert np.array_equal(result.x, same.x) and result.n_passes == same.n_passes
 
 
+def test_an_intercept_copies_no_rows():
+    """Means of the columns came from a product of all rows in float64, eight times the memory of bytes."""
+    rows = np.random.default_rng(0).integers(0, 9, (50_000, 20)).astype(np.uint8)
+    risk = pb.risks.SquaredHinge(rows, np.arange(50_000) % 2 * 2 - 1, fit_intercept=True)
+    used, means = peak(lambda: risk.means)
+    assert used < 2.0 * rows.nbytes and np.allclose(means[:-1], rows.mean(axis=0), rtol=1e-12)
+
+
 def test_parts_of_mapped_data_lie_in_one_piece(mapped):
     whole = pb.minimize(pb.risks.MulticlassHinge(mapped, y), lam=50.0)
     pieces = pb.minimize(pb.risks.MulticlassHinge(mapped, y, partition="contiguous"), lam=50.0)

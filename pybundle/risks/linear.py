@@ -96,8 +96,9 @@ class LinearRisk(Partitioned):
         """Weighted means of the columns and 0 for the intercept, shape (dim,); None without a free intercept."""
         if self.free is None:
             return None
-        c = self.sample_weight
-        sums = np.asarray(self.examples.X.T @ c, dtype=np.float64).ravel()
+        c, X, n = self.sample_weight, self.examples.X, self.n_examples
+        step = SHARD_ROWS       # a product copies rows of other types than float64
+        sums = sum(X[k:k + step].T @ c[k:k + step] for k in range(0, n, step))
         return np.append(self.examples.scale * sums / max(float(c.sum()), 1e-300), 0.0)
 
     _of_parts = (*Partitioned._of_parts, "_sizes_of_parts", "slope_errors", "offset_errors", "_centred", "constant")

@@ -157,14 +157,17 @@ def measure_house(tree, sources, notes):
     evidence, limits, hooks = house.by_hand(sources)
     n_rooms, n_arrows, up, floors = house.inner_floors(sources)
     pieces, done = house.own_places(sources), probe(tree, "calls", "auto")
-    notes |= {"questions": counted(place.split(":")[0] for place, _ in asked), "planes as tuples": counted(
-        place.split(":")[0] for place, _ in planes), "evidence by hand": " ".join(evidence),
-        "limits by hand": " ".join(limits), "hooks": counted(hook.split(": ")[1] for hook in hooks),
+    notes |= {
+        "largest solver class": f"{own}; with inherited methods {whole}",
+        "questions": counted(place.split(":")[0] for place, _ in asked),
+        "planes as tuples": counted(place.split(":")[0] for place, _ in planes),
+        "evidence by hand": " ".join(evidence), "limits by hand": " ".join(limits),
+        "hooks": counted(hook.split(": ")[1] for hook in hooks),
         "arrows up inside solvers": ", ".join(f"{a} -> {b}" for a, b in up) or "none"}
     notes |= {f"places for {kind}": ", ".join(f"{name} {count}" for name, count in counts.items())
               for kind, (_, counts) in pieces.items()}
     return {
-        f"largest solver class: methods; with inherited ({own}; {whole})": f"{n_own}; {n_whole}",
+        "largest solver class: methods; with inherited": f"{n_own}; {n_whole}",
         "members that solvers may ask of a risk": str(len(house.asked_members(sources))),
         "questions about the form of the objective": str(len(asked)),
         "planes as tuples: files; lines": f"{len(files)}; {len(planes)}",

@@ -449,6 +449,19 @@ def test_before_the_first_value():
         pb.minimize(pb.risks.MulticlassHinge(np.eye(2), [0, 1]), lam=1.0, method="prox-bcfw", batch="x")
 
 
+def test_what_merging_planes_rounds_counts_in_the_bound():
+    core = CachedBlocks(chains(), SquaredNorm(1.0), cap=3)
+    core.place(1.0, 0.0, None)
+    for _ in range(8):
+        core.oracle_pass(np.arange(25))
+    assert core.blocks.n_merged > 0 and core.blocks.merging_error > 0.0
+    error, offset_error = core.aggregate()[2:]
+    function, (*head, storage, point) = core.blocks.__reduce__()
+    core.blocks = function(*head, storage | {"merging_error": 1.0, "n_merged": 1 << 50}, point)
+    worse, offset_worse = core.aggregate()[2:]
+    assert worse == pytest.approx(1.0 + error) and offset_worse > 0.1 * core.blocks.offset > offset_error
+
+
 @pytest.mark.parametrize("size", [1e-130, 1.0, 1e130])
 def test_the_mean_of_planes_is_known_up_to_its_errors(size):
     """In exact arithmetic, for planes that are known up to their errors."""

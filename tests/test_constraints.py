@@ -11,9 +11,11 @@ from scipy.optimize import LinearConstraint, linprog, minimize
 import pybundle as pb
 from pybundle import prox as pp
 from pybundle.core.exceptions import InputTypeError, ParameterError
+from pybundle.core.plane import Planes
 from pybundle.runtime.lower_bound import LowerBound, certify
 from pybundle.runtime.stopping import relative_gap
 from pybundle.solvers.arguments import make_objective
+from pybundle.solvers.bundle.master import bound_of
 from pybundle.solvers.constraints import Rows, as_rows, check_feasible
 from pybundle.solvers.penalised import Penalised
 
@@ -185,6 +187,18 @@ def test_any_multipliers_of_rows_prove_a_bound(seed):
                     zip(inside.tolist(), omega.l2.tolist(), omega.l1.tolist(), omega.centre.tolist(), phi.tolist(),
                         strict=True))
         assert Fraction(bound) <= value
+
+
+def test_the_rounding_of_rows_counts_in_the_bound_of_a_bundle():
+    rng = np.random.default_rng(4)
+    rows = Rows(sp.csr_array(1e6 * rng.standard_normal((2, D))), 1e6 * np.ones(2))
+    objective, bundle = Penalised(pp.Separable(1.0).canonical(D), 0.0, rows=rows), pb.bundle.Bundle(D, 1)
+    bundle.append(Planes(np.ones(1), np.ones(1), rng.standard_normal((1, D))))
+    bundle.append(rows.planes(np.arange(2), bundle.is_sparse), parts=-1 - np.arange(2))
+    beta = np.array([1.0, 0.5, 2.0])
+    found = bound_of(bundle, np.array([True]), objective, beta, np.zeros(1), np.zeros(1))
+    *_, error, offset_error = rows.relax(np.zeros(D), 0.0, bundle.parts, beta)
+    assert found.error > error > 0.0 and found.offset_error > offset_error > 0.0
 
 
 @pytest.mark.parametrize("seed", range(20))

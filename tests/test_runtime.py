@@ -19,6 +19,7 @@ from pybundle.runtime.lower_bound import (
     aggregation_error,
     aggregation_errors,
     certify,
+    feasible,
 )
 from pybundle.runtime.result import SENTENCES, Status
 from pybundle.runtime.stopping import Callback, GapBelow, MaxIterations, Progress, TimeLimit, first_reason, relative_gap
@@ -125,6 +126,57 @@ def test_the_rounding_of_a_cancelling_bound_is_counted():
     phi = np.full(10, 1e8 / 3)
     exact = Fraction(float(phi @ phi / 2)) - sum(Fraction(float(p)) ** 2 for p in phi) / 2
     assert LowerBound.from_aggregate(SquaredNorm(1.0), float(phi @ phi / 2), phi).value <= exact
+
+
+def test_the_sum_of_planes_is_within_its_errors():
+    """Of planes that are exact: products, sums, and how far the sum of the multipliers is from 1."""
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        m = int(rng.integers(2, 6))
+        slopes, offsets = rng.standard_normal((m, 3)), rng.standard_normal(m)
+        beta = feasible(rng.random(m), np.zeros(m, dtype=int), np.array([False]))
+        shares = [Fraction(float(b)) / sum(Fraction(float(b)) for b in beta) for b in beta]
+        error, offset_error = aggregation_errors(beta, offsets, np.linalg.norm(slopes, axis=1), np.zeros(m, dtype=int),
+                                                 np.zeros(1), np.zeros(1))
+        for sums, columns, most in ((beta @ slopes, slopes.T, error), ([beta @ offsets], [offsets], offset_error)):
+            exact = [sum(s * Fraction(float(x)) for s, x in zip(shares, column, strict=True)) for column in columns]
+            square = sum((Fraction(float(a)) - b) ** 2 for a, b in zip(sums, exact, strict=True))
+            assert square <= Fraction(most) ** 2
+
+
+def with_errors(kind, slope, offset):
+    """A class of risks that declares errors of its slopes and offsets."""
+    return type("Coarse", (kind,), {"slope_errors": slope, "offset_errors": offset})
+
+
+@pytest.mark.parametrize("method", ["oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw", "prox-bcfw", "alm", "frank-wolfe",
+                                    "lbfgs", "newton"])
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+def test_errors_that_a_risk_declares_count_in_every_method(method):
+    """The bound allows for them, in the slope and in the offset."""
+    rng = np.random.default_rng(3)
+    if method in ("lbfgs", "newton"):
+        X = rng.standard_normal((40, 5))
+        kind, data = pb.risks.Logistic, (X, np.sign(X[:, 0] + rng.standard_normal(40)))
+    else:
+        kind = pb.risks.Structured
+        data = pb.models.Chain(3, 5), rng.standard_normal((20, 4, 5)), rng.integers(0, 3, (20, 4))
+    slope, part = 0.25, 0.125
+    runs = [pb.minimize(with_errors(kind, *errors)(*data), lam=1.0, method=method, tol=1e-9, max_iter=6).state.bound
+            for errors in ((slope, 0.0), (slope, part))]
+    for bound in runs:
+        assert bound.value <= SquaredNorm(1.0).lower_bound(bound.offset - bound.offset_error, bound.phi, slope)
+    if method in ("frank-wolfe", "lbfgs", "newton"):        # these take the error from the offset at once
+        assert runs[1].value < runs[0].value - 0.9 * part * abs(runs[0].offset)
+    else:
+        assert runs[1].offset_error >= part * abs(runs[1].offset)
+
+
+def test_the_rounding_of_a_long_norm_is_counted():
+    """Each of the small squares is lost beside what has been summed before."""
+    phi = np.r_[np.ones(64), np.full(5000, 0.99 * 2.0**-26)]
+    exact = -sum(Fraction(float(p)) ** 2 for p in phi) / 2
+    assert LowerBound.from_aggregate(SquaredNorm(1.0), 0.0, phi).value <= exact
 
 
 @pytest.mark.parametrize("tol", [0.0, 1e-6, 0.1])

@@ -13,6 +13,8 @@ from test_layering import ROOT, SOURCES, imports
 
 import pybundle as pb
 from pybundle.proof import Labellings, Multipliers, Points
+from pybundle.solvers.evidence import of_labels
+from pybundle.solvers.objective import SquaredNorm
 
 METHODS = ("auto", "prox-bcfw", "alm", "lbfgs", "newton", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw",
            "frank-wolfe", "sgd")
@@ -597,3 +599,15 @@ def test_evidence_of_newton_is_of_the_best_point():
         result = pb.minimize(risk, method="newton", tol=1e-4, evidence=True, **penalty)
         report = pb.verify(result.certificate, risk, **penalty)
         assert result.success and report.ok and result.fun - report.lower_bound <= 1e-4 * result.fun
+
+
+def test_multipliers_are_scaled_to_the_best_bound():
+    """`t B - t^2 |phi|^2 / (2 lam)` is largest at `t = lam B / |phi|^2`."""
+    rng, lam = np.random.default_rng(0), 0.5
+    X = rng.standard_normal((40, 4)) + 1.0
+    risk = pb.risks.BinaryHinge(X, np.ones(40), n_classes=2)
+    phi = -X.sum(axis=0)
+    proof = of_labels(risk, SquaredNorm(lam), np.ones(40), (40.0, phi, 0.0, 0.0))
+    t = lam * 40.0 / (phi @ phi)
+    assert t < 0.9 and proof.bound.value == pytest.approx(0.5 * t * 40.0)
+    np.testing.assert_allclose(proof.evidence.masses, t)

@@ -1,17 +1,23 @@
 """What a solve executes; runs in a process of its own, in which the measured tree is imported: see `report.py`.
 
     PYTHONPATH=<tree> python executed.py (chains | multiclass) <method> [viterbi | pass]
+    PYTHONPATH=<tree> python executed.py fit
+    PYTHONPATH=<tree> python executed.py calls
 
 Prints JSON: Python files with a function that ran, compiled modules that were called, and for a mark the number of
-those files, the frames of the package on the stack there, and the most frames there were before.
+those files, the frames of the package on the stack there, and the most frames there were before. `fit` is
+`MulticlassSVM().fit`. `calls` counts function calls of one small `minimize`, and the least milliseconds of 50.
 """
 
+import cProfile
 import ctypes
 import dis
 import gc
 import json
 import os
+import pstats
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -25,16 +31,36 @@ MARKS = {"viterbi": lambda module, function: "chain" in module, "pass": lambda m
 ROOT = str(Path(pb.__file__).parent) + os.sep
 
 
-def make_risk(name):
-    """A risk of 200 made-up examples: "chains" or "multiclass"."""
+def make_solve(name, method):
+    """A solve of 200 made-up examples, whose risk is built before: "chains", "multiclass" or "fit"."""
     rng = np.random.default_rng(0)
     W = rng.standard_normal((6, 4))
-    if name == "multiclass":
+    if name == "chains":
+        X = [rng.standard_normal((n, 6)) for n in rng.integers(3, 9, 200)]
+        Y = [np.argmax(x @ W + rng.standard_normal((len(x), 4)), axis=1) for x in X]
+        risk = pb.risks.Structured(pb.models.Chain(4, 6), X, Y)
+    else:
         X = rng.standard_normal((200, 6))
-        return pb.risks.MulticlassHinge(X, np.argmax(X @ W + rng.standard_normal((200, 4)), axis=1))
-    X = [rng.standard_normal((n, 6)) for n in rng.integers(3, 9, 200)]
-    Y = [np.argmax(x @ W + rng.standard_normal((len(x), 4)), axis=1) for x in X]
-    return pb.risks.Structured(pb.models.Chain(4, 6), X, Y)
+        y = np.argmax(X @ W + rng.standard_normal((200, 4)), axis=1)
+        if name == "fit":
+            return lambda: pb.estimators.MulticlassSVM().fit(X, y)
+        risk = pb.risks.MulticlassHinge(X, y)
+    return lambda: pb.minimize(risk, lam=20.0, method=method)
+
+
+def count_calls():
+    """Function calls of one `minimize` of a hinge of 200 x 10 with lam = 1, and milliseconds without the count."""
+    rng, seconds = np.random.default_rng(0), []
+    X = rng.standard_normal((200, 10))
+    y = np.where(X[:, 0] + rng.standard_normal(200) > 0.0, 1.0, -1.0)
+    for _ in range(50):
+        risk = pb.risks.BinaryHinge(X, y)
+        began = time.perf_counter()
+        pb.minimize(risk, lam=1.0)
+        seconds.append(time.perf_counter() - began)
+    risk, profile = pb.risks.BinaryHinge(X, y), cProfile.Profile()
+    profile.runcall(pb.minimize, risk, lam=1.0)
+    print(json.dumps({"calls": pstats.Stats(profile).total_calls, "milliseconds": 1e3 * min(seconds)}))
 
 
 def watch_compiled(tell):
@@ -106,13 +132,15 @@ def depth(frame):
     return count
 
 
-def main(name, method, mark=""):
-    risk, recorder = make_risk(name), Recorder(mark)
+def main(name, method="auto", mark=""):
     warnings.simplefilter("ignore")
-    pb.minimize(make_risk(name), lam=20.0, method=method)       # imports all that is imported late: else not watched
+    if name == "calls":
+        return count_calls()
+    solve, recorder = make_solve(name, method), Recorder(mark)
+    make_solve(name, method)()       # imports all that is imported late: else not watched
     watch_compiled(recorder.tell)
     sys.settrace(recorder.trace)
-    pb.minimize(risk, lam=20.0, method=method)
+    solve()
     sys.settrace(None)
     modules = recorder.modules | set(recorder.called_classes())
     print(json.dumps({"files": recorder.files(), "modules": sorted(modules), "reached": recorder.reached}))

@@ -16,6 +16,7 @@ from reference.dask_tasks import tasks_in_the_end
 from reference.small_risks import blobs, signs
 
 import pybundle as pb
+from pybundle.distributed.dask_workplace import DaskWorkplace
 
 distributed = pytest.importorskip("distributed", reason="needs dask.distributed, the extra `dask`")
 dask = pytest.importorskip("dask", reason="needs dask.distributed, the extra `dask`")
@@ -279,6 +280,45 @@ def test_an_example_that_fails_with_dask_and_data_that_cannot_be_made(client):
         pb.minimize(risk, lam=1.0, executor=client)
 
 
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("what", ["ask", "answers"])
+def test_ctrl_c_while_workers_are_asked_ends_the_run_with_its_certificate(what, written, client, monkeypatch, tmp_path):
+    calls, original = [], getattr(DaskWorkplace, what)
+
+    def interrupted(self, *asked):
+        found = original(self, *asked)
+        calls.append(len(calls))
+        if len(calls) == 9:
+            signal.raise_signal(signal.SIGINT)
+        return found
+    monkeypatch.setattr(DaskWorkplace, what, interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)       # a job in the background ignores it
+    options = {"lam": 0.1, "tol": 1e-9, "method": "bmrm", "checkpoint": tmp_path / "run.npz" if written else None}
+    try:
+        result = pb.minimize(blobs(), executor=client, **options)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert result.status is pb.Status.INTERRUPTED and result.certified and len(calls) > 9
+    monkeypatch.undo()
+    assert pb.minimize(signs(), lam=1.0, executor=client).success
+    if written:
+        again = pb.minimize(blobs(), executor=client, **options, max_iter=result.nit + 3)
+        assert again.nit == result.nit + 3 and again.lower_bound >= result.lower_bound
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+def test_workers_that_never_answer_hold_no_time_limit(client):
+    risk = blobs()
+    risk.excerpt = lambda numbers: Held(type(risk).excerpt(risk, numbers))
+    Held.may_answer.clear()
+    try:
+        result = pb.minimize(risk, lam=1.0, method="oca", time_limit=0.1, executor=client)
+    finally:
+        Held.may_answer.set()
+    assert result.status is pb.Status.TIME_LIMIT and result.certified
+
+
 # ---------------------------------------------------------------------- faults at random moments
 
 def undisturbed(risk, **options):
@@ -320,6 +360,14 @@ def lone_workers(tmp_path_factory):
         for process in processes:
             process.kill()
             process.wait()
+
+
+def test_a_model_in_plain_python_has_the_same_bits_in_worker_processes(nannies):
+    a, b, c = (pb.minimize(signs(), lam=1.0, tol=1e-3, method="oca", n_parts=4, executor=executor)
+               for executor in (None, nannies, nannies))
+    assert (a.x == b.x).all() and a.lower_bound == b.lower_bound and (b.x == c.x).all()
+    with pytest.raises(pb.OracleError, match="for example 5: no way"):
+        pb.minimize(signs(bad=5), lam=1.0, executor=nannies)
 
 
 @pytest.mark.slow

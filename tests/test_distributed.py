@@ -1,12 +1,12 @@
 """Risks whose parts live elsewhere: the same bits as here, lost workers, slow ones, errors with a name."""
 
-import os
 import signal
 import warnings
 
 import numpy as np
 import pytest
-from reference.small_risks import Silent, blobs, signs
+from reference.small_risks import blobs, signs
+from reference.workers import Here, InTurn
 from scipy.sparse import csr_array, issparse
 
 import pybundle as pb
@@ -15,7 +15,7 @@ from pybundle.core.ragged import Ragged
 from pybundle.distributed.messages import Answer, Question, pack, single_errors, unpack
 from pybundle.distributed.parts import Description, Parts
 from pybundle.distributed.risk import RemoteRisk, _assembled, _joined
-from pybundle.distributed.workplace import Workplace, excerpt, grouped
+from pybundle.distributed.workplace import excerpt, grouped
 
 
 def chains(n_parts=5, loss="hinge", seed=1):
@@ -48,40 +48,6 @@ RISKS = {
     "plain Python": signs,
     "landmarks": landmarks,
 }
-
-
-class Here(Workplace):
-    """A workplace in this process whose groups answer in the order that a generator of random numbers says."""
-
-    def __init__(self, risk, n_groups, seed=0):
-        groups = grouped(risk.n_parts, n_groups)
-        super().__init__(groups, n_groups)
-        self._parts = [Parts(excerpt(risk, group), len(group)) for group in groups]
-        self._rng, self._open, self._turn = np.random.default_rng(seed), [], 0
-
-    def ask(self, group, question, w):
-        self._open.append((self._turn + self._rng.integers(1, 3), group, question, w))
-
-    def answers(self, timeout=None):
-        self._open.sort(key=lambda entry: entry[0])
-        if timeout is not None and self._open and self._open[0][0] > self._turn + 1:
-            self._turn += 1
-            return []
-        self._turn, group, question, w = self._open.pop(0)
-        return [(group, question, self._parts[group].answer(question, w))]
-
-    def release(self):
-        self._parts = []
-
-
-class InTurn:
-    """Executor over `Here`."""
-
-    def __init__(self, n_groups, single=False, **options):
-        self.n_groups, self.single, self.options = n_groups, single, options
-
-    def place(self, risk):
-        return RemoteRisk(Here(risk, self.n_groups, **self.options), Description.of(risk), self.single, risk)
 
 
 class Clock:
@@ -277,8 +243,8 @@ def test_what_cannot_live_elsewhere_is_refused():
     function = pb.risks.Function(lambda w: (float(w @ w), 2.0 * w), dim=2)
     with pytest.raises(pb.ParameterError, match="excerpt"):
         pb.minimize(function, lam=1.0, executor=InTurn(1))
-    with pytest.raises(pb.InputTypeError, match="got the class Processes itself"):
-        pb.minimize(blobs(), lam=1.0, executor=pb.distributed.Processes)
+    with pytest.raises(pb.InputTypeError, match="got the class Dask itself"):
+        pb.minimize(blobs(), lam=1.0, executor=pb.distributed.Dask)
     with pytest.raises(pb.InputTypeError, match="delayed must give risks, got int"):
         Parts(3, 1)
 
@@ -361,15 +327,6 @@ def test_a_closed_placement_says_so():
         with pytest.raises(pb.BundleError, match=r"given back by close\(\).*place the risk again"):
             ask()
     remote.close()
-
-
-def test_the_risks_of_a_closed_executor_say_so():
-    with pb.distributed.Processes(1) as executor:
-        remote = executor.place(blobs())
-        assert len(remote.planes(np.zeros(remote.dim)).values) == 6
-    for ask in use(remote):
-        with pytest.raises(pb.BundleError, match=r"given back by close\(\)"):
-            ask()
 
 
 def test_warm_starts_remember_the_rounding_of_planes():
@@ -504,171 +461,6 @@ def test_ctrl_c_while_workers_are_given_back_keeps_the_result(python_takes_inter
     result = pb.minimize(blobs(), lam=1.0, method="oca", executor=Executor(2))
     assert result.success and result.status is pb.Status.INTERRUPTED
     assert len(pb.path(blobs(), [2.0, 1.0], method="oca", executor=Executor(2))) == 1
-
-
-def left():
-    import multiprocessing
-
-    return [process for process in multiprocessing.active_children() if process.name == "pybundle"]
-
-
-@pytest.fixture
-def alone():
-    """Nothing is left that was not there before."""
-    before = {process.pid for process in left()}
-    yield before
-    assert {process.pid for process in left()} <= before
-
-
-@pytest.fixture
-def nothing_left(monkeypatch):
-    """No shared memory that was made stays."""
-    from pybundle.distributed import shared
-
-    names, SharedMemory = [], shared.SharedMemory
-
-    def make(*arguments, **options):
-        memory = SharedMemory(*arguments, **options)
-        names.append(memory.name)
-        return memory
-
-    monkeypatch.setattr(shared, "SharedMemory", make)
-    yield
-    assert names
-    for name in names:
-        with pytest.raises(FileNotFoundError):
-            SharedMemory(name)
-
-
-def test_a_process_that_does_not_answer_is_given_up(alone, tmp_path):
-    risk = signs(model=Silent(str(tmp_path / "once")))
-    whole = pb.minimize(signs(), lam=1.0, tol=1e-3, method="oca", n_parts=4)
-    with pb.distributed.Processes(2, patience=1.0, max_tries=30) as executor:
-        result = pb.minimize(risk, lam=1.0, tol=1e-3, method="oca", n_parts=4, executor=executor)
-    assert (tmp_path / "once").exists()
-    assert result.success and (result.x == whole.x).all() and result.lower_bound == whole.lower_bound
-
-
-@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
-def test_processes_that_never_answer_end_the_run(alone, nothing_left):
-    options = {"lam": 1.0, "method": "oca", "n_parts": 4}
-    with pb.distributed.Processes(1, patience=0.3, max_tries=1) as executor:
-        with pytest.raises(pb.BundleError, match="did not answer 1 times; raise patience") as caught:
-            pb.minimize(signs(model=Silent()), executor=executor, **options)
-        assert caught.value.result.certified and caught.value.result.fun == 30.0
-    executor = pb.distributed.Processes(2)
-    remote = executor.place(signs(model=Silent()))
-    result = pb.minimize(remote, lam=1.0, method="oca", time_limit=0.1)
-    assert result.status is pb.Status.TIME_LIMIT and result.certified and result.fun == 30.0
-    executor.close()
-
-
-@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
-@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no process can be stopped here")
-def test_a_process_that_is_stopped_before_it_reads_its_parts(alone, monkeypatch):
-    def take(self, original=pb.distributed.Processes.take):
-        process = original(self)
-        os.kill(next(one.pid for one in left() if one.pid not in alone), signal.SIGSTOP)
-        return process
-
-    monkeypatch.setattr(pb.distributed.Processes, "take", take)
-    with pb.distributed.Processes(1) as executor:
-        result = pb.minimize(blobs(n=20000), lam=1.0, time_limit=0.1, executor=executor)
-    assert result.status is pb.Status.TIME_LIMIT and result.certified
-
-
-def test_a_release_that_was_cut_short_is_done_by_close(alone, monkeypatch):
-    from pybundle.distributed import processes as module
-
-    executor, asked, original = pb.distributed.Processes(1), [], module.end
-
-    def interrupted(processes):
-        asked.append(len(processes))
-        if len(asked) == 1:
-            raise KeyboardInterrupt
-        original(processes)
-    monkeypatch.setattr(module, "end", interrupted)
-    remote = executor.place(signs())
-    remote._send(np.zeros(3), "planes")
-    with pytest.raises(KeyboardInterrupt):
-        remote.close()
-    executor.close()
-    assert asked[:2] == [1, 1]
-
-
-@pytest.fixture(scope="module")
-def processes():
-    with pb.distributed.Processes(2) as executor:
-        yield executor
-
-
-# ---------------------------------------------------------------------- processes of our own
-def test_processes_give_the_same_bits(processes):
-    for risk in (signs(), chains()):
-        a, b, c = (pb.minimize(risk, lam=1.0, tol=1e-3, method="oca", n_parts=4, executor=executor)
-                   for executor in (None, processes, processes))
-        assert (a.x == b.x).all() and a.lower_bound == b.lower_bound and (b.x == c.x).all()
-
-
-def test_a_process_that_is_killed_is_replaced(processes):
-    import multiprocessing
-
-    def kill(progress):
-        if progress.n_iter == 3:
-            victim = next(p for p in multiprocessing.active_children() if p.name == "pybundle")
-            os.kill(victim.pid, signal.SIGKILL)
-
-    risk = blobs()
-    a = pb.minimize(risk, lam=1.0, tol=1e-3, method="oca", line_search=False)
-    b = pb.minimize(risk, lam=1.0, tol=1e-3, method="oca", executor=processes, callback=kill)
-    assert (a.x == b.x).all() and a.lower_bound == b.lower_bound
-
-
-def test_failing_parts_and_oracles_in_a_process(processes):
-    with pytest.raises(pb.OracleError, match="for example 5: no way"):
-        pb.minimize(signs(bad=5), lam=1.0, executor=processes)
-    risk = signs()
-    risk.excerpt = lambda numbers: Broken()
-    with pytest.raises(pb.BundleError, match="could not be made in their process: RuntimeError: no data"):
-        pb.minimize(risk, lam=1.0, executor=processes)
-    assert pb.minimize(signs(), lam=1.0, executor=processes).success
-
-
-@pytest.mark.parametrize("what", ["read", "write"])
-def test_ctrl_c_while_a_process_is_asked_ends_the_run_with_its_certificate(what, processes, monkeypatch):
-    from pybundle.distributed.shared import Block
-
-    calls, original = [], getattr(Block, what)
-
-    def interrupted(self, arrays):
-        found = original(self, arrays)
-        calls.append(len(calls))
-        if len(calls) == 9:
-            signal.raise_signal(signal.SIGINT)
-        return found
-    monkeypatch.setattr(Block, what, interrupted)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)       # a job in the background ignores it
-    try:
-        result = pb.minimize(blobs(), lam=0.1, tol=1e-9, method="bmrm", executor=processes)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert result.status is pb.Status.INTERRUPTED and result.certified and len(calls) > 9
-    monkeypatch.undo()
-    assert pb.minimize(signs(), lam=1.0, executor=processes).success
-
-
-def test_closing_ends_what_is_still_placed(nothing_left):
-    with pb.distributed.Processes(1) as executor:
-        remote, home = executor.place(blobs()), blobs()
-        assert remote.planes(np.ones(remote.dim)).values.sum() == home.planes(np.ones(home.dim)).values.sum()
-    remote.close()          # the fixture looks for what is left
-
-
-class Broken:
-    rows = ()
-
-    def __call__(self):
-        raise RuntimeError("no data")
 
 
 def test_entries_of_sparse_planes_that_stand_for_a_sum_are_summed():

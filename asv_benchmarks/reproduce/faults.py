@@ -6,17 +6,15 @@ The problem is made up (multiclass hinge, P = 16) and slowed down, so that a run
 processes of their own. "killed": kill -9 of one worker, at a moment drawn anew for each run, from before the parts are
 placed to after the end; Dask's nanny starts another one. "both": of all workers at once. "slow": a worker takes twenty
 times as long. "late": a worker joins, another retires. "scheduler": it goes, and the run goes
-on without workers from the state that the error carries. "stopped": no Dask, `Processes(2)`; SIGSTOP of one of them at
-a random moment, with time_limit=8 and a tolerance that is not reached, and with patience=1 and no limit. A run that
-takes longer than 60 s beyond the undisturbed one counts as hanging; so does one of the limit of 8 s that takes longer
-than 12, and one that leaves a process or shared memory behind. Writes results/faults.md.
+on without workers from the state that the error carries. "stopped": SIGSTOP of one worker at a random moment, with
+time_limit=8 and a tolerance that is not reached, and without a limit, but with a scheduler that gives a worker up after
+10 s without a sign. A run that takes longer than 60 s beyond the undisturbed one counts as hanging; so does one of the
+limit of 8 s that takes longer than 12. Writes results/faults.md.
 """
 
 import argparse
 import logging
-import multiprocessing
 import os
-import random
 import signal
 import threading
 import time
@@ -25,6 +23,7 @@ from contextlib import suppress
 from common import RESULTS, table, version  # sets threads: before NumPy
 
 # isort: split
+import dask
 import numpy as np
 from distributed import Client, LocalCluster
 
@@ -32,7 +31,7 @@ import pybundle as pb
 
 LAM, TOL, PAUSE = 1.0, 1e-3, 0.02
 LIMIT, LATEST = 8.0, 12.0       # seconds
-MEMORY = "/dev/shm"             # where Linux shows shared memory
+TTL = 10                        # seconds without a sign after which the scheduler gives a worker up
 HEADER = ("what", "runs", "same certified optimum", "same bits", "hanging", "seconds, median", "seconds, most",
           "undisturbed")
 
@@ -183,30 +182,22 @@ def scheduler(risk, serial, n_runs):
     return [summary("the scheduler goes; on from error.result", found, serial, usual)]
 
 
-def children():
-    return [process for process in multiprocessing.active_children() if process.name == "pybundle"]
-
-
-def shared_memory():
-    return set(os.listdir(MEMORY)) if os.path.isdir(MEMORY) else set()
-
-
 def stopped(risk, serial, n_runs):
-    rng, rows, before = np.random.default_rng(2), [], shared_memory()
-    with pb.distributed.Processes(2) as executor:
-        usual = solve(executor, risk)[1]
-    for what, patience, options in (("a process stopped, time_limit=8", None, {"time_limit": LIMIT, "tol": 1e-14}),
-                                    ("a process stopped, patience=1", 1.0, {})):
+    rng, rows = np.random.default_rng(2), []
+    with cluster() as local, Client(local) as client:
+        usual = solve(client, risk)[1]
+    for what, limits, options in (("a worker stopped, time_limit=8", {}, {"time_limit": LIMIT, "tol": 1e-14}),
+                                  (f"a worker stopped, worker-ttl {TTL} s", {"worker-ttl": f"{TTL}s"}, {})):
         found, hanging, same = [], 0, 0
         for moment in rng.uniform(0.0, LIMIT if options else usual, size=n_runs):
-            executor = pb.distributed.Processes(2, patience=patience)
-            timer = threading.Timer(moment, stop)
-            timer.start()
-            result, seconds = solve(executor, risk, **options)
-            timer.join()
-            executor.close()
+            with dask.config.set({f"distributed.scheduler.{name}": value for name, value in limits.items()}), \
+                    cluster() as local, Client(local) as client:
+                timer = threading.Timer(moment, os.kill, [min(client.run(os.getpid).values()), signal.SIGSTOP])
+                timer.start()
+                result, seconds = solve(client, risk, **options)
+                timer.join()
             found.append((result, seconds))
-            hanging += bool(seconds > (LATEST if options else usual + 60.0) or children() or shared_memory() - before)
+            hanging += bool(seconds > (LATEST if options else usual + 60.0))
             same += bool((result.x == serial.x).all())
             print(f"stopped after {moment:.1f} s: {seconds:.1f} s, {result.status.name}", flush=True)
         good = sum(result.certified and result.lower_bound <= serial.fun and serial.lower_bound <= result.fun
@@ -215,11 +206,6 @@ def stopped(risk, serial, n_runs):
         rows.append((what, n_runs, good, "" if options else same, hanging, f"{np.median(seconds):.1f}",
                      f"{max(seconds):.1f}", f"{usual:.1f}"))
     return rows
-
-
-def stop():
-    if children():              # the run may have ended
-        os.kill(random.choice(children()).pid, signal.SIGSTOP)
 
 
 STUDIES = {"killed": killed, "both": lambda *a: killed(*a, victims=2), "slow": slow, "late": late,
@@ -231,9 +217,8 @@ Dask with two worker processes, a made-up problem (2000 examples, P = 16, passes
 solved to a certified gap of 1e-3. "same certified optimum": certified, and neither lower bound, of this run and of one
 without workers, lies above the value of the other. "same bits": the solution is that of the run without workers to the
 last bit; where the run goes on without workers, it need not be. A run hangs that takes a
-minute longer than an undisturbed one, or than 20 of these with a slower worker. "Stopped": two `Processes`, one of
-them stopped by SIGSTOP; with the limit of 8 s and a gap that is not reached a run hangs that takes more than 12, and in
-either case one that leaves a process or shared memory behind. Written by
+minute longer than an undisturbed one, or than 20 of these with a slower worker. "Stopped": by SIGSTOP; with the limit
+of 8 s and a gap that is not reached a run hangs that takes more than 12. Written by
 `asv_benchmarks/reproduce/faults.py` with pybundle {version}.
 
 {table}

@@ -179,8 +179,7 @@ class RemoteRisk(RiskBase):
 
     def _check_open(self):
         if self._workplace.is_closed:
-            raise BundleError("the parts of this risk were given back by close(), of this risk or of its executor; "
-                              "place the risk again")
+            raise BundleError("the parts of this risk were given back by close(); place the risk again")
 
     def _receive(self):
         """Answers of any round, one at least."""

@@ -46,7 +46,7 @@ class Workplace(ABC):
         """
 
     def close(self):
-        """Release the parts; workers that it did not start stay."""
+        """Release the parts; the workers stay."""
         self.is_closed = True
         self.release()
 

@@ -116,9 +116,9 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         Threads for passes over the data; results do not depend on their number. -1: one per processor; None: 1, or the
         value of an enclosing `joblib.parallel_config`. BLAS uses one thread during the run.
     executor : object, optional
-        Replaces `n_jobs`: a `dask.distributed.Client` or an executor of `pb.distributed`, whose workers hold the parts
-        of the risk (`n_parts`, 16 by default unless the method fixes it); or any object whose `map(function, items)`
-        keeps the order.
+        Replaces `n_jobs`: a `dask.distributed.Client` or a `pb.distributed.Dask`, whose workers hold the parts of the
+        risk (`n_parts`, 16 by default unless the method fixes it); or any object whose `map(function, items)` keeps
+        the order.
     checkpoint : str or path, optional
         File to which the run is written periodically and at its end. If the file exists, the same call resumes from it
         and returns the same bits as an uninterrupted run, or returns the finished result; see "Long runs" in the

@@ -14,7 +14,7 @@ import pybundle as pb
 from pybundle.bundle import Bundle, estimate_bytes, planes_within
 from pybundle.bundle._dense import DensePlanes
 from pybundle.bundle.bundle import survivors
-from pybundle.core.plane import PartialPlanes, Planes
+from pybundle.core.plane import Planes
 
 
 def some_planes(rng, n_parts, dim, density=1.0):
@@ -302,23 +302,6 @@ def test_dense_planes_in_several_blocks_are_those_in_one(n_new):
     np.testing.assert_allclose(grown.combine(weights), rows.T @ weights, rtol=0, atol=1e-12)
     assert np.array_equal(grown.combine(weights), twin.combine(weights))
     assert grown.equal(0, 0) and not grown.equal(0, len(rows) - 1)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_joined_pieces_are_the_same_planes(sparse):
-    rng = np.random.default_rng(2)
-    pieces = []
-    for parts in ([0, 1], [2], [0, 1], [2, 3, 4]):
-        planes = some_planes(rng, len(parts), 6)
-        slopes = csr_array(planes.slopes) if sparse and len(pieces) < 3 else planes.slopes
-        pieces.append(PartialPlanes(np.array(parts), planes._replace(slopes=slopes)))
-    joined = PartialPlanes.joined(pieces, 5)
-    assert [piece.parts.tolist() for piece in joined] == [[0, 1, 2, 0, 1], [2, 3, 4]]
-    dense = [np.vstack([csr_array(piece.planes.slopes).toarray() for piece in some]) for some in (pieces, joined)]
-    assert (dense[0] == dense[1]).all()
-    assert (np.concatenate([p.planes.offsets for p in joined]) == np.concatenate(
-        [p.planes.offsets for p in pieces])).all()
-    assert PartialPlanes.joined([], 5) == []
 
 
 def test_squares_of_aggregates_of_slopes_that_cancel_are_not_negative():

@@ -1,12 +1,12 @@
 """Risks whose parts live elsewhere: the same bits as here, lost workers, slow ones, errors with a name."""
 
-import os
 import signal
 import warnings
 
 import numpy as np
 import pytest
-from reference.small_risks import Silent, blobs, signs
+from reference.small_risks import blobs, signs
+from reference.workers import Here, InTurn
 from scipy.sparse import csr_array, issparse
 
 import pybundle as pb
@@ -15,7 +15,7 @@ from pybundle.core.ragged import Ragged
 from pybundle.distributed.messages import Answer, Question, pack, single_errors, unpack
 from pybundle.distributed.parts import Description, Parts
 from pybundle.distributed.risk import RemoteRisk, _assembled, _joined
-from pybundle.distributed.workplace import Workplace, excerpt, grouped
+from pybundle.distributed.workplace import excerpt, grouped
 
 
 def chains(n_parts=5, loss="hinge", seed=1):
@@ -48,41 +48,6 @@ RISKS = {
     "plain Python": signs,
     "landmarks": landmarks,
 }
-
-
-class Here(Workplace):
-    """A workplace in this process whose groups answer in the order that a generator of random numbers says."""
-
-    def __init__(self, risk, n_groups, seed=0, slow=()):
-        groups = grouped(risk.n_parts, n_groups)
-        super().__init__(groups, n_groups)
-        self._parts = [Parts(excerpt(risk, group), len(group)) for group in groups]
-        self._rng, self._open, self._slow, self._turn = np.random.default_rng(seed), [], slow, 0
-
-    def ask(self, group, question, w):
-        delay = self._turn + (9 if group in self._slow else 0) + self._rng.integers(1, 3)
-        self._open.append((delay, group, question, w))
-
-    def answers(self, timeout=None):
-        self._open.sort(key=lambda entry: entry[0])
-        if timeout is not None and self._open and self._open[0][0] > self._turn + 1:
-            self._turn += 1
-            return []
-        self._turn, group, question, w = self._open.pop(0)
-        return [(group, question, self._parts[group].answer(question, w))]
-
-    def release(self):
-        self._parts = []
-
-
-class InTurn:
-    """Executor over `Here`."""
-
-    def __init__(self, n_groups, single=False, **options):
-        self.n_groups, self.single, self.options = n_groups, single, options
-
-    def place(self, risk):
-        return RemoteRisk(Here(risk, self.n_groups, **self.options), Description.of(risk), self.single, risk)
 
 
 class Clock:
@@ -244,25 +209,6 @@ def test_a_run_that_waits_has_the_trace_of_a_run_without_workers(name):
     assert b.certified and len(b.rounds["bytes_in"]) >= b.nit and (b.rounds["bytes_in"] > 0).all()
 
 
-@pytest.mark.parametrize("slow", [(), (1,), (0, 2)])
-def test_without_waiting_the_certificate_is_the_same(slow):
-    risk = blobs(n_parts=8)
-    serial = pb.minimize(risk, lam=1.0, tol=1e-4, method="oca")
-    loose = pb.minimize(risk, lam=1.0, tol=1e-4, method="oca", deterministic=False, executor=InTurn(4, slow=slow))
-    assert loose.success and loose.certified
-    assert loose.lower_bound <= serial.fun and serial.lower_bound <= loose.fun
-    history = loose.history
-    assert (np.diff(history["lower_bound"]) >= 0.0).all() and (np.diff(history["best_primal"]) <= 0.0).all()
-    assert (np.diff(history["n_passes"]) >= 0.0).all()
-
-
-def test_the_slowest_part_is_waited_for_after_some_masters():
-    risk = blobs(n_parts=4)
-    result = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", deterministic=False, staleness=1,
-                         executor=InTurn(4, slow=(3,)))
-    assert result.success
-
-
 def test_float32_planes_keep_the_bound_below_the_optimum():
     risk = blobs()
     best = pb.minimize(risk, lam=1.0, tol=1e-8)
@@ -297,8 +243,8 @@ def test_what_cannot_live_elsewhere_is_refused():
     function = pb.risks.Function(lambda w: (float(w @ w), 2.0 * w), dim=2)
     with pytest.raises(pb.ParameterError, match="excerpt"):
         pb.minimize(function, lam=1.0, executor=InTurn(1))
-    with pytest.raises(pb.InputTypeError, match="got the class Processes itself"):
-        pb.minimize(blobs(), lam=1.0, executor=pb.distributed.Processes)
+    with pytest.raises(pb.InputTypeError, match="got the class Dask itself"):
+        pb.minimize(blobs(), lam=1.0, executor=pb.distributed.Dask)
     with pytest.raises(pb.InputTypeError, match="delayed must give risks, got int"):
         Parts(3, 1)
 
@@ -314,22 +260,13 @@ def test_a_placed_risk_is_in_one_run_at_a_time():
     result = pb.minimize(remote, lam=1.0, method="oca", callback=again)
     assert len(refused) == result.nit and result.fun == alone.fun
     assert pb.minimize(remote, lam=2.0, method="oca").success
-    with pytest.raises(pb.ParameterError, match="checkpoint needs deterministic=True"):
-        pb.minimize(remote, lam=2.0, deterministic=False, checkpoint="run.npz")
 
 
-def test_a_run_that_does_not_wait_is_not_robbed_of_its_answers():
-    remote = InTurn(2).place(blobs())
-    w = np.ones(remote.dim)
-    with remote.in_use() as mine:
-        mine.submit(w, [1])
-        with pytest.raises(pb.ParameterError, match="must not be evaluated while a run uses it"):
-            remote.values(w)
-        assert [list(arrival.parts) for arrival in mine.derive(precision="float64").collect()] == [[3, 4, 5]]
-        assert (remote.values(w)[0] == mine.values(w)[0]).all()
-    waiting = []
-    result = pb.minimize(remote, lam=1.0, method="oca", callback=lambda p: waiting.append(remote.values(p.w)[0].sum()))
-    assert len(waiting) == result.nit and min(waiting) > 0.0
+def test_a_callback_may_ask_a_placed_risk():
+    remote, values = InTurn(2).place(blobs()), []
+    alone = pb.minimize(blobs(), lam=1.0, method="oca", line_search=False)
+    result = pb.minimize(remote, lam=1.0, method="oca", callback=lambda p: values.append(remote.values(p.w)[0].sum()))
+    assert len(values) == result.nit and min(values) > 0.0 and result.fun == alone.fun
 
 
 def test_a_contradiction_at_a_worker_is_one():
@@ -370,16 +307,16 @@ def test_what_a_round_that_failed_still_has_to_say_is_not_heard():
     for again in (remote, remote.derive(precision="float64")):
         with pytest.raises(pb.OracleError, match="no way"):
             again.planes(np.ones(3))
-        assert workplace.n_open == 1         # one group's answer is on its way
+        assert len(workplace._open) == 1     # one group's answer is on its way
         assert again.planes(zero).values.sum() == 30.0          # at 0 nothing fails
-        assert workplace.n_open == 0
+        assert not workplace._open
     with pytest.raises(pb.OracleError, match="no way"):         # new failures are
         remote.planes(np.ones(3))
 
 
 def use(remote):
     w = np.zeros(remote.dim)
-    return [lambda: remote.planes(w), lambda: remote.values(w), lambda: remote.submit(w), remote.collect,
+    return [lambda: remote.planes(w), lambda: remote.values(w),
             lambda: remote.derive(precision="float64").evaluate(w), lambda: pb.minimize(remote, lam=1.0)]
 
 
@@ -390,15 +327,6 @@ def test_a_closed_placement_says_so():
         with pytest.raises(pb.BundleError, match=r"given back by close\(\).*place the risk again"):
             ask()
     remote.close()
-
-
-def test_the_risks_of_a_closed_executor_say_so():
-    with pb.distributed.Processes(1) as executor:
-        remote = executor.place(blobs())
-        assert len(remote.planes(np.zeros(remote.dim)).values) == 6
-    for ask in use(remote):
-        with pytest.raises(pb.BundleError, match=r"given back by close\(\)"):
-            ask()
 
 
 def test_warm_starts_remember_the_rounding_of_planes():
@@ -483,11 +411,10 @@ def test_a_limit_of_time_among_the_callbacks_holds_too(clock):
 
 
 @pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
-@pytest.mark.parametrize("loose", [False, True])
-def test_without_the_data_the_values_at_the_best_point_are_what_is_left(loose, clock):
+def test_without_the_data_the_values_at_the_best_point_are_what_is_left(clock):
     remote = FrozenInTurn(2, clock=clock).place(blobs())
     remote.home = None
-    result = pb.minimize(remote, lam=0.1, tol=1e-12, method="oca", time_limit=8.0, deterministic=not loose)
+    result = pb.minimize(remote, lam=0.1, tol=1e-12, method="oca", time_limit=8.0)
     assert result.status is pb.Status.TIME_LIMIT and result.nit > 1 and not result.certified
     remote = FrozenInTurn(2, clock=clock, last=0).place(blobs())
     remote.home = None
@@ -536,175 +463,10 @@ def test_ctrl_c_while_workers_are_given_back_keeps_the_result(python_takes_inter
     assert len(pb.path(blobs(), [2.0, 1.0], method="oca", executor=Executor(2))) == 1
 
 
-def left():
-    import multiprocessing
-
-    return [process for process in multiprocessing.active_children() if process.name == "pybundle"]
-
-
-@pytest.fixture
-def alone():
-    """Nothing is left that was not there before."""
-    before = {process.pid for process in left()}
-    yield before
-    assert {process.pid for process in left()} <= before
-
-
-@pytest.fixture
-def nothing_left(monkeypatch):
-    """No shared memory that was made stays."""
-    from pybundle.distributed import shared
-
-    names, SharedMemory = [], shared.SharedMemory
-
-    def make(*arguments, **options):
-        memory = SharedMemory(*arguments, **options)
-        names.append(memory.name)
-        return memory
-
-    monkeypatch.setattr(shared, "SharedMemory", make)
-    yield
-    assert names
-    for name in names:
-        with pytest.raises(FileNotFoundError):
-            SharedMemory(name)
-
-
-def test_a_process_that_does_not_answer_is_given_up(alone, tmp_path):
-    risk = signs(model=Silent(str(tmp_path / "once")))
-    whole = pb.minimize(signs(), lam=1.0, tol=1e-3, method="oca", n_parts=4)
-    with pb.distributed.Processes(2, patience=1.0, max_tries=30) as executor:
-        result = pb.minimize(risk, lam=1.0, tol=1e-3, method="oca", n_parts=4, executor=executor)
-    assert (tmp_path / "once").exists()
-    assert result.success and (result.x == whole.x).all() and result.lower_bound == whole.lower_bound
-
-
-@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
-def test_processes_that_never_answer_end_the_run(alone, nothing_left):
-    options = {"lam": 1.0, "method": "oca", "n_parts": 4}
-    with pb.distributed.Processes(1, patience=0.3, max_tries=1) as executor:
-        with pytest.raises(pb.BundleError, match="did not answer 1 times; raise patience") as caught:
-            pb.minimize(signs(model=Silent()), executor=executor, **options)
-        assert caught.value.result.certified and caught.value.result.fun == 30.0
-    executor = pb.distributed.Processes(2)
-    remote = executor.place(signs(model=Silent()))
-    result = pb.minimize(remote, lam=1.0, method="oca", time_limit=0.1)
-    assert result.status is pb.Status.TIME_LIMIT and result.certified and result.fun == 30.0
-    executor.close()
-
-
-@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
-@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no process can be stopped here")
-def test_a_process_that_is_stopped_before_it_reads_its_parts(alone, monkeypatch):
-    def take(self, original=pb.distributed.Processes.take):
-        process = original(self)
-        os.kill(next(one.pid for one in left() if one.pid not in alone), signal.SIGSTOP)
-        return process
-
-    monkeypatch.setattr(pb.distributed.Processes, "take", take)
-    with pb.distributed.Processes(1) as executor:
-        result = pb.minimize(blobs(n=20000), lam=1.0, time_limit=0.1, executor=executor)
-    assert result.status is pb.Status.TIME_LIMIT and result.certified
-
-
-def test_a_release_that_was_cut_short_is_done_by_close(alone, monkeypatch):
-    from pybundle.distributed import processes as module
-
-    executor, asked, original = pb.distributed.Processes(1), [], module.end
-
-    def interrupted(processes):
-        asked.append(len(processes))
-        if len(asked) == 1:
-            raise KeyboardInterrupt
-        original(processes)
-    monkeypatch.setattr(module, "end", interrupted)
-    remote = executor.place(signs())
-    remote.submit(np.zeros(3))
-    with pytest.raises(KeyboardInterrupt):
-        remote.close()
-    executor.close()
-    assert asked[:2] == [1, 1]
-
-
-@pytest.fixture(scope="module")
-def processes():
-    with pb.distributed.Processes(2) as executor:
-        yield executor
-
-
-# ---------------------------------------------------------------------- processes of our own
-def test_processes_give_the_same_bits(processes):
-    for risk in (signs(), chains()):
-        a, b, c = (pb.minimize(risk, lam=1.0, tol=1e-3, method="oca", n_parts=4, executor=executor)
-                   for executor in (None, processes, processes))
-        assert (a.x == b.x).all() and a.lower_bound == b.lower_bound and (b.x == c.x).all()
-
-
-def test_a_process_that_is_killed_is_replaced(processes):
-    import multiprocessing
-
-    def kill(progress):
-        if progress.n_iter == 3:
-            victim = next(p for p in multiprocessing.active_children() if p.name == "pybundle")
-            os.kill(victim.pid, signal.SIGKILL)
-
-    risk = blobs()
-    a = pb.minimize(risk, lam=1.0, tol=1e-3, method="oca", line_search=False)
-    b = pb.minimize(risk, lam=1.0, tol=1e-3, method="oca", executor=processes, callback=kill)
-    assert (a.x == b.x).all() and a.lower_bound == b.lower_bound
-
-
-def test_failing_parts_and_oracles_in_a_process(processes):
-    with pytest.raises(pb.OracleError, match="for example 5: no way"):
-        pb.minimize(signs(bad=5), lam=1.0, executor=processes)
-    risk = signs()
-    risk.excerpt = lambda numbers: Broken()
-    with pytest.raises(pb.BundleError, match="could not be made in their process: RuntimeError: no data"):
-        pb.minimize(risk, lam=1.0, executor=processes)
-    assert pb.minimize(signs(), lam=1.0, executor=processes).success
-
-
-@pytest.mark.parametrize("what", ["read", "write"])
-def test_ctrl_c_while_a_process_is_asked_ends_the_run_with_its_certificate(what, processes, monkeypatch):
-    from pybundle.distributed.shared import Block
-
-    calls, original = [], getattr(Block, what)
-
-    def interrupted(self, arrays):
-        found = original(self, arrays)
-        calls.append(len(calls))
-        if len(calls) == 9:
-            signal.raise_signal(signal.SIGINT)
-        return found
-    monkeypatch.setattr(Block, what, interrupted)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)       # a job in the background ignores it
-    try:
-        result = pb.minimize(blobs(), lam=0.1, tol=1e-9, method="bmrm", executor=processes)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert result.status is pb.Status.INTERRUPTED and result.certified and len(calls) > 9
-    monkeypatch.undo()
-    assert pb.minimize(signs(), lam=1.0, executor=processes).success
-
-
-def test_closing_ends_what_is_still_placed(nothing_left):
-    with pb.distributed.Processes(1) as executor:
-        remote, home = executor.place(blobs()), blobs()
-        assert remote.planes(np.ones(remote.dim)).values.sum() == home.planes(np.ones(home.dim)).values.sum()
-    remote.close()          # the fixture looks for what is left
-
-
-class Broken:
-    rows = ()
-
-    def __call__(self):
-        raise RuntimeError("no data")
-
-
 def test_entries_of_sparse_planes_that_stand_for_a_sum_are_summed():
     slopes = csr_array((np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 3))
     planes = Planes(np.zeros(2), np.zeros(2), slopes)
-    assert _assembled([(planes, 1), (planes, 0)], 3).slopes.tolist() == [[3.0, 0.0, 0.0], [0.0, 3.0, 0.0]]
+    assert _assembled([planes, planes], 3).slopes.tolist() == 2 * [[0.0, 3.0, 0.0], [3.0, 0.0, 0.0]]
 
 
 @pytest.mark.parametrize("name", ["Absolute", "Pinball", "Logistic", "SquaredHinge"])

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference.workers import InTurn
 from scipy.optimize import linprog, minimize
 
 import pybundle as pb
@@ -469,12 +470,11 @@ def test_errors_of_slopes_and_values_hold_in_exact_arithmetic_far_from_0(shift, 
 def test_an_intercept_is_free_where_workers_hold_the_parts():
     X, y = hinge_data(60)
     here = pb.minimize(pb.risks.BinaryHinge(X, y, n_parts=4, fit_intercept=True), lam=1.0, tol=1e-6)
-    with pb.distributed.Processes(2) as workers:
-        there = pb.minimize(pb.risks.BinaryHinge(X, y, n_parts=4, fit_intercept=True), lam=1.0, tol=1e-6,
-                            executor=workers)
-        risk = workers.place(pb.risks.BinaryHinge(X, y, n_parts=4, fit_intercept=True))
-        assert np.array_equal(risk.free, np.arange(5) == 4)
-        np.testing.assert_allclose(risk.means, np.append(X.mean(axis=0), 0.0))
+    workers = InTurn(2, pickled=True)
+    there = pb.minimize(pb.risks.BinaryHinge(X, y, n_parts=4, fit_intercept=True), lam=1.0, tol=1e-6, executor=workers)
+    risk = workers.place(pb.risks.BinaryHinge(X, y, n_parts=4, fit_intercept=True))
+    assert np.array_equal(risk.free, np.arange(5) == 4)
+    np.testing.assert_allclose(risk.means, np.append(X.mean(axis=0), 0.0))
     assert there.success and np.isclose(here.fun, there.fun, rtol=2e-6)
 
 

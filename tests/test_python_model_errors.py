@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.workers import InTurn
 
 import pybundle as pb
 from pybundle.core.exceptions import ContradictionError
@@ -177,16 +178,15 @@ def test_planes_of_subgradients_lie_below_the_exact_ones(dim, sparse, n_parts):
 
 
 def test_rounding_of_slopes_is_counted_where_workers_make_them():
-    """Norms of psi become known with the planes, hence in the processes of the workers."""
+    """Norms of psi become known with the planes, hence at the workers."""
     X, Y, weights = separable(0, 1.0)
-    with pb.distributed.Processes(2) as executor:
-        for method in ("oca", "bmrm", "prox-bmrm"):
-            risk = pb.risks.Structured(Classes(3, 4), X, Y, 2, sample_weight=weights)
-            here, there = (pb.minimize(risk, lam=0.1, tol=1e-3, method=method, executor=where)
-                           for where in (None, executor))
-            assert (there.fun, there.lower_bound, there.gap) == (here.fun, here.lower_bound, here.gap)
-            assert (here.state.errors[0] > 0.0).all()
-            np.testing.assert_array_equal(there.state.errors[0], here.state.errors[0])
+    for method in ("oca", "bmrm", "prox-bmrm"):
+        risk = pb.risks.Structured(Classes(3, 4), X, Y, 2, sample_weight=weights)
+        here, there = (pb.minimize(risk, lam=0.1, tol=1e-3, method=method, executor=where)
+                       for where in (None, InTurn(2, pickled=True)))
+        assert (there.fun, there.lower_bound, there.gap) == (here.fun, here.lower_bound, here.gap)
+        assert (here.state.errors[0] > 0.0).all()
+        np.testing.assert_array_equal(there.state.errors[0], here.state.errors[0])
 
 
 def test_a_decoder_may_round_as_much_as_its_scores_do():

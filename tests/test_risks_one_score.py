@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference.workers import InTurn
 from scipy.optimize import minimize_scalar
 
 import pybundle as pb
@@ -256,8 +257,8 @@ def test_copies_fingerprints_and_workers(name):
     first = pb.minimize(risk, lam=1.0, tol=1e-4)
     with pytest.raises(ParameterError, match="warm_start"):
         pb.minimize(other, lam=1.0, warm_start=first)
-    with pb.distributed.Processes(2) as workers:
-        there = pb.minimize(made(name, X, y, n_parts=2), lam=1.0, tol=1e-5, method="oca", executor=workers)
+    there = pb.minimize(made(name, X, y, n_parts=2), lam=1.0, tol=1e-5, method="oca",
+                        executor=InTurn(2, pickled=True))
     here = pb.minimize(made(name, X, y, n_parts=2), lam=1.0, tol=1e-5, method="oca")
     assert there.success and np.isclose(there.fun, here.fun, rtol=2e-5)
 

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.workers import InTurn
 
 import pybundle as pb
 from pybundle.estimators import sequences
@@ -142,7 +143,7 @@ def test_a_resumed_run_ends_with_the_same_bits(loss, penalty, tmp_path):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
-def test_pickles_threads_and_processes_give_the_same_bits(loss):
+def test_pickles_threads_and_workers_give_the_same_bits(loss):
     X, Y, _, part, _ = words(8)
     risk = pb.risks.Structured(part, X, Y, loss=loss, n_parts=2)
     w = np.random.default_rng(9).standard_normal(part.dim)
@@ -150,10 +151,9 @@ def test_pickles_threads_and_processes_give_the_same_bits(loss):
     copied = pickle.loads(pickle.dumps(risk))
     rows = part.oracle(X, Y)._rows
     assert copied.fingerprint == risk.fingerprint and type(pickle.loads(pickle.dumps(rows))) is type(rows)
-    with pb.distributed.Processes(2) as executor:
-        for found in (copied.planes(w), executor.place(risk).planes(w)):
-            np.testing.assert_array_equal(dense(found.slopes), dense(expected.slopes))
-            np.testing.assert_array_equal(found.offsets, expected.offsets)
+    for found in (copied.planes(w), InTurn(2, pickled=True).place(risk).planes(w)):
+        np.testing.assert_array_equal(dense(found.slopes), dense(expected.slopes))
+        np.testing.assert_array_equal(found.offsets, expected.offsets)
     threads = pb.minimize(risk, lam=1.0, method="oca", tol=1e-4, n_jobs=2)
     np.testing.assert_array_equal(threads.x, pb.minimize(risk, lam=1.0, method="oca", tol=1e-4).x)
 

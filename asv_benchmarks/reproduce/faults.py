@@ -5,18 +5,16 @@
 The problem is made up (multiclass hinge, P = 16) and slowed down, so that a run takes some seconds; two workers in
 processes of their own. "killed": kill -9 of one worker, at a moment drawn anew for each run, from before the parts are
 placed to after the end; Dask's nanny starts another one. "both": of all workers at once. "slow": a worker takes twenty
-times as long, waiting for it and not. "late": a worker joins, another retires. "scheduler": it goes, and the run goes
-on without workers from the state that the error carries. "stopped": no Dask, `Processes(2)`; SIGSTOP of one of them at
-a random moment, with time_limit=8 and a tolerance that is not reached, and with patience=1 and no limit. A run that
-takes longer than 60 s beyond the undisturbed one counts as hanging; so does one of the limit of 8 s that takes longer
-than 12, and one that leaves a process or shared memory behind. Writes results/faults.md.
+times as long. "late": a worker joins, another retires. "scheduler": it goes, and the run goes
+on without workers from the state that the error carries. "stopped": SIGSTOP of one worker at a random moment, with
+time_limit=8 and a tolerance that is not reached, and without a limit, but with a scheduler that gives a worker up after
+10 s without a sign. A run that takes longer than 60 s beyond the undisturbed one counts as hanging; so does one of the
+limit of 8 s that takes longer than 12. Writes results/faults.md.
 """
 
 import argparse
 import logging
-import multiprocessing
 import os
-import random
 import signal
 import threading
 import time
@@ -25,6 +23,7 @@ from contextlib import suppress
 from common import RESULTS, table, version  # sets threads: before NumPy
 
 # isort: split
+import dask
 import numpy as np
 from distributed import Client, LocalCluster
 
@@ -32,7 +31,7 @@ import pybundle as pb
 
 LAM, TOL, PAUSE = 1.0, 1e-3, 0.02
 LIMIT, LATEST = 8.0, 12.0       # seconds
-MEMORY = "/dev/shm"             # where Linux shows shared memory
+TTL = 10                        # seconds without a sign after which the scheduler gives a worker up
 HEADER = ("what", "runs", "same certified optimum", "same bits", "hanging", "seconds, median", "seconds, most",
           "undisturbed")
 
@@ -135,18 +134,14 @@ def killed(risk, serial, n_runs, victims=1):
 
 
 def slow(risk, serial, n_runs):
-    rows = []
     with cluster() as local, Client(local) as client:
         usual = solve(client, risk)[1]
         risk.slow_pause = 20.0 * PAUSE
         try:
-            for what, options in (("a worker slower by 20, waited for", {}),
-                                  ("a worker slower by 20, not waited for", {"deterministic": False})):
-                rows.append(summary(what, [solve(client, risk, **options) for _ in range(n_runs)], serial, usual,
-                                    20.0))
+            found = [solve(client, risk) for _ in range(n_runs)]
         finally:
             risk.slow_pause = PAUSE
-    return rows
+    return [summary("a worker slower by 20", found, serial, usual, 20.0)]
 
 
 def late(risk, serial, n_runs):
@@ -187,30 +182,22 @@ def scheduler(risk, serial, n_runs):
     return [summary("the scheduler goes; on from error.result", found, serial, usual)]
 
 
-def children():
-    return [process for process in multiprocessing.active_children() if process.name == "pybundle"]
-
-
-def shared_memory():
-    return set(os.listdir(MEMORY)) if os.path.isdir(MEMORY) else set()
-
-
 def stopped(risk, serial, n_runs):
-    rng, rows, before = np.random.default_rng(2), [], shared_memory()
-    with pb.distributed.Processes(2) as executor:
-        usual = solve(executor, risk)[1]
-    for what, patience, options in (("a process stopped, time_limit=8", None, {"time_limit": LIMIT, "tol": 1e-14}),
-                                    ("a process stopped, patience=1", 1.0, {})):
+    rng, rows = np.random.default_rng(2), []
+    with cluster() as local, Client(local) as client:
+        usual = solve(client, risk)[1]
+    for what, limits, options in (("a worker stopped, time_limit=8", {}, {"time_limit": LIMIT, "tol": 1e-14}),
+                                  (f"a worker stopped, worker-ttl {TTL} s", {"worker-ttl": f"{TTL}s"}, {})):
         found, hanging, same = [], 0, 0
         for moment in rng.uniform(0.0, LIMIT if options else usual, size=n_runs):
-            executor = pb.distributed.Processes(2, patience=patience)
-            timer = threading.Timer(moment, stop)
-            timer.start()
-            result, seconds = solve(executor, risk, **options)
-            timer.join()
-            executor.close()
+            with dask.config.set({f"distributed.scheduler.{name}": value for name, value in limits.items()}), \
+                    cluster() as local, Client(local) as client:
+                timer = threading.Timer(moment, os.kill, [min(client.run(os.getpid).values()), signal.SIGSTOP])
+                timer.start()
+                result, seconds = solve(client, risk, **options)
+                timer.join()
             found.append((result, seconds))
-            hanging += bool(seconds > (LATEST if options else usual + 60.0) or children() or shared_memory() - before)
+            hanging += bool(seconds > (LATEST if options else usual + 60.0))
             same += bool((result.x == serial.x).all())
             print(f"stopped after {moment:.1f} s: {seconds:.1f} s, {result.status.name}", flush=True)
         good = sum(result.certified and result.lower_bound <= serial.fun and serial.lower_bound <= result.fun
@@ -221,11 +208,6 @@ def stopped(risk, serial, n_runs):
     return rows
 
 
-def stop():
-    if children():              # the run may have ended
-        os.kill(random.choice(children()).pid, signal.SIGSTOP)
-
-
 STUDIES = {"killed": killed, "both": lambda *a: killed(*a, victims=2), "slow": slow, "late": late,
            "scheduler": scheduler, "stopped": stopped}
 TEXT = """\
@@ -234,10 +216,9 @@ TEXT = """\
 Dask with two worker processes, a made-up problem (2000 examples, P = 16, passes slowed down to {pause:g} s a group),
 solved to a certified gap of 1e-3. "same certified optimum": certified, and neither lower bound, of this run and of one
 without workers, lies above the value of the other. "same bits": the solution is that of the run without workers to the
-last bit; where workers are not waited for, or the run goes on without them, it need not be. A run hangs that takes a
-minute longer than an undisturbed one, or than 20 of these with a slower worker. "Stopped": two `Processes`, one of
-them stopped by SIGSTOP; with the limit of 8 s and a gap that is not reached a run hangs that takes more than 12, and in
-either case one that leaves a process or shared memory behind. Written by
+last bit; where the run goes on without workers, it need not be. A run hangs that takes a
+minute longer than an undisturbed one, or than 20 of these with a slower worker. "Stopped": by SIGSTOP; with the limit
+of 8 s and a gap that is not reached a run hangs that takes more than 12. Written by
 `asv_benchmarks/reproduce/faults.py` with pybundle {version}.
 
 {table}

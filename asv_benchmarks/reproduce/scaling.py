@@ -124,9 +124,6 @@ def measure_processes(risk, lam, limit, repeats):
                 run(f"Dask, {n_workers} process{'es' * (n_workers - 1)}", remote)
                 if n_workers == 2:
                     messages.append(cost_of_message(client, n_workers))
-                    busy = pb.distributed.Dask(client, n_groups=6, route="direct").place(risk)
-                    busy.planes(np.zeros(risk.dim))
-                    run("Dask, 2 processes, workers kept busy", busy, deterministic=False)
     middle = {where: sorted(runs)[(len(runs) - 1) // 2] for where, runs in found.items()}
     rows = []
     for where, (seconds, gap, nit, costs) in middle.items():
@@ -221,8 +218,7 @@ those that the other tables train on, 3812 all of the file, 7624 these and their
 Runs of pybundle {version} take turns, {repeats} times, and the median time counts. The speed-up
 of threads is over one thread, that of Dask over one worker process; data are at the workers when the clock starts, and
 questions go to them past the scheduler (`route="direct"`). "idle" is the share of their time in which workers had no
-task, "oracle" their work, "driver" the seconds between rounds. The first four wait for all planes and have the same
-bits; the last does not (`deterministic=False`, six groups of parts).
+task, "oracle" their work, "driver" the seconds between rounds. All have the same bits.
 
 """
 COLUMN_TITLE = "## Costs of an iteration"
@@ -255,8 +251,7 @@ fast. The iterations depend on P alone, not on the number of examples, and P is 
 P measured; beyond, a part is shared by several workers, each of which sends its sum, and the iterations stay. In every
 round the driver sends w ({w:.0f} kB) to each worker and receives a plane ({plane:.0f} kB) from each, at
 {bandwidth:g} GB/s in all, and every message costs it {message:.2f} ms, the measured cost of a task of Dask. Its own
-work is what was measured, interpolated in log P: {qp}. Nothing overlaps: a driver that takes planes as they come
-would do better.
+work is what was measured, interpolated in log P: {qp}. Nothing overlaps.
 """
 
 

@@ -1,8 +1,9 @@
-"""Handwritten digits over Dask: workers evaluate the risk, this process solves.
+"""Handwritten digits over Dask: worker processes evaluate the risk, this process solves.
 
 This problem shows the calls; it is so small that one process is faster.
 """
 
+import dask
 from dask.distributed import Client, LocalCluster
 
 import pybundle as pb
@@ -10,11 +11,12 @@ import pybundle as pb
 if __name__ == "__main__":  # worker processes import this file
     X, y, X_test, y_test = pb.datasets.load_digits()
     risk = pb.risks.MulticlassHinge(X, y, n_parts=8)
-    # processes=True starts worker processes; Client("tcp://scheduler:8786") connects to
-    # an existing cluster
+    # a worker that reports nothing for a minute is given up
+    dask.config.set({"distributed.scheduler.worker-ttl": "60s"})
+    # Client("tcp://scheduler:8786") connects to an existing cluster
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -4,7 +4,6 @@ cdef class DensePlanes:
     cdef readonly Py_ssize_t dim
     cdef Py_ssize_t count           # rows alive, in no particular order
     cdef Py_ssize_t capacity        # rows that there is memory for
-    cdef Py_ssize_t _touched        # and how many of them have been written to
     cdef const double** _rows       # addresses
     cdef list _blocks, _starts      # owners of the memory, and the first row of each
 

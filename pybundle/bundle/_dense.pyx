@@ -7,7 +7,7 @@ others go through BLAS.
 import numpy as np
 
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from pybundle.core cimport _blas
 from pybundle.core._indices cimport check_indices
@@ -31,7 +31,7 @@ cdef class DensePlanes:
 
     def __init__(self, Py_ssize_t dim, Py_ssize_t capacity=32):
         self.dim = dim
-        self.count = self.capacity = self._touched = 0
+        self.count = self.capacity = 0
         self._rows = NULL
         self._blocks, self._starts = [], []
         self._add_block(max(1, capacity))
@@ -89,15 +89,6 @@ cdef class DensePlanes:
     def _grow(self, Py_ssize_t need):
         while need > self.capacity:
             self._add_block(max(len(self._blocks[0]), min(self.capacity // 2, BLOCK_BYTES // (8 * self.dim))))
-
-    def prepare(self, Py_ssize_t n):
-        """Takes memory for n more rows and touches it: the first write to a page costs more than all others."""
-        cdef Py_ssize_t j, first = max(self.count, self._touched), last = self.count + n
-        self._grow(last)
-        with nogil:
-            for j in range(first, last):
-                memset(<double*>self._rows[j], 0, self.dim * sizeof(double))
-        self._touched = max(self._touched, last)
 
     def append(self, slopes):
         """Adds the rows of `slopes` (k, dim), dense or sparse."""

@@ -156,12 +156,6 @@ class Bundle:
         """Whether slopes are stored as CSR."""
         return self._store is not None and self._store.is_sparse
 
-    def prepare(self, n: int) -> None:
-        """Takes memory for n more dense planes, in a time of waiting: fresh pages cost more than copying."""
-        n = check_integer("n", n, low=0, high=self.n_parts)
-        if self._store is not None and not self.is_sparse and self._room is None:
-            self._store.prepare(n)
-
     def append(self, planes: Planes, slack: bool | ArrayLike = False, parts: ArrayLike | None = None,
                inner: Any = None) -> Any:
         """Adds one plane for each part (row p belongs to part p, or to `parts[p]`).

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import csr_array, issparse
 
 from ..core.types import Floats
 from .rounding import UNIT
@@ -74,33 +74,3 @@ class Planes(NamedTuple):
         rows, dim = self.slopes.shape
         count = self.slopes.nnz if issparse(self.slopes) else np.count_nonzero(self.slopes)
         return count / max(1, rows * dim)
-
-
-class PartialPlanes(NamedTuple):
-    """Planes of some parts only: row j belongs to part `parts[j]`."""
-
-    parts: np.ndarray
-    planes: Planes
-    round: Any = None
-
-    @classmethod
-    def joined(cls, pieces, most):
-        """Return the same planes in the same order in few pieces of at most `most` rows, unless one piece has more."""
-        found, rows = [], most
-        for piece in pieces:
-            rows += len(piece.parts)
-            if rows > most:
-                found.append([])
-                rows = len(piece.parts)
-            found[-1].append(piece)
-        return [cls(np.concatenate([piece.parts for piece in some]), Planes(
-            *(np.concatenate([piece.planes[k] for piece in some]) for k in range(2)),
-            _stacked([piece.planes.slopes for piece in some]))) for some in found]
-
-
-def _stacked(slopes):
-    if len(slopes) == 1:
-        return slopes[0]
-    if all(map(issparse, slopes)):
-        return vstack(slopes, format="csr")
-    return np.concatenate([rows.toarray() if issparse(rows) else rows for rows in slopes])

@@ -203,8 +203,6 @@ class RiskBase:
         The parts live with workers; the same risk over the data here.
     waiting, rounds, is_single : object or None, dict or None, bool
         Remote risks only: how long a run waits, what its rounds cost, whether slopes arrive in float32.
-    submit : ``submit(w, groups=None) -> number``
-        Remote risks only: requests planes, which `gather` and `collect` return as they arrive.
     """
 
     lower_bounds: Any = -np.inf
@@ -251,7 +249,6 @@ class RiskBase:
     waiting: Any = None
     rounds: Any = None
     is_single = False
-    submit: Any = None
 
     def map_shards(self, function: Callable[..., Any], items: Iterable[Any]) -> Iterable[Any]:
         """Results of the function, in the order of the items; here one after another."""
@@ -387,8 +384,6 @@ CORNERS = Capability("needs a loss of one score that is piecewise linear; that o
                      lambda risk: risk.curve is not None and not risk.smooth and risk.examples is not None)
 AFFINE_SCORES = Capability("needs a risk with affine scores; {name} has none",
                            lambda risk: risk.line_search is not None)
-WORKERS = Capability("needs a risk whose parts are held by workers; those of {name} are not",
-                     lambda risk: risk.submit is not None)
 
 
 def require(asker, needs, risk, remedy):

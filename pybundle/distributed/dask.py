@@ -23,7 +23,6 @@ class Dask:
     n_groups : int, optional
         Number of groups in which parts are sent and evaluated, by default one per thread of a worker. More groups
         balance workers of different speed and let later workers take some over; each costs some milliseconds a round.
-        With more than two a thread, runs with `deterministic=False` keep the workers busy while the master is solved.
     compress : {"exact", "float32"}
         Planes come back dense or as CSR, whichever is smaller; "float32" makes them smaller, and counts the rounding of
         the slopes against the lower bound; tolerances below 1e-4 take "exact".

@@ -27,7 +27,6 @@ class Description(NamedTuple):
     dim: int
     n_examples: int
     lower_bounds: np.ndarray
-    part_sizes: np.ndarray
     slope_errors: np.ndarray
     offset_errors: np.ndarray
     slope_sizes: np.ndarray | None
@@ -45,10 +44,7 @@ class Description(NamedTuple):
         """Return the description of a risk; unknown rounding errors are 0, and unknown `slope_sizes` None."""
         risk = completed(risk).renewed()
         bounds = np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
-        sizes = np.full(risk.n_parts, risk.n_examples / risk.n_parts)
-        if hasattr(risk, "parts"):
-            sizes = np.array([len(rows) for rows in risk.parts], dtype=float)
-        return cls(risk.dim, risk.n_examples, bounds, sizes, *errors_of(risk), risk.slope_sizes, bool(risk.smooth),
+        return cls(risk.dim, risk.n_examples, bounds, *errors_of(risk), risk.slope_sizes, bool(risk.smooth),
                    risk.nonneg, risk.free, risk.means, risk.shift, risk.constant, risk.steepness, risk.fingerprint)
 
 

@@ -17,8 +17,8 @@ def placing(executor):
     if not isinstance(executor, type) and callable(getattr(executor, "place", None)):
         return executor
     if isinstance(executor, type) or not callable(getattr(executor, "map", None)):
-        raise InputTypeError("executor must have a method map(function, items), or be a dask.distributed Client or "
-                             f"another executor of pb.distributed, got {_named(executor)}")
+        raise InputTypeError("executor must have a method map(function, items), or be a dask.distributed Client or a "
+                             f"pb.distributed.Dask, got {_named(executor)}")
     return None
 
 

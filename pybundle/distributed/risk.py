@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import BundleError, ContradictionError, OracleError, ParameterError
-from ..core.plane import PartialPlanes, Planes
+from ..core.plane import Planes
 from ..core.protocols import RiskBase
 from ..core.types import Array, Floats
 from ..core.validation import check_choice, check_vector
@@ -34,8 +34,6 @@ class RemoteRisk(RiskBase):
     ----------
     dim, n_examples, n_parts, lower_bounds, slope_errors, slope_sizes, offset_errors, smooth, nonneg, fingerprint
         As in `Risk`, of the placed risk.
-    part_sizes : ndarray, shape (P,)
-        Numbers of examples.
     rounds : dict
         What every round cost so far; also in `result.rounds`. See `Accounts`.
     home : Risk or None
@@ -44,15 +42,14 @@ class RemoteRisk(RiskBase):
     Notes
     -----
     Planes of a part are computed by one worker over the same shards in the same order as without workers, and stand in
-    the order of the parts: a run that waits for all of them has the same bits, whatever the workers. There is no access
-    to single examples and no line search: block methods and `method="oca"` with `line_search=True` need the data.
+    the order of the parts: a run has the same bits, whatever the workers. There is no access to single examples and no
+    line search: block methods and `method="oca"` with `line_search=True` need the data.
     One run at a time may use it; another one gets ParameterError.
     """
 
     dim: int
     n_examples: int
     lower_bounds: Array
-    part_sizes: Array
 
     is_remote = True
     _run = None             # the run that uses it, if any
@@ -96,40 +93,20 @@ class RemoteRisk(RiskBase):
 
     def planes(self, w: ArrayLike) -> Any:
         """Return one plane per part, tight at w: w is sent once, and the call waits for the last part."""
-        return self.gather(self.submit(w))
-
-    def gather(self, number: int) -> Any:
-        """The planes of a round in the order of the parts."""
-        pieces: list[Any] = [None] * self.n_parts
-        while any(piece is None for piece in pieces):
-            try:
-                arrivals = self.collect()
-            except (OutOfTime, KeyboardInterrupt) as end:
-                if self.home is None or self._run is None or self._run.has_begun:
-                    raise
-                # without a first pass there is no result; a second Ctrl-C ends this, too
-                self._run.no_longer(isinstance(end, KeyboardInterrupt))
-                arrivals = [self._computed_here(parts, number) for parts in self.groups if pieces[parts[0]] is None]
-            for arrival in arrivals:
-                if arrival.round == number and pieces[arrival.parts[0]] is None:
-                    for row, p in enumerate(arrival.parts):
-                        pieces[p] = arrival.planes, row
+        answers = self._ask("planes", w)
+        for parts, answer in zip(self._workplace.groups, answers, strict=True):
+            if answer.record is not None:
+                self.errors_grow, self.slope_errors = True, np.array(self.slope_errors)
+                grown = 1.0 if self.means is None else 1.0 + float(np.linalg.norm(self.means))
+                self.slope_errors[parts] = np.maximum(self.slope_errors[parts], grown * answer.record)
         if self._run is not None:
             self._run.has_begun = True
-        return _assembled(pieces, self.dim)
+        return _assembled([unpack(answer.arrays, self.dim) for answer in answers], self.dim)
 
     def values(self, w: ArrayLike) -> tuple[Floats, Floats]:
         """Values (P,) in float64 and bounds (P,) on their rounding errors."""
-        number = self._send(check_vector("w", w, self.dim), "values", range(len(self._workplace.groups)))
-        values, errors = np.full(self.n_parts, np.nan), np.zeros(self.n_parts)
-        missing = len(self._workplace.groups)
-        while missing:
-            for g, question, answer in self._receive():
-                if question.round == number:
-                    parts = self._workplace.groups[g]
-                    values[parts], errors[parts] = answer.arrays
-                    missing -= 1
-        return values, errors
+        values, errors = zip(*(answer.arrays for answer in self._ask("values", w)), strict=True)
+        return np.concatenate(values), np.concatenate(errors)
 
     def derive(self, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
         """The same parts, in another working precision; their number is that with which they were placed."""
@@ -170,82 +147,54 @@ class RemoteRisk(RiskBase):
         """Lets the workers forget the parts."""
         self._workplace.close()
 
-    # ------------------------------------------------------------------ planes as they come
-    @property
-    def groups(self) -> list[Array]:
-        """Numbers of the parts that are answered for together, a list of arrays."""
-        return self._workplace.groups
-
-    @property
-    def n_workers(self) -> int:
-        """Groups that are worked on at once."""
-        return self._workplace.n_workers
-
-    def submit(self, w: ArrayLike, groups: Any = None) -> int:
-        """Send w to all groups, or to some; return the number of the round."""
-        return self._send(check_vector("w", w, self.dim), "planes",
-                          range(len(self._workplace.groups)) if groups is None else groups)
-
-    def collect(self, timeout: float | None = None) -> list[Any]:
-        """List of `PartialPlanes` that came since the last call, of any round.
-
-        Waits for one if there is none, but no longer than `timeout` seconds.
-        """
-        found = []
-        for g, question, answer in self._receive(timeout):
-            if question.kind == "planes":
-                found.append(self._arrival(self._workplace.groups[g], question.round, answer))
-        return found
-
     # ------------------------------------------------------------------ inside
-    def _arrival(self, parts, number, answer):
-        if answer.record is not None:
-            self.errors_grow, self.slope_errors = True, np.array(self.slope_errors)
-            grown = 1.0 if self.means is None else 1.0 + float(np.linalg.norm(self.means))
-            self.slope_errors[parts] = np.maximum(self.slope_errors[parts], grown * answer.record)
-        return PartialPlanes(parts, unpack(answer.arrays, self.dim), number)
+    def _ask(self, kind, w):
+        """The answers of all groups at w, in their order."""
+        groups, found = self._workplace.groups, {}
+        question, w = self._send(check_vector("w", w, self.dim), kind)
+        while len(found) < len(groups):
+            try:
+                found |= {g: answer for g, asked, answer in self._receive() if asked.round == question.round}
+            except (OutOfTime, KeyboardInterrupt) as end:
+                if self.home is None or self._run is None or self._run.has_begun:
+                    raise
+                # without a first pass there is no result; a second Ctrl-C ends this, too
+                self._run.no_longer(isinstance(end, KeyboardInterrupt))
+                found |= {g: checked(Parts(excerpt(self.home, parts), len(parts)).answer(question, w))
+                          for g, parts in enumerate(groups) if g not in found}
+        return [found[g] for g in range(len(groups))]
 
-    def _computed_here(self, parts, number):
-        """The planes of a group in the last round as its worker would have sent them."""
-        question, w = self._last
-        return self._arrival(parts, number, checked(Parts(excerpt(self.home, parts), len(parts)).answer(question, w)))
-
-    def _send(self, w, kind, groups):
+    def _send(self, w, kind):
+        """Send w to all groups; return the question and a copy of w, which must not change meanwhile."""
         self._check_open()
-        if self._run is not self._workplace.run is not None and self._workplace.n_open > 0:
-            raise ParameterError("risk must not be evaluated while a run uses it that does not wait for all answers "
-                                 "(deterministic=False); place it twice")
         w, number = np.array(w), self._accounts.open()
         self._workplace.last_round = number
         question = Question(number, kind, self._precision, self._single)
-        self._last = question, w
         if self._run is not None:
             self._run.asked()
-        for g in groups:
+        for g in range(len(self._workplace.groups)):
             self._workplace.ask(g, question, w)
-            self._workplace.n_open += 1
             self._accounts.sent(number, w.nbytes)
-        return number
+        return question, w
 
     def _check_open(self):
         if self._workplace.is_closed:
-            raise BundleError("the parts of this risk were given back by close(), of this risk or of its executor; "
-                              "place the risk again")
+            raise BundleError("the parts of this risk were given back by close(); place the risk again")
 
-    def _receive(self, timeout=None):
+    def _receive(self):
+        """Answers of any round, one at least."""
         self._check_open()
         began, found = time.perf_counter(), []
-        while not found and (timeout is None or time.perf_counter() < began + timeout):
-            found = self._workplace.answers(TICK if timeout is None else min(timeout, TICK))
+        while not found:
+            found = self._workplace.answers(TICK)
             if not found and self._run is not None:
                 self._run.check()
         self._accounts.waited(time.perf_counter() - began)
-        self._workplace.n_open -= len(found)
         failed = None
         for _, question, answer in found:
             self._accounts.received(question.round, answer)
             if self._run is not None:       # groups of one worker take turns
-                self._run.heard(answer.seconds * -(-len(self.groups) // self.n_workers))
+                self._run.heard(answer.seconds * -(-len(self._workplace.groups) // self._workplace.n_workers))
             if failed is None and answer.failure is not None and question.round > self._workplace.given_up:
                 failed = answer
         if failed is not None:
@@ -265,21 +214,16 @@ def checked(answer):
 
 
 def _assembled(pieces, dim):
-    """Planes in the order of the parts from (planes, row) of each."""
-    values = np.array([planes.values[row] for planes, row in pieces])
-    offsets = np.array([planes.offsets[row] for planes, row in pieces])
-    count = sum(planes.slopes.indptr[row + 1] - planes.slopes.indptr[row] if sp.issparse(planes.slopes) else dim
-                for planes, row in pieces)
-    if count < DENSE_FROM * dim * len(pieces):
-        return Planes(values, offsets, sp.vstack([planes.slopes[[row]] for planes, row in pieces], format="csr"))
-    slopes = np.zeros((len(pieces), dim))
-    for p, (planes, row) in enumerate(pieces):
-        if sp.issparse(planes.slopes):
-            inside = slice(*planes.slopes.indptr[row:row + 2])
-            np.add.at(slopes[p], planes.slopes.indices[inside], planes.slopes.data[inside])     # entries may repeat
-        else:
-            slopes[p] = planes.slopes[row]
-    return Planes(values, offsets, slopes)
+    """Planes of all parts from those of the groups, in their order."""
+    values, offsets = (np.concatenate([planes[k] for planes in pieces]) for k in range(2))
+    slopes = [planes.slopes for planes in pieces]
+    if sum(rows.nnz if sp.issparse(rows) else rows.size for rows in slopes) < DENSE_FROM * dim * len(values):
+        return Planes(values, offsets, sp.vstack(slopes, format="csr"))
+    together = np.empty((len(values), dim))
+    starts = np.cumsum([rows.shape[0] for rows in slopes])[:-1]
+    for mine, rows in zip(np.split(together, starts), slopes, strict=True):
+        mine[:] = rows.toarray() if sp.issparse(rows) else rows     # which adds entries that repeat
+    return Planes(values, offsets, together)
 
 
 def _joined(records, groups):
@@ -302,7 +246,7 @@ def _joined(records, groups):
         means = np.average([record.means for record in known], axis=0, weights=[record.n_examples for record in known])
         records = [record and _measured_from(record, means) for record in records]
     constants, values = zip(*(record.constant for record in known), strict=True)    # R of the best one is no less
-    names = ("lower_bounds", "part_sizes", "slope_errors", "offset_errors", "slope_sizes")
+    names = ("lower_bounds", "slope_errors", "offset_errors", "slope_sizes")
     return Description(first.dim, sum(record.n_examples for record in known), *map(column, names),
                        all(record.smooth for record in known), first.nonneg, first.free, means, first.shift,
                        (float(np.median(constants)), math.fsum(values)),

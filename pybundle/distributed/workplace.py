@@ -24,14 +24,12 @@ class Workplace(ABC):
         The parts were given back.
     in_use : Lock
         Held by the run that asks, `run`.
-    n_open : int
-        Questions without an answer so far.
     """
 
     def __init__(self, groups, n_workers):
         self.groups, self.n_workers = groups, n_workers
         self.is_closed = False
-        self.in_use, self.run, self.n_open = threading.Lock(), None, 0
+        self.in_use, self.run = threading.Lock(), None
         self.last_round = self.given_up = -1    # failures of rounds up to `given_up` have been reported
 
     @abstractmethod
@@ -48,7 +46,7 @@ class Workplace(ABC):
         """
 
     def close(self):
-        """Release the parts; workers that it did not start stay."""
+        """Release the parts; the workers stay."""
         self.is_closed = True
         self.release()
 

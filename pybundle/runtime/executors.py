@@ -9,7 +9,7 @@ An executor has one of two methods:
     calls them. See
     `pybundle.distributed`.
 
-`close()` releases its threads or processes.
+`close()` ends its threads.
 """
 
 from __future__ import annotations

@@ -116,9 +116,9 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         Threads for passes over the data; results do not depend on their number. -1: one per processor; None: 1, or the
         value of an enclosing `joblib.parallel_config`. BLAS uses one thread during the run.
     executor : object, optional
-        Replaces `n_jobs`: a `dask.distributed.Client` or an executor of `pb.distributed`, whose workers hold the parts
-        of the risk (`n_parts`, 16 by default unless the method fixes it); or any object whose `map(function, items)`
-        keeps the order.
+        Replaces `n_jobs`: a `dask.distributed.Client` or a `pb.distributed.Dask`, whose workers hold the parts of the
+        risk (`n_parts`, 16 by default unless the method fixes it); or any object whose `map(function, items)` keeps
+        the order.
     checkpoint : str or path, optional
         File to which the run is written periodically and at its end. If the file exists, the same call resumes from it
         and returns the same bits as an uninterrupted run, or returns the finished result; see "Long runs" in the
@@ -127,9 +127,7 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     checkpoint_every : float, optional
         Seconds between two writes, checked after each iteration; default 60, or more if a write takes over 3.
     deterministic : bool
-        True forbids decisions that depend on time: "mp-bcfw" counts the work of cached passes instead of timing them,
-        and "oca" waits for all workers of a distributed risk. False lets "oca" continue with the planes that have
-        arrived.
+        True forbids decisions that depend on time: "mp-bcfw" counts the work of cached passes instead of timing them.
     random_state : int or None
         Seed of the order of examples in "sgd" and the block methods; None is 0.
     verbose : int
@@ -159,9 +157,6 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
             Step length ("auto": 0.01 |w0|, 0.4 for w0 = 0) and horizon (100) of the paper.
         mu, line_search : "oca" only
             Position of the planes between best point and minimiser (0.1); False forces the proximal variant.
-        staleness : "oca" only
-            With `deterministic=False` and workers that hold the parts: number of master problems solved before the run
-            waits for the slowest part (8).
         kappa : "prox-bcfw" only
             Weight of the proximal centre, default `sqrt(lam Rbar^2)` with Rbar^2 the mean squared norm of the planes,
             their median if labels can be enumerated; half of it with working sets of labels (64 classes or more),
@@ -262,9 +257,6 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     try:
         with placed(risk, places, precision_of(settings)) as working, single_threaded_blas():
             run = make_run(method, Problem(working, objective, settings, options, random_state, deterministic))
-            if checkpoint is not None and not deterministic and working.is_remote:
-                raise ParameterError("checkpoint needs deterministic=True where an executor keeps the parts: a run "
-                                     "that does not wait for all of them cannot be repeated")
             if checkpoint is not None:
                 checkpointing = Checkpointing(
                     check_path("checkpoint", checkpoint), every, working,

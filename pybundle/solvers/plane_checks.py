@@ -33,9 +33,9 @@ def as_arrays(planes: Planes):
     return planes._replace(values=values, offsets=offsets, slopes=slopes)
 
 
-def check_planes(planes: Planes, risk, n_parts=None):
-    """Check shapes and finiteness of the planes of a risk, for all of its parts or for `n_parts` of them."""
-    n_parts = risk.n_parts if n_parts is None else n_parts
+def check_planes(planes: Planes, risk):
+    """Check shapes and finiteness of the planes of a risk."""
+    n_parts = risk.n_parts
     shapes = {"values": (n_parts,), "offsets": (n_parts,), "slopes": (n_parts, risk.dim)}
     for name, wanted in shapes.items():
         array = getattr(planes, name)

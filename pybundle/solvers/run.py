@@ -249,7 +249,7 @@ class Run:
         if not np.isfinite(w).all():
             raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
         with self.trace.clock.phase("oracle"):
-            planes = as_arrays(self.ask(w))
+            planes = as_arrays(self.risk.planes(read_only(w)))
         self.trace.n_passes += 1
         self.check(planes)
         return self.noted(planes, w)
@@ -258,10 +258,6 @@ class Run:
         """Return the planes with the index of their point, if evidence is kept."""
         record = self.settings.record
         return planes if record is None else planes._replace(origin=record.point(w))
-
-    def ask(self, w):
-        """The planes of the risk at w."""
-        return self.risk.planes(read_only(w))
 
     def slope_errors(self):
         """Return the rounding errors of slopes, by parts; zeros if the risk does not state them."""
@@ -285,16 +281,15 @@ class Run:
         """Bounds on the norms of slopes if the risk states them, or None; computed from all examples."""
         return self.risk.slope_sizes
 
-    def check(self, planes, parts=None):
-        """Refuses planes of wrong shape, with NaN, or above the risk at the best point; of all parts or of `parts`."""
-        check_planes(planes, self.risk, None if parts is None else len(parts))
-        rows = slice(None) if parts is None else parts
+    def check(self, planes):
+        """Refuses planes of wrong shape, with NaN, or above the risk at the best point."""
+        check_planes(planes, self.risk)
         if self._sizes is None:
-            self._steepest[rows] = np.maximum(self._steepest[rows], norms_of(planes.slopes))
+            self._steepest = np.maximum(self._steepest, norms_of(planes.slopes))
         if self.w is None or self.best_values is None:
             return
-        products, best = planes.dot(self.w), self.best_values[rows]
-        above = planes.offsets + products - best - self.allowance(self.w)[rows]
+        products, best = planes.dot(self.w), self.best_values
+        above = planes.offsets + products - best - self.allowance(self.w)
         scale = np.abs(planes.offsets) + np.abs(products) + np.abs(best) + np.abs(planes.values)
         refuse_above(above, scale, self.rounding, "the plane at the new point", "the best point so far")
 

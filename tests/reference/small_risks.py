@@ -1,9 +1,5 @@
 """Small risks for runs elsewhere: random classes, and a model in plain Python whose oracle can fail."""
 
-import multiprocessing
-import signal
-import threading
-
 import numpy as np
 
 import pybundle as pb
@@ -37,32 +33,10 @@ class Signs(pb.models.StructuredModel):
         return max((1, -1), key=lambda z: self.loss(y, z) + z * (w @ x))
 
 
-class Silent(Signs):
-    """In another process it answers at w = 0 only, and takes no notice of being asked to end.
-
-    With the path `once` the process that makes this file does so, and no other.
-    """
-
-    def __init__(self, once=None):
-        self.once = once
-
-    def loss_augmented_decode(self, w, x, y):
-        if w.any() and multiprocessing.parent_process() is not None and self._is_mine():
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            threading.Event().wait()
-        return super().loss_augmented_decode(w, x, y)
-
-    def _is_mine(self):
-        try:
-            return self.once is None or bool(open(self.once, "x"))
-        except FileExistsError:
-            return False
-
-
-def signs(bad=None, n_parts=4, model=None):
-    """The risk of 30 examples of `Signs`, of which number `bad` fails, or of another model."""
+def signs(bad=None, n_parts=4):
+    """The risk of 30 examples of `Signs`, of which number `bad` fails."""
     rng = np.random.default_rng(2)
     X, Y = rng.normal(size=(30, 3)), rng.choice([-1, 1], size=30)
     if bad is not None:
         X[bad, 0] = 7.0
-    return pb.risks.Structured(model or Signs(), X, list(Y), n_parts=n_parts)
+    return pb.risks.Structured(Signs(), X, list(Y), n_parts=n_parts)

@@ -20,7 +20,7 @@ from ...bundle._dense import DensePlanes
 from ...bundle._sparse import SparsePlanes
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array
-from ...core.plane import PartialPlanes, Planes
+from ...core.plane import Planes
 from ...core.protocols import errors_of
 from ...core.validation import read_only
 from ...prox import Separable
@@ -205,13 +205,6 @@ class BundleMethod(Run):
         if not all(np.array_equal(slack, self.lower_bounds >= 0.0) for slack in (self.slack, self.master.slack)):
             raise ValueError("slack belongs to another risk")
 
-    def ask(self, w):
-        if not self.risk.is_remote:
-            return super().ask(w)
-        number = self.risk.submit(w)
-        self.bundle.prepare(self.risk.n_parts)      # while workers work
-        return self.risk.gather(number)
-
     def slope_errors(self):
         return self._errors[0]
 
@@ -304,19 +297,15 @@ class BundleMethod(Run):
         return self.max_planes is not None and self.trace.max_planes >= self.max_planes - 2 * self.risk.n_parts
 
     def append(self, planes, room=0):
-        """Stores planes, of all parts or `PartialPlanes`, under the memory limit, and leaves it room for some more."""
+        """Stores planes under the memory limit, and leaves it room for some more."""
         if self.risk.errors_grow:
             self.expect(*errors_of(self.risk))
-        parts = planes.parts if isinstance(planes, PartialPlanes) else None
         if self.max_planes is not None:
             if self.bundle.is_sparse or (self.bundle.n_planes == 0 and planes.density() < SPARSE_BELOW):
                 self._count_sparse(planes)
             grown = self.bundle.shrink_to(self.max_planes - self.risk.n_parts - room)
             self._errors = self._errors[0] + self.objective.rounding_norms(grown, lambda: grown), self._errors[1]
-        if parts is None:
-            self.bundle.append(planes, self.slack)
-        else:
-            self.bundle.append(planes.planes, self.slack[parts], parts)
+        self.bundle.append(planes, self.slack)
         overflown = np.flatnonzero(~np.isfinite(self.bundle.H.diagonal()))
         if len(overflown):
             self.bundle.drop(overflown)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from ...core.exceptions import ParameterError
-from ...core.protocols import AFFINE_SCORES, WORKERS, require
+from ...core.protocols import AFFINE_SCORES, require
 from ...core.validation import check_flag
 from ..method import BUNDLE, Method, Option, integer, number, or_none
 from ..objective import Ball
 from ..penalised import Penalised
-from .asynchronous import Asynchronous
 from .bundle_method import BundleMethod
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
 
@@ -22,7 +21,7 @@ def prox_bmrm(problem, K, T):
                         problem.settings)
 
 
-def oca(problem, mu, line_search, staleness):
+def oca(problem, mu, line_search):
     """Return the line search if scores are affine in w, else the proximal bundle around the best point."""
     risk, limit = problem.risk, problem.settings.memory_limit
     if isinstance(problem.objective, Ball):
@@ -38,10 +37,7 @@ def oca(problem, mu, line_search, staleness):
         # of a mapped file the rows that count on a segment would be a second read
         line_search = AFFINE_SCORES.holds(risk) and not risk.is_mapped and (
             limit is None or search.working_bytes(risk) <= limit // 2)
-    policy = search if line_search else BestPoint()
-    if not line_search and not problem.deterministic and WORKERS.holds(risk):
-        policy = Asynchronous(staleness)
-    return BundleMethod(risk, problem.objective, policy, problem.settings)
+    return BundleMethod(risk, problem.objective, search if line_search else BestPoint(), problem.settings)
 
 
 def step_length(name, value):
@@ -53,6 +49,5 @@ BMRM = Method(last_iterate, BUNDLE, serialised=(BundleMethod, LastIterate))
 PROX_BMRM = Method(prox_bmrm, {**BUNDLE, "K": Option("auto", step_length), "T": Option(100, integer)},
                    serialised=(BundleMethod, PublishedProximity))
 OCA = Method(oca, {**BUNDLE, "mu": Option(0.1, number(low=0.0, strict=True, high=1.0)),
-                   "line_search": Option(None, or_none(check_flag), (AFFINE_SCORES,)),
-                   "staleness": Option(8, integer, (WORKERS,))},
+                   "line_search": Option(None, or_none(check_flag), (AFFINE_SCORES,))},
              n_parts=16, serialised=(BundleMethod, LastIterate, LineSearch, BestPoint), penalties="all")

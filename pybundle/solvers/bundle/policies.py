@@ -21,7 +21,7 @@ Of the loop a policy uses ten members:
 ``observe(w, risk_value)`` a value that was found in another way
 ``counted(passes)``        a block whose time and passes count
 
-Two more policies, `sgd.py` and `asynchronous.py`, do not wait for whole passes: they check and store planes themselves.
+Another policy, `sgd.py`, checks the planes of its epochs itself.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class StepOutcome(NamedTuple):
 
     Attributes
     ----------
-    planes : list of Planes or PartialPlanes
+    planes : list of Planes
     value : float
         F at the new point.
     has_converged : bool

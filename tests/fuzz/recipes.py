@@ -392,7 +392,6 @@ RECIPES |= {
         "auto", "oca", "bmrm", "prox-bmrm", "prox-bcfw", "mp-bcfw", "alm", "sgd", "frank-wolfe", "lbfgs")[
             r.integers(10)], "tol": 0.1, "max_iter": 5, "time_limit": 1.0},
     "solvers.path": lambda r: {"risk": some_risk(r), "lams": [1.0, 0.5], "tol": 0.1, "max_iter": 5, "time_limit": 1.0},
-    "solvers.estimate_memory": lambda r: {"risk": some_risk(r), "method": "oca", "lam": 0.5},
     "proof.verify": lambda r: dict(zip(("certificate", "risk"), proven(), strict=True)),
     "proof.load_certificate": lambda r: {"path": "proof.npz"},
     "proof.Certificate": lambda r: {name: getattr(proven()[0], name) for name in inspect.signature(

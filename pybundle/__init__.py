@@ -27,7 +27,7 @@ from .core.version import __version__ as __version__
 from .proof import Certificate, load_certificate, verify
 from .risks.check import check_oracle
 from .runtime.result import Result, Status
-from .solvers import estimate_memory, minimize, path
+from .solvers import minimize, path
 
 if TYPE_CHECKING:
     from . import datasets as datasets
@@ -66,7 +66,6 @@ __all__ = [
     "check_oracle",
     "datasets",
     "distributed",
-    "estimate_memory",
     "get_include",
     "load_certificate",
     "minimize",

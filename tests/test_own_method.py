@@ -88,10 +88,9 @@ def test_it_resumes_from_a_checkpoint_to_the_last_bit(method, tmp_path):
         pb.minimize(blobs(), **options | {"delay": 3}, checkpoint=tmp_path / "run.npz")
 
 
-def test_it_follows_a_path_and_says_its_memory(method):
+def test_it_follows_a_path(method):
     results = pb.path(blobs(), [20.0, 5.0], method=method, tol=0.02, max_iter=3000)
     assert all(result.success for result in results) and results[0].lam == 20.0
-    assert pb.estimate_memory(blobs(), method=method).method == method
 
 
 def test_its_options_and_requirements_are_checked(method):

@@ -5,8 +5,7 @@
 limit: MNIST (784 features, 10 classes) and generated letter sequences, each free and with `memory_limit` at 25 % of the
 peak of the free run. A process for each; the peak is that of its resident memory (VmHWM) above what it held before the
 solve, the data among it, after a solve of a tenth of the data, which loads code and buffers of libraries. It is set
-against the limit alone, and with the bytes of X against the limit plus X. What `pb.estimate_memory` foretold stands
-beside it.
+against the limit alone, and with the bytes of X against the limit plus X.
 
 mapped: a generated file of float32 rows, mapped by `numpy.memmap`, in a process that may have a quarter of its size in
 anonymous memory (RLIMIT_DATA, the interpreter with all libraries included). Before each pass its pages are dropped from
@@ -40,7 +39,7 @@ MB = 2.0**20
 SHARE = 0.25
 FEATURES, CLASSES = 784, 10
 LIMIT_HEADER = ("data", "X, MB", "method", "memory_limit, MB", "peak, MB", "peak / limit", "(peak + X) / (limit + X)",
-                "foretold, MB", "gap", "reached", "passes", "seconds", "planes")
+                "gap", "reached", "passes", "seconds", "planes")
 MAPPED_HEADER = ("X, MB", "anonymous memory allowed, MB", "method", "gap", "certified", "passes", "read, MB", "seconds",
                  "MB/s", "sequential, MB/s before, after", "share")
 
@@ -111,9 +110,8 @@ def limit_cells(data, method, limit, found):
     peak, X = found["peak"], found["X"]
     return (data, f"{X / MB:.1f}", method, "-" if limit is None else f"{limit / MB:.1f}", f"{peak / MB:.1f}",
             "-" if limit is None else f"{peak / limit:.2f}",
-            "-" if limit is None else f"{(peak + X) / (limit + X):.2f}", f"{found['foretold'] / MB:.1f}",
-            f"{found['gap']:.1e}", "yes" if found["success"] else "no", f"{found['passes']:.0f}",
-            f"{found['seconds']:.1f}", found["planes"])
+            "-" if limit is None else f"{(peak + X) / (limit + X):.2f}", f"{found['gap']:.1e}",
+            "yes" if found["success"] else "no", f"{found['passes']:.0f}", f"{found['seconds']:.1f}", found["planes"])
 
 
 def limit_child(data, method, limit):
@@ -122,16 +120,14 @@ def limit_child(data, method, limit):
     limit = int(limit) or None
     pb.minimize(make(0.1)[0], method=method, memory_limit=limit, max_iter=20, time_limit=20.0, **options)
     risk, size = make(1.0)
-    foretold = pb.estimate_memory(risk, method=method, memory_limit=limit, lam=options["lam"], tol=options["tol"])
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)        # free memory that is resident would hide what the run takes
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
     before = status("VmRSS")
     result = pb.minimize(risk, method=method, memory_limit=limit, time_limit=120.0, **options)
-    return {"peak": status("VmHWM") - before, "X": size, "foretold": int(foretold), "gap": result.gap,
-            "success": result.success, "passes": result.n_passes, "seconds": result.seconds["total"],
-            "planes": result.max_planes}
+    return {"peak": status("VmHWM") - before, "X": size, "gap": result.gap, "success": result.success,
+            "passes": result.n_passes, "seconds": result.seconds["total"], "planes": result.max_planes}
 
 
 def status(name):
@@ -221,8 +217,7 @@ is the strict quotient. (peak + X) / (limit + X) is that of all there is in memo
 Not counted by the limit, so that either may be above 1: tables of decoders, Python's own objects, buffers of BLAS, part
 of the holes in the heap; they weigh most where the limit is small. One thread. The mapped file is read from the disk in
 each pass; the speed is what was read by the seconds of the whole run, beside reading the file once with read(2), whose
-speed varies: the share is that of the mean of both. "foretold" is `pb.estimate_memory`.
-Written by
+speed varies: the share is that of the mean of both. Written by
 `asv_benchmarks/reproduce/memory.py` with pybundle {version}.
 """
 

@@ -1,7 +1,6 @@
 """Solvers in four wings: block, bundle, Newton-type and smooth methods; what drives them all stands here."""
 
-from .memory import estimate_memory
 from .minimize import minimize
 from .path import path
 
-__all__ = ["estimate_memory", "minimize", "path"]
+__all__ = ["minimize", "path"]

@@ -163,11 +163,6 @@ class Run:
         """`(evidence, bound)` that proves a lower bound to others, over the data of `risk`; or None."""
         return None
 
-    def memory(self):
-        """Bytes that it will take beside the data, by what for: a dict, see `Memory`."""
-        risk = self.risk
-        return {"planes": 16 * risk.n_parts * risk.dim, "points": working_bytes(risk, risk.n_parts)}
-
     def expect(self, slope_errors, offset_errors):
         """Allow for planes with rounding errors up to these, after workers or executors have changed."""
 

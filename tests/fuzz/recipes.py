@@ -392,7 +392,6 @@ RECIPES |= {
         "auto", "oca", "bmrm", "prox-bmrm", "prox-bcfw", "mp-bcfw", "alm", "sgd", "frank-wolfe", "lbfgs")[
             r.integers(10)], "tol": 0.1, "max_iter": 5, "time_limit": 1.0},
     "solvers.path": lambda r: {"risk": some_risk(r), "lams": [1.0, 0.5], "tol": 0.1, "max_iter": 5, "time_limit": 1.0},
-    "solvers.estimate_memory": lambda r: {"risk": some_risk(r), "method": "oca", "lam": 0.5},
     "proof.verify": lambda r: dict(zip(("certificate", "risk"), proven(), strict=True)),
     "proof.load_certificate": lambda r: {"path": "proof.npz"},
     "proof.Certificate": lambda r: {name: getattr(proven()[0], name) for name in inspect.signature(
@@ -510,13 +509,8 @@ RECIPES |= {
     "estimators.OnlineMKLClassifier.partial_fit": lambda r: {"X": f(r, 6, 3), "y": np.arange(6) % 3, "classes": [
         0, 1, 2]},
     "datasets.contrast_images": lambda r: {"n": 2, "shape": (4, 4), "n_sweeps": 2},
-    "datasets.crossing_arcs": lambda r: {"heads": np.array([-1, 0, 1, 1])},
     "datasets.digit_strings": lambda r: {"n": 2, "lengths": (2, 3), "noise": 0.1},
-    "datasets.glued_digits": lambda r: {"n": 2, "lengths": (2, 3), "widths": (5, 6), "gaps": (0, 1)},
-    "datasets.landmark_images": lambda r: {"n": 2, "deformation": 1.0, "noise": 1.0},
     "datasets.load_digits": lambda r: {},
-    "datasets.make_treebank": lambda r: {"n_sentences": 2, "share_crossing": 0.1, "mean_length": 4},
-    "datasets.markov_language": lambda r: {"sharpness": 2.0},
     "datasets.read_arrays": lambda r: {"source": "arrays.npz"},
     "datasets.read_conll": lambda r: {"path": io.BytesIO(b"a N\nb V\n"), "n_columns": 2},
     "datasets.read_conllu": lambda r: {"source": io.BytesIO(b"1\ta\ta\tN\t_\t_\t0\troot\t_\t_\n\n")},
@@ -605,8 +599,6 @@ RECIPES |= {
     "blocks.sweep": lambda r: {"rows": ROWS}, "blocks.block": lambda r: {"i": 1},
     "blocks.steps": lambda r: {"rows": ROWS, "places": np.zeros(2, dtype=np.int32)},
     "blocks.add": lambda r: {"rows": ROWS, "offsets": f(r, 2), "slopes": sp.csr_array(f(r, 2, solved("oca").x.size))},
-    "blocks.visit": lambda r: {"rows": ROWS, "offsets": f(r, 2), "slopes": sp.csr_array(f(r, 2, solved("oca").x.size)),
-                               "towards": True},
     "blocks.set_point": lambda r: {"x": f(r, solved("oca").x.size), "curvature": 1.0},
     "blocks.weigh": lambda r: {"metric": r.random(solved("oca").x.size) + 0.1},
     "blocks.assign": lambda r: {"alpha": solved("prox-bcfw").state.blocks.arrays()[2]},

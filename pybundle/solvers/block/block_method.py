@@ -171,9 +171,6 @@ class BlockMethod(Run):
         return (f"{self.risk.n_examples} examples, dimension {self.risk.dim}: {self.schedule.describe()}, "
                 f"{self.core.nbytes() / 2**20:.0f} MB of multipliers to begin with")
 
-    def memory(self):
-        return self._kind.memory(self.risk, **self._options)
-
     def n_planes(self):
         return self.core.n_planes()
 

@@ -172,16 +172,6 @@ class CachedBlocks(Core):
                                  f"bytes in all, more where many are merged, got {self._limit}; raise it or use method "
                                  "'oca', which keeps planes of parts")
 
-    @classmethod
-    def memory(cls, risk, **options):
-        """Estimate the bytes of planes and points: stores grow by half, and an example keeps 3 to 12 planes."""
-        core = cls(risk, **options)
-        limit, points, planes = core._limit, core.working_bytes(), min(8 * core.n_best, CAP)
-        total = risk.n_examples * (BLOCK + 1.5 * planes * core.plane_bytes() + 8.0 * planes * planes)
-        if limit is not None:
-            total = min(total, max(limit - points, limit // 2))
-        return {"planes": total, "points": points}
-
     def plane_bytes(self, sample=64):
         """Of the slope of an example, the mean of some at w = 0."""
         rows = np.unique(np.linspace(0, self.n_examples - 1, sample).astype(np.intp))

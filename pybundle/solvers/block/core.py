@@ -80,11 +80,6 @@ class Core(ABC):
         """Memory of the blocks."""
         return 0
 
-    @classmethod
-    def memory(cls, risk, **options):
-        """As `Run.memory`, before anything large is made."""
-        return {}
-
     def n_planes(self):
         """Planes stored."""
         return 0

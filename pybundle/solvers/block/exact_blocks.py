@@ -101,22 +101,11 @@ class ExactBlocks(Core):
             self._dual.restore(known["alpha"])
 
     @staticmethod
-    def points_needed(risk, objective=None):
-        """Return the memory of points and of vectors of their length."""
-        return 8 * (VECTORS + HELD * isinstance(objective, Penalised)) * risk.dim
-
-    @classmethod
-    def bytes_needed(cls, risk, objective=None):
+    def bytes_needed(risk, objective=None):
         """Memory of multipliers, of three arrays of scores and of points."""
         width = 4 if risk.search_precision == "float32" else 8
         each = (width + 24) * risk.n_scores + 4 * set_capacity(risk.engine) + 40
-        return risk.n_examples * each + cls.points_needed(risk, objective)
-
-    @classmethod
-    def memory(cls, risk, objective=None):
-        """Bytes of multipliers, scores and points in a run."""
-        points, scores = cls.points_needed(risk, objective), 24 * risk.n_examples * risk.n_scores
-        return {"multipliers": cls.bytes_needed(risk, objective) - scores - points, "scores": scores, "points": points}
+        return risk.n_examples * each + 8 * (VECTORS + HELD * isinstance(objective, Penalised)) * risk.dim
 
     @property
     def visits(self):

@@ -176,13 +176,16 @@ class LogLossBlocks(Core):
         """Memory of factors and marginals."""
         return 3 * (self._dual.nodes.nbytes + self._dual.edges.nbytes)
 
-    @classmethod
-    def memory(cls, risk, objective=None):
-        """Bytes of factors and marginals, and of points in a run."""
+    @staticmethod
+    def multiplier_bytes(risk):
+        """Memory of factors and marginals before they are made, with six tables and three edges of one chain."""
         chains, K = risk.chains, risk.chains.tokens.n_scores
-        # and six tables and three edges of one chain
-        return {"multipliers": 12 * K * (len(chains.truth) + K * chains.pairs * (risk.n_examples + 5)),
-                "points": 8 * VECTORS * risk.dim}
+        return 12 * K * (len(chains.truth) + K * chains.pairs * (risk.n_examples + 5))
+
+    @classmethod
+    def bytes_needed(cls, risk):
+        """Memory of multipliers and of points."""
+        return cls.multiplier_bytes(risk) + 8 * VECTORS * risk.dim
 
 
 class Limits(NamedTuple):

@@ -35,7 +35,7 @@ def prox_bcfw(problem, kappa, batch, n_best):
     if risk.chains is not None:
         if problem.settings.record is not None and problem.objective.classes is None:
             raise ParameterError("method 'prox-bcfw' keeps no evidence of a log-loss, got evidence=True; use 'auto'")
-        limit, needed = problem.settings.memory_limit, sum(LogLossBlocks.memory(risk).values())
+        limit, needed = problem.settings.memory_limit, LogLossBlocks.bytes_needed(risk)
         if limit is not None and limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', distributions "
                                  f"of labellings of {risk.n_examples} examples, got {limit}; raise it or use 'lbfgs'")

@@ -158,15 +158,6 @@ class BundleMethod(Run):
         return (f"{risk.n_examples} examples, dimension {risk.dim}, {parts}: about {size:.0f} MB "
                 f"for {planes} dense planes{limit}")
 
-    def memory(self, growth=1.5, used=3):
-        """Stores grow by a factor; planes are some times those that wait to be forgotten: measured, 1 to 4."""
-        risk, limit = self.risk, self.settings.memory_limit
-        planes = growth * estimate_bytes(risk.dim, used * risk.n_parts * (self.max_idle + 2))
-        points, scores = working_bytes(risk, risk.n_parts), self.policy.working_bytes(risk)
-        if limit is not None:
-            planes = min(planes, max(limit - points - scores, estimate_bytes(risk.dim, 3 * risk.n_parts)))
-        return {"planes": planes, "scores": scores, "points": points}
-
     def n_planes(self):
         return self.bundle.n_planes
 

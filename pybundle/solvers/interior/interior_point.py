@@ -139,11 +139,6 @@ class InteriorPoint(Run):
             self.best = bound.value, a
         self.offer(bound)
 
-    def memory(self):
-        n, d = self.risk.n_examples, self.risk.dim
-        copies = 1 + (self.risk.curve[4] > 0.0)
-        return {"data": 8 * n * d, "multipliers": 8 * copies * 16 * (n + d), "points": 8 * (2 * d * d + 16 * d)}
-
     def describe(self):
         return f"{self.risk.n_examples} examples, dimension {self.risk.dim}: Newton steps of an interior point method"
 

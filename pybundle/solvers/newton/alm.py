@@ -18,9 +18,9 @@ from ...core.object_graph import check_array
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..evidence import of_labels
-from ..run import Run, working_bytes
+from ..run import Run
 from ..state import State
-from .directions import FEW, LARGEST_RANK, NewtonDirection
+from .directions import LARGEST_RANK, NewtonDirection
 from .label_multipliers import LabelMultipliers
 from .multipliers import Step
 
@@ -114,13 +114,6 @@ class AugmentedLagrangian(Run):
             self.alpha = self._step.alpha
             self._advance()
         return None
-
-    def memory(self):
-        n, n_labels = self.multipliers.shape
-        size, rank = n * n_labels, min(self._newton.largest_rank, n * max(1, n_labels - 1))
-        whole = self.risk.dim**2 if self.risk.dim <= FEW else 0
-        return {"multipliers": 40 * size + max(4 * rank * rank, 8 * whole), "scores": 32 * size,
-                "points": working_bytes(self.risk, self.risk.n_parts)}
 
     def describe(self):
         return (f"{self.risk.n_examples} examples, dimension {self.risk.dim}: augmented Lagrangian from "

@@ -17,7 +17,6 @@ from scipy.sparse import issparse
 
 from ...core.protocols import SMOOTH
 from ..method import WARM_START, Method, Option, integer, or_none
-from ..run import working_bytes
 from ..state import State
 from .quasi_newton import Pairs, QuasiNewtonSteps
 from .smooth_run import FEWEST, SmoothRun
@@ -79,10 +78,6 @@ class QuasiNewton(SmoothRun):
         H[np.diag_indices(d)] += np.append(np.full(d - 1, self.objective.even), 1e-300)
         with suppress(np.linalg.LinAlgError):
             self.steps.pairs.curvatures = np.linalg.cholesky(H)
-
-    def memory(self):
-        rows = 2 * self.steps.pairs.room + 1 + self.risk.n_parts
-        return {"planes": 8 * self.risk.dim * rows, "points": working_bytes(self.risk, self.risk.n_parts)}
 
     def describe(self):
         pairs = self.steps.pairs.room

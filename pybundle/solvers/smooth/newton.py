@@ -25,7 +25,6 @@ from ...runtime.lower_bound import LowerBound
 from ..evidence import WIDER, Proof, with_limits
 from ..method import WARM_START, Method
 from ..penalised import Penalised
-from ..run import working_bytes
 from ..state import State
 from .quadratic import FEW, Hessians, Sweeps, bytes_of_models, minimise, unrest
 from .quasi_newton import Orthants
@@ -78,11 +77,6 @@ class Newton(SmoothRun):
     def _take_work(self):
         self.trace.n_passes += self.steps.work
         self.steps.work = 0.0
-
-    def memory(self):
-        risk = self.risk
-        return {"planes": 8 * risk.dim, "points": working_bytes(risk, risk.n_parts),
-                "models": bytes_of_models(risk.examples, risk.dim)}
 
     def describe(self):
         size = bytes_of_models(self.risk.examples, self.risk.dim) / 2**20

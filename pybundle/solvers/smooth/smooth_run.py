@@ -33,7 +33,7 @@ FEWEST = 5
 
 
 class SmoothRun(Run):
-    """A run on a smooth risk; a subclass sets `steps`, and adds `trial`, `state`, `memory` and `describe`."""
+    """A run on a smooth risk; a subclass sets `steps`, and adds `trial`, `state` and `describe`."""
 
     patience = 60
     serialised: tuple = (Orthants, FreeWeights)

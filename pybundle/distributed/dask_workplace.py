@@ -170,14 +170,18 @@ class DaskWorkplace(Workplace):
         return None
 
     def _result(self, future):
-        """What an ended future holds; waits for it while somebody holds it, as the worker may be lost meanwhile."""
-        wait = min(GRACE, self._patience)
+        """What an ended future holds; waits for it while somebody holds it, as the worker may be lost meanwhile.
+
+        Not longer than the run that asks: a worker that is stopped holds it, too.
+        """
+        wait, run = min(GRACE, self._patience), self.run
         while True:
             try:
-                return future.result(timeout=wait)
+                return future.result(timeout=wait if run is None else min(wait, max(run.left(), TICK)))
             except TimeoutError:
                 wait *= 2.0
-                if wait > self._patience or not self._client.who_has([future]).get(future.key):
+                is_late = wait > self._patience or (run is not None and run.left() <= 0.0)
+                if is_late or not self._client.who_has([future]).get(future.key):
                     raise
 
     def _check_cluster(self):

@@ -49,12 +49,16 @@ class Waiting:
         """Workers have had their time: none is waited for any more; a Ctrl-C is raised at the next question."""
         self._grace, self._is_interrupted = 0.0, is_interrupted
 
-    def check(self):
-        """Raise if the time is up: OutOfTime, or KeyboardInterrupt for a Ctrl-C that should wait for the answer."""
+    def left(self):
+        """Seconds until the time is up; infinite without a limit."""
         noted = interrupt_noted_at()
         end = self.end if noted is None else min(self.end, noted)
-        if time.perf_counter() <= max(end, self._asked) + self._grace:
+        return max(end, self._asked) + self._grace - time.perf_counter()
+
+    def check(self):
+        """Raise if the time is up: OutOfTime, or KeyboardInterrupt for a Ctrl-C that should wait for the answer."""
+        if self.left() >= 0.0:
             return
-        if noted is not None:
+        if interrupt_noted_at() is not None:
             raise KeyboardInterrupt
         raise OutOfTime("a worker does not answer")

@@ -25,13 +25,19 @@ def random_planes(rng, n, dim, per_row, whole=False):
     return rng.random(n), slopes
 
 
+def visit(blocks, rows, offsets, slopes, towards=False):
+    """Adds a plane to each of these blocks, then steps on them, `towards` the new planes or not."""
+    places = blocks.add(rows, offsets, slopes)
+    return blocks.steps(rows, places if towards else None)
+
+
 def filled(rng, n=12, dim=9, rounds=4, per_row=4, step="exact", nonneg=None, whole=False, lam=0.7, kappa=0.0, cap=100):
     blocks = Blocks(n, dim, nonneg, step, 10, cap)
     centre = rng.normal(size=dim)
     blocks.set_point(kappa * centre / (lam + kappa), lam + kappa)
     for _ in range(rounds):
         rows = rng.permutation(n)
-        blocks.visit(rows, *random_planes(rng, n, dim, per_row, whole), step == "frank-wolfe")
+        visit(blocks, rows, *random_planes(rng, n, dim, per_row, whole), step == "frank-wolfe")
     return blocks, centre
 
 
@@ -99,7 +105,7 @@ def test_blocks_follow_a_metric(signs, per_row, rng):
         before = value(metric)[0]
         for _ in range(4):
             met.append((rng.permutation(12), *random_planes(rng, 12, 9, per_row)))
-            blocks.visit(*met[-1])
+            visit(blocks, *met[-1])
             blocks.sweep(rng.permutation(12))
             after, w = value(metric)
             assert after >= before - 1e-12
@@ -196,7 +202,7 @@ def test_averages_are_those_of_the_points(rng):
     for turn in range(5):
         for i in rng.permutation(4):
             offsets, slopes = random_planes(rng, 1, 6, 3)
-            blocks.visit(np.array([i]), offsets, slopes, True)
+            visit(blocks, np.array([i]), offsets, slopes, True)
             points[0].append((blocks.w.copy(), blocks.offset))
         for i in rng.permutation(4) if turn % 2 else []:
             blocks.sweep(np.array([i]))

@@ -1,4 +1,4 @@
-"""The only door to BLAS and LAPACK: row-major wrappers over SciPy's, and memoryview twins for tests."""
+"""The only door to BLAS and LAPACK: row-major wrappers over SciPy's."""
 
 from scipy.linalg.cython_blas cimport (daxpy, ddot, dgemm, dgemv, dsymv, dsyrk, dtrsm, dtrsv, saxpy, sgemm,
                                        sgemv, ssyrk, strsm, strsv)
@@ -126,37 +126,3 @@ cdef void trsv(int n, const real* L, int ld, real* x, bint transposed) noexcept 
         strsv("U", "N" if transposed else "T", "N", &n, <float*>L, &ld, x, &one)
     else:
         dtrsv("U", "N" if transposed else "T", "N", &n, <double*>L, &ld, x, &one)
-
-
-def _gemv(double[:, ::1] A, double[::1] x, double[::1] y, bint transposed=False):
-    """Test twin: y = A x or A' x."""
-    cdef int m = <int>A.shape[0], n = <int>A.shape[1]
-    if x.shape[0] != (m if transposed else n) or y.shape[0] != (n if transposed else m):
-        raise ValueError("shapes do not fit")
-    if transposed:
-        gemv_t(m, n, 1.0, &A[0, 0], n, &x[0], 0.0, &y[0])
-    else:
-        gemv(m, n, 1.0, &A[0, 0], n, &x[0], 0.0, &y[0])
-
-
-def _gemm_nt(double[:, ::1] A, double[:, ::1] B, double[:, ::1] C):
-    """Test twin: C = A B'."""
-    if A.shape[1] != B.shape[1] or C.shape[0] != A.shape[0] or C.shape[1] != B.shape[0]:
-        raise ValueError("shapes do not fit")
-    gemm_nt(<int>A.shape[0], <int>B.shape[0], <int>A.shape[1], &A[0, 0], <int>A.shape[1],
-            &B[0, 0], <int>B.shape[1], &C[0, 0], <int>C.shape[1])
-
-
-def _cholesky_solve(real[:, ::1] A, real[:, ::1] B):
-    """Test twin: A becomes its factor, every row of B the solution; returns LAPACK's info."""
-    cdef int n = <int>A.shape[0], transposed
-    cdef int info = potrf(n, &A[0, 0], n)
-    if info == 0:
-        for transposed in range(2):
-            trsm(n, <int>B.shape[0], &A[0, 0], n, &B[0, 0], n, transposed)
-    return info
-
-
-def _triangular_solve(real[:, ::1] L, real[:, ::1] B, bint transposed=False):
-    """Test twin: every row of B becomes the solution of L x = b (or L' x = b)."""
-    trsm(<int>L.shape[0], <int>B.shape[0], &L[0, 0], <int>L.shape[1], &B[0, 0], <int>B.shape[1], transposed)

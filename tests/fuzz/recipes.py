@@ -604,8 +604,6 @@ RECIPES |= {
     "blocks.sweep": lambda r: {"rows": ROWS}, "blocks.block": lambda r: {"i": 1},
     "blocks.steps": lambda r: {"rows": ROWS, "places": np.zeros(2, dtype=np.int32)},
     "blocks.add": lambda r: {"rows": ROWS, "offsets": f(r, 2), "slopes": sp.csr_array(f(r, 2, solved("oca").x.size))},
-    "blocks.visit": lambda r: {"rows": ROWS, "offsets": f(r, 2), "slopes": sp.csr_array(f(r, 2, solved("oca").x.size)),
-                               "towards": True},
     "blocks.set_point": lambda r: {"x": f(r, solved("oca").x.size), "curvature": 1.0},
     "blocks.weigh": lambda r: {"metric": r.random(solved("oca").x.size) + 0.1},
     "blocks.assign": lambda r: {"alpha": solved("prox-bcfw").state.blocks.arrays()[2]},

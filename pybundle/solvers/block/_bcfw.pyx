@@ -4,7 +4,7 @@
 
 alpha_i in the simplex over the planes `l_iq + <psi_iq, w>` known of example i, the truth (0, 0) among them. With a
 centre c of weight kappa and s = lam + kappa the point of the multipliers is w = (kappa c - phi) / s; without a centre,
-w_i = -sum_q alpha_iq psi_iq / lam is the w_i of the paper. For the examples i of a pass (`ask`, `visit`):
+w_i = -sum_q alpha_iq psi_iq / lam is the w_i of the paper. For the examples i of a pass (`ask`; `add`, then `steps`):
 
     1   (l_t, psi_t) = the most violated plane of example i at w, from the oracle, becomes plane t of block i
     2   u_q = l_q + <psi_q, w> for the planes q of block i;  gap_i = max_q u_q - <alpha_i, u>
@@ -162,14 +162,6 @@ cdef class Blocks(PlaneCache):
             self._count(0)
             self.visits += 1
         return total
-
-    def visit(self, rows, offsets, slopes, bint towards=False):
-        """Add a plane to each of these blocks, then step on them; return the sum of the block gaps before.
-
-        As `add` and `steps`. With `towards` the new plane is the target of the step.
-        """
-        places = self.add(rows, offsets, slopes)
-        return self.steps(rows, places if towards else None)
 
     def steps(self, const Py_ssize_t[::1] rows, places=None):
         """An oracle step on each block, towards the planes at `places` if given; the sum of the block gaps before."""

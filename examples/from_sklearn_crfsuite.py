@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import pybundle as pb
 
 C2 = 0.5
@@ -45,14 +47,26 @@ def features(words: Sequence[str], tags: Sequence[str], t: int) -> dict[str, Any
     return found
 
 
+def generated(n: int) -> list[list[tuple[str, str, str]]]:
+    """Tags follow a Markov chain; some share a spelling, so that the context matters."""
+    rng = np.random.default_rng(0)
+    odds = np.exp(2.0 * rng.standard_normal((8, 8)))
+    odds /= odds.sum(axis=1, keepdims=True)
+    sentences = []
+    for _ in range(n):
+        tags = [int(rng.integers(8))]
+        for _ in range(rng.poisson(11)):
+            tags.append(int(rng.choice(8, p=odds[tags[-1]])))
+        sentences.append([(f"word{(tag + 8 * rng.integers(25)) % 180}", "x", f"tag{tag}")
+                          for tag in tags])
+    return sentences
+
+
 def load() -> Any:
     """Features and labels for training and test."""
     folder = Path(os.environ.get("PYBUNDLE_DATA", ""), "conll2000")
     if not folder.is_dir():
-        bank = pb.datasets.make_treebank(2500, random_state=0)
-        # some words share a spelling, so that the context matters
-        sentences = [[(f"word{k % 180}", "x", f"tag{tag}") for k, tag in x.tolist()]
-                     for x in bank.X]
+        sentences = generated(2500)
         parts = sentences[:2000], sentences[2000:]
     else:
         parts = [pb.datasets.read_conll(folder / name)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from reference.treebank import make_treebank
 
 import pybundle as pb
 
@@ -27,7 +28,7 @@ def segmentation():
 
 
 def dependency():
-    treebank = pb.datasets.make_treebank(12, share_crossing=0.1, mean_length=5)
+    treebank = make_treebank(12, share_crossing=0.1, mean_length=5)
     return pb.models.Dependency.hashed(8, treebank.attributes, ["h.pos m.pos direction"]), treebank.X, treebank.Y
 
 

@@ -13,13 +13,10 @@ import pytest
 
 import pybundle as pb
 from pybundle.datasets import (
-    Language,
     contrast_images,
     digit_strings,
-    glued_digits,
     lines,
     load_digits,
-    markov_language,
     read_conll,
     read_csv,
     read_letters,
@@ -180,73 +177,42 @@ def test_letters_complaints(tmp_path, text, said):
     assert said in str(caught.value)
 
 
-def test_digit_strings_follow_the_language():
+def test_digit_strings_follow_the_chain():
     digits = pytest.importorskip("sklearn.datasets").load_digits()
-    X, y, language = digit_strings(3000, lengths=(2, 6))
+    X, y, transition = digit_strings(3000, lengths=(2, 6))
     assert X.values.dtype == np.float32 and y.values.dtype == np.int32
     assert (X.offsets == y.offsets).all() and set(X.sizes) == {2, 3, 4, 5, 6}
     pairs = np.zeros((10, 10))
     for string in y:
         np.add.at(pairs, (string[:-1], string[1:]), 1)
     counts = pairs.sum(axis=1, keepdims=True)
-    z = (pairs - counts * language.transition) / np.sqrt(counts * language.transition + 1)
+    assert np.allclose(transition.sum(axis=1), 1)
+    z = (pairs - counts * transition) / np.sqrt(counts * transition + 1)
     assert np.abs(z).max() < 5
     known = {image.tobytes(): digit for image, digit in
              zip((digits.data / 16).astype(np.float32), digits.target, strict=True)}
     assert [known[image.tobytes()] for image in X.values[:500]] == y.values[:500].tolist()
 
 
-@pytest.mark.parametrize("make", [digit_strings, glued_digits])
-def test_generators_are_seeded_and_split(make):
+def test_generators_are_seeded_and_split():
     pytest.importorskip("sklearn")
+    make = digit_strings
     first, again, other = make(20, noise=0.1), make(20, noise=0.1), make(20, noise=0.1, random_state=1)
     assert first.X.values.tobytes() == again.X.values.tobytes() and first.y.values.tobytes() == again.y.values.tobytes()
     assert first.y.values.tobytes() != other.y.values.tobytes()
-    assert (first.language.transition == other.language.transition).all()
+    assert (first.transition == other.transition).all()
     assert make(20).X.values.min() >= 0 and make(20).X.values.max() <= 1
-    if make is digit_strings:
-        images = {x.tobytes() for x in make(300).X.values}
-        assert not images & {x.tobytes() for x in make(300, held_out=True).X.values}
-
-
-def test_glued_digits_are_covered():
-    pytest.importorskip("sklearn")
-    X, y, widths, symbols, _ = glued_digits(200, widths=(6, 8), gaps=(0, 3))
-    assert widths.tolist() == [1] + [6] * 10 + [7] * 10 + [8] * 10
-    assert symbols.tolist() == [10, *(3 * list(range(10)))]
-    seen = set()
-    for columns, labels in zip(X, y, strict=True):
-        seen |= set(labels.tolist())
-        ends = np.cumsum(widths[labels])
-        assert ends[-1] == len(columns)
-        for label, end in zip(labels, ends, strict=True):
-            assert (columns[end - widths[label]:end].sum() == 0) == (label == 0)
-    assert seen == set(range(31))
-    same = glued_digits(30, widths=(8, 8), gaps=(0, 0), lengths=(1, 1))
-    known = {image.T.tobytes() for image in pb.datasets.load_digits().X.reshape(-1, 8, 8)}
-    assert all(columns.tobytes() in known for columns in same.X)
-
-
-def test_language():
-    language = markov_language(3.0, random_state=5)
-    assert np.allclose(language.transition.sum(axis=1), 1) and np.isclose(language.start.sum(), 1)
-    swap = Language(np.eye(10)[0], np.eye(10)[[1, 0, *range(2, 10)]])
-    pytest.importorskip("sklearn")
-    assert digit_strings(1, lengths=(4, 4), language=swap).y[0].tolist() == [0, 1, 0, 1]
+    images = {x.tobytes() for x in make(300).X.values}
+    assert not images & {x.tobytes() for x in make(300, held_out=True).X.values}
 
 
 @pytest.mark.parametrize("text, call", [
     (r"lengths must be a pair \(least, largest\), got 3", lambda: digit_strings(1, lengths=3)),
-    (r"widths must be a pair \(least, largest\), got \(5, 4\)", lambda: glued_digits(1, widths=(5, 4))),
+    (r"lengths must be a pair \(least, largest\), got \(5, 4\)", lambda: digit_strings(1, lengths=(5, 4))),
     (r"lengths\[0\] must be an integer >= 1, got 0", lambda: digit_strings(1, lengths=(0, 4))),
-    (r"gaps\[0\] must be an integer >= 0, got -1", lambda: glued_digits(1, gaps=(-1, 4))),
     ("n must be an integer >= 1, got 0", lambda: digit_strings(0)),
-    ("language must hold start", lambda: digit_strings(1, language=Language(np.ones(3), np.ones((3, 3))))),
-    ("language must hold probabilities", lambda: digit_strings(1, language=Language(np.ones(10), np.eye(10)))),
     ("noise must be a finite number >= 0", lambda: digit_strings(1, noise=-1)),
-    ("sharpness must be", lambda: markov_language(-1)),
-    ("sharpness must be a finite number >= 0 and <= 100", lambda: markov_language(1e6)),
-    ("random_state must be an integer >= 0, got -1", lambda: markov_language(random_state=-1)),
+    ("random_state must be an integer >= 0, got -1", lambda: digit_strings(1, random_state=-1)),
     ("random_state must be an integer >= 0, got -1", lambda: contrast_images(1, random_state=-1)),
     (r"shape must be \(height, width\)", lambda: contrast_images(1, shape=(4, 4, 4))),
     ("weights four numbers", lambda: contrast_images(1, weights=[1.0])),

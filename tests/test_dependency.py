@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from reference.arborescence import all_trees, is_tree
+from reference.treebank import make_treebank
 
 import pybundle as pb
 from pybundle.core.ragged import Ragged
@@ -224,7 +225,7 @@ def test_ragged_data_executors_and_pickles_give_the_same_bits():
 
 
 def test_training_learns_a_planted_treebank():
-    treebank = pb.datasets.make_treebank(60, share_crossing=0.2, random_state=0)
+    treebank = make_treebank(60, share_crossing=0.2, random_state=0)
     model = Dependency.hashed(12, treebank.attributes, ["h.pos m.pos direction", "h.word m.word"])
     for loss in ("hinge", "logistic"):
         risk = pb.risks.Structured(model, treebank.X, treebank.Y, loss=loss)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from reference.dask_tasks import tasks_in_the_end
+from reference.landmark_images import landmark_images
 
 import pybundle as pb
 
@@ -176,7 +177,7 @@ def plates():
 
 
 def faces():
-    images = pb.datasets.landmark_images(12, random_state=0)
+    images = landmark_images(12, random_state=0)
     return list(images.X), list(images.Y)
 
 

@@ -9,6 +9,8 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.landmark_images import landmark_images
+from reference.treebank import make_treebank
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -31,7 +33,7 @@ def chains(n=24, noise=0.7, seed=0):
 
 
 def trees(n=15):
-    bank = pb.datasets.make_treebank(n, random_state=0, mean_length=5)
+    bank = make_treebank(n, random_state=0, mean_length=5)
     return bank.X, bank.Y
 
 
@@ -53,7 +55,7 @@ def graphs(n=12):
 
 
 def faces(n=16):
-    images = pb.datasets.landmark_images(n, random_state=0)
+    images = landmark_images(n, random_state=0)
     return images.X, images.Y
 
 
@@ -462,7 +464,7 @@ def test_nothing_is_warned_of():
 
 
 def test_landmarks_can_be_fitted_again_on_images_of_another_size():
-    images = pb.datasets.landmark_images(6, random_state=0)
+    images = landmark_images(6, random_state=0)
     detector = pb.LandmarkDetector(windows=[(5, 5)], tol=0.5).fit(images.X, images.Y)
     larger = np.pad(np.asarray(images.X), ((0, 0), (0, 4), (0, 4)))
     assert tuple(detector.fit(larger, images.Y).shape_) == larger.shape[1:]

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.arborescence import is_tree
+from reference.treebank import crossing_arcs, make_treebank
 
 import pybundle as pb
-from pybundle.datasets import crossing_arcs, make_treebank, read_conllu
+from pybundle.datasets import read_conllu
 
 TEXT = """\
 # text = Don't run home.
@@ -101,13 +102,6 @@ def test_the_share_of_crossing_arcs_is_what_was_asked(share):
     assert found == pytest.approx(share, abs=0.1 * share)
 
 
-def test_arguments_are_checked():
-    for options, message in (({"n_sentences": 0}, "n_sentences"), ({"share_crossing": 0.6}, "share_crossing"),
-                             ({"n_tags": 1}, "n_tags"), ({"n_words": 3}, "n_words"), ({"noise": 2.0}, "noise")):
-        with pytest.raises(pb.ParameterError, match=message):
-            make_treebank(**{"n_sentences": 2, **options})
-
-
 def test_numbers_of_sentences_are_checked():
     text = "1\ta\ta\tX\tX\t_\t0\troot\t_\t_\n\n" * 3
     assert len(read_conllu(io.StringIO(text), max_sentences=2)) == 2
@@ -128,11 +122,3 @@ def test_byte_order_marks_and_bytes_that_are_no_text(tmp_path):
     assert read_conllu(path)[0].forms == ["a"]
     with pytest.raises(pb.ParameterError, match="line 2: 'utf-8' codec"):
         read_conllu(io.BytesIO(row + b"\xff\n"))
-
-
-@pytest.mark.parametrize(("heads", "text"), [
-    ([-1, 2, 1], "word 1 leads to a cycle"), ([-1, 5, 0], r"nodes 0\.\.2"), ([0, 0], "must be -1 for the root"),
-])  # fmt: skip
-def test_crossing_arcs_of_what_is_no_tree(heads, text):
-    with pytest.raises(pb.ParameterError, match=text):
-        crossing_arcs(heads)

@@ -19,7 +19,7 @@ import curves
 import numpy as np
 
 import pybundle as pb
-from pybundle.datasets import crossing_arcs, read_conllu
+from pybundle.datasets import read_conllu
 from pybundle.models import TREEBANK_TEMPLATES as TEMPLATES
 
 TREEBANKS = {"English EWT": "ud_english_ewt/en_ewt-ud", "Dutch LassySmall": "ud_dutch_lassysmall/nl_lassysmall-ud"}
@@ -91,6 +91,18 @@ def train(risks, treebank, grid, limit):
 
 def n_words(Y):
     return sum(len(y) - 1 for y in Y)
+
+
+def crossing_arcs(heads):
+    """Which words hang on a non-projective arc: a word between it and its head does not descend from the head."""
+    above = np.zeros((len(heads), len(heads)), dtype=bool)
+    for m in range(len(heads)):
+        k = m
+        while k >= 0:
+            above[k, m] = True
+            k = heads[k]
+    ends = [sorted((head, m)) for m, head in enumerate(heads)]
+    return np.array([m > 0 and not above[heads[m], low + 1:high].all() for m, (low, high) in enumerate(ends)])
 
 
 def report(name, treebank, model, found, best):

@@ -67,13 +67,17 @@ class LandmarkDetector(StructuredEstimator):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import pybundle as pb
-    >>> images = pb.datasets.landmark_images(30, random_state=0)
-    >>> detector = pb.LandmarkDetector(C=10.0, windows=[(5, 5)], tol=1e-2)
-    >>> _ = detector.fit(images.X[:20], images.Y[:20])
-    >>> score = detector.score(images.X[:20], images.Y[:20])
-    >>> detector.predict(images.X[20:]).shape, score > -1.0
-    ((10, 4, 2), True)
+    >>> rng = np.random.default_rng(0)
+    >>> left = rng.integers(3, 7, (30, 2))                  # two bright pixels, the second near the first
+    >>> Y = np.stack([left, left + rng.integers(4, 7, (30, 2))], axis=1)
+    >>> X = np.zeros((30, 16, 16), dtype=np.uint8)
+    >>> for image, points in zip(X, Y):
+    ...     image[points[:, 1], points[:, 0]] = 250
+    >>> detector = pb.LandmarkDetector(C=10.0, windows=[(3, 3)], tol=1e-2).fit(X[:20], Y[:20])
+    >>> detector.predict(X[20:]).shape, detector.score(X[20:], Y[20:]) > -1.0
+    ((10, 2, 2), True)
     """
 
     def __init__(self, C: float = 1.0, *, parents: ArrayLike | None = None, windows: Any = ((9, 9),),

@@ -509,13 +509,8 @@ RECIPES |= {
     "estimators.OnlineMKLClassifier.partial_fit": lambda r: {"X": f(r, 6, 3), "y": np.arange(6) % 3, "classes": [
         0, 1, 2]},
     "datasets.contrast_images": lambda r: {"n": 2, "shape": (4, 4), "n_sweeps": 2},
-    "datasets.crossing_arcs": lambda r: {"heads": np.array([-1, 0, 1, 1])},
     "datasets.digit_strings": lambda r: {"n": 2, "lengths": (2, 3), "noise": 0.1},
-    "datasets.glued_digits": lambda r: {"n": 2, "lengths": (2, 3), "widths": (5, 6), "gaps": (0, 1)},
-    "datasets.landmark_images": lambda r: {"n": 2, "deformation": 1.0, "noise": 1.0},
     "datasets.load_digits": lambda r: {},
-    "datasets.make_treebank": lambda r: {"n_sentences": 2, "share_crossing": 0.1, "mean_length": 4},
-    "datasets.markov_language": lambda r: {"sharpness": 2.0},
     "datasets.read_arrays": lambda r: {"source": "arrays.npz"},
     "datasets.read_conll": lambda r: {"path": io.BytesIO(b"a N\nb V\n"), "n_columns": 2},
     "datasets.read_conllu": lambda r: {"source": io.BytesIO(b"1\ta\ta\tN\t_\t_\t0\troot\t_\t_\n\n")},

@@ -11,7 +11,6 @@ included, is a maximum arborescence.
 import numpy as np
 
 import pybundle as pb
-from pybundle.datasets import crossing_arcs
 
 PREPOSITION = {
     "hearing": "on",
@@ -58,8 +57,20 @@ print(
 )
 
 # %%
-# How many of the crossing arcs are found?
-crossing = np.concatenate([crossing_arcs([-1, *heads])[1:] for heads in y[200:]])
+# How many of the crossing arcs are found? An arc crosses another if a word between its
+# ends has its head outside them.
+
+
+def crossing_arcs(heads):
+    """Whether each word hangs on a crossing arc; `heads` count words from 1."""
+    ends = [sorted((head, m)) for m, head in enumerate(heads, 1)]
+    return [
+        any(not low <= heads[k - 1] <= high for k in range(low + 1, high))
+        for low, high in ends
+    ]
+
+
+crossing = np.concatenate([crossing_arcs(heads) for heads in y[200:]])
 right = np.concatenate(
     [
         found == heads

@@ -11,29 +11,39 @@ import numpy as np
 
 import pybundle as pb
 
-
-def segments(data):
-    """(label, first column) of every segment; the label of a gap is "-"."""
-    found = []
-    for labels in data.y:
-        starts = np.cumsum([0, *data.widths[labels]])[:-1]
-        found.append(
-            [
-                ("-" if symbol == 10 else str(symbol), int(start))
-                for symbol, start in zip(
-                    data.symbols[labels].tolist(), starts, strict=True
-                )
-            ]
-        )
-    return found
+WIDTHS = (6, 7, 8)
 
 
-train = pb.datasets.glued_digits(400, widths=(6, 8), random_state=0)
-test = pb.datasets.glued_digits(100, widths=(6, 8), held_out=True, random_state=1)
-X, y = list(test.X), segments(test)
-svm = pb.SegmentationSVM(C=0.03, fillers=["-"], tol=1e-2).fit(
-    list(train.X), segments(train)
-)
+def glued_digits(n, random_state, held_out=False):
+    """Images (columns, 8) column by column; (label, first column) of every segment.
+
+    Digits are stretched to one of the widths. "-" is the label of a column of gap.
+    """
+    strings = pb.datasets.digit_strings(
+        n, lengths=(2, 6), held_out=held_out, random_state=random_state
+    )
+    rng = np.random.default_rng(random_state)
+    X, y = [], []
+    for images, digits in zip(strings.X, strings.y, strict=True):
+        columns, segments = [], []
+        for image, digit in zip(images, digits, strict=True):
+            for _ in range(rng.integers(3)):
+                segments.append(("-", len(columns)))
+                columns.append(np.zeros(8))
+            segments.append((str(digit), len(columns)))
+            places = np.linspace(0.0, 7.0, rng.choice(WIDTHS))
+            left = np.minimum(places.astype(int), 6)
+            share = (places - left)[:, None]
+            drawn = image.reshape(8, 8).T
+            columns.extend((1.0 - share) * drawn[left] + share * drawn[left + 1])
+        X.append(np.array(columns))
+        y.append(segments)
+    return X, y
+
+
+X_train, y_train = glued_digits(400, random_state=0)
+X, y = glued_digits(100, random_state=1, held_out=True)
+svm = pb.SegmentationSVM(C=0.03, fillers=["-"], tol=1e-2).fit(X_train, y_train)
 print(f"certified gap {svm.gap_:.1e} after {svm.n_passes_:.0f} passes")
 print(
     f"{100 * svm.score(X, y):.1f} % of the held-out columns "

@@ -25,7 +25,7 @@ print(f"as a chain:    {100 * chain.score(test.X, test.y):.1f} % right")
 pb.plotting.TransitionDisplay.from_estimator(chain)
 
 # %%
-frequent = np.log(train.language.transition + 1e-3)
+frequent = np.log(train.transition + 1e-3)
 print(
     f"correlation with the logarithm of the true probabilities: "
     f"{np.corrcoef(frequent.ravel(), chain.transition_coef_.ravel())[0, 1]:.2f}"

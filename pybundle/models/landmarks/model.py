@@ -71,13 +71,14 @@ class Landmarks(StructuredModel):
     --------
     >>> import numpy as np
     >>> import pybundle as pb
-    >>> X, Y = pb.datasets.landmark_images(20, random_state=0)[:2]
-    >>> maps = pb.features.lbp_maps(X, margin=3)
-    >>> windows = pb.features.CodeWindows([[5, 5]], 3)
-    >>> model = pb.models.Landmarks.from_examples((24, 24), [-1, 0, 0, 0], Y, windows)
+    >>> rng = np.random.default_rng(0)
+    >>> left = rng.integers(3, 7, (20, 2))                  # two landmarks, the second near the first
+    >>> Y = np.stack([left, left + rng.integers(4, 7, (20, 2))], axis=1)
+    >>> maps = pb.features.lbp_maps(rng.integers(0, 255, (20, 16, 16)).astype(np.uint8), margin=3)
+    >>> model = pb.models.Landmarks.from_examples((16, 16), [-1, 0], Y, pb.features.CodeWindows([[5, 5]], 3))
     >>> result = pb.minimize(pb.risks.Structured(model, maps, Y), lam=0.1)
     >>> model.decode(result.x, maps[0]).shape, result.success
-    ((4, 2), True)
+    ((2, 2), True)
     """
 
     shape: tuple[int, int]

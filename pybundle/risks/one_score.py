@@ -107,7 +107,7 @@ class OneScore(LinearRisk):
                                float(np.abs(self._engine.target_array).max(initial=0.0)))
 
     def _counted(self, planes, largest):
-        """Return planes at scores of at most `largest` in size; where multipliers have no bound, note how steep they are.
+        """Return planes at scores up to `largest` in size; where multipliers have no bound, note how steep they are.
 
         A loss is at least `square beta_i^2 / 2`, so `(sum_i c_i |beta_i x_i|)^2 <= 2 R / square sum_i c_i |x_i|^2`.
         It rounds by at most 8 units of |beta_i u_i|, which matters only if |beta_i| < 1000 units of u_i / square.

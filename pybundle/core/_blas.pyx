@@ -1,4 +1,4 @@
-"""The only door to BLAS and LAPACK: row-major wrappers over SciPy's, and memoryview twins for tests."""
+"""The only door to BLAS and LAPACK: row-major wrappers over SciPy's."""
 
 from scipy.linalg.cython_blas cimport (daxpy, ddot, dgemm, dgemv, dsymv, dsyrk, dtrsm, dtrsv, saxpy, sgemm,
                                        sgemv, ssyrk, strsm, strsv)

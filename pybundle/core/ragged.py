@@ -192,7 +192,7 @@ def cut(sizes, work=SHARD_WORK):
     return ranges
 
 
-def run_shards(function, sizes, executor=None, work=SHARD_WORK):
+def run_shards(function, sizes, executor=None):
     """Calls `function(first, last)` for ranges of items that cover all of them, in the threads of `executor`.
 
     Parameters
@@ -205,5 +205,5 @@ def run_shards(function, sizes, executor=None, work=SHARD_WORK):
         For instance a `concurrent.futures.ThreadPoolExecutor`; None runs in the calling thread.
     """
     mapping = map if executor is None else executor.map
-    for _ in mapping(lambda item: function(*item), cut(sizes, work)):
+    for _ in mapping(lambda item: function(*item), cut(sizes)):
         pass

@@ -128,15 +128,6 @@ class Examples:
             return SparseWeightRows(self.storage, self.norms, self.n_features, n_scores, *support)
         return Rows(self.storage, self.norms, self.n_features, n_scores, self.scale, self.bias)
 
-    def row(self, i):
-        """x_i as a dense float64 vector of `width` entries."""
-        row = np.empty(self.width)
-        row[:self.n_features] = self.X[[i]].toarray().ravel() if self.is_sparse else self.X[i]
-        row[:self.n_features] *= self.scale
-        if self.bias is not None:
-            row[-1] = self.bias
-        return row
-
     def unscale(self, slopes, n_scores):
         """Sums of X_i (with bias) into sums of x_i, in place; `slopes` (..., n_scores * width), dense or CSR."""
         if self.scale == 1.0:

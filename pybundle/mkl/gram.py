@@ -20,10 +20,10 @@ LARGEST_CHECKED = 1000
 class LowRank:
     """Features whose inner products approximate a kernel (Nystroem, with landmarks drawn at random)."""
 
-    def __init__(self, kernel, X, random_state=0):
+    def __init__(self, kernel, X):
         X = kernel.take(X)
         rank = min(kernel.low_rank, X.shape[0])
-        chosen = np.sort(np.random.default_rng(random_state).choice(X.shape[0], rank, replace=False))
+        chosen = np.sort(np.random.default_rng(0).choice(X.shape[0], rank, replace=False))
         self._kernel, self._landmarks = kernel, X[chosen]
         self._factors = kernel._factors(self._landmarks)
         values = kernel._block(self._landmarks, self._landmarks, self._factors, self._factors)

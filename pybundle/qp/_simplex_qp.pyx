@@ -46,7 +46,6 @@ cdef int ROUND = 5000
 cdef enum:
     AUTO, SMO, FACES
 
-STATUS = ("converged", "step limit", "stalled")
 # Of scale H and of f: gradients are squared.
 LARGEST = 1e150
 OVERFLOW = ("H, f and x must be finite, and scale a number > 0; those of a run overflow if the data or 1/lam are vast: "
@@ -211,7 +210,7 @@ cdef class SimplexQP:
         return max(goal.tol, goal.rtol * max(fabs(self.point.value), CANCELLED * self.point.size))
 
     cdef int _run(self, const Goal* goal) except -1 nogil:
-        """Rounds until the gap is reached; 0, 1 or 2 as in STATUS, 3 if numbers overflow."""
+        """Rounds until the gap is reached: 0, or 1 at the step limit, 2 if stalled, 3 if numbers overflow."""
         cdef double turn_gap = 1e300, turn_value = 1e300        # best since the turn began
         cdef double clear_gap = 1e300, clear_value = 1e300      # at the last clear progress
         cdef double best_gap = 1e300, tol, floor

@@ -32,7 +32,6 @@ cdef class RiskCalls:
     cdef risk_function function
     cdef void* user_data
     cdef readonly Py_ssize_t dim, n_parts
-    cdef object _lower_bounds
     cdef const double[::1] low      # (n_parts,)
 
     # Sets values (n_parts,) and slopes (n_parts, dim), zeros before, of the parts first..last - 1

@@ -109,8 +109,7 @@ cdef class RiskCalls:
 
     def __init__(self, function, Py_ssize_t dim, lower_bounds):
         self.function = <risk_function>unwrap("fun", function, RISK, &self.user_data)
-        self._callable, self._lower_bounds = function, lower_bounds
-        self.dim, self.n_parts, self.low = dim, len(lower_bounds), lower_bounds
+        self._callable, self.dim, self.n_parts, self.low = function, dim, len(lower_bounds), lower_bounds
 
     cdef void call(self, const double* w, Py_ssize_t first, Py_ssize_t last, double* values, double* slopes,
                    Failure* failure) noexcept nogil:

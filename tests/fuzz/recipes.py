@@ -607,7 +607,7 @@ RECIPES |= {
     "blocks.aggregate_parts": lambda r: {"part": np.array([0, 1]), "n_parts": 2},
     "blocks.from_arrays": lambda r: dict(zip(("n_blocks", "dim", "rows", "offsets", "alpha", "slopes"), (
         2, solved("oca").x.size, *solved("prox-bcfw").state.blocks.arrays()), strict=True)),
-    "examples.row": lambda r: {"i": 3}, "examples.rows": lambda r: {"n_scores": 3},
+    "examples.rows": lambda r: {"n_scores": 3},
     "rows.pack": lambda r: {"w": f(r, 9), "precision": "float32"}, "rows.at_level": lambda r: {"level": 1},
     "rows.add": lambda r: {"rows": ROWS, "labels": np.array([0, 2]), "coefs": f(r, 2), "slope": np.zeros(9)},
     "rows.scores": lambda r: {"w": OBJECTS["rows"](r).pack(f(r, 9)), "rows": ROWS, "out": np.zeros((2, 3))},

@@ -100,7 +100,7 @@ class DependencyOracle(BatchOracle):
         oracle.dim = dim
         return oracle
 
-    def solve_scaled(self, rows, w, scales, labels=None, loss=True):
+    def solve_scaled(self, rows, w, scales, labels=None):
         """`solve_batch` at w with the weights of group g multiplied by scales[g].
 
         Groups are the templates of a model made with `blocks`; those of listed features need `labels`, int32 (dim,).
@@ -108,7 +108,7 @@ class DependencyOracle(BatchOracle):
         rows = check_rows("rows", rows, self.n_examples)
         offsets = self._offsets(rows)
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
-        solve_sentences(self._arcs, rows, w, self._truth, loss, self._single_root, heads, offsets, values,
+        solve_sentences(self._arcs, rows, w, self._truth, True, self._single_root, heads, offsets, values,
                         scales=scales, labels=labels)
         return Decodings(Ragged.unchecked(heads, offsets), values, values)
 

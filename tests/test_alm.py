@@ -359,3 +359,15 @@ def test_degenerate_data(data, rng):
     result = pb.minimize(risk, lam=0.01, method="alm", tol=1e-7, max_iter=2000)
     oca = pb.minimize(risk, lam=0.01, method="oca", tol=1e-7)
     assert result.success and result.fun == pytest.approx(oca.fun, rel=1e-6)
+
+
+def test_multipliers_of_labels_above_their_weight_are_brought_down():
+    """Rounding of a projection may lift their sum above c; a plane of more would lie above the risk."""
+    rng = np.random.default_rng(0)
+    risk = pb.risks.MulticlassHinge(rng.normal(size=(20, 4)), np.arange(20) % 3)
+    alpha = np.where(np.eye(3)[risk.labels] > 0.0, 0.0, rng.uniform(0.2, 0.5, (20, 3)))
+    alpha /= alpha.sum(axis=1, keepdims=True)
+    m, support = LabelMultipliers(risk), np.full(20, 2)
+    (offset, phi, *_), (more, further, *_) = (m.aggregate(scale * alpha, support) for scale in (1.0, 1.5))
+    assert more == pytest.approx(offset) == pytest.approx(20.0)
+    np.testing.assert_allclose(further, phi, atol=1e-12)

@@ -633,3 +633,29 @@ def test_starts_and_steps_that_once_ended_in_raw_errors():
     risk = pb.risks.MulticlassHinge(np.eye(3), [0, 1, 2])
     with pytest.raises(pb.NumericalError, match=r"finite at the first point.*w0"):
         pb.minimize(risk, np.full(risk.dim, 1e60), penalty=pp.Lq(30.0, 0.01))
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e6])
+def test_the_sum_that_ends_a_bound_is_rounded_down(size):
+    """Of an offset much larger than the rest, whose rounding the least value of the penalty does not cover."""
+    rng = np.random.default_rng(6)
+    for _ in range(300):
+        phi, offset = rng.standard_normal(3), size * float(rng.standard_normal())
+        omega = pp.Separable(rng.uniform(0.5, 2.0, 3), rng.uniform(0.0, 1.0, 3)).canonical(3)
+        exact = Fraction(offset) + exact_minimum(omega, phi)
+        assert Fraction(Penalised(omega, 0.0).lower_bound(offset, phi)) <= exact
+
+
+def test_moving_a_slope_to_inner_coordinates_is_known_up_to_its_error():
+    """In exact arithmetic, for means far from 0 and for several classes."""
+    rng = np.random.default_rng(7)
+    for n_classes in (1, 3):
+        for _ in range(100):
+            means = np.append(rng.standard_normal(3) * 10.0 ** rng.integers(0, 7), 0.0)
+            omega = pp.Separable(np.tile([1.0, 1.0, 1.0, 0.0], n_classes)).canonical(4 * n_classes)
+            phi = rng.standard_normal(4 * n_classes)
+            inner, error = Penalised(omega, 0.0, means=means).inner_plane(phi, 0.0)
+            off = [Fraction(float(b)) - Fraction(float(a)) + Fraction(float(m)) * Fraction(float(row[-1]))
+                   for row, found in zip(phi.reshape(-1, 4), inner.reshape(-1, 4), strict=True)
+                   for a, b, m in zip(row, found, means, strict=True)]
+            assert 0 < sum(x * x for x in off) <= Fraction(error) ** 2

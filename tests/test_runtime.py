@@ -24,6 +24,7 @@ from pybundle.runtime.lower_bound import (
 from pybundle.runtime.result import SENTENCES, Status
 from pybundle.runtime.stopping import Callback, GapBelow, MaxIterations, Progress, TimeLimit, first_reason, relative_gap
 from pybundle.solvers.objective import Ball, SquaredNorm
+from pybundle.solvers.penalised import Penalised
 
 
 def progress(fun=10.0, lower=9.0, n_iter=1):
@@ -108,6 +109,16 @@ def test_certify_recomputes_both_sides():
     with pytest.raises(pb.OracleError, match="cross"):
         certify(risk, SquaredNorm(1.0), np.array([0.5]), LowerBound(50.0, np.array([0.0]), 0.0, 0.875))
     assert not certify(risk, SquaredNorm(1.0), np.array([0.5]), LowerBound(1.0, np.array([0.5]), 0.0, 0.875)).certified
+
+
+def test_a_certificate_claims_no_more_than_the_level_of_its_limits():
+    """Limits of free weights hold only where F is at most that."""
+    risk = pb.risks.BinaryHinge(np.array([[1.0], [2.0], [-1.0]]), [1, 1, -1])
+    objective = Penalised(pb.prox.Separable(1.0).canonical(1), 0.0)
+    bound = LowerBound.from_aggregate(objective, 1.0, np.array([-1.0]))     # of one example
+    assert certify(risk, objective, np.array([0.5]), bound).lower_bound == pytest.approx(0.5)
+    objective.level = 0.25
+    assert certify(risk, objective, np.array([0.5]), bound).lower_bound == 0.25
 
 
 def test_the_offset_error_counts_against_the_bound():

@@ -161,11 +161,13 @@ def _of_mapping(token, prefix, i, t):
     for name, value in token.items():
         if prefix or type(name) is not str:             # a text as it is has its hash
             name = f"{prefix}{decoded(name, i, t) if isinstance(name, bytes) else name}"
-        if isinstance(value, str):
+        if type(value) is float and -LARGEST <= value <= LARGEST:       # the usual ones first, as these are faster
+            found.append((name, value))
+        elif isinstance(value, str):
             found.append((f"{name}:{value}", 1.0))
         elif isinstance(value, (bool, np.bool_)):
             found.append((name, float(value)))
-        elif isinstance(value, (float, int, numbers.Real)):     # the usual ones first, as these are faster
+        elif isinstance(value, (float, int, numbers.Real)):
             if not -LARGEST <= value <= LARGEST:
                 raise ParameterError(f"X[{i}][{t}][{name!r:.40}] must be a finite number of at most {LARGEST:.1e}, got "
                                      f"{value!r:.40}; drop or rescale it")

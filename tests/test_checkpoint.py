@@ -122,13 +122,32 @@ def test_a_run_that_goes_on_is_the_one_that_never_stopped(method, name, options,
     assert os.listdir(tmp_path) == ["run.npz"]
 
 
-def test_every_iteration_is_a_place_to_go_on_from(tmp_path):
+def quantile_of_free_weights():
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((200, 3))
+    return pb.risks.Pinball(Z, Z @ rng.standard_normal(3) + rng.standard_t(3, 200), fit_intercept=True)
+
+
+def digits_with_intercepts():
+    Z, labels, _, _ = pb.datasets.load_digits()
+    Z = Z[:300][:, np.ptp(Z[:300], axis=0) > 0.0]
+    return pb.risks.Structured(pb.models.Multiclass(10, Z.shape[1] + 1), np.hstack([Z, np.ones((300, 1))]),
+                               labels[:300], loss="logistic")
+
+
+@pytest.mark.parametrize("make, lam, tol, word", [
+    (dense, lambda dim: 1.0, 1e-8, "alm"),
+    # then "oca", with limits proven before
+    (quantile_of_free_weights, lambda dim: np.zeros(3), 1e-12, "interior-point"),
+    (digits_with_intercepts, lambda dim: np.tile(np.r_[np.ones(dim // 10 - 1), 0.0], 10), 1e-8, "prox-bcfw"),
+])
+def test_every_iteration_is_a_place_to_go_on_from(make, lam, tol, word, tmp_path):
     """In pieces of one iteration, also over the point where another method takes over."""
-    options = {"lam": 1.0, "tol": 1e-8, "max_iter": 100}
-    whole = pb.minimize(dense(), **options)
-    assert "alm" in whole.message
+    options = {"lam": lam(make().dim), "tol": tol, "max_iter": 40}
+    whole = pb.minimize(make(), **options)
+    assert word in whole.message
     for k in range(1, whole.nit + 1):
-        last = pb.minimize(dense(), **(options | {"max_iter": k}), checkpoint=tmp_path / "run.npz")
+        last = pb.minimize(make(), **(options | {"max_iter": k}), checkpoint=tmp_path / "run.npz")
     assert bits(last) == bits(whole)
 
 

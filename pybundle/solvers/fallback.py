@@ -11,7 +11,7 @@ from ..runtime.result import Status
 
 
 class Stage(NamedTuple):
-    """A method that takes over if the run before stalls, or is slow; `make()` builds its run.
+    """A method that takes over if the run before stalls, or is slow; `make(objective)` builds its run.
 
     Slow: it has not halved its gap within `n_slow` passes; from the relative gap `at_gap` on (None: never), within one
     iteration. Or it has taken `n_most` passes.
@@ -77,7 +77,7 @@ class MethodSequence:
         return status
 
     def _take_over(self):
-        first, second = self.at_work, self._stages[0].make()
+        first, second = self.at_work, self._stages[0].make(self.at_work.objective)
         second.trace, second.choice, second.bound = first.trace, first.choice, first.bound
         second.start(first.w, first.state())       # the first run keeps its state until this returns
         self.at_work, self._mark = second, (second.trace.n_passes, np.inf)

@@ -77,7 +77,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     keeps = problem.settings.record is not None         # points of planes, as evidence
 
     def later(name):
-        return lambda: make_run(name, problem)
+        return lambda objective: make_run(name, problem._replace(objective=objective))
 
     stages = [Stage(later("oca"), None, np.inf)]
     if isinstance(problem.objective, Ball):

@@ -426,7 +426,8 @@ cdef class ChainDual(PackedPoint):
             raise ValueError("rates must be numbers > 0 and <= 1")
         self.restore_arrays(self._arrays(), state)
         self.visits = state["visits"]
-        self._refresh()         # the same entropies, by the same sums
+        self._refresh()
+        self.entropies[:] = state["entropies"]     # the sums of steps may be rounded otherwise
 
 
 cdef inline void widen(const float* values, double* out, Py_ssize_t n) noexcept nogil:

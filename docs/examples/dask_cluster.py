@@ -1,4 +1,4 @@
-"""Handwritten digits over Dask: worker processes evaluate the risk, this process solves.
+"""Handwritten digits over Dask: worker processes evaluate, this process solves.
 
 This problem shows the calls; it is so small that one process is faster.
 """

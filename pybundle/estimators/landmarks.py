@@ -70,12 +70,13 @@ class LandmarkDetector(StructuredEstimator):
     >>> import numpy as np
     >>> import pybundle as pb
     >>> rng = np.random.default_rng(0)
-    >>> left = rng.integers(3, 7, (30, 2))                  # two bright pixels, the second near the first
+    >>> left = rng.integers(3, 7, (30, 2))      # of two bright pixels, near each other
     >>> Y = np.stack([left, left + rng.integers(4, 7, (30, 2))], axis=1)
     >>> X = np.zeros((30, 16, 16), dtype=np.uint8)
     >>> for image, points in zip(X, Y):
     ...     image[points[:, 1], points[:, 0]] = 250
-    >>> detector = pb.LandmarkDetector(C=10.0, windows=[(3, 3)], tol=1e-2).fit(X[:20], Y[:20])
+    >>> detector = pb.LandmarkDetector(C=10.0, windows=[(3, 3)], tol=1e-2)
+    >>> detector = detector.fit(X[:20], Y[:20])
     >>> detector.predict(X[20:]).shape, detector.score(X[20:], Y[20:]) > -1.0
     ((10, 2, 2), True)
     """

@@ -23,7 +23,7 @@ SHAPES = (
 
 
 def landmark_images(n, rng):
-    """Images (n, 24, 24), and positions (n, 4, 2) of their shapes; all follow the blob."""
+    """Images (n, 24, 24), and positions (n, 4, 2) of shapes that follow the blob."""
     moves = 1.2 * np.clip(rng.standard_normal((n, 4, 2)), -2.5, 2.5)
     moves[:, 1:] = 0.7 * (moves[:, 1:] + moves[:, :1])
     Y = PLACES + moves

@@ -72,10 +72,12 @@ class Landmarks(StructuredModel):
     >>> import numpy as np
     >>> import pybundle as pb
     >>> rng = np.random.default_rng(0)
-    >>> left = rng.integers(3, 7, (20, 2))                  # two landmarks, the second near the first
+    >>> left = rng.integers(3, 7, (20, 2))      # of two landmarks, near each other
     >>> Y = np.stack([left, left + rng.integers(4, 7, (20, 2))], axis=1)
-    >>> maps = pb.features.lbp_maps(rng.integers(0, 255, (20, 16, 16)).astype(np.uint8), margin=3)
-    >>> model = pb.models.Landmarks.from_examples((16, 16), [-1, 0], Y, pb.features.CodeWindows([[5, 5]], 3))
+    >>> images = rng.integers(0, 255, (20, 16, 16)).astype(np.uint8)
+    >>> maps = pb.features.lbp_maps(images, margin=3)
+    >>> features = pb.features.CodeWindows([[5, 5]], 3)
+    >>> model = pb.models.Landmarks.from_examples((16, 16), [-1, 0], Y, features)
     >>> result = pb.minimize(pb.risks.Structured(model, maps, Y), lam=0.1)
     >>> model.decode(result.x, maps[0]).shape, result.success
     ((2, 2), True)

@@ -99,8 +99,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         Time limit in seconds, checked after each iteration. The run does not wait for workers (`executor`) that are
         silent for two seconds more, or for twice their longest answer so far.
     memory_limit : int, optional
-        Memory in bytes that the run may use beside the data. When it is exceeded, idle planes are dropped and active
-        ones aggregated; see "Long runs" in the documentation.
+        Memory in bytes that the run may use beside the data, about. When it is exceeded, idle planes are dropped and
+        active ones aggregated. "newton" and "frank-wolfe" do not look at it; see "Long runs" in the documentation.
     nonneg : bool array, shape (dim,), optional
         Weights that must not be negative: `Box(np.where(nonneg, 0.0, -np.inf))` in the penalty. None uses the attribute
         `nonneg` of the risk, if it has one.

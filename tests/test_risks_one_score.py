@@ -136,6 +136,31 @@ def test_values_bound_how_steep_planes_are(seed, size, by_scores):
     assert risk.slope_errors.sum() <= 100.0 * unit * (c * np.linalg.norm(X, axis=1)).sum() * (1.0 + np.abs(X @ w).max())
 
 
+def test_a_risk_forgets_how_steep_earlier_planes_were():
+    """Evaluations far out spoiled later runs on the same object, and resumed runs knew less than others."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((50, 3)), rng.standard_normal(50)
+    risk = pb.risks.Huber(X, y, delta=1e9)
+    before = pb.minimize(risk, lam=1.0, tol=1e-9, method="lbfgs")
+    risk.evaluate(np.full(3, 1e9))
+    after = pb.minimize(risk, lam=1.0, tol=1e-9, method="lbfgs")
+    assert (after.lower_bound, after.fun) == (before.lower_bound, before.fun) and after.success
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+def test_scaled_rows_of_float32_make_exact_models():
+    """Their product with the scale was rounded to float32, and a bound above F was offered."""
+    risk = pb.risks.SquaredHinge(sp.csr_array(np.array([[3.0], [5.0]], dtype=np.float32)), [-1, 1],
+                                 scale=0.005907737862705977, fit_intercept=True)
+    lam = 3.4440173667292003e-13
+    penalty = pb.prox.L1(0.5 * lam) + pb.prox.SquaredL2(lam)
+    found = [pb.minimize(one, method="newton", tol=1e-13, penalty=penalty, max_iter=50)
+             for one in (risk, pb.risks.SquaredHinge(sp.csr_array(np.array([[3.0], [5.0]])), [-1, 1],
+                                                     scale=risk.examples.scale, fit_intercept=True))]
+    assert found[0].lower_bound <= found[1].fun and found[1].lower_bound <= found[0].fun
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("name", ["squared hinge", "least squares"])
 def test_smooth_losses_of_columns_far_apart_are_proven(name, intercept):

@@ -146,7 +146,7 @@ class RiskBase:
         Bounds on the rounding error of any slope of a part (Euclidean norm) and of any offset (relative). With `means`
         `slope_errors` also bound that of `a - m a_b` for a slope a, its last entry a_b and the means m.
     errors_grow : bool
-        `slope_errors` hold for the planes so far and are read again with each plane.
+        `slope_errors` hold for the last planes and are read right after them.
     slope_sizes : ndarray, shape (P,), or None
         Bounds on the Euclidean norm of any slope of a part. With them workers may send slopes in float32, because
         they bound by how much rounding can lift a plane above the risk.

@@ -63,12 +63,13 @@ class RemoteRisk(RiskBase):
 
     def _describe(self, known):
         vars(self).update(known._asdict(), n_parts=len(known.lower_bounds))
-        self._exact_errors = known.slope_errors
+        self._exact_errors, self._single_errors = known.slope_errors, np.zeros(self.n_parts)
         if self._single:
             if known.slope_sizes is None:
                 raise ParameterError("compress='float32' needs a risk that bounds the norms of its slopes "
                                      "(slope_sizes), since rounding is counted against the bound; use compress='exact'")
-            self.slope_errors = self.slope_errors + single_errors(known.slope_sizes, self.dim)
+            self._single_errors = self._single_errors + single_errors(known.slope_sizes, self.dim)
+            self.slope_errors = self.slope_errors + self._single_errors
 
     @classmethod
     def described_by_workers(cls, workplace: Any, single: bool = False) -> RemoteRisk:
@@ -98,7 +99,7 @@ class RemoteRisk(RiskBase):
             if answer.record is not None:
                 self.errors_grow, self.slope_errors = True, np.array(self.slope_errors)
                 grown = 1.0 if self.means is None else 1.0 + float(np.linalg.norm(self.means))
-                self.slope_errors[parts] = np.maximum(self.slope_errors[parts], grown * answer.record)
+                self.slope_errors[parts] = grown * answer.record + self._single_errors[parts]
         if self._run is not None:
             self._run.has_begun = True
         return _assembled([unpack(answer.arrays, self.dim) for answer in answers], self.dim)
@@ -117,6 +118,7 @@ class RemoteRisk(RiskBase):
         if precision is not None:
             other._precision = check_choice("precision", precision, ("float32", "float64"))
             other._single, other.slope_errors = False, self._exact_errors
+            other._single_errors = np.zeros(self.n_parts)
         return other
 
     @property

@@ -39,7 +39,7 @@ class OneScore(LinearRisk):
     is_regression = True
     oracle = None  # type: ignore[assignment]
     _piecewise_linear = False
-    _steepness = 0.0        # of smooth losses: bounds on `sum_i c_i |beta_i x_i|` of the planes so far, by parts
+    _steepness = 0.0        # of smooth losses: bounds on `sum_i c_i |beta_i x_i|` of the last planes, by parts
     _of_parts = (*LinearRisk._of_parts, "_norms_of_parts", "_steepness")
     _whole = None           # `_sizes_for_rounding` of the risk that this one is an excerpt of
 
@@ -90,7 +90,7 @@ class OneScore(LinearRisk):
     # ------------------------------------------------------------------ rounding
     @property
     def errors_grow(self) -> bool:
-        """Whether multipliers may be far below their bounds: then `slope_errors` holds for the planes so far."""
+        """Whether multipliers may be far below their bounds: then `slope_errors` holds for the last planes."""
         return self.curve[3] > 0.0
 
     def planes(self, w: ArrayLike) -> Any:
@@ -117,7 +117,7 @@ class OneScore(LinearRisk):
             least = 1e3 * UNIT * (largest + target + sum(np.abs(self.curve[2:]))) / square
             roots, sizes = self._norms_of_parts
             steepness = 1.01 * np.hypot(np.sqrt(2.1 / square * planes.values), roots * least) * sizes
-            self._steepness = np.maximum(self._steepness, np.minimum(steepness, self._steepest))
+            self._steepness = np.minimum(steepness, self._steepest)
         return planes
 
     @cached_property
@@ -131,7 +131,8 @@ class OneScore(LinearRisk):
     def _steepest(self):
         """Bound on `sum_i c_i |beta_i x_i|` of any plane, by parts; infinite if the multipliers have none."""
         most = max(np.abs(self.curve[:2]))
-        return most * self._sizes_of_parts if np.isfinite(most) else np.full(self.n_parts, np.inf)
+        with np.errstate(over="ignore"):
+            return most * self._sizes_of_parts if np.isfinite(most) else np.full(self.n_parts, np.inf)
 
     @property
     def slope_errors(self) -> Floats:
@@ -142,14 +143,13 @@ class OneScore(LinearRisk):
         """Return `slope_errors` of the planes at w alone, shape (P,)."""
         fresh = self.derive()
         if self.errors_grow:
-            fresh._steepness = 0.0
             fresh.planes(w)
         return fresh.slope_errors
 
     @property
     def slope_sizes(self) -> Any:
         """Bound on the Euclidean norm of any slope of each part, shape (P,), or None if there is none."""
-        return self._steepest if np.isfinite(self.curve[:2]).all() else None
+        return self._steepest if np.isfinite(self._steepest).all() else None
 
     @property
     def offset_errors(self) -> Floats:

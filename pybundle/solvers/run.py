@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 
 from ..core.exceptions import ContradictionError, NumericalError, OracleError, ParameterError
 from ..core.object_graph import check_array, check_float
-from ..core.protocols import completed
+from ..core.protocols import completed, errors_of
 from ..core.rounding import UNIT
 from ..core.validation import read_only
 from ..proof.score_limits import ScoreLimits
@@ -245,6 +245,7 @@ class Run:
             raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
         with self.trace.clock.phase("oracle"):
             planes = as_arrays(self.risk.planes(read_only(w)))
+        self.count_errors()
         self.trace.n_passes += 1
         self.check(planes)
         return self.noted(planes, w)
@@ -253,6 +254,11 @@ class Run:
         """Return the planes with the index of their point, if evidence is kept."""
         record = self.settings.record
         return planes if record is None else planes._replace(origin=record.point(w))
+
+    def count_errors(self):
+        """Allow for the rounding errors of the planes just computed, if the risk tells them then."""
+        if self.risk.errors_grow:
+            self.expect(*errors_of(self.risk))
 
     def slope_errors(self):
         """Return the rounding errors of slopes, by parts; zeros if the risk does not state them."""

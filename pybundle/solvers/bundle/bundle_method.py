@@ -81,7 +81,8 @@ class BundleMethod(Run):
         self.slack = self.lower_bounds >= 0.0
         self._changing = False      # while planes are half stored
         self._errors = np.zeros(risk.n_parts), np.zeros(risk.n_parts)
-        self.expect(*errors_of(risk))
+        if not risk.errors_grow:
+            self.expect(*errors_of(risk))
         self.free = FreeWeights.of(objective)
         self.max_planes = None
         self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 8 if risk.n_parts < MANY_PARTS else 2)
@@ -289,8 +290,6 @@ class BundleMethod(Run):
 
     def append(self, planes, room=0):
         """Stores planes under the memory limit, and leaves it room for some more."""
-        if self.risk.errors_grow:
-            self.expect(*errors_of(self.risk))
         if self.max_planes is not None:
             if self.bundle.is_sparse or (self.bundle.n_planes == 0 and planes.density() < SPARSE_BELOW):
                 self._count_sparse(planes)

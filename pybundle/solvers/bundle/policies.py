@@ -112,6 +112,7 @@ class LineSearch:
         with loop.counted(passes=1):
             self.scores = loop.risk.scores(read_only(w0))
             planes = loop.risk.planes_at(self.scores)
+        loop.count_errors()
         check_planes(planes, loop.risk)
         loop.observe(w0, float(planes.values.sum()))
         return planes
@@ -135,6 +136,7 @@ class LineSearch:
                 self.scores, scores, lam * float(best @ step), lam * float(step @ step))
             moved = risk.combine(self.scores, scores, t)
             planes = risk.planes_at(risk.combine(moved, scores, self.mu))
+        loop.count_errors()
         check_planes(planes, risk)
         if t > 0.0:
             fun = loop.observe(objective.project(best + t * step), risk_value)      # but for rounding no change

@@ -45,10 +45,11 @@ class Hessians:
         examples = risk.examples
         self.dim, self.means, self.moduli, self._examples = risk.dim, means, moduli, examples
         if examples.is_sparse:
-            X = examples.X if examples.scale == 1.0 else examples.X * examples.scale
+            X = examples.X.astype(np.float64, copy=False)       # first: a product in float32 would be rounded twice
+            X = X if examples.scale == 1.0 else X * examples.scale
             if examples.bias is not None:
                 X = sp.hstack([X, np.full((examples.n_examples, 1), examples.bias)], format="csr")
-            self._rows = sp.csr_array(X).astype(np.float64, copy=False)
+            self._rows = sp.csr_array(X)
 
     def on(self, weights):
         """Return the model with second derivatives `weights` of the losses."""

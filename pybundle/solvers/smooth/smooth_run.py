@@ -45,7 +45,6 @@ class SmoothRun(Run):
             raise ParameterError(f"memory_limit must be at least {24 * FEWEST * risk.dim} bytes for dimension "
                                  f"{risk.dim}, got {limit}; raise it")
         self.free = FreeWeights.of(objective)
-        self._slope_error = 0.0         # largest error of a slope so far
         self.newest = None              # offset and slope of the newest plane
         self._newest = self._origin = -1    # numbers of the points of the newest plane, and of that of the best bound
 
@@ -115,7 +114,6 @@ class SmoothRun(Run):
         super().check_state()
         if self.w is not None:
             self.steps.check((self.risk.dim,))
-        check_float("an error", self._slope_error, 0.0)
         if self.newest is not None:
             check_float("an offset", self.newest[0])
             check_array("a slope", self.newest[1], (self.risk.dim,))
@@ -130,14 +128,13 @@ class SmoothRun(Run):
         planes = self.evaluate(w)
         fun = self.observe(w, float(planes.values.sum()), planes.values)
         offset, slope, error = self.summed(planes)
-        self._slope_error = max(self._slope_error, error)
         with np.errstate(over="ignore"):
             if not np.isfinite(slope @ slope):
                 raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         with self.trace.clock.phase("qp"):
             if self.free is not None:
-                self.free.add(offset, slope, self._slope_error)     # which a resumed run knows, too
-            found = LowerBound.from_aggregate(self.objective, offset, slope, self._slope_error)
+                self.free.add(offset, slope, error)
+            found = LowerBound.from_aggregate(self.objective, offset, slope, error)
             self.offer(found)
             self.newest = offset, slope
             if self.settings.record is not None:

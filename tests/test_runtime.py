@@ -99,6 +99,15 @@ def test_a_lower_bound_is_one_in_exact_arithmetic():
         assert Fraction(LowerBound.from_aggregate(SquaredNorm(lam), offset, phi).value) <= exact
 
 
+def test_squares_that_underflow_count():
+    """A bound was 2e-6 above F."""
+    phi = np.full(5, 1e-164)
+    for lam in (1e-100, 1e-90):
+        exact = Fraction(1e-220) - sum(Fraction(float(x)) ** 2 for x in phi) / (2 * Fraction(lam))
+        assert Fraction(LowerBound.from_aggregate(SquaredNorm(lam), 1e-220, phi).value) <= exact
+    assert LowerBound.from_aggregate(SquaredNorm(1e-100), 0.0, np.zeros(5)).value == 0.0
+
+
 def test_certify_recomputes_both_sides():
     risk = pb.risks.BinaryHinge(np.array([[1.0], [2.0], [-1.0]], dtype=np.float32), [1, 1, -1])
     bound = LowerBound(3.0, np.array([-4.0]), 0.0, value=99.0)     # a wrong stored value must not survive

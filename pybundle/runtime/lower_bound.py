@@ -14,6 +14,7 @@ from ..core.validation import read_only
 from .result import CROSSING
 
 LEAST = 1e-150      # no radius is smaller: below, squares underflow
+SMALLEST = 1.5e-154     # the root of the least normal number, 2.2e-308
 ROUGH = 1e-6        # relative rounding error of planes of a risk that works in float32
 CLIPPED = 1e-9      # a value may be so far below its lower bound by rounding, relative and absolute
 
@@ -61,7 +62,9 @@ class LowerBound:
 
     @staticmethod
     def _reach(phi, error):
-        return error + (0.5 * len(phi) + 4.0) * UNIT * (float(np.linalg.norm(phi)) + float(np.linalg.norm(error)))
+        lost = SMALLEST * len(phi) ** 0.5 if phi.any() else 0.0     # squares of smaller entries underflow
+        norms = float(np.linalg.norm(phi)) + float(np.linalg.norm(error))
+        return error + (0.5 * len(phi) + 4.0) * UNIT * norms + lost
 
     def slope(self, objective):
         """`|phi|` without what sign constraints take up, errors counted."""

@@ -355,6 +355,16 @@ def test_a_run_under_another_executor_remembers_the_coarser_rounding(method, coa
     assert result.lower_bound <= pb.minimize(risk, lam=1.0, tol=1e-8).fun
 
 
+def test_rounding_on_the_way_is_added_to_that_of_smooth_losses():
+    X = np.linspace(1.0, 2.0, 300)[:, None]
+    risk, w = pb.risks.Huber(X, 1e6 * X[:, 0], delta=1.0), np.zeros(1)
+    remote = InTurn(1, single=True).place(risk)
+    on_the_way = remote.slope_errors[0]
+    for one in (remote, risk):
+        one.planes(w)
+    assert remote.slope_errors[0] >= on_the_way + risk.slope_errors[0] > on_the_way > 0.0
+
+
 def test_a_lost_workplace_leaves_a_certified_result_and_a_checkpoint(tmp_path):
     """The certificate is computed from the data here; a pass of the workers is not to be had any more."""
     class Leaving(Here):

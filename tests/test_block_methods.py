@@ -12,10 +12,10 @@ import scipy.sparse as sp
 
 import pybundle as pb
 from pybundle.solvers.block.cached_blocks import CachedBlocks
+from pybundle.solvers.block.mean_plane import MeanPlane
+from pybundle.solvers.block.part_planes import part_planes
 from pybundle.solvers.block.schedules import MultiPlane
-from pybundle.solvers.mean_plane import MeanPlane
-from pybundle.solvers.objective import SquaredNorm
-from pybundle.solvers.part_planes import part_planes
+from pybundle.solvers.problem.objective import SquaredNorm
 
 METHODS = ["prox-bcfw", "bcfw", "mp-bcfw", "frank-wolfe"]
 

@@ -15,9 +15,9 @@ from pybundle.core.plane import Planes
 from pybundle.runtime.lower_bound import LowerBound, certify
 from pybundle.runtime.stopping import relative_gap
 from pybundle.solvers.arguments import make_objective
+from pybundle.solvers.bundle.constraints import Rows, as_rows, check_feasible
 from pybundle.solvers.bundle.master import bound_of
-from pybundle.solvers.constraints import Rows, as_rows, check_feasible
-from pybundle.solvers.penalised import Penalised
+from pybundle.solvers.problem.penalised import Penalised
 
 D, N = 5, 30
 

@@ -12,7 +12,7 @@ from test_log_loss_bounds import height, make, starts
 import pybundle as pb
 from pybundle.models.multiclass.oracle import MulticlassOracle
 from pybundle.solvers.block._chain_dual import ChainDual
-from pybundle.solvers.penalised import Penalised
+from pybundle.solvers.problem.penalised import Penalised
 
 INFINITE = np.inf
 

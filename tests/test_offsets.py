@@ -21,7 +21,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 import pybundle as pb
 from pybundle.features.shift import Shift, locate, sums
-from pybundle.solvers.evidence import certificate_of
+from pybundle.solvers.evidence.proof import certificate_of
 
 RISKS = [kind for kind in map(vars(pb.risks).get, pb.risks.__all__)
          if inspect.isclass(kind) and "fit_intercept" in inspect.signature(kind).parameters]

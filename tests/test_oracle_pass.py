@@ -13,7 +13,7 @@ import pybundle as pb
 from pybundle.models.batch_oracle import batched
 from pybundle.solvers.block._bcfw import Blocks
 from pybundle.solvers.block.cached_blocks import CachedBlocks
-from pybundle.solvers.objective import SquaredNorm
+from pybundle.solvers.problem.objective import SquaredNorm
 
 N, LAM = 150, 0.7
 number, integer = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int)

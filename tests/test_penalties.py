@@ -14,7 +14,7 @@ from scipy.optimize import linprog, minimize
 import pybundle as pb
 from pybundle import prox as pp
 from pybundle.core.exceptions import InputTypeError, ParameterError
-from pybundle.solvers.penalised import Penalised
+from pybundle.solvers.problem.penalised import Penalised
 
 numbers = st.one_of(st.floats(-5, 5), st.integers(-2, 2).map(float), st.floats(-1e6, 1e6), st.floats(-1e-6, 1e-6))
 rates = st.one_of(st.just(0.0), st.floats(1e-8, 5), st.floats(1e3, 1e8))

@@ -23,8 +23,8 @@ from pybundle.runtime.lower_bound import (
 )
 from pybundle.runtime.result import SENTENCES, Status
 from pybundle.runtime.stopping import Callback, GapBelow, MaxIterations, Progress, TimeLimit, first_reason, relative_gap
-from pybundle.solvers.objective import Ball, SquaredNorm
-from pybundle.solvers.penalised import Penalised
+from pybundle.solvers.problem.objective import Ball, SquaredNorm
+from pybundle.solvers.problem.penalised import Penalised
 
 
 def progress(fun=10.0, lower=9.0, n_iter=1):

@@ -13,8 +13,8 @@ from test_layering import ROOT, SOURCES, imports
 
 import pybundle as pb
 from pybundle.proof import Labellings, Multipliers, Points
-from pybundle.solvers.evidence import of_labels
-from pybundle.solvers.objective import SquaredNorm
+from pybundle.solvers.evidence.proof import of_labels
+from pybundle.solvers.problem.objective import SquaredNorm
 
 METHODS = ("auto", "prox-bcfw", "alm", "lbfgs", "newton", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw",
            "frank-wolfe", "sgd")

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..solvers.objective import Objective
+from ..solvers.problem.objective import Objective
 
 
 @dataclass(frozen=True)

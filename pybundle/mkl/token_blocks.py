@@ -9,7 +9,7 @@ from ..core.exceptions import NumericalError
 from ..runtime.stopping import GapBelow
 from ..solvers.block.core import Core
 from ..solvers.block.schedules import Accelerated
-from ..solvers.objective import minimiser
+from ..solvers.problem.objective import minimiser
 from ..solvers.state import Settings
 from .certified import GroupBlocks, MeanLoss, reweighed, solve
 

@@ -21,11 +21,11 @@ from ..risks import Function
 from ..runtime.executors import single_threaded_blas
 from ..runtime.stopping import GapBelow, MaxIterations, TimeLimit
 from .bundle.bundle_method import parts_within
-from .constraints import as_rows, check_feasible
+from .bundle.constraints import as_rows, check_feasible
 from .methods import METHODS
-from .objective import Ball, SquaredNorm
-from .penalised import Penalised
 from .plane_checks import lower_bounds_of
+from .problem.objective import Ball, SquaredNorm
+from .problem.penalised import Penalised
 from .run import is_fine
 from .state import Settings
 

@@ -20,7 +20,7 @@ from ..runtime.checkpoint import Checkpoint
 from ..runtime.interrupts import interrupts_wait
 from ..runtime.result import Status
 from .methods import METHODS
-from .penalised import Penalised
+from .problem.penalised import Penalised
 from .run import is_fine
 from .state import State
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..runtime.result import Status
-from .objective import Ball
+from .problem.objective import Ball
 from .scaling import columns_in_words, scaling
 
 UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED)

@@ -9,17 +9,16 @@ import numpy as np
 from ..core.exceptions import ParameterError
 from ..core.protocols import BOUNDED, CORNERS, LABELLINGS, SINGLE, completed, require
 from ..prox.base import names_of
-from .block.frank_wolfe import FRANK_WOLFE
 from .block.log_loss_blocks import LogLossBlocks
-from .block.methods import BCFW, BLOCKS, MP_BCFW, PROX_BCFW
+from .block.methods import ALM, BCFW, BLOCKS, MP_BCFW, PROX_BCFW
+from .bundle.frank_wolfe import FRANK_WOLFE
 from .bundle.methods import BMRM, OCA, PROX_BMRM
 from .bundle.sgd import SGD
 from .fallback import MethodSequence, Stage
 from .interior.methods import INTERIOR_POINT, cost_in_passes, refusal
 from .method import BUNDLE, Method
-from .newton.methods import ALM
-from .objective import Ball
-from .penalised import Penalised
+from .problem.objective import Ball
+from .problem.penalised import Penalised
 from .run import is_fine
 from .scaling import scaling
 from .smooth.lbfgs import LBFGS

@@ -35,11 +35,11 @@ from .arguments import (
 )
 from .checkpointing import Checkpointing, NoCheckpoint, terms_of
 from .diagnostics import LONG, UNFINISHED, VERY_LONG, hint
-from .evidence import Proof, Record, certificate_of
+from .evidence.proof import Proof, certificate_of, check_provable, is_provable
+from .evidence.record import Record
 from .method import Problem
 from .methods import METHODS, check_options, make_run
-from .penalised import Penalised
-from .penalty_evidence import check_provable, is_provable
+from .problem.penalised import Penalised
 from .state import State
 
 

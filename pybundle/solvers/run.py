@@ -26,8 +26,8 @@ from ..runtime.lower_bound import LEAST, Bracket, LowerBound, ball, certify
 from ..runtime.result import CROSSING, Result, Status, sentence
 from ..runtime.stopping import SHARE, GapBelow, Progress
 from .diagnostics import advice, hint
-from .objective import Ball, SquaredNorm
 from .plane_checks import as_arrays, check_planes, lower_bounds_of, norms_of, refuse_above
+from .problem.objective import Ball, SquaredNorm
 from .state import Settings, State, Trace
 
 NAMELESS = "unknown"

@@ -33,9 +33,9 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from pybundle.bundle._block cimport (Block, Plane, copy_block, fetch_block, pb_slope_axpy, pb_slope_dot,
+from pybundle.solvers.block._block cimport (Block, Plane, copy_block, fetch_block, pb_slope_axpy, pb_slope_dot,
                                      pb_slope_value)
-from pybundle.bundle._plane_cache cimport PlaneCache
+from pybundle.solvers.block._plane_cache cimport PlaneCache
 from pybundle.features._compiled_oracle cimport CompiledOracle
 
 cdef extern from "_clock.h" nogil:

@@ -35,14 +35,14 @@ from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
-from ..evidence import with_limits
-from ..free_weights import FreeWeights
-from ..mean_plane import MeanPlane
-from ..objective import inner
-from ..penalised import Penalised
+from ..evidence.limits import with_limits
+from ..problem.free_weights import FreeWeights
+from ..problem.objective import inner
+from ..problem.penalised import Penalised
 from ..run import Run
 from ..state import State
 from .balance import Balance
+from .mean_plane import MeanPlane
 
 IDLE = 20       # values without progress after which a run that balances its centre goes back to its best point
 FLOAT32_PATIENCE = 25   # values during which the gap falls by less than LEAST_FALL; then float64 goes on

@@ -17,9 +17,9 @@ from ...core.protocols import errors_of
 from ...core.rounding import UNIT
 from ...core.validation import read_only
 from ...models.batch_oracle import batched
-from ..evidence import of_blocks
+from ..evidence.proof import of_blocks
 from ..newton.plane_master import PlaneMaster
-from ..objective import minimiser
+from ..problem.objective import minimiser
 from ._bcfw import Blocks
 from .core import Core
 from .oracle_pass import OraclePass

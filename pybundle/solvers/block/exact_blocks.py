@@ -11,9 +11,9 @@ import scipy.sparse as sp
 from ...core.object_graph import check_array, check_float
 from ...core.rounding import UNIT
 from ...risks.partition import SHARD_ROWS
-from ..evidence import of_labels
-from ..objective import inner, minimiser
-from ..penalised import Penalised
+from ..evidence.proof import of_labels
+from ..problem.objective import inner, minimiser
+from ..problem.penalised import Penalised
 from ._label_blocks import set_capacity
 from ._label_dual import LabelDual
 from .centre_weight import CentreWeight, share_of_squares

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import softmax
 
 from ...core.object_graph import check_array, check_float
-from ..evidence import of_distributions
-from ..penalised import Penalised
+from ..evidence.proof import of_distributions
+from ..problem.penalised import Penalised
 from ._chain_dual import ChainDual
 from .core import Core
 from .intercepts import MovingIntercepts

@@ -1,13 +1,14 @@
-"""The block methods on examples: proximal BCFW, BCFW, a variant of MP-BCFW."""
+"""Methods on the multipliers of examples: proximal BCFW, BCFW, a variant of MP-BCFW, augmented Lagrangian."""
 
 from __future__ import annotations
 
 from ...core.exceptions import ParameterError
 from ...core.protocols import BOUNDED, FURTHER, LABELLINGS, SINGLE, STORED, require
 from ...core.validation import check_flag
-from ..mean_plane import MeanPlane
 from ..method import WARM_START, Method, Option, choice, integer, number, or_none
-from ..penalised import Penalised
+from ..newton.alm import AugmentedLagrangian
+from ..newton.label_multipliers import LabelMultipliers
+from ..problem.penalised import Penalised
 from ._label_blocks import set_capacity
 from .balance import Balance
 from .block_method import BlockMethod
@@ -15,7 +16,8 @@ from .cached_blocks import CAP, CachedBlocks
 from .centre_weight import CentreWeight
 from .exact_blocks import ExactBlocks
 from .log_loss_blocks import LogLossBlocks
-from .schedules import Accelerated, MultiPlane, Plain, Sequential
+from .mean_plane import MeanPlane
+from .schedules import Accelerated, Exact, MultiPlane, Plain, Sequential
 
 
 def cached(problem, schedule, kappa=None, **options):
@@ -103,6 +105,18 @@ def averaged(problem, schedule, average, **options):
     return cached(problem, schedule, average=average, **options)
 
 
+def alm(problem, sigma, growth):
+    """Build a run of the augmented Lagrangian method on multipliers of labels, or on planes if there are too many."""
+    if problem.objective.nonneg is not None:
+        raise ParameterError("method 'alm' takes no constraints w_k >= 0, got nonneg; use method 'oca'")
+    if problem.risk.has_exact_blocks:
+        return AugmentedLagrangian(LabelMultipliers(problem.risk), problem.objective, problem.settings, sigma, growth)
+    if problem.settings.memory_limit is not None:
+        raise ParameterError("memory_limit must be None for method 'alm' on planes of examples, which solves with "
+                             "all of them at once; use method 'prox-bcfw' or 'oca'")
+    return cached(problem, Exact(), sigma=sigma, growth=growth)
+
+
 def fewer_than_cap(name, value):
     """Check the number of planes that a visit brings, all of which are kept."""
     value = integer(name, value)
@@ -124,3 +138,6 @@ BCFW = Method(bcfw, {**STEPS, "gap_check": Option(10, integer)}, needs=(LABELLIN
               serialised=(BlockMethod, CachedBlocks, Plain))
 MP_BCFW = Method(mp_bcfw, {**STEPS, "gap_check": Option(5, integer)}, needs=(LABELLINGS, BOUNDED),
                  serialised=(BlockMethod, CachedBlocks, MultiPlane))
+ALM = Method(alm, {"sigma": Option(None, or_none(number(low=0.0, strict=True))),
+                   "growth": Option(1.5, number(low=1.0)), **WARM_START},
+             needs=(LABELLINGS, BOUNDED), serialised=(AugmentedLagrangian, BlockMethod, CachedBlocks, Exact))

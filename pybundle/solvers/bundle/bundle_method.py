@@ -27,13 +27,13 @@ from ...prox import Separable
 from ...prox.separable import Rounding
 from ...qp._simplex_qp import SimplexQP
 from ...runtime.result import Status
-from ..evidence import of_points
-from ..free_weights import FreeWeights
-from ..part_planes import part_planes
-from ..penalised import Penalised
+from ..block.part_planes import part_planes
 from ..plane_checks import refuse_above
+from ..problem.free_weights import FreeWeights
+from ..problem.penalised import Penalised
 from ..run import Run, working_bytes
 from ..state import State
+from .evidence_of_points import of_points
 from .master import Master, MasterSolution, bound_of
 from .penalty_master import PenaltyMaster
 

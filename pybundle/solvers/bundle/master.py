@@ -14,7 +14,7 @@ import numpy as np
 
 from ...qp._simplex_qp import SimplexQP
 from ...runtime.lower_bound import LowerBound, aggregation_errors, feasible
-from ..objective import Ball, minimiser
+from ..problem.objective import Ball, minimiser
 from ._alpha_search import least_alpha
 
 

@@ -6,8 +6,8 @@ from ...core.exceptions import ParameterError
 from ...core.protocols import AFFINE_SCORES, require
 from ...core.validation import check_flag
 from ..method import BUNDLE, Method, Option, integer, number, or_none
-from ..objective import Ball
-from ..penalised import Penalised
+from ..problem.objective import Ball
+from ..problem.penalised import Penalised
 from .bundle_method import BundleMethod
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
 

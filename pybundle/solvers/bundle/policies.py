@@ -31,8 +31,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.validation import read_only
-from ..objective import Ball
 from ..plane_checks import check_planes
+from ..problem.objective import Ball
 
 SERIOUS = 0.1       # fraction of the predicted decrease that a step must keep to move the centre
 PLAIN_EVERY = 5     # iterations after which a proximal method also computes the bound without proximity

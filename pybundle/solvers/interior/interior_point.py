@@ -16,8 +16,9 @@ from ...core.object_graph import check_array
 from ...proof import Multipliers
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
-from ..evidence import WIDER, Proof, of_labels, with_limits
-from ..penalised import Penalised
+from ..evidence.limits import with_limits
+from ..evidence.proof import WIDER, Proof, of_labels
+from ..problem.penalised import Penalised
 from ..run import Run
 from ..state import State
 from .barrier import Barrier, Point

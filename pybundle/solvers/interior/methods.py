@@ -8,7 +8,7 @@ from ...core.exceptions import ParameterError
 from ...core.protocols import CORNERS
 from ...proof.score_limits import MOST_ENTRIES
 from ..method import WARM_START, Method
-from ..penalised import Penalised
+from ..problem.penalised import Penalised
 from .interior_point import InteriorPoint
 
 INSTEAD = "use method 'oca'"

@@ -17,7 +17,7 @@ from ...core.exceptions import NumericalError
 from ...core.object_graph import check_array
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
-from ..evidence import of_labels
+from ..evidence.proof import of_labels
 from ..run import Run
 from ..state import State
 from .directions import LARGEST_RANK, NewtonDirection

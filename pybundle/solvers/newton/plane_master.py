@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from ...core.object_graph import check_array
 from ...runtime.result import Status
 from ...runtime.stopping import GapBelow
-from ..objective import SquaredNorm
+from ..problem.objective import SquaredNorm
 from ..state import Settings, State
 from .alm import AugmentedLagrangian
 from .known_planes import KnownPlanes, PlaneMultipliers

@@ -22,9 +22,10 @@ from ...core.protocols import HESSIAN
 from ...core.rounding import UNIT
 from ...proof import Multipliers
 from ...runtime.lower_bound import LowerBound
-from ..evidence import WIDER, Proof, with_limits
+from ..evidence.limits import with_limits
+from ..evidence.proof import WIDER, Proof
 from ..method import WARM_START, Method
-from ..penalised import Penalised
+from ..problem.penalised import Penalised
 from ..state import State
 from .quadratic import FEW, Hessians, Sweeps, bytes_of_models, minimise, unrest
 from .quasi_newton import Orthants

@@ -20,9 +20,10 @@ from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array, check_float
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
-from ..evidence import of_distributions, of_points
-from ..free_weights import FreeWeights
-from ..penalised import Penalised
+from ..bundle.evidence_of_points import of_points
+from ..evidence.proof import of_distributions
+from ..problem.free_weights import FreeWeights
+from ..problem.penalised import Penalised
 from ..run import Run
 from .quasi_newton import Orthants
 

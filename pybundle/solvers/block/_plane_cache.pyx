@@ -13,7 +13,7 @@ from libc.string cimport memset
 import numpy as np
 from scipy.sparse import csr_array
 
-from pybundle.bundle._block cimport (Plane, extend_block, find_plane, free_block, padded, pb_return_pages,
+from pybundle.solvers.block._block cimport (Plane, extend_block, find_plane, free_block, padded, pb_return_pages,
                                      pb_slope, pb_slope_axpy, pb_slope_dot, pb_slope_value, remove_plane, resize_block,
                                      slope_bytes, store_plane)
 from pybundle.core._indices cimport check_indices

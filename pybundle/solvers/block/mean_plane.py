@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.object_graph import check_array
-from ..core.rounding import UNIT
+from ...core.object_graph import check_array
+from ...core.rounding import UNIT
 
 RECENT = 5.0            # the mean of k planes weighs the newest by RECENT / (k + RECENT - 1): measured, 5 to 10 is best
 

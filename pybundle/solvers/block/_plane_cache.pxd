@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t
 
-from pybundle.bundle._block cimport Block
+from pybundle.solvers.block._block cimport Block
 
 
 cdef class PlaneCache:

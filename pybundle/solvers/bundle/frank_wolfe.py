@@ -16,9 +16,9 @@ from ...core.protocols import BOUNDED
 from ...core.rounding import UNIT
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
-from ..evidence import of_points
 from ..method import WARM_START, Method
 from ..run import Run
+from .evidence_of_points import of_points
 
 
 class FrankWolfe(Run):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.object_graph import check_array, check_float
+from ...core.object_graph import check_array, check_float
 
 FAR = 10.0      # the linear programs stop at that many times 1 + |u|, ten times as many after a point that stays within
 FARTHEST = 1e12     # there they give up: the points as good as the best one seem to be unbounded

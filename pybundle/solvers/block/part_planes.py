@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.exceptions import ParameterError
-from ..core.plane import Planes
-from ..core.rounding import UNIT
-from .block._bcfw import Blocks
-from .block._label_dual import LabelDual
+from ...core.exceptions import ParameterError
+from ...core.plane import Planes
+from ...core.rounding import UNIT
+from ._bcfw import Blocks
+from ._label_dual import LabelDual
 
 
 class PartPlanes(NamedTuple):

@@ -1,7 +1,6 @@
-"""What the certificate of a penalised problem holds beside evidence of planes: penalty, constraints, limits of weights.
+"""Limits of free weights that are proven anew for a certificate, from some passes at points far out.
 
-The limits are proven anew, from some passes at points far out: those that the run itself has found come from planes
-that it no longer has.
+Those that the run itself has found come from planes that it no longer has.
 """
 
 from __future__ import annotations
@@ -10,49 +9,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..core.exceptions import ParameterError
-from ..proof.given import penalty_of
-from ..proof.limits import Limits
-from ..proof.rows import Rows as ProvenRows
-from ..prox import L1, Separable, SparseGroupLasso
-from .free_weights import COSTLY, FreeWeights
-from .penalised import Penalised
+from ...proof.limits import Limits
+from ..problem.free_weights import COSTLY, FreeWeights
+from ..problem.penalised import Penalised
+from .at_points import PlanesAtPoints
 
 PASSES = 30     # per free weight, until its limits are proven
 
-
-def is_provable(objective):
-    """Return whether a certificate can hold the objective: any but some penalties with norms of groups or powers."""
-    if not isinstance(objective, Penalised):
-        return True
-    omega = getattr(objective.penalty, "inner", objective.penalty)
-    return isinstance(omega, (Separable, L1, SparseGroupLasso))
-
-
-def check_provable(objective):
-    """Refuse evidence for a penalty that no certificate can hold."""
-    if not is_provable(objective):
-        name = type(getattr(objective.penalty, "inner", objective.penalty)).__name__
-        raise ParameterError("evidence takes L1, ElasticNet, SquaredL2, Box, L2 and SparseGroupLasso as penalty, "
-                             f"got {name}, which pb.verify cannot check; leave out evidence")
-
-
-def renewed(objective):
-    """Return the objective without what a run has proven of it."""
-    return replace(objective, level=np.inf)
-
-
-def forget_proofs(objective):
-    """Drop limits, so that later proofs do not depend on them."""
-    objective.level, objective.proven, objective.proofs = np.inf, objective.penalty.lowered(), []
-
-
-def stated(objective, dim, multipliers=None):
-    """Return the penalty of an objective, and its linear constraints with multipliers, or None if there are none."""
-    rows, penalty = objective.rows, penalty_of((objective.dependence or objective).penalty, dim)
-    if rows is None:
-        return penalty, None
-    return penalty, ProvenRows(rows.A, rows.upper, np.zeros(rows.m) if multipliers is None else multipliers)
+def with_limits(run, risk, labelled=True):
+    """Return the objective of a run with limits of free weights that are proven anew, and their proof, or None."""
+    if not isinstance(run.objective, Penalised):
+        return run.objective, None
+    objective = renewed(run.objective)
+    # planes of their own: slopes far out may be larger, and so may their errors
+    return objective, prove_limits(run, objective, PlanesAtPoints(risk, labelled)) if objective.is_free.any() else None
 
 
 def prove_limits(run, objective, planes_of):
@@ -102,6 +72,16 @@ def prove_limits(run, objective, planes_of):
             weights *= shares * (1.0 - (len(points) + 16.0) * 2.0**-51) / (total or 1.0)
             evidence.append(planes_of.evidence(points, known, weights[:, None]) if total > 0.0 else None)
     return _limits(objective, evidence)
+
+
+def renewed(objective):
+    """Return the objective without what a run has proven of it."""
+    return replace(objective, level=np.inf)
+
+
+def forget_proofs(objective):
+    """Drop limits, so that later proofs do not depend on them."""
+    objective.level, objective.proven, objective.proofs = np.inf, objective.penalty.lowered(), []
 
 
 def _limits(objective, evidence):

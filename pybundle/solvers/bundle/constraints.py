@@ -15,12 +15,12 @@ from zlib import crc32
 import numpy as np
 import scipy.sparse as sp
 
-from ..bundle import Bundle
-from ..core.constraints import read_constraints
-from ..core.exceptions import ParameterError
-from ..core.plane import Planes
-from ..core.rounding import UNIT
-from .bundle.penalty_master import PenaltyMaster
+from ...bundle import Bundle
+from ...core.constraints import read_constraints
+from ...core.exceptions import ParameterError
+from ...core.plane import Planes
+from ...core.rounding import UNIT
+from .penalty_master import PenaltyMaster
 
 MEETS = 1e-10       # a point meets a row if it violates it by at most that fraction of its terms
 VIOLATES = 1e-13    # beyond that fraction a point is moved

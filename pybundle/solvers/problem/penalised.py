@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.rounding import UNIT
-from ..proof.score_limits import ScoreLimits
-from ..prox import Box, Regulariser, Separable
-from ..prox.separable import Rounding
+from ...core.rounding import UNIT
+from ...proof.score_limits import ScoreLimits
+from ...prox import Box, Regulariser, Separable
+from ...prox.separable import Rounding
 from .objective import Objective
 
 FAR = 0.8       # the mean of the examples by their root mean square: squares of both

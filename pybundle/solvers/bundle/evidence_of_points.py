@@ -1,0 +1,126 @@
+"""Evidence of the planes at some points: the best multipliers of their master problem, made feasible."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ...bundle import Bundle
+from ...core.protocols import errors_of
+from ...core.rounding import UNIT
+from ...proof import multipliers
+from ...proof.certificate import LARGEST
+from ...runtime.lower_bound import LowerBound, aggregation_errors
+from ..evidence.at_points import PlanesAtPoints
+from ..evidence.limits import with_limits
+from ..evidence.proof import WIDER, Proof
+from ..evidence.record import FoundLabellings
+from ..problem.penalised import Penalised
+from .master import Master
+from .penalty_master import PenaltyMaster
+
+POOR = 10.0
+"""Evidence whose gap is so many times that of the run is replaced if there is better one."""
+LIGHTER = 20
+"""Weights of a centre that are tried, each a tenth of the one before."""
+
+def of_points(run, risk, points, labelled=True):
+    """Return the `Proof` of the planes at some points and at the best one: one pass for each.
+
+    If the labellings of the examples are known, they are the evidence; ties and rounding then have no effect.
+    """
+    planes_of, is_penalised = PlanesAtPoints(risk, labelled), isinstance(run.objective, Penalised)
+    exact = planes_of.risk
+    points = [w for w in points if (planes_of.is_labelled if isinstance(w, FoundLabellings)
+                                    else np.abs(w).max(initial=0.0) <= LARGEST)]
+    bundle, known, lower = Bundle(exact.dim, exact.n_parts), [], np.asarray(exact.lower_bounds)
+    slack = lower >= 0.0
+    for k, w in enumerate(points):
+        planes, labellings = planes_of(w)
+        known.append(labellings)
+        bundle.append(planes._replace(origin=k), slack)
+    bundle.append_flat(np.where(np.isfinite(lower) & (lower != 0.0), lower, -np.inf))
+    if planes_of.is_labelled and planes_of.evidence(points, known, np.ones((len(points), exact.n_parts))) is None:
+        return of_points(run, risk, points, labelled=False)
+    objective, limits = with_limits(run, risk, planes_of.is_labelled)
+    best, pull, best_weights = None, None, None
+    for solved in _solutions(run, bundle, slack, objective):
+        beta, rest = _feasible(np.append(solved, np.zeros(bundle.n_planes - len(solved))), bundle, lower, len(points))
+        phi, offset = bundle.combine(beta)
+        weights, used = np.zeros((len(points), exact.n_parts)), (bundle.origins >= 0) & (bundle.parts >= 0)
+        np.add.at(weights, (bundle.origins[used], bundle.parts[used]), beta[used])
+        if planes_of.has_multipliers:
+            plane = multipliers.plane(exact, planes_of.evidence(points, known, weights).beta)
+            offset, phi, offset_error = plane.offset, plane.phi, plane.offset_error
+            error = objective.rounding_norms(plane.slope_error, lambda last=plane.last_error: last)
+        else:
+            norms = objective.rounding_norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
+            error, offset_error = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, *errors_of(exact))
+            if planes_of.is_labelled and exact.examples is not None:       # a check sums all rows at once
+                terms = multipliers.n_terms(exact.n_examples) + len(points) + exact.n_scores
+                error = max(error, terms * UNIT * float(np.sum(exact.slope_sizes)))
+        flats = np.where(np.isfinite(lower), np.abs(lower), 0.0)
+        offset_error += 4.0 * (len(points) + 8.0) * UNIT * float(flats.sum())
+        error, offset_error = WIDER * error, WIDER * offset_error
+        bound, y = LowerBound.from_aggregate(objective, offset + rest, phi, error, offset_error), None
+        if objective.rows is not None:
+            _, y = objective.rows.pull(bundle.parts[:len(solved)], np.maximum(solved, 0.0))
+            phi, offset, *rounding = objective.rows.relax(phi, offset + rest, bundle.parts[:len(solved)], solved,
+                                                          objective.means)
+            errors = np.add((error, offset_error), np.multiply(WIDER, rounding))
+            bound = replace(bound, value=LowerBound.from_aggregate(objective, offset, phi, *errors).value)
+        if best is None or bound.value > best.value:
+            best, pull, best_weights = bound, y, weights
+        if best.value >= 2.0 * run.bound.value - run.fun:
+            break
+    if best.value == -np.inf:
+        return None
+    found = Proof(planes_of.evidence(points, known, best_weights), best, pull, limits)
+    # labellings as good as others at these points may lack planes, as where l1 norms make classes equal
+    if is_penalised and planes_of.is_labelled and run.fun - best.value > POOR * (run.fun - run.bound.value):
+        other = of_points(run, risk, points, labelled=False)
+        found = other if other is not None and other.bound.value > best.value else found
+    return found
+
+
+def _solutions(run, bundle, slack, objective):
+    """Multipliers of the master problem of a bundle; with a penalty also with a centre, lighter and lighter.
+
+    The model alone may have no minimum, or one that is hard to find.
+    """
+    tol = max(1e-3 * (run.fun - run.bound.value), 1e-300)
+    if not isinstance(objective, Penalised):
+        master = Master(bundle, slack, objective)
+        for _ in range(30):         # constraints w_k >= 0 are added when violated
+            beta = master.solve(tol).beta
+            phi, _ = bundle.combine(np.where(bundle.parts >= 0, beta, 0.0))
+            new = bundle.new_constraints(objective.pushed_outside(phi))
+            if len(new) == 0:
+                break
+            bundle.append_signs(new)
+        yield beta
+        return
+    master = PenaltyMaster(bundle, slack, objective)
+    master.move_centre(run.w)
+    alpha = master.first_alpha(run.fun)
+    for k in range(LIGHTER):
+        beta = master.solve(tol, 0.1**k * alpha).beta
+        yield beta
+        bundle.settle(np.append(beta, np.zeros(bundle.n_planes - len(beta))))
+    yield master.solve(tol).beta
+
+
+def _feasible(beta, bundle, lower_bounds, n_points):
+    """Multipliers of planes at points, made feasible whatever the order of their sum, and what lower bounds add.
+
+    Parts with a lower bound sum to a little less than 1, and the bound has the rest; others sum to 1.
+    """
+    is_plane = (bundle.parts >= 0) & (bundle.origins >= 0)
+    parts, beta = bundle.parts[is_plane], np.where(is_plane, beta, 0.0)
+    sums = np.bincount(parts, beta[is_plane], minlength=bundle.n_parts)
+    is_bounded, most = np.isfinite(lower_bounds), 1.0 - (n_points + 16.0) * 2.0**-51
+    cuts = np.where(is_bounded & (sums <= most), 1.0, np.where(is_bounded, most, 1.0) / np.maximum(sums, 0.5))
+    beta[is_plane] *= cuts[parts]
+    sums = np.bincount(parts, beta[is_plane], minlength=bundle.n_parts)
+    return beta, float(np.where(is_bounded, lower_bounds, 0.0) @ (1.0 - sums))

@@ -1,0 +1,153 @@
+"""Evidence that a run has at its end, the bound that it proves, and the certificate made of both.
+
+Multipliers of labels are evidence as they are. Other methods do not store the origin of their planes; with
+`evidence=True` a `Record` stores the points of planes, and the labellings of planes of single examples.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.exceptions import ParameterError
+from ...core.protocols import errors_of, name_of
+from ...core.rounding import UNIT
+from ...proof import Certificate, Labellings, Multipliers
+from ...proof.certificate import fingerprint_of
+from ...proof.given import penalty_of
+from ...proof.rows import Rows as ProvenRows
+from ...prox import L1, Separable, SparseGroupLasso
+from ...runtime.lower_bound import LowerBound
+from ..problem.penalised import Penalised
+from .record import names_of
+
+WIDER = 2.0
+"""Claims are made with errors so many times as large, as those who check them may count rounding less sharply."""
+
+class Proof(NamedTuple):
+    """Evidence, and the bound that it proves.
+
+    Attributes
+    ----------
+    evidence : Labellings, Points or Multipliers
+    bound : LowerBound
+        Its plane is one of R alone, its value is that with linear constraints.
+    multipliers : ndarray or None
+        Of linear constraints.
+    limits : Limits or None
+        Of free weights.
+    """
+
+    evidence: Any
+    bound: LowerBound
+    multipliers: Any = None
+    limits: Any = None
+
+
+def of_labels(risk, objective, multipliers, aggregate):
+    """Evidence from multipliers of all labels, shape (n, K), and the bound that it proves.
+
+    `aggregate` is their `(offset, phi, error, offset_error)`. What the truth has is left out.
+    """
+    alpha, K = np.ravel(multipliers), risk.n_scores
+    used = np.flatnonzero(alpha != 0.0)
+    examples, labels = np.divmod(used, K) if K > 1 else (used, np.ones(len(used), dtype=np.int64))
+    if K > 1:
+        off = labels != risk.labels[examples]
+        used, examples, labels = used[off], examples[off], labels[off]
+    evidence = Labellings.of(examples, labels, alpha[used], risk.sample_weight)
+    size = 1.5 * float(evidence.masses @ risk.examples.norms[evidence.examples])
+    return _best(objective, evidence, size, *aggregate)
+
+
+def _best(objective, evidence, size, offset, phi, error, offset_error):
+    """Evidence whose multipliers are scaled to the best bound, the truths having the rest, and that bound.
+
+    `size` bounds the sum of multipliers times norms of slopes, of which the sums of multipliers were cut by a rounding.
+    """
+    counts = np.bincount(evidence.examples, minlength=1) if len(evidence.examples) else np.zeros(1)
+    cut, lam = (float(counts.max()) + 12.0) * 2.0**-51, getattr(objective, "lam", None)
+    effective = objective.effective(phi)
+    square, t = float(effective @ effective), 1.0
+    if lam is not None and 0.0 <= offset * lam < 0.999 * square:        # B t - t^2 |phi|^2 / (2 lam) is largest here
+        t = offset * lam / square
+        evidence = Labellings(evidence.examples, evidence.labellings, t * evidence.masses)
+        phi = t * phi
+    return Proof(evidence, LowerBound.from_aggregate(objective, t * offset, phi, WIDER * t * (error + cut * size),
+                                                     WIDER * t * (offset_error + cut * offset)))
+
+
+def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
+    """Evidence from planes of examples and their multipliers, and the bound that it proves.
+
+    Planes without a known labelling (merged, or from another run) are left out: the truths take
+    their multipliers.
+    """
+    rows, offsets, alpha, slopes = blocks.arrays()
+    used = np.flatnonzero(alpha > 0.0)
+    rows, offsets, alpha, slopes = rows[used], offsets[used], alpha[used], slopes[used]
+    labellings = [record.labellings.get(name) for name in names_of(rows, offsets, slopes)]
+    known = np.array([labelling is not None for labelling in labellings], dtype=bool)
+    labellings = [labelling for labelling in labellings if labelling is not None]
+    rows, offsets, alpha, slopes = rows[known], offsets[known], alpha[known], slopes[known]
+    evidence = Labellings.of(rows, labellings, alpha * weights[rows], weights)
+    if evidence is None:
+        return None
+    terms = 2.0 * len(rows) + 8.0
+    size = float(alpha @ np.sqrt(slopes.multiply(slopes).sum(axis=1))) if len(rows) else 0.0
+    offset = float(alpha @ offsets)
+    return _best(objective, evidence, size, offset, np.asarray(slopes.T @ alpha), slope_error + terms * UNIT * size,
+                 (terms * UNIT + offset_error) * offset)
+
+
+def of_distributions(risk, objective, P):
+    """Return the `Proof` of distributions of classes with free intercepts, shape (n, K)."""
+    c, risk = risk.sample_weight, risk.derive(n_parts=1)
+    P = np.maximum(P / P.sum(axis=1, keepdims=True), 1e-300)
+    planes = risk.planes_of(SimpleNamespace(nodes=np.log(P)))
+    offset, (error, offset_error) = float(planes.offsets[0]), (WIDER * float(errors[0]) for errors in errors_of(risk))
+    bound = LowerBound.from_aggregate(objective, offset, planes.slopes[0], error, offset_error * offset)
+    return Proof(Multipliers(c[:, None] * P), bound)
+
+
+def certificate_of(risk, objective, bracket, w, proof, divisor):
+    """Return the certificate of a result in the scale of the user, from numbers in the sum scale, at his point w."""
+    lam, radius, bound = getattr(objective, "lam", None), getattr(objective, "radius", None), proof.bound
+    penalty = rows = None
+    if isinstance(objective, Penalised):
+        penalty, rows = stated(objective, len(w), proof.multipliers)
+    return Certificate(
+        w=w, shift=risk.shift,
+        fun=float(bracket.fun / divisor), error=float(WIDER * bracket.error / divisor),
+        lower_bound=float(min(bound.value, bracket.fun) / divisor),
+        lam=None if lam is None else float(lam / divisor), radius=radius, nonneg=objective.nonneg, divisor=divisor,
+        offset=float(bound.offset), phi=bound.phi, offset_error=float(bound.offset_error),
+        slope_error=float(np.linalg.norm(bound.error)), risk=name_of(risk), fingerprint=fingerprint_of(risk),
+        n_examples=int(risk.n_examples), evidence=proof.evidence,
+        penalty=penalty, rows=rows, limits=proof.limits)
+
+
+def stated(objective, dim, multipliers=None):
+    """Return the penalty of an objective, and its linear constraints with multipliers, or None if there are none."""
+    rows, penalty = objective.rows, penalty_of((objective.dependence or objective).penalty, dim)
+    if rows is None:
+        return penalty, None
+    return penalty, ProvenRows(rows.A, rows.upper, np.zeros(rows.m) if multipliers is None else multipliers)
+
+
+def is_provable(objective):
+    """Return whether a certificate can hold the objective: any but some penalties with norms of groups or powers."""
+    if not isinstance(objective, Penalised):
+        return True
+    omega = getattr(objective.penalty, "inner", objective.penalty)
+    return isinstance(omega, (Separable, L1, SparseGroupLasso))
+
+
+def check_provable(objective):
+    """Refuse evidence for a penalty that no certificate can hold."""
+    if not is_provable(objective):
+        name = type(getattr(objective.penalty, "inner", objective.penalty)).__name__
+        raise ParameterError("evidence takes L1, ElasticNet, SquaredL2, Box, L2 and SparseGroupLasso as penalty, "
+                             f"got {name}, which pb.verify cannot check; leave out evidence")

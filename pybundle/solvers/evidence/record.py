@@ -1,0 +1,56 @@
+"""What a run with `evidence=True` keeps: points of its planes, and labellings of planes of single examples."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Record:
+    """Points of planes by index, and labellings by example and plane.
+
+    In the place of a point there may be `FoundLabellings`, labellings of examples that one plane is the sum of.
+    """
+
+    def __init__(self):
+        self.points, self.labellings, self._next = {}, {}, 0
+
+    def point(self, w):
+        """The number of a point, which is kept."""
+        self.points[self._next] = np.array(w)
+        self._next += 1
+        return self._next - 1
+
+    def labels(self, labellings):
+        """The number of labellings, one or None for each example, whose planes were added up."""
+        self.points[self._next] = FoundLabellings(labellings)
+        self._next += 1
+        return self._next - 1
+
+    def note(self, rows, labellings, losses, slopes):
+        """Store the labelling of each plane of an example."""
+        for name, labelling in zip(names_of(rows, losses, slopes), labellings, strict=True):
+            self.labellings.setdefault(name, labelling)
+
+    def keep(self, numbers):
+        """Drop all other points."""
+        self.points = {k: self.points[k] for k in set(numbers) & self.points.keys()}
+
+
+class FoundLabellings(NamedTuple):
+    """The labellings of all examples, None for examples without one."""
+
+    labellings: list
+
+
+def names_of(rows, offsets, slopes):
+    """Names of planes of examples: equal ones have equal numbers."""
+    slopes = slopes.tocsr()
+    for j, (i, offset) in enumerate(zip(np.asarray(rows).tolist(), np.asarray(offsets).tolist(), strict=True)):
+        inside = slice(slopes.indptr[j], slopes.indptr[j + 1])
+        data, used = slopes.data[inside], slopes.data[inside] != 0.0
+        digest = blake2b(data[used].tobytes(), digest_size=16)
+        digest.update(slopes.indices[inside][used].astype(np.int64).tobytes())
+        yield i, offset, digest.digest()

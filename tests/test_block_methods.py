@@ -260,7 +260,7 @@ def test_a_bundle_method_starts_with_the_bound_of_the_blocks(kind, n_parts):
     assert end.success and end.lower_bound <= cold.fun * (1 + 1e-9) and cold.lower_bound <= end.fun * (1 + 1e-9)
     known = part_planes(risk, blocks.state.blocks)
     for w in np.random.default_rng(0).normal(size=(20, risk.dim)):
-        assert (known.planes.offsets + known.planes.dot(w) <= risk.evaluate(w)[0] + 1e-9).all()
+        assert (known.offsets + known.dot(w) <= risk.evaluate(w)[0] + 1e-9).all()
 
 
 def _flat(kind, n_parts):

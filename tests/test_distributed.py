@@ -359,10 +359,9 @@ def test_rounding_on_the_way_is_added_to_that_of_smooth_losses():
     X = np.linspace(1.0, 2.0, 300)[:, None]
     risk, w = pb.risks.Huber(X, 1e6 * X[:, 0], delta=1.0), np.zeros(1)
     remote = InTurn(1, single=True).place(risk)
-    on_the_way = remote.slope_errors[0]
-    for one in (remote, risk):
-        one.planes(w)
-    assert remote.slope_errors[0] >= on_the_way + risk.slope_errors[0] > on_the_way > 0.0
+    on_the_way = remote.slope_errors[0] - risk.slope_errors[0]
+    far, near = (one.planes(w).slope_errors[0] for one in (remote, risk))
+    assert far >= on_the_way + near > on_the_way > 0.0
 
 
 def test_a_lost_workplace_leaves_a_certified_result_and_a_checkpoint(tmp_path):

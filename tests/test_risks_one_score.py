@@ -14,6 +14,7 @@ from scipy.optimize import minimize_scalar
 import pybundle as pb
 from pybundle import prox as pp
 from pybundle.core.exceptions import InputTypeError, ParameterError
+from pybundle.core.protocols import planes_of
 from pybundle.risks import Absolute, EpsilonInsensitive, Huber, Pinball, SquaredHinge
 from pybundle.solvers.block.exact_blocks import ExactBlocks
 
@@ -105,8 +106,8 @@ def test_planes_lie_below_the_risk_in_exact_arithmetic(name, seed, size, shift):
     X = X * rng.choice([1e-3, 1.0, 1e3])
     risk = made(name, X, y, sample_weight=rng.random(7))
     w, v = size * rng.standard_normal((2, 2))
-    planes = risk.planes(w)
-    slope_error = Fraction(float(risk.slope_errors[0]))
+    planes = planes_of(risk, w)
+    slope_error = Fraction(float(planes.slope_errors[0]))
     for point in (w, v):
         true = Fraction(0)
         for x, t, c in zip(X, y, risk.sample_weight, strict=True):
@@ -129,11 +130,11 @@ def test_values_bound_how_steep_planes_are(seed, size, by_scores):
     y[:2] = -1, 1
     c, w = rng.random(9) * 10.0 ** rng.uniform(-3, 3), size * rng.standard_normal(2)
     risk = pb.risks.SquaredHinge(X, y, sample_weight=c, n_parts=2)
-    _ = risk.planes_at(risk.scores(w)) if by_scores else risk.planes(w)
+    errors = (risk.planes_at(risk.scores(w)) if by_scores else risk.planes(w)).slope_errors
     steep = c * np.abs(risk.multipliers(risk.scores(w)[:, 0])) * np.linalg.norm(X, axis=1)
     unit = 9.0 * 2.0**-53       # a sum of 4 or 5 terms and their roundings has more than that
-    assert (risk.slope_errors >= unit * np.array([steep[rows].sum() for rows in risk.parts])).all()
-    assert risk.slope_errors.sum() <= 100.0 * unit * (c * np.linalg.norm(X, axis=1)).sum() * (1.0 + np.abs(X @ w).max())
+    assert (errors >= unit * np.array([steep[rows].sum() for rows in risk.parts])).all()
+    assert errors.sum() <= 100.0 * unit * (c * np.linalg.norm(X, axis=1)).sum() * (1.0 + np.abs(X @ w).max())
 
 
 def test_a_risk_forgets_how_steep_earlier_planes_were():

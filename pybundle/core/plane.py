@@ -25,6 +25,9 @@ class Planes(NamedTuple):
         Sums of losses if the risk can compute them (no cancellation).
     slopes : ndarray or csr_array, shape (P, dim)
         float64; C-contiguous when dense. Owned by the receiver.
+    slope_errors, offset_errors : ndarray, shape (P,), or None
+        Bounds on the rounding error of each slope (Euclidean norm) and offset (relative); None if those that the risk
+        states hold, see `core.protocols.with_errors`.
     origin : int
         Index of w among the points that a run keeps as evidence; -1 if it keeps none.
     """
@@ -32,6 +35,8 @@ class Planes(NamedTuple):
     values: np.ndarray
     offsets: np.ndarray
     slopes: Any
+    slope_errors: Any = None
+    offset_errors: Any = None
     origin: int = -1
 
     def dot(self, w: ArrayLike) -> Floats:

@@ -143,10 +143,9 @@ class RiskBase:
     fingerprint : object or None
         Equal for equal risks in any process: states and checkpoints of another one are refused.
     slope_errors, offset_errors : ndarray, shape (P,), or float
-        Bounds on the rounding error of any slope of a part (Euclidean norm) and of any offset (relative). With `means`
-        `slope_errors` also bound that of `a - m a_b` for a slope a, its last entry a_b and the means m.
-    errors_grow : bool
-        `slope_errors` hold for the last planes and are read right after them.
+        Bounds on the rounding error of any slope of a part (Euclidean norm) and of any offset (relative), for planes
+        that have none of their own. With `means` `slope_errors` also bound that of `a - m a_b` for a slope a, its last
+        entry a_b and the means m.
     slope_sizes : ndarray, shape (P,), or None
         Bounds on the Euclidean norm of any slope of a part. With them workers may send slopes in float32, because
         they bound by how much rounding can lift a plane above the risk.
@@ -217,7 +216,6 @@ class RiskBase:
     fingerprint: Any = None
     slope_errors: Any = 0.0
     offset_errors: Any = 0.0
-    errors_grow = False
     slope_sizes: Any = None
     values: Any = None
     value_errors: Any = None
@@ -332,10 +330,16 @@ def check_risk(risk):
                              f"{type(risk).__name__} lacks {', '.join(missing)}")
 
 
-def errors_of(risk):
-    """`slope_errors` and `offset_errors`, both of shape (P,)."""
-    return tuple(np.broadcast_to(np.asarray(errors, dtype=float), (risk.n_parts,))
-                 for errors in (risk.slope_errors, risk.offset_errors))
+def errors_of(risk, slopes=None, offsets=None):
+    """Return bounds on rounding errors of slopes and of offsets, shape (P,); where not given, those of the risk."""
+    return tuple(np.broadcast_to(np.asarray(errors, dtype=float), (risk.n_parts,)) for errors in (
+        risk.slope_errors if slopes is None else slopes, risk.offset_errors if offsets is None else offsets))
+
+
+def with_errors(planes, risk):
+    """Return planes of a risk with the bounds on their rounding errors, their own or those that the risk states."""
+    slopes, offsets = errors_of(risk, planes.slope_errors, planes.offset_errors)
+    return planes._replace(slope_errors=slopes, offset_errors=offsets)
 
 
 def has_further(oracle):
@@ -394,5 +398,6 @@ def require(asker, needs, risk, remedy):
 
 
 def planes_of(risk, w):
-    """Return the planes of any risk at w, with its own offsets if the risk computes them."""
-    return completed(risk).planes(w)
+    """Return the planes of any risk at w and their errors, with its own offsets if the risk computes them."""
+    risk = completed(risk)
+    return with_errors(risk.planes(w), risk)

@@ -101,8 +101,8 @@ class Parts:
             empty = [np.empty(0), np.empty(0, np.int32), np.zeros(self.n_parts + 1, np.int32)]
             return ([zeros, zeros, *empty] if question.kind == "planes" else [zeros, zeros]), None
         if question.kind == "planes":
-            packed = pack(risk.planes(w), question.single)
-            return packed, risk.slope_errors if risk.errors_grow else None
+            planes = risk.planes(w)
+            return pack(planes, question.single), planes.slope_errors
         if risk.values is not None:
             values, errors = risk.values(w)
         else:

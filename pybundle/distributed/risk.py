@@ -95,14 +95,16 @@ class RemoteRisk(RiskBase):
     def planes(self, w: ArrayLike) -> Any:
         """Return one plane per part, tight at w: w is sent once, and the call waits for the last part."""
         answers = self._ask("planes", w)
+        errors, grown = np.array(self.slope_errors), 1.0
+        if self.means is not None:
+            grown += float(np.linalg.norm(self.means))
         for parts, answer in zip(self._workplace.groups, answers, strict=True):
             if answer.record is not None:
-                self.errors_grow, self.slope_errors = True, np.array(self.slope_errors)
-                grown = 1.0 if self.means is None else 1.0 + float(np.linalg.norm(self.means))
-                self.slope_errors[parts] = grown * answer.record + self._single_errors[parts]
+                errors[parts] = grown * answer.record + self._single_errors[parts]
         if self._run is not None:
             self._run.has_begun = True
-        return _assembled([unpack(answer.arrays, self.dim) for answer in answers], self.dim)
+        planes = _assembled([unpack(answer.arrays, self.dim) for answer in answers], self.dim)
+        return planes._replace(slope_errors=errors)
 
     def values(self, w: ArrayLike) -> tuple[Floats, Floats]:
         """Values (P,) in float64 and bounds (P,) on their rounding errors."""

@@ -14,6 +14,7 @@ from copy import copy
 import numpy as np
 
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError, StateError
+from ..core.protocols import planes_of
 from ..prox import Groups
 from ..risks import Structured
 from ..runtime.executors import Serial
@@ -172,9 +173,9 @@ class _Smooth(MeanLoss):
 
     def plane(self, theta):
         risk, n = self._risk, self._risk.n_examples
-        planes = risk.planes(theta[0])
-        offset = float(planes.offsets.sum()) - 1.01 * float((risk.offset_errors * np.abs(planes.offsets)).sum())
-        return planes.values.sum() / n, offset / n, planes.slopes / n, float(np.sum(risk.slope_errors)) / n, None
+        planes = planes_of(risk, theta[0])
+        offset = float(planes.offsets.sum()) - 1.01 * float((planes.offset_errors * np.abs(planes.offsets)).sum())
+        return planes.values.sum() / n, offset / n, planes.slopes / n, float(planes.slope_errors.sum()) / n, None
 
 
 def chunks(function, n, executor=None):

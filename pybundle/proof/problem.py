@@ -104,13 +104,12 @@ class PlainProblem:
         phi, sizes, scales = np.zeros(self.dim), np.zeros(self.dim), np.zeros(risk.n_parts)
         finite = np.where(np.isfinite(lower), lower, 0.0)
         offsets, offset_error = [float(rest @ finite)], 8.0 * UNIT * float(np.abs(finite).sum())
-        offset_errors, slope_error = np.broadcast_to(getattr(risk, "offset_errors", 0.0), (risk.n_parts,)), 0.0
+        offset_errors, slope_error = np.zeros(risk.n_parts), 0.0
         offset_error += 1.01 * float(np.sum(self._hidden(risk, evidence.points) * shares))
         for x, share in zip(evidence.points, shares, strict=True):
             planes = self._planes(risk, x)
-            # of these planes alone: others, with hardly any weight, may be steep
-            errors = risk.slope_errors_at(x) if hasattr(risk, "slope_errors_at") else getattr(risk, "slope_errors", 0.0)
-            slope_error += float(np.broadcast_to(errors, (risk.n_parts,)) @ share)
+            slope_error += float(planes.slope_errors @ share)
+            offset_errors = np.maximum(offset_errors, planes.offset_errors)
             for p in np.flatnonzero(share):
                 slope = planes.slopes[[p]].toarray()[0] if sp.issparse(planes.slopes) else planes.slopes[p]
                 offsets.append(share[p] * planes.offsets[p])

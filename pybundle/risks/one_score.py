@@ -39,8 +39,7 @@ class OneScore(LinearRisk):
     is_regression = True
     oracle = None  # type: ignore[assignment]
     _piecewise_linear = False
-    _steepness = 0.0        # of smooth losses: bounds on `sum_i c_i |beta_i x_i|` of the last planes, by parts
-    _of_parts = (*LinearRisk._of_parts, "_norms_of_parts", "_steepness")
+    _of_parts = (*LinearRisk._of_parts, "_norms_of_parts")
     _whole = None           # `_sizes_for_rounding` of the risk that this one is an excerpt of
 
     def _prepare(self, X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision):
@@ -88,11 +87,6 @@ class OneScore(LinearRisk):
         return (total * steepest, 0.0) if np.isfinite(steepest) else (0.0, (2.0 * total / self.curve[3]) ** 0.5)
 
     # ------------------------------------------------------------------ rounding
-    @property
-    def errors_grow(self) -> bool:
-        """Whether multipliers may be far below their bounds: then `slope_errors` holds for the last planes."""
-        return self.curve[3] > 0.0
-
     def planes(self, w: ArrayLike) -> Any:
         w = check_vector("w", w, self.dim)
         return self._counted(super().planes(w), 1.01 * float(np.linalg.norm(w)) * self._sizes_for_rounding()[1])
@@ -107,18 +101,18 @@ class OneScore(LinearRisk):
                                float(np.abs(self._engine.target_array).max(initial=0.0)))
 
     def _counted(self, planes, largest):
-        """Return planes at scores of at most `largest` in size; note how steep they are if the loss is smooth.
+        """Return planes at scores of at most `largest` in size, of a smooth loss with errors of their own.
 
         A loss is at least `square beta_i^2 / 2`, so `(sum_i c_i |beta_i x_i|)^2 <= 2 R / square sum_i c_i |x_i|^2`.
         It rounds by at most 8 units of |beta_i u_i|, which matters only if |beta_i| < 1000 units of u_i / square.
         """
-        if self.errors_grow:
-            square, target = self.curve[3], self._sizes_for_rounding()[2]
-            least = 1e3 * UNIT * (largest + target + sum(np.abs(self.curve[2:]))) / square
-            roots, sizes = self._norms_of_parts
-            steepness = 1.01 * np.hypot(np.sqrt(2.1 / square * planes.values), roots * least) * sizes
-            self._steepness = np.minimum(steepness, self._steepest)
-        return planes
+        square, target = self.curve[3], self._sizes_for_rounding()[2]
+        if square == 0.0:
+            return planes
+        least = 1e3 * UNIT * (largest + target + sum(np.abs(self.curve[2:]))) / square
+        roots, sizes = self._norms_of_parts
+        steepness = 1.01 * np.hypot(np.sqrt(2.1 / square * planes.values), roots * least) * sizes
+        return planes._replace(slope_errors=self._errors_of(np.minimum(steepness, self._steepest)))
 
     @cached_property
     def _norms_of_parts(self):
@@ -136,15 +130,10 @@ class OneScore(LinearRisk):
 
     @property
     def slope_errors(self) -> Floats:
-        steepness = self._steepness if self.errors_grow else self._steepest
-        return 1.01 * self._engine.offset_unit * steepness * np.ones(self.n_parts)
+        return self._errors_of(self._steepest)
 
-    def slope_errors_at(self, w: ArrayLike) -> Floats:
-        """Return `slope_errors` of the planes at w alone, shape (P,)."""
-        fresh = self.derive()
-        if self.errors_grow:
-            fresh.planes(w)
-        return fresh.slope_errors
+    def _errors_of(self, steepness):
+        return 1.01 * self._engine.offset_unit * steepness * np.ones(self.n_parts)
 
     @property
     def slope_sizes(self) -> Any:

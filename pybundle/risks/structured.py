@@ -210,11 +210,6 @@ class Structured(Partitioned):
                                 for rows, additions in zip(self._parts, self._additions, strict=True)])
 
     @property
-    def errors_grow(self) -> bool:
-        """Whether `slope_errors` covers only the planes computed so far, because the oracle has no norms."""
-        return self._oracle.norms is None
-
-    @property
     def slope_sizes(self) -> Any:
         """Bound on the Euclidean norm of any slope of each part, shape (P,); None if the oracle has no norms."""
         if self._oracle.norms is None:
@@ -243,7 +238,9 @@ class Structured(Partitioned):
     def planes(self, w: ArrayLike) -> Any:
         """Return one plane for each part, tight at w; decodes every example once."""
         w = check_vector("w", w, self.dim)
-        return self.sum_planes(partial(self._shard, self._oracle.prepare(w)))
+        planes = self.sum_planes(partial(self._shard, self._oracle.prepare(w)))
+        # without norms of the oracle the errors follow from the planes of examples that it has met
+        return planes if self._oracle.norms is not None else planes._replace(slope_errors=self.slope_errors)
 
     def _shard(self, weights, rows, slope):
         c, oracle = self.sample_weight[rows], self._oracle

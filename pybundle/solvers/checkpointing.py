@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from ..core.exceptions import BundleError, StateError
-from ..core.protocols import Completed, RiskBase, errors_of, is_risk, name_of
+from ..core.protocols import Completed, RiskBase, is_risk, name_of
 from ..prox import Groups, OverlappingGroups, Regulariser
 from ..runtime.checkpoint import Checkpoint
 from ..runtime.interrupts import interrupts_wait
@@ -222,7 +222,6 @@ class Checkpointing(NoCheckpoint):
         if isinstance(current.objective, Penalised):
             current.objective.prove_again(fresh.at_work.objective)
             current.check_state()           # bounds, which the limits were believed for until now
-        current.expect(*errors_of(current.risk))        # another executor may round differently
         current.settings = self._settings
         (tol, atol, memory), gap = found.header["settings"], self._settings.gap
         if (tol, atol, memory) == tuple(self._words()):

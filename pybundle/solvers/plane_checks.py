@@ -7,6 +7,7 @@ from scipy.sparse import csr_array, issparse
 
 from ..core.exceptions import ContradictionError, OracleError, ParameterError
 from ..core.plane import Planes
+from ..core.protocols import with_errors
 from ..core.sparse import check_sparse
 
 
@@ -19,8 +20,8 @@ def lower_bounds_of(risk):
                              f"{risk.lower_bounds!r}") from problem
 
 
-def as_arrays(planes: Planes):
-    """What a user's risk may return as lists or in another sparse format."""
+def as_arrays(planes: Planes, risk):
+    """Return planes with their errors, as arrays: a user's risk may return lists, or another sparse format."""
     slopes = planes.slopes
     try:
         if issparse(slopes):
@@ -28,6 +29,7 @@ def as_arrays(planes: Planes):
         else:
             slopes = np.ascontiguousarray(slopes, dtype=np.float64)
         values, offsets = (np.array(part, dtype=np.float64) for part in planes[:2])      # which a run keeps
+        planes = with_errors(planes, risk)
     except (TypeError, ValueError) as problem:
         raise OracleError(f"the risk must return real values (P,) and slopes (P, dim): {problem}") from problem
     return planes._replace(values=values, offsets=offsets, slopes=slopes)
@@ -45,6 +47,9 @@ def check_planes(planes: Planes, risk):
         data = array.data if hasattr(array, "indptr") else array
         if not np.isfinite(data).all():
             raise OracleError(f"{name} of the risk must be finite, got NaN or infinity; check the risk at this w")
+    for name in ("slope_errors", "offset_errors"):
+        if not (getattr(planes, name) >= 0.0).all():
+            raise OracleError(f"{name} of the risk must not be negative or NaN, got {getattr(planes, name)}")
 
 
 def norms_of(slopes):

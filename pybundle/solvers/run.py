@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 
 from ..core.exceptions import ContradictionError, NumericalError, OracleError, ParameterError
 from ..core.object_graph import check_array, check_float
-from ..core.protocols import completed, errors_of
+from ..core.protocols import completed
 from ..core.rounding import UNIT
 from ..core.validation import read_only
 from ..proof.score_limits import ScoreLimits
@@ -163,9 +163,6 @@ class Run:
         """`(evidence, bound)` that proves a lower bound to others, over the data of `risk`; or None."""
         return None
 
-    def expect(self, slope_errors, offset_errors):
-        """Allow for planes with rounding errors up to these, after workers or executors have changed."""
-
     def adopt(self, fresh):
         """Takes from a fresh run of the same problem what a checkpoint does not hold of this one."""
 
@@ -244,8 +241,7 @@ class Run:
         if not np.isfinite(w).all():
             raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
         with self.trace.clock.phase("oracle"):
-            planes = as_arrays(self.risk.planes(read_only(w)))
-        self.count_errors()
+            planes = as_arrays(self.risk.planes(read_only(w)), self.risk)
         self.trace.n_passes += 1
         self.check(planes)
         return self.noted(planes, w)
@@ -255,17 +251,8 @@ class Run:
         record = self.settings.record
         return planes if record is None else planes._replace(origin=record.point(w))
 
-    def count_errors(self):
-        """Allow for the rounding errors of the planes just computed, if the risk tells them then."""
-        if self.risk.errors_grow:
-            self.expect(*errors_of(self.risk))
-
-    def slope_errors(self):
-        """Return the rounding errors of slopes, by parts; zeros if the risk does not state them."""
-        return np.full(self.risk.n_parts, self.risk.slope_errors)
-
-    def allowance(self, w):
-        """Bound how far rounding can lift planes above the risk at w, by parts.
+    def allowance(self, w, slope_errors):
+        """Bound how far rounding can lift planes with these errors above the risk at w, by parts.
 
         Planes and values have the errors of slopes and of scores, both proportional to |w|. They need not be small
         compared with values: if classes are separated, risk and planes tend to 0, but scores do not.
@@ -275,7 +262,7 @@ class Run:
             scores = max(unit, UNSTATED) * np.minimum(self._steepest, 1e300)
         else:
             scores = unit * self._sizes
-        return 2.0 * (self.slope_errors() + scores) * (float(np.linalg.norm(w)) + LEAST)
+        return 2.0 * (slope_errors + scores) * (float(np.linalg.norm(w)) + LEAST)
 
     @cached_property
     def _sizes(self):
@@ -290,7 +277,7 @@ class Run:
         if self.w is None or self.best_values is None:
             return
         products, best = planes.dot(self.w), self.best_values
-        above = planes.offsets + products - best - self.allowance(self.w)
+        above = planes.offsets + products - best - self.allowance(self.w, planes.slope_errors)
         scale = np.abs(planes.offsets) + np.abs(products) + np.abs(best) + np.abs(planes.values)
         refuse_above(above, scale, self.rounding, "the plane at the new point", "the best point so far")
 
@@ -301,10 +288,10 @@ class Run:
         """
         slopes, offsets, n_parts = planes.slopes, planes.offsets, self.risk.n_parts
         additions = (n_parts - 1) * UNIT
-        errors = np.full(n_parts, self.risk.offset_errors) + additions
+        errors = planes.offset_errors + additions
         norms = self.objective.rounding_norms(norms_of(slopes), planes.last_entries)
         slope = np.asarray(slopes.sum(axis=0)).ravel() if n_parts > 1 or issparse(slopes) else slopes[0]
-        error = float(self.slope_errors().sum()) + 1.01 * additions * float(norms.sum())
+        error = float(planes.slope_errors.sum()) + 1.01 * additions * float(norms.sum())
         return float(offsets.sum()) - 1.01 * float(errors @ np.abs(offsets)), slope, error
 
     rounding = 1e-6    # of float32 scores, relative to the numbers compared

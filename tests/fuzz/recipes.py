@@ -41,7 +41,7 @@ LEFT_OUT |= {f"prox.{name}.{method}": "for solvers, which check"
              for method in ("canonical", "has_exact_prox", "least", "lowered", "minimiser", "plus", "project",
                             "replaced", "scaling", "support", "uncertainty", "within")}
 LEFT_OUT |= {f"risks.{name}.{method}": "for solvers and the verifier" for name in vars(pb.risks)["__all__"]
-             for method in ("centred", "moved", "slope_errors_at")}
+             for method in ("centred", "moved")}
 LEFT_OUT |= {"prox.Box.dual_norm": "not on offer", "prox.Separable.dual_norm": "not on offer"}
 LEFT_OUT |= {f"prox.Sum{method}": "written a + b" for method in ("", ".conjugate", ".dual_norm", ".prox",
                                                                  ".subgradient_distance", ".value")}

@@ -34,7 +34,7 @@ from libc.string cimport memcpy
 import numpy as np
 
 from pybundle.solvers.block._block cimport (Block, Plane, copy_block, fetch_block, pb_slope_axpy, pb_slope_dot,
-                                     pb_slope_value)
+                                            pb_slope_value)
 from pybundle.solvers.block._plane_cache cimport PlaneCache
 from pybundle.features._compiled_oracle cimport CompiledOracle
 

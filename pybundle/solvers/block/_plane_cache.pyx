@@ -13,10 +13,10 @@ from libc.string cimport memset
 import numpy as np
 from scipy.sparse import csr_array
 
-from pybundle.solvers.block._block cimport (Plane, extend_block, find_plane, free_block, padded, pb_return_pages,
-                                     pb_slope, pb_slope_axpy, pb_slope_dot, pb_slope_value, remove_plane, resize_block,
-                                     slope_bytes, store_plane)
 from pybundle.core._indices cimport check_indices
+from pybundle.solvers.block._block cimport (Plane, extend_block, find_plane, free_block, padded, pb_return_pages,
+                                            pb_slope, pb_slope_axpy, pb_slope_dot, pb_slope_value, remove_plane,
+                                            resize_block, slope_bytes, store_plane)
 
 cdef int MOST_ROOM = 1024       # planes that a stored block may have room for, which once were more
 # Rounding of a weighted mean of two slopes, as a share of the mean of their norms.

@@ -7,37 +7,21 @@ as `State.bound`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ...core.exceptions import ParameterError
 from ...core.plane import Planes
+from ...core.protocols import errors_of
 from ...core.rounding import UNIT
 from ._bcfw import Blocks
 from ._label_dual import LabelDual
 
 
-class PartPlanes(NamedTuple):
-    """Aggregates of the parts, and bounds on their rounding errors.
-
-    Attributes
-    ----------
-    planes : Planes
-        Its values are not known: NaN.
-    slope_errors : ndarray, shape (P,)
-        In the Euclidean norm.
-    offset_errors : ndarray, shape (P,)
-        Relative.
-    """
-
-    planes: Planes
-    slope_errors: np.ndarray
-    offset_errors: np.ndarray
-
-
 def part_planes(risk, blocks):
-    """Return planes of the parts of `risk` from the blocks of a `State`; None if the risk cannot use such blocks."""
+    """Return planes of the parts of `risk` from the blocks of a `State`; None if the risk cannot use such blocks.
+
+    Their values are not known: NaN.
+    """
     if isinstance(blocks, Blocks):
         return _of_planes(risk, blocks)
     if isinstance(blocks, np.ndarray) and risk.has_exact_blocks:
@@ -52,8 +36,7 @@ def _of_planes(risk, blocks):
     offsets, slopes, sizes = blocks.aggregate_parts(part, risk.n_parts)
     # as in `CachedBlocks.aggregate`
     terms, merged = 2.02 * (np.bincount(part, blocks.sizes(), risk.n_parts) + 6.0), 3.03 * blocks.n_merged
-    return PartPlanes(Planes(np.full(risk.n_parts, np.nan), offsets, slopes),
-                      terms * UNIT * sizes + blocks.merging_error, (terms + merged) * UNIT)
+    return _planes(risk, offsets, slopes, terms * UNIT * sizes + blocks.merging_error, (terms + merged) * UNIT)
 
 
 def _of_labels(risk, alpha):
@@ -69,4 +52,11 @@ def _of_labels(risk, alpha):
         offset, errors[p], offset_error = dual.aggregate(slopes[p])
         offsets[p] = offset - offset_error
         slopes[p] = risk.examples.unscale(slopes[p], risk.n_scores)
-    return PartPlanes(Planes(np.full(n_parts, np.nan), offsets, slopes), errors, np.full(n_parts, UNIT))
+    return _planes(risk, offsets, slopes, errors, UNIT)
+
+
+def _planes(risk, offsets, slopes, slope_errors, offset_errors):
+    """Planes with the errors of planes of the risk, and those of sums of them."""
+    own_slopes, own_offsets = errors_of(risk)
+    return Planes(np.full(risk.n_parts, np.nan), offsets, slopes, own_slopes + slope_errors,
+                  own_offsets + offset_errors)

@@ -21,7 +21,6 @@ from ...bundle._sparse import SparsePlanes
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array
 from ...core.plane import Planes
-from ...core.protocols import errors_of
 from ...core.validation import read_only
 from ...prox import Separable
 from ...prox.separable import Rounding
@@ -81,8 +80,6 @@ class BundleMethod(Run):
         self.slack = self.lower_bounds >= 0.0
         self._changing = False      # while planes are half stored
         self._errors = np.zeros(risk.n_parts), np.zeros(risk.n_parts)
-        if not risk.errors_grow:
-            self.expect(*errors_of(risk))
         self.free = FreeWeights.of(objective)
         self.max_planes = None
         self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 8 if risk.n_parts < MANY_PARTS else 2)
@@ -97,7 +94,7 @@ class BundleMethod(Run):
         if kept is not None and (kept.n_parts, kept.dim) == (risk.n_parts, risk.dim):
             self.bundle = kept.copy()
             if state.errors is not None:
-                self.expect(*state.errors)
+                self._errors = state.errors
             self.bundle.drop_constraints()      # those of another run may not hold here
             if state.record is not self.settings.record:
                 self.bundle.origins[:] = -1     # nor are its points
@@ -116,7 +113,9 @@ class BundleMethod(Run):
         flat = np.isfinite(self.lower_bounds) & (self.lower_bounds != 0.0)
         w = self.objective.project(state.w if state is not None else w0)
         self.append(self._named(self.policy.start(self, w), w))
-        self._take_blocks(None if state is None else part_planes(risk, state.blocks))
+        known = None if state is None else part_planes(risk, state.blocks)
+        if known is not None:
+            self.append(known)
         if flat.any():                        # a known bound c of a part is the plane c + <0, w>
             self.bundle.append_flat(np.where(flat, self.lower_bounds, -np.inf))
 
@@ -177,11 +176,6 @@ class BundleMethod(Run):
         points = [record.points[k] for k in used.tolist()]
         return of_points(self, risk, [*points, self.w])
 
-    def expect(self, slope_errors, offset_errors):
-        """Planes with rounding errors up to these are, or will be, among the others."""
-        self._errors = tuple(np.maximum(mine, theirs) for mine, theirs in
-                             zip(self._errors, (slope_errors, offset_errors), strict=True))
-
     def check_state(self):
         super().check_state()
         n_parts = self.risk.n_parts
@@ -196,9 +190,6 @@ class BundleMethod(Run):
             raise ValueError("the objective is another one")
         if not all(np.array_equal(slack, self.lower_bounds >= 0.0) for slack in (self.slack, self.master.slack)):
             raise ValueError("slack belongs to another risk")
-
-    def slope_errors(self):
-        return self._errors[0]
 
     def to_float64(self):
         if self.policy.scores is not None:
@@ -270,7 +261,7 @@ class BundleMethod(Run):
 
     def check_model(self, solution, w, values):
         """Refuses a risk whose value at the candidate w lies below planes that it gave before."""
-        allowed = self.allowance(w)
+        allowed = self.allowance(w, self._errors[0])
 
         def excess(products):
             return self.bundle.model(products, self.slack) - values - allowed
@@ -295,6 +286,7 @@ class BundleMethod(Run):
                 self._count_sparse(planes)
             grown = self.bundle.shrink_to(self.max_planes - self.risk.n_parts - room)
             self._errors = self._errors[0] + self.objective.rounding_norms(grown, lambda: grown), self._errors[1]
+        self._errors = tuple(map(np.maximum, self._errors, (planes.slope_errors, planes.offset_errors)))
         self.bundle.append(planes, self.slack)
         overflown = np.flatnonzero(~np.isfinite(self.bundle.H.diagonal()))
         if len(overflown):
@@ -302,14 +294,6 @@ class BundleMethod(Run):
             self._changing = False              # what stays fits together
             raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
-
-    def _take_blocks(self, known):
-        """Planes that prove what the multipliers of another run's blocks did."""
-        if known is None:
-            return
-        slopes, offsets = self._errors
-        self._errors = slopes + known.slope_errors, offsets + known.offset_errors
-        self.append(known.planes)
 
     def _limit_memory(self):
         limit, risk = self.settings.memory_limit, self.risk

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from ...bundle import Bundle
-from ...core.protocols import errors_of
 from ...core.rounding import UNIT
 from ...proof import multipliers
 from ...proof.certificate import LARGEST
@@ -35,10 +34,12 @@ def of_points(run, risk, points, labelled=True):
     points = [w for w in points if (planes_of.is_labelled if isinstance(w, FoundLabellings)
                                     else np.abs(w).max(initial=0.0) <= LARGEST)]
     bundle, known, lower = Bundle(exact.dim, exact.n_parts), [], np.asarray(exact.lower_bounds)
+    errors = np.zeros((2, exact.n_parts))
     slack = lower >= 0.0
     for k, w in enumerate(points):
         planes, labellings = planes_of(w)
         known.append(labellings)
+        errors = np.maximum(errors, (planes.slope_errors, planes.offset_errors))
         bundle.append(planes._replace(origin=k), slack)
     bundle.append_flat(np.where(np.isfinite(lower) & (lower != 0.0), lower, -np.inf))
     if planes_of.is_labelled and planes_of.evidence(points, known, np.ones((len(points), exact.n_parts))) is None:
@@ -56,7 +57,7 @@ def of_points(run, risk, points, labelled=True):
             error = objective.rounding_norms(plane.slope_error, lambda last=plane.last_error: last)
         else:
             norms = objective.rounding_norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
-            error, offset_error = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, *errors_of(exact))
+            error, offset_error = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, *errors)
             if planes_of.is_labelled and exact.examples is not None:       # a check sums all rows at once
                 terms = multipliers.n_terms(exact.n_examples) + len(points) + exact.n_scores
                 error = max(error, terms * UNIT * float(np.sum(exact.slope_sizes)))
@@ -68,8 +69,8 @@ def of_points(run, risk, points, labelled=True):
             _, y = objective.rows.pull(bundle.parts[:len(solved)], np.maximum(solved, 0.0))
             phi, offset, *rounding = objective.rows.relax(phi, offset + rest, bundle.parts[:len(solved)], solved,
                                                           objective.means)
-            errors = np.add((error, offset_error), np.multiply(WIDER, rounding))
-            bound = replace(bound, value=LowerBound.from_aggregate(objective, offset, phi, *errors).value)
+            wider = np.add((error, offset_error), np.multiply(WIDER, rounding))
+            bound = replace(bound, value=LowerBound.from_aggregate(objective, offset, phi, *wider).value)
         if best is None or bound.value > best.value:
             best, pull, best_weights = bound, y, weights
         if best.value >= 2.0 * run.bound.value - run.fun:

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...core.plane import Planes
-from ...core.protocols import LABELLINGS
+from ...core.protocols import LABELLINGS, planes_of, with_errors
 from ...models.batch_oracle import batched
 from ...proof import Labellings, Multipliers, Points, multipliers
 from .record import FoundLabellings
@@ -31,10 +31,13 @@ class PlanesAtPoints:
         self._oracle = batched(self.risk.oracle()) if self.is_labelled else None
 
     def __call__(self, w):
-        """Return planes at w, and the labellings of the examples or None."""
+        """Return planes at w with their errors, and the labellings of the examples or None."""
+        if self.is_labelled:
+            planes, labellings = labelled_planes(self.risk, self._oracle, w)
+            return with_errors(planes, self.risk), labellings
         if self.has_multipliers:
-            return self.risk.planes_at(self.risk.scores(w)), None
-        return labelled_planes(self.risk, self._oracle, w) if self.is_labelled else (self.risk.planes(w), None)
+            return with_errors(self.risk.planes_at(self.risk.scores(w)), self.risk), None
+        return planes_of(self.risk, w), None
 
     def evidence(self, points, known, weights):
         """Return evidence of planes with weights, shape (n_points, P) or (n_points, 1).

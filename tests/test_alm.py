@@ -105,11 +105,11 @@ def test_step_aggregate_and_curvature_equal_their_twins(kind, variant, rng):
     np.testing.assert_allclose(step.alpha, a, atol=1e-13)
     np.testing.assert_allclose((step.smooth, step.offset, step.risk), (smooth, offset, value), rtol=1e-12)
     assert step.risk == pytest.approx(risk.evaluate(w)[0].sum(), rel=1e-12)
-    b, phi, error, offset_error = m.aggregate(step.alpha, step.support)
+    plane = m.aggregate(step.alpha, step.support)
     exact = slope(risk, x, a)
-    assert b == pytest.approx(offset, rel=1e-13)
-    np.testing.assert_allclose(phi, exact, atol=1e-11)
-    assert 0.0 < error < 1e-9 and 0.0 <= offset_error < 1e-9
+    assert plane.offset == pytest.approx(offset, rel=1e-13)
+    np.testing.assert_allclose(plane.slope, exact, atol=1e-11)
+    assert 0.0 < plane.slope_error < 1e-9 and 0.0 <= plane.offset_error < 1e-9
 
     faces, v = m.faces(step), rng.normal(size=risk.dim)
     twin = face_products(x, step.alpha, v)
@@ -132,7 +132,7 @@ def test_phi_is_the_gradient_of_the_smooth_bound_which_lies_below_the_risk(varia
         return m.step(alpha, risk.scores(w + t * v), 0.5)
 
     step = smooth(0.0)
-    phi = m.aggregate(step.alpha, step.support)[1]
+    phi = m.aggregate(step.alpha, step.support).slope
     assert (smooth(1e-5).smooth - smooth(-1e-5).smooth) / 2e-5 == pytest.approx(phi @ v, rel=1e-6)
     assert step.smooth <= step.risk + 1e-12 * step.risk
 
@@ -147,8 +147,8 @@ def test_binary_steps_are_those_of_two_labels(rng):
     one, other = mb.step(mb.truth(), binary.scores(w), 0.3), mt.step(mt.truth(), two.scores(pair), 0.6)
     np.testing.assert_allclose(one.alpha[:, 0], other.alpha[np.arange(50), 1 - y], atol=1e-14)
     assert one.offset == pytest.approx(other.offset) and one.risk == pytest.approx(other.risk)
-    phi = mt.aggregate(other.alpha, other.support)[1].reshape(2, -1)
-    np.testing.assert_allclose(mb.aggregate(one.alpha, one.support)[1], phi[1], atol=1e-13)
+    phi = mt.aggregate(other.alpha, other.support).slope.reshape(2, -1)
+    np.testing.assert_allclose(mb.aggregate(one.alpha, one.support).slope, phi[1], atol=1e-13)
 
 
 def test_every_executor_gives_the_same_bits(rng):
@@ -161,7 +161,7 @@ def test_every_executor_gives_the_same_bits(rng):
     for r in (risk, risk.derive(executor=pool)):
         m = LabelMultipliers(r)
         step = m.step(m.truth(), S, 0.3)
-        answers.append((step, m.aggregate(step.alpha, step.support)[1], m.faces(step).product(np.arange(12.0))))
+        answers.append((step, m.aggregate(step.alpha, step.support).slope, m.faces(step).product(np.arange(12.0))))
     pool.close()
     (a, phi_a, p_a), (b, phi_b, p_b) = answers
     assert a[2:] == b[2:] and (a.alpha == b.alpha).all() and (phi_a == phi_b).all() and (p_a == p_b).all()
@@ -368,6 +368,6 @@ def test_multipliers_of_labels_above_their_weight_are_brought_down():
     alpha = np.where(np.eye(3)[risk.labels] > 0.0, 0.0, rng.uniform(0.2, 0.5, (20, 3)))
     alpha /= alpha.sum(axis=1, keepdims=True)
     m, support = LabelMultipliers(risk), np.full(20, 2)
-    (offset, phi, *_), (more, further, *_) = (m.aggregate(scale * alpha, support) for scale in (1.0, 1.5))
-    assert more == pytest.approx(offset) == pytest.approx(20.0)
-    np.testing.assert_allclose(further, phi, atol=1e-12)
+    plane, further = (m.aggregate(scale * alpha, support) for scale in (1.0, 1.5))
+    assert further.offset == pytest.approx(plane.offset) == pytest.approx(20.0)
+    np.testing.assert_allclose(further.slope, plane.slope, atol=1e-12)

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import pybundle as pb
+from pybundle.core.plane import Plane
 from pybundle.solvers.block.cached_blocks import CachedBlocks
 from pybundle.solvers.block.mean_plane import MeanPlane
 from pybundle.solvers.block.part_planes import part_planes
@@ -455,11 +456,12 @@ def test_what_merging_planes_rounds_counts_in_the_bound():
     for _ in range(8):
         core.oracle_pass(np.arange(25))
     assert core.blocks.n_merged > 0 and core.blocks.merging_error > 0.0
-    error, offset_error = core.aggregate()[2:]
+    before = core.aggregate()
     function, (*head, storage, point) = core.blocks.__reduce__()
     core.blocks = function(*head, storage | {"merging_error": 1.0, "n_merged": 1 << 50}, point)
-    worse, offset_worse = core.aggregate()[2:]
-    assert worse == pytest.approx(1.0 + error) and offset_worse > 0.1 * core.blocks.offset > offset_error
+    worse = core.aggregate()
+    assert worse.slope_error == pytest.approx(1.0 + before.slope_error)
+    assert worse.offset_error > 0.1 * core.blocks.offset > before.offset_error
 
 
 @pytest.mark.parametrize("size", [1e-130, 1.0, 1e130])
@@ -476,9 +478,10 @@ def test_the_mean_of_planes_is_known_up_to_its_errors(size):
             Fraction(a) + Fraction(b) for a, b in zip(phi, shift, strict=True)]
         share = Fraction(5.0 / (k + 5.0))
         true = exact if true is None else [a + share * (b - a) for a, b in zip(true, exact, strict=True)]
-        offset, phi, error, offset_error = mean.add(offset, phi, error, offset_error)
-        assert abs(Fraction(offset) - true[0]) <= Fraction(offset_error)
-        assert sum((Fraction(a) - b) ** 2 for a, b in zip(phi, true[1:], strict=True)) <= Fraction(error) ** 2
+        plane = mean.add(Plane(offset, phi, error, offset_error))
+        assert abs(Fraction(plane.offset) - true[0]) <= Fraction(plane.offset_error)
+        off = sum((Fraction(a) - b) ** 2 for a, b in zip(plane.slope, true[1:], strict=True))
+        assert off <= Fraction(plane.slope_error) ** 2
 
 
 @pytest.mark.parametrize(("dtype", "is_sparse", "turn"), [

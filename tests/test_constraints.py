@@ -1,6 +1,7 @@
 """Linear constraints of `minimize`: optima of other solvers, bounds in exact arithmetic, feasible points, refusals."""
 
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.optimize import LinearConstraint, linprog, minimize
 import pybundle as pb
 from pybundle import prox as pp
 from pybundle.core.exceptions import InputTypeError, ParameterError
-from pybundle.core.plane import Planes
+from pybundle.core.plane import Plane, Planes
 from pybundle.runtime.lower_bound import LowerBound, certify
 from pybundle.runtime.stopping import relative_gap
 from pybundle.solvers.arguments import make_objective
@@ -180,8 +181,7 @@ def test_any_multipliers_of_rows_prove_a_bound(seed):
     objective, parts = Penalised(omega, 0.0, rows=rows), -1 - np.arange(6)
     for _ in range(30):
         phi, y = rng.standard_normal(D) * 10.0 ** rng.integers(-6, 7), 10.0 ** rng.uniform(-8, 8, 6)
-        slope, offset, error, offset_error = rows.relax(phi, 0.0, parts, y)
-        bound = LowerBound.from_aggregate(objective, offset, slope, error, offset_error).value
+        bound = LowerBound.of(objective, rows.relax(Plane(0.0, phi), parts, y)).value
         value = sum(Fraction(l2) / 2 * (Fraction(x) - Fraction(c))**2 + Fraction(l1) * abs(Fraction(x))
                     + Fraction(f) * Fraction(x) for x, l2, l1, c, f in
                     zip(inside.tolist(), omega.l2.tolist(), omega.l1.tolist(), omega.centre.tolist(), phi.tolist(),
@@ -196,9 +196,9 @@ def test_the_rounding_of_rows_counts_in_the_bound_of_a_bundle():
     bundle.append(Planes(np.ones(1), np.ones(1), rng.standard_normal((1, D))))
     bundle.append(rows.planes(np.arange(2), bundle.is_sparse), parts=-1 - np.arange(2))
     beta = np.array([1.0, 0.5, 2.0])
-    found = bound_of(bundle, np.array([True]), objective, beta, np.zeros(1), np.zeros(1))
-    *_, error, offset_error = rows.relax(np.zeros(D), 0.0, bundle.parts, beta)
-    assert found.error > error > 0.0 and found.offset_error > offset_error > 0.0
+    found = bound_of(bundle, np.array([True]), objective, beta, np.zeros(1), np.zeros(1)).plane
+    alone = rows.relax(Plane(0.0, np.zeros(D)), bundle.parts, beta)
+    assert found.slope_error > alone.slope_error > 0.0 and found.offset_error > alone.offset_error > 0.0
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -384,7 +384,8 @@ def test_a_point_that_violates_rows_slightly_keeps_its_certificate(seed):
     objective = make_objective("oca", risk, lam=lam, constraints=(a, limit, np.inf))
     least = Fraction(lam) * Fraction(limit)**2 / (2 * sum(Fraction(v)**2 for v in a.tolist()))
     w, y = limit / (a @ a) * a, lam * limit / (a @ a)
-    bound = LowerBound.from_aggregate(objective, *objective.rows.relax(np.zeros(D), 0.0, np.array([-1]), [y])[1::-1])
+    bound = LowerBound.of(objective, replace(
+        objective.rows.relax(Plane(0.0, np.zeros(D)), np.array([-1]), [y]), slope_error=0.0, offset_error=0.0))
     for violation in (0.0, 1e-13, 1e-12, 9e-11):
         found = certify(risk, objective, w * (1.0 - 2.0 * violation), bound)
         assert found.certified and found.lower_bound <= found.fun

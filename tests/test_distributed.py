@@ -351,7 +351,7 @@ def test_a_run_under_another_executor_remembers_the_coarser_rounding(method, coa
     rounding = single.place(risk).slope_errors.sum()
     assert rounding > 100.0 * risk.slope_errors.sum()
     if (method, coarse) != ("lbfgs", "before"):         # which proves with the newest plane alone
-        assert result.state.bound.error >= rounding
+        assert result.state.bound.plane.slope_error >= rounding
     assert result.lower_bound <= pb.minimize(risk, lam=1.0, tol=1e-8).fun
 
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_wine
 
 import pybundle as pb
+from pybundle.core.plane import Plane
 from pybundle.proof import Multipliers
 from pybundle.solvers.arguments import make_objective
 from pybundle.solvers.smooth.quasi_newton import Pairs
@@ -87,8 +88,8 @@ def test_planes_are_repaired_below_the_risk():
             continue
         for size in (0.0, 0.1, 10.0):
             (offset,), (phi,) = risk.planes(size * r.standard_normal(risk.dim))[1:3]
-            inner = objective.inner_plane(phi, risk.slope_errors.sum())
-            offset, phi, error = objective.anchors.repaired(offset, *inner)
+            inner = objective.inner_plane(Plane(offset, phi, risk.slope_errors.sum()))
+            offset, phi, error = objective.anchors.repaired(offset, inner.slope, inner.slope_error)
             P = phi.reshape(objective.classes.rows.shape)
             assert not P[:, -1].any()
             for w in r.standard_normal((5, risk.dim)):

@@ -10,6 +10,7 @@ from reference.log_loss import chain, decimal, log_loss
 from test_log_loss_bounds import height, make, starts
 
 import pybundle as pb
+from pybundle.core.plane import Plane
 from pybundle.models.multiclass.oracle import MulticlassOracle
 from pybundle.solvers.block._chain_dual import ChainDual
 from pybundle.solvers.problem.penalised import Penalised
@@ -114,7 +115,7 @@ def test_every_pass_raises_the_dual_and_keeps_the_point(dtype, start, end, penal
     for _ in range(100):
         dual.visit(rng.permutation(risk.n_examples))
         planes = risk.planes_of(dual)
-        value = objective.lower_bound(planes.offsets[0], planes.slopes[0])
+        value = objective.lower_bound(Plane(planes.offsets[0], planes.slopes[0]))
         assert value >= last - 1e-9 * abs(last)
         last = value
         phi = planes.slopes[0]

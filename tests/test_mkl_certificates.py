@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import pybundle as pb
+from pybundle.core.plane import Plane
 from pybundle.mkl import Features, Gaussian, Linear, OnlineMKL, Precomputed
 from pybundle.mkl.group_norms import GroupNorms
 from pybundle.mkl.mixture_bound import KeptPlanes, best_bound, group_products
@@ -154,12 +155,12 @@ def test_no_point_is_below_the_model_of_one_plane(signs):
     objective_ = GroupNorms(0.7, labels, 3, nonneg)
     for _ in range(20):
         phi, least = rng.standard_normal(5), np.inf
-        bound = objective_.lower_bound(0.0, phi)
+        bound = objective_.lower_bound(Plane(0.0, phi))
         others = objective_.project(rng.standard_normal(5)) * rng.uniform(0.0, 3.0, (200, 1))
         for w in [objective_.point(phi, 0.7), *others]:
             least = min(least, objective_.value(w) + phi @ w)
         assert abs(least - bound) < 1e-12
-        assert objective_.lower_bound(0.0, phi, 0.1) < bound
+        assert objective_.lower_bound(Plane(0.0, phi, 0.1)) < bound
 
 
 def test_threads_give_the_same_bits():

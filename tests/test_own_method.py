@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pybundle as pb
+from pybundle.core.plane import Plane
 from pybundle.core.protocols import BOUNDED
 from pybundle.runtime.lower_bound import UNIT, LowerBound
 from pybundle.runtime.result import Status
@@ -48,11 +49,11 @@ class FixedSteps(Run):
     def _visit(self, w, weight):
         planes = self.evaluate(w)
         self.observe(w, float(planes.values.sum()), planes.values)
-        offset, slope, error = self.summed(planes)
-        self.phi = (1.0 - weight) * self.phi + weight * slope
-        self.offset += weight * (offset - self.offset)
-        self.error = max(self.error, error) + 8.0 * UNIT * float(np.linalg.norm(slope))
-        self.offer(LowerBound.from_aggregate(self.objective, self.offset, self.phi, self.error, 1e-12 * self.offset))
+        plane = self.summed(planes)
+        self.phi = (1.0 - weight) * self.phi + weight * plane.slope
+        self.offset += weight * (plane.offset - self.offset)
+        self.error = max(self.error, plane.slope_error) + 8.0 * UNIT * float(np.linalg.norm(plane.slope))
+        self.offer(LowerBound.of(self.objective, Plane(self.offset, self.phi, self.error, 1e-12 * self.offset)))
         self.log(self.fun)
 
 

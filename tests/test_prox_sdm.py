@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -297,24 +298,24 @@ def test_halves_of_an_aggregate_are_within_their_bounds_with_any_threads(kind, m
         core.oracle_pass(np.random.default_rng(3).permutation(n))
         seen.append(core.aggregate())
         pool.close()
-    offset, phi, error, offset_error = seen[0]
+    first, lost = seen[0], seen[0].slope_error
     for other in seen[1:]:
-        np.testing.assert_array_equal(other[1], phi)
-        assert (other[0], *other[2:]) == (offset, error, offset_error)
+        np.testing.assert_array_equal(other.slope, first.slope)
+        assert vars(replace(other, slope=None)) == vars(replace(first, slope=None))
     dual = dual_of(risk)                        # the same steps
     dual.set_point(np.zeros(risk.dim), 8.0)
     dual.visit(np.random.default_rng(3).permutation(n))
     np.testing.assert_array_equal(dual.alpha, core.known())
     true_offset, true_phi = summed_exactly(dual, risk, options)
-    assert abs(offset - true_offset) <= offset_error < 1e-10 * offset
-    assert np.linalg.norm((phi - true_phi.ravel()).astype(np.float64)) <= error
+    assert abs(first.offset - true_offset) <= first.offset_error < 1e-10 * first.offset
+    assert np.linalg.norm((first.slope - true_phi.ravel()).astype(np.float64)) <= first.slope_error
     # any cut, and ranges without rows
     for ranges in ([(0, n)], [(0, 1), (1, n)], [(0, 0), (0, 8192), (8192, n), (n, None)]):
         slopes = np.zeros((len(ranges), risk.dim))
         parts = np.array([dual.aggregate(slope, *rows) for slope, rows in zip(slopes, ranges, strict=True)])
         total = risk.examples.unscale(slopes.sum(axis=0), risk.n_scores)
-        assert np.linalg.norm((total - true_phi.ravel()).astype(np.float64)) <= parts[:, 1].sum() < 10.0 * error
-        assert abs(parts[:, 0].sum() - true_offset) <= parts[:, 2].sum() < 10.0 * offset_error
+        assert np.linalg.norm((total - true_phi.ravel()).astype(np.float64)) <= parts[:, 1].sum() < 10.0 * lost
+        assert abs(parts[:, 0].sum() - true_offset) <= parts[:, 2].sum() < 10.0 * first.offset_error
 
 
 def test_an_aggregate_of_rows_that_are_not_there_is_refused():

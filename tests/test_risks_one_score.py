@@ -242,7 +242,8 @@ def test_what_multipliers_of_examples_prove_holds_in_exact_arithmetic(name, seed
     before = -np.inf
     for _ in range(passes):
         assert core.oracle_pass(rng.permutation(9)) >= 0.0
-        offset, phi, error, offset_error = core.aggregate()
+        plane = core.aggregate()
+        offset, phi, error, offset_error = plane.offset, plane.slope, plane.slope_error, plane.offset_error
         dual = offset - phi @ phi / (2 * core._lam)
         assert dual >= before - 1e-9 * (abs(offset) + phi @ phi / core._lam)      # every step ascends
         before = dual

@@ -4,6 +4,7 @@ import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import pybundle as pb
+from pybundle.core.plane import Plane
 from pybundle.runtime.executors import Serial, Threads, cpu_count, make_executor, single_threaded_blas
 from pybundle.runtime.history import FIELDS, History
 from pybundle.runtime.lower_bound import (
@@ -67,7 +69,7 @@ def test_history_has_equal_lengths():
 def test_a_lower_bound_is_the_minimum_of_its_plane(objective):
     rng = np.random.default_rng(0)
     phi, offset = rng.normal(size=4), 2.5
-    bound = LowerBound.from_aggregate(objective, offset, phi).value
+    bound = LowerBound.of(objective, Plane(offset, phi)).value
     w = objective.point(phi, 3.0 if isinstance(objective, SquaredNorm) else 1e-9)
     assert objective.value(w) + offset + phi @ w == pytest.approx(bound)
     for _ in range(200):
@@ -79,11 +81,11 @@ def test_a_lower_bound_is_the_minimum_of_its_plane(objective):
 @pytest.mark.parametrize("objective", [SquaredNorm(1.0), Ball(0.7)])
 def test_rounding_errors_count_against_the_bound(objective):
     phi = np.array([3.0, 4.0])
-    exact = LowerBound.from_aggregate(objective, 1.0, phi).value
+    exact = LowerBound.of(objective, Plane(1.0, phi)).value
     for error in (1e-9, 1e-3):
         shifts = [error * np.array([np.cos(a), np.sin(a)]) for a in np.linspace(0.0, 6.3, 99)]
-        worst = min(objective.lower_bound(1.0, phi + shift) for shift in shifts)
-        assert LowerBound.from_aggregate(objective, 1.0, phi, error).value <= worst < exact
+        worst = min(objective.lower_bound(Plane(1.0, phi + shift)) for shift in shifts)
+        assert LowerBound.of(objective, Plane(1.0, phi, error)).value <= worst < exact
     beta, norms = np.array([0.5, 0.0, 0.5]), np.array([2.0, 100.0, 4.0])
     assert aggregation_error(beta, norms, np.array([1e-8])) == pytest.approx(
         1.01 * (1e-8 + 8 * UNIT * 3.0))
@@ -96,7 +98,7 @@ def test_a_lower_bound_is_one_in_exact_arithmetic():
         phi, lam = rng.standard_normal(rng.integers(1, 6)) * 10.0 ** rng.uniform(-12, 6), 10.0 ** rng.uniform(-6, 6)
         offset = float(rng.standard_normal() * 10.0 ** rng.uniform(-6, 6))
         exact = Fraction(offset) - sum(Fraction(float(x)) ** 2 for x in phi) / (2 * Fraction(lam))
-        assert Fraction(LowerBound.from_aggregate(SquaredNorm(lam), offset, phi).value) <= exact
+        assert Fraction(LowerBound.of(SquaredNorm(lam), Plane(offset, phi)).value) <= exact
 
 
 def test_squares_that_underflow_count():
@@ -104,27 +106,28 @@ def test_squares_that_underflow_count():
     phi = np.full(5, 1e-164)
     for lam in (1e-100, 1e-90):
         exact = Fraction(1e-220) - sum(Fraction(float(x)) ** 2 for x in phi) / (2 * Fraction(lam))
-        assert Fraction(LowerBound.from_aggregate(SquaredNorm(lam), 1e-220, phi).value) <= exact
-    assert LowerBound.from_aggregate(SquaredNorm(1e-100), 0.0, np.zeros(5)).value == 0.0
+        assert Fraction(LowerBound.of(SquaredNorm(lam), Plane(1e-220, phi)).value) <= exact
+    assert LowerBound.of(SquaredNorm(1e-100), Plane(0.0, np.zeros(5))).value == 0.0
 
 
 def test_certify_recomputes_both_sides():
     risk = pb.risks.BinaryHinge(np.array([[1.0], [2.0], [-1.0]], dtype=np.float32), [1, 1, -1])
-    bound = LowerBound(3.0, np.array([-4.0]), 0.0, value=99.0)     # a wrong stored value must not survive
+    bound = LowerBound(Plane(3.0, np.array([-4.0])), value=99.0)     # a wrong stored value must not survive
     certificate = certify(risk, SquaredNorm(1.0), np.array([0.5]), bound)
     assert certificate.fun == pytest.approx(0.125 + 0.5 + 0.0 + 0.5)
     assert certificate.lower_bound == pytest.approx(3.0 - 8.0) and certificate.certified
     # above F(w), and above R(w), which is 1, with a bound of 0.875
     with pytest.raises(pb.OracleError, match="cross"):
-        certify(risk, SquaredNorm(1.0), np.array([0.5]), LowerBound(50.0, np.array([0.0]), 0.0, 0.875))
-    assert not certify(risk, SquaredNorm(1.0), np.array([0.5]), LowerBound(1.0, np.array([0.5]), 0.0, 0.875)).certified
+        certify(risk, SquaredNorm(1.0), np.array([0.5]), LowerBound(Plane(50.0, np.array([0.0])), 0.875))
+    above = LowerBound(Plane(1.0, np.array([0.5])), 0.875)
+    assert not certify(risk, SquaredNorm(1.0), np.array([0.5]), above).certified
 
 
 def test_a_certificate_claims_no_more_than_the_level_of_its_limits():
     """Limits of free weights hold only where F is at most that."""
     risk = pb.risks.BinaryHinge(np.array([[1.0], [2.0], [-1.0]]), [1, 1, -1])
     objective = Penalised(pb.prox.Separable(1.0).canonical(1), 0.0)
-    bound = LowerBound.from_aggregate(objective, 1.0, np.array([-1.0]))     # of one example
+    bound = LowerBound.of(objective, Plane(1.0, np.array([-1.0])))     # of one example
     assert certify(risk, objective, np.array([0.5]), bound).lower_bound == pytest.approx(0.5)
     objective.level = 0.25
     assert certify(risk, objective, np.array([0.5]), bound).lower_bound == 0.25
@@ -138,14 +141,14 @@ def test_the_offset_error_counts_against_the_bound():
     assert offset_error == pytest.approx(1.01 * (2.0 * 1e-3 + 2.0 * 1e-2))
     assert aggregation_errors(beta, offsets, norms, parts, np.zeros(2), np.zeros(2))[1] == 1.01 * 10 * UNIT * 4.0
     phi = np.array([3.0, 4.0])
-    exact, counted = (LowerBound.from_aggregate(SquaredNorm(1.0), 1.0, phi, 0.0, e).value for e in (0.0, 0.25))
+    exact, counted = (LowerBound.of(SquaredNorm(1.0), Plane(1.0, phi, 0.0, e)).value for e in (0.0, 0.25))
     assert exact - counted == pytest.approx(0.25)
 
 
 def test_the_rounding_of_a_cancelling_bound_is_counted():
     phi = np.full(10, 1e8 / 3)
     exact = Fraction(float(phi @ phi / 2)) - sum(Fraction(float(p)) ** 2 for p in phi) / 2
-    assert LowerBound.from_aggregate(SquaredNorm(1.0), float(phi @ phi / 2), phi).value <= exact
+    assert LowerBound.of(SquaredNorm(1.0), Plane(float(phi @ phi / 2), phi)).value <= exact
 
 
 def test_the_sum_of_planes_is_within_its_errors():
@@ -185,18 +188,18 @@ def test_errors_that_a_risk_declares_count_in_every_method(method):
     runs = [pb.minimize(with_errors(kind, *errors)(*data), lam=1.0, method=method, tol=1e-9, max_iter=6).state.bound
             for errors in ((slope, 0.0), (slope, part))]
     for bound in runs:
-        assert bound.value <= SquaredNorm(1.0).lower_bound(bound.offset - bound.offset_error, bound.phi, slope)
+        assert bound.value <= SquaredNorm(1.0).lower_bound(replace(bound.plane, slope_error=slope))
     if method in ("frank-wolfe", "lbfgs", "newton"):        # these take the error from the offset at once
-        assert runs[1].value < runs[0].value - 0.9 * part * abs(runs[0].offset)
+        assert runs[1].value < runs[0].value - 0.9 * part * abs(runs[0].plane.offset)
     else:
-        assert runs[1].offset_error >= part * abs(runs[1].offset)
+        assert runs[1].plane.offset_error >= part * abs(runs[1].plane.offset)
 
 
 def test_the_rounding_of_a_long_norm_is_counted():
     """Each of the small squares is lost beside what has been summed before."""
     phi = np.r_[np.ones(64), np.full(5000, 0.99 * 2.0**-26)]
     exact = -sum(Fraction(float(p)) ** 2 for p in phi) / 2
-    assert LowerBound.from_aggregate(SquaredNorm(1.0), 0.0, phi).value <= exact
+    assert LowerBound.of(SquaredNorm(1.0), Plane(0.0, phi)).value <= exact
 
 
 @pytest.mark.parametrize("tol", [0.0, 1e-6, 0.1])
@@ -219,7 +222,7 @@ def test_a_value_that_cancels_is_certified_with_its_error():
     X, y = rng.integers(0, 256, (60, 30)).astype(np.uint8), np.arange(60) % 3
     risk = pb.risks.MulticlassHinge(X, y, scale=1e4)
     w = pb.minimize(risk, lam=1e-7, tol=1e-3, max_iter=300).x
-    certificate = certify(risk, SquaredNorm(1e-7), w, LowerBound(0.0, np.zeros(90), 0.0, 0.0))
+    certificate = certify(risk, SquaredNorm(1e-7), w, LowerBound(Plane(0.0, np.zeros(90)), 0.0))
     loss = Fraction(0)
     W = [[Fraction(float(v)) for v in row] for row in w.reshape(3, 30)]
     for x, truth in zip(X, y, strict=True):
@@ -240,10 +243,10 @@ def test_a_risk_may_state_its_errors():
         def values(self, w):
             return np.array([1.0, 2.0]), np.array([0.25, 0.5])
 
-    certificate = certify(Stated(), SquaredNorm(1.0), np.zeros(1), LowerBound(3.5, np.zeros(1), 0.0, 0.0))
+    certificate = certify(Stated(), SquaredNorm(1.0), np.zeros(1), LowerBound(Plane(3.5, np.zeros(1)), 0.0))
     assert certificate.fun == 3.0 and certificate.certified and certificate.error == pytest.approx(0.7575)
     with pytest.raises(pb.OracleError, match="fun 3 < lower bound 4"):
-        certify(Stated(), SquaredNorm(1.0), np.zeros(1), LowerBound(4.0, np.zeros(1), 0.0, 0.0))
+        certify(Stated(), SquaredNorm(1.0), np.zeros(1), LowerBound(Plane(4.0, np.zeros(1)), 0.0))
 
 
 @pytest.mark.parametrize("method", ["oca", "bmrm"])
@@ -261,7 +264,7 @@ def test_errors_of_evaluated_values_count_without_a_pass(method):
     risk = Stated()
     result = pb.minimize(risk, lam=1.0, tol=0.2, method=method)
     assert result.certified and result.error == pytest.approx(0.2525) and risk.calls == result.n_passes
-    bound = LowerBound(0.0, np.zeros(2), 0.0, 0.0)
+    bound = LowerBound(Plane(0.0, np.zeros(2)), 0.0)
     assert certify(risk, SquaredNorm(1.0), np.zeros(2), bound).error == pytest.approx(0.2525)
 
 

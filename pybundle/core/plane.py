@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,29 @@ from scipy.sparse import csr_array, issparse
 
 from ..core.types import Floats
 from .rounding import UNIT
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """A plane below a convex risk: `R(v) >= offset - offset_error + <slope, v>` for all v, up to `slope_error |v|`.
+
+    Attributes
+    ----------
+    offset : float
+        `sum_j beta_j b_j` of an aggregate with multipliers beta.
+    slope : ndarray, shape (dim,)
+        float64; `sum_j beta_j a_j` of an aggregate.
+    slope_error : float or ndarray, shape (dim,)
+        Bound on the rounding error of the slope in the Euclidean norm, or of its entries in the coordinates of
+        `inner_slope` of the objective.
+    offset_error : float
+        Bound on the rounding error of the offset.
+    """
+
+    offset: float
+    slope: Any
+    slope_error: Any = 0.0
+    offset_error: float = 0.0
 
 
 class Planes(NamedTuple):

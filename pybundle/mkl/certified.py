@@ -115,10 +115,10 @@ class GroupBlocks(BlockMethod):
         self.weights.append(self.core.nu)
 
     def _bound(self):
-        offset, phi, *errors = self.core.aggregate()
-        self.kept.add(offset, self.objective.effective(phi), self.core.source())
-        self.offer_mixture(self.kept.proven(self.objective.lam, self.core.nu), offset, phi, errors)
+        plane = self.core.aggregate()
+        self.kept.add(plane.offset, self.objective.effective(plane.slope), self.core.source())
+        self.offer_mixture(self.kept.proven(self.objective.lam, self.core.nu), plane)
 
-    def offer_mixture(self, proven, offset, phi, errors):
-        """Offer the bound of the best mixture of the kept planes, the last of which is (offset, phi)."""
+    def offer_mixture(self, proven, plane):
+        """Offer the bound of the best mixture of the kept planes, the last of which is `plane`."""
         self.offer(proven)

@@ -20,8 +20,9 @@ class GroupNorms(Objective):
     """`F(w) = lam/2 (sum_k |w_k|)^2 + R(w)`; bound `offset - max_k |phi_k|^2 / (2 lam)`.
 
     >>> import numpy as np
+    >>> from pybundle.core.plane import Plane
     >>> norms = GroupNorms(2.0, np.array([0, 0, 1]), 2)
-    >>> norms.value(np.array([3.0, 4.0, 1.0])), norms.lower_bound(5.0, np.array([3.0, 4.0, 1.0]))
+    >>> norms.value(np.array([3.0, 4.0, 1.0])), norms.lower_bound(Plane(5.0, np.array([3.0, 4.0, 1.0])))
     (36.0, -1.25)
     """
 
@@ -46,8 +47,9 @@ class GroupNorms(Objective):
         """Return the regulariser at w."""
         return 0.5 * self.lam * float(self.norms(w).sum()) ** 2
 
-    def lower_bound(self, offset, phi, error=0.0):
-        return float(offset - (self.norms(self.effective(phi)).max() + error) ** 2 / (2.0 * self.lam))
+    def lower_bound(self, plane):
+        size = self.norms(self.effective(plane.slope)).max() + plane.slope_error
+        return float(plane.offset - plane.offset_error - size**2 / (2.0 * self.lam))
 
     def point(self, phi, lam):
         """Return the minimiser of the model: 0 except in the group with the largest |phi_k|."""

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import NumericalError
+from ..core.plane import Plane
 from ..runtime.stopping import GapBelow
 from ..solvers.block.core import Core
 from ..solvers.block.schedules import Accelerated
@@ -125,7 +126,7 @@ class TokenBlocks(Core):
 
     def aggregate(self):
         """Return the plane from running sums, which drift by rounding; `source` computes it from multipliers."""
-        return self._ascent.offset(), self.phi(), 0.0, 0.0
+        return Plane(self._ascent.offset(), self.phi())
 
     def source(self):
         """Return the plane of the multipliers: coefficients of tokens (CSR) and of links, and its offset."""

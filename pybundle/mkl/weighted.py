@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.plane import Plane
 from ..core.rounding import UNIT
 from ..runtime.lower_bound import LowerBound
 from ..runtime.result import Status
@@ -105,14 +106,13 @@ class _WeightedRun(GroupBlocks):
 
     _errors = np.zeros(2)
 
-    def offer_mixture(self, proven, offset, phi, errors):
+    def offer_mixture(self, proven, plane):
         objective, kept = self.objective, self.kept
-        self.offer(LowerBound.from_aggregate(objective, offset, phi, *errors))
+        self.offer(LowerBound.of(objective, plane))
         # rounding of any plane so far, and of the sum of at most KEPT planes
-        self._errors = np.maximum(self._errors, errors)
+        self._errors = np.maximum(self._errors, (plane.slope_error, plane.offset_error))
         sizes = np.sqrt(np.einsum("kee->e", kept.grams)), np.abs(kept.offsets)
         error, offset_error = (own + (2.0 * KEPT + 4.0) * UNIT * float(kept.weights @ size)
                                for own, size in zip(self._errors, sizes, strict=True))
         mixture = sum(a * slope for a, slope in zip(kept.weights, kept.slopes, strict=True))
-        self.offer(LowerBound.from_aggregate(objective, float(kept.weights @ kept.offsets), mixture, error,
-                                             offset_error))
+        self.offer(LowerBound.of(objective, Plane(float(kept.weights @ kept.offsets), mixture, error, offset_error)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..core.exceptions import ContradictionError
+from ..core.plane import Plane
 from ..core.protocols import completed
 from ..core.rounding import UNIT
 from ..core.validation import read_only
@@ -21,55 +21,47 @@ CLIPPED = 1e-9      # a value may be so far below its lower bound by rounding, r
 
 @dataclass(frozen=True)
 class LowerBound:
-    """Evidence for a lower bound: `R(v) >= offset - offset_error + <phi, v>` for all v, up to `error |v|`.
+    """A lower bound of an objective, and the plane that proves it.
 
     Attributes
     ----------
-    offset : float
-        `sum_j beta_j b_j` for feasible multipliers beta.
-    phi : ndarray, shape (dim,)
-        `sum_j beta_j a_j`, accumulated in float64.
-    error : float or ndarray, shape (dim,)
-        Bound on the rounding error of `phi` in the Euclidean norm, or of its entries in the coordinates of
-        `inner_slope` of the objective.
+    plane : Plane
+        Below the risk; of feasible multipliers.
     value : float
         Lower bound of the objective that follows, all errors counted.
-    offset_error : float
-        Bound on the rounding error of `offset`.
     """
 
-    offset: float
-    phi: np.ndarray
-    error: Any
+    plane: Plane
     value: float
-    offset_error: float = 0.0
 
     @classmethod
-    def from_aggregate(cls, objective, offset, phi, error=0.0, offset_error=0.0):
-        """Bound for an objective from an aggregate plane.
+    def of(cls, objective, plane):
+        """Bound for an objective from a plane.
 
-        The norm of phi and the difference in which the bound ends, which cancels, are rounded too; that is
-        counted here and needs no `error`.
+        The norm of the slope and the difference in which the bound ends, which cancels, are rounded too; that is
+        counted here and needs no `slope_error`.
         """
-        reach = cls._reach(phi, error if objective.takes_entries else float(np.linalg.norm(error)))
-        value = objective.lower_bound(offset - offset_error, phi, reach)
-        value -= 8.0 * UNIT * (abs(offset) + abs(offset - value))
-        return cls(offset, phi, error, value, offset_error)
+        error = plane.slope_error if objective.takes_entries else float(np.linalg.norm(plane.slope_error))
+        value = objective.lower_bound(replace(plane, slope_error=_reach(plane.slope, error)))
+        return cls(plane, value - 8.0 * UNIT * (abs(plane.offset) + abs(plane.offset - value)))
 
-    def under(self, objective):
-        """Return what the same plane proves for an objective."""
-        return self.from_aggregate(objective, self.offset, self.phi, self.error, self.offset_error)
-
-    @staticmethod
-    def _reach(phi, error):
-        lost = SMALLEST * len(phi) ** 0.5 if phi.any() else 0.0     # squares of smaller entries underflow
-        norms = float(np.linalg.norm(phi)) + float(np.linalg.norm(error))
-        return error + (0.5 * len(phi) + 4.0) * UNIT * norms + lost
+    @property
+    def offset(self):
+        """A lower bound of F(0)."""
+        return self.plane.offset
 
     def slope(self, objective):
-        """`|phi|` without what sign constraints take up, errors counted."""
-        return float(np.linalg.norm(objective.effective(self.phi))) + self._reach(
-            self.phi, float(np.linalg.norm(self.error)))
+        """Return the norm of the slope without what sign constraints take up, errors counted."""
+        slope = self.plane.slope
+        return float(np.linalg.norm(objective.effective(slope))) + _reach(
+            slope, float(np.linalg.norm(self.plane.slope_error)))
+
+
+def _reach(slope, error):
+    """Return the error of a slope with that of its norm."""
+    lost = SMALLEST * len(slope) ** 0.5 if slope.any() else 0.0     # squares of smaller entries underflow
+    norms = float(np.linalg.norm(slope)) + float(np.linalg.norm(error))
+    return error + (0.5 * len(slope) + 4.0) * UNIT * norms + lost
 
 
 def feasible(beta, parts, slack):
@@ -173,16 +165,17 @@ def ball(objective, w, certificate, bound):
     D is the bound of the aggregate plane, v the minimiser of its model under the constraints. F and the model
     are lam-strongly convex, and the model lies below F.
 
-    The plane is known up to `bound.error` in its slope, which moves v by `error/lam`; that, the rounding of G, of the
+    The plane is known up to an error of its slope, which moves v by `error/lam`; that, the rounding of G, of the
     norm and of the centre all make the radius larger.
     """
     lam = objective.modulus
     if lam is None:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
-        v = objective.point(bound.phi, lam)
-        sizes, error = UNIT * (float(np.linalg.norm(w)) + 4.0 * float(np.linalg.norm(v))), np.linalg.norm(bound.error)
-        shift = 1.01 * (float(error) / lam + sizes + objective.point_error(bound.phi, lam)) + LEAST
+        plane = bound.plane
+        v, error = objective.point(plane.slope, lam), float(np.linalg.norm(plane.slope_error))
+        sizes = UNIT * (float(np.linalg.norm(w)) + 4.0 * float(np.linalg.norm(v)))
+        shift = 1.01 * (error / lam + sizes + objective.point_error(plane.slope, lam)) + LEAST
         excess = max(certificate.fun + certificate.error - bound.value, 0.0)
         excess += 4.0 * UNIT * (abs(certificate.fun) + abs(bound.value))
         centre = w + v
@@ -226,9 +219,9 @@ def certify(risk, objective, w, bound, known=None):
     error = float(1.01 * np.sum(errors) + UNIT * (
         (len(w) + 5) * abs(regulariser) + np.size(values) * np.sum(np.abs(values)) + 4.0 * abs(fun))
         + objective.value_error(w))
-    lower = min(bound.under(objective).value, objective.level)
-    product = float(bound.phi @ w)
-    excess, scale = bound.offset + product - total, abs(bound.offset) + abs(product) + abs(total)
+    plane, lower = bound.plane, min(LowerBound.of(objective, bound.plane).value, objective.level)
+    product = float(plane.slope @ w)
+    excess, scale = plane.offset + product - total, abs(plane.offset) + abs(product) + abs(total)
     fits = excess <= error + ROUGH * scale
     if objective.rows is not None:      # what w gains by violating them, up to rounding: the multipliers times that
         error += max(float(excess), 0.0)

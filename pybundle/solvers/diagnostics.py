@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.plane import Plane
 from ..runtime.result import Status
 from .problem.objective import Ball
 from .scaling import columns_in_words, scaling
@@ -83,7 +84,7 @@ def advice(run, status, certificate, about_data, many=300, wide=0.1, near=1e-6, 
         weak = "take a smaller radius" if isinstance(objective, Ball) else "raise lam (lower C)"
         found.append(f"{weak} or scale X to about 1: the regularisation is weak for data of this scale")
     if run.risk.is_single and run.bound is not None:
-        exact = objective.lower_bound(run.bound.offset, run.bound.phi)
+        exact = objective.lower_bound(Plane(run.bound.plane.offset, run.bound.plane.slope))
         if exact - run.bound.value > 0.5 * tol * abs(certificate.fun):
             found.append("use compress='exact': the rounding of planes to float32 is counted against the bound")
     if not run.choice and (is_wide or status is Status.STALLED):

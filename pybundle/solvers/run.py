@@ -14,6 +14,7 @@ from scipy.sparse import issparse
 
 from ..core.exceptions import ContradictionError, NumericalError, OracleError, ParameterError
 from ..core.object_graph import check_array, check_float
+from ..core.plane import Plane
 from ..core.protocols import completed
 from ..core.rounding import UNIT
 from ..core.validation import read_only
@@ -66,8 +67,8 @@ class Run:
         Classes that its state is made of, for checkpoints; subclasses name only what they add.
     """
 
-    serialised: tuple = (Settings, GapBelow, State, Trace, Clock, History, LowerBound, Bracket, Status, SquaredNorm,
-                         Ball, ScoreLimits)
+    serialised: tuple = (Settings, GapBelow, State, Trace, Clock, History, LowerBound, Plane, Bracket, Status,
+                         SquaredNorm, Ball, ScoreLimits)
     patience = 300
     _idle = 0
     best_values = None
@@ -220,18 +221,19 @@ class Run:
         check_float("fun", self.fun)
         check_float("size", self.trace.size, 0.0)
         if bound is not None:
-            check_array("phi", bound.phi, (risk.dim,))
-            check_float("error", float(np.min(bound.error)), 0.0)
-            check_float("offset_error", bound.offset_error, 0.0)
-            again = bound.under(self.objective)
-            scale = abs(again.offset) + abs(again.offset - again.value)
+            plane = bound.plane
+            check_array("slope", plane.slope, (risk.dim,))
+            check_float("slope_error", float(np.min(plane.slope_error)), 0.0)
+            check_float("offset_error", plane.offset_error, 0.0)
+            again = LowerBound.of(self.objective, plane)
+            scale = abs(plane.offset) + abs(plane.offset - again.value)
             # a bound that is older than the limits of free weights is below what follows from them
             least = -np.inf if self.objective.level < np.inf else again.value - 1e-9 * scale
             if not least <= bound.value <= again.value + 1e-9 * scale:
                 raise ValueError("a lower bound is not what its evidence proves")
         if self._certificate is not None:
             known = self._certificate
-            value = self._certified[1].under(self.objective).value
+            value = LowerBound.of(self.objective, self._certified[1].plane).value
             if not known.lower_bound <= min(value + 1e-9 * abs(known.fun), known.fun):
                 raise ValueError("a certificate is not what its evidence proves")
 
@@ -282,17 +284,14 @@ class Run:
         refuse_above(above, scale, self.rounding, "the plane at the new point", "the best point so far")
 
     def summed(self, planes):
-        """The plane of all parts together: offset, slope, and a bound on the rounding error of the slope in norm.
-
-        What rounding may have added to the offset is subtracted from it.
-        """
+        """Return the `Plane` of all parts together; what rounding may have added to its offset is subtracted."""
         slopes, offsets, n_parts = planes.slopes, planes.offsets, self.risk.n_parts
         additions = (n_parts - 1) * UNIT
         errors = planes.offset_errors + additions
         norms = self.objective.rounding_norms(norms_of(slopes), planes.last_entries)
         slope = np.asarray(slopes.sum(axis=0)).ravel() if n_parts > 1 or issparse(slopes) else slopes[0]
         error = float(planes.slope_errors.sum()) + 1.01 * additions * float(norms.sum())
-        return float(offsets.sum()) - 1.01 * float(errors @ np.abs(offsets)), slope, error
+        return Plane(float(offsets.sum()) - 1.01 * float(errors @ np.abs(offsets)), slope, error)
 
     rounding = 1e-6    # of float32 scores, relative to the numbers compared
 
@@ -322,8 +321,8 @@ class Run:
         """Keep a lower bound if it is better than the present one and than the bound that the risk declares."""
         declared = float(self.lower_bounds.sum())
         if bound.value < declared:      # by rounding, if the optimum is 0
-            bound = self.bound if self._standing()[1] >= declared else LowerBound.from_aggregate(
-                self.objective, declared, np.zeros_like(bound.phi))
+            bound = self.bound if self._standing()[1] >= declared else LowerBound.of(
+                self.objective, Plane(declared, np.zeros_like(bound.plane.slope)))
         if self.bound is None or bound.value > self.bound.value:
             self.bound = bound
         if not self.trace.knows_zero and not np.any(self.objective.centre):     # a plane at w = 0 is at most F(0)
@@ -374,7 +373,7 @@ class Run:
                                  "changed in place since that run are other data")
         self.trace.size = max(state.size, self.trace.size)
         if state.bound is not None:
-            self.offer(state.bound.under(self.objective))
+            self.offer(LowerBound.of(self.objective, state.bound.plane))
 
     # ------------------------------------------------------------------ certificate
     def confirm(self):
@@ -422,8 +421,7 @@ class Run:
         """
         if self.bound is None and not self.is_refuted and np.isfinite(self.lower_bounds).all():
             # it ended before its first bound: there is what the risk declares
-            self.bound = LowerBound.from_aggregate(self.objective, float(self.lower_bounds.sum()),
-                                                   np.zeros(self.risk.dim))
+            self.bound = LowerBound.of(self.objective, Plane(float(self.lower_bounds.sum()), np.zeros(self.risk.dim)))
         if self.bound is not None and not self._is_certified():
             try:
                 self._certify(ask_risk, risk)

@@ -48,8 +48,7 @@ class Balance:
 
         `n_iter` iterations have passed since the last time.
         """
-        offset, phi = plane[:2]
-        rest = risk_value - offset - float(phi @ x)
+        rest = risk_value - plane.offset - float(plane.slope @ x)
         of_penalty = objective.value(x) + risk_value - bound.value - rest
         if self.kappa is None:
             self.kappa = self._first = kappa

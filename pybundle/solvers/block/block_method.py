@@ -33,6 +33,7 @@ import numpy as np
 
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array
+from ...core.plane import Plane
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..evidence.limits import with_limits
@@ -148,7 +149,7 @@ class BlockMethod(Run):
         if probe is not None:
             planes = self.evaluate(probe)
             self.observe(probe, float(planes.values.sum()), planes.values)
-            self.free.add(*self.summed(planes))
+            self.free.add(self.summed(planes))
         return Status.CONVERGED if self.is_close() else None
 
     @property
@@ -217,7 +218,7 @@ class BlockMethod(Run):
 
     def dual(self):
         """D of the multipliers at the running point, kappa = 0."""
-        return self.objective.lower_bound(self.core.offset, self.core.phi())
+        return self.objective.lower_bound(Plane(self.core.offset, self.core.phi()))
 
     # ------------------------------------------------------------------ inside
     def _evaluate(self, w):
@@ -227,16 +228,16 @@ class BlockMethod(Run):
     def _bound(self):
         with self._counted("oracle"):
             plane = self.core.aggregate()
-        if not np.isfinite(plane[1]).all():
+        if not np.isfinite(plane.slope).all():
             raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
         if self.free is not None:
-            self.free.add(plane[0] - plane[3], *plane[1:3], is_aggregate=True)
-        bound = LowerBound.from_aggregate(self.objective, *plane)
+            self.free.add(plane, is_aggregate=True)
+        bound = LowerBound.of(self.objective, plane)
         self.offer(bound)
         if self.bound is bound and self.settings.record is not None and self.objective.classes is not None:
             self._proof = self.core.evidence(self.objective, self.risk)     # bounds of later multipliers may be less
         if self._mean is not None and self.settings.record is None:      # evidence is of the newest plane
-            self.offer(LowerBound.from_aggregate(self.objective, *self._mean.add(*plane)))
+            self.offer(LowerBound.of(self.objective, self._mean.add(plane)))
 
     def _lam(self):
         """Return the constant of strong convexity from which the weight of the centre and the momentum follow.

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array
+from ...core.plane import Plane
 from ...core.protocols import errors_of
 from ...core.rounding import UNIT
 from ...core.validation import read_only
@@ -288,7 +289,7 @@ class CachedBlocks(Core):
         return None if self._value is None or self._value[0] is not w else self._value[1:]
 
     def aggregate(self):
-        """B, phi and bounds on their rounding errors, summed afresh; the point follows, its drift ends here."""
+        """Return the `Plane` of the multipliers, summed afresh; the point follows, its drift ends here."""
         offset, phi, size = self.blocks.aggregate()
         if self._phi is None:
             self._place(self.lam, self.kappa, self.centre, phi)
@@ -297,8 +298,8 @@ class CachedBlocks(Core):
         # left of the sums of multipliers, which must not exceed 1
         terms, merged = 2.02 * (self.blocks.n_planes + 6.0), 3.03 * self.blocks.n_merged
         slope_error, offset_error = self._errors
-        return (offset, phi, slope_error + self.blocks.merging_error + terms * UNIT * size,
-                (offset_error + (terms + merged) * UNIT) * abs(offset))
+        return Plane(offset, phi, slope_error + self.blocks.merging_error + terms * UNIT * size,
+                     (offset_error + (terms + merged) * UNIT) * abs(offset))
 
     def evidence(self, objective, risk):
         """Return multipliers of labellings as evidence, if they were kept, and the bound that they prove; or None."""

@@ -40,7 +40,7 @@ class Core(ABC):
 
     @abstractmethod
     def aggregate(self):
-        """(offset B, phi, error of phi in norm, error of B) of the multipliers, summed afresh."""
+        """Return the `Plane` of the multipliers, summed afresh."""
 
     def shrink(self, lam):
         """Multiply the multipliers of a run with a larger lam by what suits this one, where the dual then rises."""

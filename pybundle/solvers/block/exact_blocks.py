@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...core.object_graph import check_array, check_float
+from ...core.plane import Plane
 from ...core.rounding import UNIT
 from ...risks.partition import SHARD_ROWS
 from ..evidence.proof import of_labels
@@ -134,7 +135,7 @@ class ExactBlocks(Core):
     def w(self):
         """The minimiser of the regulariser, the centre and `<phi, w>`, shape (dim,), from sums in float64."""
         if self._w is None:
-            phi = self.aggregate()[1]
+            phi = self.aggregate().slope
             self._w = (minimiser(phi, self._lam, self._kappa, self._pulled) if self._objective is None
                        else self._objective.minimiser(phi, self._weights(), self._centre))
             if self._intercepts is not None:
@@ -147,8 +148,8 @@ class ExactBlocks(Core):
         That value is at least `t B - t^2 |phi|^2 / (2 lam)`, which is largest at t = lam B / |phi|^2. Once no loss is
         left, the minimiser does not depend on lam, and t = lam / (lam before) leaves w where it is.
         """
-        offset, slope, *_ = self.aggregate()
-        square, best = inner(slope, slope), lam * max(offset, 0.0)
+        plane = self.aggregate()
+        square, best = inner(plane.slope, plane.slope), lam * max(plane.offset, 0.0)
         if best < SHRINKS * square < np.inf:
             self._dual.restore(best / square * self._dual.alpha.astype(np.float64))
             self._aggregate = None
@@ -161,12 +162,12 @@ class ExactBlocks(Core):
         self._lam, self._kappa, self._centre, self._w = lam, kappa, centre, None
         self._pulled = centre if self._intercepts is None else self._intercepts.move(centre)
         if self._objective is None:
-            self._dual.set_point(minimiser(self.aggregate()[1], lam, kappa, self._pulled), lam + kappa)
+            self._dual.set_point(minimiser(self.aggregate().slope, lam, kappa, self._pulled), lam + kappa)
             self._free_intercepts()
         else:
             omega, factor = self._set_penalty(), self._objective.factor
             self._dual.set_penalised_point(
-                factor * omega.l2 * omega.centre + self._weights() * centre - self.aggregate()[1], self.w)
+                factor * omega.l2 * omega.centre + self._weights() * centre - self.aggregate().slope, self.w)
 
     def _free_intercepts(self):
         if self._intercepts is not None:
@@ -280,14 +281,15 @@ class ExactBlocks(Core):
 
     # ------------------------------------------------------------------ evidence
     def aggregate(self):
-        """(offset, phi, error, offset_error) of the multipliers, summed in float64."""
+        """Return the `Plane` of the multipliers, summed in float64."""
         if self._aggregate is None:
-            (offset, slope, *errors), *other = self._exact.map_shards(self._sum, self._ranges())
-            for more, addend, *further in other:
-                offset += more
-                slope += addend
-                errors = np.add(errors, further).tolist()
-            self._aggregate = offset, self.risk.examples.unscale(slope, self.risk.n_scores), *errors
+            first, *other = self._exact.map_shards(self._sum, self._ranges())
+            offset, slope, errors = first.offset, first.slope, (first.slope_error, first.offset_error)
+            for more in other:
+                offset += more.offset
+                slope += more.slope
+                errors = np.add(errors, (more.slope_error, more.offset_error)).tolist()
+            self._aggregate = Plane(offset, self.risk.examples.unscale(slope, self.risk.n_scores), *errors)
         return self._aggregate
 
     def evidence(self, objective, risk):
@@ -305,7 +307,7 @@ class ExactBlocks(Core):
     def _sum(self, rows):
         slope, means = np.zeros(self.dim), getattr(self._given, "means", None)
         offset, *errors = self._dual.aggregate(slope, *rows, far=0.0 if means is None else float(np.linalg.norm(means)))
-        return offset, slope, *errors
+        return Plane(offset, slope, *errors)
 
     def known_value(self, w):
         """R at the best point and a bound on its rounding error, from the scores at hand; None without scores.

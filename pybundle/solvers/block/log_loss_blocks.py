@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import softmax
 
 from ...core.object_graph import check_array, check_float
+from ...core.plane import Plane
 from ..evidence.proof import of_distributions
 from ..problem.penalised import Penalised
 from ._chain_dual import ChainDual
@@ -134,7 +135,7 @@ class LogLossBlocks(Core):
         """Return the slope of the aggregate; after steps from the point, with the rounding errors of their sums."""
         if self._aggregate is None and self._dual.visits:
             return self._numerator - self._dual.unshrunk_point()
-        return self.aggregate()[1]
+        return self.aggregate().slope
 
     # ------------------------------------------------------------------ passes
     def oracle_pass(self, order):
@@ -151,7 +152,7 @@ class LogLossBlocks(Core):
 
     # ------------------------------------------------------------------ evidence
     def aggregate(self):
-        """(offset, phi, error, offset_error) of the distributions, computed afresh."""
+        """Return the `Plane` of the distributions, computed afresh."""
         if self._aggregate is None:
             self._aggregate = self._computed()
             self._evaluated += self.n_examples
@@ -160,7 +161,8 @@ class LogLossBlocks(Core):
     def _computed(self):
         planes = self.risk.planes_of(self._dual)        # of one part
         offset = float(planes.offsets[0])
-        return offset, planes.slopes[0], float(self.risk.slope_errors[0]), float(self.risk.offset_errors[0]) * offset
+        return Plane(offset, planes.slopes[0], float(self.risk.slope_errors[0]),
+                     float(self.risk.offset_errors[0]) * offset)
 
     def known_value(self, w):
         return self._value[1:] if self._value is not None and self._value[0] is w else None

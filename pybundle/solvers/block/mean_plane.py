@@ -10,28 +10,30 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.object_graph import check_array
+from ...core.plane import Plane
 from ...core.rounding import UNIT
 
 RECENT = 5.0            # the mean of k planes weighs the newest by RECENT / (k + RECENT - 1): measured, 5 to 10 is best
 
 
 class MeanPlane:
-    """Mean of the planes (offset, phi, error, offset_error) added so far; errors are bounds, of phi in norm.
+    """Mean of the planes added so far.
 
-    With `means` m, those of the columns, errors of phi also bound those of `phi - phi_b m`, phi_b being the last entry.
+    With `means` m, those of the columns, slope errors also bound those of `phi - phi_b m`, phi_b being the last entry.
 
     Attributes
     ----------
-    plane : tuple
+    plane : Plane or None
         The mean; None before the first plane.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from pybundle.core.plane import Plane
     >>> mean = MeanPlane()
     >>> for slope in (1.0, -1.0, 1.0, -1.0):
-    ...     offset, phi, *errors = mean.add(2.0, np.array([slope]))
-    >>> offset, phi.round(2)
+    ...     plane = mean.add(Plane(2.0, np.array([slope])))
+    >>> plane.offset, plane.slope.round(2)
     (2.0, array([-0.43]))
     """
 
@@ -42,17 +44,15 @@ class MeanPlane:
     def check(self, dim):
         """Raise ValueError if its planes have another dimension."""
         if self.plane is not None:
-            check_array("phi", self.plane[1], (dim,))
+            check_array("the mean slope", self.plane.slope, (dim,))
 
-    def add(self, offset, phi, error=0.0, offset_error=0.0):
+    def add(self, plane):
         """Add a plane and return the mean; rounding is counted in its errors."""
-        share = RECENT / (self._n_planes + RECENT)
+        share, mean = RECENT / (self._n_planes + RECENT), self.plane or plane
         self._n_planes += 1
-        if self.plane is None:
-            self.plane = offset, phi.copy(), error, offset_error
-        old_offset, mean, old_error, old_offset_error = self.plane
-        sizes = sum(float(np.linalg.norm(one)) + self._far * abs(float(one[-1])) for one in (mean, phi))
-        self.plane = (old_offset + share * (offset - old_offset), mean + share * (phi - mean),
-                      max(old_error, error) + 4.0 * UNIT * sizes,
-                      max(old_offset_error, offset_error) + 4.0 * UNIT * (abs(old_offset) + abs(offset)))
+        sizes = sum(float(np.linalg.norm(one.slope)) + self._far * abs(float(one.slope[-1])) for one in (mean, plane))
+        self.plane = Plane(
+            mean.offset + share * (plane.offset - mean.offset), mean.slope + share * (plane.slope - mean.slope),
+            max(mean.slope_error, plane.slope_error) + 4.0 * UNIT * sizes,
+            max(mean.offset_error, plane.offset_error) + 4.0 * UNIT * (abs(mean.offset) + abs(plane.offset)))
         return self.plane

@@ -20,7 +20,7 @@ from ...bundle._dense import DensePlanes
 from ...bundle._sparse import SparsePlanes
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array
-from ...core.plane import Planes
+from ...core.plane import Plane, Planes
 from ...core.validation import read_only
 from ...prox import Separable
 from ...prox.separable import Rounding
@@ -216,7 +216,7 @@ class BundleMethod(Run):
         """
         planes = self.evaluate(w)
         if self.free is not None:
-            self.free.add(*self.summed(planes))
+            self.free.add(self.summed(planes))
         if solution is not None:
             self.check_model(solution, w, planes.values)
         return planes, self.observe(w, float(planes.values.sum()), planes.values)
@@ -229,11 +229,12 @@ class BundleMethod(Run):
         beta = np.zeros(self.bundle.n_planes)
         beta[:len(solution.beta)] = solution.beta       # linear constraints that another master has added come last
         bound = bound_of(self.bundle, self.slack, self.objective, beta, *self._errors)
-        self._outside = self.objective.pushed_outside(bound.phi)
+        self._outside = self.objective.pushed_outside(bound.plane.slope)
         self.offer(bound)
         if settle:
             self.bundle.settle(beta)
-        return Aggregate(bound.phi, self.objective.lower_bound(float(beta @ self.bundle.offsets), bound.phi),
+        phi = bound.plane.slope
+        return Aggregate(phi, self.objective.lower_bound(Plane(float(beta @ self.bundle.offsets), phi)),
                          self.fun - self.bound.value)
 
     # ------------------------------------------------------------------ inside

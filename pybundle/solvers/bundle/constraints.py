@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from ...bundle import Bundle
 from ...core.constraints import read_constraints
 from ...core.exceptions import ParameterError
-from ...core.plane import Planes
+from ...core.plane import Plane, Planes
 from ...core.rounding import UNIT
 from .penalty_master import PenaltyMaster
 
@@ -118,8 +118,8 @@ class Rows:
         y[-1 - parts[is_row]] = beta[is_row]
         return self.A.T @ y, y
 
-    def relax(self, phi, offset, parts, beta, means=None):
-        """Return slope and offset of an aggregate plane with the rows added, and the rounding errors of both.
+    def relax(self, plane, parts, beta, means=None, safety=1.0):
+        """Return an aggregate plane with the rows added; rounding counts in its errors, `safety` times.
 
         The error of the slope holds by the coordinates of `Penalised.inner_point`, too.
         """
@@ -127,8 +127,9 @@ class Rows:
         terms = 1.01 * (2 * np.count_nonzero(y) + 4) * UNIT
         products = y * np.abs(self.upper)
         norms = self._norms if means is None else self._norms + float(np.linalg.norm(means)) * np.abs(self._last())
-        return (phi + slope, offset - float(y @ self.upper), terms * float(y @ norms),
-                terms * (float(products.sum()) + abs(offset)))
+        return Plane(plane.offset - float(y @ self.upper), plane.slope + slope,
+                     plane.slope_error + safety * (terms * float(y @ norms)),
+                     plane.offset_error + safety * (terms * (float(products.sum()) + abs(plane.offset))))
 
     def nearest(self, objective, v):
         """Return the point nearest to v, by `inner_point`, that meets the rows, up to rounding, and the bounds.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ...bundle import Bundle
+from ...core.plane import Plane
 from ...core.rounding import UNIT
 from ...proof import multipliers
 from ...proof.certificate import LARGEST
@@ -52,9 +51,9 @@ def of_points(run, risk, points, labelled=True):
         weights, used = np.zeros((len(points), exact.n_parts)), (bundle.origins >= 0) & (bundle.parts >= 0)
         np.add.at(weights, (bundle.origins[used], bundle.parts[used]), beta[used])
         if planes_of.has_multipliers:
-            plane = multipliers.plane(exact, planes_of.evidence(points, known, weights).beta)
-            offset, phi, offset_error = plane.offset, plane.phi, plane.offset_error
-            error = objective.rounding_norms(plane.slope_error, lambda last=plane.last_error: last)
+            proven = multipliers.plane(exact, planes_of.evidence(points, known, weights).beta)
+            offset, phi, offset_error = proven.offset, proven.phi, proven.offset_error
+            error = objective.rounding_norms(proven.slope_error, lambda last=proven.last_error: last)
         else:
             norms = objective.rounding_norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
             error, offset_error = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, *errors)
@@ -63,14 +62,13 @@ def of_points(run, risk, points, labelled=True):
                 error = max(error, terms * UNIT * float(np.sum(exact.slope_sizes)))
         flats = np.where(np.isfinite(lower), np.abs(lower), 0.0)
         offset_error += 4.0 * (len(points) + 8.0) * UNIT * float(flats.sum())
-        error, offset_error = WIDER * error, WIDER * offset_error
-        bound, y = LowerBound.from_aggregate(objective, offset + rest, phi, error, offset_error), None
+        plane, y = Plane(offset + rest, phi, WIDER * error, WIDER * offset_error), None
+        bound = LowerBound.of(objective, plane)
         if objective.rows is not None:
-            _, y = objective.rows.pull(bundle.parts[:len(solved)], np.maximum(solved, 0.0))
-            phi, offset, *rounding = objective.rows.relax(phi, offset + rest, bundle.parts[:len(solved)], solved,
-                                                          objective.means)
-            wider = np.add((error, offset_error), np.multiply(WIDER, rounding))
-            bound = replace(bound, value=LowerBound.from_aggregate(objective, offset, phi, *wider).value)
+            used = bundle.parts[:len(solved)]
+            _, y = objective.rows.pull(used, np.maximum(solved, 0.0))
+            relaxed = objective.rows.relax(plane, used, solved, objective.means, WIDER)
+            bound = LowerBound(plane, LowerBound.of(objective, relaxed).value)
         if best is None or bound.value > best.value:
             best, pull, best_weights = bound, y, weights
         if best.value >= 2.0 * run.bound.value - run.fun:

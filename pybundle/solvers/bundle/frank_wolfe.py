@@ -12,6 +12,7 @@ import numpy as np
 
 from ...core.exceptions import NumericalError
 from ...core.object_graph import check_array, check_float
+from ...core.plane import Plane
 from ...core.protocols import BOUNDED
 from ...core.rounding import UNIT
 from ...runtime.lower_bound import LowerBound
@@ -36,20 +37,20 @@ class FrankWolfe(Run):
         self._error = 0.0                       # of any slope so far
         self.phi, self.offset = np.zeros(self.risk.dim), 0.0
         self._size = self._largest = 0.0        # largest slope and offset so far, to which rounding is relative
-        self.offer(LowerBound.from_aggregate(self.objective, float(self.lower_bounds.sum()), self.phi.copy()))
+        self.offer(LowerBound.of(self.objective, Plane(float(self.lower_bounds.sum()), self.phi.copy())))
         self._plane = self._look(self.objective.project(w0))
         self._bound()
         self.log(self.fun)
 
     def iterate(self):
         """One line search and one pass."""
-        slope, offset = self._plane
-        change, lam = slope - self.phi, self.objective.lam
+        plane, lam = self._plane, self.objective.lam
+        change = plane.slope - self.phi
         w = self.objective.point(self.phi, lam)
-        gain, curve = offset - self.offset + float(change @ w), float(change @ change)
+        gain, curve = plane.offset - self.offset + float(change @ w), float(change @ change)
         gamma = min(lam * gain / curve, 1.0) if gain > 0.0 and curve > 0.0 else float(gain > 0.0)
         self.phi += gamma * change
-        self.offset += gamma * (offset - self.offset)
+        self.offset += gamma * (plane.offset - self.offset)
         self._steps += 1
         self.trace.n_iter += 1
         self._plane = self._look(self.objective.point(self.phi, lam))
@@ -67,7 +68,7 @@ class FrankWolfe(Run):
         super().check_state()
         if "phi" in vars(self):
             check_array("phi", self.phi, (self.risk.dim,))
-            check_array("the plane", self._plane[0], (self.risk.dim,))
+            check_array("the plane", self._plane.slope, (self.risk.dim,))
             for number in (self._error, self._size, self._largest):
                 check_float("an error", number, 0.0)
 
@@ -80,18 +81,18 @@ class FrankWolfe(Run):
         self._value = self.observe(w, float(planes.values.sum()), planes.values)
         if self.settings.record is not None:
             self.settings.record.keep(range(planes.origin - 100, planes.origin + 1))
-        offset, slope, error = self.summed(planes)
-        self._error = max(self._error, error)
-        if not float(np.abs(slope).sum()) < 1e153:          # squares of differences stay finite
+        plane = self.summed(planes)
+        self._error = max(self._error, plane.slope_error)
+        if not float(np.abs(plane.slope).sum()) < 1e153:        # squares of differences stay finite
             raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
-        self._size = max(self._size, float(np.linalg.norm(slope)))
-        self._largest = max(self._largest, abs(offset))
-        return slope, offset
+        self._size = max(self._size, float(np.linalg.norm(plane.slope)))
+        self._largest = max(self._largest, abs(plane.offset))
+        return plane
 
     def _bound(self):
         rounding = (2.0 * self._steps + 4.0) * UNIT
-        self.offer(LowerBound.from_aggregate(self.objective, self.offset, self.phi.copy(),
-                                             self._error + rounding * self._size, rounding * self._largest))
+        self.offer(LowerBound.of(self.objective, Plane(
+            self.offset, self.phi.copy(), self._error + rounding * self._size, rounding * self._largest)))
 
 
 FRANK_WOLFE = Method(lambda problem: FrankWolfe(problem.risk, problem.objective, problem.settings), WARM_START,

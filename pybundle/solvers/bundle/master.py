@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.plane import Plane
 from ...qp._simplex_qp import SimplexQP
 from ...runtime.lower_bound import LowerBound, aggregation_errors, feasible
 from ..problem.objective import Ball, minimiser
@@ -46,10 +47,10 @@ def bound_of(bundle, slack, objective, beta, slope_errors, offset_errors):
     phi, offset = bundle.combine(multipliers)
     norms = objective.rounding_norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
     errors = aggregation_errors(multipliers, bundle.offsets, norms, bundle.parts, slope_errors, offset_errors)
+    plane = Plane(offset, phi, *errors)
     if objective.rows is not None:
-        phi, offset, *rounding = objective.rows.relax(phi, offset, bundle.parts, beta, objective.means)
-        errors = np.add(errors, rounding)
-    return LowerBound.from_aggregate(objective, offset, phi, *errors)
+        plane = objective.rows.relax(plane, bundle.parts, beta, objective.means)
+    return LowerBound.of(objective, plane)
 
 
 class Master:

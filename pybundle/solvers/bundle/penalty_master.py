@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.plane import Plane
 from ...qp._simplex_qp import SimplexQP
 from ...runtime.lower_bound import feasible
 
@@ -93,7 +94,7 @@ class PenaltyMaster:
         phi, size = self._combine(beta), abs(fun)
         slope = self.objective.inner_slope(phi)
         if not self.slack.all():
-            least = self.objective.lower_bound(float(beta @ self.bundle.offsets), phi)
+            least = self.objective.lower_bound(Plane(float(beta @ self.bundle.offsets), phi))
             size = max(size, fun - least) if np.isfinite(least) else size
         alpha = max(float(slope @ slope), 1e-100) / (2.0 * max(size, 1e-100))
         self.lightest = 1e-8 * alpha

@@ -46,7 +46,7 @@ def prove_limits(run, objective, planes_of):
     cuts, point, points, known = FreeWeights(objective), run.w, [], []
     for _ in range(PASSES * len(cuts.free)):
         planes, names = planes_of(point)
-        cuts.add(*run.summed(planes))
+        cuts.add(run.summed(planes))
         if len(cuts.shares) > len(points):
             points.append(np.array(point))
             known.append(names)

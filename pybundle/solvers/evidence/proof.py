@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.exceptions import ParameterError
+from ...core.plane import Plane
 from ...core.protocols import errors_of, name_of
 from ...core.rounding import UNIT
 from ...proof import Certificate, Labellings, Multipliers
@@ -46,10 +47,10 @@ class Proof(NamedTuple):
     limits: Any = None
 
 
-def of_labels(risk, objective, multipliers, aggregate):
+def of_labels(risk, objective, multipliers, plane):
     """Evidence from multipliers of all labels, shape (n, K), and the bound that it proves.
 
-    `aggregate` is their `(offset, phi, error, offset_error)`. What the truth has is left out.
+    `plane` is that of the multipliers. What the truth has is left out.
     """
     alpha, K = np.ravel(multipliers), risk.n_scores
     used = np.flatnonzero(alpha != 0.0)
@@ -59,24 +60,24 @@ def of_labels(risk, objective, multipliers, aggregate):
         used, examples, labels = used[off], examples[off], labels[off]
     evidence = Labellings.of(examples, labels, alpha[used], risk.sample_weight)
     size = 1.5 * float(evidence.masses @ risk.examples.norms[evidence.examples])
-    return _best(objective, evidence, size, *aggregate)
+    return _best(objective, evidence, size, plane)
 
 
-def _best(objective, evidence, size, offset, phi, error, offset_error):
+def _best(objective, evidence, size, plane):
     """Evidence whose multipliers are scaled to the best bound, the truths having the rest, and that bound.
 
     `size` bounds the sum of multipliers times norms of slopes, of which the sums of multipliers were cut by a rounding.
     """
     counts = np.bincount(evidence.examples, minlength=1) if len(evidence.examples) else np.zeros(1)
     cut, lam = (float(counts.max()) + 12.0) * 2.0**-51, getattr(objective, "lam", None)
-    effective = objective.effective(phi)
+    effective, offset, phi = objective.effective(plane.slope), plane.offset, plane.slope
     square, t = float(effective @ effective), 1.0
     if lam is not None and 0.0 <= offset * lam < 0.999 * square:        # B t - t^2 |phi|^2 / (2 lam) is largest here
         t = offset * lam / square
         evidence = Labellings(evidence.examples, evidence.labellings, t * evidence.masses)
         phi = t * phi
-    return Proof(evidence, LowerBound.from_aggregate(objective, t * offset, phi, WIDER * t * (error + cut * size),
-                                                     WIDER * t * (offset_error + cut * offset)))
+    errors = WIDER * t * (plane.slope_error + cut * size), WIDER * t * (plane.offset_error + cut * offset)
+    return Proof(evidence, LowerBound.of(objective, Plane(t * offset, phi, *errors)))
 
 
 def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
@@ -98,8 +99,8 @@ def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
     terms = 2.0 * len(rows) + 8.0
     size = float(alpha @ np.sqrt(slopes.multiply(slopes).sum(axis=1))) if len(rows) else 0.0
     offset = float(alpha @ offsets)
-    return _best(objective, evidence, size, offset, np.asarray(slopes.T @ alpha), slope_error + terms * UNIT * size,
-                 (terms * UNIT + offset_error) * offset)
+    errors = slope_error + terms * UNIT * size, (terms * UNIT + offset_error) * offset
+    return _best(objective, evidence, size, Plane(offset, np.asarray(slopes.T @ alpha), *errors))
 
 
 def of_distributions(risk, objective, P):
@@ -108,14 +109,14 @@ def of_distributions(risk, objective, P):
     P = np.maximum(P / P.sum(axis=1, keepdims=True), 1e-300)
     planes = risk.planes_of(SimpleNamespace(nodes=np.log(P)))
     offset, (error, offset_error) = float(planes.offsets[0]), (WIDER * float(errors[0]) for errors in errors_of(risk))
-    bound = LowerBound.from_aggregate(objective, offset, planes.slopes[0], error, offset_error * offset)
+    bound = LowerBound.of(objective, Plane(offset, planes.slopes[0], error, offset_error * offset))
     return Proof(Multipliers(c[:, None] * P), bound)
 
 
 def certificate_of(risk, objective, bracket, w, proof, divisor):
     """Return the certificate of a result in the scale of the user, from numbers in the sum scale, at his point w."""
     lam, radius, bound = getattr(objective, "lam", None), getattr(objective, "radius", None), proof.bound
-    penalty = rows = None
+    penalty, rows, plane = None, None, bound.plane
     if isinstance(objective, Penalised):
         penalty, rows = stated(objective, len(w), proof.multipliers)
     return Certificate(
@@ -123,8 +124,8 @@ def certificate_of(risk, objective, bracket, w, proof, divisor):
         fun=float(bracket.fun / divisor), error=float(WIDER * bracket.error / divisor),
         lower_bound=float(min(bound.value, bracket.fun) / divisor),
         lam=None if lam is None else float(lam / divisor), radius=radius, nonneg=objective.nonneg, divisor=divisor,
-        offset=float(bound.offset), phi=bound.phi, offset_error=float(bound.offset_error),
-        slope_error=float(np.linalg.norm(bound.error)), risk=name_of(risk), fingerprint=fingerprint_of(risk),
+        offset=float(plane.offset), phi=plane.slope, offset_error=float(plane.offset_error),
+        slope_error=float(np.linalg.norm(plane.slope_error)), risk=name_of(risk), fingerprint=fingerprint_of(risk),
         n_examples=int(risk.n_examples), evidence=proof.evidence,
         penalty=penalty, rows=rows, limits=proof.limits)
 

@@ -8,6 +8,7 @@ slope that is left at weights without penalty is of the size of rounding: anchor
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -135,7 +136,7 @@ class InteriorPoint(Run):
 
     def _prove(self, a, slope):
         # the bound of multipliers, from A'a
-        bound = LowerBound.from_aggregate(self.objective, *self.barrier.rows.plane(a, slope, self.objective))
+        bound = LowerBound.of(self.objective, self.barrier.rows.plane(a, slope, self.objective))
         if bound.value > self.best[0]:
             self.best = bound.value, a
         self.offer(bound)
@@ -151,11 +152,12 @@ class InteriorPoint(Run):
         a, rows, (objective, limits) = self.best[1], self.barrier.rows, with_limits(self, risk)
         if a is None:
             return None
-        offset, phi, error, offset_error = rows.plane(a, rows.transposed(a), objective)
+        plane = rows.plane(a, rows.transposed(a), objective)
         whole = np.zeros(risk.n_examples)
         whole[rows.places] = a
         if self.risk.oracle is not None:
-            error = float(np.linalg.norm(error))
-            return of_labels(risk, objective, whole, (offset, phi, error, offset_error))._replace(limits=limits)
-        bound = LowerBound.from_aggregate(objective, offset, phi, WIDER * error, WIDER * offset_error)
+            plane = replace(plane, slope_error=float(np.linalg.norm(plane.slope_error)))
+            return of_labels(risk, objective, whole, plane)._replace(limits=limits)
+        bound = LowerBound.of(objective, replace(plane, slope_error=WIDER * plane.slope_error,
+                                                 offset_error=WIDER * plane.offset_error))
         return Proof(Multipliers(-whole), bound, None, limits)

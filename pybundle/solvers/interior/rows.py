@@ -11,6 +11,7 @@ import copy
 
 import numpy as np
 
+from ...core.plane import Plane
 from ...core.rounding import UNIT
 from ...proof.multipliers import ROWS, n_terms
 from ...proof.score_limits import rows_of
@@ -55,7 +56,7 @@ class Rows:
         return total
 
     def plane(self, a, slope, objective):
-        """Return `(offset, phi, error, offset_error)` of multipliers in their boxes, from `A' a`.
+        """Return the `Plane` of multipliers in their boxes, from `A' a`.
 
         Each product has two or three roundings beside those of sums: of scales, and of columns and targets that a
         `Shift` has moved.
@@ -66,4 +67,4 @@ class Rows:
         if getattr(objective, "means", None) is not None:
             error = error + np.abs(objective.means) * error[-1]
         sizes = float(np.abs(a) @ self._size)
-        return float(np.sum(terms)), -slope, error, 1.01 * UNIT * (np.log2(m + 1.0) + 64.0) * sizes
+        return Plane(float(np.sum(terms)), -slope, error, 1.01 * UNIT * (np.log2(m + 1.0) + 64.0) * sizes)

@@ -156,9 +156,9 @@ class AugmentedLagrangian(Run):
 
     def _take(self, step):
         self._step = step
-        evidence = self.multipliers.aggregate(step.alpha, step.support)
-        self._gradient = self.lam * self._point + evidence[1]
-        bound = LowerBound.from_aggregate(self.objective, *evidence)
+        plane = self.multipliers.aggregate(step.alpha, step.support)
+        self._gradient = self.lam * self._point + plane.slope
+        bound = LowerBound.of(self.objective, plane)
         if bound.value > self.best[0]:
             self.best = bound.value, step.alpha
         self.offer(bound)

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from ...core.object_graph import check_array
+from ...core.plane import Plane
 from ...core.protocols import RiskBase
 from ._faces import GramProduct
 from ._proximal_steps import plane_step
@@ -109,10 +110,10 @@ class PlaneMultipliers(Multipliers):
         return Step(out, support, smooth, float(out @ self.risk.losses), value)
 
     def aggregate(self, alpha, support):
-        """Return B and phi; rounding is not counted, because these bounds only decide when to stop."""
+        """Return the `Plane` of the multipliers without errors, because these bounds only decide when to stop."""
         weights = alpha[self.risk.places]
         used = np.flatnonzero(weights)
-        return float(weights @ self.risk.offsets), self.risk.slopes[used].T @ weights[used], 0.0, 0.0
+        return Plane(float(weights @ self.risk.offsets), self.risk.slopes[used].T @ weights[used])
 
     def faces(self, step, largest=None):
         return PlaneFaces(self.risk, step, largest)

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...core.exceptions import ParameterError
+from ...core.plane import Plane
 from ...core.rounding import UNIT
 from ...risks.partition import SHARD_ROWS
 from ._faces import add_face_products, add_rows
@@ -68,7 +69,7 @@ class LabelMultipliers(Multipliers):
         return LabelFaces(self, step, largest)
 
     def aggregate(self, alpha, support):
-        """B and phi as evidence: `(offset, phi, error, offset_error)`, all in float64.
+        """Return the `Plane` of the multipliers, in float64.
 
         The weight of a truth is what the other labels leave, so only their sum must not exceed c_i. If it does, by
         the rounding of a projection, it is brought down to c_i; `(K + 1) 2^-53` of it are left, which the errors count.
@@ -91,7 +92,7 @@ class LabelMultipliers(Multipliers):
         # of a sum over rows, of the sum for a truth, and what is left of the sums of multipliers
         terms = np.count_nonzero(coef, axis=0) + len(rows) // SHARD_ROWS + 2.0 * K + 8.0
         error = 1.01 * UNIT * float(terms @ (np.abs(coef).T @ risk.examples.norms[rows]))
-        return offset, phi, error, 1.01 * UNIT * (len(rows) * K + K + 8.0) * offset
+        return Plane(offset, phi, error, 1.01 * UNIT * (len(rows) * K + K + 8.0) * offset)
 
     def add(self, work, n):
         """Sum of `work(slice, out)` over fixed pieces of n rows, in order: the same bits for any executor."""

@@ -80,7 +80,7 @@ class Multipliers(ABC):
 
     @abstractmethod
     def aggregate(self, alpha, support):
-        """B and phi as evidence: `(offset, phi, error, offset_error)`, all in float64."""
+        """Return the `Plane` of the multipliers, in float64."""
 
     @abstractmethod
     def faces(self, step, largest=None):

@@ -119,13 +119,14 @@ class FreeWeights:
         """Whether limits are proven for all of them."""
         return bool(np.isfinite(self.objective.proven.upper[self.free]).all())
 
-    def add(self, offset, phi, error, is_aggregate=False):
-        """Take the plane `offset + <phi, w> <= R(w)`, phi known up to `error` in norm; an aggregate proves bounds.
+    def add(self, plane, is_aggregate=False):
+        """Take a plane below R; an aggregate proves bounds.
 
         The cut is on the free weights of `inner_point`, which is where their limits are used.
         """
-        phi, error = self.objective.inner_plane(phi, error)
-        t, least = self.objective.least_over_rest(phi, error)
+        plane = self.objective.inner_plane(plane)
+        t, least = self.objective.least_over_rest(plane)
+        offset, phi, error = plane.offset - plane.offset_error, plane.slope, plane.slope_error
         rest = 0.0 if t == 1.0 else (1.0 - t) * self.objective.floor
         if np.isfinite(least + rest):
             self._constants.append(t * offset + rest + least - SAFE * (abs(offset) + abs(rest) + abs(least)))

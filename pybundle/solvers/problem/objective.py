@@ -95,8 +95,8 @@ class Objective(ABC):
         return 0.0
 
     @abstractmethod
-    def lower_bound(self, offset, phi, error=0.0):
-        """Return the least value of regulariser plus `offset + <phi, w>`, with phi known up to `error` in norm."""
+    def lower_bound(self, plane):
+        """Return a lower bound of regulariser plus plane, whose errors are counted."""
 
     @abstractmethod
     def point(self, phi, lam):
@@ -145,7 +145,8 @@ class SquaredNorm(Objective):
     """`F(w) = lam/2 |w|^2 + R(w)`; bound `offset - |phi|^2 / (2 lam)`.
 
     >>> import numpy as np
-    >>> SquaredNorm(2.0).lower_bound(5.0, np.array([3.0, 4.0]))
+    >>> from pybundle.core.plane import Plane
+    >>> SquaredNorm(2.0).lower_bound(Plane(5.0, np.array([3.0, 4.0])))
     -1.25
     """
 
@@ -168,10 +169,11 @@ class SquaredNorm(Objective):
         with np.errstate(over="ignore"):
             return 0.5 * self.lam * float(w @ w)
 
-    def lower_bound(self, offset, phi, error=0.0):
-        """Return `min_w lam/2 |w|^2 + <phi, w> + offset`, phi known up to `error` in norm; -inf if it overflows."""
+    def lower_bound(self, plane):
+        """Return `min_w lam/2 |w|^2 + <phi, w> + offset`, less errors; -inf if it overflows."""
         with np.errstate(over="ignore"):
-            return float(offset - (np.linalg.norm(self.effective(phi)) + error) ** 2 / (2.0 * self.lam))
+            size = np.linalg.norm(self.effective(plane.slope)) + plane.slope_error
+            return float(plane.offset - plane.offset_error - size**2 / (2.0 * self.lam))
 
     def point(self, phi, lam):
         return minimiser(self.effective(phi), lam)
@@ -188,9 +190,10 @@ class Ball(Objective):
         """Return 0: there is no regulariser."""
         return 0.0
 
-    def lower_bound(self, offset, phi, error=0.0):
-        """Return `min_{|w| <= radius} <phi, w> + offset`, with phi known up to `error` in norm."""
-        return float(offset - self.radius * (np.linalg.norm(self.effective(phi)) + error))
+    def lower_bound(self, plane):
+        """Return `min_{|w| <= radius} <phi, w> + offset`, less errors."""
+        size = np.linalg.norm(self.effective(plane.slope)) + plane.slope_error
+        return float(plane.offset - plane.offset_error - self.radius * size)
 
     def point(self, phi, lam):
         """Return the minimiser of the model in the ball; lam is the multiplier of the ball in the master problem."""

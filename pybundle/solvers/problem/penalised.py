@@ -54,8 +54,9 @@ class Penalised(Objective):
         Of these limits, in their order.
 
     >>> import numpy as np
+    >>> from pybundle.core.plane import Plane
     >>> from pybundle.prox import L1
-    >>> Penalised(L1(1.0).canonical(2), floor=0.0).lower_bound(4.0, np.array([0.5, 2.0])) > 1.999999
+    >>> Penalised(L1(1.0).canonical(2), floor=0.0).lower_bound(Plane(4.0, np.array([0.5, 2.0]))) > 1.999999
     True
     """
 
@@ -187,9 +188,10 @@ class Penalised(Objective):
     def value_error(self, w):
         return self.factor * self.penalty.uncertainty(w)
 
-    def lower_bound(self, offset, phi, error=0.0):
-        """Return a lower bound of F, phi known up to `error` in norm; rounding of this computation is counted."""
-        phi, error = self.inner_plane(phi, error)
+    def lower_bound(self, plane):
+        """Return a lower bound of F; rounding of this computation is counted, too."""
+        plane = self.inner_plane(plane)
+        offset, phi, error = plane.offset - plane.offset_error, plane.slope, plane.slope_error
         if self.anchors is not None and np.isfinite(error).all():
             offset, phi, error = self.anchors.repaired(offset, phi, error)
             error = 1.03 * error        # a verifier counts up to 3 % more
@@ -206,30 +208,31 @@ class Penalised(Objective):
         least = self.factor * self.proven.least(np.zeros(len(phi)))
         return max(found, self.floor + least - 4.0 * UNIT * (abs(self.floor) + abs(least)))
 
-    def scaling(self, phi, error):
-        """Return the t <= 1 of the module for a slope known up to `error`."""
-        penalty = self.proven if self.anchors is None else self._without(self.is_free)
-        return self._least(penalty, *self.inner_plane(phi, error))[0]
+    def scaling(self, plane):
+        """Return the t <= 1 of the module for a plane."""
+        penalty, inner = self.proven if self.anchors is None else self._without(self.is_free), self.inner_plane(plane)
+        return self._least(penalty, inner.slope, inner.slope_error)[0]
 
-    def least_over_rest(self, phi, error):
+    def least_over_rest(self, plane):
         """Return t, and the least value of regulariser plus `<t phi, w>` over all weights but the free ones at 0.
 
-        The slope phi and the weights are those of `inner_plane` and `inner_point`.
+        The plane is an `inner_plane`, the weights are those of `inner_point`.
         """
         free = self.is_free
-        return self._least(self._without(free), np.where(free, 0.0, phi), error)
+        return self._least(self._without(free), np.where(free, 0.0, plane.slope), plane.slope_error)
 
     def _without(self, free):
         omega = self.penalty.lowered()
         return omega.replaced(lower=np.where(free, 0.0, omega.lower), upper=np.where(free, 0.0, omega.upper))
 
-    def inner_plane(self, phi, error):
-        """Return the slope by the coordinates of `inner_point`, and its error; `error` bounds that of either."""
+    def inner_plane(self, plane):
+        """Return the plane by the coordinates of `inner_point`; `slope_error` bounds that of either slope."""
+        phi = plane.slope
         if self.means is None or not np.isfinite(phi).all():
-            return phi, error
+            return plane
         last = float(np.linalg.norm(phi[len(self.means) - 1::len(self.means)]))
         rounded = 2.0 * UNIT * self.rounding_norms(float(np.linalg.norm(phi)), lambda: last)
-        return self.inner_slope(phi), 1.01 * (error + rounded)
+        return replace(plane, slope=self.inner_slope(phi), slope_error=1.01 * (plane.slope_error + rounded))
 
     def rounding_norms(self, norms, last):
         """As in `Objective`: norms plus |m| times the last entries, which of classes are at most the norms."""

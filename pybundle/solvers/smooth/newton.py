@@ -15,9 +15,12 @@ finite, and scaled to where Omega* is.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ...core.object_graph import check_array, check_float
+from ...core.plane import Plane
 from ...core.protocols import HESSIAN
 from ...core.rounding import UNIT
 from ...proof import Multipliers
@@ -72,7 +75,7 @@ class Newton(SmoothRun):
         """
         objective = self.objective
         return isinstance(objective, Penalised) and bool(np.any(objective.penalty.l1)) and (
-            LowerBound.from_aggregate(objective, *self.newest).value - self.bound.value
+            LowerBound.of(objective, replace(self.newest, slope_error=0.0)).value - self.bound.value
             > 0.1 * (self.fun - self.bound.value))
 
     def _take_work(self):
@@ -122,9 +125,9 @@ class Newton(SmoothRun):
         if self._beta is None:
             return found
         objective, limits = with_limits(self, risk)
-        beta, offset, phi, error = self._plane(self._beta)
-        error, offset_error = 2.0 * WIDER * error, 64.0 * WIDER * UNIT * abs(offset)     # checks form longer sums
-        bound = LowerBound.from_aggregate(objective, offset, phi, error, offset_error)
+        beta, plane = self._plane(self._beta)
+        bound = LowerBound.of(objective, replace(           # checks form longer sums
+            plane, slope_error=2.0 * WIDER * plane.slope_error, offset_error=64.0 * WIDER * UNIT * abs(plane.offset)))
         is_better = found is None or found.bound.value < bound.value
         return Proof(Multipliers(beta), bound, None, limits) if is_better else found
 
@@ -132,22 +135,22 @@ class Newton(SmoothRun):
         """Offer what the slopes of the losses at some scores prove, as multipliers, after a change of them."""
         risk, objective = self.risk, self.objective
         beta = risk.sample_weight * risk.multipliers(scores[:, 0]) + self._signs() * change
-        beta, offset, phi, error = self._plane(beta)
+        beta, plane = self._plane(beta)
         self.trace.n_passes += 0.5
-        t = objective.scaling(phi, error) if isinstance(objective, Penalised) else 1.0
+        t = objective.scaling(plane) if isinstance(objective, Penalised) else 1.0
         if t < 1.0:     # conjugates are convex: beta times t proves more than t times the plane
             beta, offset = risk.dual_point(t * beta)
-            phi = t * phi       # `pull` allows for the rounding of both products
-        bound = LowerBound.from_aggregate(objective, offset, phi, error)
+            plane = replace(plane, offset=offset, slope=t * plane.slope)    # `pull` allows for both roundings
+        bound = LowerBound.of(objective, plane)
         self.offer(bound)
         if self.bound is bound and self.settings.record is not None:
             self._beta = beta
 
     def _plane(self, beta):
-        """Return feasible multipliers, and offset, slope and its rounding error of their plane."""
+        """Return feasible multipliers and their `Plane`."""
         beta, offset = self.risk.dual_point(beta)
         phi, error, last = self._data().pull(self._signs() * beta)
-        return beta, offset, phi, self.objective.rounding_norms(error, lambda: last)
+        return beta, Plane(offset, phi, self.objective.rounding_norms(error, lambda: last))
 
     def _signs(self):
         return 1.0 if self.risk.is_regression else self.risk.labels

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array, check_float
+from ...core.plane import Plane
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..bundle.evidence_of_points import of_points
@@ -57,7 +58,7 @@ class SmoothRun(Run):
             w0 = state.w
         known = float(self.lower_bounds.sum())
         if np.isfinite(known):
-            self.offer(LowerBound.from_aggregate(self.objective, known, np.zeros(self.risk.dim)))
+            self.offer(LowerBound.of(self.objective, Plane(known, np.zeros(self.risk.dim))))
         self._begin_at(self.objective.project(w0))
 
     def iterate(self):
@@ -116,8 +117,8 @@ class SmoothRun(Run):
         if self.w is not None:
             self.steps.check((self.risk.dim,))
         if self.newest is not None:
-            check_float("an offset", self.newest[0])
-            check_array("a slope", self.newest[1], (self.risk.dim,))
+            check_float("an offset", self.newest.offset)
+            check_array("a slope", self.newest.slope, (self.risk.dim,))
 
     # ------------------------------------------------------------------ inside
     def _begin_at(self, w):
@@ -128,20 +129,19 @@ class SmoothRun(Run):
         """Evaluate F and its gradient at w in one pass, and improve the bound with the plane at w."""
         planes = self.evaluate(w)
         fun = self.observe(w, float(planes.values.sum()), planes.values)
-        offset, slope, error = self.summed(planes)
+        plane = self.summed(planes)
         with np.errstate(over="ignore"):
-            if not np.isfinite(slope @ slope):
+            if not np.isfinite(plane.slope @ plane.slope):
                 raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         with self.trace.clock.phase("qp"):
             if self.free is not None:
-                self.free.add(offset, slope, error)
-            found = LowerBound.from_aggregate(self.objective, offset, slope, error)
+                self.free.add(plane)
+            found, self.newest = LowerBound.of(self.objective, plane), plane
             self.offer(found)
-            self.newest = offset, slope
             if self.settings.record is not None:
                 self._newest = planes.origin
                 self._origin = self._newest if self.bound is found else self._origin
                 self.settings.record.keep([self._newest, self._origin])
         self.trace.max_planes = 1
         self.log(fun)
-        return fun, self.objective.gradient(w, slope)
+        return fun, self.objective.gradient(w, plane.slope)

@@ -20,8 +20,8 @@ def lower_bounds_of(risk):
                              f"{risk.lower_bounds!r}") from problem
 
 
-def as_arrays(planes: Planes, risk):
-    """Return planes with their errors, as arrays: a user's risk may return lists, or another sparse format."""
+def as_arrays(planes: Planes):
+    """Return planes as arrays: a user's risk may return lists, or another sparse format."""
     slopes = planes.slopes
     try:
         if issparse(slopes):
@@ -29,14 +29,13 @@ def as_arrays(planes: Planes, risk):
         else:
             slopes = np.ascontiguousarray(slopes, dtype=np.float64)
         values, offsets = (np.array(part, dtype=np.float64) for part in planes[:2])      # which a run keeps
-        planes = with_errors(planes, risk)
     except (TypeError, ValueError) as problem:
         raise OracleError(f"the risk must return real values (P,) and slopes (P, dim): {problem}") from problem
     return planes._replace(values=values, offsets=offsets, slopes=slopes)
 
 
 def check_planes(planes: Planes, risk):
-    """Check shapes and finiteness of the planes of a risk."""
+    """Return the planes of a risk with their errors; check shapes, finiteness and signs."""
     n_parts = risk.n_parts
     shapes = {"values": (n_parts,), "offsets": (n_parts,), "slopes": (n_parts, risk.dim)}
     for name, wanted in shapes.items():
@@ -47,9 +46,14 @@ def check_planes(planes: Planes, risk):
         data = array.data if hasattr(array, "indptr") else array
         if not np.isfinite(data).all():
             raise OracleError(f"{name} of the risk must be finite, got NaN or infinity; check the risk at this w")
-    for name in ("slope_errors", "offset_errors"):
-        if not (getattr(planes, name) >= 0.0).all():
-            raise OracleError(f"{name} of the risk must not be negative or NaN, got {getattr(planes, name)}")
+    try:
+        planes = with_errors(planes, risk)
+    except (TypeError, ValueError) as problem:
+        raise OracleError(f"slope_errors and offset_errors must have shape ({n_parts},): {problem}") from problem
+    if not ((planes.slope_errors >= 0.0).all() and (planes.offset_errors >= 0.0).all()):
+        raise OracleError("slope_errors and offset_errors must not be negative or NaN, got "
+                          f"{planes.slope_errors} and {planes.offset_errors}")
+    return planes
 
 
 def norms_of(slopes):

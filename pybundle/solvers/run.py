@@ -243,10 +243,9 @@ class Run:
         if not np.isfinite(w).all():
             raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
         with self.trace.clock.phase("oracle"):
-            planes = as_arrays(self.risk.planes(read_only(w)), self.risk)
+            planes = as_arrays(self.risk.planes(read_only(w)))
         self.trace.n_passes += 1
-        self.check(planes)
-        return self.noted(planes, w)
+        return self.noted(self.check(planes), w)
 
     def noted(self, planes, w):
         """Return the planes with the index of their point, if evidence is kept."""
@@ -272,16 +271,18 @@ class Run:
         return self.risk.slope_sizes
 
     def check(self, planes):
-        """Refuses planes of wrong shape, with NaN, or above the risk at the best point."""
-        check_planes(planes, self.risk)
+        """Return planes with their errors; refuse a wrong shape, NaN, and what lies above the risk at the best point.
+        """
+        planes = check_planes(planes, self.risk)
         if self._sizes is None:
             self._steepest = np.maximum(self._steepest, norms_of(planes.slopes))
         if self.w is None or self.best_values is None:
-            return
+            return planes
         products, best = planes.dot(self.w), self.best_values
         above = planes.offsets + products - best - self.allowance(self.w, planes.slope_errors)
         scale = np.abs(planes.offsets) + np.abs(products) + np.abs(best) + np.abs(planes.values)
         refuse_above(above, scale, self.rounding, "the plane at the new point", "the best point so far")
+        return planes
 
     def summed(self, planes):
         """Return the `Plane` of all parts together; what rounding may have added to its offset is subtracted."""

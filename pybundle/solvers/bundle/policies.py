@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.validation import read_only
-from ..plane_checks import as_arrays, check_planes
+from ..plane_checks import check_planes
 from ..problem.objective import Ball
 
 SERIOUS = 0.1       # fraction of the predicted decrease that a step must keep to move the centre
@@ -111,8 +111,8 @@ class LineSearch:
     def start(self, loop, w0):
         with loop.counted(passes=1):
             self.scores = loop.risk.scores(read_only(w0))
-            planes = as_arrays(loop.risk.planes_at(self.scores), loop.risk)
-        check_planes(planes, loop.risk)
+            planes = loop.risk.planes_at(self.scores)
+        planes = check_planes(planes, loop.risk)
         loop.observe(w0, float(planes.values.sum()))
         return planes
 
@@ -134,8 +134,8 @@ class LineSearch:
             t, risk_value = risk.line_search(
                 self.scores, scores, lam * float(best @ step), lam * float(step @ step))
             moved = risk.combine(self.scores, scores, t)
-            planes = as_arrays(risk.planes_at(risk.combine(moved, scores, self.mu)), risk)
-        check_planes(planes, risk)
+            planes = risk.planes_at(risk.combine(moved, scores, self.mu))
+        planes = check_planes(planes, risk)
         if t > 0.0:
             fun = loop.observe(objective.project(best + t * step), risk_value)      # but for rounding no change
             self.scores = moved

@@ -57,7 +57,7 @@ class StochasticSubgradient(Policy):
             self._w = objective.project(self._w)
         planes = loop.evaluate(self._w)
         self._fun = loop.observe(self._w.copy(), float(planes.values.sum()), planes.values)
-        loop.check(from_epoch)           # must lie below the risk at the best point like all others
+        from_epoch = loop.check(from_epoch)     # must lie below the risk at the best point like all others
         loop.append(planes)
         loop.append(from_epoch)
         return loop.solve()

@@ -17,7 +17,7 @@ from pybundle.runtime.lower_bound import LowerBound, certify
 from pybundle.runtime.stopping import relative_gap
 from pybundle.solvers.arguments import make_objective
 from pybundle.solvers.bundle.constraints import Rows, as_rows, check_feasible
-from pybundle.solvers.bundle.master import bound_of
+from pybundle.solvers.bundle.master import plane_of
 from pybundle.solvers.problem.penalised import Penalised
 
 D, N = 5, 30
@@ -196,7 +196,7 @@ def test_the_rounding_of_rows_counts_in_the_bound_of_a_bundle():
     bundle.append(Planes(np.ones(1), np.ones(1), rng.standard_normal((1, D))))
     bundle.append(rows.planes(np.arange(2), bundle.is_sparse), parts=-1 - np.arange(2))
     beta = np.array([1.0, 0.5, 2.0])
-    found = bound_of(bundle, np.array([True]), objective, beta, np.zeros(1), np.zeros(1)).plane
+    found = plane_of(bundle, np.array([True]), objective, beta, np.zeros(1), np.zeros(1))
     alone = rows.relax(Plane(0.0, np.zeros(D)), bundle.parts, beta)
     assert found.slope_error > alone.slope_error > 0.0 and found.offset_error > alone.offset_error > 0.0
 

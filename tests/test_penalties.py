@@ -15,6 +15,7 @@ import pybundle as pb
 from pybundle import prox as pp
 from pybundle.core.exceptions import InputTypeError, ParameterError
 from pybundle.core.plane import Plane
+from pybundle.solvers.problem.free_weights import ProvenLimits
 from pybundle.solvers.problem.penalised import Penalised
 
 numbers = st.one_of(st.floats(-5, 5), st.integers(-2, 2).map(float), st.floats(-1e6, 1e6), st.floats(-1e-6, 1e-6))
@@ -428,14 +429,14 @@ def test_limits_of_free_weights_only_become_tighter():
     """Earlier limits hold at a lower level, too."""
     X, y = hinge_data(400, 10)
     limits, levels = [], []
-    old = Penalised.confine
+    old = ProvenLimits.confine
 
     def confine(self, *arguments):
         old(self, *arguments)
-        limits.append(self.proven.upper[-1])
+        limits.append(self.penalty.upper[-1])
         levels.append(self.level)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Penalised, "confine", confine)
+        patch.setattr(ProvenLimits, "confine", confine)
         lam = np.where(np.arange(X.shape[1]) < 1, 0.0, 0.1)
         pb.minimize(pb.risks.BinaryHinge(X + 100.0, y, fit_intercept=True), lam=lam, tol=1e-7, method="oca")
     assert len(limits) > 1 and (np.diff(limits) <= 0.0).all() and (np.diff(levels) <= 0.0).all()

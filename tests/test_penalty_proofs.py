@@ -16,7 +16,7 @@ import pybundle as pb
 from pybundle.proof import Points
 from pybundle.proof.given import penalty_of
 from pybundle.proof.limits import Limits
-from pybundle.proof.plane import Plane
+from pybundle.proof.plane import ProvenPlane
 from pybundle.prox import L1, L2, Box, ElasticNet, Separable, SparseGroupLasso, SquaredL2, Sum
 
 RNG = np.random.default_rng(0)
@@ -161,7 +161,7 @@ def test_a_norm_absorbs_the_errors_of_slopes():
     The verifier charged them times the bounds, and called honest certificates uncertain.
     """
     omega = Separable(l1=[1.0, 1.0, 0.0], lower=[-1e9, 0.5, -1.0], upper=1e9).canonical(3)
-    plane = Plane(0.0, np.array([0.5, -0.9, 2.0]), 0.0, 1e-9)
+    plane = ProvenPlane(0.0, np.array([0.5, -0.9, 2.0]), 0.0, 1e-9)
     low, high = penalty_of(omega, 3).bounds(plane, None, 1)
     assert low <= Fraction(-2.0 + 0.05) <= high and high - low < 1e-8
     rng = np.random.default_rng(0)
@@ -170,7 +170,7 @@ def test_a_norm_absorbs_the_errors_of_slopes():
         ends = np.sort(rng.integers(-3, 4, 2))
         error = float(rng.choice([0.0, 0.1, 1.0, 2.5]))
         found, _ = penalty_of(Separable(l1=l1, lower=ends[0], upper=ends[1]).canonical(1), 1).bounds(
-            Plane(0.0, np.array([phi]), 0.0, error), None, 1)
+            ProvenPlane(0.0, np.array([phi]), 0.0, error), None, 1)
         inside = [x for x in (*ends, 0.0) if ends[0] <= x <= ends[1]]
         least = min(l1 * abs(x) + (phi + d) * x for x in inside for d in (-error, error))
         assert found <= least

@@ -25,6 +25,7 @@ from pybundle.runtime.lower_bound import (
 )
 from pybundle.runtime.result import SENTENCES, Status
 from pybundle.runtime.stopping import Callback, GapBelow, MaxIterations, Progress, TimeLimit, first_reason, relative_gap
+from pybundle.solvers.problem.free_weights import ProvenLimits
 from pybundle.solvers.problem.objective import Ball, SquaredNorm
 from pybundle.solvers.problem.penalised import Penalised
 
@@ -128,9 +129,10 @@ def test_a_certificate_claims_no_more_than_the_level_of_its_limits():
     risk = pb.risks.BinaryHinge(np.array([[1.0], [2.0], [-1.0]]), [1, 1, -1])
     objective = Penalised(pb.prox.Separable(1.0).canonical(1), 0.0)
     bound = LowerBound.of(objective, Plane(1.0, np.array([-1.0])))     # of one example
-    assert certify(risk, objective, np.array([0.5]), bound).lower_bound == pytest.approx(0.5)
-    objective.level = 0.25
-    assert certify(risk, objective, np.array([0.5]), bound).lower_bound == 0.25
+    limits = ProvenLimits(objective)
+    assert certify(risk, objective, np.array([0.5]), bound, None, limits).lower_bound == pytest.approx(0.5)
+    limits.level = 0.25
+    assert certify(risk, objective, np.array([0.5]), bound, None, limits).lower_bound == 0.25
 
 
 def test_the_offset_error_counts_against_the_bound():

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import pybundle as pb
 from pybundle.proof.exact_penalty import least_of_sum
 from pybundle.proof.penalty import Penalty
-from pybundle.proof.plane import Plane
+from pybundle.proof.plane import ProvenPlane
 from pybundle.prox import L1, L2, Box, ElasticNet, Lq, Separable, SparseGroupLasso, SquaredL1, SquaredL2
 from pybundle.solvers.penalty_evidence import penalty_of
 
@@ -209,12 +209,12 @@ def test_bounds_with_floats_enclose_those_of_fractions(seed):
     assert isinstance(penalty, Penalty)
     phi, offset, floor = 10.0 ** rng.uniform(-3.0, 1.0) * rng.standard_normal(d), size * rng.random(), Fraction(-1)
     exact_phi = np.array([Fraction(x) for x in phi], dtype=object)
-    low, high = penalty.bounds(Plane(Fraction(offset), exact_phi), floor, 3)
+    low, high = penalty.bounds(ProvenPlane(Fraction(offset), exact_phi), floor, 3)
     assert low <= high <= low + Fraction(1, 10**12) * (1 + abs(low)) or penalty.labels is not None
     for error in (0.0, 1e-12, 1e-3):
-        below, above = penalty.bounds(Plane(offset, phi, 0.0, error), floor, 3)
+        below, above = penalty.bounds(ProvenPlane(offset, phi, 0.0, error), floor, 3)
         assert below <= low and high <= above + Fraction(1, 10**15) * abs(above)
-    tight, _ = penalty.bounds(Plane(offset, phi), floor, 3)
+    tight, _ = penalty.bounds(ProvenPlane(offset, phi), floor, 3)
     assert float(low - tight) <= 1e-9 * (1.0 + abs(float(low)) + size)
     for _ in range(20):
         w = omega.project(size * 10.0 ** rng.uniform(-3.0, 1.0) * rng.standard_normal(d))
@@ -297,7 +297,7 @@ def test_errors_of_slopes_count_as_far_as_bounds_let_weights_move(seed):
     error = 10.0 ** rng.uniform(-12.0, 0.0) * np.linalg.norm(phi)
     for entries in (None, error * np.abs(rng.standard_normal(d))):
         most = np.full(d, error) if entries is None else entries
-        low = penalty.least(Plane(0.0, phi, 0.0, float(np.linalg.norm(most)) if entries is not None else error,
+        low = penalty.least(ProvenPlane(0.0, phi, 0.0, float(np.linalg.norm(most)) if entries is not None else error,
                                   entry_errors=entries), 1, 1)[0]
         for _ in range(20):
             way = rng.standard_normal(d) * (rng.random(d) < 0.7)
@@ -335,7 +335,7 @@ def test_errors_of_slopes_cost_nothing_where_an_l1_norm_holds_weights_at_zero():
     """The verifier took a square to give way to every error, and refused bounds of runs with large ones."""
     none = np.full(2, np.inf)
     penalty = Penalty(np.full(2, 30.0), np.full(2, 30.0), np.zeros(2), -none, none)
-    low, _ = penalty.least(Plane(0.0, np.array([1.0, -2.0]), 0.0, 20.0), 1, 1)
+    low, _ = penalty.least(ProvenPlane(0.0, np.array([1.0, -2.0]), 0.0, 20.0), 1, 1)
     assert low > -1e-9
-    low, _ = penalty.least(Plane(0.0, np.array([1.0, -25.0]), 0.0, 20.0), 1, 1)
+    low, _ = penalty.least(ProvenPlane(0.0, np.array([1.0, -25.0]), 0.0, 20.0), 1, 1)
     assert low <= -(15.0**2) / 60.0

@@ -47,7 +47,7 @@ class GroupNorms(Objective):
         """Return the regulariser at w."""
         return 0.5 * self.lam * float(self.norms(w).sum()) ** 2
 
-    def lower_bound(self, plane):
+    def lower_bound(self, plane, limits=None):
         size = self.norms(self.effective(plane.slope)).max() + plane.slope_error
         return float(plane.offset - plane.offset_error - size**2 / (2.0 * self.lam))
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 import numpy as np
 
 from .multipliers import curve_of, plane
-from .plane import UNIT, Plane
+from .plane import UNIT, ProvenPlane
 
 
 def anchors_of(risk, penalty, means=None, rows=None):
@@ -139,7 +139,7 @@ class LabelAnchors:
         return offset + gain - 4.0 * UNIT * (abs(offset) + abs(gain)), mixed, error
 
     def freed(self, plane):
-        """Return the repaired `Plane` of one of R."""
+        """Return the repaired `ProvenPlane` of one of R."""
         phi, offset, d = plane.phi.astype(np.float64), float(plane.offset), self.rows.shape[1]
         last_error = plane.slope_error if plane.last_error is None else min(plane.slope_error, plane.last_error)
         P = phi[:self.rows.size].reshape(-1, d)
@@ -148,7 +148,7 @@ class LabelAnchors:
             P -= np.outer(P[:, -1], self.means)
         error = plane.slope_error + self.far * last_error + 1.01 * rounded
         repaired, phi, error = self.repaired(offset, phi, error)
-        return Plane(repaired, phi, plane.offset_error + 2.0 * UNIT * abs(offset), error)
+        return ProvenPlane(repaired, phi, plane.offset_error + 2.0 * UNIT * abs(offset), error)
 
 
 class ScoreAnchors:
@@ -207,12 +207,12 @@ class ScoreAnchors:
         return offset if offset > -np.inf else -np.inf, mixed, error
 
     def freed(self, plane):
-        """Return the repaired `Plane` of one of R."""
+        """Return the repaired `ProvenPlane` of one of R."""
         plane = plane.moved(self.means)
         phi, error = plane.phi.astype(np.float64), plane.errors
         error = error + 2.0 * UNIT * (np.abs(phi) if np.ndim(error) else float(np.linalg.norm(phi)) + self.far * abs(
             phi[-1]))
         offset, phi, error = self.repaired(float(plane.offset), phi, error)
         offset_error = plane.offset_error + 2.0 * UNIT * (abs(offset) + abs(float(plane.offset)))
-        return Plane(offset, phi, offset_error, float(np.linalg.norm(error)),
-                     entry_errors=error if np.ndim(error) else None)
+        return ProvenPlane(offset, phi, offset_error, float(np.linalg.norm(error)),
+                           entry_errors=error if np.ndim(error) else None)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..core.object_graph import check_array
-from .plane import Plane
+from .plane import ProvenPlane
 from .score_limits import score_limits
 
 
@@ -109,7 +109,7 @@ class Limits:
             plane = problem.plane(evidence).moved(self.means)
             slope, phi = plane.phi[free], plane.phi.copy()
             phi[free] *= 0
-            rest = Plane(plane.offset, phi, plane.offset_error, plane.slope_error)
+            rest = ProvenPlane(plane.offset, phi, plane.offset_error, plane.slope_error)
             t = held.shares(rest, divisor)[0] if floor is not None else 1
             least = held.least(rest, t, divisor)[0]
             if least == -np.inf:

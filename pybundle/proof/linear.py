@@ -13,7 +13,7 @@ from ..risks import BinaryHinge, Logistic, MulticlassHinge
 from . import exact as ex
 from . import multipliers
 from .certificate import Multipliers
-from .plane import UNIT, Plane
+from .plane import UNIT, ProvenPlane
 from .problem import LabellingProblem
 
 ROWS = 512
@@ -171,8 +171,8 @@ class LinearProblem(LabellingProblem):
             last += float(np.abs(part).sum()) * (abs(X[:, [-1]]).max() if self.data.bias is None else self.data.bias)
         phi[:, :self.data.n_features] *= self.data.scale
         terms = min(len(rows), ROWS) + len(rows) / ROWS + np.bincount(places, minlength=1).max() + K + 12.0
-        return Plane(math.fsum(losses.tolist()), phi.ravel(), 4.0 * UNIT * float(losses.sum()),
-                     1.01 * terms * UNIT * sizes, 1.02 * terms * UNIT * abs(last))
+        return ProvenPlane(math.fsum(losses.tolist()), phi.ravel(), 4.0 * UNIT * float(losses.sum()),
+                           1.01 * terms * UNIT * sizes, 1.02 * terms * UNIT * abs(last))
 
     def _exact_labellings(self, evidence):
         rows, places, labels, masses = self._moves(evidence)
@@ -190,4 +190,4 @@ class LinearProblem(LabellingProblem):
         phi = np.full((self.K, self.data.width), Fraction(0), dtype=object)
         for first, (some, X) in zip(range(0, len(rows), ROWS), self.rows(rows), strict=True):
             phi = phi + C[first:first + len(some)].T @ ex.fractions(*ex.integers(self._with_bias(X)))
-        return Plane(offset, phi.ravel())
+        return ProvenPlane(offset, phi.ravel())

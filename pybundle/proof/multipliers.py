@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.rounding import exact_product
 from ..risks import Logistic
-from .plane import UNIT, Plane
+from .plane import UNIT, ProvenPlane
 
 ROWS = 512       # of dense data that are converted at a time
 
@@ -66,5 +66,5 @@ def plane(risk, beta):
     longest = n_terms(len(beta), rows) + 4.0
     additions = np.minimum(2.0 * counts + 10.0, longest) if data.is_sparse else longest
     errors, total = 1.01 * UNIT * additions * sizes, np.concatenate(terms)
-    return Plane(math.fsum(total), phi, 16.0 * UNIT * float(np.abs(total).sum()), float(np.linalg.norm(errors)),
-                 None if data.bias is None else float(errors[d]), entry_errors=errors)
+    return ProvenPlane(math.fsum(total), phi, 16.0 * UNIT * float(np.abs(total).sum()), float(np.linalg.norm(errors)),
+                       None if data.bias is None else float(errors[d]), entry_errors=errors)

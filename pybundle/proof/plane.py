@@ -12,7 +12,7 @@ UNIT = 2.0**-53
 
 
 @dataclass
-class Plane:
+class ProvenPlane:
     """`R(v) >= offset - offset_error + <phi, v> - slope_error |v|` for all v; phi of floats or of fractions.
 
     `last_error` bounds the error of the last entry of phi; None is `slope_error`. If there are `means` m, `slope_error`
@@ -39,7 +39,7 @@ class Plane:
         last = self.phi[-1]
         if self.phi.dtype == object:
             phi = [x - last * Fraction(m) for x, m in zip(self.phi.tolist(), means.tolist(), strict=True)]
-            return Plane(self.offset, np.array(phi, dtype=object), self.offset_error)
+            return ProvenPlane(self.offset, np.array(phi, dtype=object), self.offset_error)
         size = float(np.linalg.norm(means))
         is_known = self.last_error is not None and (self.means is None or np.array_equal(self.means, means))
         last_error = self.last_error if is_known else self.slope_error
@@ -49,7 +49,7 @@ class Plane:
         if entries is not None:
             sizes = np.abs(self.phi) + abs(last) * np.abs(means)
             entries = 1.01 * (entries + last_error * np.abs(means)) + 4.0 * UNIT * sizes
-        return Plane(self.offset, self.phi - last * means, self.offset_error, 1.01 * error, entry_errors=entries)
+        return ProvenPlane(self.offset, self.phi - last * means, self.offset_error, 1.01 * error, entry_errors=entries)
 
     def distance(self, phi):
         """|phi - claimed phi|."""

@@ -19,7 +19,7 @@ from ..runtime.executors import single_threaded_blas
 from . import exact as ex
 from . import multipliers
 from .certificate import Labellings, Multipliers, Points
-from .plane import UNIT, Plane
+from .plane import UNIT, ProvenPlane
 
 ROUNDED = 4.0 * UNIT
 """Relative rounding error of what a function of the user computes from its terms: `abs(w - 0.3)` is w for w = 1e17."""
@@ -122,7 +122,7 @@ class PlainProblem:
         means = getattr(risk if sums is None else sums, "means", None)
         last = None if means is None else rounding * float(np.linalg.norm(sizes[len(means) - 1::len(means)]))
         slope_error = 1.02 * slope_error + rounding * float(np.linalg.norm(sizes))
-        return Plane(math.fsum(offsets), phi, offset_error, slope_error, last, means)
+        return ProvenPlane(math.fsum(offsets), phi, offset_error, slope_error, last, means)
 
     def _planes(self, risk, x):
         """Planes of all parts at a point."""
@@ -173,7 +173,7 @@ class PlainProblem:
                 offset -= beta * Fraction(ROUNDED * (abs(value) + float(np.abs(slope) @ np.abs(x))))
                 error += beta * Fraction(hidden[p])
                 phi = phi + beta * ex.fractions(*ex.integers(slope))
-        return Plane(offset - error, phi, error)        # from `offset - 2 error` to what fun says
+        return ProvenPlane(offset - error, phi, error)        # from `offset - 2 error` to what fun says
 
 
 class LabellingProblem(PlainProblem):
@@ -204,7 +204,7 @@ class LabellingProblem(PlainProblem):
         if self.shift is None:
             return found
         last, columns = found.phi[-1], np.array([*map(Fraction, self.shift.columns.tolist()), Fraction(0)])
-        return Plane(found.offset + last * Fraction(self.shift.target), found.phi - last * columns)
+        return ProvenPlane(found.offset + last * Fraction(self.shift.target), found.phi - last * columns)
 
 
 class OneScoreProblem(PlainProblem):

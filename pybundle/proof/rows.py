@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from ..core.object_graph import check_array
 from . import exact as ex
-from .plane import UNIT, Plane
+from .plane import UNIT, ProvenPlane
 
 MEETS = 1e-10       # a point meets a row if it violates it by at most that fraction of the sizes of its terms
 
@@ -71,12 +71,12 @@ class Rows:
             entries = self.A.tocoo()
             for i, k, a in zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True):
                 phi[k] += Fraction(a) * Fraction(y[i])
-            return Plane(offset - ex.product(y[None], self.upper[:, None])[0, 0], phi, plane.offset_error)
+            return ProvenPlane(offset - ex.product(y[None], self.upper[:, None])[0, 0], phi, plane.offset_error)
         pull, size = self.A.T @ y, abs(self.A).T @ y
         terms = np.bincount(self.A.indices, minlength=1).max(initial=0) + 4.0
         error = 1.01 * terms * UNIT * float(np.linalg.norm(size)) + 2.0 * UNIT * float(np.linalg.norm(plane.phi))
         offset = Fraction(plane.offset) - sum(Fraction(a) * Fraction(b) for a, b in zip(
             y.tolist(), self.upper.tolist(), strict=True) if a)
         last_error = None if plane.last_error is None else plane.last_error + error
-        return Plane(offset, plane.phi + pull, plane.offset_error, plane.slope_error + error, last_error,
-                     plane.means)
+        return ProvenPlane(offset, plane.phi + pull, plane.offset_error, plane.slope_error + error, last_error,
+                           plane.means)

@@ -15,7 +15,7 @@ from ..risks import Structured
 from . import exact as ex
 from .certificate import Labellings, Multipliers
 from .linear import ROWS
-from .plane import UNIT, Plane
+from .plane import UNIT, ProvenPlane
 from .problem import LabellingProblem
 
 CHECKED = Chain, Landmarks, Multiclass, Segmentation
@@ -96,8 +96,9 @@ class StructuredProblem(LabellingProblem):
             phi += np.asarray((X.T @ (c[some, None] * p)).T)
             size += 2.02 * float(c[some] @ data.norms[some])
         unit = (min(len(c), ROWS) + len(c) / ROWS + 2.0 * beta.shape[1] + 32.0) * UNIT
-        return Plane(math.fsum(offsets), phi.ravel(), unit * (8.0 + 8.0 * math.log(len(phi))) * math.fsum(offsets),
-                     unit * size, 2.02 * unit * float(c.sum()))
+        offset = math.fsum(offsets)
+        return ProvenPlane(offset, phi.ravel(), unit * (8.0 + 8.0 * math.log(len(phi))) * offset, unit * size,
+                           2.02 * unit * float(c.sum()))
 
     def value(self, w):
         self.believe(f"the decoder of {type(self.risk.model).__name__}: that no labelling is better than its own")
@@ -125,7 +126,7 @@ class StructuredProblem(LabellingProblem):
             last = sizes.reshape(-1, self.risk.user_rows.width)[:, -1]
             last_error = 1.01 * (terms + 4.0) * UNIT * float(np.linalg.norm(last))
         additions = float(np.max(oracle.sizes)) + 12.0      # of pieces of a loss
-        return Plane(math.fsum(offsets), phi, additions * UNIT * math.fsum(map(abs, offsets)), error, last_error)
+        return ProvenPlane(math.fsum(offsets), phi, additions * UNIT * math.fsum(map(abs, offsets)), error, last_error)
 
     @property
     def c(self):
@@ -145,4 +146,4 @@ class StructuredProblem(LabellingProblem):
                 for k in np.flatnonzero(dense).tolist():
                     phi[k] += sign * scale * Fraction(float(dense[k]))
             offset += Fraction(mass) * loss
-        return Plane(offset, phi)
+        return ProvenPlane(offset, phi)

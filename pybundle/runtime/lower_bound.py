@@ -35,14 +35,14 @@ class LowerBound:
     value: float
 
     @classmethod
-    def of(cls, objective, plane):
-        """Bound for an objective from a plane.
+    def of(cls, objective, plane, limits=None):
+        """Bound for an objective from a plane, within limits of free weights.
 
         The norm of the slope and the difference in which the bound ends, which cancels, are rounded too; that is
         counted here and needs no `slope_error`.
         """
         error = plane.slope_error if objective.takes_entries else float(np.linalg.norm(plane.slope_error))
-        value = objective.lower_bound(replace(plane, slope_error=_reach(plane.slope, error)))
+        value = objective.lower_bound(replace(plane, slope_error=_reach(plane.slope, error)), limits)
         return cls(plane, value - 8.0 * UNIT * (abs(plane.offset) + abs(plane.offset - value)))
 
     @property
@@ -187,7 +187,7 @@ def ball(objective, w, certificate, bound):
     return (centre, radius) if np.isfinite(radius) and np.isfinite(distance) else None
 
 
-def certify(risk, objective, w, bound, known=None):
+def certify(risk, objective, w, bound, known=None, limits=None):
     """Recomputes both sides in float64: one exact pass at w, one norm of phi.
 
     No pass is needed if R(w) is `known`, computed in float64, with a bound on its rounding error.
@@ -219,7 +219,9 @@ def certify(risk, objective, w, bound, known=None):
     error = float(1.01 * np.sum(errors) + UNIT * (
         (len(w) + 5) * abs(regulariser) + np.size(values) * np.sum(np.abs(values)) + 4.0 * abs(fun))
         + objective.value_error(w))
-    plane, lower = bound.plane, min(LowerBound.of(objective, bound.plane).value, objective.level)
+    plane, lower = bound.plane, LowerBound.of(objective, bound.plane, limits).value
+    if limits is not None:
+        lower = min(lower, limits.level)
     product = float(plane.slope @ w)
     excess, scale = plane.offset + product - total, abs(plane.offset) + abs(product) + abs(total)
     fits = excess <= error + ROUGH * scale

@@ -139,12 +139,12 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), rows=rows, dependence=found,
                           anchors=anchors, means=means if anchors is None else anchors.means)
     if objective.is_free.any() and anchors is None:
-        objective.limits = score_limits(risk, penalty_of(omega, risk.dim), objective.means, 0.0, float(n))
+        objective.score_limits = score_limits(risk, penalty_of(omega, risk.dim), objective.means, 0.0, float(n))
     if rows is not None and isinstance(omega, Separable):
         lower, upper = rows.implied(omega.lower, omega.upper)
         if means is not None:       # the penalty is on the intercept at the means
             lower[-1], upper[-1] = -np.inf, np.inf
-        objective.proven = objective.proven.within(lower, upper)
+        objective.lowered = objective.lowered.within(lower, upper)
     steep = np.full(risk.dim, LARGEST)
     if min(objective.penalty.scaling(steep), objective.penalty.scaling(-steep)) < 1.0 and not np.isfinite(
             objective.floor):

@@ -20,7 +20,6 @@ from ..runtime.checkpoint import Checkpoint
 from ..runtime.interrupts import interrupts_wait
 from ..runtime.result import Status
 from .methods import METHODS
-from .problem.penalised import Penalised
 from .run import is_fine
 from .state import State
 
@@ -30,8 +29,6 @@ SAME = 1e-9
 """Relative difference up to which values of a risk without a fingerprint count as equal."""
 RAW = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, NameError)
 """Exceptions that inconsistent objects cause."""
-PROVEN = ("level", "proven", "proofs")
-"""Attributes of objectives that runs set."""
 OURS = sys.stdlib_module_names | {"pybundle", "numpy", "scipy"}
 
 
@@ -219,8 +216,8 @@ class Checkpointing(NoCheckpoint):
         current = old.at_work
         if not _equal(vars(current.objective), vars(fresh.at_work.objective)):
             raise ValueError("it was written for a different objective")
-        if isinstance(current.objective, Penalised):
-            current.objective.prove_again(fresh.at_work.objective)
+        if current.limits is not None:
+            current.limits.prove_again()
             current.check_state()           # bounds, which the limits were believed for until now
         current.settings = self._settings
         (tol, atol, memory), gap = found.header["settings"], self._settings.gap
@@ -258,8 +255,7 @@ class Checkpointing(NoCheckpoint):
 
 
 def _equal(mine, theirs):
-    """Whether two objectives are the same problem, apart from what runs have proven of them."""
-    mine, theirs = ({name: x for name, x in part.items() if name not in PROVEN} for part in (mine, theirs))
+    """Whether two objectives are the same problem."""
     return mine.keys() == theirs.keys() and all(
         mine[name] is theirs[name] or np.array_equal(mine[name], theirs[name]) for name in mine)
 

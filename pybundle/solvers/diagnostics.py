@@ -68,7 +68,7 @@ def advice(run, status, certificate, about_data, many=300, wide=0.1, near=1e-6, 
     if run.settings.memory_limit is not None and (status is Status.STALLED or run.is_short_of_memory()):
         signs = "" if objective.nonneg is None else " (sign constraints use part of it)"
         found.append(f"raise memory_limit{signs}")
-    is_known = objective.level < np.inf or objective.anchors is not None
+    is_known = run.are_weights_limited or objective.anchors is not None
     n_free = 0 if is_known else int(np.count_nonzero(objective.is_free))
     is_unbounded = is_separated(run, certificate)
     if is_unbounded:

@@ -78,7 +78,7 @@ class MethodSequence:
 
     def _take_over(self):
         first, second = self.at_work, self._stages[0].make(self.at_work.objective)
-        second.trace, second.choice, second.bound = first.trace, first.choice, first.bound
+        second.succeed(first)
         second.start(first.w, first.state())       # the first run keeps its state until this returns
         self.at_work, self._mark = second, (second.trace.n_passes, np.inf)
         del self._stages[0]

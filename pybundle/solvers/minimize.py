@@ -264,7 +264,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
                              penalty=penalty, nonneg=signs, constraints=objective.rows, scale=scale,
                              random_state=random_state, deterministic=bool(deterministic)), settings,
                     {"penalty": penalty_term, "constraints": objective.rows, "dependence": objective.dependence,
-                     "limits": objective.limits, "anchors": objective.anchors})
+                     "limits": objective.score_limits, "anchors": objective.anchors,
+                     "lowered": getattr(objective, "lowered", None)})
             at_home = risk.home if risk.is_remote else None if working is risk else risk
             home = None if risk.is_remote else risk
             result = drive(run, w0, state, rules, report, factor, checkpointing, at_home, home)

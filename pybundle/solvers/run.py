@@ -19,6 +19,8 @@ from ..core.protocols import completed
 from ..core.rounding import UNIT
 from ..core.validation import read_only
 from ..proof.score_limits import ScoreLimits
+from ..prox import Separable
+from ..prox.separable import Rounding
 from ..risks.partition import SHARD_ROWS
 from ..risks.reduction import WAVE
 from ..runtime.clock import Clock
@@ -28,7 +30,9 @@ from ..runtime.result import CROSSING, Result, Status, sentence
 from ..runtime.stopping import SHARE, GapBelow, Progress
 from .diagnostics import advice, hint
 from .plane_checks import as_arrays, check_planes, lower_bounds_of, norms_of, refuse_above
+from .problem.free_weights import FreeWeights, ProvenLimits
 from .problem.objective import Ball, SquaredNorm
+from .problem.penalised import Penalised
 from .state import Settings, State, Trace
 
 NAMELESS = "unknown"
@@ -68,7 +72,7 @@ class Run:
     """
 
     serialised: tuple = (Settings, GapBelow, State, Trace, Clock, History, LowerBound, Plane, Bracket, Status,
-                         SquaredNorm, Ball, ScoreLimits)
+                         SquaredNorm, Ball, Penalised, Separable, Rounding, ScoreLimits, FreeWeights)
     patience = 300
     _idle = 0
     best_values = None
@@ -83,10 +87,17 @@ class Run:
         self.lower_bounds = lower_bounds_of(risk)
         self._steepest = np.zeros(risk.n_parts)         # norms of the steepest slopes so far
         self._certificate, self._margin = None, 1.0
+        self.limits = ProvenLimits(objective) if isinstance(objective, Penalised) else None
+        self.free = FreeWeights.of(objective, self.limits)
 
     @property
     def at_work(self):
         return self
+
+    def succeed(self, run):
+        """Continue the run of another method: its counters, best bound, and what it has proven."""
+        self.trace, self.choice, self.bound, self.limits = run.trace, run.choice, run.bound, run.limits
+        self.free = FreeWeights.of(self.objective, self.limits)
 
     # ------------------------------------------------------------------ steps
     def step(self):
@@ -225,15 +236,15 @@ class Run:
             check_array("slope", plane.slope, (risk.dim,))
             check_float("slope_error", float(np.min(plane.slope_error)), 0.0)
             check_float("offset_error", plane.offset_error, 0.0)
-            again = LowerBound.of(self.objective, plane)
+            again = self.proves(plane)
             scale = abs(plane.offset) + abs(plane.offset - again.value)
             # a bound that is older than the limits of free weights is below what follows from them
-            least = -np.inf if self.objective.level < np.inf else again.value - 1e-9 * scale
+            least = -np.inf if self.are_weights_limited else again.value - 1e-9 * scale
             if not least <= bound.value <= again.value + 1e-9 * scale:
                 raise ValueError("a lower bound is not what its evidence proves")
         if self._certificate is not None:
             known = self._certificate
-            value = LowerBound.of(self.objective, self._certified[1].plane).value
+            value = self.proves(self._certified[1].plane).value
             if not known.lower_bound <= min(value + 1e-9 * abs(known.fun), known.fun):
                 raise ValueError("a certificate is not what its evidence proves")
 
@@ -245,7 +256,10 @@ class Run:
         with self.trace.clock.phase("oracle"):
             planes = as_arrays(self.risk.planes(read_only(w)))
         self.trace.n_passes += 1
-        return self.noted(self.check(planes), w)
+        planes = self.check(planes)
+        if self.free is not None:
+            self.free.add(self.summed(planes))
+        return self.noted(planes, w)
 
     def noted(self, planes, w):
         """Return the planes with the index of their point, if evidence is kept."""
@@ -311,19 +325,32 @@ class Run:
             w.setflags(write=False)
             self.w, self.risk_value, self.fun = w, risk_value, fun
             self.best_values = values
-            if self.objective.limits is not None:
-                self.objective.hold(fun, self.trace.size)
+            if self.objective.score_limits is not None:
+                self.limits.hold(fun, self.trace.size)
         if self.w is None:
             raise NumericalError(f"F must be finite at the first point, got {fun:g} for |w| = {np.linalg.norm(w):.3g}; "
                                  "start closer to 0 (w0), or scale data and penalty down")
         return fun
 
+    @property
+    def are_weights_limited(self):
+        """Whether bounds use limits of free weights."""
+        return self.limits is not None and self.limits.level < np.inf
+
+    def proves(self, plane):
+        """Return the `LowerBound` that follows from a plane."""
+        return LowerBound.of(self.objective, plane, self.limits)
+
+    def probe(self):
+        """Return a point whose plane may limit free weights, or None."""
+        return None if self.free is None else self.free.probe(self)
+
     def offer(self, bound):
         """Keep a lower bound if it is better than the present one and than the bound that the risk declares."""
         declared = float(self.lower_bounds.sum())
         if bound.value < declared:      # by rounding, if the optimum is 0
-            bound = self.bound if self._standing()[1] >= declared else LowerBound.of(
-                self.objective, Plane(declared, np.zeros_like(bound.plane.slope)))
+            bound = self.bound if self._standing()[1] >= declared else self.proves(
+                Plane(declared, np.zeros_like(bound.plane.slope)))
         if self.bound is None or bound.value > self.bound.value:
             self.bound = bound
         if not self.trace.knows_zero and not np.any(self.objective.centre):     # a plane at w = 0 is at most F(0)
@@ -374,7 +401,7 @@ class Run:
                                  "changed in place since that run are other data")
         self.trace.size = max(state.size, self.trace.size)
         if state.bound is not None:
-            self.offer(LowerBound.of(self.objective, state.bound.plane))
+            self.offer(self.proves(state.bound.plane))
 
     # ------------------------------------------------------------------ certificate
     def confirm(self):
@@ -422,7 +449,7 @@ class Run:
         """
         if self.bound is None and not self.is_refuted and np.isfinite(self.lower_bounds).all():
             # it ended before its first bound: there is what the risk declares
-            self.bound = LowerBound.of(self.objective, Plane(float(self.lower_bounds.sum()), np.zeros(self.risk.dim)))
+            self.bound = self.proves(Plane(float(self.lower_bounds.sum()), np.zeros(self.risk.dim)))
         if self.bound is not None and not self._is_certified():
             try:
                 self._certify(ask_risk, risk)
@@ -479,11 +506,11 @@ class Run:
                 known = self.evaluated_value(risk)
                 if known is None:
                     return
-            own = kept = certify(risk, self.objective, self.w, self.bound, known)
+            own = kept = certify(risk, self.objective, self.w, self.bound, known, self.limits)
             if ask_risk and (self.risk.shift is not None or self._moves is not None):   # at the point of users
                 w = self.for_user(self.w)
                 w = w if self.risk.shift is None else self.risk.shift.from_user(w)
-                kept = certify(risk, self.objective, w, self.bound)
+                kept = certify(risk, self.objective, w, self.bound, None, self.limits)
                 self.trace.n_passes += 1
             elif self.risk.shift is not None:
                 kept = replace(own, error=own.error + self.rounding_of_intercepts())

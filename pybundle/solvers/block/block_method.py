@@ -34,10 +34,8 @@ import numpy as np
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array
 from ...core.plane import Plane
-from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..evidence.limits import with_limits
-from ..problem.free_weights import FreeWeights
 from ..problem.objective import inner
 from ..problem.penalised import Penalised
 from ..run import Run
@@ -86,7 +84,6 @@ class BlockMethod(Run):
         is_penalised = self._is_penalised = isinstance(objective, Penalised) and objective.even is None
         self._balance = Balance() if is_penalised or not schedule.extrapolates else None
         self._mean = MeanPlane(objective.means) if is_penalised and objective.classes is None else None
-        self.free = FreeWeights.of(objective)
         self._modulus = least_modulus(objective)
         self.last_gaps = 0.0
 
@@ -145,11 +142,10 @@ class BlockMethod(Run):
             if self.gap() <= (1.0 - LEAST_FALL) * self._flat_gap:
                 self._n_flat, self._flat_gap = 0, self.gap()
         self.log(self.fun if value is None else value)
-        probe = None if self.free is None else self.free.probe(self)
+        probe = self.probe()
         if probe is not None:
             planes = self.evaluate(probe)
             self.observe(probe, float(planes.values.sum()), planes.values)
-            self.free.add(self.summed(planes))
         return Status.CONVERGED if self.is_close() else None
 
     @property
@@ -198,8 +194,8 @@ class BlockMethod(Run):
         if self.objective.classes is not None:
             proofs = [self._proof, self.core.evidence(self.objective, risk)]
             return max(filter(None, proofs), key=lambda proof: proof.bound.value, default=None)
-        objective, limits = with_limits(self, risk) if keeps else (self.objective, None)
-        found = self.core.evidence(objective, risk)
+        within, limits = with_limits(self, risk) if keeps else (self.limits, None)
+        found = self.core.evidence(self.objective, risk, within)
         return None if found is None else found._replace(limits=limits)
 
     def to_float64(self):
@@ -232,12 +228,12 @@ class BlockMethod(Run):
             raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
         if self.free is not None:
             self.free.add(plane, is_aggregate=True)
-        bound = LowerBound.of(self.objective, plane)
+        bound = self.proves(plane)
         self.offer(bound)
         if self.bound is bound and self.settings.record is not None and self.objective.classes is not None:
             self._proof = self.core.evidence(self.objective, self.risk)     # bounds of later multipliers may be less
         if self._mean is not None and self.settings.record is None:      # evidence is of the newest plane
-            self.offer(LowerBound.of(self.objective, self._mean.add(plane)))
+            self.offer(self.proves(self._mean.add(plane)))
 
     def _lam(self):
         """Return the constant of strong convexity from which the weight of the centre and the momentum follow.

@@ -301,7 +301,7 @@ class CachedBlocks(Core):
         return Plane(offset, phi, slope_error + self.blocks.merging_error + terms * UNIT * size,
                      (offset_error + (terms + merged) * UNIT) * abs(offset))
 
-    def evidence(self, objective, risk):
+    def evidence(self, objective, risk, limits=None):
         """Return multipliers of labellings as evidence, if they were kept, and the bound that they prove; or None."""
         return None if self.record is None else of_blocks(
             self.blocks, self.record, objective, risk.sample_weight, *self._errors)

@@ -92,8 +92,8 @@ class Core(ABC):
         """Return R at the best point w and a bound on its rounding error, if a pass has computed both; or None."""
         return None
 
-    def evidence(self, objective, risk):
-        """As `Run.evidence`."""
+    def evidence(self, objective, risk, limits=None):
+        """As `Run.evidence`, within limits of free weights."""
         return None
 
     # ------------------------------------------------------------------ with penalties only

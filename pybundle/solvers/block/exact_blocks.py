@@ -292,11 +292,11 @@ class ExactBlocks(Core):
             self._aggregate = Plane(offset, self.risk.examples.unscale(slope, self.risk.n_scores), *errors)
         return self._aggregate
 
-    def evidence(self, objective, risk):
+    def evidence(self, objective, risk, limits=None):
         """The multipliers of labels as evidence, and the bound that they prove."""
         if self.risk.oracle is None:        # multipliers of a loss of one score belong to no labels
             return None
-        return of_labels(risk, objective, self._dual.alpha, self.aggregate())
+        return of_labels(risk, objective, self._dual.alpha, self.aggregate(), limits)
 
     def _ranges(self):
         """Return the rows that one thread sums: all, or half of them if X is much larger than a second slope."""

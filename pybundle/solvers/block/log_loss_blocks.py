@@ -167,7 +167,7 @@ class LogLossBlocks(Core):
     def known_value(self, w):
         return self._value[1:] if self._value is not None and self._value[0] is w else None
 
-    def evidence(self, objective, risk):
+    def evidence(self, objective, risk, limits=None):
         if objective.classes is None:
             return None
         P = softmax(self._dual.nodes.astype(np.float64), axis=1)

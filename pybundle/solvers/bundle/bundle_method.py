@@ -22,18 +22,15 @@ from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array
 from ...core.plane import Plane, Planes
 from ...core.validation import read_only
-from ...prox import Separable
-from ...prox.separable import Rounding
 from ...qp._simplex_qp import SimplexQP
 from ...runtime.result import Status
 from ..block.part_planes import part_planes
 from ..plane_checks import refuse_above
-from ..problem.free_weights import FreeWeights
 from ..problem.penalised import Penalised
 from ..run import Run, working_bytes
 from ..state import State
 from .evidence_of_points import of_points
-from .master import Master, MasterSolution, bound_of
+from .master import Master, MasterSolution, plane_of
 from .penalty_master import PenaltyMaster
 
 MANY_PARTS = 64
@@ -70,8 +67,7 @@ class Aggregate(NamedTuple):
 class BundleMethod(Run):
     """A run of the loop with one policy on one risk."""
 
-    serialised = (Bundle, DensePlanes, SparsePlanes, Planes, Master, MasterSolution, SimplexQP, PenaltyMaster,
-                  Penalised, Separable, Rounding, FreeWeights)
+    serialised = (Bundle, DensePlanes, SparsePlanes, Planes, Master, MasterSolution, SimplexQP, PenaltyMaster)
     patience = 300      # published proximal steps may continue for T = 100 iterations without any progress
 
     def __init__(self, risk, objective, policy, settings):
@@ -80,7 +76,6 @@ class BundleMethod(Run):
         self.slack = self.lower_bounds >= 0.0
         self._changing = False      # while planes are half stored
         self._errors = np.zeros(risk.n_parts), np.zeros(risk.n_parts)
-        self.free = FreeWeights.of(objective)
         self.max_planes = None
         self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 8 if risk.n_parts < MANY_PARTS else 2)
 
@@ -128,7 +123,7 @@ class BundleMethod(Run):
             self.log(self.fun)
             return Status.CONVERGED
         found = self.policy.advance(self, solution, aggregate)                            # 4
-        probe = None if self.free is None else self.free.probe(self)
+        probe = self.probe()
         if probe is not None:       # a risk may return the same buffer again
             found = found._replace(planes=[planes._replace(slopes=planes.slopes.copy()) for planes in found.planes])
             found.planes.append(self.visit(probe)[0])
@@ -215,8 +210,6 @@ class BundleMethod(Run):
         With the solution that w is the minimiser of, a value below the model is refused.
         """
         planes = self.evaluate(w)
-        if self.free is not None:
-            self.free.add(self.summed(planes))
         if solution is not None:
             self.check_model(solution, w, planes.values)
         return planes, self.observe(w, float(planes.values.sum()), planes.values)
@@ -228,13 +221,13 @@ class BundleMethod(Run):
         """
         beta = np.zeros(self.bundle.n_planes)
         beta[:len(solution.beta)] = solution.beta       # linear constraints that another master has added come last
-        bound = bound_of(self.bundle, self.slack, self.objective, beta, *self._errors)
+        bound = self.proves(plane_of(self.bundle, self.slack, self.objective, beta, *self._errors))
         self._outside = self.objective.pushed_outside(bound.plane.slope)
         self.offer(bound)
         if settle:
             self.bundle.settle(beta)
         phi = bound.plane.slope
-        return Aggregate(phi, self.objective.lower_bound(Plane(float(beta @ self.bundle.offsets), phi)),
+        return Aggregate(phi, self.objective.lower_bound(Plane(float(beta @ self.bundle.offsets), phi), self.limits),
                          self.fun - self.bound.value)
 
     # ------------------------------------------------------------------ inside

@@ -43,7 +43,7 @@ def of_points(run, risk, points, labelled=True):
     bundle.append_flat(np.where(np.isfinite(lower) & (lower != 0.0), lower, -np.inf))
     if planes_of.is_labelled and planes_of.evidence(points, known, np.ones((len(points), exact.n_parts))) is None:
         return of_points(run, risk, points, labelled=False)
-    objective, limits = with_limits(run, risk, planes_of.is_labelled)
+    objective, (within, limits) = run.objective, with_limits(run, risk, planes_of.is_labelled)
     best, pull, best_weights = None, None, None
     for solved in _solutions(run, bundle, slack, objective):
         beta, rest = _feasible(np.append(solved, np.zeros(bundle.n_planes - len(solved))), bundle, lower, len(points))
@@ -63,12 +63,12 @@ def of_points(run, risk, points, labelled=True):
         flats = np.where(np.isfinite(lower), np.abs(lower), 0.0)
         offset_error += 4.0 * (len(points) + 8.0) * UNIT * float(flats.sum())
         plane, y = Plane(offset + rest, phi, WIDER * error, WIDER * offset_error), None
-        bound = LowerBound.of(objective, plane)
+        bound = LowerBound.of(objective, plane, within)
         if objective.rows is not None:
             used = bundle.parts[:len(solved)]
             _, y = objective.rows.pull(used, np.maximum(solved, 0.0))
             relaxed = objective.rows.relax(plane, used, solved, objective.means, WIDER)
-            bound = LowerBound(plane, LowerBound.of(objective, relaxed).value)
+            bound = LowerBound(plane, LowerBound.of(objective, relaxed, within).value)
         if best is None or bound.value > best.value:
             best, pull, best_weights = bound, y, weights
         if best.value >= 2.0 * run.bound.value - run.fun:

@@ -15,7 +15,6 @@ from ...core.object_graph import check_array, check_float
 from ...core.plane import Plane
 from ...core.protocols import BOUNDED
 from ...core.rounding import UNIT
-from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..method import WARM_START, Method
 from ..run import Run
@@ -37,7 +36,7 @@ class FrankWolfe(Run):
         self._error = 0.0                       # of any slope so far
         self.phi, self.offset = np.zeros(self.risk.dim), 0.0
         self._size = self._largest = 0.0        # largest slope and offset so far, to which rounding is relative
-        self.offer(LowerBound.of(self.objective, Plane(float(self.lower_bounds.sum()), self.phi.copy())))
+        self.offer(self.proves(Plane(float(self.lower_bounds.sum()), self.phi.copy())))
         self._plane = self._look(self.objective.project(w0))
         self._bound()
         self.log(self.fun)
@@ -91,8 +90,8 @@ class FrankWolfe(Run):
 
     def _bound(self):
         rounding = (2.0 * self._steps + 4.0) * UNIT
-        self.offer(LowerBound.of(self.objective, Plane(
-            self.offset, self.phi.copy(), self._error + rounding * self._size, rounding * self._largest)))
+        self.offer(self.proves(Plane(self.offset, self.phi.copy(), self._error + rounding * self._size,
+                                     rounding * self._largest)))
 
 
 FRANK_WOLFE = Method(lambda problem: FrankWolfe(problem.risk, problem.objective, problem.settings), WARM_START,

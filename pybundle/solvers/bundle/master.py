@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.plane import Plane
 from ...qp._simplex_qp import SimplexQP
-from ...runtime.lower_bound import LowerBound, aggregation_errors, feasible
+from ...runtime.lower_bound import aggregation_errors, feasible
 from ..problem.objective import Ball, minimiser
 from ._alpha_search import least_alpha
 
@@ -41,16 +41,14 @@ class MasterSolution:
     tol: float
 
 
-def bound_of(bundle, slack, objective, beta, slope_errors, offset_errors):
-    """Return the lower bound that multipliers of a bundle prove, all rounding counted; errors have shape (P,)."""
+def plane_of(bundle, slack, objective, beta, slope_errors, offset_errors):
+    """Return the `Plane` that multipliers of a bundle prove, all rounding counted; errors have shape (P,)."""
     multipliers = feasible(beta, bundle.parts, slack)
     phi, offset = bundle.combine(multipliers)
     norms = objective.rounding_norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
     errors = aggregation_errors(multipliers, bundle.offsets, norms, bundle.parts, slope_errors, offset_errors)
     plane = Plane(offset, phi, *errors)
-    if objective.rows is not None:
-        plane = objective.rows.relax(plane, bundle.parts, beta, objective.means)
-    return LowerBound.of(objective, plane)
+    return plane if objective.rows is None else objective.rows.relax(plane, bundle.parts, beta, objective.means)
 
 
 class Master:

@@ -5,28 +5,26 @@ Those that the run itself has found come from planes that it no longer has.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ...proof.limits import Limits
-from ..problem.free_weights import COSTLY, FreeWeights
-from ..problem.penalised import Penalised
+from ..problem.free_weights import COSTLY, FreeWeights, ProvenLimits
 from .at_points import PlanesAtPoints
 
 PASSES = 30     # per free weight, until its limits are proven
 
+
 def with_limits(run, risk, labelled=True):
-    """Return the objective of a run with limits of free weights that are proven anew, and their proof, or None."""
-    if not isinstance(run.objective, Penalised):
-        return run.objective, None
-    objective = renewed(run.objective)
+    """Return limits of the free weights of a run that are proven anew, and their proof; or None."""
+    if run.limits is None:
+        return None, None
+    limits = ProvenLimits(run.objective)
     # planes of their own: slopes far out may be larger, and so may their errors
-    return objective, prove_limits(run, objective, PlanesAtPoints(risk, labelled)) if objective.is_free.any() else None
+    return limits, prove_limits(run, limits, PlanesAtPoints(risk, labelled)) if run.objective.is_free.any() else None
 
 
-def prove_limits(run, objective, planes_of):
-    """Confine the free weights of a renewed objective, and return the proof, or None if none is found.
+def prove_limits(run, limits, planes_of):
+    """Find limits of the free weights, and return the proof, or None if none is found.
 
     Without limits such weights leave no more than the declared lower bound of R.
 
@@ -34,16 +32,16 @@ def prove_limits(run, objective, planes_of):
     ----------
     run : Run
         Whose best point is the centre.
-    objective : Penalised
+    limits : ProvenLimits
     planes_of : PlanesAtPoints
     """
-    if run.objective.level == np.inf:       # the run itself has not found any, or needs none
+    if run.limits.level == np.inf:          # the run itself has not found any, or needs none
         return None
     highest = max(run.fun, run.certified_range[0])      # the verifier knows the point of users only
-    if objective.limits is not None:
-        objective.hold(highest, run.trace.size)
-        return _limits(objective, [])
-    cuts, point, points, known = FreeWeights(objective), run.w, [], []
+    if run.objective.score_limits is not None:
+        limits.hold(highest, run.trace.size)
+        return _proof(limits, [])
+    cuts, point, points, known = FreeWeights(limits), run.w, [], []
     for _ in range(PASSES * len(cuts.free)):
         planes, names = planes_of(point)
         cuts.add(run.summed(planes))
@@ -54,15 +52,15 @@ def prove_limits(run, objective, planes_of):
         point = cuts.prove(run.w, highest, run.trace.size)
         if point is None and cuts.proof is not None and not is_second and (
                 cuts.cost() > COSTLY * run.rule.tol * abs(run.fun)):
-            forget_proofs(objective)
+            limits.forget()
             cuts.start_near()       # the first limits are of the size of the farthest points
             point = cuts.prove(run.w, highest, run.trace.size)
         if point is None:
             break
     if cuts.proof is None:
         return None
-    forget_proofs(objective)
-    objective.confine(cuts.proof)
+    limits.forget()
+    limits.confine(cuts.proof)
     shares, evidence = np.array(cuts.shares), []
     for j in range(len(cuts.free)):
         for k in range(2):
@@ -71,21 +69,12 @@ def prove_limits(run, objective, planes_of):
             total = weights.sum()       # 0 if the weight has a bound on this side
             weights *= shares * (1.0 - (len(points) + 16.0) * 2.0**-51) / (total or 1.0)
             evidence.append(planes_of.evidence(points, known, weights[:, None]) if total > 0.0 else None)
-    return _limits(objective, evidence)
+    return _proof(limits, evidence)
 
 
-def renewed(objective):
-    """Return the objective without what a run has proven of it."""
-    return replace(objective, level=np.inf)
-
-
-def forget_proofs(objective):
-    """Drop limits, so that later proofs do not depend on them."""
-    objective.level, objective.proven, objective.proofs = np.inf, objective.penalty.lowered(), []
-
-
-def _limits(objective, evidence):
-    # of a renewed objective that is confined; without evidence they follow from the data
-    sizes = np.maximum(np.abs(objective.proven.lower), np.abs(objective.proven.upper))[objective.is_free]
+def _proof(limits, evidence):
+    # without evidence they follow from the data
+    objective, within = limits.objective, limits.penalty
+    sizes = np.maximum(np.abs(within.lower), np.abs(within.upper))[objective.is_free]
     means = None if objective.means is None else np.array(objective.means)
     return Limits(sizes, means, evidence or [None] * (2 * len(sizes)))

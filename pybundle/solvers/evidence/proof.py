@@ -47,7 +47,7 @@ class Proof(NamedTuple):
     limits: Any = None
 
 
-def of_labels(risk, objective, multipliers, plane):
+def of_labels(risk, objective, multipliers, plane, limits=None):
     """Evidence from multipliers of all labels, shape (n, K), and the bound that it proves.
 
     `plane` is that of the multipliers. What the truth has is left out.
@@ -60,10 +60,10 @@ def of_labels(risk, objective, multipliers, plane):
         used, examples, labels = used[off], examples[off], labels[off]
     evidence = Labellings.of(examples, labels, alpha[used], risk.sample_weight)
     size = 1.5 * float(evidence.masses @ risk.examples.norms[evidence.examples])
-    return _best(objective, evidence, size, plane)
+    return _best(objective, evidence, size, plane, limits)
 
 
-def _best(objective, evidence, size, plane):
+def _best(objective, evidence, size, plane, limits=None):
     """Evidence whose multipliers are scaled to the best bound, the truths having the rest, and that bound.
 
     `size` bounds the sum of multipliers times norms of slopes, of which the sums of multipliers were cut by a rounding.
@@ -77,7 +77,7 @@ def _best(objective, evidence, size, plane):
         evidence = Labellings(evidence.examples, evidence.labellings, t * evidence.masses)
         phi = t * phi
     errors = WIDER * t * (plane.slope_error + cut * size), WIDER * t * (plane.offset_error + cut * offset)
-    return Proof(evidence, LowerBound.of(objective, Plane(t * offset, phi, *errors)))
+    return Proof(evidence, LowerBound.of(objective, Plane(t * offset, phi, *errors), limits))
 
 
 def of_blocks(blocks, record, objective, weights, slope_error, offset_error):

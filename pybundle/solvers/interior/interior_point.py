@@ -136,7 +136,7 @@ class InteriorPoint(Run):
 
     def _prove(self, a, slope):
         # the bound of multipliers, from A'a
-        bound = LowerBound.of(self.objective, self.barrier.rows.plane(a, slope, self.objective))
+        bound = self.proves(self.barrier.rows.plane(a, slope, self.objective))
         if bound.value > self.best[0]:
             self.best = bound.value, a
         self.offer(bound)
@@ -149,15 +149,15 @@ class InteriorPoint(Run):
 
     # ------------------------------------------------------------------ evidence
     def evidence(self, risk):
-        a, rows, (objective, limits) = self.best[1], self.barrier.rows, with_limits(self, risk)
+        a, rows, (within, limits) = self.best[1], self.barrier.rows, with_limits(self, risk)
         if a is None:
             return None
-        plane = rows.plane(a, rows.transposed(a), objective)
+        plane = rows.plane(a, rows.transposed(a), self.objective)
         whole = np.zeros(risk.n_examples)
         whole[rows.places] = a
         if self.risk.oracle is not None:
             plane = replace(plane, slope_error=float(np.linalg.norm(plane.slope_error)))
-            return of_labels(risk, objective, whole, plane)._replace(limits=limits)
-        bound = LowerBound.of(objective, replace(plane, slope_error=WIDER * plane.slope_error,
-                                                 offset_error=WIDER * plane.offset_error))
+            return of_labels(risk, self.objective, whole, plane, within)._replace(limits=limits)
+        plane = replace(plane, slope_error=WIDER * plane.slope_error, offset_error=WIDER * plane.offset_error)
+        bound = LowerBound.of(self.objective, plane, within)
         return Proof(Multipliers(-whole), bound, None, limits)

@@ -15,7 +15,6 @@ import numpy as np
 
 from ...core.exceptions import NumericalError
 from ...core.object_graph import check_array
-from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..evidence.proof import of_labels
 from ..run import Run
@@ -158,7 +157,7 @@ class AugmentedLagrangian(Run):
         self._step = step
         plane = self.multipliers.aggregate(step.alpha, step.support)
         self._gradient = self.lam * self._point + plane.slope
-        bound = LowerBound.of(self.objective, plane)
+        bound = self.proves(plane)
         if bound.value > self.best[0]:
             self.best = bound.value, step.alpha
         self.offer(bound)

@@ -15,7 +15,7 @@ An aggregate plane whose slope is not quite 0 at the free weights then costs `su
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +29,7 @@ NEAR = 0.1      # where they start the next time if limits are too wide
 COSTLY = 0.1   # they are if they cost that fraction of the tolerance
 INSIDE = 1e-3   # a point is inside a cut that it violates by that fraction of the terms
 SAFE = 1e-9     # relative allowance for the rounding of sums; nothing is lost by it
+LOWER = 0.5     # closed-form limits are taken again when the best value has fallen to this fraction of the level
 MARGIN = 1e-2   # the level lies so much above the best value, of which it is a fraction: values are rounded, too
 
 
@@ -80,13 +81,68 @@ class LimitProof:
             check_array(name, getattr(self, name), shape, low=low)
 
 
+class ProvenLimits:
+    """What a run has proven of the free weights of its objective.
+
+    Parameters
+    ----------
+    objective : Penalised
+
+    Attributes
+    ----------
+    penalty : Regulariser
+        `lowered` of the objective, and infinite beyond the limits proven for all points with F at most `level`.
+    level : float
+        Bounds hold if the minimum of F is at most this.
+    proofs : list of LimitProof or ScoreLimits
+        Of these limits, in their order.
+    """
+
+    def __init__(self, objective):
+        self.objective = objective
+        self.forget()
+
+    def forget(self):
+        """Drop the limits."""
+        self.level, self.penalty, self.proofs = np.inf, self.objective.lowered, []
+
+    def confine(self, proof):
+        """Limit the free weights at all points with F <= level; return whether a proof gives any limits.
+
+        Earlier limits, of a higher level, hold there, too.
+        """
+        free = np.flatnonzero(self.objective.is_free)
+        limits = proof.sizes(self.penalty.lower[free], self.penalty.upper[free])
+        if limits is None:
+            return False
+        bounds = np.full(len(self.penalty.l2), np.inf)
+        bounds[free] = limits
+        self.level = min(float(proof.level), self.level)
+        self.penalty = self.penalty.within(-bounds, bounds)
+        self.proofs = [*self.proofs, proof]
+        return True
+
+    def hold(self, value, size):
+        """Limit the free weights by the closed form at points as good as one of this value; `size` is about F(0)."""
+        if value < LOWER * self.level:
+            self.confine(replace(self.objective.score_limits, level=value + MARGIN * max(value, MARGIN * size)))
+
+    def prove_again(self):
+        """Replace what a checkpoint holds as proven by what its proofs prove."""
+        proofs, parts = self.proofs, getattr(self.objective.score_limits, "parts", None)
+        self.forget()
+        if not all(self.confine(proof if isinstance(proof, LimitProof) else replace(proof, parts=parts))
+                   for proof in proofs):
+            raise ValueError("limits of free weights are not what their planes prove")
+
+
 class FreeWeights:
     """Cuts on the free weights of one objective.
 
     Parameters
     ----------
-    objective : Penalised
-        `proven` of it is replaced when limits are known.
+    limits : ProvenLimits
+        Gets the limits that are found.
 
     Attributes
     ----------
@@ -96,28 +152,29 @@ class FreeWeights:
         The last one, of the cuts `proof_cuts`.
     """
 
-    serialised = (LimitProof,)
+    serialised = (LimitProof, ProvenLimits)
     proof: LimitProof | None = None
     proof_cuts: np.ndarray | None = None
 
-    def __init__(self, objective):
-        self.objective, self.free = objective, np.flatnonzero(objective.is_free)
+    def __init__(self, limits):
+        self.objective, self.limits = limits.objective, limits
+        self.free = np.flatnonzero(self.objective.is_free)
         self._constants, self._slopes, self._errors, self.shares = [], [], [], []
         self._wait, self._next, self._far, self._probed, self._n_probed = 1, 1, FAR, None, 0
         self._lean = np.zeros(len(self.free))       # slope of the newest aggregate, 0 at the minimum
 
     @classmethod
-    def of(cls, objective):
+    def of(cls, objective, limits):
         """Return the cuts of an objective, without any yet; None if no weights are free, or too many, or others limit
         them.
         """
-        is_needed = objective.is_free.any() and objective.anchors is None and objective.limits is None
-        return cls(objective) if is_needed and np.count_nonzero(objective.is_free) <= MOST_FREE else None
+        is_needed = objective.is_free.any() and objective.anchors is None and objective.score_limits is None
+        return cls(limits) if is_needed and np.count_nonzero(objective.is_free) <= MOST_FREE else None
 
     @property
     def are_limited(self):
         """Whether limits are proven for all of them."""
-        return bool(np.isfinite(self.objective.proven.upper[self.free]).all())
+        return bool(np.isfinite(self.limits.penalty.upper[self.free]).all())
 
     def add(self, plane, is_aggregate=False):
         """Take a plane below R; an aggregate proves bounds.
@@ -154,7 +211,7 @@ class FreeWeights:
 
     def cost(self):
         """Return about what the limits cost a bound: slopes and the largest error of one, times their size."""
-        limits = self.objective.proven.upper[self.free]
+        limits = self.limits.penalty.upper[self.free]
         if not np.isfinite(limits).all():
             return np.inf
         return max(self._errors, default=0.0) * float(np.linalg.norm(limits)) + float(np.abs(self._lean) @ limits)
@@ -176,7 +233,7 @@ class FreeWeights:
         self._probed = None
         far = self._far * (1.0 + np.abs(u))
         # for the solver in units of `far` from u: of rows of size 1, without those that hold everywhere
-        bounds = np.column_stack([self.objective.proven.lower, self.objective.proven.upper])[self.free]
+        bounds = np.column_stack([self.limits.penalty.lower, self.limits.penalty.upper])[self.free]
         ends = (bounds - u[:, None]) / far[:, None]
         is_near = np.abs(ends) <= 1.0
         with np.errstate(over="ignore"):
@@ -204,11 +261,11 @@ class FreeWeights:
         used = np.flatnonzero(multipliers.any(axis=(0, 1)))
         proof = LimitProof(level, np.array(self._constants)[used], slopes[used], np.array(self._errors)[used],
                            np.ascontiguousarray(multipliers[..., used]), bound_multipliers)
-        if self.objective.confine(proof):
+        if self.limits.confine(proof):
             self.proof, self.proof_cuts = proof, used
         return None
 
     def _moved(self, w, u):
         point = np.array(self.objective.inner_point(w))
         point[self.free] = u
-        return self.objective.outer_point(self.objective.proven.project(point))
+        return self.objective.outer_point(self.limits.penalty.project(point))

@@ -62,10 +62,8 @@ class Objective(ABC):
         The weights that the penalty holds at 0 because others make up for them, and the penalty of the user.
     classes : LabelSums or None
         If intercepts of classes are free; `inner_point` has rows `x - m` then.
-    even, limits, anchors : float or None, ScoreLimits or None, ScoreAnchors or LabelAnchors or None
+    even, score_limits, anchors : float or None, ScoreLimits or None, ScoreAnchors or LabelAnchors or None
         See `Penalised`.
-    level : float
-        Bounds hold if the minimum of F is at most this.
     takes_entries : bool
         The error of a slope may be an array, of its entries.
     centre : ndarray, shape (dim,), or float
@@ -77,12 +75,11 @@ class Objective(ABC):
     is_free = np.zeros(1, dtype=bool)
     rows: Any = None
     dependence: Any = None
-    level = np.inf
     takes_entries = False
     centre: Any = 0.0
     classes: Any = None
     even: Any = None
-    limits: Any = None
+    score_limits: Any = None
     anchors: Any = None
     nonneg: np.ndarray | None
 
@@ -95,8 +92,8 @@ class Objective(ABC):
         return 0.0
 
     @abstractmethod
-    def lower_bound(self, plane):
-        """Return a lower bound of regulariser plus plane, whose errors are counted."""
+    def lower_bound(self, plane, limits=None):
+        """Return a lower bound of regulariser plus plane, whose errors are counted, within `ProvenLimits`."""
 
     @abstractmethod
     def point(self, phi, lam):
@@ -169,7 +166,7 @@ class SquaredNorm(Objective):
         with np.errstate(over="ignore"):
             return 0.5 * self.lam * float(w @ w)
 
-    def lower_bound(self, plane):
+    def lower_bound(self, plane, limits=None):
         """Return `min_w lam/2 |w|^2 + <phi, w> + offset`, less errors; -inf if it overflows."""
         with np.errstate(over="ignore"):
             size = np.linalg.norm(self.effective(plane.slope)) + plane.slope_error
@@ -190,7 +187,7 @@ class Ball(Objective):
         """Return 0: there is no regulariser."""
         return 0.0
 
-    def lower_bound(self, plane):
+    def lower_bound(self, plane, limits=None):
         """Return `min_{|w| <= radius} <phi, w> + offset`, less errors."""
         size = np.linalg.norm(self.effective(plane.slope)) + plane.slope_error
         return float(plane.offset - plane.offset_error - self.radius * size)

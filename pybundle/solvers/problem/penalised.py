@@ -8,20 +8,17 @@ slowly for phi, as the l1 norm does, that is minus infinity. Then the plane is m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ...core.rounding import UNIT
-from ...proof.score_limits import ScoreLimits
 from ...prox import Box, Regulariser, Separable
 from ...prox.separable import Rounding
 from .objective import Objective
 
 FAR = 0.8       # the mean of the examples by their root mean square: squares of both
-MARGIN = 1e-2   # the level of limits lies so much above the best value, of which it is a fraction: values are rounded
-LOWER = 0.5     # closed-form limits are taken again when the best value has fallen to this fraction of the level
 
 
 @dataclass
@@ -41,17 +38,14 @@ class Penalised(Objective):
         has one. See `inner_point`.
     rows : Rows or None
         Linear constraints.
-    limits : ScoreLimits or None
+    score_limits : ScoreLimits or None
         Limits of the free weights in closed form, at level 0.
     anchors : ScoreAnchors or LabelAnchors or None
         Repair planes if the free weights are intercepts.
     even : float or None
         The rate of the squares, if they are equal and with free intercepts of classes all of the penalty.
-    proven : Regulariser
-        Omega, less what its numbers may have lost, and infinite beyond the limits that are proven for free weights at
-        all points with F at most `level`.
-    proofs : list of LimitProof or ScoreLimits
-        Of these limits, in their order.
+    lowered : Regulariser
+        Omega, less what its numbers may have lost, and infinite beyond what the linear constraints imply.
 
     >>> import numpy as np
     >>> from pybundle.core.plane import Plane
@@ -66,16 +60,15 @@ class Penalised(Objective):
     nonneg: None = None
     means: np.ndarray | None = None
     rows: Any = None
-    level: float = np.inf
     dependence: Any = None
-    limits: Any = None
+    score_limits: Any = None
     anchors: Any = None
-    proven: Regulariser = field(init=False)
-    proofs: list = field(init=False)
+    lowered: Any = None
 
     def __post_init__(self):
-        self.proven, self.proofs = self.penalty.lowered(), []
         omega = self.penalty
+        if self.lowered is None:
+            self.lowered = omega.lowered()
         if self.classes is not None and not (
                 omega.l1.any() or omega.centre.any() or omega.constant or omega.rounding.rates):
             held = ~self.is_free & ((omega.lower != 0.0) | (omega.upper != 0.0))
@@ -136,34 +129,6 @@ class Penalised(Objective):
     def takes_entries(self):  # type: ignore[override]
         return isinstance(self.penalty, Separable)
 
-    def confine(self, proof):
-        """Limit the free weights at all points with F <= level; return whether a proof gives any limits.
-
-        Earlier limits, of a higher level, hold there, too.
-        """
-        free = np.flatnonzero(self.is_free)
-        limits = proof.sizes(self.proven.lower[free], self.proven.upper[free])
-        if limits is None:
-            return False
-        bounds = np.full(len(self.penalty.l2), np.inf)
-        bounds[free] = limits
-        self.level = min(float(proof.level), self.level)
-        self.proven = self.proven.within(-bounds, bounds)
-        self.proofs = [*self.proofs, proof]
-        return True
-
-    def hold(self, value, size):
-        """Limit the free weights by `limits` at points as good as one of this value; `size` is about F(0)."""
-        if value < LOWER * self.level:
-            self.confine(replace(self.limits, level=value + MARGIN * max(value, MARGIN * size)))
-
-    def prove_again(self, fresh):
-        """Replace what a checkpoint holds as proven by what its proofs prove; `fresh` is the objective as given."""
-        proofs, self.level, self.proven, self.proofs = self.proofs, np.inf, fresh.proven, []
-        if not all(self.confine(replace(proof, parts=self.limits.parts) if isinstance(proof, ScoreLimits) else proof)
-                   for proof in proofs):
-            raise ValueError("limits of free weights are not what their planes prove")
-
     @property
     def moduli(self):
         """Constants of strong convexity of the regulariser, by entries; a number or shape (dim,)."""
@@ -179,7 +144,7 @@ class Penalised(Objective):
 
     @property
     def modulus(self):
-        least = self.factor * float(np.min(self.proven.moduli, initial=np.inf)) * (1.0 - 2.0 * UNIT)
+        least = self.factor * float(np.min(self.lowered.moduli, initial=np.inf)) * (1.0 - 2.0 * UNIT)
         return least if 0.0 < least < np.inf else None
 
     def value(self, w):
@@ -188,8 +153,8 @@ class Penalised(Objective):
     def value_error(self, w):
         return self.factor * self.penalty.uncertainty(w)
 
-    def lower_bound(self, plane):
-        """Return a lower bound of F; rounding of this computation is counted, too."""
+    def lower_bound(self, plane, limits=None):
+        """Return a lower bound of F within `ProvenLimits`; rounding of this computation is counted, too."""
         plane = self.inner_plane(plane)
         offset, phi, error = plane.offset - plane.offset_error, plane.slope, plane.slope_error
         if self.anchors is not None and np.isfinite(error).all():
@@ -198,20 +163,25 @@ class Penalised(Objective):
         if self.even is not None:
             square = (float(np.linalg.norm(phi)) + error) ** 2 / (2.0 * self.even)
             return max(self.floor, float(offset - square - 8.0 * UNIT * (abs(offset) + square)))
-        proven = self.proven if self.anchors is None else self._without(self.is_free)
-        t, least = self._least(proven, phi, error)
+        t, least = self._least(self._within(limits), phi, error)
         rest = 0.0 if t == 1.0 else (1.0 - t) * self.floor
         found = float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
-        if self.level == np.inf:
+        if limits is None or limits.level == np.inf:
             return found
         # without limits of the free weights t may have been 0, and limits make no bound less
-        least = self.factor * self.proven.least(np.zeros(len(phi)))
+        least = self.factor * limits.penalty.least(np.zeros(len(phi)))
         return max(found, self.floor + least - 4.0 * UNIT * (abs(self.floor) + abs(least)))
 
-    def scaling(self, plane):
+    def scaling(self, plane, limits=None):
         """Return the t <= 1 of the module for a plane."""
-        penalty, inner = self.proven if self.anchors is None else self._without(self.is_free), self.inner_plane(plane)
-        return self._least(penalty, inner.slope, inner.slope_error)[0]
+        inner = self.inner_plane(plane)
+        return self._least(self._within(limits), inner.slope, inner.slope_error)[0]
+
+    def _within(self, limits):
+        """Return the penalty within limits; anchors hold free weights at 0."""
+        if self.anchors is not None:
+            return self._without(self.is_free)
+        return self.lowered if limits is None else limits.penalty
 
     def least_over_rest(self, plane):
         """Return t, and the least value of regulariser plus `<t phi, w>` over all weights but the free ones at 0.

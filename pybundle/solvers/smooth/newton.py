@@ -75,7 +75,7 @@ class Newton(SmoothRun):
         """
         objective = self.objective
         return isinstance(objective, Penalised) and bool(np.any(objective.penalty.l1)) and (
-            LowerBound.of(objective, replace(self.newest, slope_error=0.0)).value - self.bound.value
+            self.proves(replace(self.newest, slope_error=0.0)).value - self.bound.value
             > 0.1 * (self.fun - self.bound.value))
 
     def _take_work(self):
@@ -124,10 +124,11 @@ class Newton(SmoothRun):
         found = super().evidence(risk)
         if self._beta is None:
             return found
-        objective, limits = with_limits(self, risk)
+        within, limits = with_limits(self, risk)
         beta, plane = self._plane(self._beta)
-        bound = LowerBound.of(objective, replace(           # checks form longer sums
-            plane, slope_error=2.0 * WIDER * plane.slope_error, offset_error=64.0 * WIDER * UNIT * abs(plane.offset)))
+        wider = replace(plane, slope_error=2.0 * WIDER * plane.slope_error,         # checks form longer sums
+                        offset_error=64.0 * WIDER * UNIT * abs(plane.offset))
+        bound = LowerBound.of(self.objective, wider, within)
         is_better = found is None or found.bound.value < bound.value
         return Proof(Multipliers(beta), bound, None, limits) if is_better else found
 
@@ -137,11 +138,11 @@ class Newton(SmoothRun):
         beta = risk.sample_weight * risk.multipliers(scores[:, 0]) + self._signs() * change
         beta, plane = self._plane(beta)
         self.trace.n_passes += 0.5
-        t = objective.scaling(plane) if isinstance(objective, Penalised) else 1.0
+        t = objective.scaling(plane, self.limits) if isinstance(objective, Penalised) else 1.0
         if t < 1.0:     # conjugates are convex: beta times t proves more than t times the plane
             beta, offset = risk.dual_point(t * beta)
             plane = replace(plane, offset=offset, slope=t * plane.slope)    # `pull` allows for both roundings
-        bound = LowerBound.of(objective, plane)
+        bound = self.proves(plane)
         self.offer(bound)
         if self.bound is bound and self.settings.record is not None:
             self._beta = beta
@@ -284,7 +285,7 @@ def patience_before(risk, objective):
     if not HESSIAN.holds(risk):
         return None
     examples, is_penalised = risk.examples, isinstance(objective, Penalised)
-    if objective.is_free.any() and objective.anchors is None and objective.limits is None:
+    if objective.is_free.any() and objective.anchors is None and objective.score_limits is None:
         return None
     has_l1 = is_penalised and bool(np.any(objective.penalty.l1))
     width = examples.X.nnz / risk.n_examples if examples.is_sparse else risk.dim

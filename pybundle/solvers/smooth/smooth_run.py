@@ -19,11 +19,9 @@ import numpy as np
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array, check_float
 from ...core.plane import Plane
-from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..bundle.evidence_of_points import of_points
 from ..evidence.proof import of_distributions
-from ..problem.free_weights import FreeWeights
 from ..problem.penalised import Penalised
 from ..run import Run
 from .quasi_newton import Orthants
@@ -38,7 +36,7 @@ class SmoothRun(Run):
     """A run on a smooth risk; a subclass sets `steps`, and adds `trial`, `state` and `describe`."""
 
     patience = 60
-    serialised: tuple = (Orthants, FreeWeights)
+    serialised: tuple = (Orthants,)
 
     def __init__(self, risk, objective, settings):
         super().__init__(risk, objective, settings)
@@ -46,7 +44,6 @@ class SmoothRun(Run):
         if limit is not None and limit < 24 * FEWEST * risk.dim:
             raise ParameterError(f"memory_limit must be at least {24 * FEWEST * risk.dim} bytes for dimension "
                                  f"{risk.dim}, got {limit}; raise it")
-        self.free = FreeWeights.of(objective)
         self.newest = None              # offset and slope of the newest plane
         self._newest = self._origin = -1    # numbers of the points of the newest plane, and of that of the best bound
 
@@ -58,7 +55,7 @@ class SmoothRun(Run):
             w0 = state.w
         known = float(self.lower_bounds.sum())
         if np.isfinite(known):
-            self.offer(LowerBound.of(self.objective, Plane(known, np.zeros(self.risk.dim))))
+            self.offer(self.proves(Plane(known, np.zeros(self.risk.dim))))
         self._begin_at(self.objective.project(w0))
 
     def iterate(self):
@@ -76,10 +73,6 @@ class SmoothRun(Run):
         if self.is_close():
             return Status.CONVERGED
         return None if self.steps.update(x, fun, gradient) else Status.STALLED
-
-    def probe(self):
-        """Return a point whose plane may limit free weights, or None."""
-        return None if self.free is None else self.free.probe(self)
 
     def orthants(self):
         """Return bounds and l1 norm of the objective, or None."""
@@ -134,9 +127,7 @@ class SmoothRun(Run):
             if not np.isfinite(plane.slope @ plane.slope):
                 raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         with self.trace.clock.phase("qp"):
-            if self.free is not None:
-                self.free.add(plane)
-            found, self.newest = LowerBound.of(self.objective, plane), plane
+            found, self.newest = self.proves(plane), plane
             self.offer(found)
             if self.settings.record is not None:
                 self._newest = planes.origin

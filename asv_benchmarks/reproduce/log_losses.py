@@ -46,6 +46,7 @@ TOLERANCES = tuple(10.0 ** (-0.5 * k) for k in range(2, 20))
 LARGE = 10**7       # entries of X from which every other tolerance is tried
 ITERATIONS = 1000
 LIMIT = 120.0
+SLOW = 20.0     # seconds of a fit after which a peer with intercepts is asked for no more
 
 
 def main():
@@ -128,6 +129,8 @@ class Intercepts(Classes):
                 if self.value(model, lam) <= goal:
                     found[at] = seconds, int(np.max(model.n_iter_))
                     break
+                if seconds > SLOW:
+                    return found
                 k += 1
         return found
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from copy import copy
 
 from ..core.exceptions import NumericalError, OracleError, ParameterError
-from ..core.protocols import completed
-from ..core.validation import check_choice, check_integer
-from ..runtime.executors import make_executor, single_threaded_blas
+from ..runtime.executors import single_threaded_blas
 from ..runtime.result import Status, sentence
-from ..runtime.stopping import first_reason
-from ..solvers.arguments import make_objective, make_rules, make_settings, make_start, regrouped
-from ..solvers.method import Problem
-from ..solvers.methods import METHODS, make_run
+from ..solvers.minimize import opened
 
 
 class Busy(RuntimeError):
@@ -49,35 +45,24 @@ class Machine:
     """
 
     def __init__(self, risk, settings, w0=None):
-        self._lock = threading.Lock()
-        self._risk, self._w0 = completed(risk), make_start(w0, risk.dim)
-        self._pool = self._run = None
-        self._begin(settings, None)
+        self._lock, self._stack = threading.Lock(), ExitStack()
+        self._risk = risk
+        self._begin(settings, {"w0": w0})
 
-    def _begin(self, settings, state, w0=None):
-        lam, radius, method = settings.get("lam"), settings.get("radius"), settings.get("method", "auto")
-        check_choice("method", method, tuple(METHODS))
-        objective = make_objective(method, self._risk, self._risk.nonneg, lam=lam, radius=radius)
-        wanted = make_settings(settings.get("tol", 1e-2), settings.get("atol"), settings.get("memory_limit"), {},
-                               1)
-        rules = make_rules(settings.get("max_iter"), settings.get("time_limit"), method)
-        pool = make_executor(settings.get("n_jobs"))
-        try:
-            risk = regrouped(self._risk, settings.get("n_parts"), method, pool, wanted)
-            seed = check_integer("random_state", settings.get("random_state", 0), low=0)
-            run = make_run(method, Problem(risk, objective, wanted, {}, seed, True))
-        except BaseException:
-            pool.close()
-            raise
-        self._end_threads()
-        self._pool, self._run, self._rules, self._state = pool, run, rules, state
-        self._w0 = self._w0 if w0 is None else w0
+    def _begin(self, settings, start):
+        with ExitStack() as stack:
+            self._solve = stack.enter_context(opened(self._risk, **settings, **start))
+            self._stack.close()
+            self._stack, self._from = stack.pop_all(), start
         self._is_started, self.status, self._error = False, None, None
+
+    @property
+    def _run(self):
+        return self._solve.run
 
     def step(self):
         """One iteration, or none where the run has come to an end: then True, and `status` says why."""
         with self._alone(), single_threaded_blas():
-            run = self._run
             if self.status not in (None, Status.FAILED):
                 return True
             if self._error is not None:
@@ -85,20 +70,16 @@ class Machine:
                                      "resume with settings")
             try:
                 if not self._is_started:
-                    run.start(self._w0, self._state)
+                    self._solve.begin()
                     self._is_started = True
-                status = run.step()
-                if status is Status.CONVERGED and not run.confirm():
-                    status = None
+                self.status = self._solve.step()
             except KeyboardInterrupt:
                 self.status = Status.INTERRUPTED
                 raise
             except Exception as error:
                 self.status, self._error = Status.FAILED, str(error) or type(error).__name__
-                run.blame(error)
+                self._run.blame(error)
                 raise
-            reason = first_reason(self._rules, run.progress())
-            self.status = reason if status is None else status
             return self.status is not None
 
     def progress(self):
@@ -120,17 +101,11 @@ class Machine:
         """Lets further steps continue; with settings in a new run from the best point and all planes of this one."""
         with self._alone():
             if settings is not None:
-                self._begin(settings, *self._known())
+                # before its first step a run starts from what it would have started from itself
+                self._begin(settings, self._from if self._run.w is None else {"state": self._run.kept_state()})
             elif self._error is not None:
                 raise ParameterError(f"settings must be given after an error ({self._error}), got none")
             self.status = None
-
-    def _known(self):
-        """What another run starts from: a state, or None and a point."""
-        run = self._run
-        if run.w is None:               # not started: what it would have started from itself
-            return self._state, None
-        return run.kept_state(), None
 
     def message(self):
         """The sentence of the status."""
@@ -143,11 +118,7 @@ class Machine:
     def close(self):
         """Ends the threads of the run."""
         with self._alone():
-            self._end_threads()
-
-    def _end_threads(self):
-        if self._pool is not None:
-            self._pool.close()
+            self._stack.close()
 
     def _met_something(self):
         if self._run.w is None and self._error is not None:

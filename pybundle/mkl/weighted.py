@@ -19,7 +19,7 @@ from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
 from ..solvers.block.cached_blocks import CachedBlocks
 from ..solvers.block.methods import accelerated, default_batch
-from ..solvers.minimize import drive
+from ..solvers.solve import Solve
 from ..solvers.state import Settings
 from .certified import KEPT, Certified, GroupBlocks, reweighed
 from .group_norms import GroupNorms
@@ -55,8 +55,8 @@ def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=Non
     run = _WeightedRun(risk.derive(executor=executor), objective, Settings(GapBelow(tol)),
                        _WeightedBlocks, accelerated(), random_state=random_state or 0,
                        options={"objective": objective, "batch": default_batch(risk)})
-    result = drive(run, np.zeros(risk.dim), None, [lambda progress: Status.ITERATION_LIMIT
-                                                   if progress.n_passes >= max_passes else None])
+    limit = lambda progress: Status.ITERATION_LIMIT if progress.n_passes >= max_passes else None  # noqa: E731
+    result = Solve(run, np.zeros(risk.dim), rules=[limit]).complete()
     seconds, values, bounds, passes = (result.history[name] for name in ("time", "primal", "lower_bound", "n_passes"))
     # after Ctrl-C the last entry of a column may be missing
     history = list(zip(seconds, values / n, bounds / n, passes, run.weights, strict=False))

@@ -1,25 +1,24 @@
-"""`minimize`: checks the arguments, builds the run of a method, steps it until it ends, and returns its certificate."""
+"""`minimize`: checks the arguments, builds the run of a method, and completes its `Solve`."""
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.exceptions import BundleError, InputTypeError, OracleError, ParameterError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import Callbacks, PathLike
 from ..core.validation import check_choice, check_flag, check_integer, check_path
 from ..core.warn import warn_user
 from ..distributed.placing import placed, placing
-from ..distributed.waiting import OutOfTime
 from ..prox import Regulariser
 from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.progress_table import ProgressTable
 from ..runtime.result import Result, Status
-from ..runtime.stopping import Callback, TimeLimit, first_reason, time_of_end
+from ..runtime.stopping import Callback
 from .arguments import (
     as_callbacks,
     as_risk,
@@ -34,12 +33,13 @@ from .arguments import (
     regrouped,
 )
 from .checkpointing import Checkpointing, NoCheckpoint, terms_of
-from .diagnostics import LONG, UNFINISHED, VERY_LONG, hint
-from .evidence.proof import Proof, certificate_of, check_provable, is_provable
+from .diagnostics import UNFINISHED
+from .evidence.proof import check_provable
 from .evidence.record import Record
 from .method import Problem
 from .methods import METHODS, check_options, make_run
 from .problem.penalised import Penalised
+from .solve import Solve
 from .state import State
 
 
@@ -208,6 +208,33 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     >>> result.success, result.lower_bound <= result.fun
     (True, True)
     """
+    solve = None
+    try:
+        with opened(risk, w0, lam=lam, radius=radius, penalty=penalty, method=method, tol=tol, atol=atol,
+                    n_parts=n_parts, max_iter=max_iter, time_limit=time_limit, memory_limit=memory_limit,
+                    nonneg=nonneg, constraints=constraints, callback=callback, n_jobs=n_jobs, executor=executor,
+                    checkpoint=checkpoint, checkpoint_every=checkpoint_every, deterministic=deterministic,
+                    random_state=random_state, verbose=verbose, scale=scale, evidence=evidence, **options
+                    ) as solve, single_threaded_blas():
+            solve.complete()
+    except KeyboardInterrupt:
+        if solve is None or solve.result is None:
+            raise
+        solve.result.status = Status.INTERRUPTED        # while workers were given back
+    if solve.result.status in UNFINISHED and METHODS[method].n_epochs is None:
+        warn_user(f"pybundle: {solve.result.message}")
+    return solve.result
+
+
+@contextmanager
+def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto", tol=0.01, atol=None, n_parts=None,
+           max_iter=None, time_limit=None, memory_limit=None, nonneg=None, constraints=None, callback=None, n_jobs=None,
+           executor=None, checkpoint=None, checkpoint_every=None, deterministic=True, random_state=None, verbose=0,
+           scale="sum", evidence=False, state=None, **options):
+    """Check the arguments of `minimize`; give the `Solve` for a block, at whose end threads, workers and file are free.
+
+    `state` is that of another run to start from, as `warm_start` but for any method.
+    """
     check_choice("scale", scale, ("sum", "mean"))
     check_choice("method", method, tuple(METHODS))
     check_flag("deterministic", deterministic)
@@ -217,71 +244,64 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     every = check_seconds(checkpoint_every)
     callbacks = as_callbacks(callback)
     given = risk = as_risk(risk, w0)
+    warm = options.get("warm_start")
     # planes of other data prove nothing: only where some are taken over all is read
-    risk = risk.renewed(whole=checkpoint is not None or options.get("warm_start") is not None)
+    risk = risk.renewed(whole=checkpoint is not None or warm is not None or state is not None)
     signs = make_signs(nonneg, risk)
     if radius is None and not is_intercept_bounded(risk, signs, constraints):
         risk = risk.centred()
-    shift = risk.shift
-    objective = make_objective(method, risk, signs, risk.n_examples if scale == "mean" else 1,
-                               lam=lam, radius=radius, penalty=penalty, constraints=constraints)
-    settings = make_settings(tol, atol, memory_limit, options, risk.n_examples if scale == "mean" else 1)
-    pool = make_executor(n_jobs) if executor is None else executor
-    places = placing(pool)
-    if places is not None and objective.classes is not None:       # workers know means of their own rows only
-        objective = replace(objective, anchors=None, means=None)
-    penalty_term = objective.penalty if isinstance(objective, Penalised) else None
-    takes_oca = penalty_term is not None and not (penalty_term.is_separable and objective.rows is None)
-    risk = regrouped(risk, n_parts, method, pool, settings, places is not None, takes_oca)
-    factor = settings.factor
-    watching = [Callback(function, factor, shift) for function in callbacks]
-    rules = make_rules(max_iter, time_limit, method) + watching
-    report = ProgressTable(factor) if verbose else None
-    w0 = make_start(w0, risk.dim, shift)
-    warm = options.get("warm_start")
+    n = risk.n_examples if scale == "mean" else 1
+    objective = make_objective(method, risk, signs, n, lam=lam, radius=radius, penalty=penalty, constraints=constraints)
+    settings = make_settings(tol, atol, memory_limit, options, n)
+    rules = make_rules(max_iter, time_limit, method)
+    w0 = make_start(w0, risk.dim, risk.shift)
+    state = state_of(warm) if state is None else state
+    check_flag("evidence", evidence)
+    if evidence:
+        if checkpoint is not None:
+            raise ParameterError("evidence=True takes no checkpoint, which would not hold it; leave one of them out")
+        check_provable(objective)
+        settings = replace(settings, record=getattr(state, "record", None) or Record())
+    if random_state is not None:
+        random_state = check_integer("random_state", random_state, low=0)
+    with ExitStack() as stack:
+        pool = stack.enter_context(closing(make_executor(n_jobs))) if executor is None else executor
+        places = placing(pool)
+        if places is not None and objective.classes is not None:       # workers know means of their own rows only
+            objective = replace(objective, anchors=None, means=None)
+        penalty_term = objective.penalty if isinstance(objective, Penalised) else None
+        takes_oca = penalty_term is not None and not (penalty_term.is_separable and objective.rows is None)
+        risk = regrouped(risk, n_parts, method, pool, settings, places is not None, takes_oca)
+        watching = [Callback(function, settings.factor, risk.shift) for function in callbacks]
+        for rule in reversed(watching):
+            stack.callback(_close, rule)
+        checkpointing = NoCheckpoint()
+        stack.callback(lambda: checkpointing.close())
+        working = stack.enter_context(placed(risk, places, precision_of(settings)))
+        run = make_run(method, Problem(working, objective, settings, options, random_state, deterministic))
+        if checkpoint is not None:
+            checkpointing = Checkpointing(
+                check_path("checkpoint", checkpoint), every, working,
+                terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius,
+                         penalty=penalty, nonneg=signs, constraints=objective.rows, scale=scale,
+                         random_state=random_state, deterministic=bool(deterministic)), settings,
+                {"penalty": penalty_term, "constraints": objective.rows, "dependence": objective.dependence,
+                 "limits": objective.score_limits, "anchors": objective.anchors,
+                 "lowered": getattr(objective, "lowered", None)})
+        at_home = risk.home if risk.is_remote else None if working is risk else risk
+        report = ProgressTable(settings.factor) if verbose else None
+        yield Solve(run, w0, state, rules + watching, report, settings.factor, checkpointing, at_home,
+                    None if risk.is_remote else risk)
+
+
+def state_of(warm):
+    """Return the state that `warm_start` has, or is."""
     state = getattr(warm, "state", warm)
     if warm is not None and not isinstance(state, State):
         raise InputTypeError("warm_start must be a Result that has a state, or that state, got "
                              + (f"{type(warm).__name__}" if not hasattr(warm, "x") else "a Result without one, as "
                                 "not the last of a path; pass w0=result.x to start from its point"))
-    check_flag("evidence", evidence)
-    if evidence and checkpoint is not None:
-        raise ParameterError("evidence=True takes no checkpoint, which would not hold it; leave one of them out")
-    if evidence:
-        settings = replace(settings, record=getattr(state, "record", None) or Record())
-    if isinstance(objective, Penalised) and evidence:
-        check_provable(objective)
-    if random_state is not None:
-        random_state = check_integer("random_state", random_state, low=0)
-    result, checkpointing = None, NoCheckpoint()
-    try:
-        with placed(risk, places, precision_of(settings)) as working, single_threaded_blas():
-            run = make_run(method, Problem(working, objective, settings, options, random_state, deterministic))
-            if checkpoint is not None:
-                checkpointing = Checkpointing(
-                    check_path("checkpoint", checkpoint), every, working,
-                    terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius,
-                             penalty=penalty, nonneg=signs, constraints=objective.rows, scale=scale,
-                             random_state=random_state, deterministic=bool(deterministic)), settings,
-                    {"penalty": penalty_term, "constraints": objective.rows, "dependence": objective.dependence,
-                     "limits": objective.score_limits, "anchors": objective.anchors,
-                     "lowered": getattr(objective, "lowered", None)})
-            at_home = risk.home if risk.is_remote else None if working is risk else risk
-            home = None if risk.is_remote else risk
-            result = drive(run, w0, state, rules, report, factor, checkpointing, at_home, home)
-    except KeyboardInterrupt:
-        if result is None:
-            raise
-        result.status = Status.INTERRUPTED      # while workers were given back
-    finally:
-        checkpointing.close()
-        if executor is None:
-            pool.close()
-        for rule in watching:
-            _close(rule)
-    if result.status in UNFINISHED and METHODS[method].n_epochs is None:
-        warn_user(f"pybundle: {result.message}")
-    return result
+    return state
 
 
 def _close(rule):
@@ -292,159 +312,3 @@ def _close(rule):
         name = getattr(rule.function, "__name__", type(rule.function).__name__)
         warn_user(f"pybundle: the callback {name} failed at its close: {type(error).__name__}: {error}",
                   RuntimeWarning)
-
-
-def drive(run, w0, state, rules, report=None, factor=1.0, checkpointing=None, at_home=None, home=None):
-    """Starts a run, steps until a rule or the method says stop, and finishes it whatever happens on the way.
-
-    Objective and bounds of the result, also of one that an exception carries, are multiplied by `factor`.
-    `checkpointing` writes the run into a file, or resumes it from there instead of starting it. If the parts of the run
-    live with workers, `at_home` is the risk over the data here, which the certificate asks if they are lost. `home` is
-    the risk over the data here in any case, for evidence.
-    """
-    checkpointing, asking_user, status, words, due = checkpointing or NoCheckpoint(), False, None, "", LONG
-    waiting = run.risk.waiting
-    try:
-        _limit(waiting, rules)
-        run, status = checkpointing.begin(run, w0, state)
-        if report is not None:
-            report.say(f"{run.choice}; {run.describe()}" if run.choice else run.describe())
-        if checkpointing.seconds is not None:
-            if report is not None:
-                report.say(checkpointing.words)
-            limits = _limits(rules, checkpointing.seconds)
-            _limit(waiting, rules)
-            status = first_reason(limits, run.progress()) if status is None else status
-        while status is None:
-            with checkpointing.iteration():
-                status = run.step()
-                if status is Status.CONVERGED and not run.confirm():
-                    status = None
-            if status is None:
-                checkpointing.save(run)
-            progress = run.progress()
-            if report is not None:
-                report(progress)
-                if not words and progress.n_passes >= due:
-                    words, due = hint(run), VERY_LONG if due < VERY_LONG else float("inf")
-                    if words:
-                        report.say(words)
-            asking_user = True
-            reason = first_reason(rules, progress)
-            asking_user = False
-            _limit(waiting, rules)
-            status = reason if status is None else status
-        result = checkpointing.finish(run, status)
-        result.certificate = _certificate(run, result, home, round(1.0 / factor))
-    except (KeyboardInterrupt, OutOfTime) as end:
-        if run.w is None:           # before the first pass has ended there is nothing to hand back
-            if isinstance(end, KeyboardInterrupt):
-                raise
-            raise BundleError("no result: workers did not answer at the first point within the time limit; raise it, "
-                              "or look at their logs") from end
-        with suppress(KeyboardInterrupt):       # a second one
-            checkpointing.rescue(run, status)
-        result = _ended_early(run, end, at_home)
-        # evidence that takes no further pass
-        result.certificate = _certificate(run, result, home if run.settings.record is None else None,
-                                          round(1.0 / factor))
-    except Exception as error:
-        explained = error if asking_user else checkpointing.explain(error)
-        if explained is not error:
-            raise explained from error
-        if run.w is not None:
-            if not asking_user:
-                run.blame(error)
-            if not run.is_refuted:
-                checkpointing.rescue(run, status)
-            result = _as_given(_certified_after(error, run, asking_user, at_home), run, factor)
-            if isinstance(error, BundleError):
-                error.result = result
-            else:
-                error.add_note(f"pybundle: stopped after {result.nit} iterations at fun {result.fun:.6g}, "
-                               f"lower bound {result.lower_bound:.6g}")
-                error.result = result
-        raise
-    if report is not None:
-        report(run.progress(), final=True)
-    if result.success and run.risk.shift is not None and not run.at_work.rule.holds(*run.at_work.certified_range):
-        warn_user("pybundle: the gap is within the rounding of the intercept, where float64 numbers are "
-                  f"{run.risk.shift.spacing(run.w):.2g} apart; subtract a constant from y or from the columns of X",
-                  UserWarning)
-    return _as_given(result, run, factor)
-
-
-def _certificate(run, result, home, divisor):
-    """The certificate of a result, with evidence where there is some; that may take passes over the data."""
-    if not result.certified or not is_provable(run.objective):
-        return None
-    found = None
-    if result.state is not None:
-        result.state.record = run.settings.record
-    if home is not None:
-        passes = run.trace.n_passes
-        try:
-            found = run.evidence(home)
-        except KeyboardInterrupt:               # the result is complete, the evidence is not
-            result.status = Status.INTERRUPTED
-        except Exception as error:              # of a user's risk, which is asked again
-            warn_user(f"pybundle: no evidence, since the risk failed: {type(error).__name__}: {error}",
-                      RuntimeWarning)
-        else:
-            if found is None and run.settings.record is not None:
-                warn_user("pybundle: no evidence: labellings must be numbers or arrays of numbers, and the "
-                          "method must keep some", RuntimeWarning)
-        result.n_passes += run.trace.n_passes - passes
-    return certificate_of(run.risk if home is None else home, run.objective, run._certificate,
-                          run.for_user(run.w), found or Proof(None, run.bound), divisor)
-
-
-def _ended_early(run, end, at_home):
-    """The result of a run that Ctrl-C ended, or its time limit while a worker was silent: no such worker is waited for.
-    """
-    is_late = isinstance(end, OutOfTime)
-    status, waiting = Status.TIME_LIMIT if is_late else Status.INTERRUPTED, run.risk.waiting
-    if waiting is None:
-        return run.finish(status)
-    result = run.finish(status, ask_risk=False, risk=at_home)       # by the values at the best point
-    if not result.certified and not is_late:
-        waiting.end = -np.inf
-        with suppress(OutOfTime, BundleError):
-            result = run.finish(status)
-    if not result.certified and at_home is not None:
-        with suppress(Exception):
-            result = run.finish(status, risk=at_home)
-    return result
-
-
-def _limit(waiting, rules):
-    """Tells those who wait for workers when the run should end."""
-    if waiting is not None:
-        waiting.end = time_of_end(rules)
-
-
-def _certified_after(error, run, asking_user, at_home):
-    """The result of a run that an error ended."""
-    if at_home is not None and isinstance(error, BundleError) and not isinstance(error, OracleError):
-        with suppress(Exception):               # workers have failed, the risk has not
-            return run.finish(Status.FAILED, risk=at_home)
-    return run.finish(Status.FAILED, ask_risk=asking_user)
-
-
-def _limits(rules, seconds):
-    """The rules that count from the first start of a run, so many seconds ago; callbacks have seen where it stands."""
-    limits = [rule for rule in rules if not isinstance(rule, Callback)]
-    for rule in limits:
-        if isinstance(rule, TimeLimit):
-            rule.deadline -= seconds
-    return limits
-
-
-def _as_given(result, run, factor):
-    """The result in the problem of the caller, in place: objective and bounds times `factor`, its intercepts."""
-    result.x = run.for_user(result.x)
-    for name in ("fun", "lower_bound", "error", "slope"):
-        result[name] *= factor
-    for name in ("primal", "best_primal", "lower_bound"):
-        result.history[name] *= factor
-    return result

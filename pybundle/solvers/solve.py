@@ -1,0 +1,222 @@
+"""One solve: a run and what stands around it, stepped until a rule or the method says stop, and proven at its end."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+
+from ..core.exceptions import BundleError, OracleError
+from ..core.warn import warn_user
+from ..distributed.waiting import OutOfTime
+from ..runtime.result import Status
+from ..runtime.stopping import Callback, TimeLimit, first_reason, time_of_end
+from .checkpointing import NoCheckpoint
+from .diagnostics import LONG, VERY_LONG, hint
+from .evidence.proof import Proof, certificate_of, is_provable
+
+
+class Solve:
+    """`complete` solves to the end; a host that drives the steps itself calls `begin`, `step` and `finish`.
+
+    Parameters
+    ----------
+    run : Run
+        Not started yet.
+    w0 : array, shape (dim,)
+    state : State or None
+        Of another run, to start from.
+    rules : sequence of callable
+        Each takes the progress, and returns a status if the run should end.
+    report : ProgressTable or None
+    factor : float
+        Objective and bounds of the result, also of one that an exception carries, are multiplied by it.
+    checkpointing : NoCheckpoint
+        Writes the run into a file, or resumes it from there instead of starting it.
+    at_home : Risk or None
+        If the parts of the run live with workers, the risk over the data here: the certificate asks it if they are
+        lost.
+    home : Risk or None
+        The risk over the data here in any case, for evidence.
+
+    Attributes
+    ----------
+    run : Run
+    status : Status or None
+        Why it has ended; None if it goes on.
+    result : Result or None
+    """
+
+    def __init__(self, run, w0, state=None, rules=(), report=None, factor=1.0, checkpointing=None, at_home=None,
+                 home=None):
+        self.run, self.status, self.result = run, None, None
+        self._start, self._rules, self._report, self._factor = (w0, state), rules, report, factor
+        self._checkpointing, self._at_home, self._home = checkpointing or NoCheckpoint(), at_home, home
+        self._is_asking_user, self._hint, self._due = False, "", LONG
+
+    def begin(self):
+        """Start the run, or resume it from its checkpoint."""
+        self._tell_waiting()
+        self.run, self.status = self._checkpointing.begin(self.run, *self._start)
+        if self._report is not None:
+            words = self.run.describe()
+            self._report.say(f"{self.run.choice}; {words}" if self.run.choice else words)
+        seconds = self._checkpointing.seconds
+        if seconds is None:
+            return
+        if self._report is not None:
+            self._report.say(self._checkpointing.words)
+        # rules that count from the first start of the run; callbacks have seen where it stands
+        limits = [rule for rule in self._rules if not isinstance(rule, Callback)]
+        for rule in limits:
+            if isinstance(rule, TimeLimit):
+                rule.deadline -= seconds
+        self._tell_waiting()
+        self.status = first_reason(limits, self.run.progress()) if self.status is None else self.status
+
+    def step(self):
+        """Make one iteration; return the status, None if the run goes on."""
+        run = self.run
+        with self._checkpointing.iteration():
+            self.status = run.step()
+            if self.status is Status.CONVERGED and not run.confirm():
+                self.status = None
+        if self.status is None:
+            self._checkpointing.save(run)
+        progress = run.progress()
+        if self._report is not None:
+            self._report(progress)
+            if not self._hint and progress.n_passes >= self._due:
+                self._hint, self._due = hint(run), VERY_LONG if self._due < VERY_LONG else float("inf")
+                if self._hint:
+                    self._report.say(self._hint)
+        self._is_asking_user = True
+        reason = first_reason(self._rules, progress)
+        self._is_asking_user = False
+        self._tell_waiting()
+        self.status = reason if self.status is None else self.status
+        return self.status
+
+    def finish(self):
+        """Return the certified result of the best point."""
+        result = self._checkpointing.finish(self.run, self.status)
+        result.certificate = self._certificate(result, self._home)
+        return result
+
+    def complete(self):
+        """Begin, step until the end and finish; an exception carries the best result so far."""
+        try:
+            self.begin()
+            while self.status is None:
+                self.step()
+            result = self.finish()
+        except (KeyboardInterrupt, OutOfTime) as end:
+            result = self._ended_early(end)
+        except Exception as error:
+            self._add_result(error)
+            raise
+        run = self.run
+        if self._report is not None:
+            self._report(run.progress(), final=True)
+        if result.success and run.risk.shift is not None and not run.at_work.rule.holds(*run.at_work.certified_range):
+            warn_user("pybundle: the gap is within the rounding of the intercept, where float64 numbers are "
+                      f"{run.risk.shift.spacing(run.w):.2g} apart; subtract a constant from y or from the columns of "
+                      "X", UserWarning)
+        self.result = self._as_given(result)
+        return self.result
+
+    # ------------------------------------------------------------------ ends before the end
+    def _ended_early(self, end):
+        """Return the result after Ctrl-C, or after the time limit while a worker was silent."""
+        run = self.run
+        if run.w is None:           # before the first pass has ended there is nothing to hand back
+            if isinstance(end, KeyboardInterrupt):
+                raise end
+            raise BundleError("no result: workers did not answer at the first point within the time limit; raise it, "
+                              "or look at their logs") from end
+        with suppress(KeyboardInterrupt):       # a second one
+            self._checkpointing.rescue(run, self.status)
+        result = self._without_waiting(isinstance(end, OutOfTime))
+        # evidence that takes no further pass
+        result.certificate = self._certificate(result, self._home if run.settings.record is None else None)
+        return result
+
+    def _without_waiting(self, is_late):
+        """Return the result of the run, for which no silent worker is waited for."""
+        run, status = self.run, Status.TIME_LIMIT if is_late else Status.INTERRUPTED
+        waiting = run.risk.waiting
+        if waiting is None:
+            return run.finish(status)
+        result = run.finish(status, ask_risk=False, risk=self._at_home)       # by the values at the best point
+        if not result.certified and not is_late:
+            waiting.end = -np.inf
+            with suppress(OutOfTime, BundleError):
+                result = run.finish(status)
+        if not result.certified and self._at_home is not None:
+            with suppress(Exception):
+                result = run.finish(status, risk=self._at_home)
+        return result
+
+    def _add_result(self, error):
+        """Give an error its result, or raise what explains it."""
+        run = self.run
+        explained = error if self._is_asking_user else self._checkpointing.explain(error)
+        if explained is not error:
+            raise explained from error
+        if run.w is None:
+            return
+        if not self._is_asking_user:
+            run.blame(error)
+        if not run.is_refuted:
+            self._checkpointing.rescue(run, self.status)
+        error.result = result = self._as_given(self._failed(error))
+        if not isinstance(error, BundleError):
+            error.add_note(f"pybundle: stopped after {result.nit} iterations at fun {result.fun:.6g}, "
+                           f"lower bound {result.lower_bound:.6g}")
+
+    def _failed(self, error):
+        """Return the result of a run that an error ended."""
+        if self._at_home is not None and isinstance(error, BundleError) and not isinstance(error, OracleError):
+            with suppress(Exception):               # workers have failed, the risk has not
+                return self.run.finish(Status.FAILED, risk=self._at_home)
+        return self.run.finish(Status.FAILED, ask_risk=self._is_asking_user)
+
+    # ------------------------------------------------------------------ what users get
+    def _certificate(self, result, home):
+        """Return the certificate of a result, with evidence where there is some; that may take passes over the data."""
+        run = self.run
+        if not result.certified or not is_provable(run.objective):
+            return None
+        found = None
+        if result.state is not None:
+            result.state.record = run.settings.record
+        if home is not None:
+            passes = run.trace.n_passes
+            try:
+                found = run.evidence(home)
+            except KeyboardInterrupt:               # the result is complete, the evidence is not
+                result.status = Status.INTERRUPTED
+            except Exception as error:              # of a user's risk, which is asked again
+                warn_user(f"pybundle: no evidence, since the risk failed: {type(error).__name__}: {error}",
+                          RuntimeWarning)
+            else:
+                if found is None and run.settings.record is not None:
+                    warn_user("pybundle: no evidence: labellings must be numbers or arrays of numbers, and the "
+                              "method must keep some", RuntimeWarning)
+            result.n_passes += run.trace.n_passes - passes
+        return certificate_of(run.risk if home is None else home, run.objective, run._certificate,
+                              run.for_user(run.w), found or Proof(None, run.bound), round(1.0 / self._factor))
+
+    def _as_given(self, result):
+        """Return the result in the problem of the caller: objective and bounds times the factor, its intercepts."""
+        result.x = self.run.for_user(result.x)
+        for name in ("fun", "lower_bound", "error", "slope"):
+            result[name] *= self._factor
+        for name in ("primal", "best_primal", "lower_bound"):
+            result.history[name] *= self._factor
+        return result
+
+    def _tell_waiting(self):
+        """Tell those who wait for workers when the run should end."""
+        if self.run.risk.waiting is not None:
+            self.run.risk.waiting.end = time_of_end(self._rules)

@@ -9,6 +9,7 @@ from copy import copy
 from ..core.exceptions import NumericalError, OracleError, ParameterError
 from ..runtime.executors import single_threaded_blas
 from ..runtime.result import Status, sentence
+from ..solvers.ending import atol_met, finish
 from ..solvers.minimize import opened
 
 
@@ -95,7 +96,7 @@ class Machine:
             status = Status.CALLBACK if self.status is None else self.status
             run = copy(self._run.at_work)    # to finish may settle on a point, or count a pass
             run.trace = copy(run.trace)
-            return run.finish(status, ask_risk=self._error is None)
+            return finish(run, status, ask_risk=self._error is None)
 
     def resume(self, settings=None):
         """Lets further steps continue; with settings in a new run from the best point and all planes of this one."""
@@ -113,7 +114,7 @@ class Machine:
             return "running"
         progress = self._run.progress()
         return sentence(self.status, progress.gap, progress.tol, self._run.choice,
-                        atol=self._run.atol_met(progress.fun, progress.lower_bound))
+                        atol=atol_met(self._run, progress.fun, progress.lower_bound))
 
     def close(self):
         """Ends the threads of the run."""

@@ -153,6 +153,11 @@ class Bracket:
     error: float = 0.0
     slope: float = float("nan")
 
+    @property
+    def range(self):
+        """An upper bound of F(w), and the lower bound of F."""
+        return self.fun + self.error, self.lower_bound
+
 
 def ball(objective, w, certificate, bound):
     """Centre and radius of a ball that contains the minimiser of F, which must be strongly convex; else None.

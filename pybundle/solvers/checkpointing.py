@@ -19,8 +19,10 @@ from ..prox import Groups, OverlappingGroups, Regulariser
 from ..runtime.checkpoint import Checkpoint
 from ..runtime.interrupts import interrupts_wait
 from ..runtime.result import Status
+from .ending import finish
 from .methods import METHODS
 from .run import is_fine
+from .solve import NoCheckpoint
 from .state import State
 
 ENDED = (Status.CONVERGED, Status.STALLED)
@@ -69,45 +71,6 @@ class Given:
         if self._exact is None:
             self._exact = self._risk.derive(precision="float64")
         return self._exact
-
-
-class NoCheckpoint:
-    """Run without a checkpoint.
-
-    Attributes
-    ----------
-    seconds, words : float, str, or None
-        Elapsed time and status line of a resumed run; None for a new one.
-    """
-
-    seconds = words = None
-
-    def begin(self, run, w0, state):
-        """Start the run; return the run to step, and its status if it has ended already."""
-        run.start(w0, state)
-        return run, None
-
-    @contextmanager
-    def iteration(self):
-        """Enclose one iteration."""
-        yield
-
-    def save(self, run):
-        """Called after an iteration."""
-
-    def finish(self, run, status):
-        """Return the result of a run that has ended."""
-        return run.finish(status)
-
-    def rescue(self, run, status=None):
-        """Called after an exception or Ctrl-C, with the status of the last iteration."""
-
-    def close(self):
-        """Release the checkpoint."""
-
-    def explain(self, problem):
-        """Return the exception to raise in place of `problem`."""
-        return problem
 
 
 class Checkpointing(NoCheckpoint):
@@ -163,7 +126,7 @@ class Checkpointing(NoCheckpoint):
         # a run that a limit ends is written before its certificate, whose pass a resumed run would not make
         if status not in ENDED and run.trace.n_iter != self._file.n_iter:
             self._write(run)
-        result = run.finish(status)
+        result = finish(run, status)
         if status in ENDED and not self._is_over:
             self._write(run, status)
         return result
@@ -224,9 +187,8 @@ class Checkpointing(NoCheckpoint):
         if (tol, atol, memory) == tuple(self._words()):
             self._is_over = status is not None
             return old, Status(status) if self._is_over else None
-        certificate = current._certificate
-        is_over = status is not None and certificate is not None and current.rule.holds(
-            certificate.fun + certificate.error, certificate.lower_bound)
+        bracket = current.bracket
+        is_over = status is not None and bracket is not None and current.rule.holds(*bracket.range)
         # for fine tolerances other methods follow in "auto", and scores are in float64
         if not is_over and (memory != self._settings.memory_limit or is_fine(tol) != is_fine(gap.tol)):
             state = old.state() or State(old.w, old.risk_value, old.fingerprint(), bound=old.bound)

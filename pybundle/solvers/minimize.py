@@ -32,14 +32,14 @@ from .arguments import (
     precision_of,
     regrouped,
 )
-from .checkpointing import Checkpointing, NoCheckpoint, terms_of
+from .checkpointing import Checkpointing, terms_of
 from .diagnostics import UNFINISHED
 from .evidence.proof import check_provable
 from .evidence.record import Record
 from .method import Problem
 from .methods import METHODS, check_options, make_run
 from .problem.penalised import Penalised
-from .solve import Solve
+from .solve import NoCheckpoint, Solve
 from .state import State
 
 

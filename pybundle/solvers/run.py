@@ -1,12 +1,10 @@
-"""What every solver object has: best point, best bound, history, and the certificate at the end.
+"""What every run has: best point, best bound and history. A method adds `start`, `iterate`, `describe`, and its state.
 
-A solver is driven by `start`, `step` until it returns a status, `finish`; `minimize.drive` calls nothing else but
-`confirm`, `progress` and `describe`. A method adds `start`, `iterate`, `describe` and what it keeps.
+A `Solve` calls `start`, `step`, `progress` and `describe`; `ending` says whether a run may end, and makes its result.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -25,10 +23,9 @@ from ..risks.partition import SHARD_ROWS
 from ..risks.reduction import WAVE
 from ..runtime.clock import Clock
 from ..runtime.history import History
-from ..runtime.lower_bound import LEAST, Bracket, LowerBound, ball, certify
-from ..runtime.result import CROSSING, Result, Status, sentence
+from ..runtime.lower_bound import LEAST, Bracket, LowerBound
+from ..runtime.result import Status
 from ..runtime.stopping import SHARE, GapBelow, Progress
-from .diagnostics import advice, hint
 from .plane_checks import as_arrays, check_planes, lower_bounds_of, norms_of, refuse_above
 from .problem.free_weights import FreeWeights, ProvenLimits
 from .problem.objective import Ball, SquaredNorm
@@ -61,6 +58,10 @@ class Run:
         Best point, `R(w)`, `F(w)`.
     best_values : ndarray, shape (P,), or None
         Values of the parts at w.
+    bracket, bracket_of : Bracket or None, (ndarray, LowerBound) or None
+        The last float64 certificate, and the point and the bound that it is of.
+    margin : float
+        Of the tolerance, that the gap of the run must reach: less after certificates in float64 were not close.
     bound : LowerBound or None
         Best lower bound with its evidence.
     patience : int
@@ -76,7 +77,7 @@ class Run:
     patience = 300
     _idle = 0
     best_values = None
-    _moves = None           # what takes points to users of least norm, if they have been evaluated
+    moves = None           # what takes points to users of least norm, if they have been evaluated
     is_refuted = False      # the risk has contradicted itself
     choice = ""             # reason for the method, if "auto" chose it
 
@@ -86,7 +87,7 @@ class Run:
         self.w, self.risk_value, self.fun, self.bound = None, np.inf, np.inf, None
         self.lower_bounds = lower_bounds_of(risk)
         self._steepest = np.zeros(risk.n_parts)         # norms of the steepest slopes so far
-        self._certificate, self._margin = None, 1.0
+        self.bracket, self.bracket_of, self.margin = None, None, 1.0
         self.limits = ProvenLimits(objective) if isinstance(objective, Penalised) else None
         self.free = FreeWeights.of(objective, self.limits)
 
@@ -132,7 +133,8 @@ class Run:
             w[self.risk.free] = self.risk.constant[0]
         return self.objective.project(w)
 
-    def _size_of(self, fun):
+    def size_of(self, fun):
+        """Return F at `home` from its value: at most R of the best constant."""
         return min(float(fun), self.risk.constant[1] or np.inf)
 
     @property
@@ -160,7 +162,7 @@ class Run:
     def for_user(self, w):
         """Return the point that users get for w: in their coordinates, with free weights of least norm."""
         w = w if self.risk.shift is None else self.risk.shift.to_user(w)
-        return w if self._moves is None else self._moves.least(w)
+        return w if self.moves is None else self.moves.least(w)
 
     # ------------------------------------------------------------------ what subclasses answer
     def n_planes(self):
@@ -170,6 +172,9 @@ class Run:
     def state(self):
         """What another run could start from, or None."""
         return State(self.w, self.risk_value, self.fingerprint(), bound=self.bound)
+
+    def settle(self):
+        """Called before the run is finished."""
 
     def evidence(self, risk):
         """`(evidence, bound)` that proves a lower bound to others, over the data of `risk`; or None."""
@@ -197,13 +202,6 @@ class Run:
         if self.best_values is None or risk.precision != "float64" or risk.value_errors is None:
             return None
         return self.best_values, risk.value_errors(self.w, self.best_values)
-
-    def _trusted_value(self, risk):
-        """Return the values at the best point if another pass would only repeat them, as one of a plain function."""
-        repeats = self.best_values is not None and risk is self.risk and risk.precision == "float64"
-        if not repeats or risk.values is not None:
-            return None
-        return self.evaluated_value(risk) or (self.best_values, 0.0)
 
     def blame(self, error):
         """Drop what proves nothing after an error: everything, if the risk contradicted itself.
@@ -242,9 +240,9 @@ class Run:
             least = -np.inf if self.are_weights_limited else again.value - 1e-9 * scale
             if not least <= bound.value <= again.value + 1e-9 * scale:
                 raise ValueError("a lower bound is not what its evidence proves")
-        if self._certificate is not None:
-            known = self._certificate
-            value = self.proves(self._certified[1].plane).value
+        if self.bracket is not None:
+            known = self.bracket
+            value = self.proves(self.bracket_of[1].plane).value
             if not known.lower_bound <= min(value + 1e-9 * abs(known.fun), known.fun):
                 raise ValueError("a certificate is not what its evidence proves")
 
@@ -320,7 +318,7 @@ class Run:
         if np.isfinite(fun) and not np.isfinite(self.fun) and not self.trace.knows_zero:
             self.trace.knows_zero = (
                 np.array_equal(w, self.home) if w.any() or self.risk.constant[0] else not np.any(self.objective.centre))
-            self.trace.size = self._size_of(fun) if self.trace.knows_zero else max(float(fun), self.trace.size)
+            self.trace.size = self.size_of(fun) if self.trace.knows_zero else max(float(fun), self.trace.size)
         if fun < self.fun and self.objective.contains(w):
             w.setflags(write=False)
             self.w, self.risk_value, self.fun = w, risk_value, fun
@@ -361,17 +359,7 @@ class Run:
     def is_close(self):
         """Whether best value and best bound are within the tolerance."""
         return self.bound is not None and np.isfinite(self.fun) and self.rule.holds(
-            self.fun, self.bound.value, self._margin)
-
-    def atol_met(self, fun, lower_bound):
-        """Return atol in the scale of the user if it ended the run, None if the relative gap did."""
-        is_relative = self.settings.stop == "published" or GapBelow(self.settings.gap.tol).holds(fun, lower_bound)
-        return None if is_relative else self.settings.factor * self.rule_of_users.atol
-
-    @property
-    def certified_range(self):
-        """An upper bound of F(w), and a lower bound of F, of the certificate."""
-        return self._certificate.fun + self._certificate.error, self._certificate.lower_bound
+            self.fun, self.bound.value, self.margin)
 
     def log(self, value):
         """A row of the history."""
@@ -402,121 +390,3 @@ class Run:
         self.trace.size = max(state.size, self.trace.size)
         if state.bound is not None:
             self.offer(self.proves(state.bound.plane))
-
-    # ------------------------------------------------------------------ certificate
-    def confirm(self):
-        """Whether the float64 certificate meets the tolerance, too; if not, the run continues in float64."""
-        if not self._is_close_from_zero():
-            return False
-        own = self._certify()
-        certificate = self._certificate
-        if self.settings.stop == "published" or self._margin < 0.1 or self.rule_of_users.holds(
-                certificate.fun + certificate.error, certificate.lower_bound):
-            return True
-        self._margin *= 0.5
-        self.fun = own.fun
-        self.risk_value = own.fun - self.objective.value(self.w)
-        self.best_values = None         # they are from a coarser pass
-        self.risk = self.risk.derive(precision="float64")
-        self.to_float64()
-        return False
-
-    def _is_close_from_zero(self):
-        """Whether the run may end by the default of atol, which follows from F at `home` and not from the start.
-
-        One pass if the relative gap has not ended the run and that value is not known; the run starts again from there
-        if it is better than all points so far.
-        """
-        gap = self.settings.gap
-        if (gap.atol is not None or self.trace.knows_zero or self.settings.stop == "published"
-                or GapBelow(gap.tol).holds(self.fun, self.bound.value)):
-            return True
-        home = self.home
-        planes = self.evaluate(home)
-        value = float(planes.values.sum())
-        fun = value + self.objective.value(home)
-        self.trace.size, self.trace.knows_zero = self._size_of(fun), True
-        if fun < self.fun:
-            self.start(home)
-            self.observe(home, value, planes.values)
-        return self.is_close()
-
-    def finish(self, status, ask_risk=True, risk=None):
-        """Certificate and result for the best point.
-
-        A risk that failed is not called again (`ask_risk`), but its values so far count. Another `risk` over the
-        same parts may take its place in both.
-        """
-        if self.bound is None and not self.is_refuted and np.isfinite(self.lower_bounds).all():
-            # it ended before its first bound: there is what the risk declares
-            self.bound = self.proves(Plane(float(self.lower_bounds.sum()), np.zeros(self.risk.dim)))
-        if self.bound is not None and not self._is_certified():
-            try:
-                self._certify(ask_risk, risk)
-            except KeyboardInterrupt:
-                status = Status.INTERRUPTED
-        certificate = self._certificate
-        if self._is_certified() and not np.isfinite(self.risk_value):
-            self.fun, self.risk_value = certificate.fun, certificate.fun - self.objective.value(self.w)
-        if not self._is_certified():
-            lower = float(self.lower_bounds.sum()) if self.bound is None else self.bound.value
-            lower = -np.inf if self.is_refuted else lower
-            certificate = Bracket(self.fun, lower, certified=False)
-        fun, lower, certified = certificate.fun, certificate.lower_bound, certificate.certified
-        rule, highest = self.rule_of_users, fun + certificate.error
-        gap, success = rule.gap(highest, lower), certified and rule.holds(highest, lower)
-        if self.settings.stop == "published":
-            success = certified and status is Status.CONVERGED
-        elif success and status is Status.STALLED:      # by what the certificate has gained
-            status = Status.CONVERGED
-        elif status is Status.CONVERGED and not success:
-            status = Status.STALLED
-        trace, about_data = self.trace, hint(self)
-        return Result(
-            x=self.w.copy(), fun=fun, lower_bound=lower, error=certificate.error, gap=gap,
-            slope=certificate.slope, certified=certified,
-            success=success, status=status, certificate=None,
-            ball=ball(self.objective, self.w, certificate, self.bound) if certified else None,
-            message=self._message(status, certificate, about_data), hint=about_data,
-            nit=trace.n_iter, n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=self.n_planes(),
-            max_planes=trace.max_planes, seconds=trace.clock.seconds(),
-            history=trace.history.arrays(rule.least), state=self.kept_state(), **self._rounds())
-
-    def _message(self, status, certificate, about_data):
-        fun, lower, error = certificate.fun, certificate.lower_bound, certificate.error
-        gap = self.rule_of_users.gap(fun + error, lower)
-        if self._is_certified() and not certificate.certified and np.isfinite([fun, lower, error]).all():
-            return CROSSING + (f"; {self.choice}" if self.choice else "")       # a gap would mean nothing
-        words = [self.choice, self._moves and "columns without penalty depend on each other: w has the least norm"]
-        return sentence(status, gap, self.settings.gap.tol, "; ".join(filter(None, words)),
-                        advice(self, status, certificate, about_data), self.atol_met(fun + error, lower))
-
-    def _rounds(self):
-        """Return the cost of the rounds of a distributed risk, if it states them."""
-        return {} if self.risk.rounds is None else {"rounds": self.risk.rounds}
-
-    def _certify(self, ask_risk=True, risk=None):
-        risk, found = self.risk if risk is None else risk, self.objective.dependence
-        self._moves = found if ask_risk and found is not None and len(found.left_out) else None
-        with self.trace.clock.phase("oracle"):
-            known = self.known_value()
-            if known is None and ask_risk:
-                known = self._trusted_value(risk)
-            elif known is None:
-                known = self.evaluated_value(risk)
-                if known is None:
-                    return
-            own = kept = certify(risk, self.objective, self.w, self.bound, known, self.limits)
-            if ask_risk and (self.risk.shift is not None or self._moves is not None):   # at the point of users
-                w = self.for_user(self.w)
-                w = w if self.risk.shift is None else self.risk.shift.from_user(w)
-                kept = certify(risk, self.objective, w, self.bound, None, self.limits)
-                self.trace.n_passes += 1
-            elif self.risk.shift is not None:
-                kept = replace(own, error=own.error + self.rounding_of_intercepts())
-        self._certificate, self._certified = kept, (self.w, self.bound)     # both, also where Ctrl-C ends a pass
-        self.trace.n_passes += known is None
-        return own
-
-    def _is_certified(self):
-        return self._certificate is not None and self._certified[0] is self.w and self._certified[1] is self.bound

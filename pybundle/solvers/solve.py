@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
@@ -11,9 +11,48 @@ from ..core.warn import warn_user
 from ..distributed.waiting import OutOfTime
 from ..runtime.result import Status
 from ..runtime.stopping import Callback, TimeLimit, first_reason, time_of_end
-from .checkpointing import NoCheckpoint
 from .diagnostics import LONG, VERY_LONG, hint
+from .ending import confirm, finish
 from .evidence.proof import Proof, certificate_of, is_provable
+
+
+class NoCheckpoint:
+    """Run without a checkpoint.
+
+    Attributes
+    ----------
+    seconds, words : float, str, or None
+        Elapsed time and status line of a resumed run; None for a new one.
+    """
+
+    seconds = words = None
+
+    def begin(self, run, w0, state):
+        """Start the run; return the run to step, and its status if it has ended already."""
+        run.start(w0, state)
+        return run, None
+
+    @contextmanager
+    def iteration(self):
+        """Enclose one iteration."""
+        yield
+
+    def save(self, run):
+        """Called after an iteration."""
+
+    def finish(self, run, status):
+        """Return the result of a run that has ended."""
+        return finish(run, status)
+
+    def rescue(self, run, status=None):
+        """Called after an exception or Ctrl-C, with the status of the last iteration."""
+
+    def close(self):
+        """Release the checkpoint."""
+
+    def explain(self, problem):
+        """Return the exception to raise in place of `problem`."""
+        return problem
 
 
 class Solve:
@@ -79,7 +118,7 @@ class Solve:
         run = self.run
         with self._checkpointing.iteration():
             self.status = run.step()
-            if self.status is Status.CONVERGED and not run.confirm():
+            if self.status is Status.CONVERGED and not confirm(run.at_work):
                 self.status = None
         if self.status is None:
             self._checkpointing.save(run)
@@ -118,7 +157,7 @@ class Solve:
         run = self.run
         if self._report is not None:
             self._report(run.progress(), final=True)
-        if result.success and run.risk.shift is not None and not run.at_work.rule.holds(*run.at_work.certified_range):
+        if result.success and run.risk.shift is not None and not run.at_work.rule.holds(*run.at_work.bracket.range):
             warn_user("pybundle: the gap is within the rounding of the intercept, where float64 numbers are "
                       f"{run.risk.shift.spacing(run.w):.2g} apart; subtract a constant from y or from the columns of "
                       "X", UserWarning)
@@ -146,15 +185,15 @@ class Solve:
         run, status = self.run, Status.TIME_LIMIT if is_late else Status.INTERRUPTED
         waiting = run.risk.waiting
         if waiting is None:
-            return run.finish(status)
-        result = run.finish(status, ask_risk=False, risk=self._at_home)       # by the values at the best point
+            return finish(run, status)
+        result = finish(run, status, ask_risk=False, risk=self._at_home)       # by the values at the best point
         if not result.certified and not is_late:
             waiting.end = -np.inf
             with suppress(OutOfTime, BundleError):
-                result = run.finish(status)
+                result = finish(run, status)
         if not result.certified and self._at_home is not None:
             with suppress(Exception):
-                result = run.finish(status, risk=self._at_home)
+                result = finish(run, status, risk=self._at_home)
         return result
 
     def _add_result(self, error):
@@ -178,8 +217,8 @@ class Solve:
         """Return the result of a run that an error ended."""
         if self._at_home is not None and isinstance(error, BundleError) and not isinstance(error, OracleError):
             with suppress(Exception):               # workers have failed, the risk has not
-                return self.run.finish(Status.FAILED, risk=self._at_home)
-        return self.run.finish(Status.FAILED, ask_risk=self._is_asking_user)
+                return finish(self.run, Status.FAILED, risk=self._at_home)
+        return finish(self.run, Status.FAILED, ask_risk=self._is_asking_user)
 
     # ------------------------------------------------------------------ what users get
     def _certificate(self, result, home):
@@ -204,7 +243,7 @@ class Solve:
                     warn_user("pybundle: no evidence: labellings must be numbers or arrays of numbers, and the "
                               "method must keep some", RuntimeWarning)
             result.n_passes += run.trace.n_passes - passes
-        return certificate_of(run.risk if home is None else home, run.objective, run._certificate,
+        return certificate_of(run.risk if home is None else home, run.objective, run.bracket,
                               run.for_user(run.w), found or Proof(None, run.bound), round(1.0 / self._factor))
 
     def _as_given(self, result):

@@ -296,10 +296,9 @@ class BlockMethod(Run):
     def is_short_of_memory(self):
         return self.core.n_merged > 0
 
-    def finish(self, status, ask_risk=True, risk=None):
+    def settle(self):
         if not np.isfinite(self.fun) and self.trace.n_iter:     # no value yet: nothing better is known than this point
             self.w = self.objective.project(self.core.w.copy())
-        return super().finish(status, ask_risk, risk)
 
 
 def least_modulus(objective):

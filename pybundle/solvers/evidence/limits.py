@@ -37,7 +37,7 @@ def prove_limits(run, limits, planes_of):
     """
     if run.limits.level == np.inf:          # the run itself has not found any, or needs none
         return None
-    highest = max(run.fun, run.certified_range[0])      # the verifier knows the point of users only
+    highest = max(run.fun, run.bracket.range[0])      # the verifier knows the point of users only
     if run.objective.score_limits is not None:
         limits.hold(highest, run.trace.size)
         return _proof(limits, [])

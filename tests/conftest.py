@@ -19,7 +19,7 @@ LARGEST = 2_000_000
 
 
 def verified(certificate_of):
-    """What makes certificates in `minimize`, followed by the verifier where the risk is flat and there is evidence."""
+    """What makes certificates in `Solve`, followed by the verifier where the risk is flat and there is evidence."""
     @functools.wraps(certificate_of)
     def checked(risk, *rest):
         certificate = certificate_of(risk, *rest)
@@ -31,5 +31,5 @@ def verified(certificate_of):
     return checked
 
 
-minimize = sys.modules["pybundle.solvers.minimize"]
-minimize.certificate_of = verified(minimize.certificate_of)
+solve = sys.modules["pybundle.solvers.solve"]
+solve.certificate_of = verified(solve.certificate_of)

@@ -284,9 +284,9 @@ def test_keyboard_interrupt_returns_the_best_state():
 
 def test_an_interrupt_between_the_passes_of_a_certificate_costs_no_result(monkeypatch):
     """With a shift, or dependent columns, a second pass asks for the value at the point of the user."""
-    import pybundle.solvers.run as solvers_run
+    from pybundle.solvers import ending
 
-    calls, certify = [], solvers_run.certify
+    calls, certify = [], ending.certify
 
     def interrupted(*arguments):
         calls.append(len(calls))
@@ -294,7 +294,7 @@ def test_an_interrupt_between_the_passes_of_a_certificate_costs_no_result(monkey
             raise KeyboardInterrupt
         return certify(*arguments)
 
-    monkeypatch.setattr(solvers_run, "certify", interrupted)
+    monkeypatch.setattr(ending, "certify", interrupted)
     X = np.random.default_rng(0).standard_normal((30, 2))
     risk = pb.risks.Absolute(X, X[:, 0] + 1e6, fit_intercept=True)
     result = pb.minimize(risk, lam=1.0, tol=1e-6)

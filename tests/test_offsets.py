@@ -244,7 +244,7 @@ def test_shifts_that_change_the_problem_are_refused(kind, forgery, columns, targ
     has_targets = kind in (pb.risks.SquaredHinge, pb.risks.Absolute)
     moved = risk if forgery == "no columns" or (target != 0.0 and not has_targets) else risk.moved(shift)
     with monkeypatch.context() as patch:             # without the check that tests add
-        patch.setattr(sys.modules["pybundle.solvers.minimize"], "certificate_of", certificate_of)
+        patch.setattr(sys.modules["pybundle.solvers.solve"], "certificate_of", certificate_of)
         certificate = replace(solved(moved, evidence=True, tol=1e-4, **held)[0].certificate, shift=shift)
     if forgery == "no columns":
         certificate = replace(certificate, w=certificate.w + 7.0, shift=Shift(np.zeros(0), target))

@@ -634,7 +634,7 @@ def test_more_memory_than_there_is_is_no_error():
 
 
 def test_a_certificate_that_fails_sends_the_run_on_in_float64(monkeypatch):
-    import pybundle.solvers.run as module
+    from pybundle.solvers import ending as module
     X, y = blobs(n=300, dtype=np.float32)
     seen, exact = [], module.certify
 

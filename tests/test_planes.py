@@ -315,7 +315,7 @@ def test_an_oracle_without_batches_is_asked_one_by_one():
 
     class Single:
         n_examples, dim = oracle.n_examples, oracle.dim
-        solve, plane, key = (staticmethod(method) for method in (oracle.solve, oracle.plane, oracle.key))
+        solve, plane = staticmethod(oracle.solve), staticmethod(oracle.plane)
 
     looped, rows, w = batched(Single()), rng.permutation(12), rng.normal(size=oracle.dim)
     assert isinstance(looped, LoopingOracle) and batched(oracle) is oracle

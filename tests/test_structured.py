@@ -275,15 +275,6 @@ def test_an_exception_in_the_model_is_not_swallowed_and_carries_the_state(error,
     assert result.lower_bound <= pb.minimize(pb.risks.Structured(Pairs(), X, Y), lam=0.01, tol=1e-6).fun <= result.fun
 
 
-def test_keys_tell_planes_apart():
-    oracle = ModelOracle(Pairs(), *pairs())
-    arrays = [np.zeros(2, np.int32), np.zeros(1, np.int64), np.zeros((1, 2), np.int32)]
-    assert len({oracle.key(array) for array in arrays}) == 3
-    assert oracle.key((np.arange(2), [1, np.arange(2)])) == oracle.key((np.arange(2), [1, np.arange(2)]))
-    twice = [oracle.key(np.array([value, 1], dtype=object)) for value in ("a", "b")]
-    assert twice[0] != twice[1]
-
-
 # ---------------------------------------------------------------------------- what is wrong is said
 def test_check_oracle_names_the_broken_rule():
     X, Y = pairs()

@@ -61,10 +61,6 @@ class Oracle(Protocol):
     def plane(self, i: int, labelling: Any) -> ExamplePlane:
         """The plane of that labelling, valid whatever the labelling is."""
 
-    def key(self, labelling: Any) -> Any:
-        """A hashable name: equal keys mean equal planes of the same example."""
-
-
 class Batches(Protocol):
     """What an `Oracle` may offer for many examples at a time; all of it, or solvers ask it one by one.
 

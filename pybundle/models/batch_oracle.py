@@ -207,10 +207,6 @@ class BatchOracle(ABC):
         offset = self.add_planes(self._row(i), [labelling], np.ones(1), slope)
         return ExamplePlane(float(offset), slope)
 
-    def key(self, labelling: Any) -> Any:
-        """Bytes of the labelling: equal keys mean equal planes of an example."""
-        return np.asarray(labelling).tobytes()
-
     def _row(self, i):
         i = check_integer("i", i)
         if not 0 <= i < self.n_examples:
@@ -223,7 +219,7 @@ class LoopingOracle(BatchOracle):
 
     def __init__(self, oracle):
         self.n_examples, self.dim, self._oracle = oracle.n_examples, oracle.dim, oracle
-        self.solve, self.plane, self.key = oracle.solve, oracle.plane, oracle.key
+        self.solve, self.plane = oracle.solve, oracle.plane
         self.sizes = np.ones(oracle.n_examples, dtype=np.int64)
         if has_batches(oracle):
             self.sizes, self.prepare = oracle.sizes, oracle.prepare

@@ -115,11 +115,6 @@ class ModelOracle(BatchOracle):
     def losses(self, rows, labellings):
         return np.array([max(self._loss(i, y_hat), 0.0) for i, y_hat in zip(rows, labellings, strict=True)])
 
-    def key(self, labelling):
-        if isinstance(labelling, np.ndarray) and labelling.dtype.kind != "O":
-            return labelling.dtype.str, labelling.shape, labelling.tobytes()
-        return tuple(map(self.key, labelling)) if isinstance(labelling, (list, tuple, np.ndarray)) else labelling
-
     def _loss(self, i, y_hat):
         return checked_loss(self.model.loss(self._Y[i], y_hat), i)
 

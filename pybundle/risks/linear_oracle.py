@@ -77,10 +77,6 @@ class LinearOracle(BatchOracle):
                        np.arange(0, per_row * len(rows) + 1, per_row))
         return c * offsets, sum_rows(self.dim, sums)
 
-    def key(self, labelling):
-        """Return the labelling itself, as a plain number."""
-        return self._risk._keys(np.asarray([labelling]))[0].item()
-
 
 def check_size(name, w, dim):
     """Return w as contiguous float64 of `dim` entries; O(1) if w has this form, because entries are not checked."""

@@ -347,7 +347,7 @@ class WeightedOracle(BatchOracle):
 
     def __init__(self, oracle, weights):
         self.n_examples, self.dim, self.sizes = oracle.n_examples, oracle.dim, oracle.sizes
-        self.has_further, self.key = oracle.has_further, oracle.key
+        self.has_further = oracle.has_further
         self._oracle, self._weights = oracle, weights
 
     def prepare(self, w):

@@ -126,9 +126,6 @@ class MulticlassOracle(BatchOracle):
     def additions(self, rows):
         return len(rows)
 
-    def key(self, labelling):
-        return int(labelling)
-
     def _margins(self, rows, weights):
         scores = weights.scores(rows)
         with np.errstate(over="ignore", invalid="ignore"):

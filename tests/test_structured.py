@@ -126,7 +126,7 @@ def test_multiclass_batches_agree_with_the_plain_methods():
         model = pb.models.Multiclass(3, 4, np.array([[0, 1, 2.5], [1, 0, 1], [0.5, 3, 0]]), rescaling)
         compiled, plain = model.oracle(X, Y), ModelOracle(model, X, Y)
         w, rows = rng.normal(size=12), np.arange(30)
-        a, b = compiled.solve_batch(rows, compiled.prepare(w)), plain.solve_batch(rows, w)
+        a, b = compiled.solve_batch(rows, compiled.prepare(w)), plain.solve_batch(rows, plain.prepare(w))
         np.testing.assert_array_equal(a.labellings, b.labellings)
         np.testing.assert_allclose(a.values, b.values, rtol=1e-12)
         slopes, scales = np.zeros((2, 12)), rng.random(30)

@@ -49,7 +49,7 @@ class Oracle(Protocol):
     is whatever names a plane of an example: a class, a sequence, or the score at which a smooth loss is linearised.
     Weights of examples are part of values, offsets and slopes.
 
-    An oracle may offer `Batches`, without which solvers loop over `solve` and `plane`.
+    Solvers loop over `solve` and `plane` unless the oracle is a `pb.models.BatchOracle`.
     """
 
     n_examples: int
@@ -60,37 +60,6 @@ class Oracle(Protocol):
 
     def plane(self, i: int, labelling: Any) -> ExamplePlane:
         """The plane of that labelling, valid whatever the labelling is."""
-
-class Batches(Protocol):
-    """What an `Oracle` may offer for many examples at a time; all of it, or solvers ask it one by one.
-
-    `pb.models.BatchOracle` is a base class that has all.
-    """
-
-    sizes: np.ndarray
-    """Whole numbers, shape (n_examples,): by them shards are cut and, where `norms` are given, roundings counted. Then
-    each must be at least the number of pieces of its example, the terms that an entry of psi is added from."""
-
-    def prepare(self, w: np.ndarray) -> Any:
-        """w as batches want it; w must stay as it is while these weights are in use."""
-
-    def solve_batch(self, rows: np.ndarray, weights: Any) -> Decodings:
-        """`solve` for the examples `rows`."""
-
-    def planes(self, rows: np.ndarray, labellings: Any) -> tuple[np.ndarray, Any]:
-        """`plane` for one labelling of each of the examples `rows`: losses (n,) and slopes.
-
-        Slopes are a csr_array (n, dim) of float64 with int32 indices, sorted in every row, each index once, zeros left
-        out.
-        """
-
-
-def has_batches(oracle: Any) -> bool:
-    """Whether an oracle offers `Batches`, itself or by passing on what it does not know.
-
-    `isinstance` sees what `__getattr__` passes on before Python 3.12 only.
-    """
-    return all(hasattr(oracle, name) for name in ("sizes", "prepare", "solve_batch", "planes"))
 
 
 @runtime_checkable

@@ -139,7 +139,7 @@ def test_code_of_users_cannot_write_into_the_point(place, method):
             oracle = pb.risks.Structured(Classes(), X, Y.tolist()).oracle()
 
             class Single:
-                n_examples, dim, plane, key = oracle.n_examples, oracle.dim, oracle.plane, oracle.key
+                n_examples, dim, plane = oracle.n_examples, oracle.dim, oracle.plane
 
                 def solve(self, i, w):
                     found = oracle.solve(i, w)

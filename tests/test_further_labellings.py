@@ -144,4 +144,4 @@ def test_models_without_further_labellings_say_so():
         pb.minimize(pb.risks.Function(lambda w: (w @ w, 2 * w), 3, lower_bounds=0.0), lam=1.0, method="prox-bcfw",
                     n_best=3)
     with pytest.raises(NotImplementedError, match="the best labelling only"):
-        pb.models.BatchOracle.best_batch(object(), [0], None, 2)
+        flat.oracle().best_batch([0], None, 2)

@@ -125,7 +125,7 @@ def test_planes_of_single_examples_are_sparse_where_weights_are_many(monkeypatch
     oracle = model.oracle(X, Y)
     labelling = model.decode(np.random.default_rng(6).standard_normal(model.dim), X[1])
     dense = oracle.plane(1, labelling)
-    monkeypatch.setattr("pybundle.models.landmarks.oracle.SPARSE_DIM", 1)
+    monkeypatch.setattr("pybundle.models.batch_oracle.SPARSE_DIM", 1)
     sparse = oracle.plane(1, labelling)
     assert sparse.offset == dense.offset and sparse.slope.shape == (1, model.dim)
     assert np.array_equal(sparse.slope.toarray()[0], dense.slope)

@@ -117,7 +117,7 @@ def test_plain_methods_agree_with_batches():
         compiled, plain = model.oracle(X, Y), ModelOracle(model, X, Y)
         rows = np.arange(len(X))
         for loss in (True, False):
-            a, b = compiled.solve_batch(rows, compiled.prepare(w), loss), plain.solve_batch(rows, w, loss)
+            a, b = (oracle.solve_batch(rows, oracle.prepare(w), loss) for oracle in (compiled, plain))
             assert [y.tolist() for y in a.labellings] == [y.tolist() for y in b.labellings]
             np.testing.assert_allclose(a.values, b.values, atol=1e-12)
         for x, y, z in zip(X, Y, a.labellings, strict=True):

@@ -269,25 +269,25 @@ def test_slack_rescaling_is_asked_in_python():
 
 
 @pytest.mark.parametrize("where", ["class", "object"])
+@pytest.mark.parametrize("method", ["planes", "_planes"])
 @pytest.mark.parametrize("name", ["dense", "rows", "trees", "weights", "functions"])
-def test_methods_that_were_overridden_are_asked(name, where):
+def test_methods_that_were_overridden_are_asked(name, method, where):
     """Half of the losses: planes of the parent would be no bounds."""
     oracle = RISKS[name]().oracle()
 
-    class Half(type(oracle)):
-        def planes(self, rows, labellings):
-            losses, slopes = super().planes(rows, labellings)
-            return 0.5 * losses, slopes
+    def halved(self, rows, labellings):
+        losses, slopes = getattr(type(oracle), method)(self, rows, labellings)
+        return 0.5 * losses, slopes
 
-    half = object.__new__(Half if where == "class" else type(oracle))
+    half = object.__new__(type("Half", (type(oracle),), {method: halved} if where == "class" else {}))
     vars(half).update(vars(oracle))
     if where == "object":
-        half.planes = lambda rows, labellings: Half.planes(half, rows, labellings)
+        setattr(half, method, lambda rows, labellings: halved(half, rows, labellings))
     assert half.compiled(4) is None and oracle.compiled(4) is not None
 
 
 def test_proxies_are_asked_themselves():
-    """An object in front of an oracle that hands on all it does not know."""
+    """An object in front of an oracle that hands on all it does not know is asked for one example after another."""
     class Proxy:
         def __init__(self, oracle):
             self._oracle = oracle
@@ -295,9 +295,9 @@ def test_proxies_are_asked_themselves():
         def __getattr__(self, name):
             return getattr(self._oracle, name)
 
-        def planes(self, rows, labellings):
-            losses, slopes = self._oracle.planes(rows, labellings)
-            return 0.5 * losses, 0.5 * slopes
+        def plane(self, i, labelling):
+            loss, slope = self._oracle.plane(i, labelling)
+            return 0.5 * loss, 0.5 * slope
 
     oracle = rows().oracle()
     proxy, picked = batched(Proxy(oracle)), (np.arange(5), np.arange(5) % 4)

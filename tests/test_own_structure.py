@@ -61,7 +61,7 @@ class SubsetsOracle(pb.models.BatchOracle):
         self.n_examples, self.dim = len(self.Y), model.dim
         self.sizes, self.fingerprint = np.full(self.n_examples, self.X.shape[1]), hash((self.X.sum(), self.Y.sum()))
 
-    def solve_batch(self, rows, weights, loss=True):
+    def _decode(self, rows, weights, loss):
         scores = self.X[rows] @ weights
         truth = np.take_along_axis(scores, self.Y[rows], axis=1).sum(axis=1)
         if loss:
@@ -70,7 +70,7 @@ class SubsetsOracle(pb.models.BatchOracle):
         values = np.take_along_axis(scores, found, axis=1).sum(axis=1) - truth + self.k * loss
         return pb.core.protocols.Decodings(found, values, values)
 
-    def add_planes(self, rows, labellings, scales, slope):
+    def _add_planes(self, rows, labellings, scales, slope):
         total = 0.0
         for i, y_hat, scale in zip(rows, labellings, scales, strict=True):
             slope += scale * (self.X[i][y_hat].sum(axis=0) - self.X[i][self.Y[i]].sum(axis=0))
@@ -115,11 +115,11 @@ def test_an_oracle_without_planes_says_what_it_lacks(subsets):
     class Half(pb.models.BatchOracle):
         n_examples, dim, sizes = 1, 2, np.ones(1)
 
-        def solve_batch(self, rows, weights, loss=True):
+        def _decode(self, rows, weights, loss):
             return pb.core.protocols.Decodings([0], np.ones(1), np.ones(1))
 
     for call in (lambda: Half().planes([0], [0]), lambda: Half().plane(0, 0), lambda: Half().losses([0], [0])):
-        with pytest.raises(NotImplementedError, match="Half must have add_planes or planes"):
+        with pytest.raises(NotImplementedError, match="Half must have _add_planes or _planes"):
             call()
 
 
@@ -151,3 +151,41 @@ def test_sizes_of_an_oracle_are_counts(sizes):
 
     with pytest.raises(pb.ParameterError, match="sizes of the oracle must be 1 whole numbers >= 0"):
         pb.risks.Structured(Model(2, 3), [np.eye(3)], [[0, 1, 0]])
+
+
+def test_weights_of_examples_are_part_of_what_a_structure_of_ones_own_returns(subsets):
+    """The structure writes decodings and planes alone; the base class multiplies, and checks numbers of examples."""
+    model, X, Y = subsets
+    c = np.arange(40.0) % 3
+    plain, weighted = (pb.risks.Structured(model, X, Y, sample_weight=some).oracle() for some in (None, c))
+    w, rows = np.arange(4.0), np.array([5, 3, 39])
+    found, heavy = (oracle.solve_batch(rows, oracle.prepare(w)) for oracle in (plain, weighted))
+    np.testing.assert_array_equal(heavy.values, c[rows] * found.values)
+    (losses, slopes), (heavy_losses, heavy_slopes) = (o.planes(rows, found.labellings) for o in (plain, weighted))
+    np.testing.assert_array_equal(heavy_losses, c[rows] * losses)
+    np.testing.assert_array_equal(heavy_slopes.toarray(), c[rows][:, None] * slopes.toarray())
+    assert weighted.solve(5, w).value == heavy.values[0] and weighted.plane(5, found.labellings[0]).offset == 2.0 * (
+        plain.plane(5, found.labellings[0]).offset)
+    with pytest.raises(pb.ParameterError, match=r"rows must be numbers of examples 0\.\.39, got 40"):
+        model.oracle(X, Y).solve_batch([40], w)
+
+
+@pytest.mark.parametrize("where", ["class", "object"])
+def test_a_replaced_method_that_knows_no_weights_is_refused(subsets, where):
+    """Values of an oracle whose public method was replaced came without weights: a bound of another risk."""
+    model, X, Y = subsets
+    make = type(model).oracle
+
+    def patched(X, Y):
+        oracle = make(model, X, Y)
+        if where == "object":
+            oracle.solve_batch = oracle.solve_batch
+        else:
+            replaced = {"solve_batch": lambda self, *given: self._decode(*given)}
+            oracle.__class__ = type("Other", (type(oracle),), replaced)
+        return oracle
+
+    model.oracle = patched
+    with pytest.raises(pb.ParameterError, match="sample_weight is unknown to solve_batch of"):
+        pb.risks.Structured(model, X, Y, sample_weight=2.0 * np.ones(40)).oracle()
+    assert pb.risks.Structured(model, X, Y).oracle() is not None

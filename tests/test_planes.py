@@ -15,7 +15,7 @@ from pybundle.features._plane_rows import merge_rows
 from pybundle.features._rows import RowSums, sum_rows
 from pybundle.features.examples import Examples
 from pybundle.features.weights import LazyWeights
-from pybundle.models.batch_oracle import BatchOracle, LoopingOracle, batched
+from pybundle.models.batch_oracle import BatchOracle, batched
 from pybundle.models.binary_labeling.oracle import BinaryLabelingOracle
 from pybundle.models.model_oracle import ModelOracle
 
@@ -159,7 +159,7 @@ def test_planes_are_those_of_single_labellings(case):
     offset = oracle.add_planes(rows, picked, scales, total)
     np.testing.assert_allclose(scales @ losses, offset, rtol=1e-12)
     np.testing.assert_allclose(scales @ slopes, total, rtol=1e-10, atol=1e-12)
-    again = BatchOracle.planes(oracle, rows, picked)                         # the dense way
+    again = BatchOracle._planes(oracle, rows, picked)                        # the dense way
     np.testing.assert_allclose(again[0], losses, rtol=1e-14)
     assert_canonical(again[1], slopes.shape)
     assert abs(again[1] - slopes).max() <= 1e-13
@@ -315,10 +315,10 @@ def test_an_oracle_without_batches_is_asked_one_by_one():
 
     class Single:
         n_examples, dim = oracle.n_examples, oracle.dim
-        solve, plane, key = (staticmethod(method) for method in (oracle.solve, oracle.plane, oracle.key))
+        solve, plane = staticmethod(oracle.solve), staticmethod(oracle.plane)
 
     looped, rows, w = batched(Single()), rng.permutation(12), rng.normal(size=oracle.dim)
-    assert isinstance(looped, LoopingOracle) and batched(oracle) is oracle
+    assert type(looped) is BatchOracle and batched(oracle) is oracle
     weights = looped.prepare(w)
     for a, b in zip(looped.solve_batch(rows, weights), oracle.solve_batch(rows, oracle.prepare(w)), strict=True):
         assert all(np.allclose(x, y, rtol=1e-12) for x, y in zip(a, b, strict=True))
@@ -353,4 +353,4 @@ def test_bad_batches_are_refused_by_name():
     with pytest.raises(pb.OracleError, match="must return a pair"):
         pb.models.callable_model.as_model((lambda x, y: np.ones(2), lambda w, x, y: (1, 1.0)), [0], [0]).oracle(
             [0], [0]).planes([0], [3])
-    assert isinstance(Ragged.of(labellings), Ragged) and ModelOracle.planes is not BatchOracle.planes
+    assert isinstance(Ragged.of(labellings), Ragged) and ModelOracle._planes is BatchOracle._planes

@@ -178,7 +178,7 @@ def test_oracle_agrees_with_the_pass(Risk, sparse):
     for i in range(risk.n_examples):
         decoded = oracle.solve(i, w)
         plane = oracle.plane(i, decoded.labelling)
-        assert decoded.upper == decoded.value and oracle.key(decoded.labelling) == decoded.labelling
+        assert decoded.upper == decoded.value
         np.testing.assert_allclose(plane.offset + plane.slope @ w, decoded.value, atol=1e-12)
         total, offset, slope = total + decoded.value, offset + plane.offset, slope + plane.slope
     planes = risk.planes(w)

@@ -65,10 +65,10 @@ def weizmann(kind=pb.models.BinaryLabeling):
 class SlowOracle(BinaryLabelingOracle):
     """Pauses before the answers of a batch."""
 
-    def solve_batch(self, rows, weights, loss=True):
+    def _decode(self, rows, weights, loss):
         if loss:
             time.sleep(PAUSE * len(rows))
-        return super().solve_batch(rows, weights, loss)
+        return super()._decode(rows, weights, loss)
 
 
 class SlowLabeling(pb.models.BinaryLabeling):

@@ -64,12 +64,12 @@ class Chains(pb.models.BatchOracle):
                 truth += w[K * D + y[t - 1] * K + y[t]]
         return labelling, value - truth
 
-    def solve_batch(self, rows, weights, loss=True):
+    def _decode(self, rows, weights, loss):
         found = [self.argmax(weights.tolist(), i) for i in rows]
         values = np.array([value for _, value in found])
         return Decodings(np.array([labelling for labelling, _ in found]), values, values)
 
-    def add_planes(self, rows, labellings, scales, slope):
+    def _add_planes(self, rows, labellings, scales, slope):
         total = 0.0
         for i, labelling, scale in zip(rows, labellings, scales, strict=True):
             y, loss = self.y[i], 0.0
@@ -84,7 +84,7 @@ class Chains(pb.models.BatchOracle):
             total += scale * loss
         return total
 
-    def losses(self, rows, labellings):
+    def _losses(self, rows, labellings):
         return np.array([np.count_nonzero(labelling != self.y[i])
                          for i, labelling in zip(rows, labellings, strict=True)], dtype=float)
 

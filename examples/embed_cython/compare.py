@@ -16,7 +16,7 @@ class Twin(pb.models.BatchOracle):
         self.arcs, self.heads = arcs, heads
         self.n_examples, self.dim, self.sizes = len(heads), arcs.shape[3], np.full(len(heads), 64)
 
-    def solve_batch(self, rows, weights, loss=True):
+    def _decode(self, rows, weights, loss):
         labellings, values = [], []
         for i in rows:
             n = self.heads.shape[1]
@@ -36,7 +36,7 @@ class Twin(pb.models.BatchOracle):
         values = np.array(values)
         return Decodings(np.array(labellings), values, values)
 
-    def add_planes(self, rows, labellings, scales, slope):
+    def _add_planes(self, rows, labellings, scales, slope):
         total = 0.0
         for i, found, scale in zip(rows, labellings, scales, strict=True):
             truth, loss = self.heads[i], 0.0
@@ -48,7 +48,7 @@ class Twin(pb.models.BatchOracle):
             total += scale * loss
         return total
 
-    def losses(self, rows, labellings):
+    def _losses(self, rows, labellings):
         return (np.asarray(labellings)[:, 1:] != self.heads[rows, 1:]).sum(axis=1).astype(float)
 
 

@@ -49,7 +49,7 @@ class Oracle(Protocol):
     is whatever names a plane of an example: a class, a sequence, or the score at which a smooth loss is linearised.
     Weights of examples are part of values, offsets and slopes.
 
-    An oracle may offer `Batches`, without which solvers loop over `solve` and `plane`.
+    Solvers loop over `solve` and `plane` unless the oracle is a `pb.models.BatchOracle`.
     """
 
     n_examples: int
@@ -60,41 +60,6 @@ class Oracle(Protocol):
 
     def plane(self, i: int, labelling: Any) -> ExamplePlane:
         """The plane of that labelling, valid whatever the labelling is."""
-
-    def key(self, labelling: Any) -> Any:
-        """A hashable name: equal keys mean equal planes of the same example."""
-
-
-class Batches(Protocol):
-    """What an `Oracle` may offer for many examples at a time; all of it, or solvers ask it one by one.
-
-    `pb.models.BatchOracle` is a base class that has all.
-    """
-
-    sizes: np.ndarray
-    """Whole numbers, shape (n_examples,): by them shards are cut and, where `norms` are given, roundings counted. Then
-    each must be at least the number of pieces of its example, the terms that an entry of psi is added from."""
-
-    def prepare(self, w: np.ndarray) -> Any:
-        """w as batches want it; w must stay as it is while these weights are in use."""
-
-    def solve_batch(self, rows: np.ndarray, weights: Any) -> Decodings:
-        """`solve` for the examples `rows`."""
-
-    def planes(self, rows: np.ndarray, labellings: Any) -> tuple[np.ndarray, Any]:
-        """`plane` for one labelling of each of the examples `rows`: losses (n,) and slopes.
-
-        Slopes are a csr_array (n, dim) of float64 with int32 indices, sorted in every row, each index once, zeros left
-        out.
-        """
-
-
-def has_batches(oracle: Any) -> bool:
-    """Whether an oracle offers `Batches`, itself or by passing on what it does not know.
-
-    `isinstance` sees what `__getattr__` passes on before Python 3.12 only.
-    """
-    return all(hasattr(oracle, name) for name in ("sizes", "prepare", "solve_batch", "planes"))
 
 
 @runtime_checkable
@@ -175,9 +140,9 @@ class RiskBase:
         is `sum_i d_i x_i x_i'`. Such a risk also has `scores`, `line_search`, `multipliers` and `dual_point`.
     has_exact_blocks : bool
         The labels of an example can be enumerated, and its dual maximised exactly.
-    chains, planes_of : Chains or None, method or None
-        Classes or chains with a log-loss, see `BatchOracle`, and `planes_of(distributions) -> Planes` of distributions
-        of their labellings.
+    log_loss_tokens, planes_of : LabelledTokens or None, method or None
+        Of classes or chains with a log-loss, see `BatchOracle`, and `planes_of(distributions) -> Planes` of
+        distributions of their labellings.
     curve : tuple of float or None
         (low, high, linear, square, flat) of a loss of one score, see `risks.OneScore`.
     is_regression : bool
@@ -229,7 +194,7 @@ class RiskBase:
     second_derivatives: Any = None
     oracle: Any = None
     has_exact_blocks = False
-    chains: Any = None
+    log_loss_tokens: Any = None
     planes_of: Any = None
     curve: Any = None
     is_regression = False
@@ -342,11 +307,6 @@ def with_errors(planes, risk):
     return planes._replace(slope_errors=slopes, offset_errors=offsets)
 
 
-def has_further(oracle):
-    """Whether an oracle returns more labellings than the best, by `best_batch`."""
-    return getattr(oracle, "has_further", False)
-
-
 class Capability(NamedTuple):
     """Something that a method or an option may require of a risk.
 
@@ -377,12 +337,13 @@ LABELLINGS = Capability("needs a risk whose single examples have labellings; {na
 STORED = Capability("needs a risk whose labellings of examples are stored; {name} has none here",
                     lambda risk: _has_labellings(risk) and not risk.has_exact_blocks)
 FURTHER = Capability("needs a model that returns more than the best labelling; that of {name} does not",
-                     lambda risk: STORED.holds(risk) and has_further(risk.oracle()))
+                     lambda risk: STORED.holds(risk) and getattr(risk.oracle(), "has_further", False))
 EPOCHS = Capability("needs a risk with access to single examples; {name} has none",
                     lambda risk: risk.sum_planes is not None and risk.oracle is not None and (
                         risk.engine is not None or _has_labellings(risk)))
 SINGLE = Capability("needs a risk whose single examples have labellings or exact steps; {name} has none here",
-                    lambda risk: _has_labellings(risk) or risk.has_exact_blocks or risk.chains is not None)
+                    lambda risk: _has_labellings(risk) or risk.has_exact_blocks
+                    or risk.log_loss_tokens is not None)
 BOUNDED = Capability("starts from the bound R >= 0, which {name} does not declare (lower_bounds)", _is_bounded)
 CORNERS = Capability("needs a loss of one score that is piecewise linear; that of {name} is not",
                      lambda risk: risk.curve is not None and not risk.smooth and risk.examples is not None)

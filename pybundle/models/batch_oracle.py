@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from ..core.checksum import checksum
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
-from ..core.protocols import Decoded, Decodings, ExamplePlane, has_batches
+from ..core.protocols import Decoded, Decodings, ExamplePlane
+from ..core.rounding import UNIT
 from ..core.types import Array, Floats
-from ..core.validation import check_integer, check_rows, check_vector
+from ..core.validation import check_integer, check_rows, check_vector, contiguous
 from ..features._plane_rows import merge_rows
 
+SPARSE_DIM = 16384
+"""Planes of single examples may be CSR rows from this dimension on."""
 
-class Chains(NamedTuple):
+
+class LabelledTokens(NamedTuple):
     """Tokens (N, d) of n chains seen by K scores, true labels (N,), offsets (n + 1,), whether pairs of neighbours,
-    first and last labels have weights, and the sums of the squared norms of all features (n,)."""
+    first and last labels have weights, and the sums of the squared norms of all features (n,). A row of a class is a
+    chain of one token."""
 
     tokens: Any
     truth: Array
@@ -30,12 +37,21 @@ class Chains(NamedTuple):
     squares: Array
 
 
-class BatchOracle(ABC):
-    """Decodings and planes of batches of examples: a model bound to data.
+class BatchOracle:
+    """Decodings and planes of batches of examples: a model bound to data. A single example is a batch of one.
 
-    Callable from many threads; only `met_norms` may change, and grow. A subclass writes `solve_batch`, and
-    `add_planes` or `planes`; the rest has defaults. For speed a class may offer the same in compiled code, see
-    `compiled`.
+    Callable from many threads; only `met_norms` may change, and grow. Public methods check their arguments, call the
+    method of the same task that a subclass writes, and multiply by the weights of the examples:
+
+    * `_decode(rows, weights, loss)` returns the `Decodings` of `solve_batch`;
+    * `_add_planes(rows, labellings, scales, slope)` adds planes up, or `_planes(rows, labellings)` returns them;
+    * `_prepare(w)`, `_losses(rows, labellings)`: optional, as `prepare` and `losses`;
+    * `_best(rows, weights, k)`, `_marginals(rows, weights, scales, slope)`, `_compiled(batch)`: optional, with
+      `has_further`, `has_marginals` and for speed;
+    * `_identity()`: what the oracle is bound to; a constructor then ends with `self.fingerprint = self._checksum()`.
+
+    A subclass that knows no batches writes `_solve(i, weights, loss)`, which returns a `Decoded`, in place of
+    `_decode`, and `_plane(i, labelling)`, which returns a loss and a slope, in place of `_planes`.
 
     Attributes
     ----------
@@ -49,7 +65,13 @@ class BatchOracle(ABC):
     table_losses : ndarray, shape (n_examples,), or float
         Losses that a decoder adds to scores, and that cancel in its values: they round, too, unless w is 0.
     met_norms : ndarray, shape (n_examples,), or None
-        Without `norms`: largest norm of `psi_i` of the planes made so far.
+        Without `norms`: largest norm of `psi_i` of the planes made so far; it grows in place, because copies share it.
+    sample_weight : ndarray, shape (n_examples,), or None
+        Factors of decodings and planes, see `weighted`; None for ones. Norms are those without them.
+    has_predictions : bool
+        Whether `solve_batch` can leave out the loss.
+    counts_rounding : bool
+        False if neither `norms` nor `uppers` tell how much decodings may be rounded.
     fingerprint : int
         Equal for equal models, data and truths, also in another process.
     has_marginals : bool
@@ -61,6 +83,8 @@ class BatchOracle(ABC):
         Needed for the log-loss if norms are known, and so is `additions`.
     has_further : bool
         Whether `best_batch` exists.
+    has_sparse_planes : bool
+        Whether a labelling touches few of many weights: then `plane` returns CSR rows.
     listed_features : ndarray or None
         Of an oracle whose features have numbers that may be changed, see `DependencyOracle`: the numbers that occur.
     """
@@ -68,31 +92,79 @@ class BatchOracle(ABC):
     n_examples: int
     dim: int
     sizes: np.ndarray
-    norms: np.ndarray | None = None
+    norms: Any = None
     table_losses: np.ndarray | float = 0.0
     met_norms: np.ndarray | None = None
+    sample_weight: np.ndarray | None = None
+    has_predictions = counts_rounding = True
     fingerprint: int
     has_marginals = False
     marginal_terms: np.ndarray | None = None
-    partition_terms: np.ndarray | None = None
+    partition_terms: Any = None
     has_further = False
+    has_sparse_planes = False
     listed_features: np.ndarray | None = None
 
     def is_current(self) -> bool:
         """Whether norms and fingerprint match the present data; if not, a run binds its model again."""
-        return True
+        return not self._identity() or self._checksum(again=True) == self.fingerprint
 
+    def _identity(self):
+        """Settings, arrays, and data with a `fingerprint` and `checksum()`, of all that the oracle is bound to."""
+        return ()
+
+    def _checksum(self, again=False):
+        """A number of `_identity`: the fingerprint, or that of the data as they are now."""
+        mark = crc32(repr((type(self).__name__, self.dim)).encode())
+        for part in self._identity():
+            if hasattr(part, "checksum"):
+                part = part.checksum() if again else part.fingerprint
+            is_array = isinstance(part, np.ndarray)
+            mark = checksum(np.ascontiguousarray(part), mark) if is_array else crc32(repr(part).encode(), mark)
+        return mark
+
+    def weighted(self, sample_weight: Array) -> Any:
+        """The same oracle with decodings and planes multiplied by weights of the examples; sums have `scales`."""
+        other = copy(self)
+        if (sample_weight != 1.0).any():
+            replaced = [name for name in ("solve_batch", "best_batch", "planes", "add_planes") if name in vars(self)
+                        or getattr(type(self), name) is not getattr(BatchOracle, name)]
+            if replaced:
+                raise ParameterError(f"sample_weight is unknown to {replaced[0]} of {type(self).__name__}; replace the "
+                                     "method with an underscore that BatchOracle names in its place")
+            other.sample_weight = sample_weight
+        return other
+
+    # ------------------------------------------------------------------ decodings
     def prepare(self, w: ArrayLike) -> Any:
-        """w as the batch methods want it, made once for a pass."""
+        """w as the batch methods want it, made once for a pass; it must stay as it is while that is in use."""
+        w = contiguous(w, np.float64)
+        if w.shape != (self.dim,):
+            raise ParameterError(f"w must have shape ({self.dim},), got {w.shape}")
+        return self._prepare(w)
+
+    def _prepare(self, w):
         return w
 
-    @abstractmethod
     def solve_batch(self, rows: Any, weights: Any, loss: Any = True) -> Decodings:
         """Most violating labellings of the examples `rows` (without loss: predictions) as `Decodings`.
 
         Returns the values of the labellings and upper bounds of the maximum, all relative to the truth: a truth has
         value 0. Labellings come as any sequence.
         """
+        rows = check_rows("rows", rows, self.n_examples)
+        if not loss and not self.has_predictions:
+            raise NotImplementedError(f"loss=False is not available: {type(self).__name__} computes the loss-augmented "
+                                      "maximum only; predict with code of your own")
+        return self._weigh(rows, self._decode(rows, weights, loss))
+
+    def _decode(self, rows, weights, loss):
+        found = [self._solve(i, weights, loss) for i in rows.tolist()]
+        return Decodings([one.labelling for one in found], np.array([one.value for one in found], dtype=np.float64),
+                         np.array([one.upper for one in found], dtype=np.float64))
+
+    def _solve(self, i, weights, loss):
+        raise NotImplementedError(f"{type(self).__name__} must have _decode or _solve, got neither")
 
     def best_batch(self, rows: Any, weights: Any, k: int) -> tuple[Decodings, Array, Sequence[Any]]:
         """As `solve_batch`, and up to k - 1 further labellings of large value of each example.
@@ -104,35 +176,53 @@ class BatchOracle(ABC):
             Positions in `rows` that the further labellings belong to, ascending.
         further : sequence of m labellings
         """
+        rows, k = check_rows("rows", rows, self.n_examples), check_integer("k", k, low=1)
+        found, owners, further = self._best(rows, weights, k)
+        return self._weigh(rows, found), owners, further
+
+    def _best(self, rows, weights, k):
         raise NotImplementedError(f"{type(self).__name__} returns the best labelling only")
+
+    def _weigh(self, rows, found):
+        if self.sample_weight is None:
+            return found
+        c = self.sample_weight[rows]
+        return Decodings(found.labellings, c * found.values, c * found.uppers)
+
+    def solve(self, i: int, w: ArrayLike) -> Decoded:
+        """Most violating labelling of example i at w."""
+        found = self.solve_batch(self._row(i), self.prepare(check_vector("w", w, self.dim)))
+        return Decoded(found.labellings[0], float(found.values[0]), float(found.uppers[0]))
 
     def compiled(self, batch: int) -> Any:
         """The `CompiledOracle` for up to `batch` examples; None if Python has to decode.
 
-        It replaces `solve_batch` and `planes` of the class that defines `_compiled`, but not those of a subclass,
-        unless it writes its own, nor for others that were set on the object.
+        It replaces `_decode` and `_planes` of the class that defines `_compiled`, but not those of a subclass, unless
+        it writes its own, nor others that were set on the object.
         """
-        is_own = "_compiled" in vars(type(self)) and not {"solve_batch", "planes"} & vars(self).keys()
-        return self._compiled(batch) if is_own else None
+        is_own = self._is_own("_compiled", "solve_batch", "planes", "_decode", "_planes")
+        found = self._compiled(batch) if is_own else None
+        if found is not None and self.sample_weight is not None:
+            found.weigh(self.sample_weight)
+        return found
 
     def _compiled(self, batch):
-        raise NotImplementedError
+        return None
 
-    @property
-    def chains(self) -> Chains | None:
-        """Classes or chains for steps on their distributions, with `expectations_batch`; None if there are none.
+    def _is_own(self, method, *replaced):
+        """Whether the class itself writes the method, and nothing was set on the object of what the method replaces."""
+        return method in vars(type(self)) and not set(replaced) & vars(self).keys()
 
-        As with `compiled`, only of the class that defines `_chains`: a subclass may have other scores.
-        """
-        is_own = "_chains" in vars(type(self)) and not {"marginals_batch", "prepare"} & vars(self).keys()
-        return self._chains() if is_own else None
-
-    def _chains(self):
-        raise NotImplementedError
-
+    # ------------------------------------------------------------------ planes
     def add_planes(self, rows: Any, labellings: Sequence[Any], scales: ArrayLike, slope: Array) -> float:
         """`slope += sum_j scales[j] psi(labellings[j])`; returns `sum_j scales[j] loss(labellings[j])`."""
-        losses, slopes = self.planes(rows, labellings)
+        rows, scales = self._check_sums(rows, scales, slope, labellings)
+        if self.sample_weight is not None:
+            scales = scales * self.sample_weight[rows]
+        return self._add_planes(rows, labellings, scales, slope) if len(rows) else 0.0
+
+    def _add_planes(self, rows, labellings, scales, slope):
+        losses, slopes = self._planes(rows, labellings)
         slope += slopes.T @ scales
         return float(scales @ losses)
 
@@ -152,112 +242,149 @@ class BatchOracle(ABC):
         slopes : csr_array, shape (n, dim)
             float64 with int32 indices, each row sorted, entries of the same index summed, zeros left out.
         """
-        if type(self).add_planes is BatchOracle.add_planes:
-            raise NotImplementedError(f"{type(self).__name__} must have add_planes or planes, got neither")
         rows = check_rows("rows", rows, self.n_examples, labellings)
-        losses, scale, slope = np.empty(len(rows)), np.ones(1), np.zeros(self.dim)
+        losses, slopes = self._planes(rows, labellings) if len(rows) else (np.empty(0), merge_rows((), 0, self.dim))
+        if self.sample_weight is None:
+            return losses, slopes
+        c, slopes = self.sample_weight[rows], slopes.copy()
+        slopes.data *= np.repeat(c, np.diff(slopes.indptr))
+        if not c.all():
+            slopes.eliminate_zeros()
+        return c * losses, slopes
 
-        def made():
-            for j, i in enumerate(rows):
-                losses[j] = self.add_planes(np.array([i], dtype=np.intp), [labellings[j]], scale, slope)
+    def _planes(self, rows, labellings):
+        losses = np.empty(len(rows))
+
+        def slopes():
+            for j, i in enumerate(rows.tolist()):
+                losses[j], slope = self._plane(i, labellings[j])
                 yield slope
-                slope[:] = 0.0
 
-        return losses, merge_rows(made(), len(rows), self.dim)
+        return losses, merge_rows(slopes(), len(rows), self.dim)
+
+    def plane(self, i: int, labelling: Any) -> ExamplePlane:
+        """Plane `offset + <slope, w>` of a labelling of example i."""
+        offset, slope = self._plane(int(self._row(i)[0]), labelling)
+        c = 1.0 if self.sample_weight is None else self.sample_weight[i]
+        return ExamplePlane(float(c * offset), slope if c == 1.0 else c * slope)
+
+    def _plane(self, i, labelling):
+        if type(self)._add_planes is BatchOracle._add_planes and type(self)._planes is BatchOracle._planes:
+            raise NotImplementedError(f"{type(self).__name__} must have _add_planes or _planes, got neither")
+        row, labellings, slope = np.array([i], dtype=np.intp), [labelling], np.zeros(self.dim)
+        if self.has_sparse_planes and self.dim >= SPARSE_DIM:
+            losses, slopes = self._planes(row, labellings)
+            return losses[0], slopes
+        return self._add_planes(row, labellings, np.ones(1), slope), slope
 
     def losses(self, rows: Any, labellings: Sequence[Any]) -> Floats:
         """Losses of labellings, shape (len(rows),)."""
-        return self.planes(rows, labellings)[0]
+        rows = check_rows("rows", rows, self.n_examples, labellings)
+        losses = self._losses(rows, labellings) if len(rows) else np.empty(0)
+        return losses if self.sample_weight is None else self.sample_weight[rows] * losses
 
+    def _losses(self, rows, labellings):
+        return self._planes(rows, labellings)[0]
+
+    # ------------------------------------------------------------------ rounding
     def total(self, rows: Any, uppers: ArrayLike, norm: float) -> tuple[float, float]:
         """Risk of the examples `rows` from upper bounds of `solve_batch` at a w of this norm, and its rounding error.
 
         The error is infinite if unknown.
         """
-        return float(np.maximum(uppers, 0.0).sum()), np.inf
+        found = np.maximum(uppers, 0.0)
+        value, c = float(found.sum()), np.ones(len(rows)) if self.sample_weight is None else self.sample_weight[rows]
+        if not self.counts_rounding:
+            return value, np.inf
+        losses = np.divide(found, c, out=np.zeros(len(c)), where=c > 0.0)
+        return value, 1.01 * self.rounding(rows, c, norm, losses) + UNIT * (len(found) + 2.0) * value
 
+    def rounding(self, rows: Any, c: Array, norm: float, losses: Array, smooth: bool = False) -> float:
+        """Bound the rounding error of `c @ losses` at a w of this norm; 0 without norms, where `uppers` include it."""
+        if self.norms is None:
+            return 0.0
+        sizes = self.table_bound(rows, norm, smooth) + losses
+        return float(c @ (self.rounding_terms(rows, smooth) * UNIT * sizes))
+
+    def rounding_terms(self, rows: Any, smooth: bool = False) -> Array:
+        """Return the number of roundings in the loss of each example, relative to `norms |w|` plus the loss."""
+        terms = self.dim + 2.0 * self.sizes[rows] + 8.0
+        return terms + self.partition_terms[rows] if smooth else terms
+
+    def table_bound(self, rows: Any, norm: float, smooth: bool = False) -> Array:
+        """Bound the size of the numbers that a decoder adds up at a w of this norm."""
+        scores = self.norms[rows] * norm
+        if smooth or norm == 0.0:
+            return scores
+        return scores + np.broadcast_to(self.table_losses, (self.n_examples,))[rows]
+
+    # ------------------------------------------------------------------ distributions
     def marginals_batch(self, rows: Any, weights: Any, scales: ArrayLike, slope: Array) -> tuple[Floats, Floats]:
         """`slope += sum_j scales[j] E psi_j`; returns `log sum_y exp <w, psi_j(y)>` and entropies, (len(rows),).
 
         The expectations are those of the distributions that were computed, up to `marginal_terms`; entropies are
         theirs or less: what rounding may have added is taken off. Scores that overflow raise NumericalError.
         """
+        rows, scales = self._check_sums(rows, scales, slope)
+        return self._marginals(rows, weights, scales, slope)
+
+    def _marginals(self, rows, weights, scales, slope):
         raise NotImplementedError(f"{type(self).__name__} has no marginals")
-
-    def expectations_batch(self, rows: Any, distributions: Any, scales: ArrayLike, slope: Array) -> Floats:
-        """As `marginals_batch` for given distributions, with `chains` only; returns lower bounds on their entropies.
-
-        `distributions.nodes` are the logarithms of the factors of all tokens, and `distributions.marginals(rows,
-        scales, nodes)` writes their marginals; it returns entropies, and sums over neighbours.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no chains")
 
     def additions(self, rows: Any) -> int:
         """Terms that `marginals_batch` of the examples `rows` adds to any entry of `slope`, at most."""
         raise NotImplementedError(f"{type(self).__name__} has no marginals")
 
-    def solve(self, i: int, w: ArrayLike) -> Decoded:
-        """Most violating labelling of example i at w."""
-        found = self.solve_batch(self._row(i), self.prepare(check_vector("w", w, self.dim)))
-        return Decoded(found.labellings[0], float(found.values[0]), float(found.uppers[0]))
+    @property
+    def labelled_tokens(self) -> LabelledTokens | None:
+        """Tokens of chains, or of classes, for steps on distributions of labels; None of other structures.
 
-    def plane(self, i: int, labelling: Any) -> ExamplePlane:
-        """Plane `offset + <slope, w>` of a labelling of example i."""
-        slope = np.zeros(self.dim)
-        offset = self.add_planes(self._row(i), [labelling], np.ones(1), slope)
-        return ExamplePlane(float(offset), slope)
+        With `expectations_batch`. As with `compiled`, only of the class that defines `_labelled_tokens`: a subclass may
+        have other scores.
+        """
+        is_own = self._is_own("_labelled_tokens", "marginals_batch", "prepare", "_marginals", "_prepare")
+        return self._labelled_tokens() if is_own else None
 
-    def key(self, labelling: Any) -> Any:
-        """Bytes of the labelling: equal keys mean equal planes of an example."""
-        return np.asarray(labelling).tobytes()
+    def _labelled_tokens(self):
+        return None
 
+    def expectations_batch(self, rows: Any, distributions: Any, scales: ArrayLike, slope: Array) -> Floats:
+        """As `marginals_batch` for given distributions of `labelled_tokens`; returns lower bounds on their entropies.
+
+        `distributions.nodes` are the logarithms of the factors of all tokens, and `distributions.marginals(rows,
+        scales, nodes)` writes their marginals; it returns entropies, and sums over neighbours.
+        """
+        rows, scales = self._check_sums(rows, scales, slope)
+        return self._expectations(rows, distributions, scales, slope)
+
+    def _expectations(self, rows, distributions, scales, slope):
+        raise NotImplementedError(f"{type(self).__name__} has no labelled tokens")
+
+    # ------------------------------------------------------------------ arguments
     def _row(self, i):
         i = check_integer("i", i)
         if not 0 <= i < self.n_examples:
             raise ParameterError(f"i must be a number of an example 0..{self.n_examples - 1}, got {i}")
         return np.array([i], dtype=np.intp)
 
-
-class LoopingOracle(BatchOracle):
-    """Wrap any `Oracle`: use its batches if it has them, see `Batches`, else loop over single examples."""
-
-    def __init__(self, oracle):
-        self.n_examples, self.dim, self._oracle = oracle.n_examples, oracle.dim, oracle
-        self.solve, self.plane, self.key = oracle.solve, oracle.plane, oracle.key
-        self.sizes = np.ones(oracle.n_examples, dtype=np.int64)
-        if has_batches(oracle):
-            self.sizes, self.prepare = oracle.sizes, oracle.prepare
-            self.solve_batch, self.planes = oracle.solve_batch, oracle.planes
-
-    def solve_batch(self, rows, weights):
-        found = [self._oracle.solve(int(i), weights) for i in check_rows("rows", rows, self.n_examples)]
-        return Decodings([one.labelling for one in found], np.array([one.value for one in found], dtype=np.float64),
-                         np.array([one.upper for one in found], dtype=np.float64))
-
-    def planes(self, rows, labellings):
+    def _check_sums(self, rows, scales, slope, labellings=None):
+        """Rows and scales as the kernels want them; ParameterError unless `slope` can take a sum of planes."""
         rows = check_rows("rows", rows, self.n_examples, labellings)
-        losses = np.empty(len(rows))
-
-        def slopes():
-            for j, i in enumerate(rows.tolist()):
-                losses[j], slope = self._oracle.plane(i, labellings[j])
-                yield slope
-
-        return losses, merge_rows(slopes(), len(rows), self.dim)
+        if not isinstance(slope, np.ndarray) or slope.shape != (self.dim,) or slope.dtype != np.float64 \
+                or not slope.flags.writeable:
+            raise ParameterError(f"slope must be a writeable float64 array of shape ({self.dim},)")
+        return rows, check_vector("scales", scales, len(rows))
 
 
 def batched(oracle):
-    """The oracle of a risk as a `BatchOracle`."""
-    return oracle if isinstance(oracle, BatchOracle) else LoopingOracle(oracle)
-
-
-def check_sums(oracle, rows, scales, slope):
-    """Rows and scales as the kernels want them; ParameterError unless `slope` can take a sum of planes."""
-    rows = check_rows("rows", rows, oracle.n_examples)
-    if not isinstance(slope, np.ndarray) or slope.shape != (oracle.dim,) or slope.dtype != np.float64 \
-            or not slope.flags.writeable:
-        raise ParameterError(f"slope must be a writeable float64 array of shape ({oracle.dim},)")
-    return rows, check_vector("scales", scales, len(rows))
+    """The oracle of a risk in batches; one of single examples, `core.protocols.Oracle`, is asked one by one."""
+    if isinstance(oracle, BatchOracle):
+        return oracle
+    made = BatchOracle()
+    made.n_examples, made.dim, made.sizes = oracle.n_examples, oracle.dim, np.ones(oracle.n_examples, dtype=np.int64)
+    made._solve, made._plane = (lambda i, w, loss: oracle.solve(i, w)), oracle.plane
+    made.has_predictions = made.counts_rounding = False
+    return made
 
 
 def check_scores(values, rows):

@@ -8,11 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import OracleError
-from ..core.protocols import Decodings
+from ..core.protocols import Decoded
 from ..core.rounding import UNIT
 from ..core.sparse import check_sparse
-from ..core.validation import check_choice, check_integer, check_rows, read_only, real_array
-from ..features._plane_rows import merge_rows
+from ..core.validation import check_choice, check_integer, read_only, real_array
 from .batch_oracle import BatchOracle, check_lengths
 
 CLIPPED = 1e-9
@@ -45,9 +44,9 @@ class ModelOracle(BatchOracle):
         """Never: what the model returns may have changed, so each run binds it anew."""
         return False
 
-    def prepare(self, w):
-        """w, which the methods of the model cannot change."""
-        return read_only(w)
+    def _prepare(self, w):
+        """w, which the methods of the model cannot change, and its norm."""
+        return read_only(w), float(np.linalg.norm(w))
 
     @property
     def fingerprint(self):
@@ -57,43 +56,40 @@ class ModelOracle(BatchOracle):
         words = (type(self.model).__name__, self.dim, self.n_examples, self.model.rescaling)
         return crc32(self._marks, crc32(repr(words).encode()))
 
-    def solve_batch(self, rows, weights, loss=True):
-        labellings, values, errors = [], np.empty(len(rows)), np.empty(len(rows))
+    def _solve(self, i, weights, loss):
         # of scores that the decoder compared: another labelling may be better by as much
-        decoding = (self.dim + 8.0) * UNIT * float(np.linalg.norm(weights)) * self.met_norms[rows]
-        for j, i in enumerate(rows):
-            y_hat = own(self._decode(i, weights, loss))
-            psi, cost = self._plane(i, y_hat)
-            score, error = _score(psi, weights)
-            labellings.append(y_hat)
-            values[j] = cost + score if loss else score
-            errors[j] = error + 2.0 * UNIT * abs(values[j]) if error else 0.0       # if w = 0 all is exact
-            errors[j] += decoding[j]
-            if loss and cost == 0.0:
-                errors[j] += self._clipped(i, y_hat, weights)
-            # the decoder rounds, too: far out more than the value itself
-            if loss and values[j] < -1e-9 * (1.0 + abs(cost) + abs(score)) - 8.0 * errors[j]:
-                raise OracleError(f"loss_augmented_decode must return a labelling at least as good as the truth, whose "
-                                  f"value is 0, but example {i} got one of value {values[j]:g}; "
-                                  "pb.check_oracle(model, X, Y) reports more")
-        return Decodings(labellings, values, values + 1.01 * errors)
+        (w, norm), decoding = weights, (self.dim + 8.0) * UNIT * weights[1] * self.met_norms[i]
+        y_hat = own(self._ask(i, w, loss))
+        cost, psi = self._plane(i, y_hat)
+        score, error = _score(psi, w)
+        value = cost + score if loss else score
+        error = error + 2.0 * UNIT * abs(value) if error else 0.0       # if w = 0 all is exact
+        error += decoding
+        if loss and cost == 0.0:
+            error += self._clipped(i, y_hat, norm)
+        # the decoder rounds, too: far out more than the value itself
+        if loss and value < -1e-9 * (1.0 + abs(cost) + abs(score)) - 8.0 * error:
+            raise OracleError(f"loss_augmented_decode must return a labelling at least as good as the truth, whose "
+                              f"value is 0, but example {i} got one of value {value:g}; "
+                              "pb.check_oracle(model, X, Y) reports more")
+        return Decoded(y_hat, value, value + 1.01 * error)
 
-    def _decode(self, i, weights, loss):
+    def _ask(self, i, w, loss):
         x, y = self._X[i], self._Y[i]
         try:
-            return self.model.loss_augmented_decode(weights, x, y) if loss else self.model.decode(weights, x)
+            return self.model.loss_augmented_decode(w, x, y) if loss else self.model.decode(w, x)
         except StopIteration as problem:        # `map` would take it for the end of the examples
             raise OracleError(f"decoding of example {i} must return a labelling, got StopIteration") from problem
         except Exception as problem:
             problem.add_note(f"pybundle: while example {i} was decoded")
             raise
 
-    def add_planes(self, rows, labellings, scales, slope):
+    def _add_planes(self, rows, labellings, scales, slope):
         total = 0.0
         for i, y_hat, scale in zip(rows, labellings, scales, strict=True):
             if scale == 0.0:
                 continue
-            psi, cost = self._plane(i, y_hat)
+            cost, psi = self._plane(i, y_hat)
             total += scale * cost
             if sp.issparse(psi):
                 np.add.at(slope, psi.indices, scale * psi.data)
@@ -101,24 +97,8 @@ class ModelOracle(BatchOracle):
                 slope += scale * psi
         return total
 
-    def planes(self, rows, labellings):
-        rows = check_rows("rows", rows, self.n_examples, labellings)
-        losses = np.empty(len(rows))
-
-        def made():
-            for j, (i, y_hat) in enumerate(zip(rows, labellings, strict=True)):
-                psi, losses[j] = self._plane(i, y_hat)
-                yield psi
-
-        return losses, merge_rows(made(), len(rows), self.dim)
-
-    def losses(self, rows, labellings):
+    def _losses(self, rows, labellings):
         return np.array([max(self._loss(i, y_hat), 0.0) for i, y_hat in zip(rows, labellings, strict=True)])
-
-    def key(self, labelling):
-        if isinstance(labelling, np.ndarray) and labelling.dtype.kind != "O":
-            return labelling.dtype.str, labelling.shape, labelling.tobytes()
-        return tuple(map(self.key, labelling)) if isinstance(labelling, (list, tuple, np.ndarray)) else labelling
 
     def _loss(self, i, y_hat):
         return checked_loss(self.model.loss(self._Y[i], y_hat), i)
@@ -127,22 +107,21 @@ class ModelOracle(BatchOracle):
         return self._feature(i, y_hat)
 
     def _plane(self, i, y_hat):
-        """Slope and loss of a labelling."""
         cost = max(self._loss(i, y_hat), 0.0)
         psi = self._difference(i, y_hat)
         if self.model.rescaling == "slack":
             psi = cost * psi
         self.met_norms[i] = max(self.met_norms[i], _norm(psi))
-        return psi, cost
+        return cost, psi
 
     def _difference(self, i, y_hat):
         return self._feature_of(i, y_hat) - self._truth(i)
 
-    def _clipped(self, i, y_hat, weights):
+    def _clipped(self, i, y_hat, norm):
         """By how much the value of a labelling may be too small because its loss, below 0, was taken for 0."""
         below = max(-self._loss(i, y_hat), 0.0)
         if below and self.model.rescaling == "slack":
-            below *= 1.0 + _norm(self._difference(i, y_hat)) * float(np.linalg.norm(weights))
+            below *= 1.0 + _norm(self._difference(i, y_hat)) * norm
         return below
 
     def _truth(self, i):

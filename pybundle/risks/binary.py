@@ -79,10 +79,10 @@ class BinaryHinge(_Binary):
         return (coef != 0.0).astype(np.int64)
 
     def _linearise(self, y, labellings):
-        active = self._keys(np.asarray(labellings)).astype(np.float64)
+        active = self._checked(np.asarray(labellings)).astype(np.float64)
         return active, np.zeros((len(y), 1), np.int32), (-active * y)[:, None]
 
-    def _keys(self, labellings):
+    def _checked(self, labellings):
         labels = integer_array("labelling", labellings)
         if ((labels < 0) | (labels > 1)).any():
             raise ParameterError("labelling must be 1 (the loss counts) or 0 (it does not), got "
@@ -152,13 +152,13 @@ fit_intercept
         return scores[:, 0], np.logaddexp(0.0, -y * scores[:, 0])
 
     def _linearise(self, y, labellings):
-        margin = y * self._keys(np.asarray(labellings))
+        margin = y * self._checked(np.asarray(labellings))
         tail = np.exp(-np.abs(margin))
         # value + margin p, without cancellation
         offsets = np.log1p(tail) + np.abs(margin) * tail / (1.0 + tail)
         return offsets, np.zeros((len(y), 1), np.int32), (-y * expit(-margin))[:, None]
 
-    def _keys(self, labellings):
+    def _checked(self, labellings):
         scores = real_numbers("labelling must be a score <w, x_i>", labellings)
         if not np.isfinite(scores).all():
             raise ParameterError(f"labelling must be a finite number, got {scores[~np.isfinite(scores)][0]}")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
 from ..core.protocols import Decodings
-from ..core.validation import check_count, check_integer, check_rows, check_vector, integer_array
+from ..core.validation import check_count, check_integer, check_vector, integer_array
 from ..models.batch_oracle import BatchOracle
 from ._compiled import CompiledFunctions, ExampleCalls
 from .structured import Structured
@@ -102,6 +102,8 @@ class FunctionsModel:
 class FunctionsOracle(BatchOracle):
     """Oracle that calls `solve` and `plane` in batches; arguments as in `ExampleFunctions`. Labellings are int32."""
 
+    has_predictions = False
+
     def __init__(self, solve, plane, n_examples, dim, label_size=1, max_entries=None, sizes=None, norms=None,
                  fingerprint=None):
         self.n_examples = check_count("n_examples", n_examples)
@@ -132,26 +134,21 @@ class FunctionsOracle(BatchOracle):
             self._fingerprint = mark
         return self._fingerprint
 
-    def solve_batch(self, rows, weights, loss=True):
-        if not loss:
-            raise NotImplementedError("loss=False is not available: compiled functions compute the loss-augmented "
-                                      "maximum only; predict with code of your own")
+    def _decode(self, rows, weights, loss):
         if len(weights) != self.dim:
             raise ParameterError(f"weights must be of shape ({self.dim},), got {np.shape(weights)}")
-        return Decodings(*self._calls.solve_batch(check_rows("rows", rows, self.n_examples), weights))
+        return Decodings(*self._calls.solve_batch(rows, weights))
 
-    def planes(self, rows, labellings):
-        return self._calls.planes(*self._checked(rows, labellings))
+    def _planes(self, rows, labellings):
+        return self._calls.planes(rows, self._checked(rows, labellings))
 
-    def add_planes(self, rows, labellings, scales, slope):
-        rows, labellings = self._checked(rows, labellings)
-        return self._calls.add_planes(rows, labellings, check_vector("scales", scales, len(rows)), slope)
+    def _add_planes(self, rows, labellings, scales, slope):
+        return self._calls.add_planes(rows, self._checked(rows, labellings), scales, slope)
 
     def _compiled(self, batch):
         return CompiledFunctions(self._calls, batch)
 
     def _checked(self, rows, labellings):
-        rows = check_rows("rows", rows, self.n_examples, labellings)
         wanted = (len(rows), self.label_size)
         labellings, largest = integer_array("labellings", labellings), np.iinfo(np.int32).max
         if labellings.size and not -largest <= labellings.min() <= labellings.max() <= largest:
@@ -159,4 +156,4 @@ class FunctionsOracle(BatchOracle):
         labellings = np.ascontiguousarray(labellings, dtype=np.int32)
         if labellings.size != len(rows) * self.label_size:
             raise ParameterError(f"labellings must have shape {wanted}, got {labellings.shape}")
-        return rows, labellings.reshape(wanted)
+        return labellings.reshape(wanted)

@@ -252,7 +252,7 @@ class LinearRisk(Partitioned):
         return self._piecewise_linear
 
     def oracle(self) -> Any:
-        """Return the `LinearOracle` of single examples: `solve`, `plane`, `key`."""
+        """Return the `LinearOracle` of single examples: `solve`, `plane`."""
         return LinearOracle(self)
 
     # passes -----------------------------------------------------------------------------------------------

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.exceptions import NumericalError, ParameterError
+from ..core.exceptions import NumericalError
 from ..core.protocols import Decodings
-from ..core.validation import check_rows, contiguous
 from ..features._rows import RowSums, sum_rows
 from ..features.weights import LazyWeights
 from ..models.batch_oracle import BatchOracle
@@ -33,6 +32,8 @@ class LinearOracle(BatchOracle):
     Decoded(labelling=1, value=0.5, upper=0.5)
     """
 
+    has_predictions = counts_rounding = False
+
     def __init__(self, risk):
         self.n_examples, self.dim = risk.n_examples, risk.dim
         self._risk = risk
@@ -44,14 +45,12 @@ class LinearOracle(BatchOracle):
         entries = np.diff(storage[2]) if len(storage) == 3 else np.full(self.n_examples, storage[0].shape[1])
         return entries + self._risk.n_scores
 
-    def prepare(self, w):
-        """Return w in the form that `solve_batch` takes; w must not change while it is used."""
-        return LazyWeights(self._risk._engine, check_size("w", w, self.dim))
+    def _prepare(self, w):
+        return LazyWeights(self._risk._engine, w)
 
-    def solve_batch(self, rows, weights):
-        """Return the labellings of largest loss plus score of the examples `rows`: float64, O(nnz(x_i) K) each."""
-        risk, rows = self._risk, check_rows("rows", rows, self.n_examples)
-        scores = weights.scores(rows)
+    def _decode(self, rows, weights, loss):
+        """Labellings of largest loss plus score: float64, O(nnz(x_i) K) each."""
+        risk, scores = self._risk, weights.scores(rows)
         is_finite = np.isfinite(scores).all(axis=1)
         if not is_finite.all():
             raise NumericalError(f"example {rows[int(np.argmin(is_finite))]} has scores beyond the range of float64; "
@@ -68,23 +67,10 @@ class LinearOracle(BatchOracle):
         found = super().solve(i, w)
         return found._replace(labelling=found.labelling.item())
 
-    def planes(self, rows, labellings):
-        """Return losses (n,) and slopes, csr_array (n, dim), of one labelling for each of the examples `rows`."""
-        risk, rows = self._risk, check_rows("rows", rows, self.n_examples, labellings)
+    def _planes(self, rows, labellings):
+        risk = self._risk
         offsets, classes, coefs = risk._linearise(risk.labels[rows], labellings)
         c, per_row = risk.sample_weight[rows], classes.shape[1]
         sums = RowSums(risk._engine, np.repeat(rows, per_row), classes.ravel(), (c[:, None] * coefs).ravel(),
                        np.arange(0, per_row * len(rows) + 1, per_row))
         return c * offsets, sum_rows(self.dim, sums)
-
-    def key(self, labelling):
-        """Return the labelling itself, as a plain number."""
-        return self._risk._keys(np.asarray([labelling]))[0].item()
-
-
-def check_size(name, w, dim):
-    """Return w as contiguous float64 of `dim` entries; O(1) if w has this form, because entries are not checked."""
-    w = contiguous(w, np.float64)
-    if w.shape != (dim,):
-        raise ParameterError(f"{name} must have shape ({dim},), got {w.shape}")
-    return w

@@ -100,12 +100,12 @@ class MulticlassHinge(LinearRisk):
 
     def _linearise(self, y, labellings):
         """Return offsets (n,), and the classes and coefficients (n, 2) of slopes."""
-        k = self._keys(np.asarray(labellings))
+        k = self._checked(np.asarray(labellings))
         moved = np.where(k == y, 0.0, 1.0)
         offsets = moved if self.loss is None else self.loss[y, k]
         return offsets, np.stack([k, y], axis=1).astype(np.int32), np.stack([moved, -moved], axis=1)
 
-    def _keys(self, labellings):
+    def _checked(self, labellings):
         k = integer_array("labelling", labellings)
         bad = (k < 0) | (k >= self.n_classes)
         if bad.any():

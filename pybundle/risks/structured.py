@@ -14,16 +14,13 @@ from scipy.special import softmax
 from ..core.exceptions import ParameterError
 from ..core.labels import example_weights
 from ..core.plane import Planes
-from ..core.protocols import Decodings, ExamplePlane
 from ..core.rounding import UNIT
 from ..core.types import Data, Floats
-from ..core.validation import check_choice, check_integer, check_rows, check_vector
-from ..models.batch_oracle import BatchOracle
+from ..core.validation import check_choice, check_integer, check_vector
 from ..models.callable_model import as_model
 from ..models.chain import Chain
 from ..models.multiclass import Multiclass
 from .label_sums import LabelSums
-from .linear_oracle import check_size
 from .partition import Partitioned, take
 from .reduction import reduce_planes
 
@@ -179,13 +176,13 @@ class Structured(Partitioned):
         model, c = self.model, self.sample_weight
         if type(model) not in (Multiclass, Chain) or model.rescaling == "slack":
             return None
-        chains, rest = self._oracle.chains, None
+        labelled, rest = self._oracle.labelled_tokens, None
         if type(model) is Chain:
             if model.token_support is not None:
                 return None
             rest, c = self._oracle.sums_of_pairs(c), np.repeat(c, self._oracle.sizes)
         most = None if self.smooth else float(np.max(model.costs))
-        return LabelSums.of(self._oracle.examples, chains.truth, c, chains.tokens.n_scores, most, rest)
+        return LabelSums.of(self._oracle.examples, labelled.truth, c, labelled.tokens.n_scores, most, rest)
 
     @property
     def slope_errors(self) -> Floats:
@@ -257,9 +254,9 @@ class Structured(Partitioned):
         return self._oracle.examples if type(self.model) is Multiclass else None
 
     @property
-    def chains(self) -> Any:
-        """The chains of a log-loss, see `BatchOracle`; None for another risk."""
-        return self._oracle.chains if self.smooth else None
+    def log_loss_tokens(self) -> Any:
+        """The labelled tokens of a log-loss, see `BatchOracle`; None for another risk."""
+        return self._oracle.labelled_tokens if self.smooth else None
 
     def distributions(self, w: ArrayLike) -> Floats:
         """Return the probabilities of the classes at w, shape (n, K)."""
@@ -292,7 +289,7 @@ class Structured(Partitioned):
                 found = self._log_losses(rows, weights)
             else:
                 found = np.maximum(oracle.solve_batch(rows, weights).uppers, 0.0)
-            return float(c @ found), _rounding(oracle, rows, c, norm, found, self.smooth)
+            return float(c @ found), oracle.rounding(rows, c, norm, found, self.smooth)
 
         for (p, _), (value, error) in zip(self._shards, self.map_shards(shard, self._shards), strict=True):
             values[p] += value
@@ -307,8 +304,8 @@ class Structured(Partitioned):
         oracle, norm, errors = self._oracle, float(np.linalg.norm(w)), np.zeros(self.n_parts)
         if oracle.norms is not None:
             for p, rows in enumerate(self._parts):
-                terms = _terms(oracle, rows, self.smooth)
-                scores = float((self.sample_weight[rows] * terms) @ _table_bound(oracle, rows, norm, self.smooth))
+                terms = oracle.rounding_terms(rows, self.smooth)
+                scores = float((self.sample_weight[rows] * terms) @ oracle.table_bound(rows, norm, self.smooth))
                 errors[p] = UNIT * (scores + terms.max(initial=0.0) * values[p])
         return 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
 
@@ -331,88 +328,12 @@ class Structured(Partitioned):
         """Return an oracle of weighted examples, single or in batches, see `Oracle`; for the loss "hinge" only."""
         if self.loss != "hinge":
             raise ParameterError("loss is 'logistic', but an oracle of single labellings needs loss='hinge'")
-        return WeightedOracle(self._oracle, self.sample_weight)
+        return self._oracle.weighted(self.sample_weight)
 
     def sum_planes(self, work: Callable[..., Any]) -> Planes:
         # marginals are never 0, so the gradient of the log-loss of all examples is dense
         is_sparse = self.loss == "hinge" or self.n_parts > 1
         return reduce_planes(work, self._shards, self.n_parts, self.dim, self.map_shards, is_sparse, self.dense_from)
-
-
-class WeightedOracle(BatchOracle):
-    """Wraps an oracle: values, offsets and slopes are multiplied by the weights of the examples."""
-
-    def __init__(self, oracle, weights):
-        self.n_examples, self.dim, self.sizes = oracle.n_examples, oracle.dim, oracle.sizes
-        self.has_further, self.key = oracle.has_further, oracle.key
-        self._oracle, self._weights = oracle, weights
-
-    def prepare(self, w):
-        return self._oracle.prepare(check_size("w", w, self.dim))
-
-    def solve_batch(self, rows, weights):
-        rows = check_rows("rows", rows, self.n_examples)
-        return self._weighted(rows, self._oracle.solve_batch(rows, weights))
-
-    def best_batch(self, rows, weights, k):
-        rows, k = check_rows("rows", rows, self.n_examples), check_integer("k", k, low=1)
-        found, owners, further = self._oracle.best_batch(rows, weights, k)
-        return self._weighted(rows, found), owners, further
-
-    def _weighted(self, rows, found):
-        c = self._weights[rows]
-        return Decodings(found.labellings, c * found.values, c * found.uppers)
-
-    def _compiled(self, batch):
-        found = self._oracle.compiled(batch)
-        if found is not None and (self._weights != 1.0).any():
-            found.weigh(self._weights)
-        return found
-
-    def add_planes(self, rows, labellings, scales, slope):
-        return self._oracle.add_planes(rows, labellings, scales * self._weights[rows], slope)
-
-    def total(self, rows, uppers, norm):
-        found, c = np.maximum(uppers, 0.0), self._weights[rows]
-        value, losses = float(found.sum()), np.divide(found, c, out=np.zeros(len(c)), where=c > 0.0)
-        error = _rounding(self._oracle, rows, c, norm, losses)
-        return value, 1.01 * error + UNIT * (len(found) + 2.0) * value
-
-    def planes(self, rows, labellings):
-        rows = check_rows("rows", rows, self.n_examples, labellings)
-        losses, slopes = self._oracle.planes(rows, labellings)
-        c = self._weights[rows]
-        if (c != 1.0).any():
-            losses, slopes = c * losses, slopes.copy()
-            slopes.data *= np.repeat(c, np.diff(slopes.indptr))
-            if not c.all():
-                slopes.eliminate_zeros()
-        return losses, slopes
-
-    def plane(self, i, labelling):
-        offset, slope = self._oracle.plane(i, labelling)
-        return ExamplePlane(self._weights[i] * offset, self._weights[i] * slope)
-
-
-def _terms(oracle, rows, smooth=False):
-    """Return the number of roundings in the loss of each example, relative to `norms |w|` plus the loss."""
-    terms = oracle.dim + 2.0 * oracle.sizes[rows] + 8.0
-    return terms + oracle.partition_terms[rows] if smooth else terms
-
-
-def _rounding(oracle, rows, c, norm, losses, smooth=False):
-    """Bound the rounding error of `c @ losses` at a w of this norm; 0 if the oracle has no norms."""
-    if oracle.norms is None:
-        return 0.0
-    return float(c @ (_terms(oracle, rows, smooth) * UNIT * (_table_bound(oracle, rows, norm, smooth) + losses)))
-
-
-def _table_bound(oracle, rows, norm, smooth):
-    """Bound the size of the numbers that a decoder adds up at a w of this norm."""
-    scores = oracle.norms[rows] * norm
-    if smooth or norm == 0.0:
-        return scores
-    return scores + np.broadcast_to(oracle.table_losses, (oracle.n_examples,))[rows]
 
 
 def _cut(sizes):

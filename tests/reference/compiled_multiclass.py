@@ -49,12 +49,12 @@ class Oracle(BatchOracle):
     def __init__(self, data):
         self.data, self.n_examples, self.dim, self.sizes = data, data.n, data.K * data.d, np.full(data.n, 64)
 
-    def solve_batch(self, rows, weights, loss=True):
+    def _decode(self, rows, weights, loss):
         found = [_worst(self.data, weights, int(i)) for i in rows]
         values = np.array([value for _, value in found])
         return Decodings(np.array([[k] for k, _ in found], dtype=np.int32).reshape(-1, 1), values, values)
 
-    def add_planes(self, rows, labellings, scales, slope):
+    def _add_planes(self, rows, labellings, scales, slope):
         X, y = self.data.arrays
         total, slope = 0.0, slope.reshape(self.data.K, self.data.d)
         for i, (k,), scale in zip(rows, labellings, scales, strict=True):
@@ -64,7 +64,7 @@ class Oracle(BatchOracle):
                 slope[y[i]] += scale * -X[i]
         return total
 
-    def losses(self, rows, labellings):
+    def _losses(self, rows, labellings):
         return (np.asarray(labellings)[:, 0] != self.data.arrays[1][rows]).astype(float)
 
 

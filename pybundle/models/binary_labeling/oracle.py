@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from zlib import crc32
-
 import numpy as np
 
 from ...core.exceptions import ParameterError
 from ...core.protocols import Decodings
 from ...core.ragged import Ragged
-from ...core.validation import check_indices, check_rows
+from ...core.validation import check_indices
 from ...features._rows import Rows, RowSums, sum_rows
 from ...oracles.graphcut import min_cut_batch
-from ..batch_oracle import BatchOracle, check_sums
+from ..batch_oracle import BatchOracle
 from .graphs import read_features, read_graphs, read_labels, sums
 
 
@@ -35,19 +33,14 @@ class BinaryLabelingOracle(BatchOracle):
         edge_norms = np.sqrt(np.einsum("ep,ep->e", self._edge_features, self._edge_features))
         self.norms = 2.0 * sums(examples.norms, offsets) + sums(edge_norms, self._edges.offsets)
         self.sizes = np.diff(offsets) + 2 * self._edges.sizes
-        self._examples, self.fingerprint = examples, self._checksum(examples.fingerprint)
+        self._examples = examples
+        self.fingerprint = self._checksum()
 
-    def _checksum(self, of_examples):
-        mark = crc32(repr((type(self).__name__, self.dim, of_examples)).encode())
-        for array in (self.nodes.offsets, self._edges.offsets, self._edges.values, self._edge_features,
-                      self._truth.values, self._costs):
-            mark = crc32(array.tobytes(), mark)
-        return mark
+    def _identity(self):
+        return (self.nodes.offsets, self._edges.offsets, self._edges.values, self._edge_features, self._truth.values,
+                self._costs, self._examples)
 
-    def is_current(self):
-        return self._checksum(self._examples.checksum()) == self.fingerprint
-
-    def prepare(self, w):
+    def _prepare(self, w):
         d = self.model.n_features
         if (w[d:] < 0.0).any():
             k = d + int(np.argmax(w[d:] < 0.0))
@@ -55,8 +48,7 @@ class BinaryLabelingOracle(BatchOracle):
                                  "exact only then; keep it with nonneg=model.nonneg, or clip it at 0")
         return self._rows.pack(w[:d]), w[d:].copy()
 
-    def solve_batch(self, rows, weights, loss=True):
-        rows = check_rows("rows", rows, self.n_examples)
+    def _decode(self, rows, weights, loss):
         packed, w_pairs = weights
         at_nodes, at_edges = self.nodes.rows(rows), self._edges.rows(rows)
         scores = np.empty((len(at_nodes), 1))
@@ -75,25 +67,21 @@ class BinaryLabelingOracle(BatchOracle):
         rounding = 2.0**-52 * (np.diff(edge_ends) + 4.0) * (paid + np.abs(uppers))
         return Decodings(Ragged(labels, ends), values + paid, np.maximum(uppers + paid + rounding, values + paid))
 
-    def add_planes(self, rows, labellings, scales, slope):
-        rows, scales = check_sums(self, rows, scales, slope)
+    def _add_planes(self, rows, labellings, scales, slope):
         changed, nodes, node_ends, moved, edges, _ = self._changes(rows, labellings)
         d = self.model.n_features
         per_node, per_edge = (np.repeat(scales, part.sizes[rows]) for part in (self.nodes, self._edges))
         self._rows.add(nodes, np.zeros(len(nodes), np.int64), changed * per_node, slope[:d])
         kept = np.flatnonzero(moved)
         slope[d:] += np.einsum("e,ep->p", (moved * per_edge)[kept], self._edge_features.take(edges[kept], axis=0))
-        return float(scales @ self._losses(changed != 0.0, nodes, node_ends))
+        return float(scales @ self._paid(changed != 0.0, nodes, node_ends))
 
-    def planes(self, rows, labellings):
-        rows = check_rows("rows", rows, self.n_examples, labellings)
-        if len(rows) == 0:
-            return super().planes(rows, labellings)
+    def _planes(self, rows, labellings):
         changed, nodes, node_ends, moved, edges, edge_ends = self._changes(rows, labellings)
         d = self.model.n_features
         parts = (RowSums(features, *_kept(coefs, places, ends), first) for features, coefs, places, ends, first in (
             (self._rows, changed, nodes, node_ends, 0), (self._edge_rows, moved, edges, edge_ends, d)))
-        return self._losses(changed != 0.0, nodes, node_ends), sum_rows(self.dim, *parts)
+        return self._paid(changed != 0.0, nodes, node_ends), sum_rows(self.dim, *parts)
 
     def _changes(self, rows, labellings):
         """Coefficients of the features of all nodes and edges of the examples `rows`, what they are, where they end."""
@@ -106,13 +94,12 @@ class BinaryLabelingOracle(BatchOracle):
         moved = self._is_cut.take(edges).astype(np.float64) - (labels.take(a) != labels.take(b))
         return changed, nodes, node_ends, moved, edges, edge_ends
 
-    def losses(self, rows, labellings):
-        rows = check_rows("rows", rows, self.n_examples, labellings)
+    def _losses(self, rows, labellings):
         at_nodes = self.nodes.rows(rows)
         wrong = self._joined(rows, labellings) != self._truth.values[at_nodes]
-        return self._losses(wrong, at_nodes, np.concatenate([[0], np.cumsum(self.nodes.sizes[rows])]))
+        return self._paid(wrong, at_nodes, np.concatenate([[0], np.cumsum(self.nodes.sizes[rows])]))
 
-    def _losses(self, wrong, at_nodes, ends):
+    def _paid(self, wrong, at_nodes, ends):
         return sums(np.where(wrong, self._costs[at_nodes], 0.0), ends)
 
     def _joined(self, rows, labellings):

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from zlib import crc32
-
 import numpy as np
 
 from ...core.exceptions import InputTypeError, NumericalError
-from ...core.protocols import Decodings, ExamplePlane
+from ...core.protocols import Decodings
 from ...core.ragged import Ragged
-from ...core.validation import check_rows
 from ...features._sparse_weights import SparseWeightRows
 from ...features.examples import Examples
 from ...features.weights import LazyWeights
 from ...oracles._chain import ChainTables, k_best_items
-from ..batch_oracle import BatchOracle, Chains, check_lengths, check_scores, check_sums
+from ..batch_oracle import BatchOracle, LabelledTokens, check_lengths, check_scores
 from ._kernels import ChainData, CompiledChain, augment, losses
 from ._marginals import ColumnSums, subtract_truths
 from ._slack import slack_items
 
 BLOCK = 2048
 """Tokens whose scores are held at once: they stay in the second cache."""
-SPARSE_DIM = 16384
-"""Planes of single examples over sparse features are sparse from this dimension on."""
 
 
 class ChainWeights:
@@ -52,7 +47,7 @@ class ChainOracle(BatchOracle):
         if model.token_support is not None and not examples.is_sparse:
             raise InputTypeError("X must hold CSR tokens for a model with token_support, got dense ones; pass "
                                  "token_support=None, or scipy.sparse.csr_array(x) for every x")
-        self._examples = examples
+        self.examples, self.has_sparse_planes = examples, examples.is_sparse
         self._rows = examples.rows(model.n_labels, None if model.token_support is None else model.columns)
         self.sizes = self._tokens.sizes
         self._factors = 1.0 / self.sizes if model.normalised else np.ones(self.n_examples)
@@ -68,24 +63,14 @@ class ChainOracle(BatchOracle):
         # pairs of labels and those at the ends are features, too
         squares = np.add.reduceat(examples.norms**2, self._tokens.offsets[:-1])
         squares += self.sizes - 1 + model.start + model.end
-        self._bound = Chains(self._rows, self._truth.values, self._truth.offsets, True, model.start, model.end, squares)
-        self.fingerprint = self._checksum(examples.fingerprint)
+        self._labelled = LabelledTokens(self._rows, self._truth.values, self._truth.offsets, True, model.start,
+                                        model.end, squares)
+        self.fingerprint = self._checksum()
 
-    def _checksum(self, of_examples):
-        model = self._model
-        support = None if model.token_support is None else crc32(model.token_support)
-        settings = (type(self).__name__, self.dim, model.normalised, model.start, model.end, model.rescaling,
-                    support, of_examples)
-        return crc32(self._truth.values, crc32(self._truth.offsets, crc32(
-            model.costs.tobytes() + repr(settings).encode())))
-
-    def is_current(self):
-        return self._checksum(self._examples.checksum()) == self.fingerprint
-
-    @property
-    def examples(self):
-        """The tokens."""
-        return self._examples
+    def _identity(self):
+        model, truth = self._model, self._truth
+        return ((model.normalised, model.start, model.end, model.rescaling), model.token_support, model.costs,
+                truth.offsets, truth.values, self.examples)
 
     def sums_of_pairs(self, c):
         """Return slopes at the weights of pairs and ends, weighted: of labellings with one label, and of the truths.
@@ -105,11 +90,10 @@ class ChainOracle(BatchOracle):
                 low += K
         return found
 
-    def prepare(self, w):
+    def _prepare(self, w):
         return ChainWeights(self._model, self._rows, w)
 
-    def solve_batch(self, rows, weights, loss=True):
-        rows = check_rows("rows", rows, self.n_examples)
+    def _decode(self, rows, weights, loss):
         if loss and self._model.rescaling == "slack":
             return self._solve_slack(rows, weights)
         packed = weights.tokens.packed(int(self.sizes[rows].sum()))
@@ -117,9 +101,8 @@ class ChainOracle(BatchOracle):
                                                    weights.start, weights.end, loss)
         return Decodings(Ragged.unchecked(labels, offsets), values, values)
 
-    def best_batch(self, rows, weights, k):
+    def _best(self, rows, weights, k):
         """The k labellings of largest value: O(L K (K + k log K)) for a sequence of length L."""
-        rows = check_rows("rows", rows, self.n_examples)
         labels, values, offsets = self._empty(rows)
         owners, paths = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.int32)]
         for low, high, unary, truths in self._scores(rows, offsets, weights, True):
@@ -159,24 +142,20 @@ class ChainOracle(BatchOracle):
                         weights.transition, weights.start, weights.end, truths, labels[first:last], values[low:high])
         return Decodings(Ragged.unchecked(labels, offsets), values, values)
 
-    def add_planes(self, rows, labellings, scales, slope):
-        rows, scales = check_sums(self, rows, scales, slope)
+    def _add_planes(self, rows, labellings, scales, slope):
         found = self._found(rows, labellings)
-        return self._data.add(rows, found.values, found.offsets, np.ascontiguousarray(scales, dtype=np.float64), slope)
+        return self._data.add(rows, found.values, found.offsets, scales, slope)
 
-    def planes(self, rows, labellings):
-        rows = check_rows("rows", rows, self.n_examples, labellings)
-        if len(rows) == 0:
-            return super().planes(rows, labellings)
+    def _planes(self, rows, labellings):
         found = self._found(rows, labellings)
         return self._data.planes(rows, found.values, found.offsets, self.dim)
 
-    def losses(self, rows, labellings):
-        rows = check_rows("rows", rows, self.n_examples)
-        return self._losses(rows, self._found(rows, labellings), self._truth.take(rows))
+    def _losses(self, rows, labellings):
+        out, found, truth = np.empty(len(rows)), self._found(rows, labellings), self._truth.take(rows)
+        losses(found.values, truth.values, truth.offsets, self._model.costs, self._factors[rows], out)
+        return out
 
-    def marginals_batch(self, rows, weights, scales, slope):
-        rows, scales = check_sums(self, rows, scales, slope)
+    def _marginals(self, rows, weights, scales, slope):
         _, values, offsets = self._empty(rows)
         entropies = np.empty((len(rows), 2))
         tables = ChainTables(weights.transition, weights.start, weights.end, True)
@@ -194,11 +173,10 @@ class ChainOracle(BatchOracle):
         sums.finish()
         return np.maximum(values, 0.0), np.maximum(entropies[:, 0] - entropies[:, 1], 0.0)
 
-    def _chains(self):
-        return self._bound
+    def _labelled_tokens(self):
+        return self._labelled
 
-    def expectations_batch(self, rows, distributions, scales, slope):
-        rows, scales = check_sums(self, rows, scales, slope)
+    def _expectations(self, rows, distributions, scales, slope):
         offsets = np.concatenate([[0], np.cumsum(self.sizes[rows])])
         entropies = np.empty((len(rows), 2))
         sums = ExpectedFeatures(self, rows, offsets, scales, slope)
@@ -211,13 +189,6 @@ class ChainOracle(BatchOracle):
 
     def additions(self, rows):
         return 2 * int(self.sizes[rows].sum())      # the marginals of a position, and its truth
-
-    def plane(self, i, labelling):
-        """Plane of a labelling; a CSR row if features are sparse and many."""
-        if not self._examples.is_sparse or self.dim < SPARSE_DIM:
-            return super().plane(i, labelling)
-        losses, slopes = self.planes([i], [labelling])
-        return ExamplePlane(float(losses[0]), slopes)
 
     def _empty(self, rows):
         offsets = np.concatenate([[0], np.cumsum(self.sizes[rows])])
@@ -237,11 +208,6 @@ class ChainOracle(BatchOracle):
     def _found(self, rows, labellings):
         return self._model.labels(labellings, self.sizes[rows], "labellings")
 
-    def _losses(self, rows, found, truth):
-        out = np.empty(len(rows))
-        losses(found.values, truth.values, truth.offsets, self._model.costs, self._factors[rows], out)
-        return out
-
 
 class ExpectedFeatures:
     """Adds `sum_j scales[j] E psi_j` of the examples `rows` to `slope`, from blocks of their marginals."""
@@ -251,7 +217,7 @@ class ExpectedFeatures:
         self._tokens = oracle._tokens.rows(rows)
         self._truth = oracle._truth.take(rows).values
         self._transition, self._start, self._end = oracle._model.rest(slope)
-        self._rows, examples, K = oracle._rows, oracle._examples, oracle._model.n_labels
+        self._rows, examples, K = oracle._rows, oracle.examples, oracle._model.n_labels
         self._of_tokens, self._columns = slope[:self._rows.n_weights], None
         if isinstance(self._rows, SparseWeightRows):
             return
@@ -273,7 +239,7 @@ class ExpectedFeatures:
         elif self._columns is not None:
             self._columns.add(tokens, p)
         else:
-            self._of_tokens += p.T @ _taken(self._oracle._examples.X, tokens).astype(np.float64, copy=False)
+            self._of_tokens += p.T @ _taken(self._oracle.examples.X, tokens).astype(np.float64, copy=False)
 
     def finish(self):
         """Add what has been collected for the columns of sparse tokens."""

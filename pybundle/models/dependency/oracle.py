@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from copy import copy
-from zlib import crc32
 
 import numpy as np
 
-from ...core.checksum import checksum
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.protocols import Decodings
 from ...core.ragged import Ragged
 from ...core.validation import check_rows, integer_array
 from ...oracles._matrix_tree import tree_errors
-from ..batch_oracle import BatchOracle, check_lengths, check_sums
+from ..batch_oracle import BatchOracle, check_lengths
 from ._arcs import RowArcs
 from ._kernels import CompiledDependency, add_trees, marginal_sentences, most_additions, solve_sentences, tree_planes
 
@@ -42,14 +40,8 @@ class DependencyOracle(BatchOracle):
         self.partition_terms = n**3 + 16.0 * n + 16.0
         self.fingerprint = self._checksum()
 
-    def _checksum(self):
-        mark = crc32(repr((type(self).__name__, self.dim, self._single_root)).encode())
-        for array in (self._truth, self._starts, *self._arcs.arrays):
-            mark = checksum(array, mark)
-        return mark
-
-    def is_current(self):
-        return self._checksum() == self.fingerprint
+    def _identity(self):
+        return self._single_root, self._truth, self._starts, *self._arcs.arrays
 
     def _check_truth(self, Y):
         values = np.asarray(Y.values)
@@ -62,25 +54,21 @@ class DependencyOracle(BatchOracle):
                 raise ParameterError(problem)
         return np.ascontiguousarray(values, dtype=np.int32)
 
-    def solve_batch(self, rows, weights, loss=True):
-        rows = check_rows("rows", rows, self.n_examples)
+    def _decode(self, rows, weights, loss, **more):
         offsets = self._offsets(rows)
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
-        solve_sentences(self._arcs, rows, weights, self._truth, loss, self._single_root, heads, offsets, values)
+        solve_sentences(self._arcs, rows, weights, self._truth, loss, self._single_root, heads, offsets, values, **more)
         return Decodings(Ragged.unchecked(heads, offsets), values, values)
 
-    def best_batch(self, rows, weights, k):
+    def _best(self, rows, weights, k):
         """Best trees, and the best of those that differ from them in the head of one word."""
-        rows = check_rows("rows", rows, self.n_examples)
-        offsets, moves = self._offsets(rows), np.zeros((len(rows), max(k - 1, 0), 2), np.int32)
-        heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
-        solve_sentences(self._arcs, rows, weights, self._truth, True, self._single_root, heads, offsets, values, moves)
-        found = Ragged.unchecked(heads, offsets)
+        moves = np.zeros((len(rows), k - 1, 2), np.int32)
+        found = self._decode(rows, weights, True, moves=moves)
         owners, which = np.nonzero(moves[:, :, 0])
-        further = found.take(owners)
+        further = found.labellings.take(owners)
         word, head = moves[owners, which].T
         further.values[further.offsets[:-1] + word] = head
-        return Decodings(found, values, values), owners, further
+        return found, owners, further
 
     def _compiled(self, batch):
         return CompiledDependency(self._arcs, self._truth, self._single_root, min(batch, self.n_examples))
@@ -105,32 +93,25 @@ class DependencyOracle(BatchOracle):
 
         Groups are the templates of a model made with `blocks`; those of listed features need `labels`, int32 (dim,).
         """
-        rows = check_rows("rows", rows, self.n_examples)
-        offsets = self._offsets(rows)
-        heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
-        solve_sentences(self._arcs, rows, w, self._truth, True, self._single_root, heads, offsets, values,
-                        scales=scales, labels=labels)
-        return Decodings(Ragged.unchecked(heads, offsets), values, values)
+        return self._decode(check_rows("rows", rows, self.n_examples), w, True, scales=scales, labels=labels)
 
-    def add_planes(self, rows, labellings, scales, slope):
-        rows, scales = check_sums(self, rows, scales, slope)
-        rows, heads, offsets = self._heads(rows, labellings)
-        return add_trees(self._arcs, rows, self._truth, heads, offsets, np.asarray(scales, dtype=np.float64), slope)
+    def _add_planes(self, rows, labellings, scales, slope):
+        heads, offsets = self._heads(rows, labellings)
+        return add_trees(self._arcs, rows, self._truth, heads, offsets, scales, slope)
 
-    def planes(self, rows, labellings):
-        rows, heads, offsets = self._heads(check_rows("rows", rows, self.n_examples, labellings), labellings)
+    def _planes(self, rows, labellings):
+        heads, offsets = self._heads(rows, labellings)
         return tree_planes(self._arcs, rows, self._truth, heads, offsets)
 
-    def losses(self, rows, labellings):
-        rows, heads, offsets = self._heads(rows, labellings)
+    def _losses(self, rows, labellings):
+        heads, offsets = self._heads(rows, labellings)
         truth = self._truth[Ragged(self._truth, self._starts).rows(rows)]
-        return np.add.reduceat(heads != truth, offsets[:-1]).astype(float) if len(rows) else np.zeros(0)
+        return np.add.reduceat(heads != truth, offsets[:-1]).astype(float)
 
-    def marginals_batch(self, rows, weights, scales, slope):
-        rows, scales = check_sums(self, rows, scales, slope)
+    def _marginals(self, rows, weights, scales, slope):
         values, entropies = np.empty(len(rows)), np.empty(len(rows))
-        marginal_sentences(self._arcs, rows, weights, self._truth, self._single_root,
-                           np.asarray(scales, dtype=np.float64), slope, values, entropies, self._errors[rows])
+        marginal_sentences(self._arcs, rows, weights, self._truth, self._single_root, scales, slope, values, entropies,
+                           self._errors[rows])
         return values, entropies
 
     def additions(self, rows):
@@ -145,10 +126,7 @@ class DependencyOracle(BatchOracle):
         return np.concatenate([[0], np.cumsum(self._starts[rows + 1] - self._starts[rows])])
 
     def _heads(self, rows, labellings):
-        rows = check_rows("rows", rows, self.n_examples)
         offsets = self._offsets(rows)
-        if len(rows) == 0:
-            return rows, np.zeros(0, np.int32), offsets
         found = Ragged.of(labellings, "labellings")
         heads = integer_array("labellings", found.values)
         is_right = np.array_equal(found.offsets, offsets)
@@ -159,7 +137,7 @@ class DependencyOracle(BatchOracle):
             is_right = ((heads < 0) == is_root).all() and (heads >= -1).all() and (heads < limits).all()
         if not is_right:
             raise ParameterError("labellings must be heads of these sentences: -1 of the root, 0..n of words")
-        return rows, np.ascontiguousarray(heads, dtype=np.int32), offsets
+        return np.ascontiguousarray(heads, dtype=np.int32), offsets
 
 
 def why_no_tree(name, heads, length, single_root):

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from typing import NamedTuple
-from zlib import crc32
 
 import numpy as np
 
 from ...core.exceptions import InputTypeError, ParameterError
-from ...core.protocols import Decodings, ExamplePlane
-from ...core.validation import check_rows, real_array
+from ...core.protocols import Decodings
+from ...core.validation import real_array
 from ...oracles._grid_marginals import grid_marginals, roundings
 from ...oracles._tree import GridTree
-from ..batch_oracle import BatchOracle, check_scores, check_sums
-
-SPARSE_DIM = 16384
-"""Planes of single examples are CSR rows from this dimension on."""
+from ..batch_oracle import BatchOracle, check_scores
 
 
 class Prepared(NamedTuple):
@@ -28,7 +24,7 @@ class Prepared(NamedTuple):
 class LandmarksOracle(BatchOracle):
     """`Landmarks` bound to images X and true positions Y (a list of (L, 2) or an array (n, L, 2))."""
 
-    has_marginals = True
+    has_marginals = has_sparse_planes = True
 
     def __init__(self, model, X, Y, known=True):
         self.model, self._bound = model, model.descriptor.bind(X, model.shape, model.boxes)
@@ -54,22 +50,16 @@ class LandmarksOracle(BatchOracle):
         self.norms = 2.0 * (self._bound.norms + np.sqrt((u**4 + u**2).sum()))
         self.marginal_terms, self.partition_terms = (np.full(self.n_examples, count) for count in
                                                      roundings(model.tree(np.zeros(self.dim))))
-        self.fingerprint = self._checksum(self._bound.fingerprint)
+        self.fingerprint = self._checksum()
 
-    def _checksum(self, mark):
+    def _identity(self):
         model = self.model
-        for part in (self._truth, self._loss_weights, model.parents, model.boxes, model.anchors, model.spreads):
-            mark = crc32(np.ascontiguousarray(part), mark)
-        return mark
+        return (self._truth, self._loss_weights, model.parents, model.boxes, model.anchors, model.spreads, self._bound)
 
-    def is_current(self):
-        return self._checksum(self._bound.checksum()) == self.fingerprint
-
-    def prepare(self, w):
+    def _prepare(self, w):
         return Prepared(self._bound.prepare(w[:self.model.n_appearance]), self.model.tree(w))
 
-    def solve_batch(self, rows, weights, loss=True):
-        rows = check_rows("rows", rows, self.n_examples)
+    def _decode(self, rows, weights, loss):
         scores, truth = self._scores(rows, weights), self._truth_labels[rows]
         if loss:
             weights.tree.add_distances(truth, self._loss_weights[rows], scores)
@@ -90,8 +80,7 @@ class LandmarksOracle(BatchOracle):
         weights.tree.score_batch(scores, truth, values)
         return values
 
-    def add_planes(self, rows, labellings, scales, slope):
-        rows, scales = check_sums(self, rows, scales, slope)
+    def _add_planes(self, rows, labellings, scales, slope):
         model, truth = self.model, self._truth[rows]
         positions = self._positions(labellings)
         coefs = np.where((positions == truth).all(axis=2), 0.0, scales[:, None])
@@ -101,25 +90,14 @@ class LandmarksOracle(BatchOracle):
         slope[model.n_appearance:] += scales @ (model.deformation(positions) - self._truth_deformation[rows])
         return float(scales @ model.deviation(truth, positions, self._loss_weights[rows]))
 
-    def planes(self, rows, labellings):
-        rows = check_rows("rows", rows, self.n_examples, labellings)
-        if len(rows) == 0:
-            return super().planes(rows, labellings)
+    def _planes(self, rows, labellings):
         model, truth = self.model, self._truth[rows]
         positions = self._positions(labellings)
         rest = model.deformation(positions) - self._truth_deformation[rows]
         return (model.deviation(truth, positions, self._loss_weights[rows]),
                 self._bound.planes(rows, positions, truth, np.ascontiguousarray(rest)))
 
-    def plane(self, i, labelling):
-        """Plane of a labelling; a CSR row if there are many weights, since a labelling touches few of them."""
-        if self.dim < SPARSE_DIM:
-            return super().plane(i, labelling)
-        losses, slopes = self.planes([i], [labelling])
-        return ExamplePlane(float(losses[0]), slopes)
-
-    def marginals_batch(self, rows, weights, scales, slope):
-        rows, scales = check_sums(self, rows, scales, slope)
+    def _marginals(self, rows, weights, scales, slope):
         model, n, truth = self.model, len(rows), self._truth[rows]
         scores = self._scores(rows, weights)
         unary, moments = np.empty_like(scores), np.empty((n, model.n_landmarks, 4))
@@ -142,8 +120,7 @@ class LandmarksOracle(BatchOracle):
     def additions(self, rows):
         return len(rows) * (1 + int((self.model.boxes[:, 2] * self.model.boxes[:, 3]).max()))
 
-    def losses(self, rows, labellings):
-        rows = check_rows("rows", rows, self.n_examples, labellings)
+    def _losses(self, rows, labellings):
         return self.model.deviation(self._truth[rows], self._positions(labellings), self._loss_weights[rows])
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from zlib import crc32
-
 import numpy as np
 
 from ...core.exceptions import ParameterError
 from ...core.labels import class_labels
 from ...core.protocols import Decodings
 from ...core.rounding import UNIT
-from ...core.validation import check_indices, check_rows
+from ...core.validation import check_indices
 from ...features._rows import RowSums, sum_rows
 from ...features.examples import Examples
 from ...features.weights import LazyWeights
-from ..batch_oracle import BatchOracle, Chains, check_scores, check_sums
+from ..batch_oracle import BatchOracle, LabelledTokens, check_scores
 
 LEAST = -700.0
 """Logarithm of the least share of a label; less is 0."""
@@ -39,37 +37,30 @@ class MulticlassOracle(BatchOracle):
         self.marginal_terms = np.full(self.n_examples, model.n_classes + 16.0)
         self.partition_terms = self.marginal_terms - (self.dim - model.n_features)      # a score adds up one row of W
         offsets = np.arange(self.n_examples + 1)        # of chains of one token
-        self._bound = Chains(self._rows, self._y, offsets, False, False, False, examples.norms**2)
-        self.fingerprint = self._checksum(examples.fingerprint)
+        self._labelled = LabelledTokens(self._rows, self._y, offsets, False, False, False, examples.norms**2)
+        self.fingerprint = self._checksum()
 
-    def _checksum(self, of_examples):
-        settings = (type(self).__name__, self.dim, self._rescaling, of_examples)
-        return crc32(self._y, crc32(self._costs, crc32(repr(settings).encode())))
+    def _identity(self):
+        return self._rescaling, self._costs, self._y, self.examples
 
-    def is_current(self):
-        return self._checksum(self.examples.checksum()) == self.fingerprint
-
-    def prepare(self, w):
+    def _prepare(self, w):
         return LazyWeights(self._rows, w)
 
-    def solve_batch(self, rows, weights, loss=True):
-        rows = check_rows("rows", rows, self.n_examples)
+    def _decode(self, rows, weights, loss):
         margins = self._margins(rows, weights)
         values = violations(margins, self._costs[self._y[rows]], self._rescaling) if loss else margins
         labels = np.argmax(values, axis=1)
         best = values[np.arange(len(rows)), labels]
         return Decodings(labels, best, best)
 
-    def add_planes(self, rows, labellings, scales, slope):
-        rows, scales = check_sums(self, rows, scales, slope)
-        labels, losses = self._labels(labellings), self.losses(rows, labellings)
+    def _add_planes(self, rows, labellings, scales, slope):
+        labels, losses = self._labels(labellings), self._losses(rows, labellings)
         coefs = np.where(labels == self._y[rows], 0.0, scales * losses if self._rescaling == "slack" else scales)
         self._rows.add(np.concatenate([rows, rows]), np.concatenate([labels, self._y[rows]]),
                        np.concatenate([coefs, -coefs]), slope)
         return float(scales @ losses)
 
-    def planes(self, rows, labellings):
-        rows = check_rows("rows", rows, self.n_examples, labellings)
+    def _planes(self, rows, labellings):
         labels, truth = self._labels(labellings), self._y[rows]
         losses = self._costs[truth, labels]
         coefs = np.where(labels == truth, 0.0, losses if self._rescaling == "slack" else 1.0)
@@ -77,22 +68,19 @@ class MulticlassOracle(BatchOracle):
                        np.stack([coefs, -coefs], axis=1).ravel(), np.arange(0, 2 * len(rows) + 1, 2))
         return losses, sum_rows(self.dim, sums)
 
-    def losses(self, rows, labellings):
-        rows = check_rows("rows", rows, self.n_examples, labellings)
+    def _losses(self, rows, labellings):
         return self._costs[self._y[rows], self._labels(labellings)]
 
     def _labels(self, labellings):
         return check_indices("labellings", labellings, len(self._costs)).astype(np.int32)
 
-    def marginals_batch(self, rows, weights, scales, slope):
-        rows, scales = check_sums(self, rows, scales, slope)
+    def _marginals(self, rows, weights, scales, slope):
         return self._softmax(rows, self._margins(rows, weights), scales, slope)
 
-    def _chains(self):
-        return self._bound
+    def _labelled_tokens(self):
+        return self._labelled
 
-    def expectations_batch(self, rows, distributions, scales, slope):
-        rows, scales = check_sums(self, rows, scales, slope)
+    def _expectations(self, rows, distributions, scales, slope):
         return self._softmax(rows, distributions.nodes[rows].astype(np.float64), scales, slope)[1]
 
     def _softmax(self, rows, margins, scales, slope):
@@ -125,9 +113,6 @@ class MulticlassOracle(BatchOracle):
 
     def additions(self, rows):
         return len(rows)
-
-    def key(self, labelling):
-        return int(labelling)
 
     def _margins(self, rows, weights):
         scores = weights.scores(rows)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from zlib import crc32
-
 import numpy as np
 
-from ...core.checksum import checksum
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.protocols import Decodings
-from ...core.validation import check_rows
 from ...oracles.segmentation import gather, segment, starts_of
-from ..batch_oracle import BatchOracle, check_lengths, check_sums
+from ..batch_oracle import BatchOracle, check_lengths
 from ._kernels import Truth, add_windows, losses, solve_items, solve_slack_items, unfold, window_planes
 from .covers import read_covers
 
@@ -40,46 +36,33 @@ class SegmentationOracle(BatchOracle):
         self._covers = truth
         self.fingerprint = self._checksum()
 
-    def _checksum(self):
+    def _identity(self):
         model, truth = self._model, self._covers
-        return checksum(self._columns.values, crc32(self._columns.offsets, crc32(truth.values, crc32(repr((
-            type(model).__name__, model.height, model.loss_name, model.rescaling,
-            model.widths.tolist(), model.symbols.tolist(),
-            model.fillers.tolist(), truth.offsets.tolist())).encode()))))
+        return ((model.height, model.loss_name, model.rescaling), model.widths, model.symbols, model.fillers,
+                truth.offsets, truth.values, self._columns.offsets, self._columns.values)
 
-    def is_current(self):
-        return self._checksum() == self.fingerprint
-
-    def prepare(self, w):
+    def _prepare(self, w):
         return self._model.prepare(w)
 
-    def solve_batch(self, rows, weights, loss=True):
-        rows = check_rows("rows", rows, self.n_examples).astype(np.int64, copy=False)
+    def _decode(self, rows, weights, loss):
         labellings, values = solve(self._model, weights, self._columns, rows, self._truth, loss)
         return Decodings(labellings, values, values)
 
-    def add_planes(self, rows, labellings, scales, slope):
-        rows, scales = check_sums(self, rows, scales, slope)
-        rows = rows.astype(np.int64, copy=False)
+    def _add_planes(self, rows, labellings, scales, slope):
         found = read_covers(self._model, labellings, self._columns.sizes[rows], "labellings")
-        scales, costs = np.asarray(scales, dtype=np.float64), losses_of(self._model, self._truth, rows, found)
+        costs = losses_of(self._model, self._truth, rows, found)
         add_windows(self._model._templates, self._columns.values, self._truth, rows, found.values, found.offsets,
-                    scales * costs if self._model.rescaling == "slack" else np.ascontiguousarray(scales), slope)
+                    scales * costs if self._model.rescaling == "slack" else scales, slope)
         return float(scales @ costs)
 
-    def planes(self, rows, labellings):
-        rows = check_rows("rows", rows, self.n_examples, labellings)
-        if len(rows) == 0:
-            return super().planes(rows, labellings)
+    def _planes(self, rows, labellings):
         found = read_covers(self._model, labellings, self._columns.sizes[rows], "labellings")
-        rows = rows.astype(np.int64, copy=False)
         costs = losses_of(self._model, self._truth, rows, found)
         scales = costs if self._model.rescaling == "slack" else np.ones(len(rows))
         return costs, window_planes(self._model._templates, self._columns.values, self._truth, rows, found.values,
                                     found.offsets, scales)
 
-    def losses(self, rows, labellings):
-        rows = check_rows("rows", rows, self.n_examples).astype(np.int64, copy=False)
+    def _losses(self, rows, labellings):
         found = read_covers(self._model, labellings, self._columns.sizes[rows], "labellings")
         return losses_of(self._model, self._truth, rows, found)
 

@@ -1,4 +1,4 @@
-"""The promise: an upper bound from an exact pass and a lower bound from feasible multipliers, in float64."""
+"""Proven bounds: an upper bound from an exact pass, a lower bound from feasible multipliers, both in float64."""
 
 from __future__ import annotations
 

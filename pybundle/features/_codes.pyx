@@ -12,7 +12,7 @@ from ..core._indices cimport check_indices
 from ._plane_rows cimport PlaneRows
 
 cdef enum:
-    IMAGES = 16     # that a table serves before the next one
+    IMAGES = 16     # images that a table serves before the next table
 
 
 cdef class CodeTemplates:
@@ -25,11 +25,11 @@ cdef class CodeTemplates:
     starts : int64 array, shape (L + 1,)
         Cells of landmark j: starts[j]..starts[j + 1].
     cells : int64 array, shape (n_cells,)
-        Place of a cell for position (0, 0), counted from the first code of an image.
+        Index of the code of a cell for position (0, 0), counted from the first code of an image.
     boxes : int32 array, shape (L, 4)
         Search boxes x_0, y_0, width, height.
     n_codes : int
-        Codes are below it, which the caller has checked.
+        Codes lie below it, as the caller has checked.
     """
 
     cdef const unsigned char[:, :, :, ::1] codes
@@ -47,7 +47,7 @@ cdef class CodeTemplates:
         self.total = (boxes[:, 2].astype(int) * boxes[:, 3]).sum()
 
     def __reduce__(self):
-        return CodeTemplates, self.arguments
+        return type(self), self.arguments
 
     def maps(self, const Py_ssize_t[::1] rows, const double[::1] W, double[:, ::1] out):
         """out (len(rows), total) = scores of every position of every box, box after box, row-major."""

@@ -106,7 +106,7 @@ class GroupwiseRegulariser(Regulariser):
             return float(1.0 / self._dual_norm(norms)) * (1.0 - (len(phi) + 16.0) * UNIT)
 
     _condition = 1.0
-    """By how much relative errors of norms grow in h*."""
+    """Factor by which relative errors of norms grow in h*."""
 
     def _reached(self, phi, error):
         norms = self._norms(phi, self._partition(len(phi)))

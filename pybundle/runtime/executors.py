@@ -92,7 +92,7 @@ class Threads:
 
 
 def make_executor(n_jobs):
-    """Return an executor for `n_jobs` threads: -1 is one per processor, None that of joblib's `parallel_config` or 1."""
+    """Return an executor for `n_jobs` threads: -1 is one per processor, None joblib's `parallel_config` or 1."""
     if n_jobs is None:
         joblib = sys.modules.get("joblib")
         n_jobs = 1 if joblib is None else int(joblib.effective_n_jobs(None))        # 1 inside a worker of joblib
@@ -142,7 +142,7 @@ class _BlasLimit:
                 self._limit = None
 
     def _take_control(self):
-        """Take OpenBLAS from the thread that threadpoolctl >= 3.7 lets change it alone; our lock keeps two threads apart."""
+        """Let this thread change OpenBLAS, as threadpoolctl >= 3.7 lets only one do; our lock admits one at a time."""
         for library in self._controller.lib_controllers:
             if hasattr(library, "clear_controlling_thread"):
                 library.clear_controlling_thread(force=True)

@@ -15,8 +15,8 @@ except ImportError:                 # Windows
 class FileLock:
     """A lock that the system releases when its process ends, however it ends.
 
-    The lock is on a file of its own, since the file that it guards is replaced. If the system or the folder has no locks,
-    `take` refuses nobody.
+    The lock is on a file of its own, since the file that it guards is replaced. If the system or the folder has no
+    locks, `take` refuses nobody.
 
     Parameters
     ----------

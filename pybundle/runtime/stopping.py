@@ -70,7 +70,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class GapBelow:
-    """A rule that holds if `fun - lower_bound <= max(tol |fun|, atol)`; the run chooses the default (`Run.rule`)."""
+    """A rule that holds if `fun - lower_bound <= max(tol |fun|, atol)`; `Run.rule` replaces an atol of None."""
 
     tol: float
     atol: float | None = 0.0

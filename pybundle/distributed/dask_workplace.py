@@ -187,7 +187,7 @@ class DaskWorkplace(Workplace):
         if workers:
             self._alone = None
             self._rehouse(workers, now)
-            for key, asked in list(self._pending.items()):      # a lost worker leaves connections open, and never replies
+            for key, asked in list(self._pending.items()):      # lost workers leave connections open, and never reply
                 if asked.future is None and asked.address not in workers:
                     del self._pending[key]
                     self._not_there(asked)

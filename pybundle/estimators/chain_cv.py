@@ -8,12 +8,11 @@ from numpy.typing import ArrayLike
 
 from ..core.types import Callbacks
 from .base import documented
-from .chain import CHAIN_ATTRIBUTES, CHAIN_PARAMETERS, EXAMPLES, ChainCRF, ChainSVM
-from .cv import GRID, GRID_ATTRIBUTES, GRID_PARAMETERS, PathCV
+from .chain import CHAIN, ChainCRF, ChainSVM
+from .cv import GRID, PathCV
 
 
-@documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES, examples=EXAMPLES,
-            chain_parameters=CHAIN_PARAMETERS, chain_attributes=CHAIN_ATTRIBUTES)
+@documented(**GRID, **CHAIN)
 class ChainSVMCV(PathCV, ChainSVM):
     """`ChainSVM` whose C is chosen by cross-validation, with one warm-started path per fold.
 
@@ -53,8 +52,7 @@ class ChainSVMCV(PathCV, ChainSVM):
         self._take_arguments(locals())
 
 
-@documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES, examples=EXAMPLES,
-            chain_parameters=CHAIN_PARAMETERS, chain_attributes=CHAIN_ATTRIBUTES)
+@documented(**GRID, **CHAIN)
 class ChainCRFCV(PathCV, ChainCRF):
     """`ChainCRF` whose C is chosen by cross-validation, with one warm-started path per fold.
 

@@ -1,4 +1,4 @@
-"""Penalties of estimators, as arguments of `minimize`: squares and absolute values in one."""
+"""Penalties of estimators as arguments of `minimize`."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class LinearRegressionEstimator(RegressorMixin, FlatEstimator):
         return without_weightless(X, y.astype(np.float64, copy=False), example_weights(sample_weight, len(y)))
 
     def _survey(self, X, y, weights):
-        """The number of columns, the sum of the weights, the number of examples, and where they lie."""
+        """Return the number of columns, the sum of the weights, the number of examples, and their `Location`."""
         return int(X.shape[1]), float(weights.sum()), len(y), locate(X, y, weights) if self.fit_intercept else None
 
     def _learn(self, surveys):
@@ -61,7 +61,7 @@ class LinearRegressionEstimator(RegressorMixin, FlatEstimator):
         return risk if fitted["_shift"] is None else risk.moved(fitted["_shift"])
 
     def _unit(self, fitted):
-        """Weights are divided by this."""
+        """Return the number by which weights are divided."""
         return 1.0
 
     def _regulariser(self, fitted):

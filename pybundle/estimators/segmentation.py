@@ -1,4 +1,4 @@
-"""Images cut into labelled segments that cover their columns."""
+"""`SegmentationSVM`, which cuts images into labelled segments that cover their columns."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class SegmentationSVM(StructuredEstimator):
         self._take_arguments(locals())
 
     def _survey(self, X, y, weights):
-        """The labels with their widths, each kind once, and the height of the images."""
+        """Return the set of pairs (label, width), and the height of the images."""
         images = self._encode(X)
         kinds = {(label, width) for i, (segments, image) in enumerate(zip(y, images, strict=True))
                  for label, _, width in _pairs(i, segments, len(image), len(image.T))}
@@ -167,7 +167,7 @@ class SegmentationSVM(StructuredEstimator):
 
 
 def _pairs(i, segments, n_columns, height=0):
-    """(label, first column, width) of every segment of image i; those that fit its height only ask for a layout."""
+    """Return (label, first column, width) of every segment of image i; `height` is for the advice in an error."""
     try:
         pairs = [(label, index(start)) for label, start in segments]
     except (TypeError, ValueError) as problem:
@@ -183,5 +183,5 @@ def _pairs(i, segments, n_columns, height=0):
 
 
 def _columns(pairs, loss):
-    """What must agree at every column."""
+    """Return for every column what must agree for the column to be right."""
     return [(label, start) if loss == "start" else label for label, start, width in pairs for _ in range(width)]

@@ -1,8 +1,9 @@
-"""A solve that a host drives step by step: what stands behind a solver of `pybundle.h`."""
+"""`Machine`, a solve that a host drives step by step through a solver of `pybundle.h`."""
 
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from copy import copy
 
 from ..core.exceptions import NumericalError, OracleError, ParameterError
@@ -54,7 +55,7 @@ class Machine:
         self._pool = self._run = None
         self._begin(settings, None)
 
-    def _begin(self, settings, state, w0=None):
+    def _begin(self, settings, state):
         lam, radius, method = settings.get("lam"), settings.get("radius"), settings.get("method", "auto")
         check_choice("method", method, tuple(METHODS))
         objective = make_objective(method, self._risk, self._risk.nonneg, lam=lam, radius=radius)
@@ -69,13 +70,13 @@ class Machine:
         except BaseException:
             pool.close()
             raise
-        self._end_threads()
+        if self._pool is not None:
+            self._pool.close()
         self._pool, self._run, self._rules, self._state = pool, run, rules, state
-        self._w0 = self._w0 if w0 is None else w0
         self._is_started, self.status, self._error = False, None, None
 
     def step(self):
-        """One iteration, or none where the run has come to an end: then True, and `status` says why."""
+        """Do an iteration; return True if the run has ended, for the reason `status`."""
         with self._alone(), single_threaded_blas():
             run = self._run
             if self.status not in (None, Status.FAILED):
@@ -102,13 +103,13 @@ class Machine:
             return self.status is not None
 
     def progress(self):
-        """Where the run stands, see `Progress`."""
+        """Return where the run stands, see `Progress`."""
         with self._alone():
             self._met_something()
             return self._run.progress()
 
     def finish(self):
-        """The certified result of the best point, see `Result`; the run can continue afterwards."""
+        """Return the certified result of the best point, see `Result`; the run can continue afterwards."""
         with self._alone(), single_threaded_blas():
             self._met_something()
             status = Status.CALLBACK if self.status is None else self.status
@@ -117,23 +118,17 @@ class Machine:
             return run.finish(status, ask_risk=self._error is None)
 
     def resume(self, settings=None):
-        """Lets further steps continue; with settings in a new run from the best point and all planes of this one."""
+        """Let further steps continue; with settings, in a new run from the best point and all planes of this one."""
         with self._alone():
             if settings is not None:
-                self._begin(settings, *self._known())
+                # a run that has not started would have started from the same state
+                self._begin(settings, self._state if self._run.w is None else self._run.kept_state())
             elif self._error is not None:
                 raise ParameterError(f"settings must be given after an error ({self._error}), got none")
             self.status = None
 
-    def _known(self):
-        """What another run starts from: a state, or None and a point."""
-        run = self._run
-        if run.w is None:               # not started: what it would have started from itself
-            return self._state, None
-        return run.kept_state(), None
-
     def message(self):
-        """The sentence of the status."""
+        """Return the sentence of the status."""
         if self.status is None:
             return "running"
         progress = self._run.progress()
@@ -141,12 +136,8 @@ class Machine:
                         atol=self._run.atol_met(progress.fun, progress.lower_bound))
 
     def close(self):
-        """Ends the threads of the run."""
+        """End the threads of the run."""
         with self._alone():
-            self._end_threads()
-
-    def _end_threads(self):
-        if self._pool is not None:
             self._pool.close()
 
     def _met_something(self):
@@ -156,26 +147,19 @@ class Machine:
         if self._run.w is None:
             raise ParameterError("step must be called, and succeed once, before there is anything to tell")
 
+    @contextmanager
     def _alone(self):
-        return Alone(self._lock)
-
-
-class Alone:
-    """Holds a lock, or raises `Busy`: to wait for a caller that may be this very thread would last for ever."""
-
-    def __init__(self, lock):
-        self._lock = lock
-
-    def __enter__(self):
+        """Hold the lock, or raise `Busy`: the caller that holds it may be this very thread."""
         if not self._lock.acquire(blocking=False):
             raise Busy("the solver is in use: one thread at a time, and no calls from its own functions")
-
-    def __exit__(self, *problem):
-        self._lock.release()
+        try:
+            yield
+        finally:
+            self._lock.release()
 
 
 def code_of(error):
-    """The pb_code of an exception."""
+    """Return the pb_code of an exception."""
     kinds = {"PB_ORACLE": OracleError, "PB_NUMERICAL": NumericalError, "PB_MEMORY": MemoryError, "PB_BUSY": Busy,
              "PB_KEYBOARD": KeyboardInterrupt, "PB_PARAMETER": (ValueError, TypeError)}
     return next((name for name, kind in kinds.items() if isinstance(error, kind)), "PB_INTERNAL")

@@ -1,4 +1,4 @@
-"""`pybundle bench`."""
+"""Compare methods on one problem (`pybundle bench`)."""
 
 from __future__ import annotations
 

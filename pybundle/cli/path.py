@@ -1,4 +1,4 @@
-"""`pybundle path`."""
+"""Solve a grid of regularisation constants (`pybundle path`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COLUMNS = ("lam", "objective", "lower bound", "gap", "passes", "seconds")
 
 
 def path(arguments):
-    """Prints a line for each lam, largest first."""
+    """Print a line for each lam, largest first."""
     data = read(arguments)
     risk = make_risk(arguments, data)
     results = solve_path(risk, arguments.lams, reuse=arguments.reuse, tol=arguments.tol, atol=arguments.atol,

@@ -1,4 +1,4 @@
-"""Readers and small real data sets; nothing is downloaded and nothing is committed."""
+"""Readers of files, and small data sets that need no download."""
 
 from .conll import read_conll
 from .conllu import Sentence, read_conllu

@@ -1,6 +1,4 @@
-"""Strings of scikit-learn's digits that follow a Markov chain: an image that is hard to read alone can be read from
-its neighbours.
-"""
+"""Strings of scikit-learn's digits from a Markov chain, in which neighbours help to read an image."""
 
 from __future__ import annotations
 

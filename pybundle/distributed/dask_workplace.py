@@ -89,12 +89,9 @@ class DaskWorkplace(Workplace):
 
     def _find(self):
         """Find the addresses of the parts."""
-        try:
-            with self._named():
-                holders = self._client.who_has([held for held in self._held if held.status == "finished"])
-        except (OSError, TimeoutError):
-            return
-        self._addresses = [next(iter(holders.get(held.key, ())), None) for held in self._held]
+        holders = self._answer(self._client.who_has, [held for held in self._held if held.status == "finished"])
+        if holders is not None:
+            self._addresses = [next(iter(holders.get(held.key, ())), None) for held in self._held]
 
     def _not_there(self, asked):
         """Send an unanswered request through the scheduler, and look up the address of the parts again."""
@@ -201,11 +198,7 @@ class DaskWorkplace(Workplace):
 
     def _workers(self):
         """Return the addresses of workers; none if the scheduler does not answer."""
-        try:
-            with self._named():
-                return sorted(self._client.nthreads()) if self._client.status == "running" else []
-        except (OSError, TimeoutError):
-            return []
+        return sorted(self._answer(self._client.nthreads) or ()) if self._client.status == "running" else []
 
     def _rehouse(self, workers, now):
         """Release parts that wait for a lost worker because no other one was left at that moment."""
@@ -220,11 +213,8 @@ class DaskWorkplace(Workplace):
     def _balance(self):
         """Move parts from workers with more groups than threads to workers without parts."""
         self._balanced = time.monotonic()
-        try:
-            with self._named():
-                threads = self._client.nthreads()
-                holders = self._client.who_has(self._held)
-        except (OSError, TimeoutError):
+        threads, holders = self._answer(self._client.nthreads), self._answer(self._client.who_has, self._held)
+        if threads is None or holders is None:
             return
         load = {address: [] for address in threads}
         for g, held in enumerate(self._held):
@@ -248,6 +238,11 @@ class DaskWorkplace(Workplace):
         self._held[g] = self._make(g)
         for asked in open_questions:
             self._submit(g, asked.question, asked.w, asked.tries + 1)
+
+    def _answer(self, question, *arguments):
+        """Ask the scheduler; return None if it does not answer."""
+        with contextlib.suppress(OSError, TimeoutError), self._named():
+            return question(*arguments)
 
     @contextlib.contextmanager
     def _named(self):

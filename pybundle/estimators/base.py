@@ -67,15 +67,6 @@ CERTIFICATE = """gap_, objective_, lower_bound_ : float
         `time`, `n_passes`, `primal`, `best_primal`, `lower_bound`, `gap`, one entry an iteration."""
 
 
-def documented(**pieces):
-    """Return a decorator that fills `{parameters}`, `{certificate}` and more pieces into the docstring of a class."""
-    def fill(cls):
-        for name, text in {"parameters": PARAMETERS, "certificate": CERTIFICATE, **pieces}.items():
-            cls.__doc__ = (cls.__doc__ or "").replace(f"{{{name}}}", text)
-        return cls
-    return fill
-
-
 class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     """Base class of the estimators that `minimize` fits.
 
@@ -89,8 +80,11 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 
     If `_surveys_again(fitted)`, further attributes follow from data and attributes: those that `_learn_again` returns
     from a `_survey_again(X, y, weights, fitted)` of each block. For data in memory `_risk` adds them to `fitted`.
+
+    Docstrings of subclasses are filled in: `{parameters}`, `{certificate}`, and the names in `_pieces`.
     """
 
+    _pieces: Any = MappingProxyType({})         # texts by name for docstrings
     _further: Any = MappingProxyType({})        # options of `minimize` that only the command line sets
     _column_names: Any = None       # of a file
     _hint = ""                      # of the last run
@@ -99,6 +93,11 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     _dtype: Any = np.float64                    # type of the weights of the present fit
     _needs_penalty = "weights of features that the examples lack"       # weights that only a penalty limits, if any
     _unlimited: tuple[str, ...] = ("n_iter_",)      # fitted integers that may exceed the number of weights
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        for name, text in {"parameters": PARAMETERS, "certificate": CERTIFICATE, **cls._pieces}.items():
+            cls.__doc__ = (cls.__doc__ or "").replace(f"{{{name}}}", text)
 
     def __setattr__(self, name, value):
         """Convert weights that a user sets to float64, and check that they have the shape of the fit."""

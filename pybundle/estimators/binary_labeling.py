@@ -12,12 +12,10 @@ from ..core.ragged import Ragged
 from ..core.types import Callbacks
 from ..core.validation import check_vector
 from ..models import BinaryLabeling
-from .base import documented
 from .labels import class_factors, encode_labels, label_array, label_classes, merged_classes
 from .structured import StructuredEstimator
 
 
-@documented()
 class BinaryLabelingSVM(StructuredEstimator):
     """Binary labels of the nodes of graphs, decoded by minimum cuts, trained to a certified gap.
 

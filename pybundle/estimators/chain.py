@@ -10,7 +10,6 @@ from ..core.exceptions import ParameterError
 from ..core.types import Callbacks, Data, Floats
 from ..models.batch_oracle import check_lengths
 from ..oracles import forward_backward
-from .base import documented
 from .labels import label_array
 from .probabilities import Probabilities
 from .sequences import ChainEstimator
@@ -46,10 +45,9 @@ CHAIN = {
         Pairs (feature, label) that have weights, int32, by feature, then label; `token_coef_` is a csc_array then.
         None if all have.""",
 }
-"""Pieces of the docstrings of sequence labellers, see `documented`."""
+"""Pieces of the docstrings of sequence labellers."""
 
 
-@documented(**CHAIN)
 class ChainSVM(Probabilities, ChainEstimator):
     """Structured support vector machine for sequences of labels, trained to a certified gap.
 
@@ -93,6 +91,7 @@ class ChainSVM(Probabilities, ChainEstimator):
     (True, ['bark', 'barks'])
     """
 
+    _pieces = CHAIN
     _log_loss_is = "ChainCRF"
 
     def __init__(self, C: float = 1.0, *, loss: Any = "hamming", rescaling: str = "margin", normalised: bool = False,
@@ -104,7 +103,6 @@ class ChainSVM(Probabilities, ChainEstimator):
         self._take_arguments(locals())
 
 
-@documented(**CHAIN)
 class ChainCRF(Probabilities, ChainEstimator):
     """Linear-chain conditional random field, trained to a certified gap.
 
@@ -140,6 +138,7 @@ class ChainCRF(Probabilities, ChainEstimator):
     ['DET', 'N', 'V']
     """
 
+    _pieces = CHAIN
     _log_loss = True
 
     def __init__(self, C: float = 1.0, *, start: Any = True, end: Any = True, hash_bits: int | None = None,

@@ -23,7 +23,6 @@ from ..runtime.callbacks import StopSignal
 from ..runtime.executors import make_executor
 from ..runtime.stopping import one_clock
 from ..solvers.arguments import as_callbacks
-from .base import documented
 from .collections import is_collection
 from .compat import unchanged_by_failure, validate_data
 from .fold import Fold
@@ -71,7 +70,7 @@ GRID = {
         `params`, `param_C`, `split0_test_score` and so on, `mean_test_score`, `std_test_score`, `rank_test_score`, and
         its `status`.""",
 }
-"""Pieces of the docstrings of searches over C, see `documented`."""
+"""Pieces of the docstrings of searches over C."""
 
 SEARCH_TOL = 1e-5
 FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2
@@ -302,7 +301,6 @@ def stays_low(scores):
     return are_below(scores)[-1] and last <= before
 
 
-@documented(**GRID)
 class MulticlassSVMCV(PathCV, MulticlassSVM):
     """`MulticlassSVM` whose C is chosen by cross-validation, with one warm-started path per fold.
 
@@ -329,6 +327,7 @@ class MulticlassSVMCV(PathCV, MulticlassSVM):
     ((3, 3), True, True)
     """
 
+    _pieces = GRID
     _kind, _is_classifier = MulticlassSVM, True
 
     def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None, search_tol: float | None = None,

@@ -18,7 +18,7 @@ from ..core.validation import check_choice, check_integer, shown
 from ..models import Dependency
 from ..models.dependency.templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_templates
 from ..oracles import arborescence_marginals
-from .base import documented, without_weightless
+from .base import without_weightless
 from .collections import by_blocks
 from .probabilities import NeedsLogLoss, Probabilities
 from .structured import StructuredEstimator, as_fitted, check_list, length
@@ -28,7 +28,6 @@ FIELDS = {"word": "forms", "lower": "forms", "lemma": "lemmas", "pos": "upos", "
 """Attributes of words by the fields of `pybundle.datasets.Sentence`; "lower" is the form in small letters."""
 
 
-@documented()
 class DependencyParser(Probabilities, StructuredEstimator):
     """Non-projective dependency parser with arc features from templates, trained to a certified gap.
 
@@ -205,8 +204,9 @@ class DependencyParser(Probabilities, StructuredEstimator):
     # ------------------------------------------------------------------ what users write
     def _count_values(self, X):
         """Return how often every value occurs, a Counter for each column whose values are counted."""
+        is_rare_apart = check_integer("min_count", self.min_count, low=1) > 1
         return {column: Counter(value for i, x in enumerate(X) for value in self._column(x, i, column))
-                for column in (range(len(self.attributes)) if self._min_count() > 1 else self._between())}
+                for column in (range(len(self.attributes)) if is_rare_apart else self._between())}
 
     def _frequent(self, counted):
         """Return the names of the most frequent values between head and word, and of the values kept apart, or None.
@@ -218,14 +218,10 @@ class DependencyParser(Probabilities, StructuredEstimator):
         for column in self._between():
             often = sorted(counts[column], key=lambda value: (-counts[column][value], value))[:MOST_KINDS - 1]
             kinds += [f"{self.attributes[column]}={value}" for value in often]
-        least = self._min_count()
-        if least == 1:
+        if self.min_count == 1:
             return kinds, None
         return kinds, [f"{self.attributes[column]}={value}" for column in sorted(counts)
-                       for value in sorted(counts[column]) if counts[column][value] >= least]
-
-    def _min_count(self):
-        return check_integer("min_count", self.min_count, low=1)
+                       for value in sorted(counts[column]) if counts[column][value] >= self.min_count]
 
     def _between(self):
         """Return the columns of attributes under `set` and `each` of templates."""

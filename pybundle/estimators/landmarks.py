@@ -14,14 +14,12 @@ from ..core.validation import check_finite, check_integer, real_array
 from ..features import CodeWindows, lbp_maps
 from ..models import Landmarks
 from ..models.landmarks.oracle import positions_of, round_pixels
-from .base import documented
 from .structured import StructuredEstimator
 
 MOST_PIXELS = 1 << 24
 """Largest side of an image, so that sums of a few such numbers do not overflow."""
 
 
-@documented()
 class LandmarkDetector(StructuredEstimator):
     """Landmarks in images of one size, tied along a tree, trained to a certified gap.
 

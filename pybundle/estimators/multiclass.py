@@ -10,12 +10,10 @@ from ..core.exceptions import ParameterError
 from ..core.types import Callbacks
 from ..core.validation import check_number
 from ..risks import BinaryHinge, MulticlassHinge
-from .base import documented
 from .linear_classifier import LinearClassifierEstimator
 from .probabilities import Probabilities
 
 
-@documented()
 class MulticlassSVM(Probabilities, LinearClassifierEstimator):
     """Linear support vector machine for two or more classes, trained to a certified gap.
 

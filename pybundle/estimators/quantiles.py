@@ -14,15 +14,13 @@ from ..core.exceptions import ParameterError, StateError
 from ..core.types import Callbacks, Data
 from ..core.validation import check_flag, check_number
 from ..risks import Pinball
-from .base import documented
-from .regression import FITTED, PENALTY, LinearRegressionEstimator
+from .regression import LinearRegressionEstimator
 
 STACKED = ("coef_", "intercept_", "objective_", "lower_bound_", "gap_", "certified_", "converged_", "n_iter_",
            "n_passes_")
 """Attributes that are arrays with one entry, or one row, for each of several quantiles."""
 
 
-@documented(penalty=PENALTY, fitted=FITTED)
 class QuantileRegressor(LinearRegressionEstimator):
     """Linear quantile regression, trained to a certified gap.
 

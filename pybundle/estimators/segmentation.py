@@ -13,12 +13,10 @@ from ..core.ragged import Ragged, array_of
 from ..core.types import Callbacks, Floats
 from ..core.validation import check_choice, check_integer
 from ..models import Segmentation
-from .base import documented
 from .labels import label_array
 from .structured import StructuredEstimator
 
 
-@documented()
 class SegmentationSVM(StructuredEstimator):
     """Labelled segments that cover the columns of an image, trained to a certified gap.
 

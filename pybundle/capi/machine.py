@@ -1,7 +1,5 @@
 """`Machine`, a solve that a host drives step by step through a solver of `pybundle.h`."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import contextmanager
 from copy import copy

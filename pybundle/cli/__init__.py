@@ -4,8 +4,6 @@ Exit codes: 0 done; 1 done, but a run ended before its gap reached the tolerance
 error, told in one line on stderr; 130 Ctrl-C; 141 nobody reads the output any more.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import sys

@@ -1,7 +1,5 @@
 """The parser of the command line: commands, options and their types."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

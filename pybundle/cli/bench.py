@@ -1,7 +1,5 @@
 """Compare methods on one problem (`pybundle bench`)."""
 
-from __future__ import annotations
-
 import time
 from statistics import median
 

@@ -1,7 +1,5 @@
 """Count the classes of labels, and check that they are classes, and those of the model."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..core import measurements

@@ -1,7 +1,5 @@
 """Train a first model and show its certificate, for newcomers (`pybundle demo`)."""
 
-from __future__ import annotations
-
 import sys
 import time
 from decimal import ROUND_UP, Context

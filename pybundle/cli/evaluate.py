@@ -1,7 +1,5 @@
 """Compare labels with the true ones (`pybundle evaluate`)."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Guess the format of a file from its first lines, if its name does not tell it, like `train.txt.gz` or `a9a`."""
 
-from __future__ import annotations
-
 import re
 from itertools import dropwhile, islice
 

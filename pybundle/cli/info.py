@@ -1,7 +1,5 @@
 """Print versions, BLAS and kernels (`pybundle info`)."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import platform

@@ -1,7 +1,5 @@
 """Build estimators and risks from arguments and data."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """Print results of commands: lines for people, or one JSON document with `--json`."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

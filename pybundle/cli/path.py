@@ -1,7 +1,5 @@
 """Solve a grid of regularisation constants (`pybundle path`)."""
 
-from __future__ import annotations
-
 from ..runtime.result import Status
 from ..solvers import path as solve_path
 from .data import read

@@ -1,7 +1,5 @@
 """Label examples (`pybundle predict`): replace the labels of a file, or print a line for each example."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scale columns by their standard deviations, and convert weights back to the unscaled columns."""
 
-from __future__ import annotations
-
 import importlib
 
 import scipy.sparse as sp

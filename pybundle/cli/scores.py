@@ -1,7 +1,5 @@
 """Score labels against the true ones: accuracy, chunks, heads of words."""
 
-from __future__ import annotations
-
 
 def accuracy(truth, found):
     """Return the fraction of equal labels in two lists of the same length; NaN for empty lists."""

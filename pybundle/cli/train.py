@@ -1,7 +1,5 @@
 """Train a model (`pybundle train`)."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

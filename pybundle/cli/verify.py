@@ -1,7 +1,5 @@
 """Check a certificate against the data (`pybundle verify`)."""
 
-from __future__ import annotations
-
 import shlex
 
 from ..core.exceptions import ParameterError

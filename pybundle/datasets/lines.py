@@ -1,7 +1,5 @@
 """Read numbered lines of text files, plain or packed; errors name file and line."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

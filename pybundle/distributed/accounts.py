@@ -1,7 +1,5 @@
 """Bytes, waiting and work of every round of questions to workers."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Place a risk on the workers of an executor, for the length of a run."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 
 from ..core.exceptions import InputTypeError

@@ -1,7 +1,5 @@
 """`Waiting`: how long a run waits for answers of workers."""
 
-from __future__ import annotations
-
 import math
 import time
 

@@ -1,7 +1,5 @@
 """Groups of parts on workers: the contract that the driver uses."""
 
-from __future__ import annotations
-
 import threading
 from abc import ABC, abstractmethod
 

@@ -1,7 +1,5 @@
 """Fit estimators to Dask arrays and bags: workers keep the blocks, summarise them and evaluate their risks."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import contextmanager
 from functools import wraps

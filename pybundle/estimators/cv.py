@@ -132,7 +132,18 @@ class PathCV:
                                  f"{self.scoring!r:.60}")
         scorer = check_scoring(self, self.scoring)
         with one_clock(as_callbacks(self.callback)):
-            return self._search_and_fit(grid, data, weights, folds, scorer, X, y, sample_weight)
+            scores, gaps, status = self._search(grid, data, weights, folds, scorer)
+            known = np.flatnonzero(status == "solved")
+            # if no C was solved, the folds were stopped early, as the final fit will be
+            best = known[int(np.argmax(scores[:, known].mean(axis=0)))] if len(known) else 0
+            if 0 < best == len(grid) - 1:
+                warn_user(f"the largest C of the grid, {grid[best]:g}, has the best mean score; add larger ones, which "
+                          "may be better", UserWarning)
+            self._found = {"C_": float(grid[best]), "Cs_": grid, "scores_": scores, "gaps_": gaps, "status_": status}
+            try:
+                return super().fit(X, y, sample_weight)
+            finally:
+                del self._found
 
     def _folds(self, data, groups):
         """Return for each fold the indices of the examples to learn from and to score."""
@@ -148,20 +159,6 @@ class PathCV:
             raise ParameterError("cv must yield at least one fold, a pair (train, test) of numbers of examples, got "
                                  "none")
         return found
-
-    def _search_and_fit(self, grid, data, weights, folds, scorer, X, y, sample_weight):
-        scores, gaps, status = self._search(grid, data, weights, folds, scorer)
-        known = np.flatnonzero(status == "solved")
-        # if no C was solved, the folds were stopped early, as the final fit will be
-        best = known[int(np.argmax(scores[:, known].mean(axis=0)))] if len(known) else 0
-        if 0 < best == len(grid) - 1:
-            warn_user(f"the largest C of the grid, {grid[best]:g}, has the best mean score; add larger ones, which may "
-                      "be better", UserWarning)
-        self._found = {"C_": float(grid[best]), "Cs_": grid, "scores_": scores, "gaps_": gaps, "status_": status}
-        try:
-            return super().fit(X, y, sample_weight)
-        finally:
-            del self._found
 
     def _search(self, grid, data, weights, folds, scorer):
         """Return scores and gaps, each (n_folds, n_Cs), NaN where the search has ended, and the status of every C."""

@@ -1,7 +1,5 @@
 """One fold of a search over C: a path of warm-started solves, and the scores of its points."""
 
-from __future__ import annotations
-
 import numpy as np
 from sklearn import config_context
 from sklearn.utils import _safe_indexing

@@ -4,8 +4,6 @@
     Mean([Linear(), Gaussian(0.5)])        {"": "Mean", ".kernels.0": "Linear", ".kernels.0.normalise": True, ...}
 """
 
-from __future__ import annotations
-
 import inspect
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Classes and codes of labels, which are texts or numbers, and weights of classes."""
 
-from __future__ import annotations
-
 import numbers
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Penalties of estimators as arguments of `minimize`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..core.exceptions import ParameterError

@@ -150,7 +150,10 @@ class SegmentationSVM(StructuredEstimator):
         images = self._encode(X)
         right = np.zeros(len(images))
         for i, (found, truth, image) in enumerate(zip(self.predict(X), y, images, strict=True)):
-            mine, theirs = (_columns(_pairs(i, segments, len(image)), self.loss) for segments in (found, truth))
+            # columns are right if labels agree, and for the loss "start" also the first columns of their segments
+            mine, theirs = ([(label, start) if self.loss == "start" else label
+                             for label, start, width in _pairs(i, segments, len(image)) for _ in range(width)]
+                            for segments in (found, truth))
             right[i] = sum(a == b for a, b in zip(mine, theirs, strict=True))
         return right, np.array([float(len(image)) for image in images])
 
@@ -178,8 +181,3 @@ def _pairs(i, segments, n_columns, height=0):
         raise ParameterError(f"y[{i}] must hold segments from column 0 on, from left to right, the last one before "
                              f"column {n_columns}, got the first columns {starts!s:.50}{turn}")
     return [(label, start, end - start) for (label, start), end in zip(pairs, [*starts[1:], n_columns], strict=True)]
-
-
-def _columns(pairs, loss):
-    """Return for every column what must agree for the column to be right."""
-    return [(label, start) if loss == "start" else label for label, start, width in pairs for _ in range(width)]

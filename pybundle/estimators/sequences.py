@@ -179,7 +179,10 @@ class ChainEstimator(StructuredEstimator):
         """Return the best labelling of every sequence, a list of Python values, or an array with `output="array"`."""
         model = self.model_
         unary, offsets = self._scored(model, check_list("X", X))
-        labels, _ = viterbi_unchecked(unary, _full(offsets), self._tables(model))
+        if not np.isfinite(self.coef_[model.n_token_weights:]).all():       # a user may write to them
+            raise ParameterError("coef_ must be finite, got NaN or infinity among the weights of neighbouring labels")
+        tables = ChainTables(*(np.zeros(model.n_labels) if part is None else part for part in self._weights(model)))
+        labels, _ = viterbi_unchecked(unary, _full(offsets), tables)
         return as_output(Ragged.unchecked(labels, offsets), output, self.classes_)
 
     def predict_single(self, tokens: Any) -> list[Any]:
@@ -189,12 +192,6 @@ class ChainEstimator(StructuredEstimator):
     def _weights(self, model):
         transition, start, end = model.rest(self.coef_)
         return transition, start if model.start else None, end if model.end else None
-
-    def _tables(self, model):
-        """Return `_weights` as tables of the decoder, which are not kept, since a user may write to `coef_`."""
-        if not np.isfinite(self.coef_[model.n_token_weights:]).all():
-            raise ParameterError("coef_ must be finite, got NaN or infinity among the weights of neighbouring labels")
-        return ChainTables(*(np.zeros(model.n_labels) if part is None else part for part in self._weights(model)))
 
     def _count(self, X, y):
         found = self.predict(X, output="array")

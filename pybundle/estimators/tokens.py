@@ -7,8 +7,6 @@ A token is a dictionary, a sequence of texts, or one text. Entries become featur
     ["word:the", "is_title"]                         ->   "word:the" = 1, "is_title" = 1
 """
 
-from __future__ import annotations
-
 import numbers
 import re
 from collections import Counter

@@ -135,7 +135,8 @@ cdef class CodeTemplates:
     def planes(self, const Py_ssize_t[::1] rows, const int[:, :, ::1] positions, const int[:, :, ::1] truth,
                const double[:, ::1] rest):
         """csr_array, row i: indicators seen from positions[i] less those seen from truth[i], then rest[i]."""
-        cdef Py_ssize_t i, j, c, n_cells = self.cells.shape[0], L = self.boxes.shape[0], there, right
+        cdef Py_ssize_t i, j, c, n_cells = self.cells.shape[0], L = self.boxes.shape[0], there, right, a, b
+        cdef double sign
         cdef const unsigned char* image
         if positions.shape[0] != rows.shape[0] or truth.shape[0] != rows.shape[0] or rest.shape[0] != rows.shape[0] \
                 or positions.shape[1] != L or truth.shape[1] != L:
@@ -155,12 +156,10 @@ cdef class CodeTemplates:
                         continue
                     for c in range(self.starts[j], self.starts[j + 1]):
                         # the smaller code first: entries come in order, and there is nothing to sort
-                        if image[self.cells[c] + there] <= image[self.cells[c] + right]:
-                            out.put(c * self.n_codes + image[self.cells[c] + there], 1.0)
-                            out.put(c * self.n_codes + image[self.cells[c] + right], -1.0)
-                        else:
-                            out.put(c * self.n_codes + image[self.cells[c] + right], -1.0)
-                            out.put(c * self.n_codes + image[self.cells[c] + there], 1.0)
+                        a, b = image[self.cells[c] + there], image[self.cells[c] + right]
+                        sign = 1.0 if a <= b else -1.0
+                        out.put(c * self.n_codes + min(a, b), sign)
+                        out.put(c * self.n_codes + max(a, b), -sign)
                 for j in range(rest.shape[1]):
                     out.put(n_cells * self.n_codes + j, rest[i, j])
                 out.close()

@@ -1,7 +1,5 @@
 """Check shapes of images and search boxes of landmarks, for models and descriptors of landmarks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError

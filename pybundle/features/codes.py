@@ -1,7 +1,5 @@
 """Descriptors made of codes, 0..255 at every pixel: local binary patterns, and windows of indicators over them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..core.checksum import checksum

@@ -1,7 +1,5 @@
 """The examples X of a linear risk: checked, described for the compiled passes, never copied."""
 
-from __future__ import annotations
-
 import mmap
 from zlib import crc32
 
@@ -60,7 +58,10 @@ class Examples:
         if self.n_examples == 0 or self.n_features == 0:
             raise ParameterError("X must have at least one example and one feature, "
                                  f"got shape {self.X.shape}")
-        mapping = _mapping(self.storage[0])
+        mapping = self.storage[0]       # ends as the memory map of a file that the array is a view of, or as None
+        while mapping is not None and not isinstance(mapping, mmap.mmap):
+            mapping = mapping.obj if isinstance(mapping, memoryview) else getattr(
+                mapping, "_mmap", getattr(mapping, "base", None))
         self.is_mapped = mapping is not None
         if self.is_mapped and hasattr(mapping, "madvise"):
             mapping.madvise(mmap.MADV_SEQUENTIAL)
@@ -128,7 +129,7 @@ class Examples:
         return Rows(self.storage, self.norms, self.n_features, n_scores, self.scale, self.bias)
 
     def unscale(self, slopes, n_scores):
-        """Sums of X_i (with bias) into sums of x_i, in place; `slopes` (..., n_scores * width), dense or CSR."""
+        """Convert sums of X_i (with bias) to sums of x_i, in place; `slopes` (..., n_scores * width), dense or CSR."""
         if self.scale == 1.0:
             return slopes
         if sp.issparse(slopes):
@@ -136,13 +137,6 @@ class Examples:
         else:
             slopes.reshape(-1, n_scores, self.width)[:, :, :self.n_features] *= self.scale
         return slopes
-
-
-def _mapping(array):
-    """Return the memory map of a file that an array is a view of, or None."""
-    while array is not None and not isinstance(array, mmap.mmap):
-        array = array.obj if isinstance(array, memoryview) else getattr(array, "_mmap", getattr(array, "base", None))
-    return array
 
 
 def _dense(X):

@@ -1,7 +1,5 @@
 """`LazyWeights`: the weights of a pass, packed for the kernels only if enough rows use them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._sparse_weights import SparseWeightRows

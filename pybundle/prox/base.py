@@ -238,7 +238,7 @@ class PlusSquaredL2(Regulariser):
         return self.inner.prox((weight * centre - phi) / s, 1.0 / s)
 
     def least(self, phi: Array, error: float = 0.0) -> float:
-        """As `Regulariser.least`, by Fenchel's inequality: -phi is split between the two terms.
+        """Bound as `Regulariser.least` does, by Fenchel's inequality: -phi is split between the two terms.
 
             min >= -Omega*(y) - |phi + y|^2 / (2 rate)   for any y; the computed minimiser shows a good one
         """

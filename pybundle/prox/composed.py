@@ -59,7 +59,7 @@ class _Norm(Regulariser):
 
     # ------------------------------------------------------------------ for solvers
     def least(self, phi: Array, error: float = 0.0) -> float:
-        """As `Regulariser.least`: 0 if the dual norm is at most 1, errors counted, else minus infinity."""
+        """Return the bound of `Regulariser.least`: 0 if the dual norm is at most 1, errors counted, else -infinity."""
         return 0.0 if self._largest_dual_norm(phi, error) <= 1.0 else -np.inf
 
     def scaling(self, phi: Array, error: float = 0.0) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 import threading
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -105,14 +106,8 @@ class ProgressBar:
         options = "".join(f", {name}={value!r:.60}" for name, value in self.options.items())
         return f"ProgressBar(desc={self.desc!r}, interval={self.interval:g}{options})"
 
-    def __getstate__(self) -> Any:
-        return {**vars(self), "_make": None, "_bar": None, "_last": None}
-
-    def __setstate__(self, state: Any) -> None:
-        type(self).__init__(self, state["desc"], state["interval"], **state["options"])
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return type(self)(self.desc, self.interval, **self.options)
+    def __reduce__(self) -> Any:        # copies have bars of their own
+        return partial(type(self), **self.options), (self.desc, self.interval)
 
 
 def share_of_way(gap, tol):

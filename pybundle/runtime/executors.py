@@ -11,8 +11,6 @@ An executor has one of two methods:
 `close()` ends its threads.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -1,7 +1,5 @@
 """`FileLock` lets one process or thread at a time write a file."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 

@@ -1,7 +1,5 @@
 """Defer Ctrl-C until a critical section ends."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import threading

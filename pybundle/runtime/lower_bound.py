@@ -16,7 +16,7 @@ from .result import CROSSING
 LEAST = 1e-150      # no radius is smaller: below, squares underflow
 SMALLEST = 1.5e-154     # the root of the least normal number, 2.2e-308
 ROUGH = 1e-6        # relative rounding error of planes of a risk that works in float32
-CLIPPED = 1e-9      # a value may be so far below its lower bound by rounding, relative and absolute
+CLIPPED = 1e-9      # largest distance, relative and absolute, of a value below its lower bound by rounding
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class LowerBound:
         return error + (0.5 * len(phi) + 4.0) * UNIT * norms + lost
 
     def slope(self, objective):
-        """`|phi|` without what sign constraints take up, errors counted."""
+        """Return `|phi|` without the part that sign constraints absorb, errors counted."""
         return float(np.linalg.norm(objective.effective(self.phi))) + self._reach(
             self.phi, float(np.linalg.norm(self.error)))
 
@@ -116,7 +116,7 @@ def aggregation_error(beta, norms, plane_errors):
 
 
 def aggregation_errors(beta, offsets, norms, parts, plane_errors, offset_errors):
-    """Rounding errors of `sum_j beta_j a_j` (in norm) and of `sum_j beta_j b_j`.
+    """Bound the rounding errors of `sum_j beta_j a_j` (in norm) and of `sum_j beta_j b_j`.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class Bracket:
 
 
 def ball(objective, w, certificate, bound):
-    """Centre and radius of a ball that contains the minimiser of F, which must be strongly convex; else None.
+    """Return centre and radius of a ball that contains the minimiser of F; None unless F is strongly convex.
 
     None also if squares overflow.
 
@@ -195,7 +195,7 @@ def ball(objective, w, certificate, bound):
 
 
 def certify(risk, objective, w, bound, known=None):
-    """Recomputes both sides in float64: one exact pass at w, one norm of phi.
+    """Recompute both bounds in float64: one exact pass at w, one norm of phi.
 
     No pass is needed if R(w) is `known`, computed in float64, with a bound on its rounding error.
 

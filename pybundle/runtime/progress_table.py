@@ -1,7 +1,5 @@
 """Print the progress of a run (`verbose=1`), a few lines a second at most."""
 
-from __future__ import annotations
-
 import time
 
 HEADER = "   pass        objective      lower bound      gap  planes   oracle       qp     rest"

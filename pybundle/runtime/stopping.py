@@ -147,7 +147,7 @@ class TimeLimit:
         return f"TimeLimit({self.seconds:g})"
 
     def close(self) -> None:
-        """The run has ended."""
+        """End the time of the run."""
         if not self.is_running:
             self.deadline = None
 
@@ -163,16 +163,16 @@ def one_clock(callbacks):
             limit.stop()
 
 
+@dataclass(slots=True, eq=False)
 class Callback:
     """Call a function of the user: a true return value or StopIteration stops the run; a `Status` is the reason shown.
 
     Values are multiplied by `scale` on the way out (1/n for the mean scale), and points are those of the user.
     """
 
-    __slots__ = ("function", "scale", "shift")
-
-    def __init__(self, function, scale=1.0, shift=None):
-        self.function, self.scale, self.shift = function, scale, shift
+    function: Any
+    scale: float = 1.0
+    shift: Any = None
 
     def __call__(self, progress):
         if self.scale != 1.0:

@@ -368,7 +368,7 @@ def test_a_lost_workplace_leaves_a_certified_result_and_a_checkpoint(tmp_path):
     """The certificate is computed from the data here; a pass of the workers is not to be had any more."""
     class Leaving(Here):
         def answers(self, timeout=None):
-            if self.last_round > 8:
+            if self._open[0][2].round > 8:
                 raise pb.BundleError("the workers are gone")
             return super().answers(timeout)
 

@@ -73,7 +73,7 @@ cdef bytes RISK_NAME = RISK.encode(), SOLVE_NAME = SOLVE.encode(), PLANE_NAME = 
 
 
 cdef class Handle:
-    """What a `pb_solver` is: a machine, and the text that its last error left."""
+    """The object behind a `pb_solver`: a machine, and the text of its last error."""
 
     cdef object machine
     cdef int64_t dim
@@ -81,7 +81,7 @@ cdef class Handle:
     cdef str reason         # why `init` failed
 
     cdef int fail(self, error):
-        """The code of an exception, whose text is kept; that of a caller turned away must leave it to the other."""
+        """Return the code of an exception and keep its text; `PB_BUSY` leaves the text of the call under way."""
         name = code_of(error)
         if name != "PB_BUSY":
             self.text = (str(error) or type(error).__name__).encode()
@@ -89,7 +89,7 @@ cdef class Handle:
 
 
 cdef copy_struct(void* to, const void* given, size_t size, str name):
-    """As much of a struct as its owner knows of; `to` holds `size` bytes, and what is known beyond must be zero."""
+    """Copy as much of a struct as its owner knows to `to`, which holds `size` bytes; the rest must be zero."""
     if given == NULL:
         raise ParameterError(f"{name} must not be NULL")
     cdef size_t known = (<const size_t*>given)[0]
@@ -105,7 +105,7 @@ cdef copy_struct(void* to, const void* given, size_t size, str name):
 
 
 cdef function(void* pointer, bytes name, void* user_data):
-    """A LowLevelCallable; the name outlives it."""
+    """Return a LowLevelCallable, whose name must outlive it."""
     if pointer == NULL:
         raise ParameterError("risk of pb_problem, or solve and plane, must not be NULL")
     capsule = PyCapsule_New(pointer, <const char*>name, NULL)
@@ -162,7 +162,7 @@ cdef tell(pb_result* to, int status, bint certified, double fun, double lower_bo
     memcpy(to, &result, min(known, sizeof(pb_result)))
 
 
-# ---------------------------------------------------------------------- what the table points to: safe without Python
+# ---------------------------------------------------------------------- functions of the table: safe without Python
 
 cdef void api_settings(pb_settings* settings) noexcept nogil:
     cdef pb_settings made
@@ -245,7 +245,7 @@ cdef Handle handle_of(pb_solver* solver):
 
 
 cdef int failed(pb_solver* solver, error):
-    """The code of an exception; its text stays with the solver, if there is one."""
+    """Return the code of an exception; the solver keeps the text, if there is a solver."""
     cdef Handle handle = Handle() if solver == NULL else <Handle><PyObject*>solver
     return handle.fail(error)
 

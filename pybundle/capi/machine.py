@@ -1,9 +1,7 @@
-"""A solve that a host drives step by step: what stands behind a solver of `pybundle.h`."""
-
-from __future__ import annotations
+"""`Machine`, a solve that a host drives step by step through a solver of `pybundle.h`."""
 
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from copy import copy
 
 from ..core.exceptions import NumericalError, OracleError, ParameterError
@@ -62,7 +60,7 @@ class Machine:
         return self._solve.run
 
     def step(self):
-        """One iteration, or none where the run has come to an end: then True, and `status` says why."""
+        """Do an iteration; return True if the run has ended, for the reason `status`."""
         with self._alone(), single_threaded_blas():
             if self.status not in (None, Status.FAILED):
                 return True
@@ -84,13 +82,13 @@ class Machine:
             return self.status is not None
 
     def progress(self):
-        """Where the run stands, see `Progress`."""
+        """Return where the run stands, see `Progress`."""
         with self._alone():
             self._met_something()
             return self._run.progress()
 
     def finish(self):
-        """The certified result of the best point, see `Result`; the run can continue afterwards."""
+        """Return the certified result of the best point, see `Result`; the run can continue afterwards."""
         with self._alone(), single_threaded_blas():
             self._met_something()
             status = Status.CALLBACK if self.status is None else self.status
@@ -99,7 +97,7 @@ class Machine:
             return finish(run, status, ask_risk=self._error is None)
 
     def resume(self, settings=None):
-        """Lets further steps continue; with settings in a new run from the best point and all planes of this one."""
+        """Let further steps continue; with settings, in a new run from the best point and all planes of this one."""
         with self._alone():
             if settings is not None:
                 # before its first step a run starts from what it would have started from itself
@@ -109,7 +107,7 @@ class Machine:
             self.status = None
 
     def message(self):
-        """The sentence of the status."""
+        """Return the sentence of the status."""
         if self.status is None:
             return "running"
         progress = self._run.progress()
@@ -117,7 +115,7 @@ class Machine:
                         atol=atol_met(self._run, progress.fun, progress.lower_bound))
 
     def close(self):
-        """Ends the threads of the run."""
+        """End the threads of the run."""
         with self._alone():
             self._stack.close()
 
@@ -128,26 +126,19 @@ class Machine:
         if self._run.w is None:
             raise ParameterError("step must be called, and succeed once, before there is anything to tell")
 
+    @contextmanager
     def _alone(self):
-        return Alone(self._lock)
-
-
-class Alone:
-    """Holds a lock, or raises `Busy`: to wait for a caller that may be this very thread would last for ever."""
-
-    def __init__(self, lock):
-        self._lock = lock
-
-    def __enter__(self):
+        """Hold the lock, or raise `Busy`: the caller that holds it may be this very thread."""
         if not self._lock.acquire(blocking=False):
             raise Busy("the solver is in use: one thread at a time, and no calls from its own functions")
-
-    def __exit__(self, *problem):
-        self._lock.release()
+        try:
+            yield
+        finally:
+            self._lock.release()
 
 
 def code_of(error):
-    """The pb_code of an exception."""
+    """Return the pb_code of an exception."""
     kinds = {"PB_ORACLE": OracleError, "PB_NUMERICAL": NumericalError, "PB_MEMORY": MemoryError, "PB_BUSY": Busy,
              "PB_KEYBOARD": KeyboardInterrupt, "PB_PARAMETER": (ValueError, TypeError)}
     return next((name for name, kind in kinds.items() if isinstance(error, kind)), "PB_INTERNAL")

@@ -1,10 +1,8 @@
 """The command line: `pybundle train | predict | evaluate | verify | path | bench | demo | info`.
 
 Exit codes: 0 done; 1 done, but a run ended before its gap reached the tolerance, or a certificate does not hold; 2 an
-error, said in one line on stderr; 130 Ctrl-C; 141 nobody reads the output any more.
+error, told in one line on stderr; 130 Ctrl-C; 141 nobody reads the output any more.
 """
-
-from __future__ import annotations
 
 import io
 import os
@@ -17,18 +15,18 @@ from .arguments import make_parser
 
 
 def main(argv=None):
-    """Runs a command and returns its exit code."""
+    """Run a command and return its exit code."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:      # closed by the shell
             setattr(sys, name, open(os.devnull, "w"))
     raw = getattr(sys.stdout, "buffer", None)
-    if isinstance(raw, io.RawIOBase):       # PYTHONUNBUFFERED: nobody looks whether all is written
+    if isinstance(raw, io.RawIOBase):       # PYTHONUNBUFFERED: a raw stream may write less than all
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), sys.stdout.encoding, sys.stdout.errors, "", True)
     with warnings.catch_warnings():
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.simplefilter("always", UserWarning)
         warnings.filterwarnings("ignore", "X does not have valid feature names")    # `columns` has compared them
-        warnings.showwarning = _say_warning
+        warnings.showwarning = lambda message, *_, **__: _say(f"warning: {str(message).removeprefix('pybundle: ')}")
         try:
             arguments = make_parser().parse_args(argv)
             code = arguments.command(arguments)
@@ -63,7 +61,7 @@ SHELL = {"pass zero_based=True": "give --zero-based", "pass unlabelled=True": "g
 
 
 def _drop_output():
-    """Let the flush at exit write what is left of the output nowhere."""
+    """Discard the rest of the output, which Python flushes at exit."""
     with suppress(OSError):         # a stream of tests has no number
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -73,7 +71,3 @@ def _say(text):
     for python, shell in SHELL.items():
         text = text.replace(python, shell)
     print(f"pybundle: {text}", file=sys.stderr)
-
-
-def _say_warning(message, *_, **__):
-    _say(f"warning: {str(message).removeprefix('pybundle: ')}")

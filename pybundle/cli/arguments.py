@@ -1,6 +1,4 @@
-"""What can be written on the command line."""
-
-from __future__ import annotations
+"""The parser of the command line: commands, options and their types."""
 
 import argparse
 import math
@@ -14,14 +12,14 @@ from .models import KINDS
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, without the usage text."""
+    """A parser whose errors are one line, without the usage text."""
 
     def error(self, message):
         self.exit(2, f"{self.prog}: error: {' '.join(message.split())}\n")
 
 
 def make_parser():
-    """The parser of all commands; `command` of its answer is the function to call."""
+    """Return the parser of all commands; the arguments that it returns have the function to call as `command`."""
     parser = Parser(prog="pybundle", description="Certified solvers for regularised linear models.",
                     epilog="Exit codes: 0 done, 1 the gap was not reached, 2 error, 130 Ctrl-C.")
     parser.add_argument("--version", action="version", version=f"pybundle {__version__}")

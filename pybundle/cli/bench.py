@@ -1,6 +1,4 @@
-"""`pybundle bench`."""
-
-from __future__ import annotations
+"""Compare methods on one problem (`pybundle bench`)."""
 
 import time
 from statistics import median

@@ -1,6 +1,4 @@
-"""Classes of the labels: how often each occurs, and whether they look like classes at all."""
-
-from __future__ import annotations
+"""Count the classes of labels, and check that they are classes, and those of the model."""
 
 import numpy as np
 
@@ -10,11 +8,11 @@ from ..core.labels import labels_of, names_of
 from ..core.warn import warn_user
 
 MOST = 8
-"""Classes that a summary names."""
+"""Largest number of classes that a summary names."""
 
 
 def class_counts(data):
-    """How often every class occurs, a dictionary, the most frequent first; None for heads of words."""
+    """Return how often every class occurs, a dictionary, the most frequent first; None for heads of words."""
     if data.shape == "sentence":
         return None
     labels, counts = np.unique(np.concatenate([np.asarray(y) for y in data.y]) if data.shape == "sequence" else data.y,
@@ -24,13 +22,13 @@ def class_counts(data):
 
 
 def describe_counts(counts):
-    """One line of text: `3: b 30, a 20, c 10`."""
+    """Return one line of text, like `3: b 30, a 20, c 10`."""
     named = [f"{label!s:.20} {count}" for label, count in list(counts.items())[:MOST]]
     return f"{len(counts)}: {', '.join(named)}{', ...' if len(counts) > MOST else ''}"
 
 
 def warn_of_measurements(y):
-    """As the estimators do, also of numbers in texts, which the labels of a table are."""
+    """Warn of labels that look like measurements, as estimators do, also if they are numbers in texts."""
     y = np.asarray(y)
     if y.dtype.kind == "U":
         try:
@@ -43,7 +41,7 @@ def warn_of_measurements(y):
 
 
 def check_known(data, model):
-    """Refuses labels none of which is a class of the model, and warns of some; they would all count as wrong."""
+    """Refuse labels none of which is a class of the model, and warn of some, since they all count as wrong."""
     if data.shape == "sentence":
         return
     labels, classes = labels_of(data.y), model.classes_.tolist()
@@ -56,7 +54,7 @@ def check_known(data, model):
 
 
 def check_last_column(data, model):
-    """Refuses words that were taken for labels, as of sentences typed on one line; `_` stands for no label."""
+    """Refuse words that were read as labels, as of sentences typed on one line; `_` stands for no label."""
     if data.columns.format != "conll":
         return
     labels, classes = [label for labels in data.y for label in labels], set(model.classes_.tolist())

@@ -1,4 +1,4 @@
-"""Columns of a data file: stored with the model that `train` makes of it, compared with those that it is to label."""
+"""Columns of a data file, which are stored with the model and compared with those of data to label."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OF_TOKENS = ("conll", "conllu")
 
 
 class Columns(NamedTuple):
-    """What is known of the columns of a file.
+    """A description of the columns of a file.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Columns(NamedTuple):
         return self.n - (self.label is not None)
 
     def describe(self):
-        """What messages call them."""
+        """Return a description of the columns for messages."""
         if self.format == "conllu":
             return f"words with {', '.join(self.names)}"
         if self.names is not None:
@@ -71,7 +71,7 @@ class Columns(NamedTuple):
 
 
 def columns_of(model):
-    """The columns that a loaded model was trained on; None if nothing is known of them."""
+    """Return the columns that a loaded model was trained on, or None if they are not known."""
     if model._columns is not None:
         with refusing("the columns in the file of the model are malformed; train it again", StateError):
             found = Columns(**model._columns)
@@ -86,7 +86,7 @@ def columns_of(model):
 
 
 def fitting(data, trained):
-    """The data with the columns that the model was trained on, in their order.
+    """Return the data with the columns that the model was trained on, in the order of the training.
 
     Columns of rows are matched by name if both files have names, else by position. ParameterError if they differ.
     """
@@ -140,7 +140,7 @@ def _order(trained, got):
 
 
 def of_sentences(sentences):
-    """Columns of CoNLL-U: what is known of words beside their forms."""
+    """Return the columns of CoNLL-U: forms of words, and the tags that are not all missing."""
     names = [name for name, field in (("upos", "upos"), ("xpos", "xpos"))
              if any(set(getattr(sentence, field)) - {"_"} for sentence in sentences)]
     return Columns("conllu", 1 + len(names), ["forms", *names])

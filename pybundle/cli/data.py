@@ -1,4 +1,4 @@
-"""Examples from files or standard input, in the formats of `pybundle.datasets`."""
+"""Read examples from files or standard input, in the formats of `pybundle.datasets`."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ OPTIONS = {"label": "csv", "keep_na": "csv", "zero_based": "svmlight", "features
            "comment": "conll", "separator": "conll", "multiple_roots": "conllu", "skip_bad": "conllu"}
 """The format that an option belongs to."""
 BREAK = re.compile("\r*\n|\r")
-"""Becomes a line feed, as names and labels in quotes are the same whatever ends the lines of a file."""
+"""Line ends within quotes; they become line feeds, so that names and labels do not depend on those of a file."""
 
 
 class Data(NamedTuple):
-    """Examples as estimators take them.
+    """Examples in the form that estimators take.
 
     `shape` is the kind of example: "row", "sequence" or "sentence"; `rows` are the unchanged tokens of CoNLL columns,
     `columns` the `Columns` of the file, `skipped` the places of sentences that were left out, `original` the text of
@@ -51,7 +51,7 @@ class Data(NamedTuple):
     original: Any = None
 
     def describe(self):
-        """How many there are."""
+        """Return the numbers of examples, features and so on, in words."""
         comments = f", {self.n_comments} comment{'s' * (self.n_comments != 1)}" if self.n_comments else ""
         if self.shape == "row":
             return f"{self.X.shape[0]} examples, {self.X.shape[1]} features{comments}"
@@ -63,7 +63,7 @@ class Data(NamedTuple):
 
 
 def read(arguments, *, labelled=True, trained=None, keeps_text=False):
-    """The data that the arguments name.
+    """Read the data that the arguments name.
 
     `trained` are the `Columns` of the model that is to label them: the data are read as those were. With `keeps_text`
     the result has an `original`, except for npz.
@@ -90,9 +90,10 @@ def read(arguments, *, labelled=True, trained=None, keeps_text=False):
 
 
 def _format_of(path, default):
+    known = ", ".join(sorted(FORMATS))
     if path == "-":
         if default is None:
-            raise ParameterError(f"standard input has no name to tell the format; give --format {_formats()}")
+            raise ParameterError(f"standard input has no name to tell the format; give --format {known}")
         return default
     suffix = Path(PACKED_END.sub("", path)).suffix.lower()
     for format, suffixes in FORMATS.items():
@@ -100,17 +101,13 @@ def _format_of(path, default):
             return format
     found = guess(path)
     if found is None:
-        raise ParameterError(f"{path}: the format does not follow from the name; pass --format {_formats()}")
+        raise ParameterError(f"{path}: the format does not follow from the name; pass --format {known}")
     return found
-
-
-def _formats():
-    return ", ".join(sorted(FORMATS))
 
 
 @contextlib.contextmanager
 def _source(path, format):
-    """Return a path as it is, standard input as a file that can be read twice if the format needs that."""
+    """Yield a path as it is, and standard input as a file, which can be read twice if the format needs that."""
     if path != "-":
         yield path
     else:
@@ -129,14 +126,14 @@ def _svmlight(source, arguments, labelled, trained, name):
 
 
 def _plain(y):
-    """Return numbers as labels of a table: integers, or texts if there are fractions."""
+    """Return numbers as labels of a table: integers, or texts if some are fractions."""
     if y is None or y.dtype.kind != "f" or not (abs(y) < 2**53).all():
         return y
     return y.astype(np.int64) if (y == np.rint(y)).all() else y.astype(str)
 
 
 def _csv(source, arguments, labelled, trained, name):
-    """Return the column of labels: from the arguments, else as in the training data, else the last one."""
+    """Read a table; labels are in the column of the arguments, else in that of the training, else in the last one."""
     seen = []
 
     def label(names, n):

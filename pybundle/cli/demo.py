@@ -1,6 +1,4 @@
-"""`pybundle demo`: trains a first model and shows what a certificate is, for newcomers."""
-
-from __future__ import annotations
+"""Train a first model and show its certificate, for newcomers (`pybundle demo`)."""
 
 import sys
 import time
@@ -22,7 +20,7 @@ What to type next:
 
 
 def demo(arguments):
-    """Trains on scikit-learn's digits, tests, and saves model and plot."""
+    """Train and test on scikit-learn's digits, and save model and plot."""
     X, y, X_test, y_test = load_digits()
     svm = estimators().MulticlassSVM(C=1.0 / arguments.lam, method=arguments.method, tol=arguments.tol)
     if not arguments.json:

@@ -1,6 +1,4 @@
-"""`pybundle evaluate`."""
-
-from __future__ import annotations
+"""Compare labels with the true ones (`pybundle evaluate`)."""
 
 import copy
 
@@ -63,7 +61,7 @@ def _scores(data, found, relations):
 
 
 def _predictions(arguments, data):
-    """Labels that a file holds, in the form that `predict` writes them, and relations of parses."""
+    """Return the labels of a file that `predict` or another program wrote, and relations of parses or None."""
     name = arguments.predictions
     if data.shape == "sentence" or data.rows is not None or _holds_examples(name, data.columns.format):
         other = copy.copy(arguments)
@@ -104,7 +102,7 @@ def _predictions(arguments, data):
 
 
 def _align(other, data):
-    """Have the sentences left out of a file of predictions that the data lack: `predict` returns those as they are."""
+    """Leave out the sentences of a file of predictions that the data lack; `predict` copies those unchanged."""
     whole = len(data.y) + len(data.skipped)
     n = whole if other.data == "-" else len(trees_of(other.data, trees=None)[0])
     if n == whole:
@@ -114,7 +112,7 @@ def _align(other, data):
 
 
 def _holds_examples(name, format):
-    """Whether a file holds the examples with their labels, as `predict` writes them, and not labels alone."""
+    """Return whether a file holds examples with labels, as `predict` writes them, rather than labels alone."""
     signs = {"csv": SEPARATORS, "svmlight": ":"}.get(format, "")
     return signs != "" and (name == "-" or any(sign in line for _, line in numbered_lines(name) for sign in signs))
 

@@ -1,6 +1,4 @@
-"""The format of a file whose name does not tell it, like `train.txt.gz` or `a9a`, from its first lines."""
-
-from __future__ import annotations
+"""Guess the format of a file from its first lines, if its name does not tell it, like `train.txt.gz` or `a9a`."""
 
 import re
 from itertools import dropwhile, islice

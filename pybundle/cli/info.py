@@ -1,6 +1,4 @@
-"""`pybundle info`."""
-
-from __future__ import annotations
+"""Print versions, BLAS and kernels (`pybundle info`)."""
 
 import importlib.metadata
 import os
@@ -15,14 +13,12 @@ from .._build import is_checked
 from ..core.version import __version__
 from .output import print_json
 
-EXTRAS = ("scikit-learn", "matplotlib", "tqdm")
-
 
 def info(arguments):
-    """Prints what belongs into a bug report."""
+    """Print what belongs into a bug report."""
     rows = [("pybundle", __version__), ("Python", f"{platform.python_version()} on {platform.platform()}"),
             ("NumPy", np.__version__), ("SciPy", scipy.__version__)]
-    for extra in EXTRAS:
+    for extra in ("scikit-learn", "matplotlib", "tqdm"):
         try:
             rows.append((extra, importlib.metadata.version(extra)))
         except importlib.metadata.PackageNotFoundError:

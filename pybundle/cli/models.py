@@ -1,6 +1,4 @@
-"""Estimators and risks from arguments and data."""
-
-from __future__ import annotations
+"""Build estimators and risks from arguments and data."""
 
 import importlib
 import os
@@ -20,20 +18,20 @@ KINDS = {"svm": ("MulticlassSVM", "row"), "chain": ("ChainSVM", "sequence"), "cr
 """Estimator and shape of the data by the name of a model."""
 SHAPES = {"row": "svm", "sequence": "chain", "sentence": "parser"}
 PARSER_C = 0.03
-"""What suits a treebank of ten thousand sentences; C = 0.1 parses the English Web Treebank half a point worse."""
+"""Default C of parsers, for a treebank of ten thousand sentences; 0.1 is half a point worse on English Web Treebank."""
 COPIES = 8
-"""Vectors as long as w that a run holds at the least: points, planes, a direction."""
+"""Least number of vectors as long as w that a run holds: points, planes, a direction."""
 
 
 def kind_of(arguments, data):
-    """The name of the model, which must suit the data."""
+    """Return the name of the model, which must suit the data."""
     kind = arguments.model or SHAPES[data.shape]
     check_shape(data, KINDS[kind][1], f"--model {kind}")
     return kind
 
 
 def check_shape(data, shape, who):
-    """Refuses data of another shape than `shape`, which `who` takes."""
+    """Refuse data of another shape than `shape`, which `who` takes."""
     formats = {"row": "svmlight, csv, npz", "sequence": "CoNLL columns, npz with offsets", "sentence": "CoNLL-U"}
     if data.shape != shape:
         raise ParameterError(f"{who} takes {shape}s ({formats[shape]}), got {data.name} of {data.shape}s")
@@ -70,7 +68,7 @@ def of_treebank(data):
 
 
 def estimators():
-    """The folder that needs scikit-learn; ImportError names the extra."""
+    """Import the package that needs scikit-learn; the ImportError names the extra."""
     return importlib.import_module("pybundle.estimators")
 
 
@@ -80,7 +78,7 @@ def _belongs(option, kind, kinds):
 
 
 def make_risk(arguments, data):
-    """The risk of the data for runs without an estimator; rows need no scikit-learn."""
+    """Return the risk of the data for runs without an estimator; that of rows needs no scikit-learn."""
     kind = kind_of(arguments, data)
     if kind != "svm":
         return risk_of_estimator(kind, arguments, data)
@@ -100,7 +98,7 @@ def make_risk(arguments, data):
 
 
 def risk_of_estimator(kind, arguments, data):
-    """The risk that the estimator of `train` minimises on the data."""
+    """Return the risk that the estimator of `train` minimises on the data."""
     if kind == "mkl":
         raise ParameterError("--model mkl is for train; path, bench and verify take svm, chain, crf, parser")
     check_memory(data)
@@ -109,7 +107,7 @@ def risk_of_estimator(kind, arguments, data):
 
 
 def check_memory(data, n_kernels=0):
-    """Refuse a huge index of a sparse file: it would allocate billions of weights."""
+    """Refuse data whose weights or kernels do not fit into memory, such as a sparse file with a wrong index."""
     if data.shape != "row" or not hasattr(os, "sysconf"):
         return
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

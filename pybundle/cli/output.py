@@ -1,6 +1,4 @@
-"""What commands print: lines for people, one JSON document with `--json`."""
-
-from __future__ import annotations
+"""Print results of commands: lines for people, or one JSON document with `--json`."""
 
 import contextlib
 import json
@@ -15,7 +13,7 @@ INPUTS = {"data": "DATA", "load": "--load"}
 
 
 def check_outputs(arguments, *names):
-    """Refuses outputs that would overwrite an input or each other, links followed, before anything is read."""
+    """Refuse outputs that would overwrite an input or each other, links followed, before anything is read."""
     seen = [(who, 0 if given == "-" else given) for name, who in INPUTS.items()
             if (given := getattr(arguments, name, None)) is not None]
     for name in names:
@@ -28,7 +26,7 @@ def check_outputs(arguments, *names):
 
 
 def _is_same(place, other):
-    """Whether two paths are one file; `other` may be a descriptor, and devices may be read and written at once."""
+    """Return whether two paths are one file; `other` may be a descriptor. Devices may be read and written at once."""
     if os.path.exists(place):
         with contextlib.suppress(OSError):
             return os.path.isfile(place) and os.path.samefile(place, other)
@@ -37,12 +35,12 @@ def _is_same(place, other):
 
 
 def json_text(record):
-    """One JSON document; numbers that JSON does not have become null."""
+    """Return one JSON document; numbers that JSON does not have become null."""
     return json.dumps(_plain(record), indent=1, allow_nan=False) + "\n"
 
 
 def print_json(record):
-    """The same on standard output."""
+    """Print the document of `json_text`."""
     print(json_text(record), end="")
 
 
@@ -57,14 +55,14 @@ def _plain(value):
 
 
 def print_rows(rows):
-    """Pairs of a name and a text."""
+    """Print pairs of a name and a text."""
     width = max([18, *(len(name) for name, _ in rows)])
     for name, text in rows:
         print(f"  {name:<{width}} {text}")
 
 
 def print_table(head, rows):
-    """Columns to the right under their names; floats with six digits."""
+    """Print columns, aligned to the right under their names; floats have six digits."""
     rows = [[f"{item:.6g}" if isinstance(item, float) else str(item) for item in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for row in (head, *rows):
@@ -72,14 +70,14 @@ def print_table(head, rows):
 
 
 def certificate(fitted):
-    """The certificate of a fitted estimator, by name."""
+    """Return the numbers of the certificate of a fitted estimator by name."""
     return {"objective": fitted.objective_, "lower_bound": fitted.lower_bound_, "gap": fitted.gap_,
             "certified": fitted.certified_, "converged": fitted.converged_, "iterations": fitted.n_iter_,
             "passes": fitted.n_passes_}
 
 
 def certificate_rows(record):
-    """The same for people."""
+    """Return rows of the certificate for people."""
     return [("objective", f"{record['objective']:.6f}"), ("lower bound", f"{record['lower_bound']:.6f}"),
             ("relative gap", f"{record['gap']:.2e}   ({'certified' if record['certified'] else 'not certified'})"),
             ("passes", f"{record['passes']:.0f}"), ("seconds", f"{record['seconds']:.2f}")]

@@ -1,6 +1,4 @@
-"""`pybundle path`."""
-
-from __future__ import annotations
+"""Solve a grid of regularisation constants (`pybundle path`)."""
 
 from ..runtime.result import Status
 from ..solvers import path as solve_path
@@ -12,7 +10,7 @@ COLUMNS = ("lam", "objective", "lower bound", "gap", "passes", "seconds")
 
 
 def path(arguments):
-    """Prints a line for each lam, largest first."""
+    """Print a line for each lam, largest first."""
     data = read(arguments)
     risk = make_risk(arguments, data)
     results = solve_path(risk, arguments.lams, reuse=arguments.reuse, tol=arguments.tol, atol=arguments.atol,

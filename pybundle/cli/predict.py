@@ -1,6 +1,4 @@
-"""`pybundle predict`: the file with the labels replaced and every other byte as it was, or a line for each example."""
-
-from __future__ import annotations
+"""Label examples (`pybundle predict`): replace the labels of a file, or print a line for each example."""
 
 import sys
 
@@ -28,7 +26,12 @@ def predict(arguments):
     elif data.original is None:
         raw = "".join(f"{labels if data.shape == 'row' else ' '.join(map(str, labels))}\n" for labels in found).encode()
     else:
-        raw = data.original.filled(_texts(data, found, columns_of(model)))
+        texts = [str(label) for labels in ([found] if data.shape == "row" else found) for label in labels]
+        columns, trained = data.columns, columns_of(model)
+        if columns.format == "csv" and columns.label is None and columns.names is not None:     # a column is added
+            is_named = trained is not None and trained.names is not None and trained.label is not None
+            texts.insert(0, trained.names[trained.label] if is_named else "label")
+        raw = data.original.filled(texts)
     if arguments.output is not None:
         write_atomically(arguments.output, lambda file: file.write(raw))
     elif hasattr(sys.stdout, "buffer"):         # line ends as they are, on every platform
@@ -39,7 +42,7 @@ def predict(arguments):
 
 
 def load_with_data(arguments, labelled, keeps_text=False):
-    """The model, and the data with the columns that it was trained on."""
+    """Return the model, and the data with the columns that it was trained on."""
     model = estimators().load(arguments.load)
     names = {name: shape for name, shape in KINDS.values()}
     shape = names.get(type(model).__name__.removesuffix("CV"))
@@ -50,14 +53,5 @@ def load_with_data(arguments, labelled, keeps_text=False):
 
 
 def predictions(model, data):
-    """The labels of all examples, a list."""
+    """Return the labels of all examples, a list."""
     return [np.asarray(labels).tolist() for labels in model.predict(data.X)]
-
-
-def _texts(data, found, trained):
-    """What stands in the marked fields: all labels, after the name of the column that csv without labels gains."""
-    texts = [str(label) for labels in ([found] if data.shape == "row" else found) for label in labels]
-    if data.columns.format == "csv" and data.columns.label is None and data.columns.names is not None:
-        is_named = trained is not None and trained.names is not None and trained.label is not None
-        texts.insert(0, trained.names[trained.label] if is_named else "label")
-    return texts

@@ -1,6 +1,4 @@
-"""Columns divided by their standard deviations, and weights of the columns as they were."""
-
-from __future__ import annotations
+"""Scale columns by their standard deviations, and convert weights back to the unscaled columns."""
 
 import importlib
 
@@ -10,9 +8,9 @@ from ..core.exceptions import ParameterError
 
 
 def scaled(data):
-    """The data with every column divided by its standard deviation, less its mean if dense; and the scaler.
+    """Return the data with every column divided by its standard deviation, less its mean if dense, and the scaler.
 
-    Sparse columns keep their zeros. scikit-learn's `StandardScaler` does it: constant columns are divided by 1.
+    Sparse columns keep their zeros. The scaler is scikit-learn's `StandardScaler`: constant columns are divided by 1.
     """
     if data.shape != "row":
         raise ParameterError(f"--scale belongs to rows (svmlight, csv, npz), got {data.name} of {data.shape}s")

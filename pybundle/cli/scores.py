@@ -1,15 +1,13 @@
-"""Scores of labels against the true ones: accuracy, chunks, heads of words."""
-
-from __future__ import annotations
+"""Score labels against the true ones: accuracy, chunks, heads of words."""
 
 
 def accuracy(truth, found):
-    """Share of equal labels in two lists of the same length; NaN of none."""
+    """Return the fraction of equal labels in two lists of the same length; NaN for empty lists."""
     return sum(a == b for a, b in zip(truth, found, strict=True)) / len(truth) if truth else float("nan")
 
 
 def labelled_scores(truth, found):
-    """LAS of lists of (head, relation), with subtypes like `det:def` and without them.
+    """Return the LAS of lists of (head, relation), with subtypes like `det:def` and without them.
 
     The CoNLL 2018 shared task (Zeman et al. 2018) counts without: it cuts relations at the colon.
 
@@ -21,7 +19,7 @@ def labelled_scores(truth, found):
 
 
 def chunk_scores(truth, found):
-    """Scores of chunks of sequences of labels like B-NP, I-NP, O: right are those with the same tokens and kind.
+    """Return scores of the chunks in labels like B-NP, I-NP, O: a chunk is right if tokens and kind are the same.
 
     >>> chunk_scores([["B-NP", "I-NP", "O"]], [["B-NP", "I-NP", "B-VP"]])
     {'chunk precision': 0.5, 'chunk recall': 1.0, 'chunk f1': 0.6666666666666666}
@@ -33,7 +31,7 @@ def chunk_scores(truth, found):
 
 
 def chunks(labels):
-    """(first token, token after the last, kind) of every chunk, as the scorer of CoNLL-2000 counts them.
+    """Return (first token, token after the last, kind) of every chunk, as the scorer of CoNLL-2000 counts them.
 
     A chunk begins at B and S, and at I or E if no chunk of that kind is open; it ends after E and S.
 
@@ -57,7 +55,7 @@ def chunks(labels):
 
 
 def holds_chunks(sequences):
-    """Whether all labels are O or have a prefix, and one has."""
+    """Return whether all labels are O or have a prefix, and at least one has a prefix."""
     labels = {label for labels in sequences for label in labels}
     return labels != {"O"} and all(
         label == "O" or (isinstance(label, str) and label[:2] in ("B-", "I-", "E-", "S-", "U-", "L-", "M-"))

@@ -1,6 +1,4 @@
-"""`pybundle train`."""
-
-from __future__ import annotations
+"""Train a model (`pybundle train`)."""
 
 import os
 import sys
@@ -17,7 +15,7 @@ from .verify import stated
 
 
 def train(arguments):
-    """Fits, saves, and prints the certificate; after Ctrl-C the best state so far is saved."""
+    """Fit, save, and print the certificate; after Ctrl-C save the best state so far."""
     check_outputs(arguments, "save", "certificate", "checkpoint")
     for option, path in (("--save", arguments.save), ("--certificate", arguments.certificate)):
         if path is not None:
@@ -71,7 +69,7 @@ def train(arguments):
 
 
 def _score_rows(record):
-    """Cross-validated scores, and one sentence on what was not solved in full."""
+    """Return rows of cross-validated scores, and one sentence on values of C that were not solved in full."""
     rows = [(f"C = {C:g}", f"cross-validated score {score:.4f}") for C, score in record["scores"].items()
             if record["status"][C] != "not tried"]
     kinds = {verb: ", ".join(f"{C:g}" for C, status in record["status"].items() if status == kind)
@@ -81,7 +79,7 @@ def _score_rows(record):
 
 
 def _save(estimator, data, scaler, path):
-    """The model of the columns as they stand in the file, with what is known of them."""
+    """Save the model with its columns, and with weights of the unscaled columns."""
     if scaler is not None:
         unscale(estimator, scaler)
     estimator._columns = data.columns._asdict()
@@ -89,7 +87,7 @@ def _save(estimator, data, scaler, path):
 
 
 def _check_place(option, path):
-    """Refuses before the training what could not be written after it."""
+    """Refuse a path before the training that could not be written after it."""
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise ParameterError(f"{option} {path}: there is no such folder")
@@ -126,15 +124,11 @@ def _estimator(kind, arguments, data):
 
 
 def _kernel_learner(name, kind, arguments, data):
-    """The certified solver of the kernels that suit the data; it has a method of its own."""
-    for option, is_given in (("--method", arguments.method != "auto"), ("--atol", arguments.atol is not None),
-                             ("--parts", arguments.parts is not None), ("--cv", arguments.cv is not None),
-                             ("--time-limit", arguments.time_limit is not None),
-                             ("--grid", arguments.grid is not None),
-                             ("--certificate", arguments.certificate is not None),
-                             ("--checkpoint", arguments.checkpoint is not None)):
-        if is_given:
-            raise ParameterError(f"{option} is for other models than mkl; --max-iter bounds its passes")
+    """Return an estimator with the certified solver of kernels, which has a method of its own."""
+    for option in ("method", "atol", "parts", "cv", "time_limit", "grid", "certificate", "checkpoint"):
+        if getattr(arguments, option) not in (None, "auto"):
+            raise ParameterError(f"--{option.replace('_', '-')} is for other models than mkl; --max-iter bounds its "
+                                 "passes")
     parameters = {"tol": arguments.tol, "n_jobs": arguments.jobs, "random_state": arguments.seed, "solver": "certified"}
     if arguments.max_iter is not None:
         parameters["max_iter"] = arguments.max_iter

@@ -1,6 +1,4 @@
-"""`pybundle verify`."""
-
-from __future__ import annotations
+"""Check a certificate against the data (`pybundle verify`)."""
 
 import shlex
 
@@ -13,7 +11,7 @@ from .models import constant, kind_of, risk_of_estimator
 from .output import print_json
 
 STATED = (*OPTIONS, "format", "model", "no_intercept", "scale", "hash_bits")
-"""Options that tell what the risk is, which a certificate of `train` holds."""
+"""Options that define the risk; a certificate of `train` holds them."""
 
 
 def verify(arguments):
@@ -37,7 +35,7 @@ def verify(arguments):
 
 
 def stated(arguments, kind, data):
-    """The options of a training that tell what its risk is, as they are written on a command line."""
+    """Return the options of a training that define its risk, as they are written on a command line."""
     given = {name: getattr(arguments, name) for name in STATED} | {"model": kind, "format": data.columns.format}
     return tuple(_written(name, value) for name, value in given.items() if value)
 

@@ -1,4 +1,4 @@
-"""Readers and small real data sets; nothing is downloaded and nothing is committed."""
+"""Readers of files, and small data sets that need no download."""
 
 from .conll import read_conll
 from .conllu import Sentence, read_conllu
@@ -10,22 +10,7 @@ from .tables import Arrays, Table, read_arrays, read_csv
 from .token_features import token_features
 
 __all__ = [
-    "Arrays",
-    "ContrastImages",
-    "DigitStrings",
-    "Digits",
-    "Letters",
-    "Sentence",
-    "SvmLight",
-    "Table",
-    "contrast_images",
-    "digit_strings",
-    "load_digits",
-    "read_arrays",
-    "read_conll",
-    "read_conllu",
-    "read_csv",
-    "read_letters",
-    "read_svmlight",
-    "token_features",
+    "Arrays", "ContrastImages", "DigitStrings", "Digits", "Letters", "Sentence", "SvmLight", "Table", "contrast_images",
+    "digit_strings", "load_digits", "read_arrays", "read_conll", "read_conllu", "read_csv", "read_letters",
+    "read_svmlight", "token_features",
 ]

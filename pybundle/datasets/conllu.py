@@ -1,4 +1,4 @@
-"""Treebanks in the CoNLL-U format of Universal Dependencies."""
+"""Read treebanks in the CoNLL-U format of Universal Dependencies."""
 
 from __future__ import annotations
 
@@ -85,10 +85,10 @@ def read_conllu(source: Source, max_sentences: int | None = None, *, unlabelled:
 
 
 def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left_out=()):
-    """The sentences of `read_conllu` and the places of those left out, from 0; marks heads in an `Original`.
+    """Return the sentences of `read_conllu` and the numbers of those left out, from 0; mark heads in an `Original`.
 
-    `trees` tells how many words may hang on the root, "single" or "multiple"; "any" takes cycles, too, None any heads.
-    `left_out` are places of sentences that another file lacks.
+    `trees` is "single" or "multiple", as one or several words may have the root as head; "any" also accepts cycles, and
+    None any heads. `left_out` are numbers of sentences that another file lacks.
     """
     sentences, skipped, name = [], {}, name_of(source)
     rows: list[tuple[int, list[str]]] = []
@@ -150,7 +150,7 @@ def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left
 
 
 def _heads(rows, trees):
-    """Heads of one sentence, and the line and the reason if they are no tree."""
+    """Return the heads of one sentence, and the line and the reason if they are no tree, else None."""
     heads = np.zeros(len(rows) + 1, np.int32)
     heads[0] = -1
     words = {str(k) for k in range(len(rows) + 1)}
@@ -164,7 +164,7 @@ def _heads(rows, trees):
     roots = np.flatnonzero(heads == 0).tolist()
     if trees == "single" and len(roots) > 1:
         return heads, (rows[roots[1] - 1][0], f"word {roots[1]} is a second one on the root, beside word {roots[0]}")
-    above, reached = heads.tolist(), [-1] + [0] * len(rows)         # from which word a walk upwards came here
+    above, reached = heads.tolist(), [-1] + [0] * len(rows)         # the word from which a walk upwards came here
     for m in range(1, len(above)):
         k = m
         while not reached[k]:

@@ -95,7 +95,7 @@ def contrast_images(n: int, *, shape: tuple[int, int] = (16, 16), noise: float =
 
 
 def _regions(n, height, width, rng):
-    """Where a sum of six slow random waves is positive, shape (n, height, width)."""
+    """Return where a sum of six slow random waves is positive, shape (n, height, width)."""
     rows, columns = np.meshgrid(np.arange(height) / height, np.arange(width) / width, indexing="ij")
     waves = np.zeros((n, height, width))
     for _ in range(6):
@@ -106,7 +106,7 @@ def _regions(n, height, width, rng):
 
 
 def _gibbs(labels, fields, across, down, n_sweeps, rng):
-    """Labels after `n_sweeps` sweeps: the two colours of the chessboard in turn."""
+    """Draw labels by Gibbs sampling: a sweep draws the two colours of a chessboard in turn."""
     labels = labels.astype(np.float64)
     colour = np.add.outer(np.arange(labels.shape[1]), np.arange(labels.shape[2])) % 2
     for sweep in range(2 * n_sweeps):

@@ -1,6 +1,4 @@
-"""Strings of scikit-learn's digits that follow a Markov chain: an image that is hard to read alone can be read from
-its neighbours.
-"""
+"""Strings of scikit-learn's digits from a Markov chain, in which neighbours help to read an image."""
 
 from __future__ import annotations
 
@@ -65,7 +63,13 @@ def digit_strings(n: int, *, lengths: tuple[int, int] = (3, 9), noise: float = 0
     (5, 64, True)
     """
     n = check_integer("n", n, low=1)
-    shortest, longest = _pair("lengths", lengths)
+    try:
+        shortest, longest = lengths
+    except (TypeError, ValueError) as problem:
+        raise ParameterError(f"lengths must be a pair (least, largest), got {lengths!r}") from problem
+    shortest, longest = check_count("lengths[0]", shortest, low=1), check_count("lengths[1]", longest, low=1)
+    if longest < shortest:
+        raise ParameterError(f"lengths must be a pair (least, largest), got {lengths!r}")
     noise = check_number("noise", noise, low=0.0)
     check_flag("held_out", held_out)
     rng = np.random.default_rng(check_integer("random_state", random_state, low=0))
@@ -86,14 +90,3 @@ def digit_strings(n: int, *, lengths: tuple[int, int] = (3, 9), noise: float = 0
     if noise:
         X = X + noise * rng.standard_normal(X.shape, dtype=np.float32)
     return DigitStrings(Ragged(X, offsets), Ragged(digits, offsets), rows[1:])
-
-
-def _pair(name, pair):
-    try:
-        first, last = pair
-    except (TypeError, ValueError) as problem:
-        raise ParameterError(f"{name} must be a pair (least, largest), got {pair!r}") from problem
-    first, last = check_count(f"{name}[0]", first, low=1), check_count(f"{name}[1]", last, low=1)
-    if last < first:
-        raise ParameterError(f"{name} must be a pair (least, largest), got {pair!r}")
-    return first, last

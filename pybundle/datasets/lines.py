@@ -1,6 +1,4 @@
-"""Numbered lines of text files, plain or packed, and the complaints about them, which name file and line."""
-
-from __future__ import annotations
+"""Read numbered lines of text files, plain or packed; errors name file and line."""
 
 import contextlib
 import io
@@ -14,9 +12,9 @@ from ..core.archive import name_of
 from ..core.exceptions import InputTypeError, ParameterError
 
 LONGEST = 1 << 28
-"""Bytes of a line: a packed file of some megabytes may hold one that no memory does."""
+"""Largest number of bytes of a line: a small packed file may hold a line that does not fit into memory."""
 BETWEEN_BLANKS = re.compile(r"[^ \t\r\n\v\f]+")
-"""Columns of text. A token may hold a blank of Unicode, as numbers in French texts do."""
+"""Pattern of a column. Only ASCII blanks separate columns, since numbers in French texts hold blanks of Unicode."""
 BLANKS = " \t\r\n\v\f"
 BOM = "\ufeff"
 PACKED = {"gzip": rb"\x1f\x8b", "bz2": rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)", "lzma": rb"\xfd7zXZ\0"}
@@ -26,7 +24,7 @@ PACKED_END = re.compile(r"\.(gz|bz2|xz)$", re.IGNORECASE)
 
 
 class Original:
-    """A source whose text is kept while a reader goes through it, with the places where the reader found labels."""
+    """A source that keeps the text that a reader reads, and the places of labels that the reader marks."""
 
     def __init__(self, source):
         self.source, self.lines, self._fields = source, [], []
@@ -35,11 +33,11 @@ class Original:
         return name_of(self.source)
 
     def mark(self, number, start, end, written):
-        """Notes that a label stands in `line[start:end]`, after those before it; `written(label)` is its text."""
+        """Mark `line[start:end]` as the place of the next label; `written(label)` is the text to put there."""
         self._fields.append((number, start, end, written))
 
     def filled(self, labels):
-        """The text in UTF-8 with these labels, in the order of the text, and every other byte as it was."""
+        """Return the text in UTF-8 with new labels, in the order of the text, and every other byte as it was."""
         text, starts = "".join(self.lines), [0, *accumulate(map(len, self.lines))]
         pieces, done, bom = [], 0, text.startswith(BOM)
         for (number, start, end, written), label in zip(self._fields, labels, strict=True):
@@ -50,7 +48,7 @@ class Original:
 
 
 def as_word(label, before="", after="", separator="blank"):
-    """The label between `before` and `after`; ParameterError if it would not stay one column."""
+    """Return the label between `before` and `after`; raise ParameterError if it would not be one column."""
     if not label or fields_of(label, separator) != (label,):
         raise ParameterError(f"the label {label!r:.40} cannot be a column between {separator}s; --json writes any "
                              "label")
@@ -58,7 +56,7 @@ def as_word(label, before="", after="", separator="blank"):
 
 
 def fields_of(line, separator, width=None):
-    """The columns of a line between runs of blanks ("blank"), or single tabs ("tab"), which may follow the last one."""
+    """Return the columns of a line between runs of blanks ("blank"), or single tabs ("tab"), also at the end."""
     if separator == "blank":
         return tuple(BETWEEN_BLANKS.findall(line))
     fields = tuple(piece.strip(BLANKS) for piece in line.split("\t"))
@@ -66,7 +64,7 @@ def fields_of(line, separator, width=None):
 
 
 def numbered_lines(source):
-    """(number from 1, line) of a path, an `Original` or an open file, text or bytes in UTF-8, packed or not.
+    """Yield (number from 1, line) of a path, an `Original` or an open file, text or bytes in UTF-8, packed or not.
 
     Lines end in a line feed with carriage returns before it, or in a carriage return alone, as on old Macs.
     """
@@ -107,14 +105,14 @@ def _lines(source):
             raise ParameterError(f"{name_of(source)}, line {number}: {problem}; text must be in UTF-8, plain or "
                                  "packed by gzip, bzip2 or xz") from problem
         except (OSError, *damaged) as problem:
-            if not damaged or getattr(problem, "errno", None):      # of the disk, not of the contents
+            if not damaged or getattr(problem, "errno", None):      # an error of the disk, not of the contents
                 raise
             raise ParameterError(f"{name_of(source)}, after line {number}: {problem}; the packed file is "
                                  "damaged") from problem
 
 
 def _split(chunk):
-    """The lines in what a line feed ends: a carriage return within it ends another one."""
+    """Split a text that a line feed ends into lines: carriage returns within it end lines, too."""
     cr = "\r" if isinstance(chunk, str) else b"\r"
     if cr not in chunk:
         return [chunk]
@@ -124,7 +122,7 @@ def _split(chunk):
 
 
 class Line:
-    """Turns a complaint about the text of a line into one that names file and line."""
+    """A context that turns a ValueError about a line into a ParameterError that names file and line."""
 
     def __init__(self, source, number, line):
         self.place = source, number, line
@@ -139,13 +137,13 @@ class Line:
 
 
 def check_digits(text):
-    """Refuses what Python reads as a number and nobody else does: `1_000`, digits of other scripts."""
+    """Refuse numbers that only Python reads: `1_000`, and digits of other scripts."""
     if "_" in text or not text.isascii():
         raise ValueError("numbers must be written with the digits 0..9")
 
 
 def parse_int(text, bits=62):
-    """An integer of less than `bits` bits."""
+    """Return an integer of less than `bits` bits."""
     if len(text) > 40:
         raise ValueError(f"number {text:.20}... is too large")
     check_digits(text)
@@ -156,6 +154,6 @@ def parse_int(text, bits=62):
 
 
 def short(line):
-    """A line for messages."""
+    """Return a line as messages quote it."""
     line = line.strip()
     return repr(line if len(line) <= 60 else line[:57] + "...")

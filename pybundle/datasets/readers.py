@@ -1,7 +1,4 @@
-"""Readers of text data, plain or packed: svmlight, Taskar's handwritten letters.
-
-Every complaint names file and line.
-"""
+"""Read svmlight files, and Taskar's handwritten letters; errors name file and line."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from .lines import Line, Original, as_word, check_digits, numbered_lines, parse_
 
 MULTILABEL = "; for multi-label data use scikit-learn's load_svmlight_file(multilabel=True), OneVsRestClassifier or " \
     "MultiOutputClassifier"
-SEVERAL = re.compile(r"[^\s#]*[,;|]")     # a label of several
+SEVERAL = re.compile(r"[^\s#]*[,;|]")     # several labels in one
 
 
 class SvmLight(NamedTuple):

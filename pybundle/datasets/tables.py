@@ -1,4 +1,4 @@
-"""Tables of numbers with a column of labels: text with separators, and `.npz` files of arrays."""
+"""Read tables of numbers with a column of labels: text with separators, and `.npz` files of arrays."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ..core.warn import warn_user
 from .lines import Original, check_digits, numbered_lines, short
 
 INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})")
-"""Labels that are numbers; 007 is a name, which would come back as 7."""
+"""Pattern of labels that are numbers; 007 is a name, which a number would change to 7."""
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
 MISSING = frozenset(["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>",
                      "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"])
-"""What pandas takes for a missing value when it reads a table."""
+"""Texts that pandas reads as missing values."""
 SEPARATORS = ",;\t|"
 QUOTED = re.compile(r'(?:^|(?<=[,;\t|]))"[^"]*(?:""[^"]*)*"', re.MULTILINE)
 EXPECTED = "expected a number"
 N_FIRST = 100
-"""So many lines that are no comments are looked at for the separator; quoted names may hold line breaks."""
+"""Number of lines, without comments, from which the separator is guessed; quoted names may hold line breaks."""
 INDEX_NAMES = ("", "Unnamed: 0", "index")
-"""What pandas calls its index in a file."""
+"""Names that pandas gives its index in a file."""
 
 
 class Table(NamedTuple):
@@ -112,7 +112,7 @@ def read_csv(source: Source, *, label: Any = "last", keep_na: bool = False) -> T
 
 
 def table_of(source, *, label="last", keep_na=False):
-    """The table of `read_csv` and the number of comments; marks labels, or where they lack, in an `Original`."""
+    """Return the table of `read_csv` and the number of comments; mark labels, or their places, in an `Original`."""
     check_flag("keep_na", keep_na)
     name = name_of(source)
     place, width, header = None, 0, None
@@ -187,22 +187,25 @@ def table_of(source, *, label="last", keep_na=False):
         column = j + 1 + (place is not None and j >= place)
         raise ParameterError(f"{name}, line {numbers[i]}: column {column}: numbers must be finite, got {X[i, j]}; "
                              "fill in another number or leave the line out")
-    if header is not None and place != 0 and header[0] in INDEX_NAMES and _counts(X[:, 0]):
+    first = X[:, 0] if header is not None and place != 0 and header[0] in INDEX_NAMES else np.full(2, -1.0)
+    if (first >= 0).all() and (first == np.floor(first)).all() and len(np.unique(first)) == len(first):
         warn_user(f"{name}: the first column, {header[0]!r}, numbers the lines, as pandas' index does, and is taken "
                   "for a feature; write the file with index=False", UserWarning)
     if header is not None and place is not None:
         header = header[:place] + header[place + 1:]
-    return Table(X, None if place is None else plain_labels(labels), header), len(comments)
+    plain = [plain_label(label) for label in labels]
+    y = np.array(labels) if any(isinstance(label, str) for label in plain) else np.array(plain, np.int64)
+    return Table(X, None if place is None else y, header), len(comments)
 
 
 def bare_rows(text):
-    """The lines of a table without what stands in quotes, without comments and blank lines."""
+    """Return the lines of a table without quoted fields, comments and blank lines."""
     text = QUOTED.sub("", text) if '"' in text else text
     return [row for row in re.split("[\r\n]", text) if row.strip() and row.lstrip()[0] != "#"]
 
 
 def _separator(rows):
-    """The sign that splits all rows alike, if one does, and leaves most numbers."""
+    """Return the separator that splits all rows into equally many fields, if one does, and most of them numbers."""
     def fit(sign):
         widths, fields = {row.count(sign) for row in rows}, sign.join(rows).split(sign)
         n_numbers = sum(_is_number(field) or bool(DECIMAL_COMMA.fullmatch(field.strip())) for field in fields)
@@ -211,7 +214,7 @@ def _separator(rows):
 
 
 def _fields(line, lines, separator):
-    """The fields of an example as they are written, quotes and blanks included; a quoted one goes on in next lines."""
+    """Return the fields of an example as written, with quotes and blanks; a quoted field may span several lines."""
     fields, pieces, n_quotes, between = [], [], 0, ""       # pieces of an open quoted field, with what is between
     while line:
         text = line.rstrip("\r\n")
@@ -253,7 +256,7 @@ def _mark(source, number, written, place, separator):
 
 
 def _wrong_field(fields):
-    """The place of the first field that is no number, and what is wrong with it."""
+    """Return the index of the first field that is no number, and what is wrong with it."""
     k = next(k for k, field in enumerate(fields)
              if not _is_number(field) or "_" in field or not field.isascii() or field in MISSING)
     field = fields[k]
@@ -269,7 +272,7 @@ def _wrong_field(fields):
 
 
 def _are_labels_first(lines, separator):
-    """Whether the first column of all lines holds text, and the last one numbers that cannot be labels."""
+    """Return whether the first column of all lines holds text, and the last one numbers that cannot be labels."""
     rows = [line.strip() for _, line in lines if line.strip() and line.lstrip()[0] != "#"]
     if any(_is_number(row.partition(separator)[0].strip(' "')) for row in rows):
         return False
@@ -279,18 +282,13 @@ def _are_labels_first(lines, separator):
 
 
 def _names(fields, width):
-    """The names of columns in a comment, as NumPy writes them, one for each and no number; None for another comment."""
+    """Return the names of columns in a comment, as NumPy writes them, or None for another comment."""
     names = [field.strip("# \t") for field in fields]
     return names if 1 < len(names) == width and all(names) and not any(map(_is_number, names)) else None
 
 
-def _counts(column):
-    """Whether the numbers are integers >= 0 that all differ."""
-    return bool((column >= 0).all() and (column == np.floor(column)).all() and len(np.unique(column)) == len(column))
-
-
 def _is_header(fields):
-    """Whether there is no number, or one name among the numbers 0, 1, 2, 3, ..., as pandas calls columns."""
+    """Return whether no field is a number, or all but one are 0, 1, 2, 3, ..., as pandas names columns."""
     numbers = [field for field in fields if _is_number(field)]
     counted = numbers == [str(k) for k in range(len(fields) - 1)] and len(numbers) > 3
     return not numbers or counted
@@ -304,7 +302,7 @@ def _is_number(field):
 
 
 def _place(label, header, width, name, one_column):
-    """The column of labels, counted from 0; `one_column` is said of a table that has no other."""
+    """Return the column of labels, counted from 0; `one_column` is for the error of a table with one column."""
     if callable(label):
         label = label(header, width)
     if label is None:
@@ -326,14 +324,8 @@ def _place(label, header, width, name, one_column):
 
 
 def plain_label(label):
-    """An integer for the text of one, else the label itself."""
+    """Return an integer for the text of one, else the label itself."""
     return int(label) if isinstance(label, str) and INTEGER.fullmatch(label) else label
-
-
-def plain_labels(texts):
-    """Labels as an array: of integers where all are, of texts otherwise."""
-    labels = [plain_label(text) for text in texts]
-    return np.array(texts) if any(isinstance(label, str) for label in labels) else np.array(labels, np.int64)
 
 
 def read_arrays(source: Source, names: Sequence[str] = ("X", "y", "offsets")) -> Arrays:

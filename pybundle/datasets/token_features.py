@@ -1,4 +1,4 @@
-"""Features of the tokens of CoNLL columns: the word, its neighbours, its form, and the other columns around it."""
+"""Features of the tokens of CoNLL columns: the word and its form, other columns, and those of its neighbours."""
 
 from __future__ import annotations
 

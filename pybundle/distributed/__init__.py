@@ -1,7 +1,7 @@
-"""Risks whose parts live with the workers of a Dask cluster: in other processes of this machine, or on others.
+"""Risks whose parts live with the workers of a Dask cluster, in other processes or on other machines.
 
-A run keeps its bundle and its master problem; `w` is sent once a round, and planes are returned. The
-executor decides which worker computes what, so every method on planes of parts runs unchanged.
+A run keeps its bundle and its master problem; it sends `w` once a round and gets planes. The executor decides which
+worker computes what, so every method on planes of parts runs unchanged.
 """
 
 from .dask import Dask

@@ -1,6 +1,4 @@
-"""What every round cost: bytes, waiting, work."""
-
-from __future__ import annotations
+"""Bytes, waiting and work of every round of questions to workers."""
 
 import time
 
@@ -10,11 +8,11 @@ FIELDS = ("started", "bytes_out", "bytes_in", "waiting", "oracle", "longest", "d
 
 
 class Accounts:
-    """One row a round, a round being a w that went out.
+    """A table with one row for every round, that is for every w that was sent.
 
-    Columns: `started` (seconds since the first round), `bytes_out`, `bytes_in`, `waiting` (the driver had nothing to
-    do), `oracle` (seconds of all workers), `longest` (of the slowest group), `driver` (seconds between the last answer
-    before and this round: master problem, bundle).
+    Columns: `started` (seconds since the first round), `bytes_out`, `bytes_in`, `waiting` (seconds in which the driver
+    had nothing to do), `oracle` (seconds of all workers), `longest` (seconds of the slowest group), `driver` (seconds
+    from the last answer to this round: master problem, bundle).
     """
 
     def __init__(self, n_workers):
@@ -40,8 +38,9 @@ class Accounts:
         self._rows[-1][3] += seconds
 
     def arrays(self):
-        """Equal-length arrays by name; and `idle`, the fraction of their time that workers had no work from the second
-        round on: the first one waits until they have their data.
+        """Return the columns as arrays by name, and `idle`, the fraction of the workers' time without work.
+
+        `idle` counts from the second round on, because the first one waits until workers have their data.
         """
         table = np.array(self._rows, dtype=float).reshape(len(self._rows), len(FIELDS))
         found = dict(zip(FIELDS, table.T.copy(), strict=True))

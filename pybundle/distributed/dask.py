@@ -1,4 +1,4 @@
-"""Parts of a risk with the workers of a dask.distributed cluster."""
+"""`Dask`, an executor that places parts of a risk on the workers of a dask.distributed cluster."""
 
 from __future__ import annotations
 
@@ -61,7 +61,11 @@ class Dask:
 
     def __init__(self, client: Any, *, n_groups: int | None = None, compress: str = "exact", route: str = "scheduler",
                  patience: float = 30.0, max_tries: int = 5) -> None:
-        require_dask()
+        try:
+            import distributed  # noqa: F401
+        except ImportError as problem:
+            raise ImportError("executor over Dask needs dask.distributed, which is not installed; "
+                              "run: pip install 'pybundle-ml[dask]'") from problem
         if not is_client(client):
             raise InputTypeError(f"client must be a distributed.Client, got {type(client).__name__}; make one with "
                                  "distributed.Client(address)")
@@ -76,7 +80,7 @@ class Dask:
         self.max_tries = check_integer("max_tries", max_tries, low=1)
 
     def place(self, risk: Any) -> Any:
-        """The risk with its parts at the workers, a `RemoteRisk`; a placed risk stays as it is."""
+        """Return the risk with its parts at the workers, a `RemoteRisk`; a placed risk is returned as it is."""
         if isinstance(risk, RemoteRisk):
             return risk
         groups = grouped(risk.n_parts, self.n_groups or len(self._slots()))
@@ -142,11 +146,11 @@ class Dask:
 
     @property
     def n_slots(self) -> int:
-        """Threads of all workers; waits for one."""
+        """Number of threads of all workers; waits until there is a worker."""
         return len(self._slots())
 
     def _slots(self):
-        """Addresses of workers, each as often as it has threads."""
+        """Return the addresses of workers, each as often as it has threads; wait until there is a worker."""
         check_open(self.client)
         try:
             self.client.wait_for_workers(1, timeout=self.patience)
@@ -160,7 +164,7 @@ class Dask:
 
 
 def is_client(executor):
-    """Whether this is a dask.distributed Client; imports nothing."""
+    """Return whether the executor is a dask.distributed Client, without importing Dask."""
     distributed = sys.modules.get("distributed")
     return distributed is not None and isinstance(executor, distributed.Client)
 
@@ -171,12 +175,3 @@ def check_open(client):
         raise ParameterError(f"client must be open, got one that is {client.status}; make another one with "
                              "distributed.Client(address), and close it after the run")
     return client
-
-
-def require_dask():
-    """Raises ImportError that names the extra."""
-    try:
-        import distributed  # noqa: F401
-    except ImportError as problem:
-        raise ImportError("executor over Dask needs dask.distributed, which is not installed; "
-                          "run: pip install 'pybundle-ml[dask]'") from problem

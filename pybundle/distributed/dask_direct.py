@@ -1,4 +1,4 @@
-"""Questions that go to the workers of a Dask cluster past its scheduler."""
+"""Send questions to the workers of a Dask cluster directly, without its scheduler."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ OPERATION = f"pybundle_answer_{__version__}"
 
 
 class Mailbox(WorkerPlugin):
-    """Lets a worker answer with the parts that it holds, in the threads that its tasks have.
+    """A plugin with which a worker answers from the parts that it holds, in the threads of its tasks.
 
-    It stays there for other runs, as long as the cluster, which may see several versions.
+    It stays for other runs as long as the cluster does, which may see several versions of this package.
     """
 
     name = f"pybundle-mailbox-{__version__}"

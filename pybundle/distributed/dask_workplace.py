@@ -1,4 +1,4 @@
-"""Futures of parts with the workers of a dask.distributed cluster, and a task for every question."""
+"""`DaskWorkplace`: parts as futures on the workers of a dask.distributed cluster, questions as tasks."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .parts import Parts
 from .workplace import Workplace
 
 TICK = 0.25
-"""Seconds between two looks at the cluster while nothing comes."""
+"""Seconds between two checks of the cluster while no answer comes."""
 GRACE = 2.0
-"""Seconds that Dask itself has to make parts or answers of a lost worker elsewhere, as it does while it has another."""
+"""Seconds that Dask has to rebuild parts or answers of a lost worker, which it does while it has another worker."""
 BALANCE_EVERY = 5.0
-"""Seconds between two looks for workers without parts."""
+"""Seconds between two searches for workers without parts."""
 MAX_FAILURES = 2
 """Failures to reach a group at an address after which requests go through the scheduler: each may take a timeout."""
 GRAPH_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
-"""Data go to the workers once, through the scheduler, which can then make a lost part again without the driver."""
+"""Data pass the scheduler once on their way to the workers, so that it can rebuild a lost part without the driver."""
 
 
 class Asked(NamedTuple):
-    """A question that is open: of the scheduler, with a future, or of the worker at an address."""
+    """An open question, which went to the scheduler (with a future) or to the worker at an address."""
 
     group: int
     question: Question
@@ -40,20 +40,20 @@ class Asked(NamedTuple):
 
 
 class DaskWorkplace(Workplace):
-    """Futures of parts, pinned to workers as long as these live, and one task for every question."""
+    """Parts as futures, pinned to workers as long as these live, and one task for every question."""
 
     def __init__(self, client, groups, source, slots, patience, max_tries, holders=(), direct=False):
         super().__init__(groups, min(len(groups), len(slots)))
         self._client, self._source, self._patience, self._max_tries = client, source, patience, max_tries
         self._name, self._count = f"pybundle-{uuid.uuid4().hex[:12]}", 0
         self._done, self._pending = queue.SimpleQueue(), {}
-        self._balanced = time.monotonic()       # when parts were dealt out
-        self._alone = None                      # since when there is no worker
+        self._balanced = time.monotonic()       # when parts were last distributed
+        self._alone = None                      # time since which there is no worker
         self._homes = list(holders) or [slots[g % len(slots)] for g in range(len(groups))]
-        self._homeless = [None] * len(groups)   # since when
+        self._homeless = [None] * len(groups)   # times since which groups have no worker
         self._held = [self._make(g) for g in range(len(groups))]
         self._addresses, self._direct = [None] * len(groups), direct    # requests may bypass the scheduler
-        self._failures = Counter()      # of these, for every (group, address)
+        self._failures = Counter()      # failed direct requests of every (group, address)
         if direct:
             from .dask_direct import Mailbox
 
@@ -61,7 +61,7 @@ class DaskWorkplace(Workplace):
                 client.register_plugin(Mailbox())
 
     def _make(self, g):
-        """Future of the parts of a group at its home."""
+        """Return a future of the parts of a group at its home."""
         import dask
 
         self._count += 1
@@ -71,34 +71,27 @@ class DaskWorkplace(Workplace):
                                        allow_other_workers=True)
 
     def ask(self, group, question, w):
-        self._alone = None                      # the master may have taken long
+        self._alone = None                      # the master problem may have taken long
         if time.monotonic() - self._balanced > BALANCE_EVERY:
             self._balance()
         if self._direct and self._addresses[group] is None:
             self._find()
         address = self._addresses[group]
-        if address is not None and self._failures[group, address] < MAX_FAILURES:
-            self._ask_there(address, group, question, w)
-        else:
+        if address is None or self._failures[group, address] >= MAX_FAILURES:
             self._submit(group, question, w, 1)
-
-    def _find(self):
-        """Return the addresses of the parts."""
-        try:
-            with self._named():
-                holders = self._client.who_has([held for held in self._held if held.status == "finished"])
-        except (OSError, TimeoutError):
             return
-        self._addresses = [next(iter(holders.get(held.key, ())), None) for held in self._held]
-
-    def _ask_there(self, address, group, question, w):
         from .dask_direct import exchange
-
         self._count += 1
         key = f"{self._name}-{question.kind}-{self._count}"
         self._pending[key] = Asked(group, question, w, address=address)
         self._client.loop.add_callback(exchange, self._client, address, self._held[group].key, key, question, w,
                                        self._done)
+
+    def _find(self):
+        """Find the addresses of the parts."""
+        holders = self._answer(self._client.who_has, [held for held in self._held if held.status == "finished"])
+        if holders is not None:
+            self._addresses = [next(iter(holders.get(held.key, ())), None) for held in self._held]
 
     def _not_there(self, asked):
         """Send an unanswered request through the scheduler, and look up the address of the parts again."""
@@ -112,7 +105,7 @@ class DaskWorkplace(Workplace):
                               "look at the workers' logs, for instance for want of memory")
         self._count += 1
         try:
-            future = self._client.submit(ask_parts, self._held[group], question, w, pure=False,
+            future = self._client.submit(Parts.answer, self._held[group], question, w, pure=False,
                                          key=f"{self._name}-{question.kind}-{self._count}")
         except Exception as problem:        # the client is closed, or its scheduler has gone
             raise self._lost() from problem
@@ -137,7 +130,7 @@ class DaskWorkplace(Workplace):
         return found
 
     def _finished(self, timeout):
-        """Futures and replies that came since the last call; looks after the cluster while it waits for one."""
+        """Return the futures and replies since the last call; check the cluster if there is none."""
         try:
             ended = [self._done.get(timeout=timeout)]
         except queue.Empty:
@@ -170,9 +163,9 @@ class DaskWorkplace(Workplace):
         return None
 
     def _result(self, future):
-        """What an ended future holds; waits for it while somebody holds it, as the worker may be lost meanwhile.
+        """Return the result of an ended future; wait while a worker holds it, since that may be lost meanwhile.
 
-        Not longer than the run that asks: a worker that is stopped holds it, too.
+        The wait ends with the run that asks, because a worker that is stopped still counts as a holder.
         """
         wait, run = min(GRACE, self._patience), self.run
         while True:
@@ -191,7 +184,10 @@ class DaskWorkplace(Workplace):
         if workers:
             self._alone = None
             self._rehouse(workers, now)
-            self._ask_elsewhere(workers)
+            for key, asked in list(self._pending.items()):      # lost workers leave connections open, and never reply
+                if asked.future is None and asked.address not in workers:
+                    del self._pending[key]
+                    self._not_there(asked)
             return
         self._alone = now if self._alone is None else self._alone
         if self._client.status == "closed" or now - self._alone > self._patience:
@@ -202,11 +198,7 @@ class DaskWorkplace(Workplace):
 
     def _workers(self):
         """Return the addresses of workers; none if the scheduler does not answer."""
-        try:
-            with self._named():
-                return sorted(self._client.nthreads()) if self._client.status == "running" else []
-        except (OSError, TimeoutError):
-            return []
+        return sorted(self._answer(self._client.nthreads) or ()) if self._client.status == "running" else []
 
     def _rehouse(self, workers, now):
         """Release parts that wait for a lost worker because no other one was left at that moment."""
@@ -218,21 +210,11 @@ class DaskWorkplace(Workplace):
             elif now - self._homeless[g] > GRACE:
                 self._move(g, workers[g % len(workers)])
 
-    def _ask_elsewhere(self, workers):
-        """A worker that stopped without a word leaves its connections open; the scheduler misses it after a while."""
-        for key, asked in list(self._pending.items()):
-            if asked.future is None and asked.address not in workers:
-                del self._pending[key]
-                self._not_there(asked)
-
     def _balance(self):
-        """Moves parts from workers with more groups than threads to workers without any, old ones or new ones."""
+        """Move parts from workers with more groups than threads to workers without parts."""
         self._balanced = time.monotonic()
-        try:
-            with self._named():
-                threads = self._client.nthreads()
-                holders = self._client.who_has(self._held)
-        except (OSError, TimeoutError):
+        threads, holders = self._answer(self._client.nthreads), self._answer(self._client.who_has, self._held)
+        if threads is None or holders is None:
             return
         load = {address: [] for address in threads}
         for g, held in enumerate(self._held):
@@ -257,6 +239,11 @@ class DaskWorkplace(Workplace):
         for asked in open_questions:
             self._submit(g, asked.question, asked.w, asked.tries + 1)
 
+    def _answer(self, question, *arguments):
+        """Ask the scheduler; return None if it does not answer."""
+        with contextlib.suppress(OSError, TimeoutError), self._named():
+            return question(*arguments)
+
     @contextlib.contextmanager
     def _named(self):
         """Raise a plain error if the client is closed, because its own error is about its internals."""
@@ -277,8 +264,3 @@ class DaskWorkplace(Workplace):
         if self._client.status == "running":
             self._client.cancel(futures, force=True)
         self._held = []
-
-
-def ask_parts(parts, question, w):
-    """The task of a worker."""
-    return parts.answer(question, w)

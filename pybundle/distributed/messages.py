@@ -13,9 +13,9 @@ from ..core.validation import contiguous
 FLOAT32 = 2.0**-24
 """Largest relative rounding error of an entry in float32, in the normal range."""
 SMALLEST = 2.0**-149
-"""And its absolute error below that range."""
+"""Largest absolute rounding error of an entry in float32 below that range."""
 PACKED_DENSE_FROM = 2.0 / 3.0
-"""Share of non-zeros from which slopes in float64 are smaller dense than as CSR."""
+"""Fraction of non-zeros above which dense slopes in float64 take fewer bytes than CSR."""
 
 
 class Question(NamedTuple):
@@ -39,7 +39,7 @@ class Question(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """An error of an oracle: exception (None if it cannot be pickled), a sentence, and the traceback of the worker."""
+    """An error of an oracle: the exception (None if it cannot be pickled), a sentence, the traceback of the worker."""
 
     error: Any
     sentence: str
@@ -71,7 +71,7 @@ class Answer(NamedTuple):
 
 
 def pack(planes, single=False):
-    """Arrays of planes in the smaller of dense and CSR form, slopes in float32 if `single`."""
+    """Return arrays of planes in the smaller of dense and CSR form, with slopes in float32 if `single`."""
     slopes = planes.slopes
     n_parts, dim = slopes.shape
     width = 4 if single else 8
@@ -87,12 +87,12 @@ def pack(planes, single=False):
 
 
 def unpack(arrays, dim):
-    """The planes that `pack` got, up to the rounding of float32."""
+    """Return the planes that `pack` packed, up to the rounding of float32."""
     values, offsets, data, *indices = arrays
     data, indices = contiguous(data, np.float64), [contiguous(array) for array in indices]     # frames begin anywhere
     return Planes(values, offsets, sp.csr_array((data, *indices), shape=(len(values), dim)) if indices else data)
 
 
 def single_errors(sizes, dim):
-    """Bound on the error, in the Euclidean norm, of slopes of at most these norms in float32."""
+    """Bound the Euclidean norm of the rounding errors of slopes in float32, from bounds on their norms."""
     return FLOAT32 * np.asarray(sizes) + np.sqrt(dim) * SMALLEST

@@ -1,4 +1,4 @@
-"""What a worker keeps: the risk of some parts, made once, and its answers."""
+"""`Parts`, the risk of some parts that a worker builds once, and the answers that it gives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .messages import PACKED_DENSE_FROM, Answer, Failure, pack
 
 
 class Description(NamedTuple):
-    """The parts as a driver sees them, without their data; fields as in `Risk`, arrays of shape (P,)."""
+    """A description of parts for the driver, without their data; fields as in `Risk`, arrays of shape (P,)."""
 
     dim: int
     n_examples: int
@@ -49,14 +49,14 @@ class Description(NamedTuple):
 
 
 class Parts:
-    """The risk of some parts, made from its source.
+    """The risk of some parts, built from its source.
 
     Parameters
     ----------
     source : callable, Risk or None
         `source()` returns the risk, or None if its parts are empty; the source itself may be None, too.
     n_parts : int
-        Of this group.
+        Number of parts of this group.
     """
 
     def __init__(self, source, n_parts):
@@ -74,15 +74,15 @@ class Parts:
             self._risks[None].dense_from = PACKED_DENSE_FROM
 
     def __reduce__(self) -> Any:
-        # to another worker go the data; compiled state is made there
+        # another worker gets the data, and makes compiled state itself
         return Parts, (self._source, self.n_parts)
 
     def __sizeof__(self):
-        # a scheduler that took parts for small would move them about
+        # Dask moves objects that seem small from worker to worker
         return super().__sizeof__() + _size(vars(self._source) if hasattr(self._source, "__dict__") else self._source)
 
     def answer(self, question, w):
-        """The answer to a question at w; it contains the exception if an oracle raises one."""
+        """Return the answer to a question at w; it contains the exception if an oracle raises one."""
         began = time.perf_counter()
         try:
             with single_threaded_blas():
@@ -129,8 +129,11 @@ class Parts:
                     break
             if where:
                 break
-        return Failure(_portable(error), f"the oracle raised {type(error).__name__}{where}: {words}",
-                       traceback.format_exc())
+        try:
+            portable = pickle.loads(pickle.dumps(error))
+        except Exception:
+            portable = None
+        return Failure(portable, f"the oracle raised {type(error).__name__}{where}: {words}", traceback.format_exc())
 
     def _can_solve(self, i, w):
         try:
@@ -141,7 +144,7 @@ class Parts:
 
 
 def _size(thing):
-    """Bytes of the arrays in dictionaries, sequences and objects that hold some; of a list, by its first item."""
+    """Return the bytes of the arrays that a value holds; those of a list are estimated from its first item."""
     if isinstance(thing, np.ndarray):
         return thing.nbytes
     if sp.issparse(thing):
@@ -153,11 +156,3 @@ def _size(thing):
     if isinstance(thing, list):
         return len(thing) * _size(thing[0]) if thing else 0
     return _size(vars(thing)) if isinstance(thing, Ragged) else 0
-
-
-def _portable(error):
-    """Return the exception if it can be pickled, else None."""
-    try:
-        return pickle.loads(pickle.dumps(error))
-    except Exception:
-        return None

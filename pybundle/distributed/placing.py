@@ -1,6 +1,4 @@
-"""From an executor and a risk to the risk that a run asks."""
-
-from __future__ import annotations
+"""Place a risk on the workers of an executor, for the length of a run."""
 
 from contextlib import contextmanager
 
@@ -17,14 +15,15 @@ def placing(executor):
     if not isinstance(executor, type) and callable(getattr(executor, "place", None)):
         return executor
     if isinstance(executor, type) or not callable(getattr(executor, "map", None)):
+        got = f"the class {executor.__name__} itself" if isinstance(executor, type) else type(executor).__name__
         raise InputTypeError("executor must have a method map(function, items), or be a dask.distributed Client or a "
-                             f"pb.distributed.Dask, got {_named(executor)}")
+                             f"pb.distributed.Dask, got {got}")
     return None
 
 
 @contextmanager
 def placed(risk, executor, precision=None):
-    """The risk with its parts at the workers of `executor` (None: the risk itself), for the length of the block.
+    """Yield the risk with its parts at the workers of `executor`, or the risk itself for None, and close it after.
 
     A risk that is placed already is used as it is, for this block alone. `precision` as in its `derive`.
     """
@@ -38,7 +37,3 @@ def placed(risk, executor, precision=None):
     finally:
         if where is not risk:
             where.close()
-
-
-def _named(executor):
-    return f"the class {executor.__name__} itself" if isinstance(executor, type) else type(executor).__name__

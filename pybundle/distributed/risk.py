@@ -1,4 +1,4 @@
-"""A risk whose parts live elsewhere: the protocol of `Risk` over a workplace."""
+"""`RemoteRisk`: the protocol of `Risk` for parts that live with workers."""
 
 from __future__ import annotations
 
@@ -52,11 +52,10 @@ class RemoteRisk(RiskBase):
     lower_bounds: Array
 
     is_remote = True
-    _run = None             # the run that uses it, if any
 
     def __init__(self, workplace: Any, description: Any, single: bool = False, home: Any = None) -> None:
         self._precision: str | None = None
-        self._workplace, self._single = workplace, single
+        self._workplace, self.is_single = workplace, single       # slopes in float32, although they could be exact
         self.home = home
         self._accounts = Accounts(workplace.n_workers)
         self._describe(description)
@@ -64,7 +63,7 @@ class RemoteRisk(RiskBase):
     def _describe(self, known):
         vars(self).update(known._asdict(), n_parts=len(known.lower_bounds))
         self._exact_errors, self._single_errors = known.slope_errors, np.zeros(self.n_parts)
-        if self._single:
+        if self.is_single:
             if known.slope_sizes is None:
                 raise ParameterError("compress='float32' needs a risk that bounds the norms of its slopes "
                                      "(slope_sizes), since rounding is counted against the bound; use compress='exact'")
@@ -101,8 +100,8 @@ class RemoteRisk(RiskBase):
         for parts, answer in zip(self._workplace.groups, answers, strict=True):
             if answer.record is not None:
                 errors[parts] = grown * answer.record + self._single_errors[parts]
-        if self._run is not None:
-            self._run.has_begun = True
+        if self.waiting is not None:
+            self.waiting.has_begun = True
         planes = _assembled([unpack(answer.arrays, self.dim) for answer in answers], self.dim)
         return planes._replace(slope_errors=errors)
 
@@ -119,33 +118,23 @@ class RemoteRisk(RiskBase):
         other = copy.copy(self)
         if precision is not None:
             other._precision = check_choice("precision", precision, ("float32", "float64"))
-            other._single, other.slope_errors = False, self._exact_errors
+            other.is_single, other.slope_errors = False, self._exact_errors
             other._single_errors = np.zeros(self.n_parts)
         return other
 
-    @property
-    def is_single(self) -> bool:
-        """Whether slopes arrive in float32 although they could be exact."""
-        return self._single
-
     @contextmanager
     def in_use(self, precision: str | None = None) -> Any:
-        """The same for a run alone, for the length of the block: two would take each other's answers."""
+        """Yield the risk for one run, for the length of the block: two runs would take each other's answers."""
         if not self._workplace.in_use.acquire(blocking=False):
             raise ParameterError("risk must be in one run at a time if workers hold its parts, and another run "
                                  "uses it; place it twice, or wait")
         try:
             mine = self.derive(precision=precision)
-            mine._run = self._workplace.run = Waiting()
+            mine.waiting = self._workplace.run = Waiting()
             yield mine
         finally:
             self._workplace.run = None
             self._workplace.in_use.release()
-
-    @property
-    def waiting(self) -> Any:
-        """How long the run for which this is waits for workers, `Waiting`; None without a run."""
-        return self._run
 
     def close(self) -> None:
         """Lets the workers forget the parts."""
@@ -153,62 +142,54 @@ class RemoteRisk(RiskBase):
 
     # ------------------------------------------------------------------ inside
     def _ask(self, kind, w):
-        """The answers of all groups at w, in their order."""
-        groups, found = self._workplace.groups, {}
+        """Return the answers of all groups at w, in the order of the groups."""
+        groups, found, run = self._workplace.groups, {}, self.waiting
         question, w = self._send(check_vector("w", w, self.dim), kind)
         while len(found) < len(groups):
             try:
-                found |= {g: answer for g, asked, answer in self._receive() if asked.round == question.round}
+                found |= self._receive(question.round)
             except (OutOfTime, KeyboardInterrupt) as end:
-                if self.home is None or self._run is None or self._run.has_begun:
+                if self.home is None or run is None or run.has_begun:
                     raise
                 # without a first pass there is no result; a second Ctrl-C ends this, too
-                self._run.no_longer(isinstance(end, KeyboardInterrupt))
+                run.no_longer(isinstance(end, KeyboardInterrupt))
                 found |= {g: checked(Parts(excerpt(self.home, parts), len(parts)).answer(question, w))
                           for g, parts in enumerate(groups) if g not in found}
         return [found[g] for g in range(len(groups))]
 
     def _send(self, w, kind):
         """Send w to all groups; return the question and a copy of w, which must not change meanwhile."""
-        self._check_open()
+        if self._workplace.is_closed:
+            raise BundleError("the parts of this risk were given back by close(); place the risk again")
         w, number = np.array(w), self._accounts.open()
-        self._workplace.last_round = number
-        question = Question(number, kind, self._precision, self._single)
-        if self._run is not None:
-            self._run.asked()
+        question = Question(number, kind, self._precision, self.is_single)
+        if self.waiting is not None:
+            self.waiting.asked()
         for g in range(len(self._workplace.groups)):
             self._workplace.ask(g, question, w)
             self._accounts.sent(number, w.nbytes)
         return question, w
 
-    def _check_open(self):
-        if self._workplace.is_closed:
-            raise BundleError("the parts of this risk were given back by close(); place the risk again")
+    def _receive(self, number):
+        """Wait for answers; return those to the question of that number, by group.
 
-    def _receive(self):
-        """Answers of any round, one at least."""
-        self._check_open()
-        began, found = time.perf_counter(), []
+        Answers to earlier questions, which a failure or a Ctrl-C left open, are only counted.
+        """
+        began, found, workplace = time.perf_counter(), [], self._workplace
         while not found:
-            found = self._workplace.answers(TICK)
-            if not found and self._run is not None:
-                self._run.check()
+            found = workplace.answers(TICK)
+            if not found and self.waiting is not None:
+                self.waiting.check()
         self._accounts.waited(time.perf_counter() - began)
-        failed = None
         for _, question, answer in found:
             self._accounts.received(question.round, answer)
-            if self._run is not None:       # groups of one worker take turns
-                self._run.heard(answer.seconds * -(-len(self._workplace.groups) // self._workplace.n_workers))
-            if failed is None and answer.failure is not None and question.round > self._workplace.given_up:
-                failed = answer
-        if failed is not None:
-            self._workplace.given_up = self._workplace.last_round
-            checked(failed)
-        return [entry for entry in found if entry[2].failure is None]
+            if self.waiting is not None:       # groups of one worker take turns
+                self.waiting.heard(answer.seconds * -(-len(workplace.groups) // workplace.n_workers))
+        return {g: checked(answer) for g, question, answer in found if question.round == number}
 
 
 def checked(answer):
-    """The answer itself; raises the error of the worker, with its traceback as a note."""
+    """Return the answer, or raise the error of the worker, with its traceback as a note."""
     failure = answer.failure
     if failure is None:
         return answer
@@ -218,7 +199,7 @@ def checked(answer):
 
 
 def _assembled(pieces, dim):
-    """Planes of all parts from those of the groups, in their order."""
+    """Return the planes of all parts from those of the groups, in the order of the groups."""
     values, offsets = (np.concatenate([planes[k] for planes in pieces]) for k in range(2))
     slopes = [planes.slopes for planes in pieces]
     if sum(rows.nnz if sp.issparse(rows) else rows.size for rows in slopes) < DENSE_FROM * dim * len(values):
@@ -259,7 +240,7 @@ def _joined(records, groups):
 
 
 def _measured_from(record, means):
-    """The description with slope errors and sizes that hold for the common means: see `RiskBase.slope_errors`.
+    """Return the description with slope errors and sizes for the common means, see `RiskBase.slope_errors`.
 
     A worker states the sum of a part for all columns and of |its own means| times a part for the intercept, which is
     no larger.

@@ -1,6 +1,4 @@
-"""How long a run waits for the answers of workers."""
-
-from __future__ import annotations
+"""`Waiting`: how long a run waits for answers of workers."""
 
 import math
 import time
@@ -10,24 +8,24 @@ from ..runtime.interrupts import interrupt_noted_at
 TICK = 0.25
 """Seconds between two looks at the clock and at Ctrl-C while no answer comes."""
 GRACE = 2.0
-"""Seconds that workers have for an answer after the time limit of the run,"""
+"""Least time, in seconds, that workers have for an answer after the time limit of the run."""
 LONGER = 2.0
-"""or so many times as long as the slowest answer so far."""
+"""That time is at least so many times the slowest answer so far."""
 
 
 class OutOfTime(Exception):
-    """The run should have ended, and a worker does not answer; `minimize` ends it with what is known."""
+    """The time of the run is up and a worker does not answer; `minimize` ends the run with what is known."""
 
 
 class Waiting:
-    """The patience of one run: workers that are at work may end it, those that are silent are not waited for.
+    """The time limit of one run for answers: workers may finish what they began, and silent workers end the run.
 
     Attributes
     ----------
     end : float
         `time.perf_counter()` at which the run should end.
     has_begun : bool
-        All workers have answered at one point at least.
+        Whether all workers have answered at one point at least.
     """
 
     def __init__(self):
@@ -35,22 +33,22 @@ class Waiting:
         self._asked, self._grace, self._is_interrupted = -math.inf, GRACE, False
 
     def asked(self):
-        """Called before a request is sent; raises a Ctrl-C that waited for a first result."""
+        """Note that a request is sent; raise a Ctrl-C that waited for a first result."""
         if self._is_interrupted:
             self._is_interrupted = False
             raise KeyboardInterrupt
         self._asked = time.perf_counter()
 
     def heard(self, seconds):
-        """An answer took so long."""
+        """Note that an answer took so many seconds."""
         self._grace = max(self._grace, LONGER * seconds)
 
     def no_longer(self, is_interrupted=False):
-        """Workers have had their time: none is waited for any more; a Ctrl-C is raised at the next question."""
+        """Wait for no worker any more; a Ctrl-C is raised at the next question."""
         self._grace, self._is_interrupted = 0.0, is_interrupted
 
     def left(self):
-        """Seconds until the time is up; infinite without a limit."""
+        """Return the seconds until the time is up; infinity without a limit."""
         noted = interrupt_noted_at()
         end = self.end if noted is None else min(self.end, noted)
         return max(end, self._asked) + self._grace - time.perf_counter()

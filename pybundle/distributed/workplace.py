@@ -1,7 +1,5 @@
 """Groups of parts on workers: the contract that the driver uses."""
 
-from __future__ import annotations
-
 import threading
 from abc import ABC, abstractmethod
 
@@ -12,7 +10,7 @@ from ..core.protocols import completed, name_of
 
 
 class Workplace(ABC):
-    """Takes questions to groups of parts and brings answers as they come; lost workers are its own business.
+    """Send questions to groups of parts and return answers as they come; a subclass replaces lost workers itself.
 
     Attributes
     ----------
@@ -21,7 +19,7 @@ class Workplace(ABC):
     n_workers : int
         Groups that can be worked on at once.
     is_closed : bool
-        The parts were given back.
+        Whether the parts were given back.
     in_use : Lock
         Held by the run that asks, `run`.
     """
@@ -30,19 +28,16 @@ class Workplace(ABC):
         self.groups, self.n_workers = groups, n_workers
         self.is_closed = False
         self.in_use, self.run = threading.Lock(), None
-        self.last_round = self.given_up = -1    # failures of rounds up to `given_up` have been reported
 
     @abstractmethod
     def ask(self, group, question, w):
-        """Sends a question; w must not change until the answer is there."""
+        """Send a question to a group; w must not change until the answer is there."""
 
     @abstractmethod
     def answers(self, timeout=None):
-        """List of (group, question, answer): waits for one at least, or so many seconds.
+        """Return a list of (group, question, answer): wait for at least one, or for `timeout` seconds.
 
-        Without a limit it waits for ever only while somebody is at work.
-
-        Raises BundleError if no further answer is possible.
+        Raises BundleError if no further answer is possible, so that a call without a limit ends.
         """
 
     def close(self):
@@ -56,7 +51,7 @@ class Workplace(ABC):
 
 
 def excerpt(risk, group):
-    """What a worker makes the risk of a group of parts from."""
+    """Return the source from which a worker builds the risk of a group of parts."""
     if completed(risk).excerpt is None:
         raise ParameterError("executor needs a risk whose parts can live elsewhere (a method `excerpt`), and "
                              f"{name_of(risk)} has none; use n_jobs for threads, or give every worker a risk of "
@@ -65,7 +60,7 @@ def excerpt(risk, group):
 
 
 def grouped(n_parts, n_groups):
-    """Numbers of parts of every group, neighbours together and of nearly the same number.
+    """Return the numbers of the parts of every group: neighbours together, groups of nearly equal size.
 
     >>> [group.tolist() for group in grouped(5, 2)]
     [[0, 1, 2], [3, 4]]

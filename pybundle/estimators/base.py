@@ -1,4 +1,4 @@
-"""What the estimators share that `minimize` fits: their parameters, the solve behind `fit`, warm starts."""
+"""`CertifiedEstimator`, base of estimators that `minimize` fits: parameters, the solve behind `fit`, warm starts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.ragged import Ragged
@@ -22,7 +22,7 @@ from ..runtime.result import Status
 from ..solvers import minimize
 from ..solvers.arguments import as_callbacks
 from .collections import is_collection, placed
-from .compat import CallbackSupportMixin, unchanged_by_failure, with_callbacks
+from .compat import CallbackSupportMixin, seed_of, unchanged_by_failure, with_callbacks
 from .penalty import rate_of
 from .saving import StoredEstimator
 
@@ -67,15 +67,6 @@ CERTIFICATE = """gap_, objective_, lower_bound_ : float
         `time`, `n_passes`, `primal`, `best_primal`, `lower_bound`, `gap`, one entry an iteration."""
 
 
-def documented(**pieces):
-    """Decorator that fills `{parameters}`, `{certificate}` and further pieces into the docstring of a class."""
-    def fill(cls):
-        for name, text in {"parameters": PARAMETERS, "certificate": CERTIFICATE, **pieces}.items():
-            cls.__doc__ = (cls.__doc__ or "").replace(f"{{{name}}}", text)
-        return cls
-    return fill
-
-
 class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     """Base class of the estimators that `minimize` fits.
 
@@ -89,19 +80,27 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 
     If `_surveys_again(fitted)`, further attributes follow from data and attributes: those that `_learn_again` returns
     from a `_survey_again(X, y, weights, fitted)` of each block. For data in memory `_risk` adds them to `fitted`.
+
+    Docstrings of subclasses are filled in: `{parameters}`, `{certificate}`, and the names in `_pieces`.
     """
 
+    _pieces: Any = MappingProxyType({})         # texts by name for docstrings
     _further: Any = MappingProxyType({})        # options of `minimize` that only the command line sets
     _column_names: Any = None       # of a file
     _hint = ""                      # of the last run
     _shift: Any = None      # of the last fit with a free intercept, see `features.shift`
-    _dtypes: tuple[Any, ...] = (np.float64,)    # that the weights may have
-    _dtype: Any = np.float64                    # and that they get in the present fit
-    _needs_penalty = "weights of features that the examples lack"       # nothing else limits those; "" in flat models
+    _dtypes: tuple[Any, ...] = (np.float64,)    # types that weights may have
+    _dtype: Any = np.float64                    # type of the weights of the present fit
+    _needs_penalty = "weights of features that the examples lack"       # weights that only a penalty limits, if any
     _unlimited: tuple[str, ...] = ("n_iter_",)      # fitted integers that may exceed the number of weights
 
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        for name, text in {"parameters": PARAMETERS, "certificate": CERTIFICATE, **cls._pieces}.items():
+            cls.__doc__ = (cls.__doc__ or "").replace(f"{{{name}}}", text)
+
     def __setattr__(self, name, value):
-        """Weights that a user sets, lists or arrays of any type, become float64 of the shape that the fit gave them."""
+        """Convert weights that a user sets to float64, and check that they have the shape of the fit."""
         if name in ("coef_", "intercept_"):
             value = checked_weights(name, value, vars(self).get(name), hasattr(self, "densify"))
         super().__setattr__(name, value)
@@ -130,7 +129,8 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
             For parameters and data: ValueError and TypeError of scikit-learn's kind, which name the argument.
         """
         with unchanged_by_failure(self):
-            self._begin_callbacks(X, y)
+            if hasattr(self, "_init_callback_context"):         # of scikit-learn, set up first
+                self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self, X=X, y=y)
             if is_collection(X) or is_collection(y):
                 if self._validation_fraction() is not None:
                     raise ParameterError("callback must not have a validation_fraction with Dask collections; pass "
@@ -142,7 +142,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
             return self._solve(risk, fitted, X, y)
 
     def _surveys_again(self, fitted):
-        """Return whether `fitted` lacks attributes."""
+        """Return whether `fitted` lacks attributes that a second survey of the data gives."""
         return False
 
     def _listed(self, X, y):
@@ -218,11 +218,6 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
                                                         reconstruction_attributes=lambda: {})
         return self
 
-    def _begin_callbacks(self, X, y):
-        """scikit-learn's callbacks are set up; to be called first in a `fit` decorated with `with_callbacks`."""
-        if hasattr(self, "_init_callback_context"):
-            self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self, X=X, y=y)
-
     def _regulariser(self, fitted):
         """Return the argument of `minimize` that is the regulariser."""
         return {"lam": self._lam()}
@@ -231,16 +226,13 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         return rate_of(self.C, self._needs_penalty)
 
     def _options(self):
-        """Arguments of `minimize` that are parameters here, but for `n_jobs`."""
+        """Return the arguments of `minimize` that are parameters here, but for `n_jobs`."""
         return {"tol": self.tol, "atol": self.atol, "method": self.method,
                 "max_iter": self.max_iter, "time_limit": self.time_limit, "random_state": self._seed(),
                 "verbose": self.verbose, **self._further}
 
     def _seed(self):
-        seed = self.random_state
-        if seed is not None and not isinstance(seed, (int, np.integer)):
-            seed = int(check_random_state(seed).randint(2**31 - 1))
-        return seed
+        return seed_of(self.random_state)
 
     def _store(self, result, fitted):
         self._hint = result.hint
@@ -251,7 +243,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         })
 
     def _watch(self, fitted, X, y):
-        """Callbacks for `minimize`: the user's, with the estimator so far, and scikit-learn's."""
+        """Return callbacks for `minimize`: the user's, with the estimator so far, and scikit-learn's."""
         held_out = vars(self).pop("_held_out", None)
         callbacks = [_WithEstimator(function, self, fitted, held_out) for function in as_callbacks(self.callback)]
         if getattr(self, "_skl_callbacks", None):
@@ -259,7 +251,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         return callbacks
 
     def _at(self, fitted, w):
-        """A copy that predicts with w."""
+        """Return a copy that predicts with w."""
         copied = copy.copy(self)
         vars(copied).update(fitted | self._unpack(w))
         return copied
@@ -276,7 +268,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         if centre is not None and not (np.shape(centre) == (mine["n_features_in_"],) and centre.dtype == np.float64
                                        and np.isfinite(centre).all()):
             raise StateError("centre_ must be None, or hold a finite float64 number for each column")
-        for name, value in mine.items():        # sizes, which memory is taken for
+        for name, value in mine.items():        # sizes for which predictions allocate memory
             if name.endswith("_") and name not in self._unlimited and isinstance(value, int) \
                     and not 0 <= value <= size:
                 raise StateError(f"{name} must be 0..{size}, the number of weights, got {value:.3g}")
@@ -303,12 +295,12 @@ def checked_weights(name, value, fitted, may_be_sparse):
 
 
 def take_rows(data, rows):
-    """The examples of those numbers."""
+    """Return the examples at these indices."""
     return data.take(rows) if isinstance(data, Ragged) else _safe_indexing(data, rows)
 
 
 def without_weightless(X, y, weights):
-    """Examples of weight 0 are left out: they would bring classes, features and sizes of their own."""
+    """Leave out examples of weight 0, which would bring classes, features and sizes of their own."""
     kept = np.flatnonzero(weights)
     if len(kept) == len(weights):
         return X, y, weights
@@ -316,26 +308,26 @@ def without_weightless(X, y, weights):
 
 
 def _equal(one, other):
-    """Lists of names are not made into arrays, in which each would take the room of the longest."""
+    """Compare values; lists of names are not made into arrays, in which each would take the room of the longest."""
     return one == other if isinstance(one, list) and isinstance(other, list) else np.array_equal(one, other)
 
 
 class _WithEstimator:
-    """A callback whose `progress` has the estimator so far."""
+    """A callback of the user, called with a `progress` that has the estimator so far."""
 
     def __init__(self, function, estimator, fitted, held_out):
         self._function, self._estimator, self._fitted, self._held_out = function, estimator, fitted, held_out
         self.ends_path = getattr(function, "ends_path", True)
 
     def __call__(self, progress):
-        # most callbacks never ask for it, and a copy takes longer than all else between two iterations
+        # made on demand: a copy takes longer than all else between two iterations
         progress.make_estimator = partial(self._estimator._at, self._fitted, progress.w)
         progress.score_held_out = partial(self._score, progress)
         return self._function(progress)
 
     def _score(self, progress):
         estimator = progress.estimator
-        vars(estimator).pop("feature_names_in_", None)      # what is held out are arrays
+        vars(estimator).pop("feature_names_in_", None)      # the examples held out are arrays
         return estimator.score(*self._held_out)
 
     def close(self):
@@ -344,7 +336,7 @@ class _WithEstimator:
 
 
 class _Bridge:
-    """scikit-learn's callbacks: each iteration is a task below the fit."""
+    """A callback that calls scikit-learn's callbacks: each iteration is a task below the fit."""
 
     def __init__(self, estimator, fitted, X, y):
         self._estimator, self._fitted, self._data = estimator, fitted, {"X": X, "y": y}

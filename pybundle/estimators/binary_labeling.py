@@ -1,4 +1,4 @@
-"""Two labels for the nodes of graphs, neighbours alike."""
+"""`BinaryLabelingSVM`: two labels for the nodes of graphs, where neighbours tend to agree."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from ..core.ragged import Ragged
 from ..core.types import Callbacks
 from ..core.validation import check_vector
 from ..models import BinaryLabeling
-from .base import documented
 from .labels import class_factors, encode_labels, label_array, label_classes, merged_classes
 from .structured import StructuredEstimator
 
 
-@documented()
 class BinaryLabelingSVM(StructuredEstimator):
     """Binary labels of the nodes of graphs, decoded by minimum cuts, trained to a certified gap.
 
@@ -68,7 +66,7 @@ class BinaryLabelingSVM(StructuredEstimator):
         self._take_arguments(locals())
 
     def _survey(self, X, y, weights):
-        """Classes with the sums of the weights of their nodes, and the numbers of features."""
+        """Return the classes, the sums of the weights of their nodes, and the numbers of features."""
         graphs, (labels, of_nodes) = self._encode(X), _split(y)
         classes = label_classes(labels)
         codes = encode_labels(labels, classes)
@@ -77,18 +75,15 @@ class BinaryLabelingSVM(StructuredEstimator):
         return classes, np.bincount(codes.values, counts, len(classes)), sizes
 
     def _learn(self, surveys):
-        found = [classes for classes, _, _ in surveys]
-        classes = merged_classes(found)
+        classes = merged_classes([survey[0] for survey in surveys])
         if len(classes) != 2:
             raise ParameterError(f"y must hold two classes, got {len(classes)}: {classes.tolist()[:5]}")
         if len({sizes for _, _, sizes in surveys}) > 1:
             raise ParameterError("X must have the same numbers of features in all blocks, got (of nodes, of edges) "
                                  + " and ".join(map(str, sorted({sizes for _, _, sizes in surveys}))))
-        sums = np.bincount(np.searchsorted(classes, np.concatenate(found)),
-                           np.concatenate([sums for _, sums, _ in surveys]), 2)
         n_features, n_edge_features = surveys[0][2]
         return {"classes_": classes, "n_features_in_": n_features, "n_edge_features_": n_edge_features,
-                "class_weight_": class_factors(self.class_weight, classes, sums)}
+                "class_weight_": class_factors(self.class_weight, classes, surveys)}
 
     def _encode_pairs(self, X, y, fitted):
         labels, of_nodes = _split(y)
@@ -150,5 +145,5 @@ def _split(y):
 
 
 def _joined(codes, of_nodes):
-    """Weights of all nodes, one after another."""
+    """Return the weights of all nodes, one after another."""
     return np.ones(len(codes.values)) if of_nodes is None else np.concatenate(of_nodes)

@@ -10,19 +10,18 @@ from ..core.exceptions import ParameterError
 from ..core.types import Callbacks, Data, Floats
 from ..models.batch_oracle import check_lengths
 from ..oracles import forward_backward
-from .base import documented
 from .labels import label_array
 from .probabilities import Probabilities
 from .sequences import ChainEstimator
 from .structured import check_list
 
-EXAMPLES = """X is a list of sequences, y a list of as many sequences of labels, texts or numbers. A sequence of tokens
-    is an array (T, d) or CSR matrix, or a list of T tokens, each a dictionary of features, a list of texts or a text,
-    as users of CRFsuite write them: `{"word": "the", "is_title": True, "length": 3}` has the features `word:the` and
-    `is_title` of value 1 and `length` of value 3. X, y and sequences may be generators. Sequences without a token teach
-    nothing, and are labelled by nothing."""
-
-CHAIN_PARAMETERS = """start, end : bool
+CHAIN = {
+    "examples": """X is a list of sequences, y a list of as many sequences of labels, texts or numbers. A sequence of
+    tokens is an array (T, d) or CSR matrix, or a list of T tokens, each a dictionary of features, a list of texts or a
+    text, as users of CRFsuite write them: `{"word": "the", "is_title": True, "length": 3}` has the features `word:the`
+    and `is_title` of value 1 and `length` of value 3. X, y and sequences may be generators. Sequences without a token
+    teach nothing, and are labelled by nothing.""",
+    "chain_parameters": """start, end : bool
         Whether there are weights of the first and of the last label.
     hash_bits : int, optional
         Features by name are hashed to `2 ** hash_bits` columns; None learns the vocabulary of the training data.
@@ -31,13 +30,11 @@ CHAIN_PARAMETERS = """start, end : bool
     token_weights : {"auto", "all", "occurring"}
         Pairs of feature and label that have weights: all, or those that occur together in the training data, as in
         CRFsuite by default, a smaller model that takes less memory. "auto" is "occurring" if tokens are sparse and all
-        would be more than 2^20 weights."""
-
-L1 = """l1 : float >= 0
+        would be more than 2^20 weights.""",
+    "l1": """l1 : float >= 0
         Rate of the l1 norm; above 0 many weights are exactly 0, and `sparsify()` drops features without others; C may
-        be infinite."""
-
-CHAIN_ATTRIBUTES = """coef_ : ndarray, shape (dim,)
+        be infinite.""",
+    "chain_attributes": """coef_ : ndarray, shape (dim,)
         All weights; `token_coef_` (K, d), `transition_coef_` (K, K), `start_coef_` and `end_coef_` (K,) are views.
     classes_ : ndarray, shape (K,)
     vocabulary_ : list of str, or None
@@ -46,10 +43,11 @@ CHAIN_ATTRIBUTES = """coef_ : ndarray, shape (dim,)
         d.
     token_support_ : ndarray, shape (m, 2), or None
         Pairs (feature, label) that have weights, int32, by feature, then label; `token_coef_` is a csc_array then.
-        None if all have."""
+        None if all have.""",
+}
+"""Pieces of the docstrings of sequence labellers."""
 
 
-@documented(examples=EXAMPLES, chain_parameters=CHAIN_PARAMETERS, l1=L1, chain_attributes=CHAIN_ATTRIBUTES)
 class ChainSVM(Probabilities, ChainEstimator):
     """Structured support vector machine for sequences of labels, trained to a certified gap.
 
@@ -93,6 +91,7 @@ class ChainSVM(Probabilities, ChainEstimator):
     (True, ['bark', 'barks'])
     """
 
+    _pieces = CHAIN
     _log_loss_is = "ChainCRF"
 
     def __init__(self, C: float = 1.0, *, loss: Any = "hamming", rescaling: str = "margin", normalised: bool = False,
@@ -104,7 +103,6 @@ class ChainSVM(Probabilities, ChainEstimator):
         self._take_arguments(locals())
 
 
-@documented(examples=EXAMPLES, chain_parameters=CHAIN_PARAMETERS, l1=L1, chain_attributes=CHAIN_ATTRIBUTES)
 class ChainCRF(Probabilities, ChainEstimator):
     """Linear-chain conditional random field, trained to a certified gap.
 
@@ -140,6 +138,7 @@ class ChainCRF(Probabilities, ChainEstimator):
     ['DET', 'N', 'V']
     """
 
+    _pieces = CHAIN
     _log_loss = True
 
     def __init__(self, C: float = 1.0, *, start: Any = True, end: Any = True, hash_bits: int | None = None,

@@ -7,13 +7,10 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from ..core.types import Callbacks
-from .base import documented
-from .chain import CHAIN_ATTRIBUTES, CHAIN_PARAMETERS, EXAMPLES, ChainCRF, ChainSVM
-from .cv import GRID, GRID_ATTRIBUTES, GRID_PARAMETERS, PathCV
+from .chain import CHAIN, ChainCRF, ChainSVM
+from .cv import GRID, PathCV
 
 
-@documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES, examples=EXAMPLES,
-            chain_parameters=CHAIN_PARAMETERS, chain_attributes=CHAIN_ATTRIBUTES)
 class ChainSVMCV(PathCV, ChainSVM):
     """`ChainSVM` whose C is chosen by cross-validation, with one warm-started path per fold.
 
@@ -42,6 +39,7 @@ class ChainSVMCV(PathCV, ChainSVM):
     (2, 2)
     """
 
+    _pieces = GRID | CHAIN
     _kind = ChainSVM
 
     def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None, search_tol: float | None = None,
@@ -53,8 +51,6 @@ class ChainSVMCV(PathCV, ChainSVM):
         self._take_arguments(locals())
 
 
-@documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES, examples=EXAMPLES,
-            chain_parameters=CHAIN_PARAMETERS, chain_attributes=CHAIN_ATTRIBUTES)
 class ChainCRFCV(PathCV, ChainCRF):
     """`ChainCRF` whose C is chosen by cross-validation, with one warm-started path per fold.
 
@@ -82,6 +78,7 @@ class ChainCRFCV(PathCV, ChainCRF):
     (2, 2)
     """
 
+    _pieces = GRID | CHAIN
     _kind = ChainCRF
 
     def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None, search_tol: float | None = None,

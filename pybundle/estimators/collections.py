@@ -1,7 +1,5 @@
 """Fit estimators to Dask arrays and bags: workers keep the blocks, summarise them and evaluate their risks."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import contextmanager
 from functools import wraps
@@ -11,43 +9,43 @@ import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..distributed import Dask
+from ..distributed.workplace import grouped
 from ..models.batch_oracle import check_lengths
 
 LEAST_PARTS = 16
-"""Parts of the risk that blocks are divided into together, at least."""
+"""Least number of parts into which all blocks together are divided."""
 
 
 def is_collection(data):
-    """Whether this is a Dask array, bag or another collection; imports nothing."""
+    """Return whether data are a Dask array, bag or another collection, without importing Dask."""
     dask = sys.modules.get("dask")
     return dask is not None and dask.is_dask_collection(data)
 
 
 @contextmanager
 def placed(estimator, X, y, sample_weight):
-    """Return the risk of collections on the workers of the current client, and the fitted attributes known so far.
+    """Yield the risk of collections on the workers of the current client, and the fitted attributes known so far.
 
     Workers check and summarise their blocks, the driver learns from the summaries, then every worker builds its risk.
     """
     executor = Dask(_client())
     client, bare = executor.client, _bare(estimator)
-    parts = _grouped(_pieces(X=X, y=y, sample_weight=sample_weight), executor.n_slots)
+    pieces = _pieces(X=X, y=y, sample_weight=sample_weight)
+    parts = [[pieces[k] for k in group] for group in grouped(len(pieces), executor.n_slots)]
     firsts = np.cumsum([0, *map(len, parts)])
     taken = client.compute([_delayed(_take)(bare, int(first), *part)
                             for first, part in zip(firsts, parts, strict=False)])
-    surveys = [survey for survey in client.gather(client.map(_survey, [bare] * len(taken), taken, pure=False))
-               if survey is not None]
+    surveys = [survey for survey in client.gather(_mapped(client, "_survey", bare, taken)) if survey is not None]
     if not surveys:
         raise ParameterError("X must hold at least one example of weight above 0, got none in any block")
     fitted = estimator._learn(surveys)
     if estimator._surveys_again(fitted):
-        fitted |= estimator._learn_again(client.gather(client.map(_survey_again, [bare] * len(taken), taken,
-                                                                  fitted=fitted, pure=False)))
+        fitted |= estimator._learn_again(client.gather(_mapped(client, "_survey_again", bare, taken, fitted=fitted)))
     if "n_features_in_" in fitted:              # as scikit-learn's checks do for data in memory
         estimator.n_features_in_ = fitted["n_features_in_"]
         vars(estimator).pop("feature_names_in_", None)
     n_parts = -(-LEAST_PARTS // len(taken))
-    risks = client.map(_risk, [bare] * len(taken), taken, fitted=fitted, n_parts=n_parts, pure=False)
+    risks = _mapped(client, "_risk", bare, taken, fitted=fitted, n_parts=n_parts)
     for future in risks:
         if future.exception() is not None:      # as it was raised
             raise future.exception()
@@ -101,7 +99,7 @@ def summed_by_blocks(function, X, y):
 # ---------------------------------------------------------------------- tasks of a worker
 
 def _take(estimator, first, *pieces):
-    """Checked data of neighbouring blocks, or None without examples: X, y and perhaps weights of each."""
+    """Return the checked data (X, y, weights) of neighbouring blocks, or None if they hold no examples."""
     try:
         return _checked(estimator, *pieces)
     except Exception as problem:
@@ -117,16 +115,10 @@ def _checked(estimator, *pieces):
     return None
 
 
-def _survey(estimator, data):
-    return None if data is None else estimator._survey(*data)
-
-
-def _survey_again(estimator, data, fitted):
-    return None if data is None else estimator._survey_again(*data, fitted)
-
-
-def _risk(estimator, data, fitted, n_parts):
-    return None if data is None else estimator._risk(*data, fitted).derive(n_parts=n_parts)
+def _call(name, estimator, data, n_parts=None, **more):
+    """Call a method of the estimator with the data of a worker; a risk gets `n_parts`."""
+    found = None if data is None else getattr(estimator, name)(*data, **more)
+    return found if n_parts is None or found is None else found.derive(n_parts=n_parts)
 
 
 def _sums(function, X, y):
@@ -138,7 +130,7 @@ def _sums(function, X, y):
 
 
 def _joined(blocks):
-    """One after another: arrays, sparse matrices, or the examples of bags as a list."""
+    """Concatenate blocks: arrays, sparse matrices, or the examples of bags as a list."""
     blocks = [block if isinstance(block, np.ndarray) or sp.issparse(block) else list(block) for block in blocks]
     if isinstance(blocks[0], list):
         return sum(blocks[1:], blocks[0])
@@ -159,6 +151,11 @@ def _client():
                          "distributed.Client()") from problem
 
 
+def _mapped(client, name, estimator, taken, **more):
+    """Return futures of a method of the estimator on the data that workers hold."""
+    return client.map(_call, [name] * len(taken), [estimator] * len(taken), taken, pure=False, **more)
+
+
 def _delayed(function):
     from dask import delayed
 
@@ -166,13 +163,13 @@ def _delayed(function):
 
 
 def _bare(estimator):
-    """The estimator without callbacks and results, as workers need it; the searches over C do without collections."""
+    """Return the estimator without callbacks and results, as workers need it."""
     parameters = {name: value for name, value in estimator.get_params(deep=False).items() if name != "callback"}
     return type(estimator)(**parameters)
 
 
 def served(estimator):
-    """The estimator with what predictions need."""
+    """Return the estimator with only what predictions need."""
     served = _bare(estimator)
     vars(served).update({name: value for name, value in vars(estimator).items()
                          if name.endswith("_") or name == "_of_fit"})
@@ -180,7 +177,7 @@ def served(estimator):
 
 
 def _pieces(**collections):
-    """The blocks of collections that belong together, a list of tuples; weights that are None are left out."""
+    """Return the blocks of collections that belong together, a list of tuples, without weights that are None."""
     columns = {name: _blocks(name, data) for name, data in collections.items()
                if data is not None or name != "sample_weight"}
     for name, blocks in columns.items():
@@ -190,14 +187,8 @@ def _pieces(**collections):
     return list(zip(*columns.values(), strict=True))
 
 
-def _grouped(pieces, n_groups):
-    """Neighbouring blocks together, at most one group a thread."""
-    return [[pieces[k] for k in group] for group in
-            np.array_split(np.arange(len(pieces)), max(1, min(n_groups, len(pieces))))]
-
-
 def _blocks(name, data):
-    """The blocks of an array, whole examples, or of a bag, as delayed values."""
+    """Return the blocks of an array, cut between examples, or of a bag, as delayed values."""
     if not is_collection(data):
         other = "y" if name == "X" else "X"
         raise InputTypeError(f"{name} must be a Dask array or bag like {other}, got {type(data).__name__}; use "

@@ -1,4 +1,4 @@
-"""What differs between the versions of scikit-learn, 1.5 on."""
+"""Differences between the versions of scikit-learn from 1.5 on, and input checks that scikit-learn lacks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning as OfScikitLearn
+from sklearn.utils import check_random_state
 
 from ..core.exceptions import ConvergenceWarning, InputTypeError, ParameterError
 from ..core.sparse import check_sparse
@@ -18,7 +19,7 @@ from .labels import check_one_label, check_one_type
 
 
 class FitConvergenceWarning(ConvergenceWarning, OfScikitLearn):
-    """A fit stopped before its gap reached the tolerance: filters for scikit-learn's class hold for it."""
+    """A fit stopped before its gap reached the tolerance; filters for scikit-learn's class also hold for this one."""
 
 
 def _newer(module, name, fallback) -> Any:
@@ -35,7 +36,7 @@ _validate_data = _newer("sklearn.utils.validation", "validate_data", lambda esti
 
 
 def validate_data(estimator, X, *y, **options):
-    """That of scikit-learn, which looks at no indices of sparse matrices, no types of labels, and names no column."""
+    """Call scikit-learn's function; also check indices of sparse matrices and types of labels, and name columns."""
     refuse_masked("X", X)
     numbers = ("X", X), *(("y", labels) for labels in y if options.get("y_numeric"))
     for name, value in numbers:
@@ -80,12 +81,12 @@ LIKE_A_DATE = re.compile(r"\d{1,4}([-/:])\d{1,2}\1\d{1,4}|\d{1,2}\.\d{1,2}\.\d{4
 
 
 def _is_date(value):
-    """Whether a value is a date, a time or a duration, or a text that begins like one."""
+    """Return whether a value is a date, a time or a duration, or a text that begins like one."""
     return any(hasattr(value, part) for part in ("year", "hour", "days")) or bool(LIKE_A_DATE.match(str(value)))
 
 
 def texts_of(X):
-    """The first text or date in each column of X, or anything else but numbers in a data frame, by name or number."""
+    """Return by column the first text or date of X; in a data frame the first value that is no number."""
     X = np.array(X, dtype=object) if isinstance(X, (list, tuple)) else X
     if sp.issparse(X) or len(getattr(X, "shape", ())) != 2:
         return {}
@@ -105,6 +106,13 @@ def texts_of(X):
         text = next(filter(is_text, () if column.dtype.kind in "biufc" else column), None)
         found |= {} if text is None else {name: text}
     return found
+
+
+def seed_of(random_state):
+    """Return `random_state` as an integer or None; a generator draws the integer."""
+    if random_state is None or isinstance(random_state, (int, np.integer)):
+        return random_state
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 @contextmanager

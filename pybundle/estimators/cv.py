@@ -1,4 +1,4 @@
-"""The best C by cross-validation: one warm path for each fold, all folds side by side until larger C only overfit."""
+"""Choose C by cross-validation: a warm-started path for each fold, in step, until larger C only overfit."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from ..runtime.callbacks import StopSignal
 from ..runtime.executors import make_executor
 from ..runtime.stopping import one_clock
 from ..solvers.arguments import as_callbacks
-from .base import documented
 from .collections import is_collection
 from .compat import unchanged_by_failure, validate_data
 from .fold import Fold
 from .linear_classifier import FORMATS
 from .multiclass import MulticlassSVM
 
-GRID = """Cs : int or sequence of float
+GRID = {
+    "grid": """Cs : int or sequence of float
         The grid; a number stands for that many values from 1e-4 to 1e2 in equal factors. It is searched from small to
         large C, and no further once C overfits: the mean scores of two values in a row are below the best mean score by
         more than the standard error of the difference over the folds, and neither of their mean training scores is
@@ -45,11 +45,8 @@ GRID = """Cs : int or sequence of float
         Certified relative gap of the solves that are scored; the final fit always reaches `tol`. By default such a
         solve ends when the gap is 0.0007 of the smaller one of F(w) and F(0) - F(w), which is what training gains over
         w = 0, or 1e-5 of F(w); from 10000 examples on 0.01 in place of 0.0007. `gaps_` holds the relative gaps that
-        were reached."""
-SEARCH_TOL = 1e-5
-FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2
-
-GRID_PARAMETERS = """tol, atol, method, max_iter, time_limit, random_state, verbose : see `MulticlassSVM`
+        were reached.""",
+    "grid_parameters": """tol, atol, method, max_iter, time_limit, random_state, verbose : see `MulticlassSVM`
         For every solve; but `tol` and `atol` are for the final fit only, see `search_tol`, and `time_limit` applies to
         each solve.
         The callback `pb.callbacks.TimeLimit` limits all of them together.
@@ -59,9 +56,8 @@ GRID_PARAMETERS = """tol, atol, method, max_iter, time_limit, random_state, verb
         For the final fit.
     callback : callable or list of callables, optional
         Watches all solves. If it asks to stop, the search ends (for `EarlyStopping` the solve of one C), and C is
-        chosen among the scores so far. Every fold has its own copy."""
-
-GRID_ATTRIBUTES = """C_ : float
+        chosen among the scores so far. Every fold has its own copy.""",
+    "grid_attributes": """C_ : float
         The C of the best mean score, the smallest in case of ties; the final model is fitted with it to all examples.
     Cs_ : ndarray, shape (n_Cs,)
         The grid, from small to large.
@@ -72,11 +68,16 @@ GRID_ATTRIBUTES = """C_ : float
     best_score_, best_params_, best_index_, cv_results_
         As in scikit-learn's `GridSearchCV`: the mean score of `C_`, `{"C": C_}`, its place in the grid, and for every C
         `params`, `param_C`, `split0_test_score` and so on, `mean_test_score`, `std_test_score`, `rank_test_score`, and
-        its `status`."""
+        its `status`.""",
+}
+"""Pieces of the docstrings of searches over C."""
+
+SEARCH_TOL = 1e-5
+FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2
 
 
 class PathCV:
-    """Search over C for the estimator that comes after it among the base classes."""
+    """Mixin that searches over C for the estimator after it among the base classes."""
 
     C_: float
     Cs_: Floats
@@ -84,7 +85,7 @@ class PathCV:
     status_: Array
     _kind: Any
     _listed: Any
-    _is_classifier = False      # whose folds are stratified
+    _is_classifier = False      # whether folds are stratified
 
     def _checked(self, X, y):
         return X, y
@@ -131,10 +132,21 @@ class PathCV:
                                  f"{self.scoring!r:.60}")
         scorer = check_scoring(self, self.scoring)
         with one_clock(as_callbacks(self.callback)):
-            return self._search_and_fit(grid, data, weights, folds, scorer, X, y, sample_weight)
+            scores, gaps, status = self._search(grid, data, weights, folds, scorer)
+            known = np.flatnonzero(status == "solved")
+            # if no C was solved, the folds were stopped early, as the final fit will be
+            best = known[int(np.argmax(scores[:, known].mean(axis=0)))] if len(known) else 0
+            if 0 < best == len(grid) - 1:
+                warn_user(f"the largest C of the grid, {grid[best]:g}, has the best mean score; add larger ones, which "
+                          "may be better", UserWarning)
+            self._found = {"C_": float(grid[best]), "Cs_": grid, "scores_": scores, "gaps_": gaps, "status_": status}
+            try:
+                return super().fit(X, y, sample_weight)
+            finally:
+                del self._found
 
     def _folds(self, data, groups):
-        """Numbers of the examples to learn from and to score, of each fold."""
+        """Return for each fold the indices of the examples to learn from and to score."""
         folds, n = self.cv, len(data[1])
         if isinstance(folds, str) or not (folds is None or hasattr(folds, "split")
                                           or isinstance(folds, (int, np.integer, Iterable))):
@@ -148,22 +160,8 @@ class PathCV:
                                  "none")
         return found
 
-    def _search_and_fit(self, grid, data, weights, folds, scorer, X, y, sample_weight):
-        scores, gaps, status = self._search(grid, data, weights, folds, scorer)
-        known = np.flatnonzero(status == "solved")
-        # with none known the folds were stopped early, as the final fit will be
-        best = known[int(np.argmax(scores[:, known].mean(axis=0)))] if len(known) else 0
-        if 0 < best == len(grid) - 1:
-            warn_user(f"the largest C of the grid, {grid[best]:g}, has the best mean score; add larger ones, which may "
-                      "be better", UserWarning)
-        self._found = {"C_": float(grid[best]), "Cs_": grid, "scores_": scores, "gaps_": gaps, "status_": status}
-        try:
-            return super().fit(X, y, sample_weight)
-        finally:
-            del self._found
-
     def _search(self, grid, data, weights, folds, scorer):
-        """Scores and certified gaps, each (n_folds, n_Cs), NaN where the search has ended; the status of every C."""
+        """Return scores and gaps, each (n_folds, n_Cs), NaN where the search has ended, and the status of every C."""
         stop, share = StopSignal(), 0.0
         if self.search_tol is None:
             share = SHARE_OF_FEW if len(data[1]) < FEW else SHARE
@@ -249,7 +247,7 @@ class PathCV:
         super()._store(result, fitted | self._found)
 
     def _single(self):
-        """The estimator of one fold, whose C the path sets."""
+        """Return the estimator of one fold, whose C the path sets."""
         names = self._kind().get_params()
         parameters = {name: copy.deepcopy(value) for name, value in self.get_params(deep=False).items()
                       if name in names}
@@ -278,7 +276,7 @@ def _checked_fold(name, fold, n):
 
 
 def are_below(scores):
-    """Which means over the folds are below the best by more than the standard error of the difference, shape (n_Cs,).
+    """Return which means over the folds lie below the best by more than the standard error of the difference, (n_Cs,).
 
     The folds are taken as independent, as in the one-standard-error rule [Breiman, Friedman, Olshen, Stone 1984].
     """
@@ -290,17 +288,16 @@ def are_below(scores):
 
 
 def has_fallen(scores):
-    """Whether the last two means over the folds are below the best one beyond chance."""
+    """Return whether the last two means over the folds lie below the best by more than chance explains."""
     return scores.shape[1] > 2 and bool(are_below(scores)[-2:].all())
 
 
 def stays_low(scores):
-    """Whether the last mean is below the best one beyond chance, and has not risen."""
+    """Return whether the last mean lies below the best by more than chance explains, and has not risen."""
     before, last = scores.mean(axis=0)[-2:]
     return are_below(scores)[-1] and last <= before
 
 
-@documented(grid=GRID, grid_parameters=GRID_PARAMETERS, grid_attributes=GRID_ATTRIBUTES)
 class MulticlassSVMCV(PathCV, MulticlassSVM):
     """`MulticlassSVM` whose C is chosen by cross-validation, with one warm-started path per fold.
 
@@ -327,6 +324,7 @@ class MulticlassSVMCV(PathCV, MulticlassSVM):
     ((3, 3), True, True)
     """
 
+    _pieces = GRID
     _kind, _is_classifier = MulticlassSVM, True
 
     def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None, search_tol: float | None = None,

@@ -1,4 +1,4 @@
-"""Dependency parsing with words as texts or numbers."""
+"""`DependencyParser`, whose words are texts or numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..core.validation import check_choice, check_integer, shown
 from ..models import Dependency
 from ..models.dependency.templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_templates
 from ..oracles import arborescence_marginals
-from .base import documented, without_weightless
+from .base import without_weightless
 from .collections import by_blocks
 from .probabilities import NeedsLogLoss, Probabilities
 from .structured import StructuredEstimator, as_fitted, check_list, length
@@ -28,7 +28,6 @@ FIELDS = {"word": "forms", "lower": "forms", "lemma": "lemmas", "pos": "upos", "
 """Attributes of words by the fields of `pybundle.datasets.Sentence`; "lower" is the form in small letters."""
 
 
-@documented()
 class DependencyParser(Probabilities, StructuredEstimator):
     """Non-projective dependency parser with arc features from templates, trained to a certified gap.
 
@@ -110,7 +109,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
         return without_weightless(X, y, np.where(is_empty, 0.0, weights)) if is_empty.any() else (X, y, weights)
 
     def _survey(self, X, y, weights):
-        """Whether arcs are CSR rows, number of columns, counts of values if needed, whether heads have a root."""
+        """Return whether arcs are CSR rows, number of columns, counts of values or None, whether heads have a root."""
         self._check_sentences(X)
         is_sparse = sp.issparse(X.values if isinstance(X, Ragged) else X[0])
         n_features = X[0].shape[1] if is_sparse else len(self.attributes)
@@ -168,16 +167,13 @@ class DependencyParser(Probabilities, StructuredEstimator):
     def _labels(self, model, x):
         found = [np.full(1, -1, np.int32)] * len(x)             # the root alone, for sentences without words
         full = [i for i, one in enumerate(x) if length(one)]
-        # any tree will do: every word hangs on the one before
-        chains = [np.arange(-1, self._length(model, x[i])) for i in full]
+        # the decoder needs any tree as truth: here each word hangs on the one before
+        chains = [np.arange(-1, x[i].shape[0] if model.templates is not None else round(x[i].shape[0] ** 0.5))
+                  for i in full]
         if full:
             for i, heads in zip(full, self._decoded(model, [x[i] for i in full], chains), strict=True):
                 found[i] = heads
         return found
-
-    @staticmethod
-    def _length(model, x):
-        return x.shape[0] if model.templates is not None else round(x.shape[0] ** 0.5)
 
     def _count(self, X, y):
         found, truth = self.predict(X, output="array"), _heads(y)
@@ -207,9 +203,10 @@ class DependencyParser(Probabilities, StructuredEstimator):
 
     # ------------------------------------------------------------------ what users write
     def _count_values(self, X):
-        """How often every value occurs, a Counter for each column whose values are counted."""
+        """Return how often every value occurs, a Counter for each column whose values are counted."""
+        is_rare_apart = check_integer("min_count", self.min_count, low=1) > 1
         return {column: Counter(value for i, x in enumerate(X) for value in self._column(x, i, column))
-                for column in (range(len(self.attributes)) if self._min_count() > 1 else self._between())}
+                for column in (range(len(self.attributes)) if is_rare_apart else self._between())}
 
     def _frequent(self, counted):
         """Return the names of the most frequent values between head and word, and of the values kept apart, or None.
@@ -221,22 +218,18 @@ class DependencyParser(Probabilities, StructuredEstimator):
         for column in self._between():
             often = sorted(counts[column], key=lambda value: (-counts[column][value], value))[:MOST_KINDS - 1]
             kinds += [f"{self.attributes[column]}={value}" for value in often]
-        least = self._min_count()
-        if least == 1:
+        if self.min_count == 1:
             return kinds, None
         return kinds, [f"{self.attributes[column]}={value}" for column in sorted(counts)
-                       for value in sorted(counts[column]) if counts[column][value] >= least]
-
-    def _min_count(self):
-        return check_integer("min_count", self.min_count, low=1)
+                       for value in sorted(counts[column]) if counts[column][value] >= self.min_count]
 
     def _between(self):
-        """Columns of attributes under `set` and `each`."""
+        """Return the columns of attributes under `set` and `each` of templates."""
         templates = parse_templates(self._templates(), tuple(self.attributes))
         return sorted({max(t.set_column, t.each_column) for t in templates} - {-1})
 
     def _tables(self, fitted):
-        """For every attribute the numbers of its known values and that of all others; None where texts are hashed."""
+        """Return for every attribute the numbers of its known values and of all others; None if texts are hashed."""
         if fitted["kinds_"] is None:
             return None
         between, tables = self._between(), []
@@ -252,7 +245,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
         return tables
 
     def _words(self, X, attributes, tables):
-        """Sentences as the model takes them, with `_tables` for words as texts."""
+        """Return sentences in the form of the model, with `_tables` for words as texts."""
         self._check_sentences(X)
         if not any(map(_n_words, X)):
             return [np.empty((0, len(self.attributes)), np.int64)] * len(X)
@@ -276,12 +269,12 @@ class DependencyParser(Probabilities, StructuredEstimator):
         return found
 
     def _values(self, names, column):
-        """The values of one attribute among names like "word=dog"."""
+        """Return the values of one attribute among names like "word=dog"."""
         start = f"{self.attributes[column]}="
         return [name[len(start):] for name in names if name.startswith(start)]
 
     def _check_sentences(self, X):
-        """Refuse texts and single words in place of sentences, above all the words of one sentence alone."""
+        """Refuse texts and single words in place of sentences, such as the words of one sentence alone."""
         for i, x in enumerate(X if not isinstance(X, Ragged) else ()):
             if sp.issparse(x) and x.ndim != 2:
                 raise InputTypeError(f"X[{i}] must be a CSR matrix, a row for each arc, got shape {x.shape}; pass [X] "
@@ -297,7 +290,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
                                      f"{', '.join(self.attributes)}, got {x!r:.60}; one sentence alone is [sentence]")
 
     def _column(self, x, i, column):
-        """One attribute of all words of sentence i, as texts."""
+        """Return one attribute of all words of sentence i, as texts."""
         name = self.attributes[column]
         if hasattr(x, "forms"):
             if name not in FIELDS:
@@ -315,7 +308,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
 
 
 def _heads(y):
-    """Heads as arrays, with or without the root in front."""
+    """Return heads as arrays, with or without the root in front, as given."""
     rows = []
     for i, heads in enumerate(y):
         heads = np.asarray(heads)
@@ -332,12 +325,12 @@ def _have_root(rows):
 
 
 def _rooted(rows, have_root):
-    """Heads with the root in front."""
+    """Return heads with the root in front."""
     return rows if have_root else [np.concatenate([[-1], heads]).astype(np.int32) for heads in rows]
 
 
 def _is_text(X):
-    """Whether the sentences are words as texts rather than arrays of numbers."""
+    """Return whether words of the sentences are texts rather than numbers."""
     if isinstance(X, Ragged):
         return False
     x = next(filter(_n_words, X), X[0])

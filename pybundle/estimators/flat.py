@@ -1,4 +1,4 @@
-"""What flat estimators share, of classes and of targets: weights that may be sparse, and free ones."""
+"""`FlatEstimator`, base of classifiers and regressors on rows: weights may be sparse, and free of a penalty."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """One fold of a search over C: a path of warm-started solves, and the scores of its points."""
 
-from __future__ import annotations
-
 import numpy as np
 from sklearn import config_context
 from sklearn.utils import _safe_indexing
@@ -11,17 +9,17 @@ from ..runtime.result import Status
 from ..solvers.path import Grid, runs
 
 PROBE_GAP = 0.1
-"""A probe may end at this gap, a share of the smaller one of F(w) and its own gain over the point of the C before."""
+"""Relative gap at which a probe may end, in units of F(w) or of its gain over the point of the C before, if smaller."""
 LITTLE = 0.5
-"""Share of R(0) - R(w) from which on lam |w|^2 is large; it is all of it, and never more, if R is linear up to w."""
+"""Fraction of R(0) - R(w) above which lam |w|^2 counts as large; it is 1, its maximum, if R is linear up to w."""
 NO_LOSS = 1e-3
-"""Share of F, or of F(0), up to which training losses are about 0, or small."""
+"""Fraction of F below which training losses count as 0, and fraction of F(0) below which they are small."""
 NO_CLASS = 5e-3
-"""Share of the training labels below which a class that is never predicted is left to chance."""
+"""Fraction of the training labels below which a class need not be predicted."""
 
 
 class Fold:
-    """The path of one fold, from small to large C; a call runs a method, and errors say in which fold they came."""
+    """The path of one fold, from small to large C; a call runs a method, and errors name the fold."""
 
     def __init__(self, number, estimator, grid, scorer, stop, share, X, y, weights, train, test):
         self._number, self._estimator, self._grid, self._scorer = number, estimator, grid, scorer

@@ -1,10 +1,8 @@
-"""Groups of `pb.mkl` and what they learnt, as arrays, numbers and texts, and back; kernels that the data suggest.
+"""Convert groups of `pb.mkl` and their learnt functions to arrays, numbers and texts, and back; default kernels.
 
     Gaussian(0.5)                          {"": "Gaussian", ".sigma": 0.5, ".columns": None, ".low_rank": None}
     Mean([Linear(), Gaussian(0.5)])        {"": "Mean", ".kernels.0": "Linear", ".kernels.0.normalise": True, ...}
 """
-
-from __future__ import annotations
 
 import inspect
 
@@ -16,11 +14,11 @@ from ..mkl import B1Spline, Features, Gaussian, Linear, Mean, Polynomial, Precom
 from ..mkl.parts import KernelPart, make_part
 
 KINDS = {cls.__name__: cls for cls in (B1Spline, Features, Gaussian, Linear, Mean, Polynomial, Precomputed)}
-"""What files may hold, by name."""
+"""Classes that files may hold, by name."""
 
 
 def suggested(X):
-    """Kernels for rows X: linear, quadratic, and Gaussians of half, once and twice the spread of the data.
+    """Return kernels for rows X: linear, quadratic, and Gaussians of half, once and twice the spread of the data.
 
     The spread is the square root of the sum of the variances; half the mean squared distance of two rows is its square.
     O(nnz).
@@ -32,7 +30,7 @@ def suggested(X):
 
 
 def described(group, name=""):
-    """A group as a flat dictionary whose keys begin with `name`; StateError if it is code."""
+    """Return a group as a flat dictionary whose keys begin with `name`; raise StateError if it is code."""
     kind = type(group).__name__
     if KINDS.get(kind) is not type(group):
         raise StateError(f"a kernel that is code cannot be saved, got {kind}; files know {', '.join(KINDS)}; pickle "
@@ -56,7 +54,7 @@ def described(group, name=""):
 
 
 def made(described, name=""):
-    """The group of `described`."""
+    """Return the group that `described` described."""
     kind = KINDS[described[name]]
     arguments = {}
     for parameter in inspect.signature(kind).parameters:
@@ -70,7 +68,7 @@ def made(described, name=""):
 
 
 def listed(described, name=""):
-    """The groups `name0`, `name1`, ... as a list."""
+    """Return the groups `name0`, `name1`, ... as a list."""
     found = []
     while f"{name}{len(found)}" in described:
         found.append(made(described, f"{name}{len(found)}"))
@@ -87,7 +85,7 @@ def _slice(text):
 
 
 def part_of(kernel, support, coefs, X, n_labels):
-    """A part of `pb.mkl` that returns scores."""
+    """Return a part of `pb.mkl` that computes scores with these coefficients."""
     if support is None:
         part = make_part(kernel, 0, X, n_labels, False)
         part.theta.set(coefs)

@@ -1,6 +1,4 @@
-"""Labels of sequences, texts or numbers: the classes among them, and their codes."""
-
-from __future__ import annotations
+"""Classes and codes of labels, which are texts or numbers, and weights of classes."""
 
 import numbers
 
@@ -14,7 +12,7 @@ from ..core.validation import check_number, refuse_masked
 
 
 def label_array(labels, what):
-    """Labels as a vector of texts or numbers; NumPy alone would turn a mixture of both into texts."""
+    """Return labels as a vector of texts or numbers; refuse a mixture, of which NumPy would make texts."""
     refuse_masked(what, labels)
     try:
         array = np.asarray(labels)
@@ -35,7 +33,7 @@ def label_array(labels, what):
 
 
 def check_one_type(labels):
-    """Refuses texts among other labels: NumPy makes texts of all, in a list, or cannot sort them."""
+    """Refuse texts among other labels, since NumPy makes texts of all, or cannot sort them."""
     if not isinstance(labels, (list, tuple)):
         labels = np.asarray(labels) if getattr(getattr(labels, "dtype", None), "kind", "") == "O" else ()
     texts = (label for label in labels if isinstance(label, str))
@@ -45,7 +43,7 @@ def check_one_type(labels):
 
 
 def check_one_label(estimator, y):
-    """Refuses several labels or targets of an example, and names what scikit-learn has for them."""
+    """Refuse several labels or targets of an example; the error names the tool of scikit-learn."""
     shape = getattr(y, "shape", (len(y),) if isinstance(y, (list, tuple)) else ())
     rows = y if len(shape) == 1 and getattr(getattr(y, "dtype", None), "kind", "O") == "O" else ()
     if any(isinstance(row, (list, tuple, set, frozenset, np.ndarray)) and len(row) != 1 for row in rows) or (
@@ -56,7 +54,7 @@ def check_one_label(estimator, y):
 
 
 def label_classes(y):
-    """The classes that occur in sequences of labels, sorted."""
+    """Return the classes that occur in sequences of labels, sorted."""
     arrays = [label_array(labels, f"y[{i}]") for i, labels in enumerate(y)]
     classes = merged_classes(arrays)
     if classes.dtype.kind in "iuf":
@@ -65,10 +63,10 @@ def label_classes(y):
 
 
 def merged_classes(arrays):
-    """The classes in any of these arrays, sorted, which all hold texts or all hold numbers."""
+    """Return the classes in any of these arrays, sorted; all must hold texts, or all numbers."""
     first, kept = None, []
     for i, labels in enumerate(arrays):
-        if len(labels) == 0:                # NumPy takes these for floats
+        if len(labels) == 0:                # a float array to NumPy
             continue
         kept.append(labels)
         if first is None:
@@ -81,17 +79,22 @@ def merged_classes(arrays):
 
 
 def encode_labels(y, classes):
-    """Codes of sequences of labels as a `Ragged`: `classes[codes[i]]` is y[i]."""
+    """Return codes of sequences of labels as a `Ragged`: `classes[codes[i]]` is y[i]."""
     arrays = [label_array(labels, f"y[{i}]") for i, labels in enumerate(y)]
     codes = np.searchsorted(classes, np.concatenate([labels for labels in arrays if len(labels)]))
     return Ragged(codes.astype(np.int32), np.concatenate([[0], np.cumsum([len(labels) for labels in y])]))
 
 
-def class_factors(class_weight, classes, sums):
-    """Factors of the weights by class, shape (K,); `sums` are the weights of what belongs to each class."""
+def class_factors(class_weight, classes, surveys):
+    """Return factors of the weights by class, shape (K,).
+
+    A survey of a block of the data begins with the classes there and the sums of their weights.
+    """
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
+        found, sums = (np.concatenate([survey[k] for survey in surveys]) for k in (0, 1))
+        sums = np.bincount(np.searchsorted(classes, found), sums, len(classes))
         if not sums.all():
             raise ParameterError("class_weight='balanced' needs a weight > 0 in every class, got none of "
                                  f"{classes.tolist()[int(sums.argmin())]!r}")

@@ -14,14 +14,12 @@ from ..core.validation import check_finite, check_integer, real_array
 from ..features import CodeWindows, lbp_maps
 from ..models import Landmarks
 from ..models.landmarks.oracle import positions_of, round_pixels
-from .base import documented
 from .structured import StructuredEstimator
 
 MOST_PIXELS = 1 << 24
-"""Along one side of an image; sums of a few such numbers do not overflow."""
+"""Largest side of an image, so that sums of a few such numbers do not overflow."""
 
 
-@documented()
 class LandmarkDetector(StructuredEstimator):
     """Landmarks in images of one size, tied along a tree, trained to a certified gap.
 
@@ -90,7 +88,7 @@ class LandmarkDetector(StructuredEstimator):
         self._take_arguments(locals())
 
     def _survey(self, X, y, weights):
-        """The landmarks, and the shape of the images."""
+        """Return the landmarks, and the shape of the images."""
         if self.descriptor is None:
             return y, _images(X).shape[1:]
         if self.shape is None:
@@ -128,7 +126,7 @@ class LandmarkDetector(StructuredEstimator):
         windows = np.asarray(self.windows)
         if windows.ndim != 2 or windows.shape[1] != 2 or windows.dtype.kind not in "iu" or windows.min() < 0:
             raise ParameterError(f"windows must be pairs (rows, columns) >= 0, got {self.windows!r}")
-        # as far as a window reaches from a border pixel
+        # how far a window at a border pixel reaches beyond the image
         reach = max((int(size) << s) // 2 + (1 << s) for s, sizes in enumerate(windows.tolist()) for size in sizes)
         return CodeWindows(windows, reach)
 

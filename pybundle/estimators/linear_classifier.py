@@ -1,4 +1,4 @@
-"""What linear classifiers share: the classes and their weights, scores, predictions and margins."""
+"""Base class of linear classifiers: classes and their weights, scores, predictions and margins."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
         return without_weightless(X, y, example_weights(sample_weight, len(y)))
 
     def _survey(self, X, y, weights):
-        """Classes, the sums of their weights, and the number of columns."""
+        """Return the classes, the sums of their weights, and the number of columns."""
         warn_of_measurements(y)
         classes, codes = np.unique(y, return_inverse=True)
         return classes, np.bincount(codes, weights, len(classes)), int(X.shape[1])
@@ -53,17 +53,14 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
         widths = sorted({width for _, _, width in surveys})
         if len(widths) > 1:
             raise ParameterError(f"X must have the same columns in all blocks, got {widths[0]} and {widths[1]}")
-        found = [classes for classes, _, _ in surveys]
-        classes = merged_classes(found)
+        classes = merged_classes([survey[0] for survey in surveys])
         if len(classes) < 2:
             raise ParameterError(f"y must hold at least two classes, got one class only, {classes.tolist()[0]!r}")
-        sums = np.bincount(np.searchsorted(classes, np.concatenate(found)),
-                           np.concatenate([sums for _, sums, _ in surveys]), len(classes))
         return {"classes_": classes, "n_features_in_": widths[0],
-                "class_weight_": class_factors(self.class_weight, classes, sums)}
+                "class_weight_": class_factors(self.class_weight, classes, surveys)}
 
     def _regulariser(self, fitted):
-        """The elastic net; free weights that all classes share are 0 for the first, or no bound would hold them."""
+        """Return the elastic net; free weights are 0 for the first of several classes, or no bound would hold them."""
         rates = np.full((len(fitted["classes_"]), fitted["n_features_in_"] + self._has_intercept()), self._lam())
         if self._intercept_is_free and self._has_intercept():
             rates[:, -1] = 0.0
@@ -75,7 +72,7 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
         return {"penalty": Separable(l2=(1.0 - rho) * rates, l1=rho * rates, lower=-bounds, upper=bounds)}
 
     def _is_free(self):
-        """Which columns of the weights have no penalty."""
+        """Return which columns of the weights have no penalty."""
         is_free = np.full(self.n_features_in_ + bool(self.fit_intercept), self._lam() == 0.0)
         is_free[self.n_features_in_:] |= self._intercept_is_free
         return is_free
@@ -147,7 +144,7 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
             raise ParameterError(f"y must have shape ({len(scores)},), one class for each example, got {np.shape(y)}")
         try:
             codes, y = np.searchsorted(self.classes_, y), np.asarray(y)
-        except TypeError as problem:        # what cannot be compared with them
+        except TypeError as problem:        # values that cannot be compared with the classes
             raise ParameterError(f"y must hold the classes of the fit, {self.classes_.tolist()!r:.60}, got "
                                  f"{y!r:.60}") from problem
         known = self.classes_[np.minimum(codes, len(self.classes_) - 1)] == y

@@ -12,13 +12,11 @@ from ..core.types import Callbacks, Data, Floats
 from ..features.shift import locate
 from ..models import Multiclass
 from ..risks import Logistic, Structured
-from .base import documented
 from .linear_classifier import LinearClassifierEstimator
 from .probabilities import Probabilities
 from .regression import shift_of
 
 
-@documented()
 class MulticlassLogistic(Probabilities, LinearClassifierEstimator):
     """Logistic regression for two or more classes, trained to a certified gap.
 

@@ -1,4 +1,4 @@
-"""Linear support vector machines for two or more classes."""
+"""`MulticlassSVM`, linear support vector machines for two or more classes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from ..core.exceptions import ParameterError
 from ..core.types import Callbacks
 from ..core.validation import check_number
 from ..risks import BinaryHinge, MulticlassHinge
-from .base import documented
 from .linear_classifier import LinearClassifierEstimator
 from .probabilities import Probabilities
 
 
-@documented()
 class MulticlassSVM(Probabilities, LinearClassifierEstimator):
     """Linear support vector machine for two or more classes, trained to a certified gap.
 
@@ -85,14 +83,12 @@ class MulticlassSVM(Probabilities, LinearClassifierEstimator):
         classes = fitted["classes_"]
         codes = np.searchsorted(classes, y)
         weights = weights * fitted["class_weight_"][codes]
-        options = {"sample_weight": weights, "bias": self._bias(), "n_classes": len(classes)}   # a block may lack some
+        scaling = check_number("intercept_scaling", self.intercept_scaling, low=0.0, strict=True)
+        options = {"sample_weight": weights, "bias": scaling if self._has_intercept() else None,
+                   "n_classes": len(classes)}       # a block may lack some
         if len(classes) == 2:
             if self.loss is not None:
                 raise ParameterError("loss must be None for two classes, got a matrix; use class_weight, which is the "
                                      "same")
             return BinaryHinge(X, 2 * codes - 1, **options)
         return MulticlassHinge(X, codes, loss=self.loss, **options)
-
-    def _bias(self):
-        scaling = check_number("intercept_scaling", self.intercept_scaling, low=0.0, strict=True)
-        return scaling if self._has_intercept() else None

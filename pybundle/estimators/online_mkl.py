@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -22,7 +21,7 @@ from ..core.types import Array, Callbacks, Data, Floats
 from ..mkl import Features, Kernel, OnlineMKL
 from ..mkl.parts import block_scores
 from ..runtime.executors import make_executor
-from .compat import unchanged_by_failure, validate_data
+from .compat import seed_of, unchanged_by_failure, validate_data
 from .kernels import described, listed, made, n_columns, part_of, suggested, support_of
 from .penalty import rate_of
 from .probabilities import NeedsLogLoss, Probabilities
@@ -193,10 +192,8 @@ class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
         return X, y
 
     def _learner(self, X):
-        """A new learner with the parameters of this estimator."""
-        seed = 0 if self.random_state is None else self.random_state
-        if not isinstance(seed, (int, np.integer)):
-            seed = int(check_random_state(seed).randint(2**31 - 1))
+        """Return a new learner with the parameters of this estimator."""
+        seed = 0 if self.random_state is None else seed_of(self.random_state)
         if self.callback is not None and not callable(self.callback):
             raise InputTypeError(f"callback must be callable, got {type(self.callback).__name__}")
         if self.kernels is not None and (not isinstance(self.kernels, (list, tuple)) or not len(self.kernels)):

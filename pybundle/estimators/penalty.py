@@ -1,6 +1,4 @@
-"""Penalties of estimators, as arguments of `minimize`: squares and absolute values in one."""
-
-from __future__ import annotations
+"""Penalties of estimators as arguments of `minimize`."""
 
 import numpy as np
 

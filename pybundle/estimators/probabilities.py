@@ -1,4 +1,4 @@
-"""Probabilities of labels: their logarithms, and what an estimator without any says."""
+"""Probabilities of labels, and errors of estimators that have none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear quantile regression, of one quantile or of several, one after another."""
+"""`QuantileRegressor`: linear quantile regression of one quantile, or of several one after another."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ from ..core.exceptions import ParameterError, StateError
 from ..core.types import Callbacks, Data
 from ..core.validation import check_flag, check_number
 from ..risks import Pinball
-from .base import documented
-from .regression import FITTED, PENALTY, LinearRegressionEstimator
+from .regression import LinearRegressionEstimator
 
 STACKED = ("coef_", "intercept_", "objective_", "lower_bound_", "gap_", "certified_", "converged_", "n_iter_",
            "n_passes_")
 """Attributes that are arrays with one entry, or one row, for each of several quantiles."""
 
 
-@documented(penalty=PENALTY, fitted=FITTED)
 class QuantileRegressor(LinearRegressionEstimator):
     """Linear quantile regression, trained to a certified gap.
 
@@ -130,7 +128,7 @@ class QuantileRegressor(LinearRegressionEstimator):
                               for k, quantile in enumerate(quantiles)]))
 
     def _quantiles(self):
-        """The quantiles of a sequence as floats, None if there is no sequence."""
+        """Return the quantiles of a sequence as floats, or None for a single quantile."""
         given = self.quantile
         is_many = isinstance(given, (Sequence, np.ndarray)) and getattr(given, "ndim", 1) > 0
         if not is_many or isinstance(given, (str, bytes)):
@@ -141,7 +139,7 @@ class QuantileRegressor(LinearRegressionEstimator):
                 for k, one in enumerate(given)]
 
     def _single(self, k):
-        """The fitted estimator of the k-th of several quantiles."""
+        """Return the fitted estimator of the k-th of several quantiles."""
         model, rows = copy.copy(self), self.history_["quantile"] == self._quantiles()[k]
         vars(model).update({name: vars(self)[name][k] if name == "coef_" else vars(self)[name][k].item()
                             for name in STACKED})

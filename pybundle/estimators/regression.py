@@ -14,18 +14,18 @@ from ..core.labels import example_weights
 from ..core.types import Callbacks, Data, Floats
 from ..features.shift import Shift, locate, scores
 from ..risks import EpsilonInsensitive
-from .base import documented, without_weightless
+from .base import without_weightless
 from .collections import by_blocks
 from .compat import validate_data
 from .flat import FlatEstimator
 from .penalty import elastic_net
 
-PENALTY = """l1_ratio : float in [0, 1]
+PIECES = {
+    "penalty": """l1_ratio : float in [0, 1]
         Share rho of the l1 norm in the penalty `rho |w|_1 + (1 - rho)/2 |w|^2`; with 1 many weights are exactly 0.
     fit_intercept : bool
-        Adds an intercept, which the penalty leaves free."""
-
-FITTED = """coef_ : ndarray, shape (d,)
+        Adds an intercept, which the penalty leaves free.""",
+    "fitted": """coef_ : ndarray, shape (d,)
     intercept_ : float
     n_features_in_ : int
     feature_names_in_ : ndarray
@@ -33,12 +33,15 @@ FITTED = """coef_ : ndarray, shape (d,)
     centre_ : ndarray, shape (d,), or None
         What predictions subtract from columns that lie far from 0, `<w, x - m> + (b + <m, w>)`; 0 for other columns.
     weight_mean_ : float
-        Mean of the weights c_i."""
+        Mean of the weights c_i.""",
+}
+"""Pieces of the docstrings of linear regression."""
 
 
 class LinearRegressionEstimator(RegressorMixin, FlatEstimator):
     """Base class of linear regression; a subclass defines `_loss(X, y, **options)`."""
 
+    _pieces = PIECES
     l1_ratio: float
 
     def _take(self, X, y, sample_weight):
@@ -46,7 +49,7 @@ class LinearRegressionEstimator(RegressorMixin, FlatEstimator):
         return without_weightless(X, y.astype(np.float64, copy=False), example_weights(sample_weight, len(y)))
 
     def _survey(self, X, y, weights):
-        """The number of columns, the sum of the weights, the number of examples, and where they lie."""
+        """Return the number of columns, the sum of the weights, the number of examples, and their `Location`."""
         return int(X.shape[1]), float(weights.sum()), len(y), locate(X, y, weights) if self.fit_intercept else None
 
     def _learn(self, surveys):
@@ -61,7 +64,7 @@ class LinearRegressionEstimator(RegressorMixin, FlatEstimator):
         return risk if fitted["_shift"] is None else risk.moved(fitted["_shift"])
 
     def _unit(self, fitted):
-        """Weights are divided by this."""
+        """Return the number by which weights are divided."""
         return 1.0
 
     def _regulariser(self, fitted):
@@ -97,7 +100,6 @@ class LinearRegressionEstimator(RegressorMixin, FlatEstimator):
         return found[:, 0] if np.ndim(self.intercept_) == 0 else found
 
 
-@documented(penalty=PENALTY, fitted=FITTED)
 class LinearSVR(LinearRegressionEstimator):
     """Linear support vector regression, trained to a certified gap.
 

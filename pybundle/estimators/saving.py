@@ -1,4 +1,4 @@
-"""Estimators in files: parameters and certificate in a JSON header, the fitted state as arrays, a digest of all that.
+"""Save estimators in files: parameters and certificate in a JSON header, the fitted state as arrays, a digest of all.
 
 The class is looked up by name among those of this package, and parameters are data: loading runs no code from a file.
 """
@@ -22,22 +22,22 @@ from ..core.validation import check_number
 SAID = ("class", "parameters", "certificate", "values", "columns")       # what the digest is of
 FORMAT, VERSION = "pybundle estimators", 1
 CERTIFICATE = ("objective_", "lower_bound_", "gap_", "certified_", "converged_", "n_iter_", "n_passes_")
-PARAMETERS = "parameters/"          # what names of arrays begin with that belong to parameters
+PARAMETERS = "parameters/"          # prefix of the names of arrays that belong to parameters
 
 
 class StoredEstimator(BaseEstimator):
-    """Base of estimators that can be saved.
+    """Base class of estimators that can be saved.
 
-    The fitted state is what stands in attributes with a trailing underscore: arrays, numbers, texts, lists of texts and
-    dictionaries of arrays, nothing else. Whatever a prediction needs beyond is made from them and the parameters.
+    The fitted state is the attributes with a trailing underscore: arrays, numbers, texts, lists of texts and
+    dictionaries of arrays, nothing else. Predictions make all else from them and the parameters.
     """
 
     _doc_link_module = "pybundle"
     _doc_link_template = "https://pybundle.readthedocs.io/en/stable/api/generated/pybundle.{estimator_name}.html"
-    _columns = None     # what the command line noted of the columns of the data: a dictionary that JSON can hold
+    _columns = None     # the columns of the data as the command line describes them, in JSON form
 
     def _take_arguments(self, given):
-        """Keep the arguments of `__init__`, its `locals()`, under their names, as scikit-learn wants them."""
+        """Store the arguments of `__init__`, its `locals()`, under their names, as scikit-learn expects."""
         vars(self).update((name, value) for name, value in given.items() if name not in ("self", "__class__"))
 
     def save(self, path: PathLike) -> None:
@@ -71,20 +71,20 @@ class StoredEstimator(BaseEstimator):
 
     @staticmethod
     def _describe(parameter):
-        """A parameter that is an object as a dictionary of numbers, texts and arrays; None: it cannot be saved."""
+        """Return an object as a dictionary of numbers, texts and arrays, or None if it cannot be saved."""
         return None
 
     @staticmethod
     def _make(described):
-        """The object that `_describe` described."""
+        """Return the object that `_describe` described."""
         raise StateError("the file holds an object that this class does not have")
 
     def _as_fitted(self):
-        """The estimator with the parameters that its model has."""
+        """Return the estimator with the parameters of the fit."""
         return self
 
     def _get_state(self):
-        """The fitted state as `(arrays, values)`: a dictionary of arrays and one that JSON can hold.
+        """Return the fitted state as `(arrays, values)`: a dictionary of arrays and one that JSON can hold.
 
         Keys are names of attributes, `name/key` for a dictionary of arrays.
         """
@@ -109,7 +109,7 @@ class StoredEstimator(BaseEstimator):
         return arrays, values
 
     def _set_state(self, arrays, values):
-        """Takes over what `_get_state` of an estimator with the same parameters gave; returns self.
+        """Set the state that `_get_state` of an estimator with the same parameters returned; return self.
 
         Only names are checked: StateError for any that is not an attribute of a fit.
         """
@@ -134,7 +134,7 @@ class StoredEstimator(BaseEstimator):
         return self
 
     def _check_state(self):
-        """Raise StateError if a state from a file is not one of a fit: nothing may be read beyond an array later."""
+        """Raise StateError unless the state can be that of a fit, so that no prediction reads beyond an array."""
         mine = vars(self)
         for name in ("objective_", "lower_bound_", "gap_", "n_passes_"):
             if not isinstance(mine.get(name), float):
@@ -253,17 +253,17 @@ def _decode(value, arrays, make):
 
 
 def names():
-    """Names of the classes of this package; no other is saved or loaded."""
+    """Return the names of the classes of this package; no other is saved or loaded."""
     return set(import_module(__package__).__all__) - {"load"}
 
 
 def class_of(name):
-    """The class of that name, or None; no other is imported."""
+    """Return the class of that name, or None; no other is imported."""
     return getattr(import_module(__package__), name) if name in names() else None
 
 
 def _plain(name, array):
-    """An array of objects, as labels from pandas are, as texts; others as they are."""
+    """Return an array of objects, like labels from pandas, as texts; other arrays as they are."""
     if array.dtype != object:
         return array
     if not all(isinstance(item, str) for item in array.ravel()):
@@ -272,7 +272,7 @@ def _plain(name, array):
 
 
 def _packed(name, texts):
-    """A list of texts as two arrays: an array of texts would reserve the length of the longest for each."""
+    """Return a list of texts as two arrays; one array of texts would reserve the length of the longest for each."""
     pieces = [text.encode() for text in texts]
     return {f"{name}/utf8": np.frombuffer(b"".join(pieces), dtype=np.uint8),
             f"{name}/ends": np.cumsum([len(piece) for piece in pieces], dtype=np.int64)}

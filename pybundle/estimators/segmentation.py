@@ -1,4 +1,4 @@
-"""Images cut into labelled segments that cover their columns."""
+"""`SegmentationSVM`, which cuts images into labelled segments that cover their columns."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from ..core.ragged import Ragged, array_of
 from ..core.types import Callbacks, Floats
 from ..core.validation import check_choice, check_integer
 from ..models import Segmentation
-from .base import documented
 from .labels import label_array
 from .structured import StructuredEstimator
 
 
-@documented()
 class SegmentationSVM(StructuredEstimator):
     """Labelled segments that cover the columns of an image, trained to a certified gap.
 
@@ -75,7 +73,7 @@ class SegmentationSVM(StructuredEstimator):
         self._take_arguments(locals())
 
     def _survey(self, X, y, weights):
-        """The labels with their widths, each kind once, and the height of the images."""
+        """Return the set of pairs (label, width), and the height of the images."""
         images = self._encode(X)
         kinds = {(label, width) for i, (segments, image) in enumerate(zip(y, images, strict=True))
                  for label, _, width in _pairs(i, segments, len(image), len(image.T))}
@@ -152,7 +150,10 @@ class SegmentationSVM(StructuredEstimator):
         images = self._encode(X)
         right = np.zeros(len(images))
         for i, (found, truth, image) in enumerate(zip(self.predict(X), y, images, strict=True)):
-            mine, theirs = (_columns(_pairs(i, segments, len(image)), self.loss) for segments in (found, truth))
+            # columns are right if labels agree, and for the loss "start" also the first columns of their segments
+            mine, theirs = ([(label, start) if self.loss == "start" else label
+                             for label, start, width in _pairs(i, segments, len(image)) for _ in range(width)]
+                            for segments in (found, truth))
             right[i] = sum(a == b for a, b in zip(mine, theirs, strict=True))
         return right, np.array([float(len(image)) for image in images])
 
@@ -167,7 +168,7 @@ class SegmentationSVM(StructuredEstimator):
 
 
 def _pairs(i, segments, n_columns, height=0):
-    """(label, first column, width) of every segment of image i; those that fit its height only ask for a layout."""
+    """Return (label, first column, width) of every segment of image i; `height` is for the advice in an error."""
     try:
         pairs = [(label, index(start)) for label, start in segments]
     except (TypeError, ValueError) as problem:
@@ -180,8 +181,3 @@ def _pairs(i, segments, n_columns, height=0):
         raise ParameterError(f"y[{i}] must hold segments from column 0 on, from left to right, the last one before "
                              f"column {n_columns}, got the first columns {starts!s:.50}{turn}")
     return [(label, start, end - start) for (label, start), end in zip(pairs, [*starts[1:], n_columns], strict=True)]
-
-
-def _columns(pairs, loss):
-    """What must agree at every column."""
-    return [(label, start) if loss == "start" else label for label, start, width in pairs for _ in range(width)]

@@ -1,4 +1,4 @@
-"""What sequence labellers share: tokens as rows, vocabularies, predictions, scores, and names of weights."""
+"""`ChainEstimator`, base of sequence labellers: tokens as rows, vocabularies, predictions, scores, names of weights."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MOST = 1 << 30
 
 
 class ChainEstimator(StructuredEstimator):
-    """Base class of `ChainSVM` and `ChainCRF`: a subclass states its loss."""
+    """Base class of `ChainSVM` and `ChainCRF`, which define the loss."""
 
     normalised: bool
     rescaling: str
@@ -70,7 +70,7 @@ class ChainEstimator(StructuredEstimator):
         return X, y, weights
 
     def _survey(self, X, y, weights):
-        """Classes, in how many tokens a feature by name occurs (None for arrays and hashes), number of columns."""
+        """Return the classes, the counts of features by name (None for arrays and hashes), the number of columns."""
         X, classes = as_lists(X), label_classes(y)
         _check_sizes(X, np.array([len(labels) for labels in y]))
         if not holds_texts(X):
@@ -124,7 +124,7 @@ class ChainEstimator(StructuredEstimator):
 
     @staticmethod
     def _nonempty(x, truths, weights):
-        """Leave empty sequences out, as late as here, so that messages count those of the user."""
+        """Leave empty sequences out; this comes late, so that messages count the sequences of the user."""
         if x.sizes.all():
             return x, truths, weights
         kept = np.flatnonzero(x.sizes)
@@ -152,11 +152,11 @@ class ChainEstimator(StructuredEstimator):
             raise StateError(f"vocabulary_ must hold {self.n_features_in_} names, got {len(self.vocabulary_)}")
 
     def _scored(self, model, X):
-        """Scores of all tokens (N, K), and where the sequences begin and end among them, shape (n + 1,)."""
+        """Return scores of all tokens (N, K), and the offsets of the sequences among them, shape (n + 1,)."""
         X = as_lists(X)
         if not holds_texts(X) or (self.vocabulary_ is None and self.hash_bits is None):
             x = _encode(X, self.n_features_in_, self.vocabulary_, self.hash_bits)
-            check_finite("X", x.values, x.name_of)      # here sequences without tokens are counted
+            check_finite("X", x.values, x.name_of)      # with the sequence numbers of the user, empty ones included
             tokens = model.tokens(Ragged.unchecked(x.values, _full(x.offsets)))
             return model.token_scores(self.coef_, tokens.values), x.offsets
         offsets, *rows = rows_of(X, *self._once("columns", lambda: columns_of(self.vocabulary_, self.hash_bits)))
@@ -166,7 +166,7 @@ class ChainEstimator(StructuredEstimator):
             known &= np.array([isinstance(token, dict) for x in X for token in x], dtype=bool)
         first = None if known.any() else next((token for i, x in enumerate(X) for t, token in enumerate(x) if any(
             value for _, value in entries(token, i, t))), None)
-        if first is not None:       # only transitions label such sequences
+        if first is not None:       # only transitions would decide the labels
             remedy = "features named as in the training" if self._columns is None else \
                 "those of pybundle.datasets.token_features, as the training by the command line did"
             warn_user(f"{type(self).__name__}: the model knows no feature of X, which begins with {first!r:.40}; "
@@ -179,7 +179,10 @@ class ChainEstimator(StructuredEstimator):
         """Return the best labelling of every sequence, a list of Python values, or an array with `output="array"`."""
         model = self.model_
         unary, offsets = self._scored(model, check_list("X", X))
-        labels, _ = viterbi_unchecked(unary, _full(offsets), self._tables(model))
+        if not np.isfinite(self.coef_[model.n_token_weights:]).all():       # a user may write to them
+            raise ParameterError("coef_ must be finite, got NaN or infinity among the weights of neighbouring labels")
+        tables = ChainTables(*(np.zeros(model.n_labels) if part is None else part for part in self._weights(model)))
+        labels, _ = viterbi_unchecked(unary, _full(offsets), tables)
         return as_output(Ragged.unchecked(labels, offsets), output, self.classes_)
 
     def predict_single(self, tokens: Any) -> list[Any]:
@@ -189,12 +192,6 @@ class ChainEstimator(StructuredEstimator):
     def _weights(self, model):
         transition, start, end = model.rest(self.coef_)
         return transition, start if model.start else None, end if model.end else None
-
-    def _tables(self, model):
-        """The same for the decoder. They are not kept: `coef_` may be written to."""
-        if not np.isfinite(self.coef_[model.n_token_weights:]).all():
-            raise ParameterError("coef_ must be finite, got NaN or infinity among the weights of neighbouring labels")
-        return ChainTables(*(np.zeros(model.n_labels) if part is None else part for part in self._weights(model)))
 
     def _count(self, X, y):
         found = self.predict(X, output="array")
@@ -209,7 +206,7 @@ class ChainEstimator(StructuredEstimator):
 
     @as_fitted
     def _each(self, X):
-        """For every example its scores of tokens (T, K), then what `_weights` has of transitions."""
+        """Yield for every example the scores of its tokens (T, K), followed by `_weights`."""
         model = self.model_
         unary, weights = Ragged.unchecked(*self._scored(model, check_list("X", X))), self._weights(model)
         return ((scores, *weights) for scores in unary)
@@ -251,7 +248,11 @@ class ChainEstimator(StructuredEstimator):
         ParameterError
             If the label is not in `classes_`.
         """
-        k, code, W = check_integer("k", k), self._code("label", label), self.token_coef_
+        check_is_fitted(self)
+        k, labels, W = check_integer("k", k), self.classes_.tolist(), self.token_coef_
+        if not np.isscalar(label) or label not in labels:
+            raise ParameterError(f"label must be a label of classes_, {labels!r:.80}, got {label!r:.40}")
+        code = labels.index(label)
         weights = W[[code]].toarray()[0] if sp.issparse(W) else W[code]
         order = np.argsort(-weights if k > 0 else weights, kind="stable")[:abs(k)]
         names = order.tolist() if self.vocabulary_ is None else [self.vocabulary_[j] for j in order.tolist()]
@@ -291,14 +292,6 @@ class ChainEstimator(StructuredEstimator):
                           _state=None, _kept={})
         return self
 
-    def _code(self, name, label):
-        """The number of a label."""
-        check_is_fitted(self)
-        labels = self.classes_.tolist()
-        if not np.isscalar(label) or label not in labels:
-            raise ParameterError(f"{name} must be a label of classes_, {labels!r:.80}, got {label!r:.40}")
-        return labels.index(label)
-
     @property
     def token_coef_(self) -> Any:
         """Weights of the features by label, shape (K, d); a csc_array if `token_support_` has only some of them."""
@@ -321,7 +314,7 @@ class ChainEstimator(StructuredEstimator):
 
 
 def _check_sizes(X, n_labels):
-    """Check that each sequence has as many labels as tokens; the encoder refuses what is not a sequence."""
+    """Check that each sequence has as many labels as tokens; the encoder refuses values that are no sequences."""
     if isinstance(X, Ragged):
         sizes = X.sizes.tolist()
     else:
@@ -333,19 +326,19 @@ def _check_sizes(X, n_labels):
 
 
 def _first(X):
-    """The first example that is not empty, as an array of tokens."""
+    """Return the first example that is not empty, as an array of tokens."""
     check_tokens(X)
     i, x = next((i, x) for i, x in enumerate(X) if length(x))
     return array_of(x, f"X[{i}]")
 
 
 def _full(offsets):
-    """Where the sequences that are not empty begin and end."""
+    """Return the offsets of the sequences that are not empty."""
     return offsets[np.append(True, offsets[1:] > offsets[:-1])]
 
 
 def _encode(X, width, vocabulary, hash_bits):
-    """Tokens as rows of `width` columns."""
+    """Return tokens as rows of `width` columns."""
     if not isinstance(X, Ragged) and not any(map(length, X)):
         return Ragged(np.zeros((0, width)), np.zeros(len(X) + 1, dtype=np.int64))
     if not holds_texts(X):

@@ -1,4 +1,4 @@
-"""Base class of the estimators of structured labels: examples are lists, a model of `pb.models` is built from them."""
+"""`StructuredEstimator`, base of estimators of structured labels, which build a model of `pb.models` from examples."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def as_fitted(method):
 
 
 class StructuredEstimator(CertifiedEstimator):
-    """Base of the estimators of structured labels.
+    """Base class of estimators of structured labels.
 
     Subclasses define `_survey` and `_learn`, `_encode_pairs(X, y, fitted) -> (x, truths)`, `_make_model(attributes)`,
     `_encode(X)` and `_predict`.
@@ -92,9 +92,9 @@ class StructuredEstimator(CertifiedEstimator):
         return copied
 
     def _once(self, name, make):
-        """What `make()` returned, kept while all parameters and fitted attributes are the same objects."""
+        """Return `make()`, kept while all parameters and fitted attributes are the same objects."""
         mine = vars(self)
-        kept = mine.setdefault("_kept", {})         # first: no other thread may add a key while this one goes over them
+        kept = mine.setdefault("_kept", {})         # before the loop: no thread may add a key while another iterates
         sources = [value for key, value in mine.items() if key[-1] == "_" or key in mine["_of_fit"]]
         known, found = kept.get(name, ((), None))
         if len(known) != len(sources) or any(map(operator.is_not, known, sources)):
@@ -153,24 +153,24 @@ class StructuredEstimator(CertifiedEstimator):
         return float(weights @ right / (weights @ total))
 
     def _count(self, X, y):
-        """What is right in the predictions of every example, and what there is, (n,) each; `score` is the quotient."""
+        """Return numerators and denominators of the score, (n,) each, such as numbers of right and of all labels."""
         raise NotImplementedError
 
     def _decoded(self, model, x, truths):
-        """Best labellings of encoded examples by the batches of the model's oracle; `truths` are any admissible."""
+        """Return the best labellings of encoded examples by the model's oracle; `truths` are any admissible ones."""
         oracle = model.oracle(x, truths)
         return oracle.solve_batch(np.arange(oracle.n_examples), oracle.prepare(self.coef_), loss=False).labellings
 
 
 def check_list(name, value):
-    """A sequence of examples; iterators and columns of tables, and examples that are, are read into lists."""
+    """Return a sequence of examples; iterators and columns of tables become lists, also as examples."""
     is_table = hasattr(value, "columns") or issparse(value)
     if is_table or isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         remedy = ("a table is no list of sequences: each is a list of tokens, as group.to_dict('records') makes of the "
                   "rows of one" if is_table else "a sequence is a list of tokens, one alone is [sequence]")
         kind = type(value).__name__
         raise InputTypeError(f"{name} must be a list with one entry for each example, got {kind}; {remedy}")
-    # others, a column of a table for instance, may count from elsewhere than 0
+    # other sequences, like columns of tables, may have indices that do not begin at 0
     examples = value if isinstance(value, (list, tuple, np.ndarray, Ragged)) else list(value)
     if len(examples) == 0:
         raise ParameterError(f"{name} must hold at least one example, got none")

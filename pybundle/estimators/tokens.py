@@ -1,4 +1,4 @@
-"""Features of tokens as users write them, dictionaries and lists of texts, made into CSR rows.
+"""Convert tokens as users write them, dictionaries and lists of texts, into CSR rows of features.
 
 A token is a dictionary, a sequence of texts, or one text. Entries become features as in CRFsuite:
 
@@ -6,8 +6,6 @@ A token is a dictionary, a sequence of texts, or one text. Entries become featur
     {"suffixes": ["he", "e"], "next": {"pos": "NN"}} ->   "suffixes:he" = 1, "suffixes:e" = 1, "next:pos:NN" = 1
     ["word:the", "is_title"]                         ->   "word:the" = 1, "is_title" = 1
 """
-
-from __future__ import annotations
 
 import numbers
 import re
@@ -30,7 +28,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def as_lists(X):
-    """Arrays of texts or of objects, sequences and tokens, as lists; the rest as it is."""
+    """Return examples with arrays of texts or objects as lists; refuse examples that are no sequences."""
     if isinstance(X, Ragged):
         return X
     for i, x in enumerate(X):
@@ -41,12 +39,12 @@ def as_lists(X):
 
 
 def is_single(x):
-    """Whether x is None, a number or the like, and no list, dictionary, text or array."""
+    """Return whether x is a scalar, like None or a number, and no list, dictionary, text or array."""
     return not getattr(x, "shape", ()) and not hasattr(x, "__len__")
 
 
 def single(predict, x):
-    """`predict([x])[0]`; what is refused is told without the advice to pass [x]."""
+    """Return `predict([x])[0]`, without the advice to pass [x] in errors."""
     try:
         return predict([x])[0]
     except (InputTypeError, ParameterError) as problem:
@@ -64,7 +62,7 @@ def check_tokens(X):
 
 
 def holds_texts(X):
-    """Whether the tokens of X are features by name; False for arrays, sparse matrices and a `Ragged`."""
+    """Return whether the tokens of X are features by name; False for arrays, sparse matrices and a `Ragged`."""
     if isinstance(X, Ragged):
         return False
     for x in X:
@@ -81,13 +79,13 @@ def holds_texts(X):
 
 
 def count_features(X):
-    """In how many tokens every feature occurs, a Counter by name."""
+    """Return in how many tokens every feature occurs, a Counter by name."""
     return Counter(name for i, x in enumerate(X) for t, token in enumerate(x)
                    for name in {name for name, _ in entries(token, i, t)})
 
 
 def frequent_features(counts, min_count=1):
-    """Names of the features that occur in at least `min_count` tokens, sorted."""
+    """Return the names of the features that occur in at least `min_count` tokens, sorted."""
     min_count = check_integer("min_count", min_count, low=1)
     names = sorted(name for name, count in counts.items() if count >= min_count)
     if not names:
@@ -96,14 +94,14 @@ def frequent_features(counts, min_count=1):
 
 
 def columns_of(vocabulary, bits=None):
-    """What `rows_of` needs to know of the columns: names to numbers, and a mask for hashes, without a vocabulary."""
+    """Return the arguments of `rows_of` for columns: a function from names to numbers, and a mask of hashes or None."""
     if vocabulary is not None:
         return {name: k for k, name in enumerate(vocabulary)}.get, None
     return murmurhash3_32, (1 << check_bits(bits)) - 1
 
 
 def rows_of(X, number_of, mask):
-    """Tokens as the rows of a CSR matrix without duplicates: offsets of the sequences, `indptr`, `indices`, `data`.
+    """Return tokens as CSR rows without duplicates: offsets of the sequences, `indptr`, `indices`, `data`.
 
     Names without a number are left out. Hashes are those of scikit-learn's `FeatureHasher`.
     """
@@ -125,17 +123,17 @@ def rows_of(X, number_of, mask):
 
 
 def encode(X, vocabulary=None, bits=None):
-    """Tokens as a Ragged of CSR rows: a column for each name of the vocabulary, or `2 ** bits` columns of hashes."""
+    """Return tokens as a Ragged of CSR rows: a column for each name of the vocabulary, or `2 ** bits` hashed ones."""
     offsets, ends, columns, values = rows_of(X, *columns_of(vocabulary, bits))
     single = values.astype(np.float32)
-    if (single == values).all():                # ones, above all: half the memory, and faster
+    if (single == values).all():                # mostly ones: half the memory, and faster
         values = single
     width = 1 << bits if vocabulary is None else len(vocabulary)
     return Ragged(sp.csr_array((values, columns, ends), shape=(len(ends) - 1, width)), offsets)
 
 
 def check_bits(bits):
-    """`hash_bits` as an int."""
+    """Return `hash_bits` as an int."""
     bits = check_integer("hash_bits", bits, low=1)
     if bits > 30:
         raise ParameterError(f"hash_bits must be 1..30, got {bits}")
@@ -143,7 +141,7 @@ def check_bits(bits):
 
 
 def entries(token, i, t):
-    """Pairs (name, value) of token t of example i."""
+    """Return the features of token t of example i as pairs (name, value)."""
     if isinstance(token, Mapping):
         return _of_mapping(token, "", i, t)
     if isinstance(token, TEXTS):
@@ -185,7 +183,7 @@ def _of_mapping(token, prefix, i, t):
 
 
 def decoded(text, i, t):
-    """A value of token t of example i as a text, bytes as UTF-8."""
+    """Return a value of token t of example i as a text; bytes are read as UTF-8."""
     try:
         return text.decode() if isinstance(text, bytes) else str(text)
     except UnicodeDecodeError as problem:

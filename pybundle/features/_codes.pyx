@@ -12,7 +12,7 @@ from ..core._indices cimport check_indices
 from ._plane_rows cimport PlaneRows
 
 cdef enum:
-    IMAGES = 16     # that a table serves before the next one
+    IMAGES = 16     # images that a table serves before the next table
 
 
 cdef class CodeTemplates:
@@ -25,11 +25,11 @@ cdef class CodeTemplates:
     starts : int64 array, shape (L + 1,)
         Cells of landmark j: starts[j]..starts[j + 1].
     cells : int64 array, shape (n_cells,)
-        Place of a cell for position (0, 0), counted from the first code of an image.
+        Index of the code of a cell for position (0, 0), counted from the first code of an image.
     boxes : int32 array, shape (L, 4)
         Search boxes x_0, y_0, width, height.
     n_codes : int
-        Codes are below it, which the caller has checked.
+        Codes lie below it, as the caller has checked.
     """
 
     cdef const unsigned char[:, :, :, ::1] codes
@@ -47,7 +47,7 @@ cdef class CodeTemplates:
         self.total = (boxes[:, 2].astype(int) * boxes[:, 3]).sum()
 
     def __reduce__(self):
-        return CodeTemplates, self.arguments
+        return type(self), self.arguments
 
     def maps(self, const Py_ssize_t[::1] rows, const double[::1] W, double[:, ::1] out):
         """out (len(rows), total) = scores of every position of every box, box after box, row-major."""
@@ -135,7 +135,8 @@ cdef class CodeTemplates:
     def planes(self, const Py_ssize_t[::1] rows, const int[:, :, ::1] positions, const int[:, :, ::1] truth,
                const double[:, ::1] rest):
         """csr_array, row i: indicators seen from positions[i] less those seen from truth[i], then rest[i]."""
-        cdef Py_ssize_t i, j, c, n_cells = self.cells.shape[0], L = self.boxes.shape[0], there, right
+        cdef Py_ssize_t i, j, c, n_cells = self.cells.shape[0], L = self.boxes.shape[0], there, right, a, b
+        cdef double sign
         cdef const unsigned char* image
         if positions.shape[0] != rows.shape[0] or truth.shape[0] != rows.shape[0] or rest.shape[0] != rows.shape[0] \
                 or positions.shape[1] != L or truth.shape[1] != L:
@@ -155,12 +156,10 @@ cdef class CodeTemplates:
                         continue
                     for c in range(self.starts[j], self.starts[j + 1]):
                         # the smaller code first: entries come in order, and there is nothing to sort
-                        if image[self.cells[c] + there] <= image[self.cells[c] + right]:
-                            out.put(c * self.n_codes + image[self.cells[c] + there], 1.0)
-                            out.put(c * self.n_codes + image[self.cells[c] + right], -1.0)
-                        else:
-                            out.put(c * self.n_codes + image[self.cells[c] + right], -1.0)
-                            out.put(c * self.n_codes + image[self.cells[c] + there], 1.0)
+                        a, b = image[self.cells[c] + there], image[self.cells[c] + right]
+                        sign = 1.0 if a <= b else -1.0
+                        out.put(c * self.n_codes + min(a, b), sign)
+                        out.put(c * self.n_codes + max(a, b), -sign)
                 for j in range(rest.shape[1]):
                     out.put(n_cells * self.n_codes + j, rest[i, j])
                 out.close()

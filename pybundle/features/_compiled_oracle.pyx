@@ -1,4 +1,4 @@
-"""Most violated planes of examples from compiled code, for passes that never come back to Python in between."""
+"""`CompiledOracle` finds the most violated planes of examples in compiled code, without a return to Python."""
 
 import numpy as np
 
@@ -7,13 +7,13 @@ from libc.stdlib cimport free, realloc
 
 
 cdef class CompiledOracle:
-    """The base of what finds planes without the GIL: a structure writes `fill`, see `_compiled_oracle.pxd`.
+    """Base class of oracles without the GIL: a structure implements `fill`, see `_compiled_oracle.pxd`.
 
     Parameters
     ----------
     dim : int
     batch : int
-        Most examples asked for at once.
+        Largest number of examples in one call.
     width : int
         Of `PlaneRows`.
     """
@@ -26,11 +26,11 @@ cdef class CompiledOracle:
         free(self.labels)
 
     def working_bytes(self):
-        """What it holds from pass to pass, about."""
+        """Return about how many bytes it holds from pass to pass."""
         return self.planes.working_bytes()
 
     def weigh(self, weights):
-        """Planes are those times the weights of their examples from now on."""
+        """Multiply planes by the weights of their examples from now on."""
         self.weights = weights
 
     cdef int place(self, const double* w) except -1 nogil:

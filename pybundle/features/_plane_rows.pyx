@@ -55,7 +55,7 @@ cdef class PlaneRows:
         free(self.order)
 
     def working_bytes(self):
-        """Bytes beside the planes themselves."""
+        """Return the bytes of scratch memory, without the planes."""
         return 8 * self.width
 
     cdef int _extend(self, Py_ssize_t more) except -1 nogil:
@@ -211,7 +211,7 @@ cdef class PlaneRows:
         return 0
 
     def matrix(self):
-        """The rows as csr_array (n_planes, dim); the object is not to be used afterwards."""
+        """Return the rows as csr_array (n_planes, dim), which takes the memory: the object must not be used after."""
         indptr = np.asarray(self.indptr)
         if self.size <= np.iinfo(np.int32).max:
             indptr = indptr.astype(np.int32)
@@ -229,9 +229,9 @@ cdef class PlaneRows:
 
 
 def merge_rows(slopes, Py_ssize_t n_planes, Py_ssize_t dim):
-    """csr_array of `n_planes` dense vectors or CSR rows, taken one after another, each sorted and merged.
+    """Return a csr_array of `n_planes` dense vectors or CSR rows of an iterable, each sorted and merged.
 
-    ValueError if they are more or fewer, or do not fit into `dim` columns.
+    Raises ValueError if there are more or fewer, or if they do not fit into `dim` columns.
     """
     cdef PlaneRows planes = PlaneRows(dim, n_planes)
     cdef const double[::1] data

@@ -41,7 +41,7 @@ if _wanted not in ("", kernel_name()):
 
 
 def aligned(shape, dtype):
-    """Zeros that start on a cache line: a vector load never straddles two."""
+    """Return zeros that start on a cache line, so that no vector load straddles two lines."""
     size = prod(shape) * np.dtype(dtype).itemsize
     raw = np.zeros(size + 64, dtype=np.uint8)
     start = -raw.ctypes.data % 64
@@ -49,7 +49,7 @@ def aligned(shape, dtype):
 
 
 def transpose(const double[:, ::1] W, double scale, Py_ssize_t n, real[:, ::1] out):
-    """out[j, k] = scale * W[k, j] for the first n columns of W, a few at a time: both sides stay in the cache."""
+    """Set out[j, k] = scale * W[k, j] for the first n columns of W, a few at a time: both sides stay in the cache."""
     cdef Py_ssize_t K = W.shape[0]
     if W.shape[1] < n or out.shape[0] < n or out.shape[1] < K:
         raise ValueError(f"W must have {n} columns and out must have shape ({n}, {K}) or more")
@@ -68,22 +68,35 @@ cdef void put_transpose(Py_ssize_t K, Py_ssize_t n, double scale, const double* 
                 out[j * ldo + k] = <real>(scale * W[k * ldw + j])
 
 
+cdef inline double product(const real* x, const int32_t* index, int64_t nnz, const double* w) noexcept nogil:
+    # of a sparse vector and w, in two partial sums
+    cdef int64_t q = 0
+    cdef double a = 0.0, b = 0.0
+    while q + 1 < nnz:
+        a += x[q] * w[index[q]]
+        b += x[q + 1] * w[index[q + 1]]
+        q += 2
+    if q < nnz:
+        a += x[q] * w[index[q]]
+    return a + b
+
+
 cdef class PackedWeights:
-    """Weights of one pass, packed for the kernels by `Rows.pack`; else empty."""
+    """Weights of one pass, packed for the kernels by `Rows.pack`; empty before."""
 
     def __cinit__(self):
         self.W32, self.W64, self.base = np.empty((0, 0), np.float32), np.empty((0, 0)), np.empty(0)
 
     @property
     def nbytes(self):
-        """Memory of the float64 ones."""
+        """Bytes of the weights in float64."""
         return np.asarray(self.W64).nbytes
 
 
 cdef class Rows:
-    """Rows x_i = scale * X_i with a constant last feature where `bias` is given, seen by K linear scores.
+    """Rows x_i = scale * X_i with a constant last feature if `bias` is given, for products with K linear scores.
 
-    Immutable; the methods may run in several threads at once.
+    Rows are immutable; the methods may run in several threads at once.
 
     Parameters
     ----------
@@ -130,10 +143,7 @@ cdef class Rows:
             self.X.data = &raw[0]
 
     def at_level(self, int level):
-        """The same object on the kernels of level 0 (baseline), 1 (AVX2), 2 (AVX-512); None if not available.
-
-        For tests: results agree to rounding.
-        """
+        """Return the same rows on kernels of level 0 (baseline), 1 (AVX2), 2 (AVX-512), or None: for tests."""
         cdef Rows other
         if pb_kernels_at(level) == NULL:
             return None
@@ -146,15 +156,15 @@ cdef class Rows:
 
     @property
     def score_terms(self):
-        """Roundings that a product can pass on its way into a float64 score: `|error| <= terms 2^-53 |x_i| |w_k|`.
+        """Number of roundings in a float64 score: `|error| <= terms 2^-53 |x_i| |w_k|`.
 
-        Lane by lane and across lanes, product, scale and bias, a shift of the column, and two for what a loss adds.
+        It counts sums within and across lanes, product, scale and bias, a shift of the column, and two in the loss.
         """
         cdef Py_ssize_t lanes = max(1, self.kernels.lanes32 // 2)
         return self.n_features // lanes + lanes + 9
 
     def pack(self, w, precision="float64"):
-        """W (K, width) for the kernels; float64 where float32 is not on offer or would overflow."""
+        """Pack W (K, width) for the kernels; in float64 if float32 is not available or would overflow."""
         cdef PackedWeights packed = PackedWeights.__new__(PackedWeights)
         cdef Py_ssize_t d = self.n_features
         cdef double u = 2.0 ** -24, lanes = self.kernels.lanes32, terms, largest = 0.0
@@ -231,30 +241,17 @@ cdef class Rows:
         # label by label: a row of W stays in the second cache, where its columns of all labels would not
         cdef Py_ssize_t r
         cdef int k
-        cdef int64_t q, last
-        cdef const float* x32 = <const float*>self.X.data
-        cdef const double* x64 = <const double*>self.X.data
-        cdef const int32_t* index = self.X.indices
-        cdef double a, b
+        cdef int64_t q, nnz
+        cdef double total
         for k in range(self.n_scores):
             for r in range(n):
-                a = b = 0.0
-                q, last = self.X.indptr[rows[r]], self.X.indptr[rows[r] + 1]
+                q = self.X.indptr[rows[r]]
+                nnz = self.X.indptr[rows[r] + 1] - q
                 if self.kind == PB_CSR32:
-                    while q + 1 < last:
-                        a += x32[q] * W[index[q]]
-                        b += x32[q + 1] * W[index[q + 1]]
-                        q += 2
-                    if q < last:
-                        a += x32[q] * W[index[q]]
+                    total = product(<const float*>self.X.data + q, self.X.indices + q, nnz, W)
                 else:
-                    while q + 1 < last:
-                        a += x64[q] * W[index[q]]
-                        b += x64[q + 1] * W[index[q + 1]]
-                        q += 2
-                    if q < last:
-                        a += x64[q] * W[index[q]]
-                out[r * self.n_scores + k] = self.scale * (a + b)
+                    total = product(<const double*>self.X.data + q, self.X.indices + q, nnz, W)
+                out[r * self.n_scores + k] = self.scale * total
                 if self.has_bias:
                     out[r * self.n_scores + k] += self.bias * W[self.n_features]
             W += self.width
@@ -298,7 +295,7 @@ cdef class Rows:
         return 0
 
     def scores(self, PackedWeights w, const Py_ssize_t[::1] rows, real[:, ::1] out):
-        """Scores of the given rows, one after another, into out (len(rows), K) of the packed precision."""
+        """Write the scores of the given rows into out (len(rows), K), which has the packed precision."""
         cdef Py_ssize_t i = 0, r, n = rows.shape[0]
         cdef int count, k, K = self.n_scores
         cdef real* S
@@ -322,7 +319,7 @@ cdef class Rows:
         free(S)
 
     def scores_unpacked(self, const double[:, ::1] W, const Py_ssize_t[::1] rows, double[:, ::1] out):
-        """As `scores` for CSR rows, from W (K, width) itself: for batches so small that packing W costs more."""
+        """Compute `scores` of CSR rows from W (K, width) itself: for batches so small that packing W costs more."""
         if self.kind < PB_CSR32 or W.shape[0] != self.n_blocks or W.shape[1] != self.width \
                 or out.shape[0] != rows.shape[0] or out.shape[1] != self.n_scores:
             raise ValueError(f"W must have shape ({self.n_blocks}, {self.width}), out ({rows.shape[0]}, "
@@ -333,7 +330,7 @@ cdef class Rows:
                 self.score_unpacked(&W[0, 0], &rows[0], rows.shape[0], &out[0, 0])
 
     def add(self, const Py_ssize_t[::1] rows, labels, const double[::1] coefs, double[::1] slope):
-        """slope (n_weights,) += sum_e coefs[e] x_rows[e] in the weights of labels[e], without scale.
+        """Add sum_e coefs[e] x_rows[e], without scale, to slope (n_weights,) in the weights of labels[e].
 
         Entries of coefficient 0 cost nothing; within a label they are added in the order given.
         """
@@ -420,7 +417,7 @@ cdef class Rows:
 
     cdef int _put_sparse(self, PlaneRows out, Py_ssize_t start, const Py_ssize_t* rows, const double* coefs,
                          int n) except -1 nogil:
-        """Entries of sum_e coefs[e] X_rows[e] wait, those of a block that begins at `start`."""
+        """Add the entries of sum_e coefs[e] X_rows[e] to those that wait, in the block that begins at `start`."""
         cdef const float* x32 = <const float*>self.X.data
         cdef const double* x64 = <const double*>self.X.data
         cdef int64_t q, last
@@ -468,7 +465,7 @@ cdef class RowSums:
 
 
 def sum_rows(Py_ssize_t dim, RowSums head, RowSums tail=None):
-    """csr_array (n_planes, dim) of the sums, those of `tail` behind those of `head`."""
+    """Return a csr_array (n_planes, dim) of the sums, those of `tail` behind those of `head`."""
     cdef Py_ssize_t j, width = head.features.width
     cdef bint has_tail = tail is not None
     if has_tail:

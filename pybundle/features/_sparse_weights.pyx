@@ -1,4 +1,4 @@
-"""Products of CSR rows with a sparse W: most features of a text occur with few labels, and only those get weights.
+"""Products of CSR rows with a sparse W: most features of a text occur with few labels, and only those have weights.
 
 The weights are those of a CSC matrix W (K, d), feature by feature, those of a feature in the order of its labels:
 
@@ -21,7 +21,7 @@ cdef class SparseWeightRows(Rows):
     """CSR rows seen by K linear scores, each of which has weights for some of the features only.
 
     A token costs one product for each weight of each of its features. This class has its own `score_unpacked`,
-    `score_step`, `update_step`, `entries_of`, `add_labelled` and `put`; weights are never packed, so that what takes
+    `score_step`, `update_step`, `entries_of`, `add_labelled` and `put`; weights are never packed, so methods with
     packed weights must not be called, nor `accumulate`.
 
     Parameters
@@ -54,11 +54,11 @@ cdef class SparseWeightRows(Rows):
         self.n_weights = self.width
 
     cdef inline double value(self, int64_t q) noexcept nogil:
-        """Entry q of the rows."""
+        """Return entry q of the rows."""
         return (<const float*>self.X.data)[q] if self.kind == PB_CSR32 else (<const double*>self.X.data)[q]
 
     cdef inline int64_t find(self, int32_t column, int32_t label) noexcept nogil:
-        """Where the weight of a column and a score is in w; -1 if there is none."""
+        """Return the index in w of the weight of a column and a label; -1 if there is none."""
         cdef int64_t p
         for p in range(self.starts[column], self.starts[column + 1]):
             if self.labels[p] == label:
@@ -130,7 +130,7 @@ cdef class SparseWeightRows(Rows):
         return 0
 
     def add_expectations(self, const Py_ssize_t[::1] rows, const double[:, ::1] p, double[::1] slope):
-        """slope (m,) += sum_r p[r, l] x_rows[r] in the weights of label l, for every l; p has shape (len(rows), K)."""
+        """Add sum_r p[r, l] x_rows[r] to slope (m,) in the weights of every label l; p has shape (len(rows), K)."""
         if p.shape[0] != rows.shape[0] or p.shape[1] != self.n_scores or slope.shape[0] != self.n_weights:
             raise ValueError(f"p must have shape ({rows.shape[0]}, {self.n_scores}), slope ({self.n_weights},)")
         check_indices("rows", rows, self.n_rows)

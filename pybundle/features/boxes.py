@@ -1,6 +1,4 @@
-"""Shapes of images and search boxes of landmarks, checked: what models and descriptors of landmarks are given."""
-
-from __future__ import annotations
+"""Check shapes of images and search boxes of landmarks, for models and descriptors of landmarks."""
 
 import numpy as np
 
@@ -9,7 +7,7 @@ from ..core.validation import check_count
 
 
 def check_shape(shape):
-    """(rows, columns) of images as integers, at least 1."""
+    """Return (rows, columns) of images as integers, at least 1."""
     try:
         rows, columns = shape
     except (TypeError, ValueError) as problem:
@@ -18,7 +16,7 @@ def check_shape(shape):
 
 
 def check_boxes(boxes, shape, n_landmarks=None):
-    """Search boxes x_0, y_0, width, height within images of this shape as int32, shape (L, 4)."""
+    """Return search boxes x_0, y_0, width, height as int32, shape (L, 4), if they lie in images of this shape."""
     try:
         boxes = np.asarray(boxes)
     except ValueError as problem:

@@ -1,7 +1,5 @@
 """Descriptors made of codes, 0..255 at every pixel: local binary patterns, and windows of indicators over them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..core.checksum import checksum
@@ -58,7 +56,7 @@ def lbp_maps(images, n_maps=1, margin=0):
 
 
 def _patterns(stack, block, margin, codes):
-    """codes (n, height, width) |= patterns of blocks of `block` x `block` pixels."""
+    """Set in codes (n, height, width) the bits of patterns of blocks of `block` x `block` pixels."""
     height, width = codes.shape[1:]
     room = (margin + block, margin + 2 * block - 1)      # a neighbour before, a neighbour and a block behind
     sums = np.pad(stack, ((0, 0), room, room), mode="edge")
@@ -71,7 +69,7 @@ def _patterns(stack, block, margin, codes):
 
 
 LARGEST = 1 << 10
-"""Rows and columns of a window, and margins, that anybody may mean: no array of a slip of the finger is made."""
+"""Largest number of rows and columns of a window, and largest margin; more is taken for a typing error."""
 NEIGHBOURS = ((-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1))
 """(row, column) of the neighbour of bit 0..7."""
 
@@ -106,7 +104,7 @@ class CodeWindows:
         self.n_maps = windows.shape[-2]
 
     def cells(self, n_landmarks):
-        """For every landmark an int array (n_cells, 3): map, row and column from the position."""
+        """Return for every landmark an int array (n_cells, 3): map, row and column from the position."""
         n_landmarks = check_integer("n_landmarks", n_landmarks, low=1, high=LARGEST)
         if self.windows.ndim == 3 and len(self.windows) != n_landmarks:
             raise ParameterError(f"windows must be given for {n_landmarks} landmarks, got {len(self.windows)}")
@@ -128,7 +126,7 @@ class CodeWindows:
         return np.array([self.n_codes * len(cells) for cells in self.cells(n_landmarks)])
 
     def bind(self, X, shape, boxes):
-        """The windows over the maps X (n, n_maps, H + 2 margin, W + 2 margin), uint8, not copied if contiguous."""
+        """Bind the windows to maps X (n, n_maps, H + 2 margin, W + 2 margin), uint8, not copied if contiguous."""
         shape, margin = check_shape(shape), self.margin
         boxes = check_boxes(boxes, shape)
         wanted = (self.n_maps, shape[0] + 2 * margin, shape[1] + 2 * margin)
@@ -150,8 +148,7 @@ class CodeWindows:
         flat = np.concatenate(cells)
         places = (flat[:, 0] * wanted[1] + flat[:, 1] + margin) * wanted[2] + flat[:, 2] + margin
         starts = np.concatenate([[0], np.cumsum([len(c) for c in cells])])
-        templates = CodeTemplates(X, starts, places, boxes, self.n_codes)
-        return BoundWindows(templates, X, len(flat))
+        return BoundWindows(X, starts, places, boxes, self.n_codes)
 
     def check(self, shape, boxes):
         """Raise ParameterError if a window, seen from some position of a box, leaves the maps."""
@@ -171,39 +168,22 @@ class CodeWindows:
                                  "leaves the maps; enlarge margin here and in lbp_maps, or shrink the search box")
 
 
-class BoundWindows:
-    """`CodeWindows` over the maps of n images; what `Landmarks` asks of a descriptor."""
+class BoundWindows(CodeTemplates):
+    """`CodeWindows` over the maps of n images; a descriptor of `Landmarks` binds an object with these methods."""
 
-    def __init__(self, templates, X, n_cells):
-        self._templates, self.n_examples = templates, len(X)
-        # each image has n_cells ones for a labelling
-        self.norms = np.full(len(X), np.sqrt(n_cells))
-        self._codes = X
+    def __init__(self, codes, starts, cells, boxes, n_codes):
+        super().__init__(codes, starts, cells, boxes, n_codes)
+        self.n_examples, self._codes = len(codes), codes
+        self.norms = np.full(len(codes), np.sqrt(len(cells)))       # a labelling has a one for each cell
         self.fingerprint = self.checksum()
 
     def checksum(self):
-        """The fingerprint of the codes as they are now."""
+        """Recompute the fingerprint of the codes; it detects changes in place."""
         return checksum(self._codes)
 
     def prepare(self, W):
-        """Weights (sum of sizes,) for `maps`."""
+        """Return weights (sum of sizes,) for `maps`."""
         return np.ascontiguousarray(W)
-
-    def maps(self, rows, weights, out):
-        """out (len(rows), positions of all boxes) = scores."""
-        self._templates.maps(rows, weights, out)
-
-    def add(self, rows, positions, scales, slope):
-        """slope += sum_ij scales[i, j] * features of image rows[i] that landmark j sees at positions[i, j] = (x, y)."""
-        self._templates.add(rows, positions, scales, slope)
-
-    def planes(self, rows, positions, truth, rest):
-        """csr_array, row i: features of image rows[i] seen at positions[i] less those at truth[i], then rest[i]."""
-        return self._templates.planes(rows, positions, truth, rest)
-
-    def add_expected(self, rows, coefs, slope):
-        """slope += sum_ip coefs[i, p] * features of image rows[i] at position p of all boxes, ordered as in `maps`."""
-        self._templates.add_expected(rows, coefs, slope)
 
 
 class MapFeatures:
@@ -227,11 +207,11 @@ class MapFeatures:
         return np.full(check_integer("n_landmarks", n_landmarks, low=1, high=LARGEST), self.n_features)
 
     def check(self, shape, boxes):
-        """Any box within the images will do."""
+        """Raise ParameterError if a box leaves the images."""
         check_boxes(boxes, check_shape(shape))
 
     def bind(self, X, shape, boxes):
-        """The features over X: an array (n, H W, n_features) or (n H W, n_features), a list of matrices, a Ragged."""
+        """Bind to X: an array (n, H W, n_features) or (n H W, n_features), a list of matrices, or a Ragged."""
         shape = check_shape(shape)
         return BoundFeatures(self, X, shape, check_boxes(boxes, shape))
 
@@ -266,7 +246,7 @@ class BoundFeatures:
         self.fingerprint, self.checksum = examples.fingerprint, examples.checksum
 
     def prepare(self, W):
-        """Weights (sum of sizes,) packed for `maps`."""
+        """Return weights (sum of sizes,) packed for `maps`."""
         return self._rows.pack(W)
 
     def maps(self, rows, weights, out):

@@ -1,4 +1,4 @@
-"""Finds columns that are sums of others: weights without penalty may be 0 there, and no score is lost.
+"""Find columns that are sums of others: weights without penalty may be 0 there, and all scores can still be reached.
 
 If `X_j = sum_k z_k X_k`, no score changes along the weights (1, -z): the minimum of F is that over weights with
 `w_j = 0`. Bounds rest on this, so it is proven: the sum is 0 in every row, computed with fractions, for z of small

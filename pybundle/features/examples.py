@@ -1,7 +1,5 @@
 """The examples X of a linear risk: checked, described for the compiled passes, never copied."""
 
-from __future__ import annotations
-
 import mmap
 from zlib import crc32
 
@@ -17,7 +15,7 @@ from ._rows import Rows
 from ._sparse_weights import SparseWeightRows
 
 SAMPLE = 1 << 15
-"""Numbers in a sample, or in one row if that is longer."""
+"""Size of a sample in numbers; one row if that is longer."""
 LARGEST_INDEX = np.iinfo(np.int32).max
 
 
@@ -60,7 +58,10 @@ class Examples:
         if self.n_examples == 0 or self.n_features == 0:
             raise ParameterError("X must have at least one example and one feature, "
                                  f"got shape {self.X.shape}")
-        mapping = _mapping(self.storage[0])
+        mapping = self.storage[0]       # ends as the memory map of a file that the array is a view of, or as None
+        while mapping is not None and not isinstance(mapping, mmap.mmap):
+            mapping = mapping.obj if isinstance(mapping, memoryview) else getattr(
+                mapping, "_mmap", getattr(mapping, "base", None))
         self.is_mapped = mapping is not None
         if self.is_mapped and hasattr(mapping, "madvise"):
             mapping.madvise(mmap.MADV_SEQUENTIAL)
@@ -84,9 +85,9 @@ class Examples:
                                  f"{i} overflows; choose a smaller scale")
 
     def checksum(self):
-        """The fingerprint of the data as they are now, which somebody may have changed in place: one read.
+        """Recompute the fingerprint, which detects changes in place; reads all data once.
 
-        Files that are mapped for reading only are taken for unchanged.
+        Files that are mapped for reading only count as unchanged.
         """
         if self.is_mapped and not self.storage[0].flags.writeable and "fingerprint" in vars(self):
             return self.fingerprint
@@ -96,20 +97,19 @@ class Examples:
         return number
 
     def is_current(self, whole=True):
-        """Whether norms and fingerprint match the present data; a sample of them if not `whole`."""
+        """Return whether norms and fingerprint match the present data, or only a sample of them if not `whole`."""
         return self.checksum() == self.fingerprint if whole else self._sampled() == self._sample
 
     def _sampled(self):
-        """A checksum of rows, or of entries, far apart: what scales or shifts the data changes it."""
-        def sample(array):
-            return array[::max(1, array.size // max(SAMPLE, 16 * array[:1].size))]
-        return tuple(crc32(np.ascontiguousarray(sample(array))) for array in self.storage)
+        """Return checksums of rows, or of entries, far apart, which any scaling or shift of the data changes."""
+        return tuple(crc32(np.ascontiguousarray(array[::max(1, array.size // max(SAMPLE, 16 * array[:1].size))]))
+                     for array in self.storage)
 
     def _seed(self):
         return crc32(repr((self.X.shape, str(self.X.dtype), self.scale, self.bias)).encode())
 
     def _read_mapped(self):
-        """Squared norms, and the fingerprint on the way: the file is read once."""
+        """Return the squared norms and store the fingerprint, in one read of the file."""
         squares, number = np.empty(self.n_examples), self._seed()
         done = 0
         for rows in pieces(self.X):
@@ -120,7 +120,7 @@ class Examples:
         return squares
 
     def rows(self, n_scores, support=None):
-        """The rows as `n_scores` linear scores see them, for the compiled products.
+        """Return the rows for products with the weights of `n_scores` linear scores.
 
         `support` is (starts, labels) of a sparse W, see `SparseWeightRows`, for CSR rows without scale and bias.
         """
@@ -129,7 +129,7 @@ class Examples:
         return Rows(self.storage, self.norms, self.n_features, n_scores, self.scale, self.bias)
 
     def unscale(self, slopes, n_scores):
-        """Sums of X_i (with bias) into sums of x_i, in place; `slopes` (..., n_scores * width), dense or CSR."""
+        """Convert sums of X_i (with bias) to sums of x_i, in place; `slopes` (..., n_scores * width), dense or CSR."""
         if self.scale == 1.0:
             return slopes
         if sp.issparse(slopes):
@@ -137,13 +137,6 @@ class Examples:
         else:
             slopes.reshape(-1, n_scores, self.width)[:, :, :self.n_features] *= self.scale
         return slopes
-
-
-def _mapping(array):
-    """The memory map of a file below an array, None if there is none."""
-    while array is not None and not isinstance(array, mmap.mmap):
-        array = array.obj if isinstance(array, memoryview) else getattr(array, "_mmap", getattr(array, "base", None))
-    return array
 
 
 def _dense(X):
@@ -187,7 +180,7 @@ def _sparse(X):
 
 
 def not_finite(X, i, name_of):
-    """The words for row i of X, which holds NaN or infinity or whose norm overflows."""
+    """Return the message for row i of X, which holds NaN or infinity, or whose norm overflows."""
     row = X[[i]].toarray().ravel() if sp.issparse(X) else X[i]
     bad = np.flatnonzero(~np.isfinite(row))
     if len(bad) == 0:

@@ -1,4 +1,4 @@
-"""A change of variables that takes the offsets of columns and of targets out of problems with free intercepts.
+"""`Shift`, a change of variables that removes the offsets of columns and targets from problems with free intercepts.
 
     F(w, b; X, y) = F(w, b + <m, w> - c; X - m, y - c)
 
@@ -51,7 +51,7 @@ def locate(X, y, weights):
 
 
 def _stored(X):
-    """Columns of a CSR matrix that have an entry in each row: only these can be far from 0."""
+    """Return the columns of a CSR matrix that have an entry in each row: only these can be far from 0."""
     columns = X.indices[:X.indptr[1]]
     for row in np.unique(np.linspace(0, X.shape[0] - 1, PROBED).astype(int)):
         columns = np.intersect1d(columns, X.indices[X.indptr[row]:X.indptr[row + 1]])
@@ -158,7 +158,7 @@ class Shift:
 
 
 def _narrowed(moved, dtype):
-    """Float64 differences of numbers of float32, in float32 again if that holds them."""
+    """Return float64 differences of float32 numbers in float32 if they are exact there."""
     if dtype == np.float64:
         return moved
     narrow = moved.astype(dtype)

@@ -1,6 +1,4 @@
-"""Weights of a pass over all rows or over few of them."""
-
-from __future__ import annotations
+"""`LazyWeights`: the weights of a pass, packed for the kernels only if enough rows use them."""
 
 import numpy as np
 
@@ -12,7 +10,7 @@ more. On CoNLL-2000 (22 labels, 118687 features) both cost the same at about 120
 
 
 def is_narrow(rows, n):
-    """Whether a batch of n of the `Rows` is that small: CSR with few non-zeros; a sparse W is never packed."""
+    """Return whether a batch of n of the `Rows` is that small: CSR with few non-zeros; a sparse W is never packed."""
     if isinstance(rows, SparseWeightRows):
         return True
     storage = rows.storage
@@ -39,7 +37,7 @@ class LazyWeights:
             self._packed = rows.pack(self.W)
 
     def packed(self, n_rows):
-        """W for the kernels, or None for a batch of so few rows that it reads W as it stands."""
+        """Return W for the kernels, or None for a batch of so few rows that it reads W as it stands."""
         if is_narrow(self._rows, n_rows):
             return None
         if self._packed is None:
@@ -47,7 +45,7 @@ class LazyWeights:
         return self._packed
 
     def scores(self, rows, n_rows=None):
-        """Scores (len(rows), K); `n_rows` of the whole batch, if these are a piece of it."""
+        """Return scores (len(rows), K); `n_rows` is the size of the whole batch if these are a piece of it."""
         out, packed = np.empty((len(rows), self._rows.n_scores)), self.packed(n_rows or len(rows))
         if packed is None:
             self._rows.scores_unpacked(self.W, rows, out)

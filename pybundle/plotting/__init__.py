@@ -9,12 +9,6 @@ from .transitions import TransitionDisplay
 from .weight_images import WeightImagesDisplay
 
 __all__ = [
-    "ConvergenceDisplay",
-    "KernelWeightsDisplay",
-    "ParseTreeDisplay",
-    "PathDisplay",
-    "SegmentationDisplay",
-    "TransitionDisplay",
-    "WeightImagesDisplay",
-    "plot_convergence",
+    "ConvergenceDisplay", "KernelWeightsDisplay", "ParseTreeDisplay", "PathDisplay", "SegmentationDisplay",
+    "TransitionDisplay", "WeightImagesDisplay", "plot_convergence",
 ]

@@ -1,4 +1,4 @@
-"""Base of all displays: panels, the import of matplotlib, colours, errors for what cannot be drawn."""
+"""`Display`, base class of displays; panels, the import of matplotlib, colours, errors for what cannot be drawn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIVERGING = "RdBu_r"
 
 
 class Display:
-    """Base of displays of one panel: a subclass defines `_size()`, inches of a new figure, and `_draw()` into `ax_`."""
+    """Base class of displays of one panel; `_size()` is that of a new figure in inches, `_draw()` draws into `ax_`."""
 
     ax_: Any
     figure_: Any
@@ -49,7 +49,7 @@ class Display:
 
 
 def import_matplotlib(module="pyplot"):
-    """A module of matplotlib; ImportError that names the extra without it."""
+    """Return a module of matplotlib; the ImportError names the extra."""
     try:
         return import_module(f"matplotlib.{module}")
     except ImportError as problem:
@@ -58,7 +58,7 @@ def import_matplotlib(module="pyplot"):
 
 
 def axes_for(ax, figsize, n=1):
-    """The n axes to draw into, an array (n,): from a new pyplot figure if `ax` is None."""
+    """Return the n axes to draw into, an array (n,): those of a new pyplot figure if `ax` is None."""
     if ax is None:
         _, axes = import_matplotlib().subplots(1, n, figsize=figsize, sharey=True, squeeze=False, layout="constrained")
         return axes[0]
@@ -72,18 +72,18 @@ def axes_for(ax, figsize, n=1):
 
 
 def line_style(k):
-    """Options of the k-th line: colours first, then dashes."""
+    """Return the style of the k-th line: colours change first, then dashes."""
     return {"color": COLOURS[k % len(COLOURS)], "linestyle": STYLES[k // len(COLOURS) % len(STYLES)]}
 
 
 def tidy(axis):
-    """A faint grid, no box."""
+    """Draw a faint grid and no box."""
     axis.grid(True, which="major", alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
 
 
 def bare(axis):
-    """Neither ticks nor box: for images and trees."""
+    """Draw neither ticks nor box: for images and trees."""
     axis.set_xticks([])
     axis.set_yticks([])
     axis.spines[:].set_visible(False)
@@ -97,7 +97,7 @@ def weight_bar(image):
 
 
 def names_of(names, n, what):
-    """n names as texts; by default numbers from 0."""
+    """Return n names as texts; by default numbers from 0."""
     if names is None:
         return [str(k) for k in range(n)]
     if isinstance(names, str) or not hasattr(names, "__len__"):
@@ -108,7 +108,7 @@ def names_of(names, n, what):
 
 
 def fitted(estimator, name, expected):
-    """Attribute `name` of a fitted estimator; InputTypeError that says what was `expected`."""
+    """Return an attribute of a fitted estimator; the InputTypeError says what was `expected`."""
     try:
         return getattr(estimator, name)
     except AttributeError as problem:

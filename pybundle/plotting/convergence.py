@@ -181,8 +181,8 @@ def plot_convergence(results: Any, *, tol: float | None = None, title: str | Non
 
 
 def _named(argument, runs, field):
-    """Name -> run; the name "" keeps a single run out of the legend."""
-    if hasattr(runs, field) or hasattr(runs, "fit") or isinstance(runs, Result):      # one of the wrong kind, too
+    """Return runs by name; the name "" keeps a single run out of the legend."""
+    if hasattr(runs, field) or hasattr(runs, "fit") or isinstance(runs, Result):      # a run, also of the wrong kind
         named = {"": runs}
     elif isinstance(runs, Mapping):
         named = dict(runs)
@@ -198,7 +198,7 @@ def _named(argument, runs, field):
 
 
 def _histories(argument, runs, field, expected):
-    """Name -> history."""
+    """Return histories by name."""
     named = _named(argument, runs, field)
     for name, run in named.items():
         history = getattr(run, field, None)

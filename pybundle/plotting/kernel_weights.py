@@ -11,7 +11,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from .canvas import FAINT, Display, fitted, line_style, names_of, tidy, what_came
 
 MOST_LINES = 8
-"""Groups with a colour of their own; others are grey, one entry of the legend for all."""
+"""Largest number of groups with a colour; others are grey, with one entry of the legend."""
 
 
 class KernelWeightsDisplay(Display):
@@ -103,7 +103,7 @@ class KernelWeightsDisplay(Display):
 
 
 def _group_names(learner, n_groups):
-    """Templates of a parser, else kernels, with numbers where two are alike; a chain adds a group of its own."""
+    """Return the names of templates of a parser, else of kernels, with numbers if names repeat, or None."""
     templates = getattr(getattr(learner, "model", None), "template_names", None)
     if templates is not None and len(templates) == n_groups:
         return list(templates)

@@ -105,13 +105,13 @@ class ParseTreeDisplay(Display):
         self.ax_.tick_params(length=0, labelsize="medium")
 
     def _top(self):
-        """Above all arcs."""
+        """Return a height above all arcs."""
         pairs = [(m, h) for heads in (self.heads, self.truth) if heads is not None
                  for m, h in enumerate(heads.tolist(), start=1)]
         return 1.0 + max([_height(m, h) for m, h in pairs if h > 0], default=0.0)
 
     def _arc(self, m, head, top, **style):
-        """An arrow to word m, along half an ellipse from its head or straight from above."""
+        """Draw an arrow to word m, along half an ellipse from its head, or straight from above."""
         Path, FancyArrowPatch = import_matplotlib("path").Path, import_matplotlib("patches").FancyArrowPatch
         if head == 0:
             corners, codes = [(m, top), (m, 0.02)], [Path.MOVETO, Path.LINETO]
@@ -130,7 +130,7 @@ def _height(m, head):
 
 
 def _heads(name, heads):
-    """Heads of the n words, without the root in front."""
+    """Return the heads of the n words, without the root in front."""
     heads = integer_array(name, heads)
     if heads.ndim != 1 or len(heads) == 0:
         raise ParameterError(f"{name} must be a vector of heads, one for each word, got shape {heads.shape}")
@@ -141,7 +141,7 @@ def _heads(name, heads):
 
 
 def _words(sentence):
-    """What to write below the arcs."""
+    """Return the words to write below the arcs."""
     if hasattr(sentence, "forms"):
         return sentence.forms
     if not hasattr(sentence, "__len__") or hasattr(sentence, "indptr"):

@@ -1,4 +1,4 @@
-"""Segmentations over the image that they cut up."""
+"""Segmentations, drawn over their image."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class SegmentationDisplay(Display):
             self.ax_.contour(self.truth, levels=[middle], colors="black", linewidths=1.2)
 
     def _spans(self, segments):
-        """(label, first column, column behind the last) of every segment."""
+        """Return (label, first column, column behind the last) of every segment."""
         starts = [int(start) for _, start in segments]
         return [(label, start, end) for (label, start), end in
                 zip(segments, [*starts[1:], self.image.shape[1]], strict=True)]

@@ -11,7 +11,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from .canvas import DIVERGING, Display, fitted, names_of, weight_bar, what_came
 
 MOST_NUMBERS = 12
-"""Labels up to which numbers stand in the cells."""
+"""Largest number of labels for which cells hold numbers."""
 
 
 class TransitionDisplay(Display):

@@ -13,9 +13,9 @@ from ..core.validation import check_integer
 from .canvas import DIVERGING, Display, bare, fitted, names_of, weight_bar, what_came
 
 TITLE = 18.0
-"""Points that a title takes, with a line of air above it."""
+"""Height of a title in points, with an empty line above it."""
 MARGIN = 1
-"""Pixels between images, in units of their own; titles stand above."""
+"""Columns between two images, in pixels of the images."""
 
 
 class WeightImagesDisplay(Display):
@@ -89,9 +89,9 @@ class WeightImagesDisplay(Display):
         return cls(images, names=names, n_columns=n_columns).plot(ax)
 
     def _grid(self, pixel=0.0):
-        """Images in a row, rows, height and width of a cell, and how much of the height is the title's.
+        """Return images in a row, rows, height and width of a cell, and the height of its title, in pixels of images.
 
-        Where a pixel is known to be so many points wide, titles get what they need.
+        If the width of a pixel in points is known, titles get the room that they need.
         """
         columns = min(self.n_columns, len(self.images))
         height, width = (max(image.shape[k] for image in self.images) for k in (0, 1))
@@ -120,7 +120,7 @@ class WeightImagesDisplay(Display):
 
 
 def _rows(estimator, shape):
-    """A row of weights for each class; the weights of tokens of a chain, of two classes the second."""
+    """Return images of the weights of the classes, and their names; two classes may have one image."""
     is_chain = hasattr(type(estimator), "token_coef_")
     fitted(estimator, "coef_", "a fitted MulticlassSVM, ChainSVM, ChainCRF or SegmentationSVM")
     weights = estimator.token_coef_ if is_chain else estimator.coef_
@@ -138,7 +138,7 @@ def _rows(estimator, shape):
 
 
 def _templates(estimator, width):
-    """Templates of a segmentation, of one width or of the middle one of every label."""
+    """Return the templates of a segmentation, of one width or of the median width of every label, and their labels."""
     symbols, widths = (fitted(estimator, name, "a fitted SegmentationSVM") for name in ("symbols_", "widths_"))
     if width is not None and width not in widths:
         raise ParameterError(f"width must be that of a template, {sorted(set(widths.tolist()))}, got {width!r}")

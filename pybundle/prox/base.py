@@ -24,7 +24,7 @@ class Regulariser:
     """
 
     def __repr__(self) -> str:
-        """The call that makes it, without defaults; arrays by their shapes."""
+        """Return the call that makes it, without defaults; arrays are shown by their shapes."""
         words = []
         for name, parameter in inspect.signature(type(self).__init__).parameters.items():
             value = getattr(self, name, parameter.default)
@@ -88,7 +88,7 @@ class Regulariser:
         return True
 
     def lowered(self) -> Regulariser:
-        """Return Omega, or less by what the numbers of a sum have lost: what bounds from below are of."""
+        """Return a penalty that is at most Omega: lower bounds must not count what the numbers of a sum have gained."""
         return self
 
     def uncertainty(self, x: Array) -> float:
@@ -147,7 +147,8 @@ class Sum(Regulariser):
             raise ParameterError(f"penalties must be separable but for one, got {names_of(others)}; for L1 and the "
                                  "group lasso there is SparseGroupLasso")
         rests: list[Any] = [term for term in self.terms if term.is_separable]
-        if others and not all(_is_one_square(term) for term in rests):
+        if others and not all(
+                getattr(term, "centre", 0.0) is None and np.ndim(term.rate) == 0 for term in rests):
             raise ParameterError(f"{names_of(others)} can be added to SquaredL2(rate) of one rate without centre only, "
                                  f"got {names_of(rests)}; for L1 and norms of groups there is SparseGroupLasso")
 
@@ -188,13 +189,13 @@ class Sum(Regulariser):
 
 
 class PlusSquaredL2(Regulariser):
-    """`Omega(x) + rate/2 |x|^2`: what `Sum` makes of a penalty that is not separable.
+    """`Omega(x) + rate/2 |x|^2`, the form in which `Sum` adds a square to a penalty that is not separable.
 
     `prox_t(x) = prox of Omega at x / (1 + t rate), with step t / (1 + t rate)`.
     """
 
     def __init__(self, inner: Regulariser, rate: float, rate_error: float = 0.0) -> None:
-        self.inner, self.rate, self.rate_error = inner, rate, rate_error       # the relative one of a rounded sum
+        self.inner, self.rate, self.rate_error = inner, rate, rate_error       # relative error of a rounded rate
 
     def has_exact_prox(self, dim: int) -> bool:
         return self.inner.has_exact_prox(dim)
@@ -237,7 +238,7 @@ class PlusSquaredL2(Regulariser):
         return self.inner.prox((weight * centre - phi) / s, 1.0 / s)
 
     def least(self, phi: Array, error: float = 0.0) -> float:
-        """As `Regulariser.least`, by Fenchel's inequality: -phi is split between the two terms.
+        """Bound as `Regulariser.least` does, by Fenchel's inequality: -phi is split between the two terms.
 
             min >= -Omega*(y) - |phi + y|^2 / (2 rate)   for any y; the computed minimiser shows a good one
         """
@@ -250,10 +251,6 @@ class PlusSquaredL2(Regulariser):
         with np.errstate(over="ignore"):
             found = self.inner.least(slope) - size * size / (2.0 * self.rate) * (1.0 + 8.0 * UNIT)
         return float(found) if np.isfinite(found) else -np.inf
-
-
-def _is_one_square(term):
-    return getattr(term, "centre", 0.0) is None and np.ndim(term.rate) == 0
 
 
 def names_of(terms: Any) -> str:

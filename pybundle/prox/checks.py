@@ -1,7 +1,5 @@
 """Checks of the arguments of `pybundle.prox`: steps, rates and norms."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError

@@ -59,7 +59,7 @@ class _Norm(Regulariser):
 
     # ------------------------------------------------------------------ for solvers
     def least(self, phi: Array, error: float = 0.0) -> float:
-        """As `Regulariser.least`: 0 if the dual norm is at most 1, errors counted, else minus infinity."""
+        """Return the bound of `Regulariser.least`: 0 if the dual norm is at most 1, errors counted, else -infinity."""
         return 0.0 if self._largest_dual_norm(phi, error) <= 1.0 else -np.inf
 
     def scaling(self, phi: Array, error: float = 0.0) -> float:
@@ -67,15 +67,14 @@ class _Norm(Regulariser):
         return 1.0 if largest <= 1.0 else float(1.0 / largest) * (1.0 - 8.0 * UNIT)
 
     def _largest_dual_norm(self, phi, error):
-        """Of phi + d, |d| <= error: Omega(x) >= least_rate |x|."""
-        slope = phi + 0.0
-        largest = self.dual_norm(slope) * (1.0 + (2.0 * len(phi) + 64.0) * UNIT)
+        """Bound the dual norm of phi + d for |d| <= error, since Omega(x) >= least_rate |x|."""
+        largest = self.dual_norm(phi + 0.0) * (1.0 + (2.0 * len(phi) + 64.0) * UNIT)
         if error > 0.0:
             largest += error / self._least_rate(len(phi))
         return largest
 
     def _least_rate(self, dim):
-        """A number c with Omega(x) >= c |x|."""
+        """Return a number c with Omega(x) >= c |x|."""
         raise NotImplementedError
 
 
@@ -213,7 +212,7 @@ class OverlappingGroupLasso(_Norm):
 
     def _least_rate(self, dim):
         groups, rates = self._parts(np.zeros(dim))
-        most = np.zeros(dim)        # of the groups of every feature
+        most = np.zeros(dim)        # largest rate of the groups of every feature
         np.maximum.at(most, groups.indices, np.repeat(rates, np.diff(groups.offsets)))
         return most.min()
 

@@ -94,7 +94,7 @@ class GroupwiseRegulariser(Regulariser):
 
     # ------------------------------------------------------------------ for solvers
     def least(self, phi: Array, error: float = 0.0) -> float:
-        """As `Regulariser.least`: no norm of a group grows by more than the error, and h* grows with each."""
+        """Bound as `Regulariser.least` does: h* grows with norms of groups, and none grows by more than the error."""
         found = float(self._conjugate(self._reached(phi, error)))
         return -found * (1.0 + (len(phi) + 16.0) * self._condition * UNIT)
 
@@ -106,7 +106,7 @@ class GroupwiseRegulariser(Regulariser):
             return float(1.0 / self._dual_norm(norms)) * (1.0 - (len(phi) + 16.0) * UNIT)
 
     _condition = 1.0
-    """By how much relative errors of norms grow in h*."""
+    """Factor by which relative errors of norms grow in h*."""
 
     def _reached(self, phi, error):
         norms = self._norms(phi, self._partition(len(phi)))

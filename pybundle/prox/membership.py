@@ -1,7 +1,5 @@
 """Conversion of labels, slices and index arrays into one list of the features of all groups."""
 
-from __future__ import annotations
-
 import numbers
 from collections.abc import Iterable
 

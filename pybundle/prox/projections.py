@@ -43,7 +43,7 @@ def project_simplex(x: ArrayLike, radius: float = 1.0) -> Floats:
     >>> project_simplex([0.5, 1.0, -3.0])
     array([0.25, 0.75, 0.  ])
     """
-    x, radius = check_vector("x", x), _check_radius(radius)
+    x, radius = check_vector("x", x), check_number("radius", radius, low=0.0)
     if len(x) == 0:
         raise ParameterError("x must have at least one entry, got shape (0,): the simplex is empty")
     return _on_simplex(x, radius)
@@ -63,7 +63,7 @@ def project_l1_ball(x: ArrayLike, radius: float = 1.0, groups: Any = None) -> Fl
     >>> project_l1_ball([3.0, 4.0, 1.0], 2.0, groups=[0, 0, 1])
     array([1.2, 1.6, 0. ])
     """
-    x, radius = check_vector("x", x), _check_radius(radius)
+    x, radius = check_vector("x", x), check_number("radius", radius, low=0.0)
     if groups is not None:
         return project_l21_ball(x, radius, groups)
     sizes = np.abs(x)
@@ -96,7 +96,7 @@ def project_l2_ball(x: ArrayLike, radius: float = 1.0) -> Floats:
     >>> project_l2_ball([3.0, 4.0])
     array([0.6, 0.8])
     """
-    x, radius = check_vector("x", x), _check_radius(radius)
+    x, radius = check_vector("x", x), check_number("radius", radius, low=0.0)
     norm = euclidean(x)
     return x.copy() if norm <= radius else x * (radius / norm)
 
@@ -105,7 +105,3 @@ def _on_simplex(x, radius):
     out = np.empty(len(x))
     subtract_threshold(x, radius, 0.0, out)
     return out
-
-
-def _check_radius(radius):
-    return check_number("radius", radius, low=0.0)

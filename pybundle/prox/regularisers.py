@@ -208,8 +208,7 @@ class SquaredL2(GroupwiseRegulariser):
         x = check_vector("x", x)
         return x if self.centre is None else x - match_rates("centre", self.centre, len(x))
 
-    def _rates(self, norms):
-        return match_rates("rate", self.rate, len(norms))
+    _rates = L1._rates
 
     def _value(self, norms):
         return 0.5 * np.sum(self._rates(norms) * norms * norms)

@@ -26,7 +26,7 @@ from .groups import euclidean
 
 UNDERFLOW = 1e-300      # more than any sum of numbers that underflow to 0
 NOTHING = {"l2": 0.0, "l1": 0.0, "centre": 0.0, "lower": -np.inf, "upper": np.inf}
-"""The numbers of a penalty, as they are where there is none."""
+"""The numbers of a penalty that is 0 everywhere."""
 
 
 class Rounding(NamedTuple):
@@ -138,7 +138,7 @@ class Separable(Regulariser):
 
     # ------------------------------------------------------------------ for solvers
     def canonical(self, dim: int) -> Separable:
-        """This penalty with arrays of shape (dim,)."""
+        """Return this penalty with arrays of shape (dim,)."""
         whole = Separable.__new__(Separable)
         for name in NOTHING:
             value = match_rates(name, getattr(self, name), dim)
@@ -147,20 +147,20 @@ class Separable(Regulariser):
         return whole
 
     def replaced(self, **changes: Any) -> Separable:
-        """A copy with other numbers."""
+        """Return a copy with other numbers."""
         other = copy.copy(self)
         vars(other).update(changes)
         return other
 
     def within(self, lower: Array, upper: Array) -> Separable:
-        """This penalty with further bounds; where they exclude all points, those between them are left."""
+        """Return this penalty with further bounds; where they exclude all points, those between them are left."""
         lower, upper = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
         return self.replaced(lower=np.minimum(lower, upper), upper=np.maximum(lower, upper))
 
     def lowered(self) -> Separable:
-        """The least penalty that this may be but for its centre, from whose `rounding` `least` protects itself.
+        """Return the least penalty that this may be but for its centre, whose `rounding` `least` counts itself.
 
-        Squares about 0 that are tiny beside l1 norms are left out: they are hardly more, and prove hardly anything.
+        Squares about 0 that are tiny beside l1 norms are left out: they add and prove next to nothing.
         """
         tiny = (self.l2 > 0.0) & (self.l2 < 2.0 * UNIT * self.l1) & (self.centre == 0.0)
         if tiny.any():
@@ -189,9 +189,8 @@ class Separable(Regulariser):
         return self.l2
 
     def support(self, x: Array) -> Array:
-        """Entries of a minimiser x that move with phi: no threshold and no bound holds them."""
-        held = ((x == 0.0) & (self.l1 > 0.0)) | (x <= self.lower) | (x >= self.upper)
-        return ~held
+        """Return which entries of a minimiser x move with phi, since no threshold and no bound holds them."""
+        return ((x != 0.0) | (self.l1 <= 0.0)) & (x > self.lower) & (x < self.upper)
 
     def project(self, x: Array) -> Floats:
         """Return the nearest point of finite Omega; x itself if it has one."""

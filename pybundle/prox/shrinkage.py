@@ -1,7 +1,5 @@
 """Proximity operators of nonnegative numbers: absolute values or norms of groups, checked by `regularisers`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._power import mixed_norm_root, power_roots

@@ -1,1 +1,1 @@
-"""Result, history, stopping rules, certificate, progress, executors."""
+"""What every run needs: result, history, stopping rules, certificate, progress, executors."""

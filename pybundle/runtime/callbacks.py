@@ -1,7 +1,7 @@
-"""Callbacks: what watches a run and may end it.
+"""Callbacks, which watch a run and may end it.
 
 A callback is anything with `callback(progress)`; a true return value or StopIteration ends the run, a `Status` says for
-what reason. Where it has a method `close`, that is called when the run has ended, whatever the reason.
+what reason. If it has a method `close`, that is called when the run has ended, whatever the reason.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 import threading
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,11 +68,11 @@ class ProgressBar:
             raise ImportError("a progress bar needs tqdm, which is not installed; "
                               "run: pip install 'pybundle-ml[progress]'") from problem
         self.desc, self.interval, self.options = desc, check_number("interval", interval, low=0.0), options
-        # no thread that watches over the bar: it would be started and joined for every solve
+        # no monitor thread, which would be started and joined for every solve
         bar: Any = type("Bar", (tqdm.auto.tqdm,), {"monitor_interval": 0})
         self._make = bar
         if not hasattr(bar, "_lock"):
-            # what tqdm makes else is this one and another for processes, which takes milliseconds of the first solve
+            # tqdm would also make a lock for processes, which takes milliseconds of the first solve
             bar.set_lock(tqdm.std.TqdmDefaultWriteLock.th_lock)
         self._bar: Any = None
         self._last: Any = None
@@ -96,7 +97,7 @@ class ProgressBar:
         """Draws the last state and ends the bar; the next run begins a new one."""
         if self._last is not None:
             self._set()
-            self._bar.last_print_t = self._bar.start_t + 1.0        # else a bar that was never drawn would stay so
+            self._bar.last_print_t = self._bar.start_t + 1.0        # else tqdm would not draw a bar of a short run
             self._bar.close()
         self._bar = self._last = None
         self._next = self.interval
@@ -105,18 +106,12 @@ class ProgressBar:
         options = "".join(f", {name}={value!r:.60}" for name, value in self.options.items())
         return f"ProgressBar(desc={self.desc!r}, interval={self.interval:g}{options})"
 
-    def __getstate__(self) -> Any:
-        return {**vars(self), "_make": None, "_bar": None, "_last": None}
-
-    def __setstate__(self, state: Any) -> None:
-        type(self).__init__(self, state["desc"], state["interval"], **state["options"])
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return type(self)(self.desc, self.interval, **self.options)
+    def __reduce__(self) -> Any:        # copies have bars of their own
+        return partial(type(self), **self.options), (self.desc, self.interval)
 
 
 def share_of_way(gap, tol):
-    """How far a relative gap is on its way from 1 to `tol`, in logarithms: 0 to 1; 0 on the way to 0.
+    """Return how far a relative gap is on its way from 1 to `tol`, in logarithms, from 0 to 1; 0 if `tol` is 0.
 
     >>> share_of_way(1e-2, 1e-4), share_of_way(5.0, 1e-4), share_of_way(0.0, 1e-4)
     (0.5, 0.0, 1.0)

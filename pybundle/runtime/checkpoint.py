@@ -4,7 +4,8 @@
               a digest of all that and of the arrays
     arrays    their numbers
 
-Written beside the old one, flushed to the disk and renamed: a file of that name is complete, whenever the process ends.
+A new file is written beside the old one, flushed to the disk and renamed, so that a file of that name is complete
+whenever the process ends.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FORMAT, VERSION = "pybundle checkpoint", 1
 EVERY = 60.0
 """Seconds between two checkpoints by default."""
 SHARE = 0.05
-"""or as many more as make writing this share of the time."""
+"""Largest fraction of the time that writing may take: the default interval is longer if writing takes long."""
 
 
 class CheckpointContents(NamedTuple):
@@ -37,7 +38,7 @@ class CheckpointContents(NamedTuple):
 
 
 class Checkpoint:
-    """One file, and when to write it again.
+    """A checkpoint file, and when to write it again.
 
     Parameters
     ----------
@@ -60,12 +61,12 @@ class Checkpoint:
         self.n_iter = None          # iterations in the file
 
     def read(self):
-        """Read the file: a `CheckpointContents`, or None if there is no file.
+        """Read the file; return a `CheckpointContents`, or None if there is no file.
 
         Raises
         ------
         StateError
-            Where the file is damaged, is none of ours, was written by another version, or belongs to another run.
+            If the file is damaged, is no checkpoint, was written by another version, or belongs to another run.
         """
         if not os.path.exists(self.path):
             return None
@@ -79,7 +80,13 @@ class Checkpoint:
                                  f"that version can resume; this is {__version__}: delete it, or install that")
             if header["digest"] != _digest(header, arrays):
                 raise ValueError("it is not what was written: its digest does not fit")
-            self._compare(header["terms"])
+            mine, theirs = self._terms, header["terms"]
+            names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
+            if names:
+                what = "; ".join(f"{name} is {_short(theirs.get(name))} there and {_short(mine.get(name))} here"
+                                 for name in names)
+                raise StateError(f"checkpoint {self.path} belongs to another problem: {what}; delete it, or choose "
+                                 "another path")
             objects = decode(header["objects"], arrays, self._classes, self._outside.find)
             if not isinstance(objects, dict):
                 raise ValueError("it holds no run")
@@ -87,7 +94,7 @@ class Checkpoint:
         return CheckpointContents(objects, header)
 
     def write(self, objects, n_iter, **more):
-        """Replaces the file; a failure is a warning, and the next time it is tried again."""
+        """Replace the file; warn after a failure, unless it is the first write, and try again the next time."""
         start = time.monotonic()
         try:
             entries, arrays = encode(objects, self._classes, self._outside.name)
@@ -105,16 +112,16 @@ class Checkpoint:
         self._next = now + (max(EVERY, (now - start) / SHARE) if self._every is None else self._every)
 
     def is_due(self):
-        """Whether it is time for the next write."""
+        """Return whether it is time for the next write."""
         return time.monotonic() >= self._next
 
     def lock(self):
-        """Keeps other runs from the file, and removes what processes that were killed while writing have left behind.
+        """Lock the file against other runs, and remove what processes that were killed while writing have left behind.
 
         Raises
         ------
         StateError
-            Where another run has it.
+            If another run has it.
         """
         if not self._lock.take():
             raise StateError(f"checkpoint {self.path}: another run writes it now; wait for its end, or choose another "
@@ -125,21 +132,12 @@ class Checkpoint:
                     os.unlink(leftover)
 
     def close(self):
-        """Other runs may have the file."""
+        """Unlock the file for other runs."""
         self._lock.release()
-
-    def _compare(self, theirs):
-        mine = self._terms
-        names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
-        if names:
-            what = "; ".join(f"{name} is {_short(theirs.get(name))} there and {_short(mine.get(name))} here"
-                             for name in names)
-            raise StateError(f"checkpoint {self.path} belongs to another problem: {what}; delete it, or choose another "
-                             "path")
 
 
 def _digest(header, arrays):
-    """Digest of everything that a resumed run trusts: bounds are not proven again."""
+    """Return the digest of everything that a resumed run trusts, since it does not prove bounds again."""
     return digest({name: header[name] for name in ("terms", "n_iter", "status", "settings", "objects")}, arrays)
 
 

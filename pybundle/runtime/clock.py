@@ -23,7 +23,7 @@ class Clock:
 
     @contextmanager
     def phase(self, name):
-        """Adds the time spent in the block to phase `name`; phases do not nest."""
+        """Add the time spent in the block to phase `name`; phases do not nest."""
         start = time.perf_counter()
         try:
             yield
@@ -38,10 +38,10 @@ class Clock:
         self._start, self._spent = time.perf_counter() - state["elapsed"], state["spent"]
 
     def elapsed(self):
-        """Seconds since the clock was made."""
+        """Return the seconds since the clock was made."""
         return time.perf_counter() - self._start
 
     def seconds(self):
-        """Dictionary of seconds by phase."""
-        total, oracle, qp = time.perf_counter() - self._start, self._spent["oracle"], self._spent["qp"]
-        return {"oracle": oracle, "qp": qp, "rest": total - oracle - qp, "total": total}
+        """Return a dictionary of seconds by phase."""
+        total = self.elapsed()
+        return {**self._spent, "rest": total - sum(self._spent.values()), "total": total}

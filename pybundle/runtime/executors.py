@@ -1,4 +1,4 @@
-"""Where work units run, and BLAS held to one thread meanwhile.
+"""Run work units in threads or on workers, with BLAS held to one thread.
 
 An executor has one of two methods:
 
@@ -6,20 +6,16 @@ An executor has one of two methods:
     results in the order of the items: `Serial`, `Threads`, a pool of concurrent.futures.
 ``place(risk) -> Risk``
     for workers that share no memory with this process: they hold the parts of the risk, and `place` returns a risk that
-    calls them. See
-    `pybundle.distributed`.
+    calls them, see `pybundle.distributed`.
 
 `close()` ends its threads.
 """
-
-from __future__ import annotations
 
 import os
 import sys
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 from threadpoolctl import ThreadpoolController
 
@@ -33,11 +29,11 @@ class Serial:
     n_jobs = 1
 
     def map(self, function, items):
-        """`[function(item) for item in items]`."""
+        """Return `[function(item) for item in items]`."""
         return [function(item) for item in items]
 
     def close(self):
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
 
 class Threads:
@@ -54,7 +50,7 @@ class Threads:
         self._pool = ThreadPoolExecutor(max(1, n_jobs - 1), thread_name_prefix="pybundle")
 
     def map(self, function, items):
-        """Results in the order of the items; the first exception is raised.
+        """Return the results in the order of the items; raise the first exception.
 
         The calling thread is one of the `n_jobs`: it works instead of waiting, so one thread fewer has to be woken.
         """
@@ -94,36 +90,24 @@ class Threads:
 
 
 def make_executor(n_jobs):
-    """Executor for `n_jobs` threads; -1 is one per processor, None the value of joblib's `parallel_config`, or 1."""
-    n_jobs = _of_joblib() if n_jobs is None else check_jobs(n_jobs)
+    """Return an executor for `n_jobs` threads: -1 is one per processor, None joblib's `parallel_config` or 1."""
+    if n_jobs is None:
+        joblib = sys.modules.get("joblib")
+        n_jobs = 1 if joblib is None else int(joblib.effective_n_jobs(None))        # 1 inside a worker of joblib
+    n_jobs = check_integer("n_jobs", n_jobs)
+    if n_jobs < 1 and n_jobs != -1:
+        raise ParameterError(f"n_jobs must be an integer >= 1, or -1 for one per processor, got {n_jobs}")
+    n_jobs = cpu_count() if n_jobs == -1 else n_jobs
     return Serial() if n_jobs == 1 else Threads(n_jobs)
 
 
-def check_jobs(n_jobs):
-    """`n_jobs` as a number >= 1; -1 is one per processor."""
-    n_jobs = check_integer("n_jobs", n_jobs)
-    if n_jobs == -1:
-        return cpu_count()
-    if n_jobs < 1:
-        raise ParameterError(f"n_jobs must be an integer >= 1, or -1 for one per processor, got {n_jobs}")
-    return n_jobs
-
-
 def cpu_count():
-    """Processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _of_joblib():
-    """Return `n_jobs` of the enclosing `joblib.parallel_config`; 1 inside a worker of joblib, and without joblib."""
-    joblib = sys.modules.get("joblib")
-    return 1 if joblib is None else int(joblib.effective_n_jobs(None))
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _BlasLimit:
-    """Holds BLAS to one thread while any solve runs.
+    """A context manager that holds BLAS to one thread while any solve runs.
 
     The number of BLAS threads belongs to the process, so overlapping solves share one counted limit: the first
     to enter sets it, the last to leave restores what was there, from whichever thread that is.
@@ -135,7 +119,7 @@ class _BlasLimit:
         self._controller = self._limit = None
         self._n_modules = 0
 
-    def enter(self):
+    def __enter__(self):
         with self._lock:
             if self._users == 0:
                 # a search takes as long as a small solve, and libraries are usually loaded with modules
@@ -146,7 +130,7 @@ class _BlasLimit:
                 self._limit = self._controller.limit(limits=1, user_api="blas")
             self._users += 1
 
-    def leave(self):
+    def __exit__(self, *problem):
         with self._lock:
             self._users -= 1
             if self._users == 0:
@@ -156,7 +140,7 @@ class _BlasLimit:
                 self._limit = None
 
     def _take_control(self):
-        """threadpoolctl >= 3.7 lets only one thread change OpenBLAS; under our lock that is never two at once."""
+        """Let this thread change OpenBLAS, as threadpoolctl >= 3.7 lets only one do; our lock admits one at a time."""
         for library in self._controller.lib_controllers:
             if hasattr(library, "clear_controlling_thread"):
                 library.clear_controlling_thread(force=True)
@@ -165,11 +149,6 @@ class _BlasLimit:
 _BLAS_LIMIT = _BlasLimit()
 
 
-@contextmanager
 def single_threaded_blas():
-    """One BLAS thread inside the block: more would change the last bits of sums."""
-    _BLAS_LIMIT.enter()
-    try:
-        yield
-    finally:
-        _BLAS_LIMIT.leave()
+    """Return a context manager for one BLAS thread: more would change the last bits of sums."""
+    return _BLAS_LIMIT

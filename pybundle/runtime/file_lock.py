@@ -1,6 +1,4 @@
-"""One writer of a file at a time, among processes and threads."""
-
-from __future__ import annotations
+"""`FileLock` lets one process or thread at a time write a file."""
 
 import contextlib
 import os
@@ -15,13 +13,13 @@ except ImportError:                 # Windows
 class FileLock:
     """A lock that the system releases when its process ends, however it ends.
 
-    It stands in a file of its own, since the one that it guards is replaced. Where the system or the folder has no
-    locks, nobody is refused.
+    The lock is on a file of its own, since the file that it guards is replaced. If the system or the folder has no
+    locks, `take` refuses nobody.
 
     Parameters
     ----------
     path : str
-        Of the lock file, which is removed by `release`.
+        The lock file, which `release` removes.
 
     Examples
     --------
@@ -42,11 +40,11 @@ class FileLock:
 
     @property
     def is_held(self):
-        """Take the lock; False if the system has no locks."""
+        """Whether the lock was taken; False if the system or the folder has no locks."""
         return self._handle is not None
 
     def take(self):
-        """Return False if another process holds it."""
+        """Take the lock; return False if another process holds it."""
         while HAS_LOCKS and self._handle is None:
             try:
                 handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -60,22 +58,20 @@ class FileLock:
             except OSError:                 # some network folders have no locks
                 os.close(handle)
                 break
-            if self._is_there(handle):
+            try:
+                is_there = os.path.samestat(os.fstat(handle), os.stat(self.path))
+            except FileNotFoundError:
+                is_there = False
+            if is_there:
                 self._handle = handle
             else:                           # the one before removed it between our two calls
                 os.close(handle)
         return True
 
     def release(self):
-        """Others may take it."""
+        """Release the lock and remove its file."""
         if self._handle is not None:
             handle, self._handle = self._handle, None
             with contextlib.suppress(OSError):
                 os.unlink(self.path)
             os.close(handle)
-
-    def _is_there(self, handle):
-        try:
-            return os.path.samestat(os.fstat(handle), os.stat(self.path))
-        except FileNotFoundError:
-            return False

@@ -12,13 +12,13 @@ FIELDS = ("time", "n_passes", "primal", "best_primal", "lower_bound", "gap")
 
 
 class History:
-    """Grows by one row per `record`; `arrays` returns float arrays of equal length."""
+    """A table of numbers that grows by one row per `record`; `arrays` returns its columns."""
 
     def __init__(self):
         self._rows = []
 
     def record(self, time, n_passes, primal, best_primal, lower_bound):
-        """Add a row; the gap between best value and best bound is computed later."""
+        """Add a row, without the gap, which `arrays` computes."""
         self._rows.append((time, n_passes, primal, best_primal, lower_bound))
 
     def __getstate__(self) -> Any:
@@ -28,7 +28,7 @@ class History:
         self._rows = list(map(tuple, state["rows"].tolist()))
 
     def arrays(self, least=0.0):
-        """Dictionary of arrays; gaps are relative to at least `least`, see `relative_gap`."""
+        """Return the columns as float arrays by name; gaps are relative to at least `least`, see `relative_gap`."""
         rows = [(*row, relative_gap(row[3], row[4], least)) for row in self._rows]
         table = np.array(rows, dtype=float).reshape(len(rows), len(FIELDS))
         return dict(zip(FIELDS, table.T.copy(), strict=True))

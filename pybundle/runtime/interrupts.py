@@ -1,7 +1,5 @@
 """Defer Ctrl-C until a critical section ends."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import threading
@@ -9,12 +7,12 @@ import time
 
 
 class Noted:
-    """A handler that keeps the first Ctrl-C for later and raises the second one at once.
+    """A signal handler that notes the first Ctrl-C and raises the second one at once.
 
     Attributes
     ----------
     at : float or None
-        `time.perf_counter()` of the first one.
+        `time.perf_counter()` of the first Ctrl-C.
     """
 
     def __init__(self):
@@ -28,9 +26,9 @@ class Noted:
 
 @contextlib.contextmanager
 def interrupts_wait():
-    """Ctrl-C inside the block is raised at its end; a second one at once.
+    """Raise a Ctrl-C inside the block at the end of the block, and a second one at once.
 
-    Only in the main thread, and only if no other handler of the signal is installed.
+    This holds in the main thread only, and only if no other handler of the signal is installed.
     """
     if not _is_main() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
@@ -46,7 +44,7 @@ def interrupts_wait():
 
 
 def interrupt_noted_at():
-    """`time.perf_counter()` of a Ctrl-C that waits for the end of an `interrupts_wait` around the caller, or None."""
+    """Return `time.perf_counter()` of a Ctrl-C that waits for the end of `interrupts_wait`, or None."""
     handler = signal.getsignal(signal.SIGINT) if _is_main() else None
     return handler.at if isinstance(handler, Noted) else None
 

@@ -1,4 +1,4 @@
-"""The promise: an upper bound from an exact pass and a lower bound from feasible multipliers, in float64."""
+"""Proven bounds: an upper bound from an exact pass, a lower bound from feasible multipliers, both in float64."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .result import CROSSING
 LEAST = 1e-150      # no radius is smaller: below, squares underflow
 SMALLEST = 1.5e-154     # the root of the least normal number, 2.2e-308
 ROUGH = 1e-6        # relative rounding error of planes of a risk that works in float32
-CLIPPED = 1e-9      # a value may be so far below its lower bound by rounding, relative and absolute
+CLIPPED = 1e-9      # largest distance, relative and absolute, of a value below its lower bound by rounding
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def aggregation_error(beta, norms, plane_errors):
 
 
 def aggregation_errors(beta, offsets, norms, parts, plane_errors, offset_errors):
-    """Rounding errors of `sum_j beta_j a_j` (in norm) and of `sum_j beta_j b_j`.
+    """Bound the rounding errors of `sum_j beta_j a_j` (in norm) and of `sum_j beta_j b_j`.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class Bracket:
 
 
 def ball(objective, w, certificate, bound):
-    """Centre and radius of a ball that contains the minimiser of F, which must be strongly convex; else None.
+    """Return centre and radius of a ball that contains the minimiser of F; None unless F is strongly convex.
 
     None also if squares overflow.
 

@@ -1,6 +1,4 @@
-"""`verbose=1`: a line a few times a second at most."""
-
-from __future__ import annotations
+"""Print the progress of a run (`verbose=1`), a few lines a second at most."""
 
 import time
 
@@ -9,7 +7,7 @@ INTERVAL = 0.3      # seconds between two lines
 
 
 class ProgressTable:
-    """Prints progress; a stopping rule that never stops.
+    """A table of progress that is printed while a run goes on, called as a stopping rule that never stops.
 
     Parameters
     ----------
@@ -23,7 +21,7 @@ class ProgressTable:
         self._has_header = False
 
     def say(self, line):
-        """Prints a line of its own."""
+        """Print a line that is no row of the table."""
         print(line)
 
     def __call__(self, progress, *, final=False):

@@ -1,4 +1,4 @@
-"""What a solver returns, and the words for why it stopped."""
+"""`Result`, which solvers return, and `Status`, why a run ended."""
 
 from __future__ import annotations
 

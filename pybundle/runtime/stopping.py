@@ -16,14 +16,14 @@ from ..core.validation import check_number, read_only
 from .result import Status
 
 SHARE = 1e-12
-"""The default of atol as a share of what a run can gain, measured: below, differences of numbers of that size drown in
-rounding, and methods stall or need up to ten times the passes for risks whose minimum is 0."""
+"""The default of atol as a fraction of what a run can gain. Below it, rounding drowns differences, and for risks whose
+minimum is 0 methods stall or need up to ten times the passes, as was measured."""
 
 
 def relative_gap(fun, lower_bound, least=0.0):
     """`(fun - lower_bound) / max(|fun|, least)`, 0 if both are equal or cross by rounding; `least` is atol / tol.
 
-    So it is at most tol where the difference is at most atol, or tol |fun|.
+    So it is at most tol if the difference is at most atol, or tol |fun|.
 
     >>> relative_gap(10.0, 9.0), relative_gap(0.0, 0.0), relative_gap(1e-13, -1e-14, 1e-6)
     (0.1, 0.0, 1.1e-07)
@@ -70,22 +70,22 @@ class Progress:
 
 @dataclass(frozen=True)
 class GapBelow:
-    """Converged when `fun - lower_bound <= max(tol |fun|, atol)`; atol None is for the run to find, see `Run.rule`."""
+    """A rule that holds if `fun - lower_bound <= max(tol |fun|, atol)`; `Run.rule` replaces an atol of None."""
 
     tol: float
     atol: float | None = 0.0
 
     @property
     def least(self):
-        """The least size to which a gap is relative, atol / tol; for tol = 0 gaps are relative to |fun|."""
+        """Least size to which a gap is relative, atol / tol; for tol = 0 gaps are relative to |fun|."""
         return self.atol / self.tol if self.tol > 0.0 else 0.0
 
     def gap(self, fun, lower_bound):
-        """The relative gap, at most tol where the rule holds."""
+        """Return the relative gap, which is at most tol if the rule holds."""
         return relative_gap(fun, lower_bound, self.least)
 
     def holds(self, fun, lower_bound, share=1.0):
-        """Whether these two numbers are close enough, for `share` times the tolerance."""
+        """Return whether value and bound are close enough, for `share` times the tolerance."""
         if self.tol > 0.0:
             return self.gap(fun, lower_bound) <= share * self.tol
         return fun - lower_bound <= share * self.atol
@@ -96,7 +96,7 @@ class GapBelow:
 
 @dataclass(frozen=True)
 class MaxIterations:
-    """Stops after `limit` iterations."""
+    """A rule that stops after `limit` iterations."""
 
     limit: int
 
@@ -147,14 +147,14 @@ class TimeLimit:
         return f"TimeLimit({self.seconds:g})"
 
     def close(self) -> None:
-        """The run has ended."""
+        """End the time of the run."""
         if not self.is_running:
             self.deadline = None
 
 
 @contextmanager
 def one_clock(callbacks):
-    """The time limits among callbacks count for all runs of the block together."""
+    """Let the time limits among callbacks count for all runs of the block together."""
     mine = [callback.start() for callback in callbacks if isinstance(callback, TimeLimit) and not callback.is_running]
     try:
         yield
@@ -163,16 +163,16 @@ def one_clock(callbacks):
             limit.stop()
 
 
+@dataclass(slots=True, eq=False)
 class Callback:
     """Call a function of the user: a true return value or StopIteration stops the run; a `Status` is the reason shown.
 
     Values are multiplied by `scale` on the way out (1/n for the mean scale), and points are those of the user.
     """
 
-    __slots__ = ("function", "scale", "shift")
-
-    def __init__(self, function, scale=1.0, shift=None):
-        self.function, self.scale, self.shift = function, scale, shift
+    function: Any
+    scale: float = 1.0
+    shift: Any = None
 
     def __call__(self, progress):
         if self.scale != 1.0:
@@ -191,14 +191,13 @@ class Callback:
         return Status.CALLBACK if stop else None
 
     def close(self):
-        """The run has ended."""
+        """Close the user's callback, as the run has ended."""
         if hasattr(self.function, "close"):
             self.function.close()
 
 
 def time_of_end(rules):
-    """The earliest `time.perf_counter()` at which a limit of seconds, also as a callback, ends a run; infinity without.
-    """
+    """Return the earliest `time.perf_counter()` at which a time limit, also as a callback, ends a run, or infinity."""
     found = math.inf
     for rule in rules:
         for _ in range(2):          # a callback of a path is wrapped twice

@@ -318,6 +318,11 @@ cdef class LazyVectors:
         """Return |theta_k|, shape (n_groups,)."""
         return np.where(self.is_zero, 0.0, np.sqrt(np.maximum(self.square, 0.0)) * self.scale)
 
+    def penalty(self, lam, regulariser):
+        """Return lam/2 (sum_k |theta_k|)^2, or what `regulariser` says of the norms."""
+        norms = self.norms()
+        return 0.5 * lam * float(norms.sum()) ** 2 if regulariser is None else float(regulariser._value(norms))
+
     @property
     def row_labels(self):
         """Group of every row, int32 (n_rows,); None if it is `row >> shift`."""

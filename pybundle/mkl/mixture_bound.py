@@ -21,7 +21,6 @@ from ..core.types import Array
 from ..qp._simplex_qp import SimplexQP
 from ..runtime.executors import Serial
 from ..runtime.lower_bound import feasible
-from .group_norms import group_sums
 
 TURNS = 200
 """Maximum number of turns between planes and kernel weights; with tens of planes a turn takes less than 1 ms."""
@@ -154,15 +153,6 @@ class KeptPlanes:
         """Return the largest bound that `best_bound` finds, starting from nu, with the mixture that proves it."""
         bound, self.weights, _ = best_bound(self.offsets, self.grams, lam, nu, close, errors=self.errors)
         return Proven(bound, self.weights, list(self.sources))
-
-
-def group_products(slopes, labels, n_groups):
-    """Return the inner products of slopes (dim,), group by group: shape (n_groups, E, E)."""
-    grams, sums = np.empty((n_groups, len(slopes), len(slopes))), group_sums(labels, n_groups)
-    for e, phi in enumerate(slopes):
-        for f in range(e + 1):
-            grams[:, e, f] = grams[:, f, e] = sums(phi * slopes[f])
-    return grams
 
 
 def plane_of(found, truth, offsets, costs, factors, start, end, n_labels):

@@ -34,6 +34,8 @@ class TokenStructure:
     costs : ndarray, shape (n_labels, n_labels)
     chain : Chain or None
         None for single tokens.
+    classes : ndarray or None
+        The classes of single tokens; None if these are numbers already.
 
     Attributes
     ----------
@@ -41,8 +43,9 @@ class TokenStructure:
         Whether tokens are single; whether first and last labels have weights.
     """
 
-    def __init__(self, costs, chain=None):
+    def __init__(self, costs, chain=None, classes=None):
         self.costs, self.n_labels, self._chain, self.is_flat = costs, len(costs), chain, chain is None
+        self.classes = classes
         self.start, self.end = (False, False) if chain is None else (chain.start, chain.end)
 
     def tokens(self, X):
@@ -56,6 +59,7 @@ class TokenStructure:
     def bind(self, X, Y):
         """Return examples with their labels."""
         found = self.tokens(X)
+        Y = Y if self.classes is None else encode(Y, self.classes)
         if not self.is_flat:
             return found._replace(truth=self._chain.labels(Y, np.diff(found.offsets)).values)
         if len(Y) != found.n_examples:

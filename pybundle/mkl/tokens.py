@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.exceptions import NumericalError
+from ..core.exceptions import NumericalError, ParameterError
+from ..core.ragged import Ragged
 from ..oracles import forward_backward_batch, viterbi_batch
 from ..runtime.executors import Serial
 from ._ascent import Ascent
@@ -26,59 +27,67 @@ class TokenLearner:
     ----------
     structure : TokenStructure
     groups : list of kernels and `Features`
-    settings : Settings
-    data : Tokens
-        Tokens from which widths and landmarks are chosen.
+    average : bool
     """
 
-    def __init__(self, structure, groups, settings, data):
-        self.structure = structure
-        self.parts = [make_part(group, index, data.X, structure.n_labels, settings.average)
-                      for index, group in enumerate(groups)]
-        self.links = None if structure.is_flat else LinkPart(structure.n_labels, settings.average)
+    def __init__(self, structure, groups, average=False):
+        self.structure, self.classes, self.average = structure, structure.classes, average
+        self._groups, self.parts = groups, None             # widths and landmarks are those of the first tokens
+        self.links = None if structure.is_flat else LinkPart(structure.n_labels, average)
 
-    def is_definite(self, data):
-        """Return whether all kernels are positive semidefinite on such data, as certificates need."""
-        return all(part.is_definite(data.X) for part in self.parts)
+    def session(self, X, Y, settings, executor=None):
+        """Return the session of a call: its data bound to the groups."""
+        structure = self.structure
+        data, radius = structure.bind(X, Y), settings.radius
+        if self.parts is None:
+            self.parts = [make_part(group, index, data.X, structure.n_labels, self.average)
+                          for index, group in enumerate(self._groups)]
+        if radius == "auto":
+            largest = structure.largest_loss if settings.loss == "hinge" else structure.log_labellings
+            # (9.1): the ball holds the minimiser of lam/2 |theta|_{2,1}^2 + mean loss
+            radius = float(np.sqrt(largest(data.offsets) / settings.lam))
+        is_definite, solver = all(part.is_definite(data.X) for part in self.parts), settings.solver
+        if solver == "auto":
+            grams, points = np.sum([part.n_entries(data.X.shape[0]) for part in self.all_parts()], axis=0)
+            fits = grams * np.dtype(settings.precision).itemsize + POINTS[settings.loss] * 16 * points <= LARGEST
+            solver = "certified" if fits and is_definite else "online"
+        if solver == "certified" and not is_definite:
+            raise ParameterError("solver='certified' needs positive semidefinite kernels, which B1Spline is not in "
+                                 "more than one dimension; use solver='online'")
+        return TokenSession(self, data, settings._replace(
+            radius=radius, solver=solver, certify=settings.certify and is_definite), executor)
 
-    def solver(self, data, settings):
-        """Return the solver that "auto" takes: "certified" if there are certificates, and what it holds fits."""
-        grams, points = np.sum([part.n_entries(data.X.shape[0]) for part in self._all_parts()], axis=0)
-        fits = grams * np.dtype(settings.precision).itemsize + POINTS[settings.loss] * 16 * points <= LARGEST
-        return "certified" if fits and self.is_definite(data) else "online"
+    def all_parts(self):
+        """Return the parts of the groups, that of label pairs last."""
+        return self.parts if self.links is None else [*self.parts, self.links]
 
     @property
     def n_groups(self):
-        return len(self._all_parts())
+        return len(self.all_parts())
 
     def saved(self):
         """Return what `restore` needs; O(number of weights)."""
-        return [part.saved() for part in self._all_parts()]
+        return [part.saved() for part in self.all_parts()]
 
     def restore(self, saved):
         """Restore what `saved` returned."""
-        for part, state in zip(self._all_parts(), saved, strict=True):
+        for part, state in zip(self.all_parts(), saved, strict=True):
             part.restore(state)
 
-    def _all_parts(self):
-        return self.parts if self.links is None else [*self.parts, self.links]
-
-    def session(self, data, settings, executor=None):
-        """Return the session of a call: its data bound to the groups."""
-        return TokenSession(self, data, settings, executor)
-
-    def scores(self, data, executor=None):
-        """Return scores (n_tokens, n_labels)."""
+    def scores(self, X, executor=None):
+        """Return scores (n_tokens, n_labels), and the offsets of the examples."""
+        data = self.structure.tokens(X)
         scorers = [part.scorer(data.X) for part in self.parts]
-        return block_scores(scorers, data.X.shape[0], self.structure.n_labels, executor)
+        return block_scores(scorers, data.X.shape[0], self.structure.n_labels, executor), data.offsets
 
-    def predict(self, data, executor=None):
-        """Return labels (n_tokens,)."""
-        scores = self.scores(data, executor)
+    def predict(self, X, executor=None):
+        """Return the classes of single tokens as an array, the labellings of chains as `Ragged`."""
+        scores, offsets = self.scores(X, executor)
         if self.structure.is_flat:
-            return scores.argmax(axis=1)
+            labels = scores.argmax(axis=1)
+            return labels if self.classes is None else self.classes[labels]
         transition, start, end = self.links.weights()
-        return viterbi_batch(scores, data.offsets, transition, start, end, executor=executor)[0]
+        return Ragged(viterbi_batch(scores, offsets, transition, start, end, executor=executor)[0], offsets)
 
 
 class TokenSession:
@@ -132,25 +141,24 @@ class TokenSession:
         """Return |theta_k|, shape (n_groups,)."""
         return self.rounds.norms()
 
-    def hinge(self):
-        """Return the mean structured hinge at the current point, by decoding every example."""
-        return float(np.maximum(self.rounds.decode()[1], 0.0).mean())
+    def penalty(self):
+        """Return lam/2 (sum_k |theta_k|)^2."""
+        return 0.5 * self.settings.lam * float(self.norms().sum()) ** 2
 
     def risk(self):
-        """Return the mean loss at the current point."""
-        return self.hinge() if self.settings.loss == "hinge" else self._log_loss()[0]
+        """Return the mean loss at the current point, by decoding every example."""
+        if self.settings.loss == "hinge":
+            return float(np.maximum(self.rounds.decode()[1], 0.0).mean())
+        return self._log_loss()[0]
 
     def certificate(self):
         """Return the value at the current point, and the best bound that the planes of the last epochs prove."""
-        penalty = 0.5 * self.settings.lam * float(self.norms().sum()) ** 2
         if self.settings.loss == "hinge":
-            loss, planes = self.hinge(), [self._plane(found) for found in self._recent]
+            loss, planes = self.risk(), [self._plane(found) for found in self._recent]
         else:
             loss, last = self._log_loss()
             planes = [*self._recent, last]
-        if not planes:
-            return penalty + loss, 0.0
-        return penalty + loss, self._bound_of(planes)
+        return self.penalty() + loss, self._bound_of(planes) if planes else 0.0
 
     def _plane(self, found):
         """Return the plane of one labelling of each example."""
@@ -184,14 +192,12 @@ class TokenSession:
         plane = coefs / n, (expected - counts) / n, float(found.entropies.sum()) / n
         return (float(found.log_partitions.sum()) - true_score) / n, plane
 
-    def certify(self, tol, max_iter, random_state):
+    def certify(self):
         """Find the certified minimum, and recompute its value and bound."""
-        is_hinge = self.settings.loss == "hinge"
-        found, plane = self._climb(tol, max_iter, random_state) if is_hinge else self._descend(tol, max_iter)
-        self._renew()
-        loss, norms = self.risk(), self.norms()
-        return found._replace(objective=0.5 * self.settings.lam * float(norms.sum()) ** 2 + loss, norms=norms,
-                              lower_bound=self._bound_of([plane]))
+        found, plane = self._climb() if self.settings.loss == "hinge" else self._descend()
+        self.executor.map(lambda group: group.renew(), self.groups)     # what they accumulated over steps
+        loss = self.risk()
+        return found._replace(objective=self.penalty() + loss, norms=self.norms(), lower_bound=self._bound_of([plane]))
 
     def _bound_of(self, planes):
         """Return the best bound of a mixture of planes, with recomputed inner products and their rounding errors."""
@@ -200,29 +206,25 @@ class TokenSession:
         offsets = np.array([B for _, _, B in planes])
         return best_bound(offsets, grams, self.settings.lam, sizes=sizes, errors=errors)[0]
 
-    def _climb(self, tol, max_iter, random_state):
+    def _climb(self):
         """Minimise with the hinge, by block steps in the dual; return the result and the plane for its bound."""
-        structure, data = self.learner.structure, self.data
+        structure, data, s = self.learner.structure, self.data, self.settings
         tokens = self.groups[:-1] if self._links is not None else self.groups
         ascent = Ascent(tokens, self._links, data.offsets, data.truth, structure.costs, structure.factors(data.offsets),
                         structure.start, structure.end)
-        return climb(ascent, self.settings.lam, tol, max_iter, random_state)
+        return climb(ascent, s.lam, s.tol, s.max_iter, s.random_state)
 
-    def _descend(self, tol, max_iter):
+    def _descend(self):
         """Minimise with the log-loss, by quasi-Newton steps; return the result and the plane for its bound."""
-        risk = _LogLoss(self)
-        found, theta, bound = descend(risk, self.settings.lam, tol, max_iter)
+        risk, s = _LogLoss(self), self.settings
+        found, theta, bound = descend(risk, s.lam, s.tol, s.max_iter)
         for group, coefs in zip(self.groups, risk.split(theta[0]), strict=True):
             group.place(coefs)
         return found, bound.plane()
 
-    def _renew(self):
-        """Recompute what the groups accumulated over steps."""
-        self.executor.map(lambda group: group.renew(), self.groups)
-
     def finish(self):
         """Store what was learnt in the parts of the learner."""
-        for part, group in zip(self.learner._all_parts(), self.groups, strict=True):
+        for part, group in zip(self.learner.all_parts(), self.groups, strict=True):
             part.absorb(group, self.data.X, self.settings.drop)
 
 

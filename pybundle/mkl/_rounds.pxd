@@ -9,7 +9,7 @@ from pybundle.oracles._chain cimport ChainTables
 cdef class TokenRounds:
     cdef readonly list groups
     cdef readonly object links                # LinkGroup, also the last of the groups; or None
-    cdef public object expected               # `certificate.ExpectedPlanes` of an epoch of the log-loss, or None
+    cdef public list expected                 # or None
     cdef void** members                       # the groups as borrowed references
     cdef Py_ssize_t n_groups, n_labels, longest
     cdef const int64_t[::1] offsets

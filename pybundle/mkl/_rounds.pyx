@@ -33,25 +33,27 @@ cdef class TokenRounds:
     groups : list of Group
     links : LinkGroup or None
         Group of neighbouring labels; None for single tokens.
-    offsets : int64 array, shape (n_examples + 1,)
-    truth : int32 array, shape (n_tokens,)
-    costs : array, shape (n_labels, n_labels)
-    factors : array, shape (n_examples,)
-        Factor of the loss of each example.
-    start, end : bool
-        Whether first and last label have weights.
+    structure : TokenStructure
+    data : Tokens
     batch : int
         Maximum number of examples of one gradient.
+
+    Attributes
+    ----------
+    expected : list or None
+        The plane of an epoch of the log-loss, coefficients (n_tokens, n_labels), links and offset, to which rounds add
+        each example once, linearised at the point of its round: `log sum_y exp <theta, psi(y)> >= H(p) + <theta, sum_y
+        p(y) psi(y)>` for every distribution p over labellings, with H its entropy. An example that is not yet added
+        counts as 0, a lower bound of any log-loss.
     """
 
-    def __cinit__(self, list groups, links, offsets, truth, costs, factors, bint start=False, bint end=False,
-                  Py_ssize_t batch=1):
+    def __cinit__(self, list groups, links, structure, data, Py_ssize_t batch=1):
         cdef Py_ssize_t k
         self.groups, self.links = groups + ([links] if links is not None else []), links
-        self.n_groups, self.n_labels = len(self.groups), len(costs)
-        self.offsets, self.truth, self.costs, self.factors = offsets, truth, costs, factors
-        self.has_start, self.has_end = start, end
-        sizes = np.sort(np.diff(offsets))
+        self.n_groups, self.n_labels = len(self.groups), structure.n_labels
+        self.offsets, self.truth, self.costs = data.offsets, data.truth, structure.costs
+        self.factors, self.has_start, self.has_end = structure.factors(data.offsets), structure.start, structure.end
+        sizes = np.sort(np.diff(data.offsets))
         self.longest = sizes.max()
         self.room = sizes[max(0, len(sizes) - batch):].sum()
         nothing = np.zeros(self.n_labels)
@@ -265,10 +267,7 @@ cdef class TokenRounds:
         return total
 
     def _expect(self, rows):
-        """Set the gradient to the mean of E phi - phi(y) over the examples `rows`; return the mean log-loss.
-
-        Marginals of labels and of pairs of labels, both minus the truth, and entropies are added to `expected`, if any.
-        """
+        """Set the gradient to the mean of E phi - phi(y) over the examples `rows`; return the mean log-loss."""
         cdef Py_ssize_t L = self.n_labels, i, t, r, T, first, c, k
         cdef double total = 0.0
         cdef double[:, ::1] p
@@ -297,7 +296,12 @@ cdef class TokenRounds:
             total += value[0] - true_score
             marginals[np.arange(T), y] -= 1.0
             if self.expected is not None:
-                self.expected.add(i, first, marginals, pairs[0], max(entropy[0, 0] - entropy[0, 1], 0.0))
+                n = len(self.offsets) - 1
+                self.expected[0][first:first + T] = marginals / n
+                self.expected[1][:L] += pairs[0] / n
+                self.expected[1][L] += marginals[0] / n if self.has_start else 0.0
+                self.expected[1][L + 1] += marginals[T - 1] / n if self.has_end else 0.0
+                self.expected[2] += max(entropy[0, 0] - entropy[0, 1], 0.0) / n
             marginals /= len(rows)
             p = marginals
             for t in range(T):

@@ -155,69 +155,6 @@ class KeptPlanes:
         return Proven(bound, self.weights, list(self.sources))
 
 
-def plane_of(found, truth, offsets, costs, factors, start, end, n_labels):
-    """Return the plane of one labelling of each example: coefficients, CSR (n_tokens, n_labels), links, and B."""
-    n = len(offsets) - 1
-    wrong = np.flatnonzero(found != truth)
-    rows = np.concatenate([wrong, wrong])
-    columns = np.concatenate([found[wrong], truth[wrong]])
-    values = np.repeat([1.0 / n, -1.0 / n], len(wrong))
-    coefs = sp.csr_array((values, (rows, columns)), shape=(len(truth), n_labels))
-    links = (link_counts(found, offsets, n_labels, start, end) - link_counts(truth, offsets, n_labels, start, end)) / n
-    losses = np.add.reduceat(costs[truth, found], offsets[:-1]) * factors
-    return coefs, links, float(losses.sum()) / n
-
-
-def link_counts(labels, offsets, n_labels, start, end):
-    """Count how often each label follows each other; then, if these have weights, how often it is first and last.
-
-    >>> link_counts(np.array([0, 1, 1, 0]), np.array([0, 3, 4]), 2, start=True, end=False)
-    array([[0., 1.],
-           [0., 1.],
-           [2., 0.],
-           [0., 0.]])
-    """
-    counts, inner = np.zeros((n_labels + 2, n_labels)), np.ones(len(labels), dtype=bool)
-    inner[offsets[:-1]] = False
-    here = np.flatnonzero(inner)
-    np.add.at(counts, (labels[here - 1], labels[here]), 1.0)
-    for row, tokens, has_weights in ((-2, offsets[:-1], start), (-1, offsets[1:] - 1, end)):
-        if has_weights:
-            np.add.at(counts[row], labels[tokens], 1.0)
-    return counts
-
-
-class ExpectedPlanes:
-    """The plane of an epoch of the log-loss: the term of each example is linearised at the point of its round.
-
-    `log sum_y exp <theta, psi(y)> >= H(p) + <theta, sum_y p(y) psi(y)>` for every distribution p over labellings, with
-    H its entropy. Examples not yet added count as 0, a lower bound of any log-loss. Each example may be added once.
-
-    Parameters
-    ----------
-    n_examples, n_tokens, n_labels : int
-    start, end : bool
-        Whether first and last label have weights.
-    """
-
-    def __init__(self, n_examples, n_tokens, n_labels, start, end):
-        self._n, self._ends, self._offset = n_examples, (start, end), 0.0
-        self._coefs, self._links = np.zeros((n_tokens, n_labels)), np.zeros((n_labels + 2, n_labels))
-
-    def add(self, i, first, marginals, pairs, entropy):
-        """Add example i: the marginals of its labels and of its pairs of labels, both minus the truth; the entropy."""
-        self._coefs[first:first + len(marginals)] = marginals / self._n
-        self._links[:-2] += pairs / self._n
-        for row, token, has_weights in zip((-2, -1), (0, -1), self._ends, strict=True):
-            if has_weights:
-                self._links[row] += marginals[token] / self._n
-        self._offset += entropy / self._n
-
-    def plane(self):
-        """Return phi as coefficients (n_tokens, n_labels) and links, and B."""
-        return self._coefs, self._links, self._offset
-
-
 def plane_grams(groups, planes, executor=None):
     """Compute the inner products of planes (coefs, links, B) for every group: shape (n_groups, E, E).
 

@@ -71,6 +71,24 @@ class TokenStructure:
         sizes = np.diff(offsets)
         return np.ones(len(sizes)) if self.is_flat or not self._chain.normalised else 1.0 / sizes
 
+    def link_counts(self, labels, offsets):
+        """Count how often each label follows each other; then, if these have weights, how often it is first and last.
+
+        >>> as_structure(Chain(2, 1, end=False)).link_counts(np.array([0, 1, 1, 0]), np.array([0, 3, 4]))
+        array([[0., 1.],
+               [0., 1.],
+               [2., 0.],
+               [0., 0.]])
+        """
+        counts, inner = np.zeros((self.n_labels + 2, self.n_labels)), np.ones(len(labels), dtype=bool)
+        inner[offsets[:-1]] = False
+        here = np.flatnonzero(inner)
+        np.add.at(counts, (labels[here - 1], labels[here]), 1.0)
+        for row, tokens, has_weights in ((-2, offsets[:-1], self.start), (-1, offsets[1:] - 1, self.end)):
+            if has_weights:
+                np.add.at(counts[row], labels[tokens], 1.0)
+        return counts
+
     def largest_loss(self, offsets):
         """Return the largest loss of any labelling."""
         return float((self.factors(offsets) * np.diff(offsets)).max() * self.costs.max())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..core.exceptions import NumericalError, ParameterError
 from ..core.ragged import Ragged
@@ -12,7 +13,8 @@ from ._ascent import Ascent
 from ._rounds import TokenRounds
 from .certified import LARGEST, POINTS, MeanLoss
 from .descent import descend
-from .mixture_bound import ExpectedPlanes, best_bound, link_counts, plane_grams, plane_of, plane_sizes
+from .group_norms import GroupNorms
+from .mixture_bound import best_bound, plane_grams, plane_sizes
 from .parts import LinkPart, block_scores, make_part
 from .token_blocks import climb
 
@@ -94,16 +96,12 @@ class TokenSession:
     """One call: compiled groups over its tokens, and the labellings found for the certificate."""
 
     def __init__(self, learner, data, settings, executor=None):
-        self.learner, self.data, self.settings = learner, data, settings
-        structure, X, precision = learner.structure, data.X, settings.precision
-        groups = [part.bind(X, precision, executor) for part in learner.parts]
-        links = None if learner.links is None else learner.links.bind(X, precision, executor)
-        self.groups = groups + ([] if links is None else [links])
-        self.rounds = TokenRounds(groups, links, data.offsets, data.truth, structure.costs,
-                                  structure.factors(data.offsets), structure.start, structure.end, settings.batch)
-        self.n_examples, self._links, self.executor = data.n_examples, links, executor or Serial()
-        self.found, self._recent = data.truth.copy(), []
-        self._expect_planes()
+        self.learner, self.data, self.settings, self.executor = learner, data, settings, executor or Serial()
+        self._tokens = [part.bind(data.X, settings.precision, executor) for part in learner.parts]
+        self._links = learner.links and learner.links.bind(data.X, settings.precision, executor)
+        self.rounds = TokenRounds(self._tokens, self._links, learner.structure, data, settings.batch)
+        self.groups, self.n_examples, self.found = self.rounds.groups, data.n_examples, data.truth.copy()
+        self._forget_planes()
 
     def run(self, order, etas):
         """Make rounds over the examples `order`; return the sum of the online objectives."""
@@ -119,22 +117,21 @@ class TokenSession:
         """Set theta = 0."""
         for group in self.groups:
             group.restart()
-        self._recent = []
-        self._expect_planes()
+        self._forget_planes()
 
-    def _expect_planes(self):
-        structure = self.learner.structure
+    def _forget_planes(self):
+        self._recent = []
+        self._expect_plane()
+
+    def _expect_plane(self):
         if self.settings.certify and self.settings.loss == "logistic":
-            self.rounds.expected = ExpectedPlanes(self.n_examples, len(self.data.truth), structure.n_labels,
-                                                  structure.start, structure.end)
+            L = self.learner.structure.n_labels
+            self.rounds.expected = [np.zeros((len(self.data.truth), L)), np.zeros((L + 2, L)), 0.0]
 
     def end_epoch(self):
-        """Keep the labellings or marginals of the epoch, which make a plane."""
-        if self.rounds.expected is not None:
-            latest = self.rounds.expected.plane()
-            self._expect_planes()
-        else:
-            latest = self.found.copy()
+        """Keep the plane of the epoch, or the labellings that make one."""
+        latest = self.found.copy() if self.rounds.expected is None else tuple(self.rounds.expected)
+        self._expect_plane()
         self._recent = [*self._recent[1 - KEPT[self.settings.loss]:], latest]
 
     def norms(self):
@@ -161,16 +158,20 @@ class TokenSession:
         return self.penalty() + loss, self._bound_of(planes) if planes else 0.0
 
     def _plane(self, found):
-        """Return the plane of one labelling of each example."""
-        structure, data = self.learner.structure, self.data
-        return plane_of(found, data.truth, data.offsets, structure.costs, structure.factors(data.offsets),
-                        structure.start, structure.end, structure.n_labels)
+        """Return the plane of one labelling of each example: coefficients, CSR (n_tokens, n_labels), links, and B."""
+        structure, data, n, truth = self.learner.structure, self.data, self.n_examples, self.data.truth
+        wrong = np.flatnonzero(found != truth)
+        entries = np.concatenate([wrong, wrong]), np.concatenate([found[wrong], truth[wrong]])
+        coefs = sp.csr_array((np.repeat([1.0 / n, -1.0 / n], len(wrong)), entries),
+                             shape=(len(truth), structure.n_labels))
+        counts, true_counts = (structure.link_counts(labels, data.offsets) for labels in (found, truth))
+        losses = np.add.reduceat(structure.costs[truth, found], data.offsets[:-1]) * structure.factors(data.offsets)
+        return coefs, (counts - true_counts) / n, float(losses.sum()) / n
 
     def _log_loss(self):
         """Return the mean log-loss at the current point, and its plane there."""
-        tokens = self.groups[:-1] if self._links is not None else self.groups
-        n_tokens, L = self.data.X.shape[0], self.learner.structure.n_labels
-        scores = sum(self.executor.map(lambda group: group.all_scores(n_tokens), tokens))
+        n_tokens, L = len(self.data.truth), self.learner.structure.n_labels
+        scores = sum(self.executor.map(lambda group: group.all_scores(n_tokens), self._tokens))
         return self.log_loss_of(scores, np.zeros((L + 2, L)) if self._links is None else self._links.all_weights())
 
     def log_loss_of(self, scores, links):
@@ -179,7 +180,7 @@ class TokenSession:
         L, offsets, truth, tokens = structure.n_labels, data.offsets, data.truth, np.arange(len(data.truth))
         found = forward_backward_batch(scores, offsets, links[:-2], links[-2], links[-1], entropy=True,
                                        executor=self.executor)
-        counts = link_counts(truth, offsets, L, structure.start, structure.end)
+        counts = structure.link_counts(truth, offsets)
         true_score = float(scores[tokens, truth].sum()) + float(np.vdot(counts, links))
         coefs, expected = found.unary.copy(), np.zeros((L + 2, L))
         expected[:-2] = found.pairwise
@@ -208,16 +209,13 @@ class TokenSession:
 
     def _climb(self):
         """Minimise with the hinge, by block steps in the dual; return the result and the plane for its bound."""
-        structure, data, s = self.learner.structure, self.data, self.settings
-        tokens = self.groups[:-1] if self._links is not None else self.groups
-        ascent = Ascent(tokens, self._links, data.offsets, data.truth, structure.costs, structure.factors(data.offsets),
-                        structure.start, structure.end)
-        return climb(ascent, s.lam, s.tol, s.max_iter, s.random_state)
+        ascent = Ascent(self._tokens, self._links, self.learner.structure, self.data)
+        return climb(ascent, self.settings, self.n_examples)
 
     def _descend(self):
         """Minimise with the log-loss, by quasi-Newton steps; return the result and the plane for its bound."""
-        risk, s = _LogLoss(self), self.settings
-        found, theta, bound = descend(risk, s.lam, s.tol, s.max_iter)
+        risk = _LogLoss(self)
+        found, theta, bound = descend(risk, self.settings)
         for group, coefs in zip(self.groups, risk.split(theta[0]), strict=True):
             group.place(coefs)
         return found, bound.plane()
@@ -238,7 +236,8 @@ class _LogLoss(MeanLoss):
         self._no_links = None if has_links else np.zeros((L + 2, L))
         sizes = [rows * L for rows, _ in self._shapes]
         self._edges = np.cumsum(sizes)[:-1]
-        super().__init__(np.repeat(np.arange(n_groups), sizes), n_groups, 2, session.n_examples)
+        super().__init__(GroupNorms(session.settings.lam, np.repeat(np.arange(n_groups), sizes), n_groups), 2,
+                         session.n_examples)
 
     def split(self, row):
         """Return views of the arrays of all groups in a row of a point."""

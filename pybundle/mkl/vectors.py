@@ -193,8 +193,8 @@ class VectorLearner:
 class _Smooth(MeanLoss):
     """A log-loss for `descend`."""
 
-    def __init__(self, risk, labels, n_groups):
-        super().__init__(labels, n_groups, 1, risk.n_examples, risk.nonneg)
+    def __init__(self, risk, objective):
+        super().__init__(objective, 1, risk.n_examples)
         self._risk = risk
 
     def plane(self, theta):
@@ -340,15 +340,14 @@ class VectorSession:
 
     def certify(self):
         """Find the certified minimum; theta is its point afterwards."""
-        s, learner = self.settings, self.learner
+        s, learner, risk = self.settings, self.learner, self._risk
         learner.allocate()
         labels, p = learner.group_labels(), learner.n_groups
         if s.loss == "hinge":
-            found, theta = climb_weights(self._risk, labels, p, s.lam, s.tol, s.max_iter, s.random_state,
-                                         self._executor)
+            found, theta = climb_weights(risk, labels, p, s, self._executor)
         else:
-            found, (theta,), _ = descend(_Smooth(self._risk.derive(executor=self._executor), labels, p), s.lam, s.tol,
-                                         s.max_iter)
+            objective = GroupNorms(s.lam, labels, p, risk.nonneg)
+            found, (theta,), _ = descend(_Smooth(risk.derive(executor=self._executor), objective), s)
         learner.theta.set(theta[:, None])
         return found
 

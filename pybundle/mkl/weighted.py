@@ -27,7 +27,7 @@ CENTRE = 0.05
 """Weight of the centre, as a fraction of that of plain "prox-bcfw": it damps the norms that nu follows."""
 
 
-def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=None, executor=None):
+def climb_weights(risk, labels, n_groups, settings, executor=None):
     """Ascend until F - LB <= tol |F|.
 
     Parameters
@@ -37,9 +37,8 @@ def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=Non
     labels : int array, shape (dim,)
         Group of every weight.
     n_groups : int
-    lam, tol : float
-        Mean scale; relative gap.
-    max_passes : int
+    settings : OnlineSettings
+        Of which `lam`, in the mean scale, `tol`, `max_iter` and `random_state` are used.
     executor : object, optional
         Runs the passes over the data; the result does not depend on the number of threads, bit for bit.
 
@@ -50,12 +49,12 @@ def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=Non
         The best point.
     """
     n = risk.n_examples
-    objective = GroupNorms(n * lam, labels, n_groups, risk.nonneg)
-    run = _WeightedRun(risk.derive(executor=executor), objective, Settings(GapBelow(tol)),
-                       _WeightedBlocks, accelerated(), random_state=random_state or 0,
+    objective = GroupNorms(n * settings.lam, labels, n_groups, risk.nonneg)
+    run = _WeightedRun(risk.derive(executor=executor), objective, Settings(GapBelow(settings.tol)),
+                       _WeightedBlocks, accelerated(), random_state=settings.random_state or 0,
                        options={"objective": objective, "batch": default_batch(risk)})
     result = drive(run, np.zeros(risk.dim), None, [lambda progress: Status.ITERATION_LIMIT
-                                                   if progress.n_passes >= max_passes else None])
+                                                   if progress.n_passes >= settings.max_iter else None])
     seconds, values, bounds, passes = (result.history[name] for name in ("time", "primal", "lower_bound", "n_passes"))
     # after Ctrl-C the last entry of a column may be missing
     history = list(zip(seconds, values / n, bounds / n, passes, run.weights, strict=False))

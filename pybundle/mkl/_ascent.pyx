@@ -95,7 +95,7 @@ cdef class Ascent(TokenRounds):
                 first, T = self.offsets[i], self.offsets[i + 1] - self.offsets[i]
                 self.place_links()
                 if oracle:
-                    good &= self.decode_example(i, True, &found[0], &value)
+                    good &= self.decode_example(i, &found[0], &value)
                     if not good:
                         break
                     for t in range(T):                  # remove the losses

@@ -24,6 +24,6 @@ cdef class TokenRounds:
     cdef double[::1] scratch
 
     cdef void place_links(self) noexcept nogil
-    cdef int decode_example(self, Py_ssize_t i, bint loss, int32_t* labels, double* value) noexcept nogil
+    cdef int decode_example(self, Py_ssize_t i, int32_t* labels, double* value) noexcept nogil
     cdef void clear(self) noexcept nogil
     cdef void add(self, Py_ssize_t i, const int32_t* plus, const int32_t* minus, double weight) noexcept nogil

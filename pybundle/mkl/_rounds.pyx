@@ -95,8 +95,8 @@ cdef class TokenRounds:
                 else:
                     self.tables.end[k] = x
 
-    cdef int decode_example(self, Py_ssize_t i, bint loss, int32_t* labels, double* value) noexcept nogil:
-        """Find the best labelling of example i, its value minus that of the truth; return 0 if this is not finite."""
+    cdef int decode_example(self, Py_ssize_t i, int32_t* labels, double* value) noexcept nogil:
+        """Find the labelling of the largest hinge of example i, and the hinge; return 0 if this is not finite."""
         cdef Py_ssize_t k, t, c, first = self.offsets[i], T = self.offsets[i + 1] - first, L = self.n_labels
         cdef double* S = &self.S[0, 0]
         cdef double true_score = 0.0
@@ -110,10 +110,9 @@ cdef class TokenRounds:
             if t > 0:
                 true_score += self.tables.rows[self.truth[first + t - 1], y]
         true_score += self.tables.start[self.truth[first]] + self.tables.end[self.truth[first + T - 1]]
-        if loss:
-            for t in range(T):
-                for c in range(L):
-                    S[t * L + c] += self.factors[i] * self.costs[self.truth[first + t], c]
+        for t in range(T):
+            for c in range(L):
+                S[t * L + c] += self.factors[i] * self.costs[self.truth[first + t], c]
         if not self.tables.viterbi(T, S, &self.scratch[0], labels, value):
             return 0
         value[0] -= true_score
@@ -147,20 +146,19 @@ cdef class TokenRounds:
                 g.links[(L + 1) * L + plus[T - 1]] += weight
                 g.links[(L + 1) * L + minus[T - 1]] -= weight
 
-    def decode(self, bint loss=True):
-        """Return the best labellings (n_tokens,) and values (n_examples,) of all examples."""
-        cdef Py_ssize_t i, n = self.offsets.shape[0] - 1
+    def hinge(self):
+        """Return the mean hinge of all examples at the current point."""
+        cdef Py_ssize_t i
         cdef bint good = True
-        labels_array, values_array = np.empty(len(self.truth), np.int32), np.empty(n)
-        cdef int32_t[::1] labels = labels_array
-        cdef double[::1] values = values_array
+        cdef double[::1] values = np.empty(self.offsets.shape[0] - 1)
+        cdef int32_t[::1] labels = np.empty(self.longest, np.int32)
         with nogil:
             self.place_links()
-            for i in range(n):
-                good &= self.decode_example(i, loss, &labels[self.offsets[i]], &values[i])
+            for i in range(values.shape[0]):
+                good &= self.decode_example(i, &labels[0], &values[i])
         if not good:
             raise FloatingPointError
-        return labels_array, values_array
+        return float(np.maximum(values, 0.0).mean())
 
     def norms(self):
         """Return |theta_k| of all groups, shape (n_groups,)."""
@@ -205,7 +203,7 @@ cdef class TokenRounds:
                 else:
                     for j in range(count):
                         i = order[first + j]
-                        good &= self.decode_example(i, True, &found[self.offsets[i]], &value)
+                        good &= self.decode_example(i, &found[self.offsets[i]], &value)
                         loss += max(value, 0.0) / count
                         self.add(i, &found[self.offsets[i]], &self.truth[self.offsets[i]], 1.0 / count)
                         work += (self.offsets[i + 1] - self.offsets[i]) * self.n_labels * (p + self.n_labels)

@@ -46,7 +46,7 @@ def best_bound(offsets: Array, grams: Array, lam: float, nu: Array | None = None
         Initial kernel weights.
     close : float, default CLOSE
     sizes : array, shape (n_groups, E), optional
-        Norms of the slopes if their terms did not cancel, see `plane_sizes`; default their norms.
+        Norms of the slopes if their terms did not cancel; default their norms.
     errors : array, shape (E,), optional
         Bounds on the norms of the errors of the slopes; default 0.
 
@@ -174,21 +174,3 @@ def plane_grams(groups, planes, executor=None):
     tasks = [(k, e) for k in range(len(groups)) for e in range(len(planes))]
     grams = np.array((executor or Serial()).map(products, tasks)).reshape(len(groups), len(planes), len(planes))
     return 0.5 * (grams + grams.transpose(0, 2, 1))
-
-
-def plane_sizes(groups, planes, n_examples):
-    """Return norms that planes (coefs, links, B) would have if their terms did not cancel, and errors of their slopes.
-
-    Returns
-    -------
-    sizes : array, shape (n_groups, E)
-        `sqrt(sum_c (sum_t |coefs_tc| |phi_k(x_t)|)^2)`; for links their norms.
-    errors : array, shape (E,)
-        Bounds on the norms of the errors; the coefficients of a token have an absolute sum of at most 2/n.
-    """
-    sizes, reach = np.empty((len(groups), len(planes))), 0.0
-    for k, group in enumerate(groups):
-        lengths = group.lengths()
-        reach = max(reach, float(planes[0][0].shape[0] if lengths is None else lengths.sum()))
-        sizes[k] = [np.linalg.norm(links if lengths is None else abs(coefs).T @ lengths) for coefs, links, _ in planes]
-    return sizes, np.full(len(planes), ROUNDING * 2.0 * reach / n_examples)

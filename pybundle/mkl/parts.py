@@ -98,14 +98,6 @@ class KernelPart:
         self.support, self.coefs = None, np.zeros((0, n_labels))
         self._total, self._ticks, self._square = np.zeros((0, n_labels)), 0.0, 0.0
 
-    def is_definite(self, X):
-        """Return whether the kernel is positive semidefinite on tokens such as X."""
-        return self.kernel.is_definite(X)
-
-    def n_entries(self, n):
-        """Return the numbers of entries of the Gram matrix of n tokens, if it is dense, and of their coefficients."""
-        return n * n, n * self.n_labels
-
     def bind(self, X, precision, executor):
         """Return the compiled group for tokens X; it needs n^2 kernel values, and those of X with the support."""
         gram = self.kernel.gram(X, precision, executor)
@@ -170,14 +162,6 @@ class KernelPart:
 
 class Weights:
     """Base class of parts with explicit weights `theta`."""
-
-    def is_definite(self, X):
-        """Return True: features are a kernel."""
-        return True
-
-    def n_entries(self, n):
-        """Return the numbers of entries of Gram matrices, 0, and of weights."""
-        return 0, self.theta.n_rows * self.theta.width
 
     def absorb(self, group, X, drop):
         """Fold in the scales; the group has changed theta itself."""

@@ -141,4 +141,4 @@ class TokenBlocks(Core):
         return self._ascent.visit(rng.permutation(self.n_examples), False, MOST_STEPS)[0]
 
     def evaluate(self, run, w):
-        return run.observe(w, float(np.maximum(self._ascent.decode()[1], 0.0).mean()))
+        return run.observe(w, self._ascent.hinge())

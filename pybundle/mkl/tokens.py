@@ -14,8 +14,8 @@ from ._rounds import TokenRounds
 from .certified import LARGEST, POINTS, MeanLoss
 from .descent import descend
 from .group_norms import GroupNorms
-from .mixture_bound import best_bound, plane_grams, plane_sizes
-from .parts import LinkPart, block_scores, make_part
+from .mixture_bound import ROUNDING, best_bound, plane_grams
+from .parts import KernelPart, LinkPart, block_scores, make_part
 from .token_blocks import climb
 
 KEPT = {"hinge": 20, "logistic": 5}
@@ -48,10 +48,14 @@ class TokenLearner:
             largest = structure.largest_loss if settings.loss == "hinge" else structure.log_labellings
             # (9.1): the ball holds the minimiser of lam/2 |theta|_{2,1}^2 + mean loss
             radius = float(np.sqrt(largest(data.offsets) / settings.lam))
-        is_definite, solver = all(part.is_definite(data.X) for part in self.parts), settings.solver
+        kernels = [part for part in self.parts if isinstance(part, KernelPart)]
+        is_definite, solver = all(part.kernel.is_definite(data.X) for part in kernels), settings.solver
         if solver == "auto":
-            grams, points = np.sum([part.n_entries(data.X.shape[0]) for part in self.all_parts()], axis=0)
-            fits = grams * np.dtype(settings.precision).itemsize + POINTS[settings.loss] * 16 * points <= LARGEST
+            n = data.X.shape[0]
+            points = n * structure.n_labels * len(kernels) + sum(
+                part.theta.n_rows * part.theta.width for part in self.all_parts() if part not in kernels)
+            fits = (n * n * len(kernels) * np.dtype(settings.precision).itemsize
+                    + POINTS[settings.loss] * 16 * points) <= LARGEST
             solver = "certified" if fits and is_definite else "online"
         if solver == "certified" and not is_definite:
             raise ParameterError("solver='certified' needs positive semidefinite kernels, which B1Spline is not in "
@@ -144,9 +148,7 @@ class TokenSession:
 
     def risk(self):
         """Return the mean loss at the current point, by decoding every example."""
-        if self.settings.loss == "hinge":
-            return float(np.maximum(self.rounds.decode()[1], 0.0).mean())
-        return self._log_loss()[0]
+        return self.rounds.hinge() if self.settings.loss == "hinge" else self._log_loss()[0]
 
     def certificate(self):
         """Return the value at the current point, and the best bound that the planes of the last epochs prove."""
@@ -202,10 +204,15 @@ class TokenSession:
 
     def _bound_of(self, planes):
         """Return the best bound of a mixture of planes, with recomputed inner products and their rounding errors."""
-        grams = plane_grams(self.groups, planes, self.executor)
-        sizes, errors = plane_sizes(self.groups, planes, self.n_examples)
-        offsets = np.array([B for _, _, B in planes])
-        return best_bound(offsets, grams, self.settings.lam, sizes=sizes, errors=errors)[0]
+        lengths, n_tokens = [group.lengths() for group in self.groups], len(self.data.truth)
+        # norms that the planes would have if their terms did not cancel
+        sizes = np.array([[np.linalg.norm(links if each is None else abs(coefs).T @ each) for coefs, links, _ in planes]
+                          for each in lengths])
+        # the coefficients of a token have an absolute sum of at most 2/n
+        reach = max(n_tokens if each is None else float(each.sum()) for each in lengths)
+        return best_bound(np.array([B for _, _, B in planes]), plane_grams(self.groups, planes, self.executor),
+                          self.settings.lam, sizes=sizes,
+                          errors=np.full(len(planes), ROUNDING * 2.0 * reach / self.n_examples))[0]
 
     def _climb(self):
         """Minimise with the hinge, by block steps in the dual; return the result and the plane for its bound."""

@@ -191,9 +191,5 @@ cdef class Ascent(TokenRounds):
                     for r in range(self.gradient.n_rows):
                         for c in range(self.n_labels):
                             coefs[self.gradient.tokens[r], c] += self.gradient.coefs[r * self.n_labels + c]
-        links = np.zeros((self.n_labels + 2, self.n_labels))
-        cdef double[:, ::1] L = links
-        for r in range(self.n_labels + 2):
-            for c in range(self.n_labels):
-                L[r, c] = self.gradient.links[r * self.n_labels + c]
+        links = np.asarray(<double[:self.n_labels + 2, :self.n_labels]> self.gradient.links).copy()
         return D, links, self.offset()

@@ -273,7 +273,6 @@ cdef class TokenRounds:
         tables = ChainTables(np.asarray(self.tables.rows)[:, :L], np.asarray(self.tables.start)[:L],
                              np.asarray(self.tables.end)[:L], True)
         links = np.zeros((L + 2, L))
-        cdef double[:, ::1] shared = links
         for i in rows:
             first, T = self.offsets[i], self.offsets[i + 1] - self.offsets[i]
             unary, marginals, value = S[:T], np.empty((T, L)), np.empty(1)
@@ -312,8 +311,5 @@ cdef class TokenRounds:
                 links[:L] += pairs[0] / len(rows)
                 links[L] += marginals[0] if self.has_start else 0.0
                 links[L + 1] += marginals[T - 1] if self.has_end else 0.0
-        if self.links is not None:
-            for i in range(L + 2):
-                for t in range(L):
-                    self.gradient.links[i * L + t] = shared[i, t]
+        np.asarray(<double[:L + 2, :L]> self.gradient.links)[:] = links
         return total / len(rows)

@@ -72,12 +72,15 @@ def solve(run, max_passes):
             pass
     except KeyboardInterrupt:
         is_interrupted = True
-    history = run.trace.history.arrays()
+    return Certified(run.fun, run.bound.value, run.objective.norms(run.w), round(run.trace.n_passes),
+                     rows(run.trace.history.arrays(), run.weights), is_interrupted)
+
+
+def rows(history, weights, n=1):
+    """Return seconds, value, bound (both divided by n), passes and kernel weights of each entry of a history."""
     # after Ctrl-C the last entry of a column may be missing
-    rows = list(zip(history["time"], history["primal"], history["lower_bound"], history["n_passes"], run.weights,
+    return list(zip(history["time"], history["primal"] / n, history["lower_bound"] / n, history["n_passes"], weights,
                     strict=False))
-    return Certified(run.fun, run.bound.value, run.objective.norms(run.w), round(run.trace.n_passes), rows,
-                     is_interrupted)
 
 
 def reweighed(nu, norms):

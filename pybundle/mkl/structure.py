@@ -89,14 +89,6 @@ class TokenStructure:
                 np.add.at(counts[row], labels[tokens], 1.0)
         return counts
 
-    def largest_loss(self, offsets):
-        """Return the largest loss of any labelling."""
-        return float((self.factors(offsets) * np.diff(offsets)).max() * self.costs.max())
-
-    def log_labellings(self, offsets):
-        """Return the logarithm of the largest number of labellings of an example."""
-        return float(np.diff(offsets).max() * np.log(self.n_labels))
-
 
 def as_structure(model):
     """Return the structure of a model over tokens; None for other models."""

@@ -45,9 +45,11 @@ class TokenLearner:
             self.parts = [make_part(group, index, data.X, structure.n_labels, self.average)
                           for index, group in enumerate(self._groups)]
         if radius == "auto":
-            largest = structure.largest_loss if settings.loss == "hinge" else structure.log_labellings
-            # (9.1): the ball holds the minimiser of lam/2 |theta|_{2,1}^2 + mean loss
-            radius = float(np.sqrt(largest(data.offsets) / settings.lam))
+                # (9.1): the ball holds the minimiser of lam/2 |theta|_{2,1}^2 + mean loss; L(0) is at most `largest`
+            sizes = np.diff(data.offsets)
+            largest = (float((structure.factors(data.offsets) * sizes).max() * structure.costs.max())
+                       if settings.loss == "hinge" else float(sizes.max() * np.log(structure.n_labels)))
+            radius = float(np.sqrt(largest / settings.lam))
         kernels = [part for part in self.parts if isinstance(part, KernelPart)]
         is_definite, solver = all(part.kernel.is_definite(data.X) for part in kernels), settings.solver
         if solver == "auto":
@@ -237,36 +239,31 @@ class _LogLoss(MeanLoss):
     """The log-loss for `descend`: coefficients and scores of tokens, kernel by kernel, then of label pairs."""
 
     def __init__(self, session):
-        self._session, n_groups = session, len(session.groups)
-        L, has_links = session.learner.structure.n_labels, session.learner.links is not None
-        self._shapes = [(len(session.data.truth), L)] * (n_groups - has_links) + [(L + 2, L)] * has_links
-        self._no_links = None if has_links else np.zeros((L + 2, L))
-        sizes = [rows * L for rows, _ in self._shapes]
+        self._session, L = session, session.learner.structure.n_labels
+        self._shapes = [(len(session.data.truth), L)] * len(session.learner.parts)
+        self._shapes += [] if session.learner.links is None else [(L + 2, L)]
+        sizes, p = [n_rows * L for n_rows, _ in self._shapes], len(self._shapes)
         self._edges = np.cumsum(sizes)[:-1]
-        super().__init__(GroupNorms(session.settings.lam, np.repeat(np.arange(n_groups), sizes), n_groups), 2,
-                         session.n_examples)
+        super().__init__(GroupNorms(session.settings.lam, np.repeat(np.arange(p), sizes), p), 2, session.n_examples)
 
     def split(self, row):
         """Return views of the arrays of all groups in a row of a point."""
         return [part.reshape(shape) for part, shape in zip(np.split(row, self._edges), self._shapes, strict=True)]
 
     def plane(self, theta):
-        scores = self.split(theta[1])
-        links = scores.pop() if self._no_links is None else self._no_links
+        session, scores = self._session, self.split(theta[1])
+        L = session.learner.structure.n_labels
+        links = np.zeros((L + 2, L)) if session.learner.links is None else scores.pop()
         scores = sum(scores)
         if not (np.isfinite(scores).all() and np.isfinite(links).all()):
             raise NumericalError("scores went beyond the range of float64; scale the features")
-        loss, (coefs, links, offset) = self._session.log_loss_of(scores, links)
+        loss, (coefs, links, offset) = session.log_loss_of(scores, links)
         slope = np.empty_like(theta)
-        parts = list(zip(self._session.groups, self.split(slope[0]), self.split(slope[1]), strict=True))
-        if self._no_links is None:
-            _, *rows = parts.pop()
-            for row in rows:
-                row[:] = links
 
         def fill(part):
             group, of_coefs, of_scores = part
-            of_coefs[:], of_scores[:] = coefs, group.image(coefs, links).T
+            image = group.image(coefs, links)
+            of_coefs[:], of_scores[:] = (links, links) if image is links else (coefs, image.T)
 
-        self._session.executor.map(fill, parts)
+        session.executor.map(fill, list(zip(session.groups, self.split(slope[0]), self.split(slope[1]), strict=True)))
         return loss, offset, slope, 0.0, (coefs, links, offset)

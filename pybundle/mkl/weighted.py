@@ -20,7 +20,7 @@ from ..solvers.block.cached_blocks import CachedBlocks
 from ..solvers.block.methods import accelerated, default_batch
 from ..solvers.minimize import drive
 from ..solvers.state import Settings
-from .certified import KEPT, Certified, GroupBlocks, reweighed
+from .certified import KEPT, Certified, GroupBlocks, reweighed, rows
 from .group_norms import GroupNorms
 
 CENTRE = 0.05
@@ -55,11 +55,8 @@ def climb_weights(risk, labels, n_groups, settings, executor=None):
                        options={"objective": objective, "batch": default_batch(risk)})
     result = drive(run, np.zeros(risk.dim), None, [lambda progress: Status.ITERATION_LIMIT
                                                    if progress.n_passes >= settings.max_iter else None])
-    seconds, values, bounds, passes = (result.history[name] for name in ("time", "primal", "lower_bound", "n_passes"))
-    # after Ctrl-C the last entry of a column may be missing
-    history = list(zip(seconds, values / n, bounds / n, passes, run.weights, strict=False))
-    return Certified(result.fun / n, result.lower_bound / n, objective.norms(result.x), result.n_passes, history,
-                     result.status is Status.INTERRUPTED), result.x
+    return Certified(result.fun / n, result.lower_bound / n, objective.norms(result.x), result.n_passes,
+                     rows(result.history, run.weights, n), result.status is Status.INTERRUPTED), result.x
 
 
 class _WeightedBlocks(CachedBlocks):

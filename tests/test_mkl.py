@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 import pybundle as pb
 from pybundle.core.ragged import Ragged
 from pybundle.mkl import B1Spline, Callable, Features, Gaussian, Linear, Mean, OnlineMKL, Polynomial, Precomputed
-from pybundle.mkl.schedules import Rate
+from pybundle.mkl.settings import Rate
 
 PLAIN = {"normalise": False}
 

@@ -7,7 +7,7 @@ import pytest
 
 import pybundle as pb
 from pybundle.mkl import Features, Gaussian, Linear, OnlineMKL, OnlineProximal
-from pybundle.mkl.schedules import best_rate
+from pybundle.mkl.online_learner import best_rate
 from pybundle.prox import L1, SquaredL2
 
 

@@ -10,7 +10,7 @@ import pybundle as pb
 from pybundle.core.plane import Plane
 from pybundle.mkl import Features, Gaussian, Linear, OnlineMKL, Precomputed
 from pybundle.mkl.group_norms import GroupNorms
-from pybundle.mkl.mixture_bound import KeptPlanes, best_bound, group_products
+from pybundle.mkl.mixture_bound import KeptPlanes, best_bound
 from pybundle.mkl.tokens import TokenSession
 
 
@@ -133,7 +133,10 @@ def test_mixtures_of_planes_bound_the_objective():
     rng = np.random.default_rng(0)
     labels, lam = np.array([0, 0, 1, 2]), 0.7
     slopes, offsets = rng.standard_normal((6, 4)), rng.uniform(0.0, 3.0, 6)
-    bound, a, _ = best_bound(offsets, group_products(slopes, labels, 3), lam)
+    planes = KeptPlanes(3, 6, GroupNorms(lam, labels, 3).products)
+    for offset, slope in zip(offsets, slopes, strict=True):
+        planes.add(offset, slope)
+    bound, a, _ = best_bound(offsets, planes.grams, lam)
     phi = a @ slopes
     assert abs(bound - (a @ offsets - max(np.bincount(labels, phi**2)) / (2.0 * lam))) < 1e-9
     assert (a >= 0.0).all() and a.sum() <= 1.0 + 1e-12

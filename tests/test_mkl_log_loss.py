@@ -158,10 +158,8 @@ def test_any_multipliers_bound_any_point():
     groups = [Gaussian(2.0), Linear(columns=LEFT), Features(RIGHT)]
     learner = OnlineMKL(groups, model=pb.models.Chain(3, 4), lam=lam, loss="logistic")
     structure = as_structure(learner.model)
-    data = structure.bind(X, Y)
-    settings = check_settings(learner)
-    session = TokenLearner(structure, groups, settings, data).session(data, settings)
-    n, planes, values = len(data.truth), [], []
+    session = TokenLearner(structure, groups).session(X, Y, check_settings(learner))
+    n, planes, values = len(session.data.truth), [], []
     for scale in (0.0, 0.1, 1.0, 5.0, 30.0):
         for _ in range(8):
             planes.append(session.log_loss_of(scale * rng.standard_normal((n, 3)),

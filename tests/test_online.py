@@ -5,7 +5,7 @@ import pytest
 
 import pybundle as pb
 from pybundle.mkl import OnlineProximal
-from pybundle.mkl.schedules import Rate
+from pybundle.mkl.settings import Rate
 from pybundle.prox import L1, ElasticNet, SparseGroupLasso, SquaredL1, SquaredL2, project_l2_ball
 
 GROUPS = np.repeat([0, 1, 2], 4)

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 
 import pybundle as pb
 from pybundle.proof.exact_penalty import least_of_sum
+from pybundle.proof.given import penalty_of
 from pybundle.proof.penalty import Penalty
 from pybundle.proof.plane import ProvenPlane
 from pybundle.prox import L1, L2, Box, ElasticNet, Lq, Separable, SparseGroupLasso, SquaredL1, SquaredL2
-from pybundle.proof.given import penalty_of
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 4))

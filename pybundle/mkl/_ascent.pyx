@@ -20,31 +20,25 @@ from pybundle.mkl._groups cimport Group
 from pybundle.mkl._rounds cimport TokenRounds
 
 cdef double PAUSE = 5e7
+cdef enum: SLOTS = 100
 
 
 cdef class Ascent(TokenRounds):
-    """`TokenRounds` with a cache of `slots` labellings and their weights for every example; the first is the truth."""
+    """`TokenRounds` with a cache of labellings and their weights for every example; the first one is the truth."""
 
-    cdef readonly Py_ssize_t slots
-    cdef int32_t[:, ::1] labellings           # (slots, n_tokens)
-    cdef double[:, ::1] alpha                 # (n_examples, slots)
-    cdef double[:, ::1] losses                # (n_examples, slots)
+    cdef int32_t[:, ::1] labellings           # (SLOTS, n_tokens)
+    cdef double[:, ::1] alpha                 # (n_examples, SLOTS)
+    cdef double[:, ::1] losses                # (n_examples, SLOTS)
     cdef int32_t[::1] counts                  # (n_examples,) cached labellings
     cdef double[::1] net                      # (longest, n_labels) sum of the steps of a visit
 
-    def __init__(self, groups, links, offsets, truth, costs, factors, bint start=False, bint end=False,
-                 Py_ssize_t batch=1, Py_ssize_t slots=100):
-        n = len(offsets) - 1
-        self.slots = slots
-        self.labellings = np.tile(truth, (slots, 1))
-        self.alpha, self.losses = np.zeros((n, slots)), np.zeros((n, slots))
+    def __init__(self, groups, links, structure, data):
+        n = data.n_examples
+        self.labellings = np.tile(data.truth, (SLOTS, 1))
+        self.alpha, self.losses = np.zeros((n, SLOTS)), np.zeros((n, SLOTS))
         np.asarray(self.alpha)[:, 0] = 1.0
         self.counts = np.ones(n, np.int32)
         self.net = np.empty(self.longest * self.n_labels)
-
-    def counts_array(self):
-        """Return the number of cached labellings of every example."""
-        return np.asarray(self.counts)
 
     def offset(self):
         """Return B = 1/n sum_i sum_y alpha_iy loss(y_i, y)."""
@@ -72,7 +66,7 @@ cdef class Ascent(TokenRounds):
                 return q
             if q > 0 and self.alpha[i, q] == 0.0:
                 free_slot = q
-        if self.counts[i] < self.slots:
+        if self.counts[i] < SLOTS:
             free_slot = self.counts[i]
             self.counts[i] += 1
         if free_slot >= 0:
@@ -89,7 +83,7 @@ cdef class Ascent(TokenRounds):
         """
         cdef Py_ssize_t i, j, k, q, t, c, first, T, best, worst, n = self.counts.shape[0], L = self.n_labels
         cdef double* S = &self.S[0, 0]
-        cdef double[::1] u = np.empty(self.slots)
+        cdef double[::1] u = np.empty(SLOTS)
         cdef int32_t[::1] found = np.empty(self.longest, np.int32)
         cdef double value, mean, gap, curvature, tau, gaps = 0.0, squares = 0.0, product, square, work = 0.0
         cdef int step
@@ -101,7 +95,7 @@ cdef class Ascent(TokenRounds):
                 first, T = self.offsets[i], self.offsets[i + 1] - self.offsets[i]
                 self.place_links()
                 if oracle:
-                    good &= self.decode_example(i, True, &found[0], &value)
+                    good &= self.decode_example(i, &found[0], &value)
                     if not good:
                         break
                     for t in range(T):                  # remove the losses
@@ -197,9 +191,5 @@ cdef class Ascent(TokenRounds):
                     for r in range(self.gradient.n_rows):
                         for c in range(self.n_labels):
                             coefs[self.gradient.tokens[r], c] += self.gradient.coefs[r * self.n_labels + c]
-        links = np.zeros((self.n_labels + 2, self.n_labels))
-        cdef double[:, ::1] L = links
-        for r in range(self.n_labels + 2):
-            for c in range(self.n_labels):
-                L[r, c] = self.gradient.links[r * self.n_labels + c]
+        links = np.asarray(<double[:self.n_labels + 2, :self.n_labels]> self.gradient.links).copy()
         return D, links, self.offset()

@@ -21,16 +21,15 @@ ctypedef fused real:
     double
 
 
-cdef void add_row(double* F, const real* row, Py_ssize_t n, double a) noexcept nogil:
+cdef void add_row(double* F, const real* row, const int32_t* indices, Py_ssize_t n, double a) noexcept nogil:
+    """F += a row; the row is dense if there are no indices."""
     cdef Py_ssize_t x
-    for x in range(n):
-        F[x] += a * row[x]
-
-
-cdef void add_sparse(double* F, const real* data, const int32_t* indices, Py_ssize_t n, double a) noexcept nogil:
-    cdef Py_ssize_t x
-    for x in range(n):
-        F[indices[x]] += a * data[x]
+    if indices == NULL:
+        for x in range(n):
+            F[x] += a * row[x]
+    else:
+        for x in range(n):
+            F[indices[x]] += a * row[x]
 
 
 cdef class KernelGroup(Group):
@@ -52,9 +51,8 @@ cdef class KernelGroup(Group):
 
     cdef Py_ssize_t n, n_old
     cdef bint is_sparse, is_single, is_stale
-    cdef const float[:, ::1] gram32
-    cdef const double[:, ::1] gram64
-    cdef const float[::1] data32
+    cdef object gram                          # the matrix, an array or CSR
+    cdef const float[::1] data32              # its values, row by row
     cdef const double[::1] data64
     cdef const int32_t[::1] indices
     cdef const int64_t[::1] indptr
@@ -63,15 +61,14 @@ cdef class KernelGroup(Group):
     def __init__(self, gram, int n_labels, support=None, scores=None, double square=0.0, bint averaging=False):
         self.is_sparse, self.n_labels = len(gram) == 3, n_labels
         self.is_single = gram[0].dtype == np.float32
+        self.n = len(gram[2]) - 1 if self.is_sparse else len(gram[0])
+        data = gram[0].reshape(-1)
+        self.data32 = data if self.is_single else np.zeros(1, np.float32)
+        self.data64 = np.zeros(1) if self.is_single else data
+        self.gram = gram[0]
         if self.is_sparse:
-            data, self.indices, self.indptr = gram
-            self.n = self.indptr.shape[0] - 1
-            self.data32 = data if self.is_single else np.zeros(1, np.float32)
-            self.data64 = np.zeros(1) if self.is_single else data
-        else:
-            self.n = gram[0].shape[0]
-            self.gram32 = gram[0] if self.is_single else np.zeros((1, 1), np.float32)
-            self.gram64 = np.zeros((1, 1)) if self.is_single else gram[0]
+            _, self.indices, self.indptr = gram
+            self.gram = sp.csr_array(gram, shape=(self.n, self.n))
         self.n_old = 0 if support is None else len(support)
         self.theta = LazyVectors(self.n_old + self.n, n_labels, averaging=averaging)
         self.F = np.zeros((n_labels, self.n)) if scores is None else scores
@@ -84,7 +81,7 @@ cdef class KernelGroup(Group):
     cdef double kernel(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
         cdef int64_t low, high, middle
         if not self.is_sparse:
-            return self.gram32[a, b] if self.is_single else self.gram64[a, b]
+            return self.data32[a * self.n + b] if self.is_single else self.data64[a * self.n + b]
         low, high = self.indptr[a], self.indptr[a + 1]
         while low < high:
             middle = (low + high) // 2
@@ -125,7 +122,8 @@ cdef class KernelGroup(Group):
 
     cdef void step(self, const Gradient* g, double amount) noexcept nogil:
         cdef Py_ssize_t r, c, z, L = self.n_labels
-        cdef int64_t first = 0, count = 0
+        cdef int64_t first, count = self.n
+        cdef const int32_t* indices = NULL
         cdef double a
         if self.is_stale:
             memset(&self.F[0, 0], 0, L * self.n * sizeof(double))
@@ -133,21 +131,18 @@ cdef class KernelGroup(Group):
         for r in range(g.n_rows):
             z = g.tokens[r]
             self.theta.add(self.n_old + z, g.coefs + r * L, amount)
+            first = z * self.n
             if self.is_sparse:
                 first, count = self.indptr[z], self.indptr[z + 1] - self.indptr[z]
+                indices = &self.indices[0] + first
             for c in range(L):
                 a = amount * g.coefs[r * L + c]
                 if a == 0.0:
                     continue
-                if self.is_sparse:
-                    if self.is_single:
-                        add_sparse(&self.F[c, 0], &self.data32[0] + first, &self.indices[0] + first, count, a)
-                    else:
-                        add_sparse(&self.F[c, 0], &self.data64[0] + first, &self.indices[0] + first, count, a)
-                elif self.is_single:
-                    add_row(&self.F[c, 0], &self.gram32[z, 0], self.n, a)
+                if self.is_single:
+                    add_row(&self.F[c, 0], &self.data32[0] + first, indices, count, a)
                 else:
-                    add_row(&self.F[c, 0], &self.gram64[z, 0], self.n, a)
+                    add_row(&self.F[c, 0], &self.data64[0] + first, indices, count, a)
 
     cdef int reset(self) except -1 nogil:
         self.is_stale = True
@@ -195,17 +190,13 @@ cdef class KernelGroup(Group):
         return self.theta.current_rows(), np.asarray(self.F)
 
     def image(self, coefs, links):
-        if self.is_sparse:
-            data = np.asarray(self.data32) if self.is_single else np.asarray(self.data64)
-            gram = sp.csr_array((data, np.asarray(self.indices), np.asarray(self.indptr)), shape=(self.n, self.n))
-            scores = coefs.T @ gram
+        if self.is_sparse or not self.is_single:
+            scores = coefs.T @ self.gram
             return scores.toarray() if sp.issparse(scores) else np.asarray(scores)
-        if not self.is_single:
-            return np.asarray(coefs.T @ np.asarray(self.gram64))
         # a product with float64 copies the Gram matrix to float64: use some rows at a time
-        gram, out = np.asarray(self.gram32), np.zeros((self.n_labels, self.n))
+        out = np.zeros((self.n_labels, self.n))
         for first in range(0, self.n, ROWS):
-            out += coefs[first:first + ROWS].T @ gram[first:first + ROWS]
+            out += coefs[first:first + ROWS].T @ self.gram[first:first + ROWS]
         return out
 
     def lengths(self):

@@ -136,7 +136,7 @@ cdef class LazyVectors:
                 continue
             self.touch(i)
             g = self.group(i)
-            s = self.scale[g]
+            s = 0.0 if self.is_zero[g] else self.scale[g]
             for j in range(self.width):
                 if self.averaging:
                     self.total[i, j] += self.sums[g] * self.v[i, j] - self.u[i, j]
@@ -157,23 +157,10 @@ cdef class LazyVectors:
 
     def settle(self):
         """Fold all scales into v and flush old rows; return v itself, now equal to theta."""
-        cdef Py_ssize_t i, j, k
-        cdef double s
+        cdef Py_ssize_t k
         with nogil:
-            for i in range(self.n_rows):
-                if self.stamp[i] < 0:
-                    continue
-                self.touch(i)
-                k = self.group(i)
-                s = 0.0 if self.is_zero[k] else self.scale[k]
-                for j in range(self.width):
-                    if self.averaging:
-                        self.total[i, j] += self.sums[k] * self.v[i, j] - self.u[i, j]
-                        self.u[i, j] = 0.0
-                    self.v[i, j] *= s
-            for k in range(self.n_groups):
-                self.square[k] *= self.scale[k] * self.scale[k]
-                self.scale[k], self.sums[k] = 1.0, 0.0
+            for k in range(1 if self.has_labels else self.n_groups):
+                self.refold(k)
         return np.asarray(self.v)
 
     def current_rows(self):
@@ -317,6 +304,11 @@ cdef class LazyVectors:
     def norms(self):
         """Return |theta_k|, shape (n_groups,)."""
         return np.where(self.is_zero, 0.0, np.sqrt(np.maximum(self.square, 0.0)) * self.scale)
+
+    def penalty(self, lam, regulariser):
+        """Return lam/2 (sum_k |theta_k|)^2, or what `regulariser` says of the norms."""
+        norms = self.norms()
+        return 0.5 * lam * float(norms.sum()) ** 2 if regulariser is None else float(regulariser._value(norms))
 
     @property
     def row_labels(self):

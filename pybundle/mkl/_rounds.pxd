@@ -9,7 +9,7 @@ from pybundle.oracles._chain cimport ChainTables
 cdef class TokenRounds:
     cdef readonly list groups
     cdef readonly object links                # LinkGroup, also the last of the groups; or None
-    cdef public object expected               # `certificate.ExpectedPlanes` of an epoch of the log-loss, or None
+    cdef public list expected                 # or None
     cdef void** members                       # the groups as borrowed references
     cdef Py_ssize_t n_groups, n_labels, longest
     cdef const int64_t[::1] offsets
@@ -24,6 +24,6 @@ cdef class TokenRounds:
     cdef double[::1] scratch
 
     cdef void place_links(self) noexcept nogil
-    cdef int decode_example(self, Py_ssize_t i, bint loss, int32_t* labels, double* value) noexcept nogil
+    cdef int decode_example(self, Py_ssize_t i, int32_t* labels, double* value) noexcept nogil
     cdef void clear(self) noexcept nogil
     cdef void add(self, Py_ssize_t i, const int32_t* plus, const int32_t* minus, double weight) noexcept nogil

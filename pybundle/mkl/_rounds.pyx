@@ -33,25 +33,27 @@ cdef class TokenRounds:
     groups : list of Group
     links : LinkGroup or None
         Group of neighbouring labels; None for single tokens.
-    offsets : int64 array, shape (n_examples + 1,)
-    truth : int32 array, shape (n_tokens,)
-    costs : array, shape (n_labels, n_labels)
-    factors : array, shape (n_examples,)
-        Factor of the loss of each example.
-    start, end : bool
-        Whether first and last label have weights.
+    structure : TokenStructure
+    data : Tokens
     batch : int
         Maximum number of examples of one gradient.
+
+    Attributes
+    ----------
+    expected : list or None
+        The plane of an epoch of the log-loss, coefficients (n_tokens, n_labels), links and offset, to which rounds add
+        each example once, linearised at the point of its round: `log sum_y exp <theta, psi(y)> >= H(p) + <theta, sum_y
+        p(y) psi(y)>` for every distribution p over labellings, with H its entropy. An example that is not yet added
+        counts as 0, a lower bound of any log-loss.
     """
 
-    def __cinit__(self, list groups, links, offsets, truth, costs, factors, bint start=False, bint end=False,
-                  Py_ssize_t batch=1):
+    def __cinit__(self, list groups, links, structure, data, Py_ssize_t batch=1):
         cdef Py_ssize_t k
         self.groups, self.links = groups + ([links] if links is not None else []), links
-        self.n_groups, self.n_labels = len(self.groups), len(costs)
-        self.offsets, self.truth, self.costs, self.factors = offsets, truth, costs, factors
-        self.has_start, self.has_end = start, end
-        sizes = np.sort(np.diff(offsets))
+        self.n_groups, self.n_labels = len(self.groups), structure.n_labels
+        self.offsets, self.truth, self.costs = data.offsets, data.truth, structure.costs
+        self.factors, self.has_start, self.has_end = structure.factors(data.offsets), structure.start, structure.end
+        sizes = np.sort(np.diff(data.offsets))
         self.longest = sizes.max()
         self.room = sizes[max(0, len(sizes) - batch):].sum()
         nothing = np.zeros(self.n_labels)
@@ -93,8 +95,8 @@ cdef class TokenRounds:
                 else:
                     self.tables.end[k] = x
 
-    cdef int decode_example(self, Py_ssize_t i, bint loss, int32_t* labels, double* value) noexcept nogil:
-        """Find the best labelling of example i, its value minus that of the truth; return 0 if this is not finite."""
+    cdef int decode_example(self, Py_ssize_t i, int32_t* labels, double* value) noexcept nogil:
+        """Find the labelling of the largest hinge of example i, and the hinge; return 0 if this is not finite."""
         cdef Py_ssize_t k, t, c, first = self.offsets[i], T = self.offsets[i + 1] - first, L = self.n_labels
         cdef double* S = &self.S[0, 0]
         cdef double true_score = 0.0
@@ -108,10 +110,9 @@ cdef class TokenRounds:
             if t > 0:
                 true_score += self.tables.rows[self.truth[first + t - 1], y]
         true_score += self.tables.start[self.truth[first]] + self.tables.end[self.truth[first + T - 1]]
-        if loss:
-            for t in range(T):
-                for c in range(L):
-                    S[t * L + c] += self.factors[i] * self.costs[self.truth[first + t], c]
+        for t in range(T):
+            for c in range(L):
+                S[t * L + c] += self.factors[i] * self.costs[self.truth[first + t], c]
         if not self.tables.viterbi(T, S, &self.scratch[0], labels, value):
             return 0
         value[0] -= true_score
@@ -145,20 +146,19 @@ cdef class TokenRounds:
                 g.links[(L + 1) * L + plus[T - 1]] += weight
                 g.links[(L + 1) * L + minus[T - 1]] -= weight
 
-    def decode(self, bint loss=True):
-        """Return the best labellings (n_tokens,) and values (n_examples,) of all examples."""
-        cdef Py_ssize_t i, n = self.offsets.shape[0] - 1
+    def hinge(self):
+        """Return the mean hinge of all examples at the current point."""
+        cdef Py_ssize_t i
         cdef bint good = True
-        labels_array, values_array = np.empty(len(self.truth), np.int32), np.empty(n)
-        cdef int32_t[::1] labels = labels_array
-        cdef double[::1] values = values_array
+        cdef double[::1] values = np.empty(self.offsets.shape[0] - 1)
+        cdef int32_t[::1] labels = np.empty(self.longest, np.int32)
         with nogil:
             self.place_links()
-            for i in range(n):
-                good &= self.decode_example(i, loss, &labels[self.offsets[i]], &values[i])
+            for i in range(values.shape[0]):
+                good &= self.decode_example(i, &labels[0], &values[i])
         if not good:
             raise FloatingPointError
-        return labels_array, values_array
+        return float(np.maximum(values, 0.0).mean())
 
     def norms(self):
         """Return |theta_k| of all groups, shape (n_groups,)."""
@@ -203,7 +203,7 @@ cdef class TokenRounds:
                 else:
                     for j in range(count):
                         i = order[first + j]
-                        good &= self.decode_example(i, True, &found[self.offsets[i]], &value)
+                        good &= self.decode_example(i, &found[self.offsets[i]], &value)
                         loss += max(value, 0.0) / count
                         self.add(i, &found[self.offsets[i]], &self.truth[self.offsets[i]], 1.0 / count)
                         work += (self.offsets[i + 1] - self.offsets[i]) * self.n_labels * (p + self.n_labels)
@@ -265,10 +265,7 @@ cdef class TokenRounds:
         return total
 
     def _expect(self, rows):
-        """Set the gradient to the mean of E phi - phi(y) over the examples `rows`; return the mean log-loss.
-
-        Marginals of labels and of pairs of labels, both minus the truth, and entropies are added to `expected`, if any.
-        """
+        """Set the gradient to the mean of E phi - phi(y) over the examples `rows`; return the mean log-loss."""
         cdef Py_ssize_t L = self.n_labels, i, t, r, T, first, c, k
         cdef double total = 0.0
         cdef double[:, ::1] p
@@ -276,7 +273,6 @@ cdef class TokenRounds:
         tables = ChainTables(np.asarray(self.tables.rows)[:, :L], np.asarray(self.tables.start)[:L],
                              np.asarray(self.tables.end)[:L], True)
         links = np.zeros((L + 2, L))
-        cdef double[:, ::1] shared = links
         for i in rows:
             first, T = self.offsets[i], self.offsets[i + 1] - self.offsets[i]
             unary, marginals, value = S[:T], np.empty((T, L)), np.empty(1)
@@ -297,7 +293,12 @@ cdef class TokenRounds:
             total += value[0] - true_score
             marginals[np.arange(T), y] -= 1.0
             if self.expected is not None:
-                self.expected.add(i, first, marginals, pairs[0], max(entropy[0, 0] - entropy[0, 1], 0.0))
+                n = len(self.offsets) - 1
+                self.expected[0][first:first + T] = marginals / n
+                self.expected[1][:L] += pairs[0] / n
+                self.expected[1][L] += marginals[0] / n if self.has_start else 0.0
+                self.expected[1][L + 1] += marginals[T - 1] / n if self.has_end else 0.0
+                self.expected[2] += max(entropy[0, 0] - entropy[0, 1], 0.0) / n
             marginals /= len(rows)
             p = marginals
             for t in range(T):
@@ -310,8 +311,5 @@ cdef class TokenRounds:
                 links[:L] += pairs[0] / len(rows)
                 links[L] += marginals[0] if self.has_start else 0.0
                 links[L + 1] += marginals[T - 1] if self.has_end else 0.0
-        if self.links is not None:
-            for i in range(L + 2):
-                for t in range(L):
-                    self.gradient.links[i * L + t] = shared[i, t]
+        np.asarray(<double[:L + 2, :L]> self.gradient.links)[:] = links
         return total / len(rows)

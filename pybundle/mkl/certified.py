@@ -16,7 +16,6 @@ import numpy as np
 
 from ..core.protocols import RiskBase
 from ..solvers.block.block_method import BlockMethod
-from .group_norms import GroupNorms
 from .mixture_bound import KeptPlanes
 
 FLOOR = 1e-6
@@ -50,21 +49,15 @@ class MeanLoss(RiskBase):
 
     Parameters
     ----------
-    labels : int array, shape (N,)
-        Group of each coordinate.
-    n_groups, n_rows, n_examples : int
-    nonneg : bool array, shape (N,), or None
+    objective : GroupNorms
+    n_rows, n_examples : int
     """
 
     n_parts, lower_bounds = 1, 0.0
 
-    def __init__(self, labels, n_groups, n_rows, n_examples, nonneg=None):
-        self.labels, self.n_groups, self.n_rows, self.nonneg = labels, n_groups, n_rows, nonneg
-        self.n_examples, self.dim = n_examples, n_rows * len(labels)
-
-    def objective(self, lam):
-        """Return the objective of these groups at lam."""
-        return GroupNorms(lam, self.labels, self.n_groups, self.nonneg)
+    def __init__(self, objective, n_rows, n_examples):
+        self.objective, self.nonneg, self.n_rows, self.n_examples = objective, objective.nonneg, n_rows, n_examples
+        self.dim = n_rows * len(objective.labels)
 
 
 def solve(run, max_passes):
@@ -73,18 +66,21 @@ def solve(run, max_passes):
     The run appends the kernel weights of each row of its history to `weights`.
     """
     is_interrupted = False
-    run.start(np.zeros((run.risk.n_rows, len(run.risk.labels))))
+    run.start(np.zeros((run.risk.n_rows, len(run.objective.labels))))
     try:
         while run.trace.n_passes < max_passes and run.step() is None:
             pass
     except KeyboardInterrupt:
         is_interrupted = True
-    history = run.trace.history.arrays()
+    return Certified(run.fun, run.bound.value, run.objective.norms(run.w), round(run.trace.n_passes),
+                     rows(run.trace.history.arrays(), run.weights), is_interrupted)
+
+
+def rows(history, weights, n=1):
+    """Return seconds, value, bound (both divided by n), passes and kernel weights of each entry of a history."""
     # after Ctrl-C the last entry of a column may be missing
-    rows = list(zip(history["time"], history["primal"], history["lower_bound"], history["n_passes"], run.weights,
+    return list(zip(history["time"], history["primal"] / n, history["lower_bound"] / n, history["n_passes"], weights,
                     strict=False))
-    return Certified(run.fun, run.bound.value, run.objective.norms(run.w), round(run.trace.n_passes), rows,
-                     is_interrupted)
 
 
 def reweighed(nu, norms):

@@ -26,7 +26,7 @@ LEAST = 1e-3
 """If no descent is left, v restarts with |v_k|^2 at least this fraction of the largest, since (0, 0) is a saddle."""
 
 
-def descend(risk, lam, tol, max_passes):
+def descend(risk, settings):
     """Minimise F until F - LB <= tol |F|.
 
     Parameters
@@ -34,9 +34,8 @@ def descend(risk, lam, tol, max_passes):
     risk : MeanLoss
         Its `plane(theta) -> (value, offset, slope, error, source)` returns the loss at theta and its plane there, a
         bound on the norm of the error of the slope, and the evidence for the plane. They are not changed.
-    lam, tol : float
-        Mean scale; relative gap.
-    max_passes : int
+    settings : OnlineSettings
+        Of which `tol` and `max_iter` are used.
 
     Returns
     -------
@@ -46,8 +45,8 @@ def descend(risk, lam, tol, max_passes):
     bound : Proven
         The mixture of planes that proves the bound.
     """
-    run = _Descent(risk, risk.objective(lam), Settings(GapBelow(tol)))
-    return solve(run, max_passes), run.w, run.bound
+    run = _Descent(risk, risk.objective, Settings(GapBelow(settings.tol)))
+    return solve(run, settings.max_iter), run.w, run.bound
 
 
 class _Descent(QuasiNewton):
@@ -55,7 +54,7 @@ class _Descent(QuasiNewton):
 
     def __init__(self, risk, objective, settings):
         super().__init__(risk, objective, settings)
-        self.n, p = len(risk.labels), objective.n_groups
+        self.n, p = len(objective.labels), objective.n_groups
         room = min(PLANES, max(FEWEST, FLOATS // (8 * risk.dim)))
         self.planes = KeptPlanes(p, room, objective.products)
         self.close = min(CLOSE, 0.1 * settings.gap.tol)
@@ -95,19 +94,19 @@ class _Descent(QuasiNewton):
         self.was_balanced = True
         v = np.sqrt(np.maximum(norms, LEAST * norms.max()))
         self.steps.pairs.clear()
-        self._begin_at(np.concatenate([self.w / v[self.risk.labels], np.tile(v, (len(self.w), 1))], axis=1))
+        self._begin_at(np.concatenate([self.w / v[self.objective.labels], np.tile(v, (len(self.w), 1))], axis=1))
         return True
 
     def _value_and_gradient(self, x):
         """Evaluate G and its gradient at x, in one pass."""
-        return self._joint(x, *self._pass(x[:, :self.n] * x[0, self.n:][self.risk.labels]))
+        return self._joint(x, *self._pass(x[:, :self.n] * x[0, self.n:][self.objective.labels]))
 
     def _joint(self, x, value, slope):
         """Return G(x) and its gradient, from value and slope of R."""
         u, v, lam, products = x[:, :self.n], x[0, self.n:], self.objective.lam, self.objective.products
         square, v_square = float(np.maximum(products(u, u), 0.0).sum()), float(v @ v)
         gradient = np.empty_like(x)
-        gradient[:, :self.n] = lam * v_square * u + v[self.risk.labels] * slope
+        gradient[:, :self.n] = lam * v_square * u + v[self.objective.labels] * slope
         gradient[:, self.n:] = lam * square * v + products(u, slope)
         return 0.5 * lam * square * v_square + value, gradient
 

@@ -21,7 +21,6 @@ from ..core.types import Array
 from ..qp._simplex_qp import SimplexQP
 from ..runtime.executors import Serial
 from ..runtime.lower_bound import feasible
-from .group_norms import group_sums
 
 TURNS = 200
 """Maximum number of turns between planes and kernel weights; with tens of planes a turn takes less than 1 ms."""
@@ -47,7 +46,7 @@ def best_bound(offsets: Array, grams: Array, lam: float, nu: Array | None = None
         Initial kernel weights.
     close : float, default CLOSE
     sizes : array, shape (n_groups, E), optional
-        Norms of the slopes if their terms did not cancel, see `plane_sizes`; default their norms.
+        Norms of the slopes if their terms did not cancel; default their norms.
     errors : array, shape (E,), optional
         Bounds on the norms of the errors of the slopes; default 0.
 
@@ -156,78 +155,6 @@ class KeptPlanes:
         return Proven(bound, self.weights, list(self.sources))
 
 
-def group_products(slopes, labels, n_groups):
-    """Return the inner products of slopes (dim,), group by group: shape (n_groups, E, E)."""
-    grams, sums = np.empty((n_groups, len(slopes), len(slopes))), group_sums(labels, n_groups)
-    for e, phi in enumerate(slopes):
-        for f in range(e + 1):
-            grams[:, e, f] = grams[:, f, e] = sums(phi * slopes[f])
-    return grams
-
-
-def plane_of(found, truth, offsets, costs, factors, start, end, n_labels):
-    """Return the plane of one labelling of each example: coefficients, CSR (n_tokens, n_labels), links, and B."""
-    n = len(offsets) - 1
-    wrong = np.flatnonzero(found != truth)
-    rows = np.concatenate([wrong, wrong])
-    columns = np.concatenate([found[wrong], truth[wrong]])
-    values = np.repeat([1.0 / n, -1.0 / n], len(wrong))
-    coefs = sp.csr_array((values, (rows, columns)), shape=(len(truth), n_labels))
-    links = (link_counts(found, offsets, n_labels, start, end) - link_counts(truth, offsets, n_labels, start, end)) / n
-    losses = np.add.reduceat(costs[truth, found], offsets[:-1]) * factors
-    return coefs, links, float(losses.sum()) / n
-
-
-def link_counts(labels, offsets, n_labels, start, end):
-    """Count how often each label follows each other; then, if these have weights, how often it is first and last.
-
-    >>> link_counts(np.array([0, 1, 1, 0]), np.array([0, 3, 4]), 2, start=True, end=False)
-    array([[0., 1.],
-           [0., 1.],
-           [2., 0.],
-           [0., 0.]])
-    """
-    counts, inner = np.zeros((n_labels + 2, n_labels)), np.ones(len(labels), dtype=bool)
-    inner[offsets[:-1]] = False
-    here = np.flatnonzero(inner)
-    np.add.at(counts, (labels[here - 1], labels[here]), 1.0)
-    for row, tokens, has_weights in ((-2, offsets[:-1], start), (-1, offsets[1:] - 1, end)):
-        if has_weights:
-            np.add.at(counts[row], labels[tokens], 1.0)
-    return counts
-
-
-class ExpectedPlanes:
-    """The plane of an epoch of the log-loss: the term of each example is linearised at the point of its round.
-
-    `log sum_y exp <theta, psi(y)> >= H(p) + <theta, sum_y p(y) psi(y)>` for every distribution p over labellings, with
-    H its entropy. Examples not yet added count as 0, a lower bound of any log-loss. Each example may be added once.
-
-    Parameters
-    ----------
-    n_examples, n_tokens, n_labels : int
-    start, end : bool
-        Whether first and last label have weights.
-    """
-
-    def __init__(self, n_examples, n_tokens, n_labels, start, end):
-        self._n, self._ends, self._offset = n_examples, (start, end), 0.0
-        self._coefs, self._links = np.zeros((n_tokens, n_labels)), np.zeros((n_labels + 2, n_labels))
-
-    def add(self, i, first, marginals, pairs, entropy):
-        """Add example i: the marginals of its labels and of its pairs of labels, both minus the truth; the entropy."""
-        self._coefs[first:first + len(marginals)] = marginals / self._n
-        self._links[:-2] += pairs / self._n
-        for row, token, has_weights in zip((-2, -1), (0, -1), self._ends, strict=True):
-            if has_weights:
-                self._links[row] += marginals[token] / self._n
-        self._offset += entropy / self._n
-
-    def plane(self):
-        """Return phi as coefficients (n_tokens, n_labels) and links, and B."""
-        return self._coefs, self._links, self._offset
-
-
 def plane_grams(groups, planes, executor=None):
     """Compute the inner products of planes (coefs, links, B) for every group: shape (n_groups, E, E).
 
@@ -247,21 +174,3 @@ def plane_grams(groups, planes, executor=None):
     tasks = [(k, e) for k in range(len(groups)) for e in range(len(planes))]
     grams = np.array((executor or Serial()).map(products, tasks)).reshape(len(groups), len(planes), len(planes))
     return 0.5 * (grams + grams.transpose(0, 2, 1))
-
-
-def plane_sizes(groups, planes, n_examples):
-    """Return norms that planes (coefs, links, B) would have if their terms did not cancel, and errors of their slopes.
-
-    Returns
-    -------
-    sizes : array, shape (n_groups, E)
-        `sqrt(sum_c (sum_t |coefs_tc| |phi_k(x_t)|)^2)`; for links their norms.
-    errors : array, shape (E,)
-        Bounds on the norms of the errors; the coefficients of a token have an absolute sum of at most 2/n.
-    """
-    sizes, reach = np.empty((len(groups), len(planes))), 0.0
-    for k, group in enumerate(groups):
-        lengths = group.lengths()
-        reach = max(reach, float(planes[0][0].shape[0] if lengths is None else lengths.sum()))
-        sizes[k] = [np.linalg.norm(links if lengths is None else abs(coefs).T @ lengths) for coefs, links, _ in planes]
-    return sizes, np.full(len(planes), ROUNDING * 2.0 * reach / n_examples)

@@ -13,11 +13,9 @@ from ..core.validation import check_number, check_vector
 from ..models.callable_model import as_model
 from ..prox import GroupwiseRegulariser, Regulariser
 from ..runtime.executors import single_threaded_blas
-from .dense import DenseLearner, DenseSession
 from .online_learner import OnlineLearner
-from .schedules import Rate
-from .settings import check_rounds
-from .vectors import VectorLearner, VectorSession
+from .settings import Rate, check_rounds
+from .vectors import VectorLearner
 
 
 class Regret(NamedTuple):
@@ -156,21 +154,18 @@ class OnlineProximal(OnlineLearner):
 
     def _start(self, settings, X, Y, n_epochs):
         """Start a new learner; if this fails, the old one is unchanged."""
-        model = as_model(self.model, X, Y)
-        R = settings.regularisers
-        if len(R) == 1 and isinstance(R[0], GroupwiseRegulariser) and R[0].groups is not None:
-            learner = VectorLearner(model, R[0].groups, self.average)
-        else:
-            learner = DenseLearner(model, self.average)
+        R = settings.regulariser
+        groups = R[0].groups if len(R) == 1 and isinstance(R[0], GroupwiseRegulariser) else None
+        learner = VectorLearner(as_model(self.model, X, Y), groups, self.average, is_dense=groups is None)
         session = self._session(learner, X, Y, settings)
-        self._begin(learner, session)
-        self._online = self._largest_gradient = 0.0
+        self._begin(session)
+        self._largest_gradient = 0.0
         self._run(session, n_epochs)
 
     @staticmethod
     def _session(learner, X, Y, settings):
-        kind = DenseSession if isinstance(learner, DenseLearner) else VectorSession
-        return kind(learner, X, Y, settings)
+        return learner.session(X, Y, settings if learner.is_dense else settings._replace(
+            regulariser=settings.regulariser[0]))
 
     def _run(self, session, n_epochs):
         try:
@@ -180,10 +175,6 @@ class OnlineProximal(OnlineLearner):
             session.finish()
             self._largest_gradient = max(self._largest_gradient, session.largest_gradient)
             self.coef_ = self._learner.weights()
-
-    def _history_columns(self, session, total):
-        self._online += total
-        return {}
 
     def _settings(self):
         regularisers = _as_list(self.regularisers)
@@ -195,7 +186,7 @@ class OnlineProximal(OnlineLearner):
         settings = check_rounds(self)
         if isinstance(self.radius, str):
             raise InputTypeError(f"radius must be a number > 0 or None, got {self.radius!r}")
-        return settings._replace(regularisers=tuple(regularisers), regulariser=regularisers[0])
+        return settings._replace(regulariser=tuple(regularisers))
 
 
 def _as_list(regularisers):

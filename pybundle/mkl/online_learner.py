@@ -10,7 +10,14 @@ import numpy as np
 
 from ..core.exceptions import StateError
 from ..core.types import Callbacks
-from .schedules import TRIAL_EPOCHS, TRIAL_EXAMPLES, Rate, best_rate
+from .settings import Rate
+
+GRID = (0.01, 0.1, 1.0, 10.0)
+"""Values of eta0 that eta0="auto" compares, as published."""
+TRIAL_EPOCHS = 3
+"""Number of epochs after which they are compared."""
+TRIAL_EXAMPLES = 1000
+"""Maximum number of examples for this comparison."""
 
 
 class OnlineLearner:
@@ -25,6 +32,7 @@ class OnlineLearner:
     history_: dict[str, Any]
 
     callback: Callbacks = None
+    _online = 0.0               # sum of the online objectives of all rounds
 
     @contextmanager
     def _all_or_nothing(self, is_fitted=False):
@@ -40,22 +48,24 @@ class OnlineLearner:
                 self._rng.bit_generator.state = saved[1]
             raise
 
-    def _begin(self, learner, session):
+    def _begin(self, session):
         """Install a new learner before its first epoch; the old one stays if the search for a rate fails."""
-        self._learner, self.eta0_, self.n_rounds_ = learner, self._first_step(session), 0
+        eta0 = self._first_step(session)
+        self._learner, self.eta0_, self.n_rounds_, self._online = session.learner, eta0, 0, 0.0
         self._rng = np.random.default_rng(session.settings.random_state)
+        self._clear_history()
+
+    def _clear_history(self):
         self.history_ = {"seconds": np.zeros(0), "online": np.zeros(0)}
 
     def _first_step(self, session):
-        """Return eta0; "auto" leaves the session at theta = 0."""
-        settings = session.settings
-        if settings.eta0 != "auto":
-            return settings.eta0
-        return 1.0 if settings.rate == "strong" else self._tuned(session)
+        """Return eta0; "auto" is the one of the published grid that decreases the objective most.
 
-    def _tuned(self, session):
-        """Return the eta0 of the published grid that decreases the objective most."""
+        The session is at theta = 0 afterwards if it was tried out.
+        """
         s = session.settings
+        if s.eta0 != "auto" or s.rate == "strong":
+            return 1.0 if s.eta0 == "auto" else s.eta0
         chosen = np.random.default_rng(s.random_state).permutation(session.n_examples)[:TRIAL_EXAMPLES]
         n_rounds = -(-len(chosen) // s.batch)
 
@@ -64,9 +74,7 @@ class OnlineLearner:
             rate = Rate(s.rate, eta0)
             for epoch in range(TRIAL_EPOCHS):
                 total = session.run(chosen, rate(1 + epoch * n_rounds, n_rounds))
-            if s.regulariser is not None:
-                return total
-            return 0.5 * s.lam * session.norms().sum() ** 2 + session.risk()
+            return total if s.regulariser is not None else session.penalty() + session.risk()
 
         best = best_rate(trial)
         session.restart()
@@ -81,16 +89,28 @@ class OnlineLearner:
             total = session.run(self._rng.permutation(n), rate(self.n_rounds_ + 1, n_rounds))
             session.end_epoch()
             self.n_rounds_ += n_rounds
-            row = self._history_columns(session, total)
-            row |= {"seconds": time.perf_counter() - began, "online": total / n_rounds}
+            self._online += total
+            row = self._columns(session) | {"seconds": time.perf_counter() - began, "online": total / n_rounds}
             self.history_ = {name: np.concatenate([known, [row[name]]]) for name, known in self.history_.items()}
             if self.callback is not None and self.callback(self):
                 break
 
-    def _history_columns(self, session, total):
-        """Return further columns of the history after an epoch whose online objectives sum to `total`."""
+    def _columns(self, session):
+        """Return the entries of further columns of the history after an epoch."""
         return {}
 
     def _check_learnt(self):
         if not hasattr(self, "_learner"):
             raise StateError(f"this {type(self).__name__} has learnt nothing yet; call fit or partial_fit first")
+
+
+def best_rate(trial):
+    """Return the entry of GRID whose trial returns the least objective; one that overflows counts as infinite."""
+    def value(eta0):
+        try:
+            found = trial(eta0)
+        except ArithmeticError:
+            return np.inf
+        return found if np.isfinite(found) else np.inf
+
+    return min(GRID, key=value)

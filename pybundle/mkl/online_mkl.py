@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.labels import as_output, cost_matrix
+from ..core.labels import as_output
 from ..core.ragged import ENTRIES, Ragged, array_of
 from ..core.types import Array, Callbacks, Data, Floats
 from ..core.validation import check_finite
@@ -19,11 +19,10 @@ from ..models.callable_model import as_model
 from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.stopping import relative_gap
 from .online_learner import OnlineLearner
-from .schedules import optimal_radius
 from .settings import check_settings
-from .structure import TokenStructure, as_structure, classes_of, encode
+from .structure import TokenStructure, as_structure, classes_of
 from .tokens import TokenLearner
-from .vectors import VectorLearner, VectorSession, are_of_weights
+from .vectors import VectorLearner, are_of_weights
 
 
 class OnlineMKL(OnlineLearner):
@@ -204,53 +203,44 @@ class OnlineMKL(OnlineLearner):
 
     def _continue(self, settings, X, Y):
         """Run one more epoch, over new examples."""
-        def session():
-            if self._structure is None:
-                return VectorSession(self._learner, X, Y, settings, executor)
-            data = self._structure.bind(X, self._encode(Y))
-            return self._learner.session(data, self._resolve(settings, data, self._structure), executor)
-
+        learner = self._learner
         self.objective_ = self.lower_bound_ = self.gap_ = np.nan        # of earlier data, also if Ctrl-C comes now
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             if self.solver_ == "certified":
-                saved = self._learner.saved()
+                saved = learner.saved()
                 try:
-                    eta0 = self._first_step(session())
+                    eta0 = self._first_step(learner.session(X, Y, settings, executor))
                 finally:
-                    self._learner.restore(saved)
+                    learner.restore(saved)
                 self.solver_, self.eta0_, self.n_rounds_ = "online", eta0, self._n_visits
-                self.history_ = self._empty_history()
-            self._run(session(), 1)
+                self._clear_history()
+            self._run(learner.session(X, Y, settings, executor), 1)
 
     def decision_function(self, X: Data) -> Any:
         """Return scores (n, n_labels) of labels; for chains a list of such arrays, without scores of label pairs."""
-        self._check_learnt()
-        if self._structure is None:
+        structure = self._learnt_structure()
+        if structure is None:
             raise ParameterError(f"{type(self.model).__name__} has no scores of single labels; use predict, which "
                                  "returns labellings")
-        data = self._structure.tokens(X)
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
-            scores = self._learner.scores(data, executor)
-        return scores if self._structure.is_flat else list(Ragged(scores, data.offsets))
+            scores, offsets = self._learner.scores(X, executor)
+        return scores if structure.is_flat else list(Ragged(scores, offsets))
 
     def predict(self, X: Data, output: str = "list") -> Any:
         """Return classes (n,), or a list of labellings: lists of Python values, or arrays with `output="array"`."""
-        self._check_learnt()
-        data = X if self._structure is None else self._structure.tokens(X)
+        structure = self._learnt_structure()
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
-            labels = self._learner.predict(data, executor)
-        if self._structure is None or not self._structure.is_flat:
-            return as_output(labels if self._structure is None else Ragged(labels, data.offsets), output)
-        return labels if self.classes_ is None else self.classes_[labels]
+            found = self._learner.predict(X, executor)
+        return found if structure is not None and structure.is_flat else as_output(found, output)
 
     def score(self, X: Data, Y: Data) -> float:
         """Return the fraction of tokens with the right label; for other models 1 minus the mean loss per entry."""
-        found = self.predict(X, output="array")
-        if self._structure is None:
+        found, structure = self.predict(X, output="array"), self._learner.structure
+        if structure is None:
             # the heads of a sentence begin with -1 for the root, which is not a word
             n_entries = sum(np.count_nonzero(np.asarray(labels_of(y)) != -1) for y in Y)
             return 1.0 - sum(self.model.loss(y, y_hat) for y, y_hat in zip(Y, found, strict=True)) / n_entries
-        if self._structure.is_flat:
+        if structure.is_flat:
             Y = check_finite("Y", array_of(Y, "Y", ENTRIES + "mM"))
             if Y.shape != found.shape:
                 raise ParameterError(f"Y must have a class for each row of X, shape {found.shape}, got {Y.shape}")
@@ -272,8 +262,7 @@ class OnlineMKL(OnlineLearner):
         ParameterError
             If the groups are weights of a model.
         """
-        self._check_learnt()
-        if self._structure is None:
+        if self._learnt_structure() is None:
             raise ParameterError("functions are learnt for kernels and Features, got groups of the weights of a model")
         return [part.function() for part in self._learner.parts]
 
@@ -289,80 +278,58 @@ class OnlineMKL(OnlineLearner):
         ParameterError
             If the model is no chain, or the groups are not kernels or `Features`.
         """
-        self._check_learnt()
-        if self._structure is None or self._learner.links is None:
+        if self._learnt_structure() is None or self._learner.links is None:
             raise ParameterError("link weights are learnt for chains with groups of kernels or Features; groups of the "
                                  "weights of a model have coef_")
         return self._learner.links.weights()
 
     @property
     def coef_(self) -> Floats:
-        if getattr(self, "_structure", self) is not None:
+        if not isinstance(getattr(self, "_learner", None), VectorLearner):
             raise AttributeError("coef_ is learnt by fit for groups of the weights of a model; kernels and Features "
                                  "have functions()")
         return self._learner.weights()
 
+    def _learnt_structure(self):
+        """Return the `TokenStructure`, None for groups of weights; StateError before the first call of `fit`."""
+        self._check_learnt()
+        return self._learner.structure
+
     def _start(self, settings, X, Y, classes, n_epochs):
         """Start a new learner; if this fails, the old one is unchanged."""
         if self.model is None:
-            structure = TokenStructure(cost_matrix(None, len(classes)) or 1.0 - np.eye(len(classes)))
+            structure = TokenStructure(1.0 - np.eye(len(classes)), classes=classes)
         else:
             model = as_model(self.model, X, Y)
             structure = None if are_of_weights(self.groups) else as_structure(model)
-            if structure is None:
-                self._start_vectors(settings, model, X, Y, n_epochs)
-                return
-        if not _is_list(self.groups) or len(self.groups) == 0:
+        if structure is None:
+            learner = VectorLearner(model, self.groups, settings.average)
+        elif not hasattr(self.groups, "__len__") or isinstance(self.groups, (str, bytes)) or len(self.groups) == 0:
             raise InputTypeError(f"groups must be a list of kernels or Features, at least one, got {self.groups!r}")
-        data = structure.bind(X, Y if classes is None else encode(Y, classes))
-        settings = self._resolve(settings, data, structure)
+        else:
+            learner = TokenLearner(structure, self.groups, settings.average)
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
-            learner = TokenLearner(structure, self.groups, settings, data)
-            if settings.solver == "auto":
-                settings = settings._replace(solver=learner.solver(data, settings))
-            if not learner.is_definite(data):
-                if settings.solver == "certified":
-                    raise ParameterError("solver='certified' needs positive semidefinite kernels, which B1Spline is "
-                                         "not in more than one dimension; use solver='online'")
-                settings = settings._replace(certify=False)
-            session = learner.session(data, settings, executor)
-            if settings.solver == "certified":
-                found = session.certify(settings.tol, settings.max_iter, settings.random_state)
+            session = learner.session(X, Y, settings, executor)
+            if session.settings.solver == "certified":
+                found = session.certify()
                 session.finish()
-                self._store(learner, structure, classes, found, settings, data.n_examples)
+                self._store(session, found)
                 return
-            self._learn(learner, structure, classes, session, n_epochs)
+            if settings.regulariser is not None:
+                settings.regulariser.shrink(np.zeros(learner.n_groups))         # checks the number of rates
+            self._begin(session)
+            self.classes_, self.solver_ = learner.classes, "online"
+            self._run(session, n_epochs)
 
-    def _start_vectors(self, settings, model, X, Y, n_epochs):
-        """Start a new learner for a model whose weights are in groups."""
-        if settings.radius == "auto":
-            raise ParameterError(f"radius='auto' is not available for {type(model).__name__}; pass a number")
-        learner = VectorLearner(model, self.groups, settings.average)
-        with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
-            if settings.solver == "certified":
-                self._store(learner, None, None, learner.climb(X, Y, settings, executor), settings, len(X))
-                return
-            session = VectorSession(learner, X, Y, settings, executor)
-            self._learn(learner, None, None, session, n_epochs)
-
-    def _learn(self, learner, structure, classes, session, n_epochs):
-        """Run the first epochs of a new learner."""
-        settings = session.settings
-        if settings.regulariser is not None:
-            settings.regulariser.shrink(np.zeros(learner.n_groups))         # checks the number of rates
-        self._begin(learner, session)
-        self._structure, self.classes_, self.solver_ = structure, classes, "online"
-        self.history_ = self._empty_history()
-        self._run(session, n_epochs)
-
-    def _store(self, learner, structure, classes, found, settings, n_examples):
-        """Store a certified result, whose point is in `learner`."""
-        self._learner, self._structure, self.classes_, self.n_rounds_ = learner, structure, classes, found.n_passes
-        self._rng, self._n_visits = np.random.default_rng(settings.random_state), int(found.n_passes * n_examples)
-        self.solver_, self.eta0_, self.norms_ = "certified", np.nan, found.norms
-        self.weights_ = _kernel_weights(self.norms_)
-        self.objective_, self.lower_bound_ = found.objective, min(found.lower_bound, found.objective)
-        self.gap_ = relative_gap(self.objective_, self.lower_bound_)
+    def _store(self, session, found):
+        """Store a certified result, whose point is in the learner of the session."""
+        settings, self._learner = session.settings, session.learner
+        self.classes_, self.n_rounds_ = self._learner.classes, found.n_passes
+        self._rng = np.random.default_rng(settings.random_state)
+        self._n_visits = int(found.n_passes * session.n_examples)
+        self.solver_, self.eta0_ = "certified", np.nan
+        self._set_norms(found.norms)
+        self._set_bound(found.objective, found.lower_bound)
         names = ("seconds", "objective", "lower_bound", "n_passes", "weights")
         self.history_ = {name: np.array([row[j] for row in found.history]) for j, name in enumerate(names)}
         if found.is_interrupted:
@@ -379,40 +346,23 @@ class OnlineMKL(OnlineLearner):
         try:
             self._epochs(session, n_epochs)
             if session.settings.certify:
-                self.objective_, bound = session.certificate()
-                self.lower_bound_ = min(bound, self.objective_)         # rounding may put the bound above
-                self.gap_ = relative_gap(self.objective_, self.lower_bound_)
+                self._set_bound(*session.certificate())
         finally:
-            self._set_norms(session)
+            self._set_norms(session.norms())
             session.finish()
 
-    def _history_columns(self, session, total):
-        self._set_norms(session)
+    def _columns(self, session):
+        self._set_norms(session.norms())
         return {"weights": self.weights_}
 
-    def _empty_history(self):
-        """Return the columns of a run of rounds."""
-        return {"seconds": np.zeros(0), "online": np.zeros(0), "weights": np.zeros((0, self._learner.n_groups))}
+    def _clear_history(self):
+        super()._clear_history()
+        self.history_["weights"] = np.zeros((0, self._learner.n_groups))
 
-    def _set_norms(self, session):
-        self.norms_ = session.norms()
-        self.weights_ = _kernel_weights(self.norms_)
+    def _set_bound(self, objective, bound):
+        self.objective_, self.lower_bound_ = objective, min(bound, objective)       # rounding may put the bound above
+        self.gap_ = relative_gap(self.objective_, self.lower_bound_)
 
-    def _resolve(self, settings, data, structure):
-        """Return the settings with a number for radius="auto"."""
-        if settings.radius != "auto":
-            return settings
-        largest = (structure.largest_loss if settings.loss == "hinge" else structure.log_labellings)(data.offsets)
-        return settings._replace(radius=optimal_radius(settings.lam, largest))
-
-    def _encode(self, Y):
-        return Y if self.classes_ is None else encode(Y, self.classes_)
-
-
-def _is_list(groups):
-    return hasattr(groups, "__len__") and not isinstance(groups, (str, bytes, np.ndarray))
-
-
-def _kernel_weights(norms):
-    total = norms.sum()
-    return norms / total if total > 0.0 else np.zeros(len(norms))
+    def _set_norms(self, norms):
+        total = norms.sum()
+        self.norms_, self.weights_ = norms, norms / total if total > 0.0 else np.zeros(len(norms))

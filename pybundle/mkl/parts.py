@@ -98,21 +98,14 @@ class KernelPart:
         self.support, self.coefs = None, np.zeros((0, n_labels))
         self._total, self._ticks, self._square = np.zeros((0, n_labels)), 0.0, 0.0
 
-    def is_definite(self, X):
-        """Return whether the kernel is positive semidefinite on tokens such as X."""
-        return self.kernel.is_definite(X)
-
-    def n_entries(self, n):
-        """Return the numbers of entries of the Gram matrix of n tokens, if it is dense, and of their coefficients."""
-        return n * n, n * self.n_labels
-
     def bind(self, X, precision, executor):
         """Return the compiled group for tokens X; it needs n^2 kernel values, and those of X with the support."""
         gram = self.kernel.gram(X, precision, executor)
         if not len(self.coefs):
             return KernelGroup(gram, self.n_labels, averaging=self.averaging)
-        scores = np.ascontiguousarray(self.scores(X, executor).T)
-        group = KernelGroup(gram, self.n_labels, self.coefs, scores, self._square, self.averaging)
+        scores = block_scores([self.scorer(X, last=True)], X.shape[0], self.n_labels, executor)
+        group = KernelGroup(gram, self.n_labels, self.coefs, np.ascontiguousarray(scores.T), self._square,
+                            self.averaging)
         if self.averaging:
             group.continue_average(self._total, self._ticks)
         return group
@@ -150,10 +143,6 @@ class KernelPart:
         """Return (kernel, support tokens, coefficients (n_support, n_labels)) at the last point."""
         return self.kernel, self.support, self.coefs
 
-    def scores(self, X, executor=None):
-        """Return the scores (n, n_labels) of new tokens at the last point."""
-        return block_scores([self.scorer(X, last=True)], X.shape[0], self.n_labels, executor)
-
     def scorer(self, X, last=False):
         """Return a thread-safe `f(rows)` with the scores (count, n_labels) of a slice of new tokens; None for 0."""
         coefs = self.coefs if last or not self.averaging else self._total / max(self._ticks, 1.0)
@@ -174,10 +163,6 @@ class KernelPart:
 class Weights:
     """Base class of parts with explicit weights `theta`."""
 
-    def n_entries(self, n):
-        """Return the numbers of entries of Gram matrices, 0, and of weights."""
-        return 0, self.theta.n_rows * self.theta.width
-
     def absorb(self, group, X, drop):
         """Fold in the scales; the group has changed theta itself."""
         self.theta.settle()
@@ -195,19 +180,15 @@ class FeaturePart(Weights):
     """Features of tokens with weights (n_features, n_labels)."""
 
     def __init__(self, features, X, n_labels, averaging):
-        self._features, self.averaging = features, averaging
+        self._features = features
         self.theta = LazyVectors(features(X[:1]).shape[1], n_labels, averaging=averaging)
-
-    def is_definite(self, X):
-        return True
 
     def bind(self, X, precision, executor):
         X = self._checked_features(X)
-        if not sp.issparse(X):
-            return FeatureGroup(self.theta, (np.ascontiguousarray(X),))
-        X = sp.csr_array(X)
-        X.sum_duplicates()
-        return FeatureGroup(self.theta, (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int64)))
+        if sp.issparse(X):
+            X = sp.csr_array(X)
+            X.sum_duplicates()
+        return FeatureGroup(self.theta, X if sp.issparse(X) else np.ascontiguousarray(X))
 
     def function(self):
         """Return the same as `KernelPart.function`; for `Features` (group, None, weights (n_columns, n_labels))."""
@@ -216,7 +197,7 @@ class FeaturePart(Weights):
 
     def scorer(self, X):
         """Return a thread-safe `f(rows)` with the scores (count, n_labels) of a slice of new tokens."""
-        weights = self.theta.average() if self.averaging else self.theta.point()
+        weights = self.theta.average()          # the point, without averages
         self._checked_features(X[:1])           # checks the number of columns
         return lambda rows: np.asarray(self._checked_features(X[rows]) @ weights)
 
@@ -232,12 +213,12 @@ class LinkPart(Weights):
     """Weights of neighbouring labels (n_labels + 2, n_labels)."""
 
     def __init__(self, n_labels, averaging):
-        self.theta, self.averaging = LazyVectors(n_labels + 2, n_labels, averaging=averaging), averaging
+        self.theta = LazyVectors(n_labels + 2, n_labels, averaging=averaging)
 
     def bind(self, X, precision, executor):
         return LinkGroup(self.theta)
 
     def weights(self):
         """Return weights of transitions (n_labels, n_labels), of first and of last labels (n_labels,)."""
-        theta = self.theta.average() if self.averaging else self.theta.point()
+        theta = self.theta.average()
         return theta[:-2], theta[-2], theta[-1]

@@ -1,4 +1,4 @@
-"""Checks of the parameters of the online learners, and the record of the checked parameters."""
+"""Settings of the online learners: checked parameters, and the rates of the rounds with their regret bounds."""
 
 from __future__ import annotations
 
@@ -9,11 +9,51 @@ import numpy as np
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice, check_flag, check_integer, check_number
 from ..prox import GroupwiseRegulariser
-from .schedules import RATES, check_rate
+
+
+class Rate:
+    """`eta0` ("fixed"), `eta0 / sqrt(t)` ("invsqrt") or `1 / (sigma t)` ("strong"), t = 1, 2, ...
+
+    >>> Rate("invsqrt", 2.0)(4, 2).round(3)
+    array([1.   , 0.894])
+    """
+
+    def __init__(self, kind, eta0=1.0, sigma=None):
+        self.kind = check_choice("rate", kind, ("fixed", "invsqrt", "strong"))
+        if kind == "strong":
+            if sigma is None:
+                raise ParameterError("rate='strong' needs sigma, the strong convexity of the loss, got None")
+            self.sigma = check_number("sigma", sigma, low=0.0, strict=True)
+        else:
+            self.eta0 = check_number("eta0", eta0, low=0.0, strict=True)
+
+    def __call__(self, t, count):
+        """Return the rates of the rounds t, t + 1, ..., shape (count,)."""
+        times = np.arange(t, t + count, dtype=np.float64)
+        if self.kind == "strong":
+            return 1.0 / (self.sigma * times)
+        return np.full(count, self.eta0) if self.kind == "fixed" else self.eta0 / np.sqrt(times)
+
+    def regret_bound(self, n_rounds, lipschitz, distance):
+        """Return the bound (14), (15) or (16) on the regret of `n_rounds` rounds.
+
+        Parameters
+        ----------
+        lipschitz : float
+            G, a bound on the norm of subgradients of the loss.
+        distance : float
+            |theta*| for "fixed" rates, the diameter of the set of points for "invsqrt"; not used for "strong".
+        """
+        T, G, D = float(n_rounds), lipschitz, distance
+        if self.kind == "fixed":
+            return self.eta0 * T * G * G / 2.0 + D * D / (2.0 * self.eta0)
+        if self.kind == "invsqrt":
+            return (D * D / (2.0 * self.eta0) + G * G * self.eta0) * np.sqrt(T)
+        return G * G * (1.0 + np.log(T)) / (2.0 * self.sigma)
 
 
 class OnlineSettings(NamedTuple):
-    """Checked parameters of a learner; `regularisers` belongs to `OnlineProximal`, other defaults to `OnlineMKL`."""
+    """Checked parameters of a learner; the defaults are those that `OnlineProximal` lacks."""
 
     loss: str
     rate: str
@@ -25,8 +65,7 @@ class OnlineSettings(NamedTuple):
     radius: float
     random_state: object
     lam: float = 0.0
-    regulariser: object = None      # replaces lam/2 (sum_k |theta_k|)^2
-    regularisers: tuple = ()
+    regulariser: object = None      # replaces lam/2 (sum_k |theta_k|)^2; several are a tuple
     precision: str = "float64"
     drop: float = 0.0
     solver: str = "online"          # "auto" until the data are known
@@ -37,17 +76,18 @@ class OnlineSettings(NamedTuple):
 
 def check_rounds(learner):
     """Return the checked parameters of rounds; a radius that is a string is left to the caller."""
-    check_choice("rate", learner.rate, RATES)
-    check_rate(learner.rate, learner.eta0, learner.sigma)
+    if isinstance(learner.eta0, str) and learner.eta0 != "auto":
+        raise ParameterError(f"eta0 must be a number > 0 or 'auto', got {learner.eta0!r}")
+    Rate(learner.rate, 1.0 if isinstance(learner.eta0, str) else learner.eta0, learner.sigma)
     check_choice("loss", learner.loss, ("hinge", "logistic"))
     check_flag("average", learner.average)
-    radius = np.inf if learner.radius is None else learner.radius
+    radius, seed = np.inf if learner.radius is None else learner.radius, learner.random_state
     if learner.radius is not None and not isinstance(radius, str):
         radius = check_number("radius", radius, low=0.0, strict=True)
-    seed = learner.random_state
     return OnlineSettings(learner.loss, learner.rate, learner.eta0, learner.sigma,
-                    check_integer("n_epochs", learner.n_epochs, low=1), check_integer("batch", learner.batch, low=1),
-                    bool(learner.average), radius, None if seed is None else check_integer("random_state", seed, low=0))
+                          check_integer("n_epochs", learner.n_epochs, low=1),
+                          check_integer("batch", learner.batch, low=1), bool(learner.average), radius,
+                          None if seed is None else check_integer("random_state", seed, low=0))
 
 
 def check_settings(learner):
@@ -57,9 +97,9 @@ def check_settings(learner):
     if learner.regulariser is not None and not isinstance(learner.regulariser, GroupwiseRegulariser):
         raise InputTypeError("regulariser must be a GroupwiseRegulariser of pb.prox, got "
                              f"{type(learner.regulariser).__name__}")
-    check_choice("solver", learner.solver, ("auto", "online", "certified"))
+    solver = check_choice("solver", learner.solver, ("auto", "online", "certified"))
     has_objective = learner.regulariser is None and not learner.average
-    is_plain, solver = has_objective and learner.batch == 1 and learner.radius is None, learner.solver
+    is_plain = has_objective and learner.batch == 1 and learner.radius is None
     if solver == "auto" and (not is_plain or learner.callback is not None):
         solver = "online"           # the certified solver has no use for these options
     if solver == "certified" and not is_plain:

@@ -34,6 +34,8 @@ class TokenStructure:
     costs : ndarray, shape (n_labels, n_labels)
     chain : Chain or None
         None for single tokens.
+    classes : ndarray or None
+        The classes of single tokens; None if these are numbers already.
 
     Attributes
     ----------
@@ -41,8 +43,9 @@ class TokenStructure:
         Whether tokens are single; whether first and last labels have weights.
     """
 
-    def __init__(self, costs, chain=None):
+    def __init__(self, costs, chain=None, classes=None):
         self.costs, self.n_labels, self._chain, self.is_flat = costs, len(costs), chain, chain is None
+        self.classes = classes
         self.start, self.end = (False, False) if chain is None else (chain.start, chain.end)
 
     def tokens(self, X):
@@ -56,6 +59,7 @@ class TokenStructure:
     def bind(self, X, Y):
         """Return examples with their labels."""
         found = self.tokens(X)
+        Y = Y if self.classes is None else encode(Y, self.classes)
         if not self.is_flat:
             return found._replace(truth=self._chain.labels(Y, np.diff(found.offsets)).values)
         if len(Y) != found.n_examples:
@@ -67,13 +71,23 @@ class TokenStructure:
         sizes = np.diff(offsets)
         return np.ones(len(sizes)) if self.is_flat or not self._chain.normalised else 1.0 / sizes
 
-    def largest_loss(self, offsets):
-        """Return the largest loss of any labelling."""
-        return float((self.factors(offsets) * np.diff(offsets)).max() * self.costs.max())
+    def link_counts(self, labels, offsets):
+        """Count how often each label follows each other; then, if these have weights, how often it is first and last.
 
-    def log_labellings(self, offsets):
-        """Return the logarithm of the largest number of labellings of an example."""
-        return float(np.diff(offsets).max() * np.log(self.n_labels))
+        >>> as_structure(Chain(2, 1, end=False)).link_counts(np.array([0, 1, 1, 0]), np.array([0, 3, 4]))
+        array([[0., 1.],
+               [0., 1.],
+               [2., 0.],
+               [0., 0.]])
+        """
+        counts, inner = np.zeros((self.n_labels + 2, self.n_labels)), np.ones(len(labels), dtype=bool)
+        inner[offsets[:-1]] = False
+        here = np.flatnonzero(inner)
+        np.add.at(counts, (labels[here - 1], labels[here]), 1.0)
+        for row, tokens, has_weights in ((-2, offsets[:-1], self.start), (-1, offsets[1:] - 1, self.end)):
+            if has_weights:
+                np.add.at(counts[row], labels[tokens], 1.0)
+        return counts
 
 
 def as_structure(model):

@@ -13,6 +13,7 @@ from ..solvers.block.schedules import Accelerated
 from ..solvers.problem.objective import minimiser
 from ..solvers.state import Settings
 from .certified import GroupBlocks, MeanLoss, reweighed, solve
+from .group_norms import GroupNorms
 
 INNER = 5
 """Maximum number of cached passes after a pass with the oracle."""
@@ -24,19 +25,16 @@ FRACTION = 0.1
 """Cached passes end if their block gaps are this fraction of the gap of the certificate."""
 
 
-def climb(ascent, lam, tol, max_passes, random_state=None):
+def climb(ascent, settings, n_examples):
     """Ascend until F - LB <= tol |F|; afterwards the groups hold the best point, with scale 1.
 
     Parameters
     ----------
     ascent : Ascent
         A new one: the multipliers of all examples are at the truth, all groups are 0.
-    lam : float
-        Regularisation constant, mean scale.
-    tol : float
-        Relative gap.
-    max_passes : int
-        Maximum number of passes with the oracle.
+    settings : OnlineSettings
+        Of which `lam`, `tol`, `max_iter` and `random_state` are used.
+    n_examples : int
 
     Returns
     -------
@@ -46,13 +44,12 @@ def climb(ascent, lam, tol, max_passes, random_state=None):
         Coefficients of tokens and links, and offset, of the plane that proves the bound, summed from multipliers.
     """
     arrays = [group.state() for group in ascent.groups]
-    risk = MeanLoss(np.repeat(np.arange(len(arrays)), [v[0].size for v in arrays]), len(arrays), max(map(len, arrays)),
-                    len(ascent.counts_array()))
-    run = GroupBlocks(risk, risk.objective(lam), Settings(GapBelow(tol)), TokenBlocks,
-                      EachPass(fraction=FRACTION, fraction_before=np.inf, most_passes=INNER), random_state=random_state,
-                      options={"ascent": ascent, "lam": lam})
+    objective = GroupNorms(settings.lam, np.repeat(np.arange(len(arrays)), [v[0].size for v in arrays]), len(arrays))
+    run = GroupBlocks(MeanLoss(objective, max(map(len, arrays)), n_examples), objective, Settings(
+        GapBelow(settings.tol)), TokenBlocks, EachPass(fraction=FRACTION, fraction_before=np.inf, most_passes=INNER),
+        random_state=settings.random_state, options={"ascent": ascent})
     try:
-        found = solve(run, max_passes)
+        found = solve(run, settings.max_iter)
     except FloatingPointError:
         raise NumericalError("scores went beyond the range of float64; scale the features") from None
     run.core.restore(run.w)
@@ -73,18 +70,18 @@ class TokenBlocks(Core):
     -phi_k, so `s_k = nu_k / (lam + kappa)`.
     """
 
-    def __init__(self, risk, known, ascent, lam):
-        self.n_examples, self.dim, self.visits, self._risk = risk.n_examples, risk.dim, 0.0, risk
-        self._ascent, self._norms, self._default_kappa = ascent, risk.objective(lam).norms, 0.0
-        p = risk.n_groups
-        self._parts = [slice(*ends) for ends in np.searchsorted(risk.labels, [[k, k + 1] for k in range(p)])]
-        self.nu, self._lam, self._kappa, self._centre = np.full(p, 1.0 / p), lam, 0.0, None
+    def __init__(self, risk, known, ascent):
+        objective, self.n_examples, self.dim, self.visits = risk.objective, risk.n_examples, risk.dim, 0.0
+        self._ascent, self._shape, self._labels = ascent, (risk.n_rows, len(objective.labels)), objective.labels
+        self._norms, self._default_kappa, p = objective.norms, 0.0, objective.n_groups
+        self._parts = [slice(*ends) for ends in np.searchsorted(self._labels, [[k, k + 1] for k in range(p)])]
+        self.nu, self._lam, self._kappa, self._centre = np.full(p, 1.0 / p), objective.lam, 0.0, None
 
     # ------------------------------------------------------------------ the point
     @property
     def w(self):
         """theta with rows as in `group_norms`; weights of features are in both rows if there are kernels."""
-        theta, s = np.empty((self._risk.n_rows, len(self._risk.labels))), self.nu / (self._lam + self._kappa)
+        theta, s = np.empty(self._shape), self.nu / (self._lam + self._kappa)
         for group, part, scale in zip(self._ascent.groups, self._parts, s, strict=True):
             first, *second = group.state()
             theta[-1, part] = scale * (second[0].T if second else first).ravel()
@@ -106,7 +103,7 @@ class TokenBlocks(Core):
         theta = -(self._lam + self._kappa) * self.w
         if self._kappa:
             theta += self._kappa * self._centre
-        return theta / self.nu[self._risk.labels]
+        return theta / self.nu[self._labels]
 
     def place(self, lam, kappa, centre):
         self._move(self.nu, lam, kappa, centre)
@@ -116,7 +113,7 @@ class TokenBlocks(Core):
         self._move(reweighed(self.nu, self._norms(self.w)), self._lam, self._kappa, self._centre)
 
     def _move(self, nu, lam, kappa, centre):
-        theta = minimiser(nu[self._risk.labels] * self.phi(), lam, kappa, centre)
+        theta = minimiser(nu[self._labels] * self.phi(), lam, kappa, centre)
         self.nu, self._lam, self._kappa, self._centre = nu, lam, kappa, centre
         self.restore(theta, nu / (lam + kappa))
 
@@ -145,4 +142,4 @@ class TokenBlocks(Core):
         return self._ascent.visit(rng.permutation(self.n_examples), False, MOST_STEPS)[0]
 
     def evaluate(self, run, w):
-        return run.observe(w, float(np.maximum(self._ascent.decode()[1], 0.0).mean()))
+        return run.observe(w, self._ascent.hinge())

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
-from ..core.exceptions import NumericalError
+from ..core.exceptions import NumericalError, ParameterError
+from ..core.ragged import Ragged
 from ..oracles import forward_backward_batch, viterbi_batch
 from ..runtime.executors import Serial
 from ._ascent import Ascent
 from ._rounds import TokenRounds
 from .certified import LARGEST, POINTS, MeanLoss
 from .descent import descend
-from .mixture_bound import ExpectedPlanes, best_bound, link_counts, plane_grams, plane_of, plane_sizes
-from .parts import LinkPart, block_scores, make_part
+from .group_norms import GroupNorms
+from .mixture_bound import ROUNDING, best_bound, plane_grams
+from .parts import KernelPart, LinkPart, block_scores, make_part
 from .token_blocks import climb
 
 KEPT = {"hinge": 20, "logistic": 5}
@@ -26,75 +29,85 @@ class TokenLearner:
     ----------
     structure : TokenStructure
     groups : list of kernels and `Features`
-    settings : Settings
-    data : Tokens
-        Tokens from which widths and landmarks are chosen.
+    average : bool
     """
 
-    def __init__(self, structure, groups, settings, data):
-        self.structure = structure
-        self.parts = [make_part(group, index, data.X, structure.n_labels, settings.average)
-                      for index, group in enumerate(groups)]
-        self.links = None if structure.is_flat else LinkPart(structure.n_labels, settings.average)
+    def __init__(self, structure, groups, average=False):
+        self.structure, self.classes, self.average = structure, structure.classes, average
+        self._groups, self.parts = groups, None             # widths and landmarks are those of the first tokens
+        self.links = None if structure.is_flat else LinkPart(structure.n_labels, average)
 
-    def is_definite(self, data):
-        """Return whether all kernels are positive semidefinite on such data, as certificates need."""
-        return all(part.is_definite(data.X) for part in self.parts)
+    def session(self, X, Y, settings, executor=None):
+        """Return the session of a call: its data bound to the groups."""
+        structure = self.structure
+        data, radius = structure.bind(X, Y), settings.radius
+        if self.parts is None:
+            self.parts = [make_part(group, index, data.X, structure.n_labels, self.average)
+                          for index, group in enumerate(self._groups)]
+        if radius == "auto":
+                # (9.1): the ball holds the minimiser of lam/2 |theta|_{2,1}^2 + mean loss; L(0) is at most `largest`
+            sizes = np.diff(data.offsets)
+            largest = (float((structure.factors(data.offsets) * sizes).max() * structure.costs.max())
+                       if settings.loss == "hinge" else float(sizes.max() * np.log(structure.n_labels)))
+            radius = float(np.sqrt(largest / settings.lam))
+        kernels = [part for part in self.parts if isinstance(part, KernelPart)]
+        is_definite, solver = all(part.kernel.is_definite(data.X) for part in kernels), settings.solver
+        if solver == "auto":
+            n = data.X.shape[0]
+            points = n * structure.n_labels * len(kernels) + sum(
+                part.theta.n_rows * part.theta.width for part in self.all_parts() if part not in kernels)
+            fits = (n * n * len(kernels) * np.dtype(settings.precision).itemsize
+                    + POINTS[settings.loss] * 16 * points) <= LARGEST
+            solver = "certified" if fits and is_definite else "online"
+        if solver == "certified" and not is_definite:
+            raise ParameterError("solver='certified' needs positive semidefinite kernels, which B1Spline is not in "
+                                 "more than one dimension; use solver='online'")
+        return TokenSession(self, data, settings._replace(
+            radius=radius, solver=solver, certify=settings.certify and is_definite), executor)
 
-    def solver(self, data, settings):
-        """Return the solver that "auto" takes: "certified" if there are certificates, and what it holds fits."""
-        grams, points = np.sum([part.n_entries(data.X.shape[0]) for part in self._all_parts()], axis=0)
-        fits = grams * np.dtype(settings.precision).itemsize + POINTS[settings.loss] * 16 * points <= LARGEST
-        return "certified" if fits and self.is_definite(data) else "online"
+    def all_parts(self):
+        """Return the parts of the groups, that of label pairs last."""
+        return self.parts if self.links is None else [*self.parts, self.links]
 
     @property
     def n_groups(self):
-        return len(self._all_parts())
+        return len(self.all_parts())
 
     def saved(self):
         """Return what `restore` needs; O(number of weights)."""
-        return [part.saved() for part in self._all_parts()]
+        return [part.saved() for part in self.all_parts()]
 
     def restore(self, saved):
         """Restore what `saved` returned."""
-        for part, state in zip(self._all_parts(), saved, strict=True):
+        for part, state in zip(self.all_parts(), saved, strict=True):
             part.restore(state)
 
-    def _all_parts(self):
-        return self.parts if self.links is None else [*self.parts, self.links]
-
-    def session(self, data, settings, executor=None):
-        """Return the session of a call: its data bound to the groups."""
-        return TokenSession(self, data, settings, executor)
-
-    def scores(self, data, executor=None):
-        """Return scores (n_tokens, n_labels)."""
+    def scores(self, X, executor=None):
+        """Return scores (n_tokens, n_labels), and the offsets of the examples."""
+        data = self.structure.tokens(X)
         scorers = [part.scorer(data.X) for part in self.parts]
-        return block_scores(scorers, data.X.shape[0], self.structure.n_labels, executor)
+        return block_scores(scorers, data.X.shape[0], self.structure.n_labels, executor), data.offsets
 
-    def predict(self, data, executor=None):
-        """Return labels (n_tokens,)."""
-        scores = self.scores(data, executor)
+    def predict(self, X, executor=None):
+        """Return the classes of single tokens as an array, the labellings of chains as `Ragged`."""
+        scores, offsets = self.scores(X, executor)
         if self.structure.is_flat:
-            return scores.argmax(axis=1)
+            labels = scores.argmax(axis=1)
+            return labels if self.classes is None else self.classes[labels]
         transition, start, end = self.links.weights()
-        return viterbi_batch(scores, data.offsets, transition, start, end, executor=executor)[0]
+        return Ragged(viterbi_batch(scores, offsets, transition, start, end, executor=executor)[0], offsets)
 
 
 class TokenSession:
     """One call: compiled groups over its tokens, and the labellings found for the certificate."""
 
     def __init__(self, learner, data, settings, executor=None):
-        self.learner, self.data, self.settings = learner, data, settings
-        structure, X, precision = learner.structure, data.X, settings.precision
-        groups = [part.bind(X, precision, executor) for part in learner.parts]
-        links = None if learner.links is None else learner.links.bind(X, precision, executor)
-        self.groups = groups + ([] if links is None else [links])
-        self.rounds = TokenRounds(groups, links, data.offsets, data.truth, structure.costs,
-                                  structure.factors(data.offsets), structure.start, structure.end, settings.batch)
-        self.n_examples, self._links, self.executor = data.n_examples, links, executor or Serial()
-        self.found, self._recent = data.truth.copy(), []
-        self._expect_planes()
+        self.learner, self.data, self.settings, self.executor = learner, data, settings, executor or Serial()
+        self._tokens = [part.bind(data.X, settings.precision, executor) for part in learner.parts]
+        self._links = learner.links and learner.links.bind(data.X, settings.precision, executor)
+        self.rounds = TokenRounds(self._tokens, self._links, learner.structure, data, settings.batch)
+        self.groups, self.n_examples, self.found = self.rounds.groups, data.n_examples, data.truth.copy()
+        self._forget_planes()
 
     def run(self, order, etas):
         """Make rounds over the examples `order`; return the sum of the online objectives."""
@@ -110,59 +123,59 @@ class TokenSession:
         """Set theta = 0."""
         for group in self.groups:
             group.restart()
-        self._recent = []
-        self._expect_planes()
+        self._forget_planes()
 
-    def _expect_planes(self):
-        structure = self.learner.structure
+    def _forget_planes(self):
+        self._recent = []
+        self._expect_plane()
+
+    def _expect_plane(self):
         if self.settings.certify and self.settings.loss == "logistic":
-            self.rounds.expected = ExpectedPlanes(self.n_examples, len(self.data.truth), structure.n_labels,
-                                                  structure.start, structure.end)
+            L = self.learner.structure.n_labels
+            self.rounds.expected = [np.zeros((len(self.data.truth), L)), np.zeros((L + 2, L)), 0.0]
 
     def end_epoch(self):
-        """Keep the labellings or marginals of the epoch, which make a plane."""
-        if self.rounds.expected is not None:
-            latest = self.rounds.expected.plane()
-            self._expect_planes()
-        else:
-            latest = self.found.copy()
+        """Keep the plane of the epoch, or the labellings that make one."""
+        latest = self.found.copy() if self.rounds.expected is None else tuple(self.rounds.expected)
+        self._expect_plane()
         self._recent = [*self._recent[1 - KEPT[self.settings.loss]:], latest]
 
     def norms(self):
         """Return |theta_k|, shape (n_groups,)."""
         return self.rounds.norms()
 
-    def hinge(self):
-        """Return the mean structured hinge at the current point, by decoding every example."""
-        return float(np.maximum(self.rounds.decode()[1], 0.0).mean())
+    def penalty(self):
+        """Return lam/2 (sum_k |theta_k|)^2."""
+        return 0.5 * self.settings.lam * float(self.norms().sum()) ** 2
 
     def risk(self):
-        """Return the mean loss at the current point."""
-        return self.hinge() if self.settings.loss == "hinge" else self._log_loss()[0]
+        """Return the mean loss at the current point, by decoding every example."""
+        return self.rounds.hinge() if self.settings.loss == "hinge" else self._log_loss()[0]
 
     def certificate(self):
         """Return the value at the current point, and the best bound that the planes of the last epochs prove."""
-        penalty = 0.5 * self.settings.lam * float(self.norms().sum()) ** 2
         if self.settings.loss == "hinge":
-            loss, planes = self.hinge(), [self._plane(found) for found in self._recent]
+            loss, planes = self.risk(), [self._plane(found) for found in self._recent]
         else:
             loss, last = self._log_loss()
             planes = [*self._recent, last]
-        if not planes:
-            return penalty + loss, 0.0
-        return penalty + loss, self._bound_of(planes)
+        return self.penalty() + loss, self._bound_of(planes) if planes else 0.0
 
     def _plane(self, found):
-        """Return the plane of one labelling of each example."""
-        structure, data = self.learner.structure, self.data
-        return plane_of(found, data.truth, data.offsets, structure.costs, structure.factors(data.offsets),
-                        structure.start, structure.end, structure.n_labels)
+        """Return the plane of one labelling of each example: coefficients, CSR (n_tokens, n_labels), links, and B."""
+        structure, data, n, truth = self.learner.structure, self.data, self.n_examples, self.data.truth
+        wrong = np.flatnonzero(found != truth)
+        entries = np.concatenate([wrong, wrong]), np.concatenate([found[wrong], truth[wrong]])
+        coefs = sp.csr_array((np.repeat([1.0 / n, -1.0 / n], len(wrong)), entries),
+                             shape=(len(truth), structure.n_labels))
+        counts, true_counts = (structure.link_counts(labels, data.offsets) for labels in (found, truth))
+        losses = np.add.reduceat(structure.costs[truth, found], data.offsets[:-1]) * structure.factors(data.offsets)
+        return coefs, (counts - true_counts) / n, float(losses.sum()) / n
 
     def _log_loss(self):
         """Return the mean log-loss at the current point, and its plane there."""
-        tokens = self.groups[:-1] if self._links is not None else self.groups
-        n_tokens, L = self.data.X.shape[0], self.learner.structure.n_labels
-        scores = sum(self.executor.map(lambda group: group.all_scores(n_tokens), tokens))
+        n_tokens, L = len(self.data.truth), self.learner.structure.n_labels
+        scores = sum(self.executor.map(lambda group: group.all_scores(n_tokens), self._tokens))
         return self.log_loss_of(scores, np.zeros((L + 2, L)) if self._links is None else self._links.all_weights())
 
     def log_loss_of(self, scores, links):
@@ -171,7 +184,7 @@ class TokenSession:
         L, offsets, truth, tokens = structure.n_labels, data.offsets, data.truth, np.arange(len(data.truth))
         found = forward_backward_batch(scores, offsets, links[:-2], links[-2], links[-1], entropy=True,
                                        executor=self.executor)
-        counts = link_counts(truth, offsets, L, structure.start, structure.end)
+        counts = structure.link_counts(truth, offsets)
         true_score = float(scores[tokens, truth].sum()) + float(np.vdot(counts, links))
         coefs, expected = found.unary.copy(), np.zeros((L + 2, L))
         expected[:-2] = found.pairwise
@@ -184,45 +197,41 @@ class TokenSession:
         plane = coefs / n, (expected - counts) / n, float(found.entropies.sum()) / n
         return (float(found.log_partitions.sum()) - true_score) / n, plane
 
-    def certify(self, tol, max_iter, random_state):
+    def certify(self):
         """Find the certified minimum, and recompute its value and bound."""
-        is_hinge = self.settings.loss == "hinge"
-        found, plane = self._climb(tol, max_iter, random_state) if is_hinge else self._descend(tol, max_iter)
-        self._renew()
-        loss, norms = self.risk(), self.norms()
-        return found._replace(objective=0.5 * self.settings.lam * float(norms.sum()) ** 2 + loss, norms=norms,
-                              lower_bound=self._bound_of([plane]))
+        found, plane = self._climb() if self.settings.loss == "hinge" else self._descend()
+        self.executor.map(lambda group: group.renew(), self.groups)     # what they accumulated over steps
+        loss = self.risk()
+        return found._replace(objective=self.penalty() + loss, norms=self.norms(), lower_bound=self._bound_of([plane]))
 
     def _bound_of(self, planes):
         """Return the best bound of a mixture of planes, with recomputed inner products and their rounding errors."""
-        grams = plane_grams(self.groups, planes, self.executor)
-        sizes, errors = plane_sizes(self.groups, planes, self.n_examples)
-        offsets = np.array([B for _, _, B in planes])
-        return best_bound(offsets, grams, self.settings.lam, sizes=sizes, errors=errors)[0]
+        lengths, n_tokens = [group.lengths() for group in self.groups], len(self.data.truth)
+        # norms that the planes would have if their terms did not cancel
+        sizes = np.array([[np.linalg.norm(links if each is None else abs(coefs).T @ each) for coefs, links, _ in planes]
+                          for each in lengths])
+        # the coefficients of a token have an absolute sum of at most 2/n
+        reach = max(n_tokens if each is None else float(each.sum()) for each in lengths)
+        return best_bound(np.array([B for _, _, B in planes]), plane_grams(self.groups, planes, self.executor),
+                          self.settings.lam, sizes=sizes,
+                          errors=np.full(len(planes), ROUNDING * 2.0 * reach / self.n_examples))[0]
 
-    def _climb(self, tol, max_iter, random_state):
+    def _climb(self):
         """Minimise with the hinge, by block steps in the dual; return the result and the plane for its bound."""
-        structure, data = self.learner.structure, self.data
-        tokens = self.groups[:-1] if self._links is not None else self.groups
-        ascent = Ascent(tokens, self._links, data.offsets, data.truth, structure.costs, structure.factors(data.offsets),
-                        structure.start, structure.end)
-        return climb(ascent, self.settings.lam, tol, max_iter, random_state)
+        ascent = Ascent(self._tokens, self._links, self.learner.structure, self.data)
+        return climb(ascent, self.settings, self.n_examples)
 
-    def _descend(self, tol, max_iter):
+    def _descend(self):
         """Minimise with the log-loss, by quasi-Newton steps; return the result and the plane for its bound."""
         risk = _LogLoss(self)
-        found, theta, bound = descend(risk, self.settings.lam, tol, max_iter)
+        found, theta, bound = descend(risk, self.settings)
         for group, coefs in zip(self.groups, risk.split(theta[0]), strict=True):
             group.place(coefs)
         return found, bound.plane()
 
-    def _renew(self):
-        """Recompute what the groups accumulated over steps."""
-        self.executor.map(lambda group: group.renew(), self.groups)
-
     def finish(self):
         """Store what was learnt in the parts of the learner."""
-        for part, group in zip(self.learner._all_parts(), self.groups, strict=True):
+        for part, group in zip(self.learner.all_parts(), self.groups, strict=True):
             part.absorb(group, self.data.X, self.settings.drop)
 
 
@@ -230,35 +239,31 @@ class _LogLoss(MeanLoss):
     """The log-loss for `descend`: coefficients and scores of tokens, kernel by kernel, then of label pairs."""
 
     def __init__(self, session):
-        self._session, n_groups = session, len(session.groups)
-        L, has_links = session.learner.structure.n_labels, session.learner.links is not None
-        self._shapes = [(len(session.data.truth), L)] * (n_groups - has_links) + [(L + 2, L)] * has_links
-        self._no_links = None if has_links else np.zeros((L + 2, L))
-        sizes = [rows * L for rows, _ in self._shapes]
+        self._session, L = session, session.learner.structure.n_labels
+        self._shapes = [(len(session.data.truth), L)] * len(session.learner.parts)
+        self._shapes += [] if session.learner.links is None else [(L + 2, L)]
+        sizes, p = [n_rows * L for n_rows, _ in self._shapes], len(self._shapes)
         self._edges = np.cumsum(sizes)[:-1]
-        super().__init__(np.repeat(np.arange(n_groups), sizes), n_groups, 2, session.n_examples)
+        super().__init__(GroupNorms(session.settings.lam, np.repeat(np.arange(p), sizes), p), 2, session.n_examples)
 
     def split(self, row):
         """Return views of the arrays of all groups in a row of a point."""
         return [part.reshape(shape) for part, shape in zip(np.split(row, self._edges), self._shapes, strict=True)]
 
     def plane(self, theta):
-        scores = self.split(theta[1])
-        links = scores.pop() if self._no_links is None else self._no_links
+        session, scores = self._session, self.split(theta[1])
+        L = session.learner.structure.n_labels
+        links = np.zeros((L + 2, L)) if session.learner.links is None else scores.pop()
         scores = sum(scores)
         if not (np.isfinite(scores).all() and np.isfinite(links).all()):
             raise NumericalError("scores went beyond the range of float64; scale the features")
-        loss, (coefs, links, offset) = self._session.log_loss_of(scores, links)
+        loss, (coefs, links, offset) = session.log_loss_of(scores, links)
         slope = np.empty_like(theta)
-        parts = list(zip(self._session.groups, self.split(slope[0]), self.split(slope[1]), strict=True))
-        if self._no_links is None:
-            _, *rows = parts.pop()
-            for row in rows:
-                row[:] = links
 
         def fill(part):
             group, of_coefs, of_scores = part
-            of_coefs[:], of_scores[:] = coefs, group.image(coefs, links).T
+            image = group.image(coefs, links)
+            of_coefs[:], of_scores[:] = (links, links) if image is links else (coefs, image.T)
 
-        self._session.executor.map(fill, parts)
+        session.executor.map(fill, list(zip(session.groups, self.split(slope[0]), self.split(slope[1]), strict=True)))
         return loss, offset, slope, 0.0, (coefs, links, offset)

@@ -1,4 +1,4 @@
-"""Learner of any structured model whose weights fall into groups, with lazily scaled vectors.
+"""Learners of the weights of any structured model: in groups, with lazily scaled vectors, or as a plain vector.
 
 A round costs a decoding and O(active features + groups): a step touches the features in which labelling and truth
 differ, the prox only scales. The decoder of a model reads theta itself, written out in O(dim), unless it takes v with a
@@ -15,14 +15,15 @@ import numpy as np
 
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError, StateError
 from ..core.protocols import planes_of
-from ..prox import Groups
+from ..prox import Groups, project_l2_ball
 from ..risks import Structured
 from ..runtime.executors import Serial
 from ._lazy import LazyVectors
 from .certified import MeanLoss
 from .descent import descend
+from .group_norms import GroupNorms
 from .kernel import Kernel
-from .mixture_bound import ROUNDING, best_bound, group_products
+from .mixture_bound import ROUNDING, KeptPlanes
 from .parts import Features
 from .weighted import climb_weights
 
@@ -30,11 +31,6 @@ KEPT = 5
 """Number of planes of epochs kept for the bound; each is a vector of all weights."""
 CHUNK = 64
 """Number of examples that a thread decodes at a time."""
-
-
-def has_blocks(model):
-    """Return whether the weights of a model are in blocks with a factor each."""
-    return getattr(model, "blocks", False)
 
 
 def are_of_weights(groups):
@@ -48,7 +44,7 @@ def are_of_weights(groups):
 def group_labels(groups, model):
     """Return the group (dim,) of every weight, or None if the groups are the blocks of the model."""
     if groups is None:
-        if has_blocks(model):
+        if getattr(model, "blocks", False):
             return None
         raise ParameterError("groups must be given for a model without blocks, got None; pass groups of its weights, "
                              "or use a model such as pb.models.Dependency.hashed(..., blocks=True)")
@@ -60,14 +56,48 @@ def group_labels(groups, model):
     return np.ascontiguousarray(labels, dtype=np.int32)
 
 
-def check_finite(objective):
-    """Raise NumericalError if an online objective overflowed."""
-    if not np.isfinite(objective):
-        raise NumericalError("scores went beyond the range of float64; choose a smaller eta0, or scale the features")
+class DenseVector:
+    """theta without groups, for any list of regularisers: what `LazyVectors` does, but O(dim) each round."""
+
+    def __init__(self, n_rows, averaging):
+        self.n_rows, self.averaging = n_rows, averaging
+        self.set(0.0)
+
+    def set(self, theta):
+        """Set theta, and forget the average."""
+        self.theta, self.total, self.n_ticks = np.zeros(self.n_rows) + theta, 0.0, 0
+
+    def penalty(self, lam, regularisers):
+        """Return the sum of the regularisers; lam is not used."""
+        return float(sum(R.value(self.theta) for R in regularisers))
+
+    def step(self, indices, data, eta, lam, radius, regularisers):
+        """Make a round: a step along the gradient, the proximal operators in turn, the projection."""
+        theta = self.theta.copy()
+        theta[indices] -= eta * data
+        for R in regularisers:
+            theta = R.prox(theta, eta)
+        self.theta = project_l2_ball(theta, radius) if np.isfinite(radius) else theta
+        self.n_ticks += 1
+        if self.averaging:
+            self.total = self.total + self.theta
+
+    def expand(self, out):
+        """Write theta into `out`."""
+        out[:] = self.theta
+
+    def average(self):
+        """Return the mean of the points of all rounds, or a copy of theta without averages."""
+        return self.total / self.n_ticks if self.averaging and self.n_ticks else self.theta.copy()
+
+    def settle(self):
+        """Do nothing: there are no scales to fold, and no norms to renew."""
+
+    renew = settle
 
 
 class VectorLearner:
-    """Weights theta of a model, in lazily scaled groups.
+    """Weights theta of a model, which persist between calls.
 
     Parameters
     ----------
@@ -75,13 +105,17 @@ class VectorLearner:
     groups : argument of `pb.prox.Groups`, or None
         None: the blocks of the model.
     average : bool
+    is_dense : bool
+        Whether theta has no groups.
     """
 
-    def __init__(self, model, groups, average=False):
-        self.model, self.blocks, self.average = model, groups is None, average
-        self.labels = group_labels(groups, model)
-        self.n_groups = len(model.templates) if self.blocks else int(self.labels.max()) + 1
-        self.theta = None               # its weights depend on the first examples
+    structure = classes = None
+
+    def __init__(self, model, groups, average=False, is_dense=False):
+        self.model, self.average, self.is_dense, self.blocks = model, average, is_dense, groups is None and not is_dense
+        self.labels = None if is_dense else group_labels(groups, model)
+        self.n_groups = len(model.templates) if self.blocks else 0 if is_dense else int(self.labels.max()) + 1
+        self.theta = self._places = None        # its weights depend on the first examples
 
     def bind(self, X, Y):
         """Return the oracle of the model for X and Y in terms of theta, to which weights of new features are appended.
@@ -90,7 +124,7 @@ class VectorLearner:
         """
         oracle = self.model.oracle(X, Y)
         if self.theta is None:
-            self._allocate(not self.blocks and oracle.listed_features is not None)
+            self.allocate(self.labels is not None and oracle.listed_features is not None)
         if self._places is None:
             return oracle
         is_met = np.zeros(self.model.dim, dtype=bool)
@@ -103,14 +137,21 @@ class VectorLearner:
         self._places = places           # last, as the old places are valid for the longer theta, too
         return oracle.renumbered(self._places, self.theta.n_rows)
 
-    def _allocate(self, is_placed):
+    def allocate(self, is_placed=False):
         """Allocate theta = 0 for all weights; with `is_placed` for none yet."""
         # row of a weight in theta, -1 until its feature occurs
         self._places = np.full(self.model.dim, -1, np.int32) if is_placed else None
         self.is_scaled = self.blocks or is_placed                   # whether the decoder takes v and scales
+        if self.is_dense:
+            self.theta = DenseVector(self.model.dim, self.average)
+            return
         n_rows, labels = (0, self.labels[:0]) if is_placed else (self.model.dim, self.labels)
         self.theta = LazyVectors(n_rows, 1, self.n_groups, labels, self.model.bits if self.blocks else 0, self.average,
                                  eager=self.is_scaled)
+
+    def session(self, X, Y, settings, executor=None):
+        """Return the session of a call."""
+        return VectorSession(self, X, Y, settings, executor)
 
     def group_labels(self):
         """Return the group of every row of theta."""
@@ -121,7 +162,7 @@ class VectorLearner:
     def weights(self):
         """Return the weights for predictions, shape (dim,)."""
         places = self._places
-        theta = np.ravel(self.theta.average() if self.average else self.theta.point())
+        theta = np.ravel(self.theta.average())          # the point, without averages
         return theta if places is None else np.append(theta, 0.0)[places]
 
     def predict(self, X, executor=None):
@@ -149,26 +190,12 @@ class VectorLearner:
         if self._places is not None:
             self._places[self._places >= saved.n_rows] = -1
 
-    def climb(self, X, Y, settings, executor=None):
-        """Find the certified minimum; theta is its point afterwards."""
-        risk = Structured(self.model, X, Y, loss=settings.loss)
-        self._allocate(False)
-        labels = self.group_labels()
-        if settings.loss == "hinge":
-            found, theta = climb_weights(risk, labels, self.n_groups, settings.lam, settings.tol, settings.max_iter,
-                                         settings.random_state, executor)
-        else:
-            smooth = _Smooth(risk.derive(executor=executor), labels, self.n_groups)
-            found, (theta,), _ = descend(smooth, settings.lam, settings.tol, settings.max_iter)
-        self.theta.set(theta[:, None])
-        return found
-
 
 class _Smooth(MeanLoss):
     """A log-loss for `descend`."""
 
-    def __init__(self, risk, labels, n_groups):
-        super().__init__(labels, n_groups, 1, risk.n_examples, risk.nonneg)
+    def __init__(self, risk, objective):
+        super().__init__(objective, 1, risk.n_examples)
         self._risk = risk
 
     def plane(self, theta):
@@ -185,33 +212,39 @@ def chunks(function, n, executor=None):
 
 
 class VectorSession:
-    """The session of a call: the model bound to its examples."""
+    """The session of a call: the model bound to its examples; "certified" binds it to a risk instead."""
 
     def __init__(self, learner, X, Y, settings, executor=None):
         self.learner, self.settings, self._executor = learner, settings, executor
+        name = type(learner.model).__name__
+        if settings.radius == "auto":
+            raise ParameterError(f"radius='auto' is not available for {name}; pass a number")
+        if settings.solver == "certified":
+            self._risk = Structured(learner.model, X, Y, loss=settings.loss)
+            self.n_examples = self._risk.n_examples
+            return
         self.oracle = learner.bind(X, Y)
-        self.n_examples, self._planes, self._rounds = self.oracle.n_examples, [], 0
-        self._sum, self._offset, self._visits, self.largest_gradient = None, 0.0, 0, 0.0
+        self.n_examples, self._planes, self._rounds, self.largest_gradient = self.oracle.n_examples, [], 0, 0.0
+        self._sum, self._offset, self._visits = None, 0.0, 0
         if settings.loss == "logistic" and not self.oracle.has_marginals:
-            raise ParameterError(f"loss='logistic' needs marginals, but {type(learner.model).__name__} has none; use "
-                                 "loss='hinge'")
+            raise ParameterError(f"loss='logistic' needs marginals, but {name} has none; use loss='hinge'")
         if getattr(learner.model, "nonneg", None) is not None:
-            raise ParameterError(f"{type(learner.model).__name__} needs nonnegative weights, which online rounds do "
-                                 "not keep; use OnlineMKL(solver='certified') or pb.minimize")
+            raise ParameterError(f"{name} needs nonnegative weights, which online rounds do not keep; use "
+                                 "OnlineMKL(solver='certified') or pb.minimize")
 
     def run(self, order, etas):
         """Make rounds over the examples `order`; return the sum of the online objectives."""
         s, theta, total = self.settings, self.learner.theta, 0.0
-        for r, eta in enumerate(etas):
+        for r, eta in enumerate(etas.tolist()):
             if theta.n_rows != self.oracle.dim:
                 raise StateError("the learner got new features during the run; do not call partial_fit in a callback")
-            rows = order[r * s.batch:(r + 1) * s.batch]
-            norms = theta.norms()
-            penalty = 0.5 * s.lam * float(norms.sum()) ** 2 if s.regulariser is None else s.regulariser._value(norms)
-            loss, indices, data = self._gradient(rows)
-            total += loss + float(penalty)
-            check_finite(total)
-            theta.step(indices, data, float(eta), s.lam, s.radius, s.regulariser)
+            penalty = theta.penalty(s.lam, s.regulariser)
+            loss, indices, data = self._gradient(order[r * s.batch:(r + 1) * s.batch])
+            total += loss + penalty
+            if not np.isfinite(total):
+                raise NumericalError("scores went beyond the range of float64; choose a smaller eta0, or scale the "
+                                     "features")
+            theta.step(indices, data, eta, s.lam, s.radius, s.regulariser)
             self._rounds += 1
             if self._rounds % 10000 == 0:
                 theta.renew()
@@ -268,8 +301,8 @@ class VectorSession:
     def end_epoch(self):
         """Keep the mean of the planes of the epoch."""
         if self._visits:
-            self._planes = [*self._planes[1 - KEPT:], (self._sum / self._visits, self._offset / self._visits,
-                                                       self._size / self._visits)]
+            self._planes = [*self._planes[1 - KEPT:], (self._offset / self._visits, self._sum / self._visits, None,
+                                                       ROUNDING * (self._size / self._visits))]
         self._sum, self._offset, self._visits = None, 0.0, 0
 
     def restart(self):
@@ -293,16 +326,31 @@ class VectorSession:
 
         return sum(chunks(some, self.n_examples, self._executor)) / self.n_examples
 
+    def penalty(self):
+        """Return lam/2 (sum_k |theta_k|)^2."""
+        return self.learner.theta.penalty(self.settings.lam, None)
+
     def certificate(self):
         """Return the value at the current point, and the best bound that the planes of the last epochs prove."""
         self.learner.theta.renew()
         lam, p = self.settings.lam, self.learner.n_groups
-        objective = 0.5 * lam * float(self.norms().sum()) ** 2 + self.risk()
-        if not self._planes:
-            return objective, 0.0
-        slopes, offsets, sizes = zip(*self._planes, strict=True)
-        grams = group_products(slopes, self.learner.group_labels(), p)
-        return objective, best_bound(np.array(offsets), grams, lam, errors=ROUNDING * np.array(sizes))[0]
+        kept = KeptPlanes(p, KEPT, GroupNorms(lam, self.learner.group_labels(), p).products)
+        for plane in self._planes:
+            kept.add(*plane)
+        return self.penalty() + self.risk(), kept.proven(lam).value if self._planes else 0.0
+
+    def certify(self):
+        """Find the certified minimum; theta is its point afterwards."""
+        s, learner, risk = self.settings, self.learner, self._risk
+        learner.allocate()
+        labels, p = learner.group_labels(), learner.n_groups
+        if s.loss == "hinge":
+            found, theta = climb_weights(risk, labels, p, s, self._executor)
+        else:
+            objective = GroupNorms(s.lam, labels, p, risk.nonneg)
+            found, (theta,), _ = descend(_Smooth(risk.derive(executor=self._executor), objective), s)
+        learner.theta.set(theta[:, None])
+        return found
 
     def finish(self):
         """Fold the scales into theta."""

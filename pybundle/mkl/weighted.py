@@ -21,14 +21,14 @@ from ..solvers.block.cached_blocks import CachedBlocks
 from ..solvers.block.methods import accelerated, default_batch
 from ..solvers.solve import Solve
 from ..solvers.state import Settings
-from .certified import KEPT, Certified, GroupBlocks, reweighed
+from .certified import KEPT, Certified, GroupBlocks, reweighed, rows
 from .group_norms import GroupNorms
 
 CENTRE = 0.05
 """Weight of the centre, as a fraction of that of plain "prox-bcfw": it damps the norms that nu follows."""
 
 
-def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=None, executor=None):
+def climb_weights(risk, labels, n_groups, settings, executor=None):
     """Ascend until F - LB <= tol |F|.
 
     Parameters
@@ -38,9 +38,8 @@ def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=Non
     labels : int array, shape (dim,)
         Group of every weight.
     n_groups : int
-    lam, tol : float
-        Mean scale; relative gap.
-    max_passes : int
+    settings : OnlineSettings
+        Of which `lam`, in the mean scale, `tol`, `max_iter` and `random_state` are used.
     executor : object, optional
         Runs the passes over the data; the result does not depend on the number of threads, bit for bit.
 
@@ -51,17 +50,14 @@ def climb_weights(risk, labels, n_groups, lam, tol, max_passes, random_state=Non
         The best point.
     """
     n = risk.n_examples
-    objective = GroupNorms(n * lam, labels, n_groups, risk.nonneg)
-    run = _WeightedRun(risk.derive(executor=executor), objective, Settings(GapBelow(tol)),
-                       _WeightedBlocks, accelerated(), random_state=random_state or 0,
+    objective = GroupNorms(n * settings.lam, labels, n_groups, risk.nonneg)
+    run = _WeightedRun(risk.derive(executor=executor), objective, Settings(GapBelow(settings.tol)),
+                       _WeightedBlocks, accelerated(), random_state=settings.random_state or 0,
                        options={"objective": objective, "batch": default_batch(risk)})
-    limit = lambda progress: Status.ITERATION_LIMIT if progress.n_passes >= max_passes else None  # noqa: E731
-    result = Solve(run, np.zeros(risk.dim), rules=[limit]).complete()
-    seconds, values, bounds, passes = (result.history[name] for name in ("time", "primal", "lower_bound", "n_passes"))
-    # after Ctrl-C the last entry of a column may be missing
-    history = list(zip(seconds, values / n, bounds / n, passes, run.weights, strict=False))
-    return Certified(result.fun / n, result.lower_bound / n, objective.norms(result.x), result.n_passes, history,
-                     result.status is Status.INTERRUPTED), result.x
+    result = Solve(run, np.zeros(risk.dim), rules=[
+        lambda progress: Status.ITERATION_LIMIT if progress.n_passes >= settings.max_iter else None]).complete()
+    return Certified(result.fun / n, result.lower_bound / n, objective.norms(result.x), result.n_passes,
+                     rows(result.history, run.weights, n), result.status is Status.INTERRUPTED), result.x
 
 
 class _WeightedBlocks(CachedBlocks):

@@ -163,10 +163,8 @@ class RiskBase:
     sum_planes : ``sum_planes(work) -> Planes``
         Sums of `work(rows, slope) -> (value, offset)`, which adds to slope (dim,), over the examples of every part;
         package risks of examples alone.
-    is_remote, home : bool, Risk or None
-        The parts live with workers; the same risk over the data here.
-    waiting, rounds, is_single : object or None, dict or None, bool
-        Remote risks only: how long a run waits, what its rounds cost, whether slopes arrive in float32.
+    remote : RemoteRisk or None
+        The risk itself if its parts live with workers.
     """
 
     lower_bounds: Any = -np.inf
@@ -207,11 +205,7 @@ class RiskBase:
     n_parts: int
     evaluate: Any
     sum_planes: Any = None
-    is_remote = False
-    home: Any = None
-    waiting: Any = None
-    rounds: Any = None
-    is_single = False
+    remote: Any = None
 
     def map_shards(self, function: Callable[..., Any], items: Iterable[Any]) -> Iterable[Any]:
         """Results of the function, in the order of the items; here one after another."""

@@ -51,7 +51,12 @@ class RemoteRisk(RiskBase):
     n_examples: int
     lower_bounds: Array
 
-    is_remote = True
+    waiting: Any = None     # `Waiting` of the run that uses it
+
+    @property
+    def remote(self) -> Any:
+        """See `RiskBase`."""
+        return self
 
     def __init__(self, workplace: Any, description: Any, single: bool = False, home: Any = None) -> None:
         self._precision: str | None = None

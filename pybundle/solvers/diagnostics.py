@@ -83,7 +83,7 @@ def advice(run, status, certificate, about_data, many=300, wide=0.1, near=1e-6, 
     elif ((is_wide and not n_free) or is_rough) and not is_unbounded:
         weak = "take a smaller radius" if isinstance(objective, Ball) else "raise lam (lower C)"
         found.append(f"{weak} or scale X to about 1: the regularisation is weak for data of this scale")
-    if run.risk.is_single and run.bound is not None:
+    if run.bound is not None and run.risk.remote is not None and run.risk.remote.is_single:
         exact = objective.lower_bound(Plane(run.bound.plane.offset, run.bound.plane.slope))
         if exact - run.bound.value > 0.5 * tol * abs(certificate.fun):
             found.append("use compress='exact': the rounding of planes to float32 is counted against the bound")

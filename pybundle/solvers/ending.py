@@ -89,7 +89,7 @@ def finish(run, status, ask_risk=True, risk=None):
         nit=trace.n_iter, n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=run.n_planes(),
         max_planes=trace.max_planes, seconds=trace.clock.seconds(),
         history=trace.history.arrays(rule.least), state=run.kept_state(),
-        **({} if run.risk.rounds is None else {"rounds": run.risk.rounds}))
+        **({} if run.risk.remote is None else {"rounds": run.risk.remote.rounds}))
 
 
 def atol_met(run, fun, lower_bound):

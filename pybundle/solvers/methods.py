@@ -124,9 +124,9 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         why = "the data are mapped from a file, which is read in the order of its rows"
     elif problem.settings.memory_limit is not None:
         why = "planes of parts can be kept under a memory limit"
-    elif risk.is_remote:
+    elif risk.remote is not None:
         why = "workers hold the parts"
-        if risk.home is not None and LABELLINGS.holds(completed(risk.home)):
+        if risk.remote.home is not None and LABELLINGS.holds(completed(risk.remote.home)):
             why = f"{why}; without executor, steps on examples take far fewer passes"
     elif not (BOUNDED.holds(risk) and (LABELLINGS.holds(risk) or (SINGLE.holds(risk) and not has_signs and not keeps))):
         why = "the risk has planes of parts only"

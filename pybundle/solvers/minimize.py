@@ -288,10 +288,10 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
                 {"penalty": penalty_term, "constraints": objective.rows, "dependence": objective.dependence,
                  "limits": objective.score_limits, "anchors": objective.anchors,
                  "lowered": getattr(objective, "lowered", None)})
-        at_home = risk.home if risk.is_remote else None if working is risk else risk
+        home = risk if risk.remote is None else None
+        at_home = risk.remote.home if home is None else None if working is risk else risk
         report = ProgressTable(settings.factor) if verbose else None
-        yield Solve(run, w0, state, rules + watching, report, settings.factor, checkpointing, at_home,
-                    None if risk.is_remote else risk)
+        yield Solve(run, w0, state, rules + watching, report, settings.factor, checkpointing, at_home, home)
 
 
 def state_of(warm):

@@ -183,12 +183,11 @@ class Solve:
     def _without_waiting(self, is_late):
         """Return the result of the run, for which no silent worker is waited for."""
         run, status = self.run, Status.TIME_LIMIT if is_late else Status.INTERRUPTED
-        waiting = run.risk.waiting
-        if waiting is None:
+        if run.risk.remote is None:
             return finish(run, status)
         result = finish(run, status, ask_risk=False, risk=self._at_home)       # by the values at the best point
         if not result.certified and not is_late:
-            waiting.end = -np.inf
+            run.risk.remote.waiting.end = -np.inf
             with suppress(OutOfTime, BundleError):
                 result = finish(run, status)
         if not result.certified and self._at_home is not None:
@@ -257,5 +256,5 @@ class Solve:
 
     def _tell_waiting(self):
         """Tell those who wait for workers when the run should end."""
-        if self.run.risk.waiting is not None:
-            self.run.risk.waiting.end = time_of_end(self._rules)
+        if self.run.risk.remote is not None:
+            self.run.risk.remote.waiting.end = time_of_end(self._rules)

@@ -92,7 +92,7 @@ class Machine:
         with self._alone(), single_threaded_blas():
             self._met_something()
             status = Status.CALLBACK if self.status is None else self.status
-            run = copy(self._run.at_work)    # to finish may settle on a point, or count a pass
+            run = copy(self._run.at_work)    # as `finish` may choose a point or count a pass
             run.trace = copy(run.trace)
             return finish(run, status, ask_risk=self._error is None)
 

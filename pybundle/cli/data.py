@@ -145,7 +145,7 @@ def _csv(source, arguments, labelled, trained, name):
         if not labelled:
             place = None
         elif n == 1 and (trained is None or trained.n_features > 1):
-            return "last"               # which is refused: one column is a wrong separator rather than a wrong table
+            return "last"               # is refused: the separator is wrong rather than the table
         elif arguments.label is not None:
             place = int(arguments.label) if arguments.label.isdecimal() and len(arguments.label) < 10 \
                 else arguments.label

@@ -92,7 +92,7 @@ class Parts:
         return Answer(arrays, time.perf_counter() - began, record)
 
     def _ask(self, question, w):
-        w = read_only(w)            # which workers may share
+        w = read_only(w)            # workers of one process may share it
         risk = self._risk(question.precision)
         if question.kind == "describe":
             return [], None if risk is None else Description.of(risk)
@@ -124,7 +124,7 @@ class Parts:
                 if not self._can_solve(first + k, w):
                     def counted(text, mine=first + k, theirs=int(i)):
                         return re.sub(rf"\bexample {mine}\b", f"example {theirs}", text)
-                    words, where = counted(words), f" for example {int(i)}"         # as the driver counts
+                    words, where = counted(words), f" for example {int(i)}"         # numbers of the driver
                     error.__notes__ = [counted(note) for note in getattr(error, "__notes__", ())]
                     break
             if where:

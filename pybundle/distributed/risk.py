@@ -212,7 +212,7 @@ def _assembled(pieces, dim):
     together = np.empty((len(values), dim))
     starts = np.cumsum([rows.shape[0] for rows in slopes])[:-1]
     for mine, rows in zip(np.split(together, starts), slopes, strict=True):
-        mine[:] = rows.toarray() if sp.issparse(rows) else rows     # which adds entries that repeat
+        mine[:] = rows.toarray() if sp.issparse(rows) else rows     # `toarray` adds repeated entries
     return Planes(values, offsets, together)
 
 

@@ -86,9 +86,9 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 
     _pieces: Any = MappingProxyType({})         # texts by name for docstrings
     _further: Any = MappingProxyType({})        # options of `minimize` that only the command line sets
-    _column_names: Any = None       # of a file
-    _hint = ""                      # of the last run
-    _shift: Any = None      # of the last fit with a free intercept, see `features.shift`
+    _column_names: Any = None       # names of the columns of a file
+    _hint = ""                      # hint of the last run
+    _shift: Any = None      # `features.shift.Shift` of the last fit with a free intercept
     _dtypes: tuple[Any, ...] = (np.float64,)    # types that weights may have
     _dtype: Any = np.float64                    # type of the weights of the present fit
     _needs_penalty = "weights of features that the examples lack"       # weights that only a penalty limits, if any
@@ -129,7 +129,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
             For parameters and data: ValueError and TypeError of scikit-learn's kind, which name the argument.
         """
         with unchanged_by_failure(self):
-            if hasattr(self, "_init_callback_context"):         # of scikit-learn, set up first
+            if hasattr(self, "_init_callback_context"):         # scikit-learn sets its callbacks up first
                 self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self, X=X, y=y)
             if is_collection(X) or is_collection(y):
                 if self._validation_fraction() is not None:

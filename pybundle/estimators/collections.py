@@ -41,13 +41,13 @@ def placed(estimator, X, y, sample_weight):
     fitted = estimator._learn(surveys)
     if estimator._surveys_again(fitted):
         fitted |= estimator._learn_again(client.gather(_mapped(client, "_survey_again", bare, taken, fitted=fitted)))
-    if "n_features_in_" in fitted:              # as scikit-learn's checks do for data in memory
+    if "n_features_in_" in fitted:              # scikit-learn's checks set it for data in memory
         estimator.n_features_in_ = fitted["n_features_in_"]
         vars(estimator).pop("feature_names_in_", None)
     n_parts = -(-LEAST_PARTS // len(taken))
     risks = _mapped(client, "_risk", bare, taken, fitted=fitted, n_parts=n_parts)
     for future in risks:
-        if future.exception() is not None:      # as it was raised
+        if future.exception() is not None:      # so that it is raised as on the worker
             raise future.exception()
     del taken                                   # risks hold what they need of the data, encoded
     remote = executor.risk_of(risks, n_parts=n_parts)

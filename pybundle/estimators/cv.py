@@ -117,7 +117,7 @@ class PathCV:
 
     def _fit(self, X, y, sample_weight, groups):
         grid = self._grid()
-        check_number("tol", self.tol, low=0.0)          # what the final fit would refuse after all folds
+        check_number("tol", self.tol, low=0.0)          # now, not in the final fit after all folds
         if self.search_tol is not None:
             check_number("search_tol", self.search_tol, low=0.0, strict=True)
         make_executor(self.n_jobs).close()

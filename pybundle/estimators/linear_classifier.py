@@ -32,7 +32,7 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
     Two classes have one score, that of the second.
     """
 
-    l1_ratio: float = 0.0       # of classes without such parameters
+    l1_ratio: float = 0.0       # for subclasses without this parameter
     intercept_scaling: float = 1.0
     class_weight: Any
     _formats = FORMATS

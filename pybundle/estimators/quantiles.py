@@ -86,7 +86,7 @@ class QuantileRegressor(LinearRegressionEstimator):
         """Train on the examples X (n, d) with the targets y (n,); arguments and errors as in `MulticlassSVM.fit`."""
         quantiles = self._quantiles()
         if isinstance(vars(self).get("_state"), list) != (quantiles is not None):
-            self._state: Any = None                                     # of a fit of another kind
+            self._state: Any = None                                     # it belongs to a fit of another kind
         return super().fit(X, y, sample_weight) if quantiles is None else self._fit_each(quantiles, X, y, sample_weight)
 
     def _fit_each(self, quantiles, X, y, sample_weight):

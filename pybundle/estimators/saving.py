@@ -19,7 +19,7 @@ from ..core.exceptions import StateError
 from ..core.types import PathLike, Source
 from ..core.validation import check_number
 
-SAID = ("class", "parameters", "certificate", "values", "columns")       # what the digest is of
+SAID = ("class", "parameters", "certificate", "values", "columns")       # entries of the header that the digest covers
 FORMAT, VERSION = "pybundle estimators", 1
 CERTIFICATE = ("objective_", "lower_bound_", "gap_", "certified_", "converged_", "n_iter_", "n_passes_")
 PARAMETERS = "parameters/"          # prefix of the names of arrays that belong to parameters
@@ -128,7 +128,7 @@ class StoredEstimator(BaseEstimator):
             elif isinstance(value, dict) and value.keys() == {"data", "indices", "indptr", "shape"}:
                 attributes[name] = sp.csr_matrix((value["data"], value["indices"], value["indptr"]),
                                                  shape=tuple(value["shape"].tolist()))
-        if "feature_names_in_" in attributes:       # as scikit-learn has them
+        if "feature_names_in_" in attributes:       # scikit-learn's have this type
             attributes["feature_names_in_"] = attributes["feature_names_in_"].astype(object)
         vars(self).update(attributes)
         return self

@@ -52,7 +52,7 @@ class ChainEstimator(StructuredEstimator):
     token_weights: str
 
     normalised, rescaling, loss = False, "margin", "hamming"       # a log-loss has none
-    l1: float = 0.0         # of classes without such a parameter
+    l1: float = 0.0         # for subclasses without this parameter
     _needs_penalty = "weights of features that the examples lack; l1 > 0 does"
     _unlimited = ("n_iter_", "n_features_in_")      # `_check_state` checks the latter
 
@@ -156,7 +156,7 @@ class ChainEstimator(StructuredEstimator):
         X = as_lists(X)
         if not holds_texts(X) or (self.vocabulary_ is None and self.hash_bits is None):
             x = _encode(X, self.n_features_in_, self.vocabulary_, self.hash_bits)
-            check_finite("X", x.values, x.name_of)      # with the sequence numbers of the user, empty ones included
+            check_finite("X", x.values, x.name_of)      # errors count empty sequences, too
             tokens = model.tokens(Ragged.unchecked(x.values, _full(x.offsets)))
             return model.token_scores(self.coef_, tokens.values), x.offsets
         offsets, *rows = rows_of(X, *self._once("columns", lambda: columns_of(self.vocabulary_, self.hash_bits)))

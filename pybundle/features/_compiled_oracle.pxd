@@ -10,7 +10,7 @@ cdef class CompiledOracle:
     cdef const double* w
     cdef PlaneRows planes           # slopes psi_j of the examples last asked for, a row each
     cdef double[::1] losses         # and their losses: planes `losses[j] + <psi_j, w>`
-    cdef const double[::1] weights  # of all examples; None for ones
+    cdef const double[::1] weights  # weights of all examples; None if all are 1
     cdef int64_t[::1] offsets       # labels of the j-th example: offsets[j]..offsets[j + 1], of `room_for_labels`
     cdef int32_t* labels
     cdef int64_t room

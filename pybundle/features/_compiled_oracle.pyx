@@ -60,7 +60,7 @@ cdef class CompiledOracle:
             self.losses[j] *= c
             for e in range(first, ends[j + 1]):
                 indices[size], values[size] = indices[e], c * values[e]
-                size += values[size] != 0.0         # of a small weight nothing may be left
+                size += values[size] != 0.0         # the product with a small weight may underflow
             first, ends[j + 1] = ends[j + 1], size
 
     cdef int32_t* room_for_labels(self, const int64_t* starts, const Py_ssize_t* rows, Py_ssize_t n) except NULL nogil:

@@ -9,12 +9,12 @@ cdef class PlaneRows:
     cdef int32_t* indices
     cdef int64_t[::1] indptr                # (n_planes + 1,), known up to the open row
     cdef Py_ssize_t closed                  # rows that are complete
-    cdef Py_ssize_t size, capacity          # of data and indices
+    cdef Py_ssize_t size, capacity          # entries used and allocated in data and indices
     cdef double* block                      # (width,) zeros between calls: a dense piece of the open row
     cdef Py_ssize_t width
     cdef bint is_dirty                      # a block was not written: out of memory
     cdef uint64_t* keys                     # entries that wait: index << 32 | place in `values`
-    cdef uint64_t* spare                    # as long as keys, for sorting
+    cdef uint64_t* spare                    # scratch for sorting, as long as keys
     cdef double* values
     cdef Py_ssize_t waiting, room
     cdef uint64_t* order                    # label << 32 | entry, of `arrange`

@@ -69,7 +69,7 @@ cdef void put_transpose(Py_ssize_t K, Py_ssize_t n, double scale, const double* 
 
 
 cdef inline double product(const real* x, const int32_t* index, int64_t nnz, const double* w) noexcept nogil:
-    # of a sparse vector and w, in two partial sums
+    # scalar product of a sparse vector and w, in two partial sums
     cdef int64_t q = 0
     cdef double a = 0.0, b = 0.0
     while q + 1 < nnz:
@@ -352,7 +352,7 @@ cdef class Rows:
         cdef void* memory = malloc((K + 1 + n) * sizeof(Py_ssize_t) + n * sizeof(double))
         if memory == NULL:
             raise MemoryError(f"no room for the order of {n} rows")
-        cdef Py_ssize_t* start = <Py_ssize_t*>memory        # of each label, then where its next entry goes
+        cdef Py_ssize_t* start = <Py_ssize_t*>memory        # start of each label, then of its next entry
         cdef Py_ssize_t* row = start + K + 1
         cdef double* coef = <double*>(row + n)
         memset(start, 0, (K + 1) * sizeof(Py_ssize_t))

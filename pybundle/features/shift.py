@@ -22,7 +22,7 @@ FAR = 16.0
 """A column is far from 0 if its median is this many times its standard deviation. Scores of nearer ones lose no more
 than a few of 53 bits, and subtracting a median from dense columns copies them."""
 VAST = 1e100        # products with larger medians might overflow
-ROWS, NUMBERS = 1000, 1 << 20       # of the sample from which medians are taken, at most
+ROWS, NUMBERS = 1000, 1 << 20       # largest sample from which medians are taken
 PROBED = 64                         # rows of a sparse matrix in which a column must be stored to be looked at
 
 

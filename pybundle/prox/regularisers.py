@@ -49,9 +49,6 @@ class L1(GroupwiseRegulariser):
     def _shrink(self, norms, t):
         return soft_threshold(norms, t * self._rates(norms))
 
-    def _slope(self, norms):
-        return self._rates(norms)
-
     def _dual_norm(self, norms):
         return np.max(quotient(norms, self._rates(norms)), initial=0.0)
 
@@ -60,6 +57,8 @@ class L1(GroupwiseRegulariser):
 
     def _rates(self, norms):
         return match_rates("rate", self.rate, len(norms))
+
+    _slope = _rates
 
     @property
     def is_separable(self) -> bool:

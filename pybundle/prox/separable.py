@@ -73,7 +73,7 @@ class Separable(Regulariser):
     """
 
     is_separable = True
-    constant = 0.0      # what sums of squares about different centres leave
+    constant = 0.0      # left by sums of squares about different centres
     rounding = Rounding()
 
     def __init__(self, l2: float | ArrayLike = 0.0, l1: float | ArrayLike = 0.0, centre: float | ArrayLike = 0.0,
@@ -208,7 +208,7 @@ class Separable(Regulariser):
             return -np.inf
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             square, line, product = 0.5 * self.l2 * (x - self.centre)**2, self.l1 * np.abs(x), phi * x
-            # of the sums, and of the computed minimiser, whose value lies above the minimum
+            # errors of the sums, and of the computed minimiser, whose value lies above the minimum
             size = float(np.sum(square) + np.sum(line) + np.sum(np.abs(product)))
             shift = np.where(self.l2 > 0.0, (self.l2 * np.abs(self.centre) + np.abs(phi) + self.l1)**2 / self.l2, 0.0)
             moved = (self.l2 > 0.0) & ((self.centre != 0.0) | (x != 0.0) | (np.abs(phi) > self.l1))    # else exactly 0

@@ -55,7 +55,7 @@ class Checkpoint:
     def __init__(self, path, every, terms, classes, outside):
         self.path = os.path.abspath(os.fspath(path))
         self._every, self._terms, self._classes, self._outside = every, terms, classes, outside
-        self._hidden = hidden_name(os.path.realpath(self.path))     # as it is written
+        self._hidden = hidden_name(os.path.realpath(self.path))     # name of the file while it is written
         self._lock = FileLock(self._hidden + ".lock")
         self._next = -float("inf")
         self.n_iter = None          # iterations in the file

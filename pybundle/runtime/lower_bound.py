@@ -217,7 +217,7 @@ def certify(risk, objective, w, bound, known=None, limits=None):
         errors = 0.0 if exact.value_errors is None else exact.value_errors(w, values)
     least = np.asarray(risk.lower_bounds, dtype=np.float64)
     below = np.maximum((least if np.ndim(values) else np.sum(np.broadcast_to(least, risk.n_parts))) - values, 0.0)
-    below = np.where(below <= CLIPPED * (1.0 + np.abs(values)), below, 0.0)     # else the bound is wrong
+    below = np.where(below <= CLIPPED * (1.0 + np.abs(values)), below, 0.0)     # a larger distance means a wrong bound
     values, errors = values + below, errors + below
     regulariser, total = objective.value(w), float(np.sum(values))
     fun = regulariser + total
@@ -230,7 +230,7 @@ def certify(risk, objective, w, bound, known=None, limits=None):
     product = float(plane.slope @ w)
     excess, scale = plane.offset + product - total, abs(plane.offset) + abs(product) + abs(total)
     fits = excess <= error + ROUGH * scale
-    if objective.rows is not None:      # what w gains by violating them, up to rounding: the multipliers times that
+    if objective.rows is not None:      # the multipliers times the violations bound what w gains by them
         error += max(float(excess), 0.0)
     if lower - fun > error + 1e-12 * (scale + abs(fun)):
         raise ContradictionError(f"{CROSSING} (fun {fun:.6g} < lower bound {lower:.6g})")

@@ -29,8 +29,8 @@ LARGEST = 4 << 30
 small computer, and about 10 000 rows of five kernels in float64; 9000 rows of 26 classes took 10 to 18 s. Online rounds
 need the same matrices, but few points, and their number is known beforehand."""
 POINTS = {"hinge": 20, "logistic": 28}
-"""Numbers of points (coefficients and scores of all groups) that runs were measured to hold, planes included. With the
-log-loss small runs keep more pairs of L-BFGS, up to 512 MB."""
+"""Number of points (coefficients and scores of all groups) that a run holds, as measured; planes count as points. With
+the log-loss small runs keep more pairs of L-BFGS, up to 512 MB."""
 
 
 class Certified(NamedTuple):
@@ -45,13 +45,7 @@ class Certified(NamedTuple):
 
 
 class MeanLoss(RiskBase):
-    """A mean of nonnegative losses, over points of shape (n_rows, N), see `group_norms`.
-
-    Parameters
-    ----------
-    objective : GroupNorms
-    n_rows, n_examples : int
-    """
+    """A mean of nonnegative losses; its points have shape (n_rows, N), see `group_norms`."""
 
     n_parts, lower_bounds = 1, 0.0
 

@@ -21,29 +21,17 @@ from ..solvers.state import Settings
 from .certified import solve
 from .mixture_bound import CLOSE, KeptPlanes
 
-PLANES = 20         # kept; fewer where a plane has more than 4e5 floats
+PLANES = 20
+"""Maximum number of planes that are kept; there are fewer if a plane has more than 4e5 floats."""
 LEAST = 1e-3
 """If no descent is left, v restarts with |v_k|^2 at least this fraction of the largest, since (0, 0) is a saddle."""
 
 
 def descend(risk, settings):
-    """Minimise F until F - LB <= tol |F|.
+    """Minimise F until F - LB <= tol |F|; return a `Certified`, the best point (n_rows, N), and its bound, `Proven`.
 
-    Parameters
-    ----------
-    risk : MeanLoss
-        Its `plane(theta) -> (value, offset, slope, error, source)` returns the loss at theta and its plane there, a
-        bound on the norm of the error of the slope, and the evidence for the plane. They are not changed.
-    settings : OnlineSettings
-        Of which `tol` and `max_iter` are used.
-
-    Returns
-    -------
-    found : Certified
-    theta : ndarray, shape (n_rows, N)
-        The best point.
-    bound : Proven
-        The mixture of planes that proves the bound.
+    `risk` is a `MeanLoss` whose `plane(theta) -> (value, offset, slope, error, source)` returns the loss at theta and
+    its plane there, a bound on the norm of the error of the slope, and the evidence for the plane.
     """
     run = _Descent(risk, risk.objective, Settings(GapBelow(settings.tol)))
     return solve(run, settings.max_iter), run.w, run.bound

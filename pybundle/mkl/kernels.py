@@ -14,8 +14,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import Data
 from ..core.validation import check_choice, check_integer, check_number, real_numbers
 from ..runtime.executors import Serial
-from .gram import ROWS, check_gram
-from .kernel import Kernel
+from .kernel import ROWS, Kernel, check_gram
 
 SAMPLE = 2000
 """Maximum number of tokens from which a width is chosen."""

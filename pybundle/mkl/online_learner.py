@@ -23,8 +23,11 @@ TRIAL_EXAMPLES = 1000
 class OnlineLearner:
     """Base of `OnlineMKL` and `OnlineProximal`.
 
-    The examples of one call are a *session* with `n_examples`, `settings`, `run(order, etas)`, `restart()`,
-    `end_epoch()` and `finish()`. `_learner` persists between calls and has `saved()` and `restore(saved)`.
+    `_learner` holds what persists between calls: a `TokenLearner` or a `VectorLearner`. It has `saved()`,
+    `restore(saved)`, and `session(X, Y, settings, executor)`, which binds it to the examples of one call. A session
+    makes rounds: `run(order, etas)`, `end_epoch()`; `restart()` sets theta to 0, and `finish()` hands theta over. It
+    also has `norms()`, `penalty()` and `risk()` of its point, and `certificate()`, the objective there and a bound.
+    `certify()` finds the minimum without rounds.
     """
 
     eta0_: Any

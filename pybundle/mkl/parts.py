@@ -19,8 +19,7 @@ from ._feature_group import FeatureGroup
 from ._groups import LinkGroup
 from ._kernel_group import KernelGroup
 from ._lazy import LazyVectors
-from .gram import LowRank
-from .kernel import Kernel, described
+from .kernel import Kernel, check_gram, described
 from .kernels import as_kernel, squares_of
 
 BLOCK = 1024
@@ -64,6 +63,31 @@ class Features:
         norms = np.sqrt(squares_of(X))
         factors = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0.0)
         return sp.csr_array(sp.diags_array(factors) @ X) if sp.issparse(X) else X * factors[:, None]
+
+
+class LowRank:
+    """Features whose inner products approximate a kernel (Nystroem, with landmarks drawn at random)."""
+
+    def __init__(self, kernel, X):
+        X = kernel.take(X)
+        rank = min(kernel.low_rank, X.shape[0])
+        chosen = np.sort(np.random.default_rng(0).choice(X.shape[0], rank, replace=False))
+        self._kernel, self._landmarks = kernel, X[chosen]
+        self._factors = kernel._factors(self._landmarks)
+        values = kernel._block(self._landmarks, self._landmarks, self._factors, self._factors)
+        check_gram(values, type(kernel).__name__, kernel.is_definite(X))
+        squares, vectors = np.linalg.eigh(values)
+        # directions that hold only rounding errors would be magnified
+        kept = squares > 1e-10 * squares[-1]
+        self._map = vectors[:, kept] / np.sqrt(squares[kept])
+
+    def function(self, theta):
+        """Return what `KernelPart.function` does: `<theta, features>` is a sum over the landmarks."""
+        return self._kernel, self._landmarks, self._map @ theta
+
+    def __call__(self, X):
+        X = self._kernel.take(X)
+        return self._kernel._block(X, self._landmarks, self._kernel._factors(X), self._factors) @ self._map
 
 
 def block_scores(scorers, n, n_labels, executor=None):
@@ -191,7 +215,7 @@ class FeaturePart(Weights):
         return FeatureGroup(self.theta, X if sp.issparse(X) else np.ascontiguousarray(X))
 
     def function(self):
-        """Return the same as `KernelPart.function`; for `Features` (group, None, weights (n_columns, n_labels))."""
+        """Return what `KernelPart.function` does, or (features, None, weights (n_columns, n_labels)) for `Features`."""
         features, theta = self._features, self.theta.point()
         return (features, None, theta) if isinstance(features, Features) else features.function(theta)
 

@@ -28,20 +28,9 @@ FRACTION = 0.1
 def climb(ascent, settings, n_examples):
     """Ascend until F - LB <= tol |F|; afterwards the groups hold the best point, with scale 1.
 
-    Parameters
-    ----------
-    ascent : Ascent
-        A new one: the multipliers of all examples are at the truth, all groups are 0.
-    settings : OnlineSettings
-        Of which `lam`, `tol`, `max_iter` and `random_state` are used.
-    n_examples : int
-
-    Returns
-    -------
-    found : Certified
-        Value, bound and norms are from running sums; the caller recomputes them. After Ctrl-C they are the best so far.
-    plane : tuple
-        Coefficients of tokens and links, and offset, of the plane that proves the bound, summed from multipliers.
+    `ascent` is new: the multipliers of all examples are at the truth, and all groups are 0. The result is a `Certified`
+    from running sums, which the caller recomputes, and the plane that proves the bound: coefficients of tokens and
+    links, and the offset, summed from multipliers. After Ctrl-C they are the best so far.
     """
     arrays = [group.state() for group in ascent.groups]
     objective = GroupNorms(settings.lam, np.repeat(np.arange(len(arrays)), [v[0].size for v in arrays]), len(arrays))

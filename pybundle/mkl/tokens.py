@@ -199,7 +199,16 @@ class TokenSession:
 
     def certify(self):
         """Find the certified minimum, and recompute its value and bound."""
-        found, plane = self._climb() if self.settings.loss == "hinge" else self._descend()
+        s = self.settings
+        if s.loss == "hinge":
+            ascent = Ascent(self._tokens, self._links, self.learner.structure, self.data)
+            found, plane = climb(ascent, s, self.n_examples)
+        else:
+            risk = _LogLoss(self)
+            found, theta, bound = descend(risk, s)
+            plane = bound.plane()
+            for group, coefs in zip(self.groups, risk.split(theta[0]), strict=True):
+                group.place(coefs)
         self.executor.map(lambda group: group.renew(), self.groups)     # what they accumulated over steps
         loss = self.risk()
         return found._replace(objective=self.penalty() + loss, norms=self.norms(), lower_bound=self._bound_of([plane]))
@@ -215,19 +224,6 @@ class TokenSession:
         return best_bound(np.array([B for _, _, B in planes]), plane_grams(self.groups, planes, self.executor),
                           self.settings.lam, sizes=sizes,
                           errors=np.full(len(planes), ROUNDING * 2.0 * reach / self.n_examples))[0]
-
-    def _climb(self):
-        """Minimise with the hinge, by block steps in the dual; return the result and the plane for its bound."""
-        ascent = Ascent(self._tokens, self._links, self.learner.structure, self.data)
-        return climb(ascent, self.settings, self.n_examples)
-
-    def _descend(self):
-        """Minimise with the log-loss, by quasi-Newton steps; return the result and the plane for its bound."""
-        risk = _LogLoss(self)
-        found, theta, bound = descend(risk, self.settings)
-        for group, coefs in zip(self.groups, risk.split(theta[0]), strict=True):
-            group.place(coefs)
-        return found, bound.plane()
 
     def finish(self):
         """Store what was learnt in the parts of the learner."""

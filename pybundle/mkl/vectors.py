@@ -225,7 +225,7 @@ class VectorSession:
             return
         self.oracle = learner.bind(X, Y)
         self.n_examples, self._planes, self._rounds, self.largest_gradient = self.oracle.n_examples, [], 0, 0.0
-        self._sum, self._offset, self._visits = None, 0.0, 0
+        self._begin_plane()
         if settings.loss == "logistic" and not self.oracle.has_marginals:
             raise ParameterError(f"loss='logistic' needs marginals, but {name} has none; use loss='hinge'")
         if getattr(learner.model, "nonneg", None) is not None:
@@ -235,11 +235,13 @@ class VectorSession:
     def run(self, order, etas):
         """Make rounds over the examples `order`; return the sum of the online objectives."""
         s, theta, total = self.settings, self.learner.theta, 0.0
+        gradient = self._expected if s.loss == "logistic" else self._violated
         for r, eta in enumerate(etas.tolist()):
             if theta.n_rows != self.oracle.dim:
                 raise StateError("the learner got new features during the run; do not call partial_fit in a callback")
             penalty = theta.penalty(s.lam, s.regulariser)
-            loss, indices, data = self._gradient(order[r * s.batch:(r + 1) * s.batch])
+            loss, indices, data = gradient(order[r * s.batch:(r + 1) * s.batch])
+            self.largest_gradient = max(self.largest_gradient, float(np.linalg.norm(data)))
             total += loss + penalty
             if not np.isfinite(total):
                 raise NumericalError("scores went beyond the range of float64; choose a smaller eta0, or scale the "
@@ -250,13 +252,8 @@ class VectorSession:
                 theta.renew()
         return total
 
-    def _gradient(self, rows):
-        """Return the mean loss of the examples `rows`, and the sparse mean of its gradients."""
-        loss, indices, data = self._expected(rows) if self.settings.loss == "logistic" else self._violated(rows)
-        self.largest_gradient = max(self.largest_gradient, float(np.linalg.norm(data)))
-        return loss, indices, data
-
     def _expected(self, rows):
+        """Return the mean log-loss of the examples `rows`, and the sparse mean of its gradients."""
         slope = np.zeros(self.oracle.dim)
         values, entropies = self.oracle.marginals_batch(rows, self._prepared(), np.full(len(rows), 1.0 / len(rows)),
                                                         slope)
@@ -266,6 +263,7 @@ class VectorSession:
         return float(values.mean()), indices, slope[indices]
 
     def _violated(self, rows):
+        """Return the mean hinge of the examples `rows`, and the sparse mean of its gradients."""
         found = self._decode(rows)
         losses, slopes = self.oracle.planes(rows, found.labellings)
         if self.settings.certify:
@@ -289,10 +287,14 @@ class VectorSession:
         self.learner.theta.expand(w)
         return self.oracle.prepare(w)
 
+    def _begin_plane(self):
+        """Begin the sum of the planes of an epoch; `_size` is the sum of the absolute values of all their slopes."""
+        self._sum, self._size, self._offset, self._visits = None, 0.0, 0.0, 0
+
     def _take_planes(self, n_rows, offsets, indices, data):
-        """Add planes of single examples to their sum; `_size` is the sum of the absolute values of their slopes."""
+        """Add planes of single examples to their sum."""
         if self._sum is None:
-            self._sum, self._size = np.zeros(self.oracle.dim), 0.0
+            self._sum = np.zeros(self.oracle.dim)
         np.add.at(self._sum, indices, data)
         self._size += float(np.abs(data).sum())
         self._offset += float(offsets.sum())
@@ -303,12 +305,13 @@ class VectorSession:
         if self._visits:
             self._planes = [*self._planes[1 - KEPT:], (self._offset / self._visits, self._sum / self._visits, None,
                                                        ROUNDING * (self._size / self._visits))]
-        self._sum, self._offset, self._visits = None, 0.0, 0
+        self._begin_plane()
 
     def restart(self):
         """Set theta = 0."""
         self.learner.theta.set(0.0)
-        self._planes, self._sum, self._offset, self._visits = [], None, 0.0, 0
+        self._planes = []
+        self._begin_plane()
 
     def norms(self):
         """Return |theta_k|, shape (n_groups,)."""

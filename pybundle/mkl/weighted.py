@@ -29,25 +29,10 @@ CENTRE = 0.05
 
 
 def climb_weights(risk, labels, n_groups, settings, executor=None):
-    """Ascend until F - LB <= tol |F|.
+    """Ascend until F - LB <= tol |F|; return a `Certified` and the best point, shape (dim,).
 
-    Parameters
-    ----------
-    risk : Structured
-        The *sum* of the hinges of n examples.
-    labels : int array, shape (dim,)
-        Group of every weight.
-    n_groups : int
-    settings : OnlineSettings
-        Of which `lam`, in the mean scale, `tol`, `max_iter` and `random_state` are used.
-    executor : object, optional
-        Runs the passes over the data; the result does not depend on the number of threads, bit for bit.
-
-    Returns
-    -------
-    found : Certified
-    theta : ndarray, shape (dim,)
-        The best point.
+    `risk` is the *sum* of the hinges of all examples, `labels` holds the group of every weight, and lam of `settings`
+    is in the mean scale. The result does not depend on the number of threads of `executor`, bit for bit.
     """
     n = risk.n_examples
     objective = GroupNorms(n * settings.lam, labels, n_groups, risk.nonneg)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from ..core.checksum import checksum
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
 from ..core.protocols import Decoded, Decodings, ExamplePlane
 from ..core.rounding import UNIT
@@ -44,7 +46,8 @@ class BatchOracle:
     * `_add_planes(rows, labellings, scales, slope)` adds planes up, or `_planes(rows, labellings)` returns them;
     * `_prepare(w)`, `_losses(rows, labellings)`: optional, as `prepare` and `losses`;
     * `_best(rows, weights, k)`, `_marginals(rows, weights, scales, slope)`, `_compiled(batch)`: optional, with
-      `has_further`, `has_marginals` and for speed.
+      `has_further`, `has_marginals` and for speed;
+    * `_identity()`: what the oracle is bound to; a constructor then ends with `self.fingerprint = self._checksum()`.
 
     A subclass that knows no batches writes `_solve(i, weights, loss)`, which returns a `Decoded`, in place of
     `_decode`, and `_plane(i, labelling)`, which returns a loss and a slope, in place of `_planes`.
@@ -103,7 +106,21 @@ class BatchOracle:
 
     def is_current(self) -> bool:
         """Whether norms and fingerprint match the present data; if not, a run binds its model again."""
-        return True
+        return not self._identity() or self._checksum(again=True) == self.fingerprint
+
+    def _identity(self):
+        """Settings, arrays, and data with a `fingerprint` and `checksum()`, of all that the oracle is bound to."""
+        return ()
+
+    def _checksum(self, again=False):
+        """A number of `_identity`: the fingerprint, or that of the data as they are now."""
+        mark = crc32(repr((type(self).__name__, self.dim)).encode())
+        for part in self._identity():
+            if hasattr(part, "checksum"):
+                part = part.checksum() if again else part.fingerprint
+            is_array = isinstance(part, np.ndarray)
+            mark = checksum(np.ascontiguousarray(part), mark) if is_array else crc32(repr(part).encode(), mark)
+        return mark
 
     def weighted(self, sample_weight: Array) -> Any:
         """The same oracle with decodings and planes multiplied by weights of the examples; sums have `scales`."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from zlib import crc32
-
 import numpy as np
 
 from ...core.exceptions import ParameterError
@@ -35,17 +33,12 @@ class BinaryLabelingOracle(BatchOracle):
         edge_norms = np.sqrt(np.einsum("ep,ep->e", self._edge_features, self._edge_features))
         self.norms = 2.0 * sums(examples.norms, offsets) + sums(edge_norms, self._edges.offsets)
         self.sizes = np.diff(offsets) + 2 * self._edges.sizes
-        self._examples, self.fingerprint = examples, self._checksum(examples.fingerprint)
+        self._examples = examples
+        self.fingerprint = self._checksum()
 
-    def _checksum(self, of_examples):
-        mark = crc32(repr((type(self).__name__, self.dim, of_examples)).encode())
-        for array in (self.nodes.offsets, self._edges.offsets, self._edges.values, self._edge_features,
-                      self._truth.values, self._costs):
-            mark = crc32(array.tobytes(), mark)
-        return mark
-
-    def is_current(self):
-        return self._checksum(self._examples.checksum()) == self.fingerprint
+    def _identity(self):
+        return (self.nodes.offsets, self._edges.offsets, self._edges.values, self._edge_features, self._truth.values,
+                self._costs, self._examples)
 
     def _prepare(self, w):
         d = self.model.n_features

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from zlib import crc32
-
 import numpy as np
 
 from ...core.exceptions import InputTypeError, NumericalError
@@ -66,18 +64,12 @@ class ChainOracle(BatchOracle):
         squares = np.add.reduceat(examples.norms**2, self._tokens.offsets[:-1])
         squares += self.sizes - 1 + model.start + model.end
         self._bound = Chains(self._rows, self._truth.values, self._truth.offsets, True, model.start, model.end, squares)
-        self.fingerprint = self._checksum(examples.fingerprint)
+        self.fingerprint = self._checksum()
 
-    def _checksum(self, of_examples):
-        model = self._model
-        support = None if model.token_support is None else crc32(model.token_support)
-        settings = (type(self).__name__, self.dim, model.normalised, model.start, model.end, model.rescaling,
-                    support, of_examples)
-        return crc32(self._truth.values, crc32(self._truth.offsets, crc32(
-            model.costs.tobytes() + repr(settings).encode())))
-
-    def is_current(self):
-        return self._checksum(self._examples.checksum()) == self.fingerprint
+    def _identity(self):
+        model, truth = self._model, self._truth
+        return ((model.normalised, model.start, model.end, model.rescaling), model.token_support, model.costs,
+                truth.offsets, truth.values, self._examples)
 
     @property
     def examples(self):

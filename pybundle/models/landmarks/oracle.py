@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import NamedTuple
-from zlib import crc32
 
 import numpy as np
 
@@ -51,16 +50,11 @@ class LandmarksOracle(BatchOracle):
         self.norms = 2.0 * (self._bound.norms + np.sqrt((u**4 + u**2).sum()))
         self.marginal_terms, self.partition_terms = (np.full(self.n_examples, count) for count in
                                                      roundings(model.tree(np.zeros(self.dim))))
-        self.fingerprint = self._checksum(self._bound.fingerprint)
+        self.fingerprint = self._checksum()
 
-    def _checksum(self, mark):
+    def _identity(self):
         model = self.model
-        for part in (self._truth, self._loss_weights, model.parents, model.boxes, model.anchors, model.spreads):
-            mark = crc32(np.ascontiguousarray(part), mark)
-        return mark
-
-    def is_current(self):
-        return self._checksum(self._bound.checksum()) == self.fingerprint
+        return (self._truth, self._loss_weights, model.parents, model.boxes, model.anchors, model.spreads, self._bound)
 
     def _prepare(self, w):
         return Prepared(self._bound.prepare(w[:self.model.n_appearance]), self.model.tree(w))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from zlib import crc32
-
 import numpy as np
 
 from ...core.exceptions import ParameterError
@@ -40,14 +38,10 @@ class MulticlassOracle(BatchOracle):
         self.partition_terms = self.marginal_terms - (self.dim - model.n_features)      # a score adds up one row of W
         offsets = np.arange(self.n_examples + 1)        # of chains of one token
         self._bound = Chains(self._rows, self._y, offsets, False, False, False, examples.norms**2)
-        self.fingerprint = self._checksum(examples.fingerprint)
+        self.fingerprint = self._checksum()
 
-    def _checksum(self, of_examples):
-        settings = (type(self).__name__, self.dim, self._rescaling, of_examples)
-        return crc32(self._y, crc32(self._costs, crc32(repr(settings).encode())))
-
-    def is_current(self):
-        return self._checksum(self.examples.checksum()) == self.fingerprint
+    def _identity(self):
+        return self._rescaling, self._costs, self._y, self.examples
 
     def _prepare(self, w):
         return LazyWeights(self._rows, w)

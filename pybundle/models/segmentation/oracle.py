@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from zlib import crc32
-
 import numpy as np
 
-from ...core.checksum import checksum
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.protocols import Decodings
 from ...oracles.segmentation import gather, segment, starts_of
@@ -39,15 +36,10 @@ class SegmentationOracle(BatchOracle):
         self._covers = truth
         self.fingerprint = self._checksum()
 
-    def _checksum(self):
+    def _identity(self):
         model, truth = self._model, self._covers
-        return checksum(self._columns.values, crc32(self._columns.offsets, crc32(truth.values, crc32(repr((
-            type(model).__name__, model.height, model.loss_name, model.rescaling,
-            model.widths.tolist(), model.symbols.tolist(),
-            model.fillers.tolist(), truth.offsets.tolist())).encode()))))
-
-    def is_current(self):
-        return self._checksum() == self.fingerprint
+        return ((model.height, model.loss_name, model.rescaling), model.widths, model.symbols, model.fillers,
+                truth.offsets, truth.values, self._columns.offsets, self._columns.values)
 
     def _prepare(self, w):
         return self._model.prepare(w)

@@ -46,7 +46,7 @@ def risk_of(rng, dtype=np.float64, start=True, end=True, weighted=False, **size)
 
 
 def dual_of(risk, factors=None):
-    tokens, truth, offsets, pairs, start, end, _ = risk.chains
+    tokens, truth, offsets, pairs, start, end, _ = risk.log_loss_tokens
     return ChainDual(tokens, truth, offsets, risk.sample_weight, pairs, start, end, factors)
 
 
@@ -129,8 +129,8 @@ def test_certain_distributions_find_back():
     """Factors of thousands, all on wrong labels: a hundred passes mend what no gradient shows."""
     rng = np.random.default_rng(2)
     risk = risk_of(rng)
-    nodes = np.zeros((risk.chains.tokens.n_rows, 3))
-    nodes[np.arange(len(nodes)), (risk.chains.truth + 1) % 3] = 3000.0
+    nodes = np.zeros((risk.log_loss_tokens.tokens.n_rows, 3))
+    nodes[np.arange(len(nodes)), (risk.log_loss_tokens.truth + 1) % 3] = 3000.0
     dual = dual_of(risk, (nodes, np.zeros((risk.n_examples, 9))))
     dual.set_point(-risk.planes_of(dual).slopes[0] / 0.5, 0.5)
     for _ in range(100):

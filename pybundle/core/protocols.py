@@ -141,9 +141,9 @@ class RiskBase:
         is `sum_i d_i x_i x_i'`. Such a risk also has `scores`, `line_search`, `multipliers` and `dual_point`.
     has_exact_blocks : bool
         The labels of an example can be enumerated, and its dual maximised exactly.
-    chains, planes_of : Chains or None, method or None
-        Classes or chains with a log-loss, see `BatchOracle`, and `planes_of(distributions) -> Planes` of distributions
-        of their labellings.
+    log_loss_tokens, planes_of : LabelledTokens or None, method or None
+        Of classes or chains with a log-loss, see `BatchOracle`, and `planes_of(distributions) -> Planes` of
+        distributions of their labellings.
     curve : tuple of float or None
         (low, high, linear, square, flat) of a loss of one score, see `risks.OneScore`.
     is_regression : bool
@@ -196,7 +196,7 @@ class RiskBase:
     second_derivatives: Any = None
     oracle: Any = None
     has_exact_blocks = False
-    chains: Any = None
+    log_loss_tokens: Any = None
     planes_of: Any = None
     curve: Any = None
     is_regression = False
@@ -343,7 +343,8 @@ EPOCHS = Capability("needs a risk with access to single examples; {name} has non
                     lambda risk: risk.sum_planes is not None and risk.oracle is not None and (
                         risk.engine is not None or _has_labellings(risk)))
 SINGLE = Capability("needs a risk whose single examples have labellings or exact steps; {name} has none here",
-                    lambda risk: _has_labellings(risk) or risk.has_exact_blocks or risk.chains is not None)
+                    lambda risk: _has_labellings(risk) or risk.has_exact_blocks
+                    or risk.log_loss_tokens is not None)
 BOUNDED = Capability("starts from the bound R >= 0, which {name} does not declare (lower_bounds)", _is_bounded)
 CORNERS = Capability("needs a loss of one score that is piecewise linear; that of {name} is not",
                      lambda risk: risk.curve is not None and not risk.smooth and risk.examples is not None)

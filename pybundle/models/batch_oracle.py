@@ -23,9 +23,10 @@ SPARSE_DIM = 16384
 """Planes of single examples may be CSR rows from this dimension on."""
 
 
-class Chains(NamedTuple):
+class LabelledTokens(NamedTuple):
     """Tokens (N, d) of n chains seen by K scores, true labels (N,), offsets (n + 1,), whether pairs of neighbours,
-    first and last labels have weights, and the sums of the squared norms of all features (n,)."""
+    first and last labels have weights, and the sums of the squared norms of all features (n,). A row of a class is a
+    chain of one token."""
 
     tokens: Any
     truth: Array
@@ -335,19 +336,20 @@ class BatchOracle:
         raise NotImplementedError(f"{type(self).__name__} has no marginals")
 
     @property
-    def chains(self) -> Chains | None:
-        """Classes or chains for steps on their distributions, with `expectations_batch`; None if there are none.
+    def labelled_tokens(self) -> LabelledTokens | None:
+        """Tokens of chains, or of classes, for steps on distributions of labels; None of other structures.
 
-        As with `compiled`, only of the class that defines `_chains`: a subclass may have other scores.
+        With `expectations_batch`. As with `compiled`, only of the class that defines `_labelled_tokens`: a subclass may
+        have other scores.
         """
-        is_own = self._is_own("_chains", "marginals_batch", "prepare", "_marginals", "_prepare")
-        return self._chains() if is_own else None
+        is_own = self._is_own("_labelled_tokens", "marginals_batch", "prepare", "_marginals", "_prepare")
+        return self._labelled_tokens() if is_own else None
 
-    def _chains(self):
+    def _labelled_tokens(self):
         return None
 
     def expectations_batch(self, rows: Any, distributions: Any, scales: ArrayLike, slope: Array) -> Floats:
-        """As `marginals_batch` for given distributions, with `chains` only; returns lower bounds on their entropies.
+        """As `marginals_batch` for given distributions of `labelled_tokens`; returns lower bounds on their entropies.
 
         `distributions.nodes` are the logarithms of the factors of all tokens, and `distributions.marginals(rows,
         scales, nodes)` writes their marginals; it returns entropies, and sums over neighbours.
@@ -356,7 +358,7 @@ class BatchOracle:
         return self._expectations(rows, distributions, scales, slope)
 
     def _expectations(self, rows, distributions, scales, slope):
-        raise NotImplementedError(f"{type(self).__name__} has no chains")
+        raise NotImplementedError(f"{type(self).__name__} has no labelled tokens")
 
     # ------------------------------------------------------------------ arguments
     def _row(self, i):

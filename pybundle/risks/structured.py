@@ -176,13 +176,13 @@ class Structured(Partitioned):
         model, c = self.model, self.sample_weight
         if type(model) not in (Multiclass, Chain) or model.rescaling == "slack":
             return None
-        chains, rest = self._oracle.chains, None
+        labelled, rest = self._oracle.labelled_tokens, None
         if type(model) is Chain:
             if model.token_support is not None:
                 return None
             rest, c = self._oracle.sums_of_pairs(c), np.repeat(c, self._oracle.sizes)
         most = None if self.smooth else float(np.max(model.costs))
-        return LabelSums.of(self._oracle.examples, chains.truth, c, chains.tokens.n_scores, most, rest)
+        return LabelSums.of(self._oracle.examples, labelled.truth, c, labelled.tokens.n_scores, most, rest)
 
     @property
     def slope_errors(self) -> Floats:
@@ -257,9 +257,9 @@ class Structured(Partitioned):
         return self._oracle.examples if type(self.model) is Multiclass else None
 
     @property
-    def chains(self) -> Any:
-        """The chains of a log-loss, see `BatchOracle`; None for another risk."""
-        return self._oracle.chains if self.smooth else None
+    def log_loss_tokens(self) -> Any:
+        """The labelled tokens of a log-loss, see `BatchOracle`; None for another risk."""
+        return self._oracle.labelled_tokens if self.smooth else None
 
     def distributions(self, w: ArrayLike) -> Floats:
         """Return the probabilities of the classes at w, shape (n, K)."""

@@ -96,7 +96,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         takes_blocks = suits_blocks(problem.objective, risk.n_examples)
     else:
         takes_blocks = risk.dim > FEW_WEIGHTS and not keeps and not has_free
-    if (risk.chains is not None and takes_blocks and problem.settings.memory_limit is None
+    if (risk.log_loss_tokens is not None and takes_blocks and problem.settings.memory_limit is None
             and LogLossBlocks.multiplier_bytes(risk) <= MOST_BYTES):
         # without equal squares L-BFGS is slow, too
         is_uneven = is_penalised and problem.objective.even is None

@@ -11,7 +11,7 @@ from ...features._sparse_weights import SparseWeightRows
 from ...features.examples import Examples
 from ...features.weights import LazyWeights
 from ...oracles._chain import ChainTables, k_best_items
-from ..batch_oracle import BatchOracle, Chains, check_lengths, check_scores
+from ..batch_oracle import BatchOracle, LabelledTokens, check_lengths, check_scores
 from ._kernels import ChainData, CompiledChain, augment, losses
 from ._marginals import ColumnSums, subtract_truths
 from ._slack import slack_items
@@ -63,7 +63,8 @@ class ChainOracle(BatchOracle):
         # pairs of labels and those at the ends are features, too
         squares = np.add.reduceat(examples.norms**2, self._tokens.offsets[:-1])
         squares += self.sizes - 1 + model.start + model.end
-        self._bound = Chains(self._rows, self._truth.values, self._truth.offsets, True, model.start, model.end, squares)
+        self._labelled = LabelledTokens(self._rows, self._truth.values, self._truth.offsets, True, model.start,
+                                        model.end, squares)
         self.fingerprint = self._checksum()
 
     def _identity(self):
@@ -177,8 +178,8 @@ class ChainOracle(BatchOracle):
         sums.finish()
         return np.maximum(values, 0.0), np.maximum(entropies[:, 0] - entropies[:, 1], 0.0)
 
-    def _chains(self):
-        return self._bound
+    def _labelled_tokens(self):
+        return self._labelled
 
     def _expectations(self, rows, distributions, scales, slope):
         offsets = np.concatenate([[0], np.cumsum(self.sizes[rows])])

@@ -12,7 +12,7 @@ from ...core.validation import check_indices
 from ...features._rows import RowSums, sum_rows
 from ...features.examples import Examples
 from ...features.weights import LazyWeights
-from ..batch_oracle import BatchOracle, Chains, check_scores
+from ..batch_oracle import BatchOracle, LabelledTokens, check_scores
 
 LEAST = -700.0
 """Logarithm of the least share of a label; less is 0."""
@@ -37,7 +37,7 @@ class MulticlassOracle(BatchOracle):
         self.marginal_terms = np.full(self.n_examples, model.n_classes + 16.0)
         self.partition_terms = self.marginal_terms - (self.dim - model.n_features)      # a score adds up one row of W
         offsets = np.arange(self.n_examples + 1)        # of chains of one token
-        self._bound = Chains(self._rows, self._y, offsets, False, False, False, examples.norms**2)
+        self._labelled = LabelledTokens(self._rows, self._y, offsets, False, False, False, examples.norms**2)
         self.fingerprint = self._checksum()
 
     def _identity(self):
@@ -77,8 +77,8 @@ class MulticlassOracle(BatchOracle):
     def _marginals(self, rows, weights, scales, slope):
         return self._softmax(rows, self._margins(rows, weights), scales, slope)
 
-    def _chains(self):
-        return self._bound
+    def _labelled_tokens(self):
+        return self._labelled
 
     def _expectations(self, rows, distributions, scales, slope):
         return self._softmax(rows, distributions.nodes[rows].astype(np.float64), scales, slope)[1]

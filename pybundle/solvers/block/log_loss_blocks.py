@@ -51,7 +51,7 @@ class LogLossBlocks(Core):
         self._value = None                      # the last point evaluated, R there and a bound on its rounding error
 
     def _make(self, known=None):
-        tokens, truth, offsets, pairs, start, end, _ = self.risk.chains
+        tokens, truth, offsets, pairs, start, end, _ = self.risk.log_loss_tokens
         return ChainDual(tokens, truth, offsets, self.risk.sample_weight, pairs, start, end, known)
 
     def __getstate__(self) -> Any:
@@ -99,7 +99,7 @@ class LogLossBlocks(Core):
     def _square(self):
         if self._intercepts is not None:
             return float(np.mean(self.risk.sample_weight**2)) * self._intercepts.ratio
-        return float(np.mean(self.risk.sample_weight**2 * self.risk.chains.squares))
+        return float(np.mean(self.risk.sample_weight**2 * self.risk.log_loss_tokens.squares))
 
     # ------------------------------------------------------------------ the point
     @property
@@ -179,8 +179,8 @@ class LogLossBlocks(Core):
     @staticmethod
     def multiplier_bytes(risk):
         """Memory of factors and marginals before they are made, with six tables and three edges of one chain."""
-        chains, K = risk.chains, risk.chains.tokens.n_scores
-        return 12 * K * (len(chains.truth) + K * chains.pairs * (risk.n_examples + 5))
+        labelled, K = risk.log_loss_tokens, risk.log_loss_tokens.tokens.n_scores
+        return 12 * K * (len(labelled.truth) + K * labelled.pairs * (risk.n_examples + 5))
 
     @classmethod
     def bytes_needed(cls, risk):

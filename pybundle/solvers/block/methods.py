@@ -32,7 +32,7 @@ def prox_bcfw(problem, kappa, batch, n_best):
     if n_best > 1 and not FURTHER.holds(risk):
         raise ParameterError(f"n_best must be 1 for a model that returns the best labelling only, got {n_best}; chains "
                              "with margin rescaling and dependency trees return more")
-    if risk.chains is not None:
+    if risk.log_loss_tokens is not None:
         if problem.settings.record is not None and problem.objective.classes is None:
             raise ParameterError("method 'prox-bcfw' keeps no evidence of a log-loss, got evidence=True; use 'auto'")
         limit, needed = problem.settings.memory_limit, LogLossBlocks.bytes_needed(risk)

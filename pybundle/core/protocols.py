@@ -303,11 +303,6 @@ def errors_of(risk):
                  for errors in (risk.slope_errors, risk.offset_errors))
 
 
-def has_further(oracle):
-    """Whether an oracle returns more labellings than the best, by `best_batch`."""
-    return getattr(oracle, "has_further", False)
-
-
 class Capability(NamedTuple):
     """Something that a method or an option may require of a risk.
 
@@ -338,7 +333,7 @@ LABELLINGS = Capability("needs a risk whose single examples have labellings; {na
 STORED = Capability("needs a risk whose labellings of examples are stored; {name} has none here",
                     lambda risk: _has_labellings(risk) and not risk.has_exact_blocks)
 FURTHER = Capability("needs a model that returns more than the best labelling; that of {name} does not",
-                     lambda risk: STORED.holds(risk) and has_further(risk.oracle()))
+                     lambda risk: STORED.holds(risk) and getattr(risk.oracle(), "has_further", False))
 EPOCHS = Capability("needs a risk with access to single examples; {name} has none",
                     lambda risk: risk.sum_planes is not None and risk.oracle is not None and (
                         risk.engine is not None or _has_labellings(risk)))

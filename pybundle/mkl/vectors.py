@@ -89,7 +89,7 @@ class VectorLearner:
         """
         oracle = self.model.oracle(X, Y)
         if self.theta is None:
-            self._allocate(not self.blocks and getattr(oracle, "listed_features", None) is not None)
+            self._allocate(not self.blocks and oracle.listed_features is not None)
         if self._places is None:
             return oracle
         is_met = np.zeros(self.model.dim, dtype=bool)

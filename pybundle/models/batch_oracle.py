@@ -65,7 +65,7 @@ class BatchOracle:
     table_losses : ndarray, shape (n_examples,), or float
         Losses that a decoder adds to scores, and that cancel in its values: they round, too, unless w is 0.
     met_norms : ndarray, shape (n_examples,), or None
-        Without `norms`: largest norm of `psi_i` of the planes made so far.
+        Without `norms`: largest norm of `psi_i` of the planes made so far; it grows in place, because copies share it.
     sample_weight : ndarray, shape (n_examples,), or None
         Factors of decodings and planes, see `weighted`; None for ones. Norms are those without them.
     has_predictions : bool

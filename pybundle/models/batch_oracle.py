@@ -160,8 +160,8 @@ class BatchOracle:
 
     def _decode(self, rows, weights, loss):
         found = [self._solve(i, weights, loss) for i in rows.tolist()]
-        values, uppers = (np.array([one[k] for one in found], dtype=np.float64) for k in (1, 2))
-        return Decodings([one[0] for one in found], values, uppers)
+        return Decodings([one.labelling for one in found], np.array([one.value for one in found], dtype=np.float64),
+                         np.array([one.upper for one in found], dtype=np.float64))
 
     def _solve(self, i, weights, loss):
         raise NotImplementedError(f"{type(self).__name__} must have _decode or _solve, got neither")

@@ -54,23 +54,21 @@ class DependencyOracle(BatchOracle):
                 raise ParameterError(problem)
         return np.ascontiguousarray(values, dtype=np.int32)
 
-    def _decode(self, rows, weights, loss):
+    def _decode(self, rows, weights, loss, **more):
         offsets = self._offsets(rows)
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
-        solve_sentences(self._arcs, rows, weights, self._truth, loss, self._single_root, heads, offsets, values)
+        solve_sentences(self._arcs, rows, weights, self._truth, loss, self._single_root, heads, offsets, values, **more)
         return Decodings(Ragged.unchecked(heads, offsets), values, values)
 
     def _best(self, rows, weights, k):
         """Best trees, and the best of those that differ from them in the head of one word."""
-        offsets, moves = self._offsets(rows), np.zeros((len(rows), max(k - 1, 0), 2), np.int32)
-        heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
-        solve_sentences(self._arcs, rows, weights, self._truth, True, self._single_root, heads, offsets, values, moves)
-        found = Ragged.unchecked(heads, offsets)
+        moves = np.zeros((len(rows), k - 1, 2), np.int32)
+        found = self._decode(rows, weights, True, moves=moves)
         owners, which = np.nonzero(moves[:, :, 0])
-        further = found.take(owners)
+        further = found.labellings.take(owners)
         word, head = moves[owners, which].T
         further.values[further.offsets[:-1] + word] = head
-        return Decodings(found, values, values), owners, further
+        return found, owners, further
 
     def _compiled(self, batch):
         return CompiledDependency(self._arcs, self._truth, self._single_root, min(batch, self.n_examples))
@@ -95,12 +93,7 @@ class DependencyOracle(BatchOracle):
 
         Groups are the templates of a model made with `blocks`; those of listed features need `labels`, int32 (dim,).
         """
-        rows = check_rows("rows", rows, self.n_examples)
-        offsets = self._offsets(rows)
-        heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
-        solve_sentences(self._arcs, rows, w, self._truth, True, self._single_root, heads, offsets, values,
-                        scales=scales, labels=labels)
-        return Decodings(Ragged.unchecked(heads, offsets), values, values)
+        return self._decode(check_rows("rows", rows, self.n_examples), w, True, scales=scales, labels=labels)
 
     def _add_planes(self, rows, labellings, scales, slope):
         heads, offsets = self._heads(rows, labellings)

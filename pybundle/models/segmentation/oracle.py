@@ -45,12 +45,10 @@ class SegmentationOracle(BatchOracle):
         return self._model.prepare(w)
 
     def _decode(self, rows, weights, loss):
-        rows = rows.astype(np.int64, copy=False)
         labellings, values = solve(self._model, weights, self._columns, rows, self._truth, loss)
         return Decodings(labellings, values, values)
 
     def _add_planes(self, rows, labellings, scales, slope):
-        rows = rows.astype(np.int64, copy=False)
         found = read_covers(self._model, labellings, self._columns.sizes[rows], "labellings")
         costs = losses_of(self._model, self._truth, rows, found)
         add_windows(self._model._templates, self._columns.values, self._truth, rows, found.values, found.offsets,
@@ -59,14 +57,12 @@ class SegmentationOracle(BatchOracle):
 
     def _planes(self, rows, labellings):
         found = read_covers(self._model, labellings, self._columns.sizes[rows], "labellings")
-        rows = rows.astype(np.int64, copy=False)
         costs = losses_of(self._model, self._truth, rows, found)
         scales = costs if self._model.rescaling == "slack" else np.ones(len(rows))
         return costs, window_planes(self._model._templates, self._columns.values, self._truth, rows, found.values,
                                     found.offsets, scales)
 
     def _losses(self, rows, labellings):
-        rows = rows.astype(np.int64, copy=False)
         found = read_covers(self._model, labellings, self._columns.sizes[rows], "labellings")
         return losses_of(self._model, self._truth, rows, found)
 

@@ -47,7 +47,7 @@ class ChainOracle(BatchOracle):
         if model.token_support is not None and not examples.is_sparse:
             raise InputTypeError("X must hold CSR tokens for a model with token_support, got dense ones; pass "
                                  "token_support=None, or scipy.sparse.csr_array(x) for every x")
-        self._examples, self.has_sparse_planes = examples, examples.is_sparse
+        self.examples, self.has_sparse_planes = examples, examples.is_sparse
         self._rows = examples.rows(model.n_labels, None if model.token_support is None else model.columns)
         self.sizes = self._tokens.sizes
         self._factors = 1.0 / self.sizes if model.normalised else np.ones(self.n_examples)
@@ -70,12 +70,7 @@ class ChainOracle(BatchOracle):
     def _identity(self):
         model, truth = self._model, self._truth
         return ((model.normalised, model.start, model.end, model.rescaling), model.token_support, model.costs,
-                truth.offsets, truth.values, self._examples)
-
-    @property
-    def examples(self):
-        """The tokens."""
-        return self._examples
+                truth.offsets, truth.values, self.examples)
 
     def sums_of_pairs(self, c):
         """Return slopes at the weights of pairs and ends, weighted: of labellings with one label, and of the truths.
@@ -222,7 +217,7 @@ class ExpectedFeatures:
         self._tokens = oracle._tokens.rows(rows)
         self._truth = oracle._truth.take(rows).values
         self._transition, self._start, self._end = oracle._model.rest(slope)
-        self._rows, examples, K = oracle._rows, oracle._examples, oracle._model.n_labels
+        self._rows, examples, K = oracle._rows, oracle.examples, oracle._model.n_labels
         self._of_tokens, self._columns = slope[:self._rows.n_weights], None
         if isinstance(self._rows, SparseWeightRows):
             return
@@ -244,7 +239,7 @@ class ExpectedFeatures:
         elif self._columns is not None:
             self._columns.add(tokens, p)
         else:
-            self._of_tokens += p.T @ _taken(self._oracle._examples.X, tokens).astype(np.float64, copy=False)
+            self._of_tokens += p.T @ _taken(self._oracle.examples.X, tokens).astype(np.float64, copy=False)
 
     def finish(self):
         """Add what has been collected for the columns of sparse tokens."""

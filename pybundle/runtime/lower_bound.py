@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -42,7 +42,8 @@ class LowerBound:
         counted here and needs no `slope_error`.
         """
         error = plane.slope_error if objective.takes_entries else float(np.linalg.norm(plane.slope_error))
-        value = objective.lower_bound(replace(plane, slope_error=_reach(plane.slope, error)), limits)
+        counted = Plane(plane.offset, plane.slope, _reach(plane.slope, error), plane.offset_error)
+        value = objective.lower_bound(counted, limits)
         return cls(plane, value - 8.0 * UNIT * (abs(plane.offset) + abs(plane.offset - value)))
 
     @property

@@ -8,11 +8,12 @@ slowly for phi, as the l1 norm does, that is minus infinity. Then the plane is m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...core.plane import Plane
 from ...core.rounding import UNIT
 from ...prox import Box, Regulariser, Separable
 from ...prox.separable import Rounding
@@ -202,7 +203,7 @@ class Penalised(Objective):
             return plane
         last = float(np.linalg.norm(phi[len(self.means) - 1::len(self.means)]))
         rounded = 2.0 * UNIT * self.rounding_norms(float(np.linalg.norm(phi)), lambda: last)
-        return replace(plane, slope=self.inner_slope(phi), slope_error=1.01 * (plane.slope_error + rounded))
+        return Plane(plane.offset, self.inner_slope(phi), 1.01 * (plane.slope_error + rounded), plane.offset_error)
 
     def rounding_norms(self, norms, last):
         """As in `Objective`: norms plus |m| times the last entries, which of classes are at most the norms."""

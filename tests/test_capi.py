@@ -185,6 +185,20 @@ def risk():
     return pb.risks.MulticlassHinge(*data.arrays)
 
 
+def test_points_are_in_the_coordinates_of_the_user():
+    """A free intercept is moved to the mean of the columns inside a run."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((50, 3)) + 500.0, rng.choice([-1, 1], 50)
+    shifted = pb.risks.BinaryHinge(X, y, fit_intercept=True)
+    machine = Machine(shifted, {"lam": 1.0, "tol": 1e-6})
+    while not machine.step():
+        pass
+    result, w = machine.finish(), machine.progress().w
+    for point in (result.x, w):
+        assert 0.5 * point[:3] @ point[:3] + shifted.evaluate(point)[0].sum() == pytest.approx(result.fun, rel=1e-9)
+    machine.close()
+
+
 def test_new_settings_start_from_what_is_known():
     machine = Machine(risk(), {"lam": 1.0, "tol": 1e-6, "method": "oca"})
     while not machine.step():

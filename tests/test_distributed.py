@@ -492,3 +492,12 @@ def test_descriptions_of_workers_know_what_a_constant_reaches(name):
                 for b in np.linspace(*((y.min(), y.max()) if risk.is_regression else (-5.0, 5.0)), 2001))
     assert 0.5 * least < found[1] <= least * (1.0 + 1e-12)
     assert risk.evaluate(np.array([0.0, 0.0, found[0]]))[0].sum() < 2.0 * least
+
+
+@pytest.mark.parametrize("make", [blobs, chains])
+def test_multipliers_of_examples_are_no_start_for_workers(make):
+    """They know no examples: a warm start from blocks ended in an AttributeError."""
+    risk = make()
+    first = pb.minimize(risk, lam=1.0, method="prox-bcfw", tol=0.1)
+    result = pb.minimize(risk, lam=1.0, method="oca", tol=1e-3, warm_start=first, executor=InTurn(2))
+    assert result.success and result.fun <= first.fun

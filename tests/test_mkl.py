@@ -642,3 +642,11 @@ def test_a_callback_that_teaches_other_features_is_told_so(loss):
     with pytest.raises(pb.StateError, match="callback"):
         learner.fit(*sentences(np.arange(10)))
     assert not hasattr(learner, "weights_")
+
+
+def test_each_sentence_needs_a_labelling():
+    """One for all of them was read again and again, beyond its end."""
+    X, learner = [np.full((2, 2), k) for k in range(400)], pb.mkl.OnlineMKL(
+        [pb.mkl.Features([0, 1])], model=pb.models.Chain(2, 2), solver="online", n_epochs=1, eta0=1.0, certify=False)
+    with pytest.raises(pb.ParameterError, match="Y must have 400 labellings, one for each example of X, got 1"):
+        learner.fit(X, [np.array([0, 1])])

@@ -10,6 +10,7 @@ from reference.workers import InTurn
 import pybundle as pb
 from pybundle.core.exceptions import ContradictionError
 from pybundle.core.plane import Planes
+from pybundle.core.protocols import Decodings
 from pybundle.models.batch_oracle import batched
 from pybundle.runtime.lower_bound import certify
 
@@ -147,7 +148,7 @@ def test_a_value_below_its_lower_bound_by_rounding_is_the_bound_and_counts():
     result = pb.minimize(risk, lam=1.0)
     assert result.certified and result.fun >= result.lower_bound >= 0.0
     bound = result.state.bound
-    objective = type("Plain", (), {"value": lambda self, w: 0.0, "lower_bound": lambda self, plane: plane.offset,
+    objective = type("Plain", (), {"value": lambda self, w: 0.0, "lower_bound": lambda self, plane, limits: plane.offset,
                                    "value_error": lambda self, w: 0.0, "effective": lambda self, phi: phi,
                                    "level": np.inf, "rows": None, "takes_entries": False})()
     certificate = certify(risk, objective, np.zeros(2), bound)
@@ -218,3 +219,40 @@ def test_pairs_of_a_labelling_and_its_loss_are_no_evidence(method):
     if method == "oca":
         with pytest.raises(pb.ParameterError, match="exact=True"):
             pb.verify(certificate, risk, lam=1.0, exact=True)
+
+
+def test_a_decoder_of_ones_own_is_not_believed_to_count_rounding():
+    """Values of an oracle in float32 replaced the exact ones of its risk: F lay above what was certified."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 4))
+    y = np.where(rng.random(20) < 0.5, 1.0, -1.0)
+
+    class Rough(pb.models.BatchOracle):
+        n_examples, dim, sizes, fingerprint = 20, 4, np.ones(20, dtype=np.int64), 1
+
+        def _decode(self, rows, weights, loss):
+            margins = y[rows].astype(np.float32) * (X[rows].astype(np.float32) @ weights.astype(np.float32))
+            values = np.maximum(1.0 - margins, 0.0).astype(float)
+            return Decodings((values > 0.0).astype(np.int64), values, values)
+
+        def _planes(self, rows, labellings):
+            found = np.asarray(labellings, dtype=float)
+            return found, sp.csr_array((-found * y[rows])[:, None] * X[rows])
+
+    class Exact:
+        dim, n_examples, n_parts, lower_bounds = 4, 20, 1, np.zeros(1)
+        parts, sample_weight = [np.arange(20)], np.ones(20)
+
+        def evaluate(self, w):
+            inside = 1.0 - y * (X @ w) > 0.0
+            return np.array([(1.0 - y * (X @ w))[inside].sum()]), -(y[inside] @ X[inside])[None]
+
+        def oracle(self):
+            return Rough()
+
+    result = pb.minimize(Exact(), np.zeros(4), lam=0.3, method="prox-bcfw", tol=1e-4)
+    w = [Fraction(v) for v in result.x]
+    margins = [Fraction(t) * sum(Fraction(a) * v for a, v in zip(x, w, strict=True))
+               for x, t in zip(X.tolist(), y.tolist(), strict=True)]
+    value = Fraction(0.3) / 2 * sum(v * v for v in w) + sum(max(Fraction(0), 1 - m) for m in margins)
+    assert result.certified and abs(value - Fraction(result.fun)) <= Fraction(result.error) + Fraction(1, 10**13)

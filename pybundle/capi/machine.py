@@ -2,12 +2,12 @@
 
 import threading
 from contextlib import ExitStack, contextmanager
-from copy import copy
+from dataclasses import replace
 
 from ..core.exceptions import NumericalError, OracleError, ParameterError
 from ..runtime.executors import single_threaded_blas
 from ..runtime.result import Status, sentence
-from ..solvers.ending import atol_met, finish
+from ..solvers.ending import atol_met
 from ..solvers.minimize import opened
 
 
@@ -85,16 +85,15 @@ class Machine:
         """Return where the run stands, see `Progress`."""
         with self._alone():
             self._met_something()
-            return self._run.progress()
+            found = self._run.progress()
+            return replace(found, w=self._run.for_user(found.w))
 
     def finish(self):
         """Return the certified result of the best point, see `Result`; the run can continue afterwards."""
         with self._alone(), single_threaded_blas():
             self._met_something()
             status = Status.CALLBACK if self.status is None else self.status
-            run = copy(self._run.at_work)    # as `finish` may choose a point or count a pass
-            run.trace = copy(run.trace)
-            return finish(run, status, ask_risk=self._error is None)
+            return self._solve.so_far(status, ask_risk=self._error is None)
 
     def resume(self, settings=None):
         """Let further steps continue; with settings, in a new run from the best point and all planes of this one."""

@@ -71,7 +71,7 @@ class BatchOracle:
     has_predictions : bool
         Whether `solve_batch` can leave out the loss.
     counts_rounding : bool
-        False if neither `norms` nor `uppers` tell how much decodings may be rounded.
+        Whether `norms` or `uppers` tell how much decodings may be rounded: those of models; `weighted` sets it.
     fingerprint : int
         Equal for equal models, data and truths, also in another process.
     has_marginals : bool
@@ -96,7 +96,7 @@ class BatchOracle:
     table_losses: np.ndarray | float = 0.0
     met_norms: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
-    has_predictions = counts_rounding = True
+    has_predictions, counts_rounding = True, False
     fingerprint: int
     has_marginals = False
     marginal_terms: np.ndarray | None = None
@@ -126,6 +126,7 @@ class BatchOracle:
     def weighted(self, sample_weight: Array) -> Any:
         """The same oracle with decodings and planes multiplied by weights of the examples; sums have `scales`."""
         other = copy(self)
+        other.counts_rounding = True
         if (sample_weight != 1.0).any():
             replaced = [name for name in ("solve_batch", "best_batch", "planes", "add_planes") if name in vars(self)
                         or getattr(type(self), name) is not getattr(BatchOracle, name)]
@@ -383,7 +384,7 @@ def batched(oracle):
     made = BatchOracle()
     made.n_examples, made.dim, made.sizes = oracle.n_examples, oracle.dim, np.ones(oracle.n_examples, dtype=np.int64)
     made._solve, made._plane = (lambda i, w, loss: oracle.solve(i, w)), oracle.plane
-    made.has_predictions = made.counts_rounding = False
+    made.has_predictions = False
     return made
 
 

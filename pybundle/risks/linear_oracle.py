@@ -32,7 +32,7 @@ class LinearOracle(BatchOracle):
     Decoded(labelling=1, value=0.5, upper=0.5)
     """
 
-    has_predictions = counts_rounding = False
+    has_predictions = False
 
     def __init__(self, risk):
         self.n_examples, self.dim = risk.n_examples, risk.dim

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from copy import copy
 
 import numpy as np
 
@@ -142,6 +143,12 @@ class Solve:
         result.certificate = self._certificate(result, self._home)
         return result
 
+    def so_far(self, status, ask_risk=True):
+        """Return the certified result of the best point so far; the run can go on."""
+        run = copy(self.run.at_work)        # to finish may settle on a point, or count a pass
+        run.trace = copy(run.trace)
+        return self._as_given(finish(run, status, ask_risk), run)
+
     def complete(self):
         """Begin, step until the end and finish; an exception carries the best result so far."""
         try:
@@ -161,7 +168,7 @@ class Solve:
             warn_user("pybundle: the gap is within the rounding of the intercept, where float64 numbers are "
                       f"{run.risk.shift.spacing(run.w):.2g} apart; subtract a constant from y or from the columns of "
                       "X", UserWarning)
-        self.result = self._as_given(result)
+        self.result = self._as_given(result, run)
         return self.result
 
     # ------------------------------------------------------------------ ends before the end
@@ -207,7 +214,7 @@ class Solve:
             run.blame(error)
         if not run.is_refuted:
             self._checkpointing.rescue(run, self.status)
-        error.result = result = self._as_given(self._failed(error))
+        error.result = result = self._as_given(self._failed(error), run)
         if not isinstance(error, BundleError):
             error.add_note(f"pybundle: stopped after {result.nit} iterations at fun {result.fun:.6g}, "
                            f"lower bound {result.lower_bound:.6g}")
@@ -245,9 +252,9 @@ class Solve:
         return certificate_of(run.risk if home is None else home, run.objective, run.bracket,
                               run.for_user(run.w), found or Proof(None, run.bound), round(1.0 / self._factor))
 
-    def _as_given(self, result):
+    def _as_given(self, result, run):
         """Return the result in the problem of the caller: objective and bounds times the factor, its intercepts."""
-        result.x = self.run.for_user(result.x)
+        result.x = run.for_user(result.x)
         for name in ("fun", "lower_bound", "error", "slope"):
             result[name] *= self._factor
         for name in ("primal", "best_primal", "lower_bound"):

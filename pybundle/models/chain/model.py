@@ -323,6 +323,8 @@ class Chain(StructuredModel):
         if values.ndim != 1 or values.dtype.kind not in "iu":
             raise InputTypeError(f"{name} must hold one integer label for each token, got dtype {values.dtype}, "
                                  f"shape {values.shape} in all")
+        if len(Y.sizes) != len(sizes):
+            raise ParameterError(f"{name} must have {len(sizes)} labellings, one for each example of X, got {len(Y)}")
         bad = np.flatnonzero(Y.sizes != sizes)
         if len(bad):
             i = int(bad[0])

@@ -20,8 +20,10 @@ from ._label_dual import LabelDual
 def part_planes(risk, blocks):
     """Return planes of the parts of `risk` from the blocks of a `State`; None if the risk cannot use such blocks.
 
-    Their values are not known: NaN.
+    Their values are not known: NaN. A remote risk does not know which examples its parts have.
     """
+    if risk.remote is not None:
+        return None
     if isinstance(blocks, Blocks):
         return _of_planes(risk, blocks)
     if isinstance(blocks, np.ndarray) and risk.has_exact_blocks:

@@ -49,16 +49,17 @@ cdef class CodeTemplates:
     def __reduce__(self):
         return type(self), self.arguments
 
-    def maps(self, const Py_ssize_t[::1] rows, const double[::1] W, double[:, ::1] out):
+    def maps(self, const Py_ssize_t[::1] rows, const double[::1] weights, double[:, ::1] out):
         """out (len(rows), total) = scores of every position of every box, box after box, row-major."""
         cdef Py_ssize_t i, n = rows.shape[0]
-        if W.shape[0] != self.cells.shape[0] * self.n_codes or out.shape[0] != n or out.shape[1] != self.total:
-            raise ValueError(f"W must have {self.cells.shape[0] * self.n_codes} entries and out the shape "
+        if weights.shape[0] != self.cells.shape[0] * self.n_codes or out.shape[0] != n or out.shape[1] != self.total:
+            raise ValueError(f"weights must have {self.cells.shape[0] * self.n_codes} entries and out the shape "
                              f"({n}, {self.total})")
         check_indices("rows", rows, self.codes.shape[0])
         with nogil:
             for i in range((n + IMAGES - 1) // IMAGES):
-                self._score(&rows[i * IMAGES], min(n - i * IMAGES, <Py_ssize_t>IMAGES), &W[0], &out[i * IMAGES, 0])
+                self._score(&rows[i * IMAGES], min(n - i * IMAGES, <Py_ssize_t>IMAGES), &weights[0],
+                            &out[i * IMAGES, 0])
 
     cdef void _score(self, const Py_ssize_t* rows, Py_ssize_t n, const double* W, double* out) noexcept nogil:
         cdef Py_ssize_t i, j, c, last, x, _y, width, height, start, K = self.n_codes

@@ -25,7 +25,7 @@ class OnlineLearner:
 
     `_learner` holds what persists between calls: a `TokenLearner` or a `VectorLearner`. It has `saved()`,
     `restore(saved)`, and `session(X, Y, settings, executor)`, which binds it to the examples of one call. A session
-    makes rounds: `run(order, etas)`, `end_epoch()`; `restart()` sets theta to 0, and `finish()` hands theta over. It
+    makes rounds: `run(order, etas)`, `end_epoch()`; `restart()` sets theta to 0, and `finish()` returns theta. It
     also has `norms()`, `penalty()` and `risk()` of its point, and `certificate()`, the objective there and a bound.
     `certify()` finds the minimum without rounds.
     """

@@ -18,7 +18,8 @@ def with_limits(run, risk, labelled=True):
     """Return limits of the free weights of a run that are proven anew, and their proof; or None."""
     if run.limits is None:
         return None, None
-    limits = ProvenLimits(run.objective)
+    # what linear constraints imply is no part of a certificate, which has multipliers of them
+    limits = ProvenLimits(run.objective, run.objective.penalty.lowered())
     # planes of their own: slopes far out may be larger, and so may their errors
     return limits, prove_limits(run, limits, PlanesAtPoints(risk, labelled)) if run.objective.is_free.any() else None
 

@@ -87,24 +87,26 @@ class ProvenLimits:
     Parameters
     ----------
     objective : Penalised
+    lowered : Regulariser, optional
+        What is known at the start; default `lowered` of the objective.
 
     Attributes
     ----------
     penalty : Regulariser
-        `lowered` of the objective, and infinite beyond the limits proven for all points with F at most `level`.
+        What is known at the start, and infinite beyond the limits proven for all points with F at most `level`.
     level : float
         Bounds hold if the minimum of F is at most this.
     proofs : list of LimitProof or ScoreLimits
         Of these limits, in their order.
     """
 
-    def __init__(self, objective):
-        self.objective = objective
+    def __init__(self, objective, lowered=None):
+        self.objective, self._lowered = objective, objective.lowered if lowered is None else lowered
         self.forget()
 
     def forget(self):
         """Drop the limits."""
-        self.level, self.penalty, self.proofs = np.inf, self.objective.lowered, []
+        self.level, self.penalty, self.proofs = np.inf, self._lowered, []
 
     def confine(self, proof):
         """Limit the free weights at all points with F <= level; return whether a proof gives any limits.

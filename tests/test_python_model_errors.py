@@ -148,7 +148,8 @@ def test_a_value_below_its_lower_bound_by_rounding_is_the_bound_and_counts():
     result = pb.minimize(risk, lam=1.0)
     assert result.certified and result.fun >= result.lower_bound >= 0.0
     bound = result.state.bound
-    objective = type("Plain", (), {"value": lambda self, w: 0.0, "lower_bound": lambda self, plane, limits: plane.offset,
+    objective = type("Plain", (), {"value": lambda self, w: 0.0,
+                                   "lower_bound": lambda self, plane, limits: plane.offset,
                                    "value_error": lambda self, w: 0.0, "effective": lambda self, phi: phi,
                                    "level": np.inf, "rows": None, "takes_entries": False})()
     certificate = certify(risk, objective, np.zeros(2), bound)

@@ -6,7 +6,7 @@ import pytest
 import pybundle as pb
 from pybundle.core.plane import Plane
 from pybundle.core.protocols import BOUNDED
-from pybundle.runtime.lower_bound import UNIT, LowerBound
+from pybundle.core.rounding import UNIT
 from pybundle.runtime.result import Status
 from pybundle.solvers.method import WARM_START, Method, Option, integer
 from pybundle.solvers.methods import METHODS
@@ -53,7 +53,7 @@ class FixedSteps(Run):
         self.phi = (1.0 - weight) * self.phi + weight * plane.slope
         self.offset += weight * (plane.offset - self.offset)
         self.error = max(self.error, plane.slope_error) + 8.0 * UNIT * float(np.linalg.norm(plane.slope))
-        self.offer(LowerBound.of(self.objective, Plane(self.offset, self.phi, self.error, 1e-12 * self.offset)))
+        self.offer(self.proves(Plane(self.offset, self.phi, self.error, 1e-12 * self.offset)))
         self.log(self.fun)
 
 

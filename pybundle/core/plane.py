@@ -1,4 +1,4 @@
-"""The currency of the package: planes `offset + <slope, w>` that lie below a convex risk."""
+"""Affine lower bounds of a convex risk, "planes" `offset + <slope, w>`, with bounds on their rounding errors."""
 
 from __future__ import annotations
 

@@ -40,8 +40,10 @@ class LabelledTokens(NamedTuple):
 class BatchOracle:
     """Decodings and planes of batches of examples: a model bound to data. A single example is a batch of one.
 
-    Callable from many threads; only `met_norms` may change, and grow. Public methods check their arguments, call the
-    method of the same task that a subclass writes, and multiply by the weights of the examples:
+    psi_i(y) is `Psi(x_i, y) - Psi(x_i, y_i)`, times the loss under slack rescaling. Callable from many threads; only
+    `met_norms` may change, and grow. Public methods check their arguments and call the method of the same task that a
+    subclass writes. Decodings and planes are multiplied by `sample_weight`; sums over distributions are not, the caller
+    puts weights into `scales`:
 
     * `_decode(rows, weights, loss)` returns the `Decodings` of `solve_batch`;
     * `_add_planes(rows, labellings, scales, slope)` adds planes up, or `_planes(rows, labellings)` returns them;
@@ -63,7 +65,7 @@ class BatchOracle:
         Bound on the sum of the norms of the pieces that `psi_i(y)` is added from, hence on its norm, for any y. None if
         unknown: then `uppers` and `met_norms` count rounding, or nobody does.
     table_losses : ndarray, shape (n_examples,), or float
-        Losses that a decoder adds to scores, and that cancel in its values: they round, too, unless w is 0.
+        Bound on the losses that a decoder adds to scores: they cancel in the value, but their rounding does not.
     met_norms : ndarray, shape (n_examples,), or None
         Without `norms`: largest norm of `psi_i` of the planes made so far; it grows in place, because copies share it.
     sample_weight : ndarray, shape (n_examples,), or None

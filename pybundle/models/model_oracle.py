@@ -19,7 +19,7 @@ CLIPPED = 1e-9
 
 
 class ModelOracle(BatchOracle):
-    """Any `StructuredModel` bound to examples by loops over its five methods.
+    """Any `StructuredModel` bound to examples by loops over its four methods.
 
     What the methods return is checked: `OracleError` names the example and the rule that was broken.
 

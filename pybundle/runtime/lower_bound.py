@@ -26,7 +26,7 @@ class LowerBound:
     Attributes
     ----------
     plane : Plane
-        Below the risk; of feasible multipliers.
+        The aggregate plane of feasible multipliers, with its errors.
     value : float
         Lower bound of the objective that follows, all errors counted.
     """
@@ -48,7 +48,7 @@ class LowerBound:
 
     @property
     def offset(self):
-        """A lower bound of F(0)."""
+        """A lower bound of F(0), up to the error of the offset."""
         return self.plane.offset
 
     def slope(self, objective):
@@ -59,7 +59,7 @@ class LowerBound:
 
 
 def _reach(slope, error):
-    """Return the error of a slope with that of its norm."""
+    """Return the error of a slope plus the rounding error of its computed norm."""
     lost = SMALLEST * len(slope) ** 0.5 if slope.any() else 0.0     # squares of smaller entries underflow
     norms = float(np.linalg.norm(slope)) + float(np.linalg.norm(error))
     return error + (0.5 * len(slope) + 4.0) * UNIT * norms + lost
@@ -194,14 +194,14 @@ def ball(objective, w, certificate, bound):
 
 
 def certify(risk, objective, w, bound, known=None, limits=None):
-    """Recomputes both sides in float64: one exact pass at w, one norm of phi.
+    """Bracket the minimum in float64: F(w) from an exact pass or from `known`, and the bound of the plane.
 
-    No pass is needed if R(w) is `known`, computed in float64, with a bound on its rounding error.
+    `known` is R(w) in float64, and a bound on its rounding error.
 
     A risk with `values` bounds their rounding errors, and one that can work in several precisions evaluates in
     float64; the numbers of other risks are trusted. A value just below the lower bound that the risk declares is
-    replaced by that bound, and the difference counts as an error. Evidence that lies above R(w) is refused, and a bound
-    above F(w), beyond rounding, is a ContradictionError.
+    replaced by that bound, and the difference counts as an error. A plane above R(w) makes `certified` False, and a
+    bound above F(w), beyond rounding, is a ContradictionError.
 
     A point meets linear constraints up to rounding only, so F(w) may lie below the minimum under them. With the rows
     in it, the aggregate plane then lies above R(w), by at most its multipliers times the violations; that counts as an

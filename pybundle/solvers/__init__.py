@@ -1,4 +1,4 @@
-"""Solvers in four wings: block, bundle, Newton-type and smooth methods; what drives them all stands here."""
+"""Solvers: five folders of methods (block, bundle, newton, smooth, interior), and what drives them all."""
 
 from .minimize import minimize
 from .path import path

@@ -14,7 +14,10 @@ from .diagnostics import advice, hint
 
 
 def confirm(run):
-    """Return whether the float64 certificate meets the tolerance, too; if not, the run continues in float64."""
+    """Return whether the float64 certificate meets the tolerance, too; if not, the run continues in float64.
+
+    After four failed attempts, and for the stopping rule of a paper, return True as well; `finish` decides the status.
+    """
     if not _is_close_from_zero(run):
         return False
     own, bracket = _certify(run), run.bracket
@@ -53,8 +56,8 @@ def _is_close_from_zero(run):
 def finish(run, status, ask_risk=True, risk=None):
     """Return the result, with the certificate for the best point.
 
-    A risk that failed is not called again (`ask_risk`), but its values so far count. Another `risk` over the
-    same parts may take its place in both.
+    A risk that failed is not called again (`ask_risk`), but its values so far count. `risk` replaces that of the run in
+    the last pass and for its errors.
     """
     run = run.at_work
     run.settle()
@@ -108,7 +111,7 @@ def _message(run, status, bracket, gap, about_data):
 
 
 def _certify(run, ask_risk=True, risk=None):
-    """Set the bracket of the best point; return that in the coordinates of the run."""
+    """Set `run.bracket` for the point that the user gets; return the bracket of the run's own point."""
     risk, found = run.risk if risk is None else risk, run.objective.dependence
     run.moves = found if ask_risk and found is not None and len(found.left_out) else None
     shift = run.risk.shift

@@ -231,7 +231,7 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
            max_iter=None, time_limit=None, memory_limit=None, nonneg=None, constraints=None, callback=None, n_jobs=None,
            executor=None, checkpoint=None, checkpoint_every=None, deterministic=True, random_state=None, verbose=0,
            scale="sum", evidence=False, state=None, **options):
-    """Check the arguments of `minimize`; give the `Solve` for a block, at whose end threads, workers and file are free.
+    """Check the arguments of `minimize` and yield the `Solve`; at the end close threads, workers and checkpoint file.
 
     `state` is that of another run to start from, as `warm_start` but for any method.
     """
@@ -245,7 +245,7 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
     callbacks = as_callbacks(callback)
     given = risk = as_risk(risk, w0)
     warm = options.get("warm_start")
-    # planes of other data prove nothing: only where some are taken over all is read
+    # planes of changed data prove nothing: all data are read, to detect changes, only if planes of another run are used
     risk = risk.renewed(whole=checkpoint is not None or warm is not None or state is not None)
     signs = make_signs(nonneg, risk)
     if radius is None and not is_intercept_bounded(risk, signs, constraints):
@@ -288,6 +288,7 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
                 {"penalty": penalty_term, "constraints": objective.rows, "dependence": objective.dependence,
                  "limits": objective.score_limits, "anchors": objective.anchors,
                  "lowered": getattr(objective, "lowered", None)})
+        # home: the data of this process, for evidence; at_home: the same if workers compute, in case they fail
         home = risk if risk.remote is None else None
         at_home = risk.remote.home if home is None else None if working is risk else risk
         report = ProgressTable(settings.factor) if verbose else None

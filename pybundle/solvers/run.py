@@ -59,11 +59,16 @@ class Run:
     best_values : ndarray, shape (P,), or None
         Values of the parts at w.
     bracket, bracket_of : Bracket or None, (ndarray, LowerBound) or None
-        The last float64 certificate, and the point and the bound that it is of.
+        The last bracket in float64, and the point and the bound that it is of.
     margin : float
-        Of the tolerance, that the gap of the run must reach: less after certificates in float64 were not close.
+        Factor of the tolerance, at first 1; halved whenever float64 does not confirm the gap.
     bound : LowerBound or None
-        Best lower bound with its evidence.
+        Best lower bound with the plane that proves it.
+    limits, free : ProvenLimits or None, FreeWeights or None
+        What is proven of weights without penalty, and the planes from which it is.
+    trace : Trace
+    is_refuted : bool
+        The risk has contradicted itself.
     patience : int
         Steps in a row that moved neither best value nor best bound, after which the run has stalled.
     at_work : Run
@@ -77,8 +82,8 @@ class Run:
     patience = 300
     _idle = 0
     best_values = None
-    moves = None           # what takes points to users of least norm, if they have been evaluated
-    is_refuted = False      # the risk has contradicted itself
+    moves = None            # `Dependence` of free columns once F at the point of least norm is certified
+    is_refuted = False
     choice = ""             # reason for the method, if "auto" chose it
 
     def __init__(self, risk, objective, settings):
@@ -126,7 +131,7 @@ class Run:
     def home(self):
         """The feasible point nearest to the centre, with intercepts at the best constant: `trace.size` is F there.
 
-        Columns may make up for a constant, too: therefore it is at most R of the best constant where that is not 0.
+        `trace.size` is at most R of the best constant, though, where that is not 0: columns may make up for a constant.
         """
         w = np.zeros(self.risk.dim) + self.objective.centre
         if self.risk.free is not None:
@@ -134,7 +139,7 @@ class Run:
         return self.objective.project(w)
 
     def size_of(self, fun):
-        """Return F at `home` from its value: at most R of the best constant."""
+        """Return F at `home`, or R of the best constant if that is less."""
         return min(float(fun), self.risk.constant[1] or np.inf)
 
     @property
@@ -174,10 +179,10 @@ class Run:
         return State(self.w, self.risk_value, self.fingerprint(), bound=self.bound)
 
     def settle(self):
-        """Called before the run is finished."""
+        """Choose the last point if no value of F is known yet; called before the run is finished."""
 
     def evidence(self, risk):
-        """`(evidence, bound)` that proves a lower bound to others, over the data of `risk`; or None."""
+        """Return the `Proof` of a lower bound over the data of `risk`, or None."""
         return None
 
     def adopt(self, fresh):
@@ -306,13 +311,13 @@ class Run:
         error = float(planes.slope_errors.sum()) + 1.01 * additions * float(norms.sum())
         return Plane(float(offsets.sum()) - 1.01 * float(errors @ np.abs(offsets)), slope, error)
 
-    rounding = 1e-6    # of float32 scores, relative to the numbers compared
+    rounding = 1e-6    # tolerance of comparisons of planes, as a share of the numbers: wide enough for float32
 
     # ------------------------------------------------------------------ best point and best bound
     def observe(self, w, risk_value, values=None):
         """Make w the best point if it is better, and freeze it; return `F(w)`.
 
-        Stored values belong to this array, so nobody may change it.
+        w becomes read-only, because the stored values were computed at it.
         """
         fun = self.objective.value(w) + risk_value
         if np.isfinite(fun) and not np.isfinite(self.fun) and not self.trace.knows_zero:

@@ -18,7 +18,7 @@ from .evidence.proof import Proof, certificate_of, is_provable
 
 
 class NoCheckpoint:
-    """Run without a checkpoint.
+    """Stand-in for `Checkpointing` if there is no checkpoint file.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Solve:
         If the parts of the run live with workers, the risk over the data here: the certificate asks it if they are
         lost.
     home : Risk or None
-        The risk over the data here in any case, for evidence.
+        The risk over the data here, for evidence; None if the user passed a risk whose parts live with workers.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Solve:
             return
         if self._report is not None:
             self._report.say(self._checkpointing.words)
-        # rules that count from the first start of the run; callbacks have seen where it stands
+        # rules that count from the first start of the run; callbacks have seen this state before it was saved
         limits = [rule for rule in self._rules if not isinstance(rule, Callback)]
         for rule in limits:
             if isinstance(rule, TimeLimit):

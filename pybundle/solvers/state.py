@@ -26,7 +26,7 @@ class Settings:
         The master is solved to `theta` times the outer gap.
     max_idle : int or None
         Master solutions in a row with multiplier 0 after which a plane is dropped; None is 50 for one part, whose
-        planes become active again most often, and 8 for more.
+        planes become active again most often, 8 for more, and 2 for many.
     memory_limit : int or None
         Bytes for planes and Gram matrix.
     record : Record or None

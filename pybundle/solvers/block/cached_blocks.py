@@ -294,8 +294,8 @@ class CachedBlocks(Core):
         if self._phi is None:
             self._place(self.lam, self.kappa, self.centre, phi)
         self._phi = phi
-        # of sums over planes, of a plane itself (a difference of features, times a loss, times a weight), and what is
-        # left of the sums of multipliers, which must not exceed 1
+        # terms counts roundings: of the sum, of each plane (a difference of features, times a loss, times a weight),
+        # and of the sums of multipliers, which may exceed 1 by rounding
         terms, merged = 2.02 * (self.blocks.n_planes + 6.0), 3.03 * self.blocks.n_merged
         slope_error, offset_error = self._errors
         return Plane(offset, phi, slope_error + self.blocks.merging_error + terms * UNIT * size,

@@ -1,4 +1,4 @@
-"""Planes of a risk at the points of a record, in float64, and evidence made of them."""
+"""Planes of a risk at given points, in float64, and evidence made of them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PlanesAtPoints:
     def evidence(self, points, known, weights):
         """Return evidence of planes with weights, shape (n_points, P) or (n_points, 1).
 
-        None if labellings are no numbers.
+        `known` are the labellings that calls of this object returned; the result is None if they are no numbers.
         """
         weights = np.array(np.broadcast_to(weights, (len(points), self.risk.n_parts)))
         if self.is_labelled:

@@ -15,7 +15,7 @@ PASSES = 30     # per free weight, until its limits are proven
 
 
 def with_limits(run, risk, labelled=True):
-    """Return limits of the free weights of a run that are proven anew, and their proof; or None."""
+    """Return limits of the free weights of a run that are proven anew, and their proof; either may be None."""
     if run.limits is None:
         return None, None
     # what linear constraints imply is no part of a certificate, which has multipliers of them

@@ -50,7 +50,7 @@ class Proof(NamedTuple):
 def of_labels(risk, objective, multipliers, plane, limits=None):
     """Evidence from multipliers of all labels, shape (n, K), and the bound that it proves.
 
-    `plane` is that of the multipliers. What the truth has is left out.
+    `plane` is that of the multipliers. Multipliers of true labels are left out.
     """
     alpha, K = np.ravel(multipliers), risk.n_scores
     used = np.flatnonzero(alpha != 0.0)
@@ -66,7 +66,7 @@ def of_labels(risk, objective, multipliers, plane, limits=None):
 def _best(objective, evidence, size, plane, limits=None):
     """Evidence whose multipliers are scaled to the best bound, the truths having the rest, and that bound.
 
-    `size` bounds the sum of multipliers times norms of slopes, of which the sums of multipliers were cut by a rounding.
+    `size` bounds `sum_j alpha_j |psi_j|`; sums of multipliers were cut by a rounding, which moves phi by that share.
     """
     counts = np.bincount(evidence.examples, minlength=1) if len(evidence.examples) else np.zeros(1)
     cut, lam = (float(counts.max()) + 12.0) * 2.0**-51, getattr(objective, "lam", None)

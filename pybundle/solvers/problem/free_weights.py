@@ -8,7 +8,7 @@ A bound of the penalty on one side of a free weight is a cut, too. For weight j 
 multipliers mu >= 0 of the cuts with `sum_k mu_k g_k = s e_j + d` and d about 0, so `s u_j <= r_j + <|d|, |u|>` with
 `r_j = sum_k mu_k (level - c_k)`. With the largest |d| of both signs in the rows of D
 
-    (1 - D) |u| <= r,    hence  |u| <= B  for every B with  (1 - D) B >= r,  if the rows of D sum to less than 1.
+    (1 - D) |u| <= r,    hence  |u| <= B  for every B with  (1 - D) B >= r,  if rows of D sum to less than 1 (here 1/2).
 
 An aggregate plane whose slope is not quite 0 at the free weights then costs `sum_j |phi_j| B_j` of the bound.
 """
@@ -22,11 +22,11 @@ import numpy as np
 from ...core.object_graph import check_array, check_float
 
 FAR = 10.0      # the linear programs stop at that many times 1 + |u|, ten times as many after a point that stays within
-FARTHEST = 1e12     # there they give up: the points as good as the best one seem to be unbounded
+FARTHEST = 1e12     # the linear programs give up there: the points as good as the best one seem to be unbounded
 MOST = 4        # points at one distance
 MOST_FREE = 1000    # weights: linear programs have two tables of their squares
-NEAR = 0.1      # where they start the next time if limits are too wide
-COSTLY = 0.1   # they are if they cost that fraction of the tolerance
+NEAR = 0.1      # the linear programs start there the next time if limits cost too much
+COSTLY = 0.1    # limits cost too much if they take that fraction of the tolerance from a bound
 INSIDE = 1e-3   # a point is inside a cut that it violates by that fraction of the terms
 SAFE = 1e-9     # relative allowance for the rounding of sums; nothing is lost by it
 LOWER = 0.5     # closed-form limits are taken again when the best value has fallen to this fraction of the level
@@ -196,7 +196,7 @@ class FreeWeights:
                 self._lean = self._slopes[-1]
 
     def probe(self, run):
-        """After 1, 2, 4, 8, ... iterations try to prove limits; return a point whose plane that needs, or None.
+        """After 1, 3, 7, 15, ... iterations try to prove limits; return a point whose plane that needs, or None.
 
         Until there are limits one pass at such a point is asked for after every iteration.
         """

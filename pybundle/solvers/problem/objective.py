@@ -1,4 +1,4 @@
-"""Objectives of the solvers: the regulariser `lam/2 |w|^2`, or the ball `|w| <= radius`, both with w_N >= 0.
+"""Objectives of solvers: `lam/2 |w|^2` or the ball `|w| <= radius`, both optionally with w_k >= 0 for k in a set N.
 
 An objective turns an aggregate plane `offset + <phi, w> <= R(w)` into a lower bound, by its conjugate, and into the
 minimiser of the model. With a constraint w_k >= 0 only the negative part of phi_k counts: if phi_k > 0, the minimum is
@@ -55,13 +55,13 @@ class Objective(ABC):
     moduli : float or ndarray, shape (dim,)
         `F - sum_k moduli_k/2 w_k^2` is convex.
     is_free : bool array
-        Weights without penalty and without a bound on one side at least.
+        Weights without penalty that are unbounded on at least one side.
     rows : Rows or None
         Linear constraints, see `constraints.py`.
     dependence : Dependence or None
         The weights that the penalty holds at 0 because others make up for them, and the penalty of the user.
     classes : LabelSums or None
-        If intercepts of classes are free; `inner_point` has rows `x - m` then.
+        Sums over labels, if intercepts of classes are free; `inner_point` has rows `x - m` then.
     even, score_limits, anchors : float or None, ScoreLimits or None, ScoreAnchors or LabelAnchors or None
         See `Penalised`.
     takes_entries : bool

@@ -35,8 +35,7 @@ class Penalised(Objective):
     factor : float
         Number of examples in the mean scale, else 1.
     means : ndarray, shape (dim,) or (dim / K,), or None
-        Means m of the columns for a risk with an intercept, its last weight, where they are 0; of K classes each row
-        has one. See `inner_point`.
+        Means m of the columns, 0 for the intercept, which is the last weight; all classes share m. See `inner_point`.
     rows : Rows or None
         Linear constraints.
     score_limits : ScoreLimits or None
@@ -228,7 +227,7 @@ class Penalised(Objective):
         return self.outer_point(self.penalty.minimiser(phi, weight / self.factor, centre))
 
     def stiffness(self, w, weight):
-        """Return minus the derivative of entries of the minimiser w for those of phi, or None if they are coupled."""
+        """Return `-dw_k / dphi_k` of the minimiser w of slopes phi, or None if entries are coupled."""
         if not isinstance(self.penalty, Separable):
             return None
         return np.where(self.penalty.support(w), 1.0 / np.maximum(self.moduli + weight, 1e-300), 0.0)

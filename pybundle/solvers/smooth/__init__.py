@@ -1,1 +1,1 @@
-"""Quasi-Newton methods for smooth risks."""
+"""L-BFGS and Newton methods for smooth risks."""

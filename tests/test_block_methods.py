@@ -12,11 +12,12 @@ import scipy.sparse as sp
 
 import pybundle as pb
 from pybundle.core.plane import Plane
+from pybundle.prox.of_norm import Square
 from pybundle.solvers.block.cached_blocks import CachedBlocks
 from pybundle.solvers.block.mean_plane import MeanPlane
 from pybundle.solvers.block.part_planes import part_planes
 from pybundle.solvers.block.schedules import MultiPlane
-from pybundle.solvers.problem.objective import SquaredNorm
+from pybundle.solvers.problem.objective import Objective
 
 METHODS = ["prox-bcfw", "bcfw", "mp-bcfw", "frank-wolfe"]
 
@@ -156,7 +157,7 @@ def test_an_interrupt_while_examples_are_decoded_leaves_the_point_of_the_multipl
     monkeypatch.setattr("pybundle.models.BatchOracle.compiled", lambda self, batch: None)    # all in Python
     monkeypatch.setattr("pybundle.solvers.block.oracle_pass.SHARD", 1)
     executor = Interrupting(at)
-    core = CachedBlocks(chains().derive(executor=executor), SquaredNorm(1.0), batch=6)
+    core = CachedBlocks(chains().derive(executor=executor), Objective(Square(1.0)), batch=6)
     core.place(1.0, 0.0, None)
     with pytest.raises(KeyboardInterrupt):
         for _ in range(3):
@@ -451,7 +452,7 @@ def test_before_the_first_value():
 
 
 def test_what_merging_planes_rounds_counts_in_the_bound():
-    core = CachedBlocks(chains(), SquaredNorm(1.0), cap=3)
+    core = CachedBlocks(chains(), Objective(Square(1.0)), cap=3)
     core.place(1.0, 0.0, None)
     for _ in range(8):
         core.oracle_pass(np.arange(25))

@@ -51,7 +51,7 @@ class MeanLoss(RiskBase):
 
     def __init__(self, objective, n_rows, n_examples):
         self.objective, self.nonneg, self.n_rows, self.n_examples = objective, objective.nonneg, n_rows, n_examples
-        self.dim = n_rows * len(objective.labels)
+        self.dim = n_rows * len(objective.penalty.labels)
 
 
 def solve(run, max_passes):
@@ -60,13 +60,13 @@ def solve(run, max_passes):
     The run appends the kernel weights of each row of its history to `weights`.
     """
     is_interrupted = False
-    run.start(np.zeros((run.risk.n_rows, len(run.objective.labels))))
+    run.start(np.zeros((run.risk.n_rows, len(run.objective.penalty.labels))))
     try:
         while run.trace.n_passes < max_passes and run.step() is None:
             pass
     except KeyboardInterrupt:
         is_interrupted = True
-    return Certified(run.fun, run.bound.value, run.objective.norms(run.w), round(run.trace.n_passes),
+    return Certified(run.fun, run.bound.value, run.objective.penalty.norms(run.w), round(run.trace.n_passes),
                      rows(run.trace.history.arrays(), run.weights), is_interrupted)
 
 
@@ -98,7 +98,7 @@ class GroupBlocks(BlockMethod):
 
     def __init__(self, risk, objective, *arguments, **options):
         super().__init__(risk, objective, *arguments, **options)
-        self.kept, self.weights = KeptPlanes(objective.n_groups, KEPT, objective.products), []
+        self.kept, self.weights = KeptPlanes(objective.penalty.n_groups, KEPT, objective.penalty.products), []
 
     def log(self, value):
         super().log(value)

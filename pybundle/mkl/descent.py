@@ -42,23 +42,23 @@ class _Descent(QuasiNewton):
 
     def __init__(self, risk, objective, settings):
         super().__init__(risk, objective, settings)
-        self.n, p = len(objective.labels), objective.n_groups
+        self.n, p = len(objective.penalty.labels), objective.penalty.n_groups
         room = min(PLANES, max(FEWEST, FLOATS // (8 * risk.dim)))
-        self.planes = KeptPlanes(p, room, objective.products)
+        self.planes = KeptPlanes(p, room, objective.penalty.products)
         self.close = min(CLOSE, 0.1 * settings.gap.tol)
         self.nu, self.weights, self.was_balanced = np.full(p, 1.0 / p), [], False
 
     def orthants(self):
-        nonneg, p = self.objective.nonneg, self.objective.n_groups
+        nonneg, p = self.objective.nonneg, self.objective.penalty.n_groups
         if nonneg is None:
             return None
         return Orthants(np.where(np.concatenate([nonneg, np.ones(p, dtype=bool)]), 0.0, -np.inf))
 
     def start(self, w0):
-        lam, p = self.objective.lam, self.objective.n_groups
+        lam, p = self.objective.lam, self.objective.penalty.n_groups
         value, slope = self._pass(w0)
         # sum_k |theta_k| <= max_k |phi_k| / lam at the minimum for this plane, and sqrt(2 R(0) / lam) at that of F
-        total = min(self.objective.norms(slope).max() / lam, np.sqrt(2.0 * value / lam))
+        total = min(self.objective.penalty.norms(slope).max() / lam, np.sqrt(2.0 * value / lam))
         x = np.concatenate([w0, np.full((len(w0), p), np.sqrt(total / p))], axis=1)
         self.steps.begin(x, *self._joint(x, value, slope))
 
@@ -76,25 +76,26 @@ class _Descent(QuasiNewton):
 
     def _balance(self):
         """Set |u_k| = |v_k| for the same theta, and v_k > 0 for groups at 0; only once, afterwards return False."""
-        norms = self.objective.norms(self.w)
+        norms = self.objective.penalty.norms(self.w)
         if self.was_balanced or not norms.any():
             return False
         self.was_balanced = True
         v = np.sqrt(np.maximum(norms, LEAST * norms.max()))
         self.steps.pairs.clear()
-        self._begin_at(np.concatenate([self.w / v[self.objective.labels], np.tile(v, (len(self.w), 1))], axis=1))
+        u = self.w / v[self.objective.penalty.labels]
+        self._begin_at(np.concatenate([u, np.tile(v, (len(self.w), 1))], axis=1))
         return True
 
     def _value_and_gradient(self, x):
         """Evaluate G and its gradient at x, in one pass."""
-        return self._joint(x, *self._pass(x[:, :self.n] * x[0, self.n:][self.objective.labels]))
+        return self._joint(x, *self._pass(x[:, :self.n] * x[0, self.n:][self.objective.penalty.labels]))
 
     def _joint(self, x, value, slope):
         """Return G(x) and its gradient, from value and slope of R."""
-        u, v, lam, products = x[:, :self.n], x[0, self.n:], self.objective.lam, self.objective.products
+        u, v, lam, products = x[:, :self.n], x[0, self.n:], self.objective.lam, self.objective.penalty.products
         square, v_square = float(np.maximum(products(u, u), 0.0).sum()), float(v @ v)
         gradient = np.empty_like(x)
-        gradient[:, :self.n] = lam * v_square * u + v[self.objective.labels] * slope
+        gradient[:, :self.n] = lam * v_square * u + v[self.objective.penalty.labels] * slope
         gradient[:, self.n:] = lam * square * v + products(u, slope)
         return 0.5 * lam * square * v_square + value, gradient
 
@@ -102,7 +103,7 @@ class _Descent(QuasiNewton):
         """Evaluate R and its slope at theta; record the value of F and improve its bound."""
         loss, offset, slope, error, source = self.risk.plane(theta)
         self.trace.n_passes += 1
-        norms = self.objective.norms(theta)
+        norms = self.objective.penalty.norms(theta)
         if norms.any():
             self.nu = np.maximum(norms / norms.sum(), 1e-9)
         value = self.observe(theta, loss)

@@ -1,4 +1,4 @@
-"""The objective of multiple kernel learning: the square of the sum of the norms of groups, and inner products by group.
+"""The penalty of multiple kernel learning: the square of the sum of the norms of groups, and inner products by group.
 
 A point is a vector (dim,); for kernels it has two rows (2, N): the coefficients of tokens, and their products with the
 Gram matrix, the scores. In both cases `<a, b>` of a group is a sum of products, all steps are linear, and no features
@@ -12,18 +12,17 @@ from functools import cached_property
 
 import numpy as np
 
-from ..solvers.problem.objective import Objective
+from ..prox.of_norm import OfNorm
 
 
 @dataclass(frozen=True)
-class GroupNorms(Objective):
-    """`F(w) = lam/2 (sum_k |w_k|)^2 + R(w)`; bound `offset - max_k |phi_k|^2 / (2 lam)`.
+class GroupNorms(OfNorm):
+    """`Omega(w) = lam/2 (sum_k |w_k|)^2`; the bound of a plane is `offset - max_k |phi_k|^2 / (2 lam)`.
 
     >>> import numpy as np
-    >>> from pybundle.core.plane import Plane
     >>> norms = GroupNorms(2.0, np.array([0, 0, 1]), 2)
-    >>> norms.value(np.array([3.0, 4.0, 1.0])), norms.lower_bound(Plane(5.0, np.array([3.0, 4.0, 1.0])))
-    (36.0, -1.25)
+    >>> norms.value(np.array([3.0, 4.0, 1.0])), norms.cost(norms.size(np.array([3.0, 4.0, 1.0])))
+    (36.0, 6.25)
     """
 
     lam: float
@@ -44,12 +43,13 @@ class GroupNorms(Objective):
         return group_sums(self.labels, self.n_groups)
 
     def value(self, w):
-        """Return the regulariser at w."""
         return 0.5 * self.lam * float(self.norms(w).sum()) ** 2
 
-    def lower_bound(self, plane, limits=None):
-        size = self.norms(self.effective(plane.slope)).max() + plane.slope_error
-        return float(plane.offset - plane.offset_error - size**2 / (2.0 * self.lam))
+    def size(self, slope):
+        return self.norms(slope).max()
+
+    def cost(self, size):
+        return size**2 / (2.0 * self.lam)
 
     def point(self, phi, lam):
         """Return the minimiser of the model: 0 except in the group with the largest |phi_k|."""

@@ -7,10 +7,11 @@ import scipy.sparse as sp
 
 from ..core.exceptions import NumericalError
 from ..core.plane import Plane
+from ..prox.of_norm import minimiser
 from ..runtime.stopping import GapBelow
 from ..solvers.block.core import Core
 from ..solvers.block.schedules import Accelerated
-from ..solvers.problem.objective import minimiser
+from ..solvers.problem.objective import Objective
 from ..solvers.state import Settings
 from .certified import GroupBlocks, MeanLoss, reweighed, solve
 from .group_norms import GroupNorms
@@ -33,7 +34,8 @@ def climb(ascent, settings, n_examples):
     links, and the offset, summed from multipliers. After Ctrl-C they are the best so far.
     """
     arrays = [group.state() for group in ascent.groups]
-    objective = GroupNorms(settings.lam, np.repeat(np.arange(len(arrays)), [v[0].size for v in arrays]), len(arrays))
+    labels = np.repeat(np.arange(len(arrays)), [v[0].size for v in arrays])
+    objective = Objective(GroupNorms(settings.lam, labels, len(arrays)))
     run = GroupBlocks(MeanLoss(objective, max(map(len, arrays)), n_examples), objective, Settings(
         GapBelow(settings.tol)), TokenBlocks, EachPass(fraction=FRACTION, fraction_before=np.inf, most_passes=INNER),
         random_state=settings.random_state, options={"ascent": ascent})
@@ -61,8 +63,9 @@ class TokenBlocks(Core):
 
     def __init__(self, risk, known, ascent):
         objective, self.n_examples, self.dim, self.visits = risk.objective, risk.n_examples, risk.dim, 0.0
-        self._ascent, self._shape, self._labels = ascent, (risk.n_rows, len(objective.labels)), objective.labels
-        self._norms, self._default_kappa, p = objective.norms, 0.0, objective.n_groups
+        omega = objective.penalty
+        self._ascent, self._shape, self._labels = ascent, (risk.n_rows, len(omega.labels)), omega.labels
+        self._norms, self._default_kappa, p = omega.norms, 0.0, omega.n_groups
         self._parts = [slice(*ends) for ends in np.searchsorted(self._labels, [[k, k + 1] for k in range(p)])]
         self.nu, self._lam, self._kappa, self._centre = np.full(p, 1.0 / p), objective.lam, 0.0, None
 

@@ -18,6 +18,7 @@ from ..core.protocols import planes_of
 from ..prox import Groups, project_l2_ball
 from ..risks import Structured
 from ..runtime.executors import Serial
+from ..solvers.problem.objective import Objective
 from ._lazy import LazyVectors
 from .certified import MeanLoss
 from .descent import descend
@@ -350,7 +351,7 @@ class VectorSession:
         if s.loss == "hinge":
             found, theta = climb_weights(risk, labels, p, s, self._executor)
         else:
-            objective = GroupNorms(s.lam, labels, p, risk.nonneg)
+            objective = Objective(GroupNorms(s.lam, labels, p, risk.nonneg))
             found, (theta,), _ = descend(_Smooth(risk.derive(executor=self._executor), objective), s)
         learner.theta.set(theta[:, None])
         return found

@@ -19,6 +19,7 @@ from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
 from ..solvers.block.cached_blocks import CachedBlocks
 from ..solvers.block.methods import accelerated, default_batch
+from ..solvers.problem.objective import Objective
 from ..solvers.solve import Solve
 from ..solvers.state import Settings
 from .certified import KEPT, Certified, GroupBlocks, reweighed, rows
@@ -35,13 +36,13 @@ def climb_weights(risk, labels, n_groups, settings, executor=None):
     is in the mean scale. The result does not depend on the number of threads of `executor`, bit for bit.
     """
     n = risk.n_examples
-    objective = GroupNorms(n * settings.lam, labels, n_groups, risk.nonneg)
+    objective = Objective(GroupNorms(n * settings.lam, labels, n_groups, risk.nonneg))
     run = _WeightedRun(risk.derive(executor=executor), objective, Settings(GapBelow(settings.tol)),
                        _WeightedBlocks, accelerated(), random_state=settings.random_state or 0,
                        options={"objective": objective, "batch": default_batch(risk)})
     result = Solve(run, np.zeros(risk.dim), rules=[
         lambda progress: Status.ITERATION_LIMIT if progress.n_passes >= settings.max_iter else None]).complete()
-    return Certified(result.fun / n, result.lower_bound / n, objective.norms(result.x), result.n_passes,
+    return Certified(result.fun / n, result.lower_bound / n, objective.penalty.norms(result.x), result.n_passes,
                      rows(result.history, run.weights, n), result.status is Status.INTERRUPTED), result.x
 
 
@@ -50,7 +51,7 @@ class _WeightedBlocks(CachedBlocks):
 
     def __init__(self, risk, objective, known=None, **settings):
         super().__init__(risk, objective, known, **settings)
-        self._objective, self.nu = objective, np.full(objective.n_groups, 1.0 / objective.n_groups)
+        self._norms, self.nu = objective.penalty, np.full(objective.penalty.n_groups, 1.0 / objective.penalty.n_groups)
         self._weigh()
 
     def phi(self):
@@ -61,7 +62,7 @@ class _WeightedBlocks(CachedBlocks):
 
     def place(self, lam, kappa, centre):
         """Set new kernel weights from the norms of the point; multipliers stay."""
-        phi, norms = self._phi if self._phi is not None else self.phi(), self._objective.norms(self.w)
+        phi, norms = self._phi if self._phi is not None else self.phi(), self._norms.norms(self.w)
         if norms.any():
             self.nu = reweighed(self.nu, norms)
             self._weigh()
@@ -75,7 +76,7 @@ class _WeightedBlocks(CachedBlocks):
         return CENTRE * super().default_kappa(lam)
 
     def _weigh(self):
-        self._metric = self.nu[self._objective.labels]
+        self._metric = self.nu[self._norms.labels]
         self.blocks.weigh(self._metric)
 
     def _place(self, lam, kappa, centre, phi):

@@ -38,7 +38,7 @@ from .plane import UNIT, ProvenPlane
 def anchors_of(risk, penalty, means=None, rows=None):
     """Return the anchors of a risk if the weights that a penalty and constraints leave free are intercepts, else None.
 
-    `penalty` has arrays l2, l1, centre, lower and upper; means are those of the columns, see `Penalised`.
+    `penalty` has arrays l2, l1, centre, lower and upper; means are those of the columns, see `Objective`.
     """
     is_bare = (penalty.l2 == 0.0) & (penalty.l1 == 0.0) & (np.isinf(penalty.lower) | np.isinf(penalty.upper))
     if not is_bare.any() or np.isfinite([penalty.lower[is_bare], penalty.upper[is_bare]]).any():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,23 @@ from ..core.types import Array, Floats
 from ..core.validation import check_vector
 from .checks import check_step
 from .groups import euclidean
+
+
+class Rounding(NamedTuple):
+    """Bounds on what the numbers of a sum of penalties have lost, so that the sum itself is known between two others.
+
+    Attributes
+    ----------
+    rates : float
+        Relative error of every l2 and l1.
+    centre : float or ndarray, shape (d,)
+        Errors of the centre, by entries.
+    constant : float
+    """
+
+    rates: float = 0.0
+    centre: Any = 0.0
+    constant: float = 0.0
 
 
 class Regulariser:
@@ -38,6 +55,14 @@ class Regulariser:
 
     is_separable = False
     """Whether Omega is a sum over entries that `canonical` writes as `Separable`."""
+    is_of_norm = False
+    """Whether Omega is a function of one norm of w, see `OfNorm`."""
+    is_provable = False
+    """Whether a certificate can hold Omega."""
+    entries: Any = None
+    """The canonical penalty by entries, as `Separable`; None if they are coupled."""
+    centre: Any = 0.0
+    rounding = Rounding()
 
     def value(self, x: ArrayLike) -> float:
         """Return Omega(x); infinite if it overflows float64, or outside of bounds."""
@@ -121,8 +146,8 @@ class Sum(Regulariser):
     """The sum of penalties, written `a + b`.
 
     Any number of separable terms (`L1` and `ElasticNet` without groups, `SquaredL2`, `Box`, `Separable`) is allowed;
-    or one other penalty with `SquaredL2` of one rate, centred at 0. The prox and the conjugate of other sums are not
-    known.
+    or a `Ball` with lower bounds 0; or one other penalty with `SquaredL2` of one rate, centred at 0. The prox and the
+    conjugate of other sums are not known.
 
     Parameters
     ----------
@@ -147,7 +172,7 @@ class Sum(Regulariser):
             raise ParameterError(f"penalties must be separable but for one, got {names_of(others)}; for L1 and the "
                                  "group lasso there is SparseGroupLasso")
         rests: list[Any] = [term for term in self.terms if term.is_separable]
-        if others and not all(
+        if others and not others[0].is_of_norm and not all(
                 getattr(term, "centre", 0.0) is None and np.ndim(term.rate) == 0 for term in rests):
             raise ParameterError(f"{names_of(others)} can be added to SquaredL2(rate) of one rate without centre only, "
                                  f"got {names_of(rests)}; for L1 and norms of groups there is SparseGroupLasso")
@@ -170,10 +195,11 @@ class Sum(Regulariser):
     def canonical(self, dim: int) -> Regulariser:
         others: list[Any] = [term.canonical(dim) for term in self.terms if not term.is_separable]
         rests: list[Any] = [term for term in self.terms if term.is_separable]
-        if not others:
+        inner: Any = others[0] if others else None
+        if inner is None or inner.is_of_norm:
             first = rests[0].canonical(dim)
-            return first.plus(*rests[1:]) if len(rests) > 1 else first
-        inner: Any = others[0]
+            rest = first.plus(*rests[1:]) if len(rests) > 1 else first
+            return rest if inner is None else inner.within(rest)
         rates = [float(term.rate) for term in rests]
         if isinstance(inner, PlusSquaredL2):
             inner, rates = inner.inner, [*rates, inner.rate]
@@ -196,6 +222,10 @@ class PlusSquaredL2(Regulariser):
 
     def __init__(self, inner: Regulariser, rate: float, rate_error: float = 0.0) -> None:
         self.inner, self.rate, self.rate_error = inner, rate, rate_error       # relative error of a rounded rate
+
+    @property
+    def is_provable(self) -> bool:
+        return self.inner.is_provable
 
     def has_exact_prox(self, dim: int) -> bool:
         return self.inner.has_exact_prox(dim)
@@ -255,5 +285,6 @@ class PlusSquaredL2(Regulariser):
 
 def names_of(terms: Any) -> str:
     """Return the kinds of penalties, in words."""
+    terms = [getattr(term, "inner", term) for term in terms]
     return " and ".join(type(term).__name__ + ("" if getattr(term, "groups", None) is None else " with groups")
                         for term in terms)

@@ -96,6 +96,8 @@ class SparseGroupLasso(_Norm):
     array([ 1.5, -2. ,  0. ])
     """
 
+    is_provable = True
+
     def __init__(self, groups: Any, l1: Any = 1.0, l2: Any = 1.0) -> None:
         super().__init__(groups)
         self.l1, self.l2 = check_rates("l1", l1), check_rates("l2", l2)

@@ -39,6 +39,8 @@ class L1(GroupwiseRegulariser):
     array([0.6, 0. ])
     """
 
+    is_provable = True
+
     def __init__(self, rate: float | ArrayLike = 1.0, groups: Any = None) -> None:
         super().__init__(groups)
         self.rate = check_rates("rate", rate)

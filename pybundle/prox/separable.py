@@ -11,7 +11,7 @@ those of the penalty that was meant. `Box` is the case of bounds alone.
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,30 +20,13 @@ from ..core.exceptions import ParameterError
 from ..core.rounding import UNIT
 from ..core.types import Array, Floats
 from ..core.validation import check_vector, real_numbers
-from .base import Regulariser
+from .base import Regulariser, Rounding
 from .checks import check_rates, check_step, match_rates
 from .groups import euclidean
 
 UNDERFLOW = 1e-300      # more than any sum of numbers that underflow to 0
 NOTHING = {"l2": 0.0, "l1": 0.0, "centre": 0.0, "lower": -np.inf, "upper": np.inf}
 """The numbers of a penalty that is 0 everywhere."""
-
-
-class Rounding(NamedTuple):
-    """Bounds on what the numbers of a sum of penalties have lost, so that the sum itself is known between two others.
-
-    Attributes
-    ----------
-    rates : float
-        Relative error of every l2 and l1.
-    centre : float or ndarray, shape (d,)
-        Errors of the centre, by entries.
-    constant : float
-    """
-
-    rates: float = 0.0
-    centre: Any = 0.0
-    constant: float = 0.0
 
 
 class Separable(Regulariser):
@@ -73,8 +56,8 @@ class Separable(Regulariser):
     """
 
     is_separable = True
+    is_provable = True
     constant = 0.0      # left by sums of squares about different centres
-    rounding = Rounding()
 
     def __init__(self, l2: float | ArrayLike = 0.0, l1: float | ArrayLike = 0.0, centre: float | ArrayLike = 0.0,
                  lower: float | ArrayLike = -np.inf, upper: float | ArrayLike = np.inf) -> None:
@@ -137,6 +120,10 @@ class Separable(Regulariser):
         return euclidean(np.maximum(np.maximum(rest - high, -rest - low), 0.0))
 
     # ------------------------------------------------------------------ for solvers
+    @property
+    def entries(self) -> Separable:
+        return self
+
     def canonical(self, dim: int) -> Separable:
         """Return this penalty with arrays of shape (dim,)."""
         whole = Separable.__new__(Separable)

@@ -14,8 +14,9 @@ from ..features.dependence import dependence_in
 from ..proof.anchors import anchors_of
 from ..proof.given import penalty_of
 from ..proof.score_limits import score_limits
-from ..prox import Box, Regulariser, Separable, SquaredL2
+from ..prox import Ball, Box, Regulariser, SquaredL2
 from ..prox.base import names_of
+from ..prox.of_norm import Square
 from ..prox.separable import NOTHING, spread
 from ..risks import Function
 from ..runtime.executors import single_threaded_blas
@@ -24,8 +25,7 @@ from .bundle.bundle_method import parts_within
 from .bundle.constraints import as_rows, check_feasible
 from .methods import METHODS
 from .plane_checks import lower_bounds_of
-from .problem.objective import Ball, SquaredNorm
-from .problem.penalised import Penalised
+from .problem.objective import Objective
 from .run import is_fine
 from .state import Settings
 
@@ -78,24 +78,24 @@ def make_signs(nonneg, risk):
 
 
 def make_objective(method, risk, nonneg=None, n=1, *, lam=None, radius=None, penalty=None, constraints=None):
-    """`SquaredNorm`, `Ball` or `Penalised`, of one of the last three arguments; lam and penalty are multiplied by n."""
+    """The `Objective` of lam, radius or a penalty, one of which is given; lam and penalty are multiplied by n."""
     given = {name: value for name, value in (("lam", lam), ("radius", radius), ("penalty", penalty))
              if value is not None}
     if len(given) != 1:
         raise ParameterError("exactly one of lam, radius and penalty must be given, got " + (
             " and ".join(given) if given else "none of them"))
-    if radius is not None and constraints is not None:
+    if (radius is not None or is_in_ball(penalty)) and constraints is not None:
         raise ParameterError("constraints take lam or a penalty, got a radius; pass Box and constraints")
+    if (radius is not None or is_in_ball(penalty)) and method not in ("cutting-plane", "auto"):
+        raise ParameterError(f"radius belongs to method 'cutting-plane', got method={method!r}; pass lam")
     if radius is not None:
-        if method not in ("cutting-plane", "auto"):
-            raise ParameterError(f"radius belongs to method 'cutting-plane', got method={method!r}; pass lam")
-        return Ball(_check_scale("radius", radius), nonneg)
-    if method == "cutting-plane":
+        penalty = Ball(_check_scale("radius", radius))
+    elif method == "cutting-plane" and not is_in_ball(penalty):
         raise ParameterError("method 'cutting-plane' minimises in a ball: pass radius instead of lam or penalty")
     if lam is not None and np.ndim(lam) == 0:
         lam = _check_scale("lam", lam)
         if risk.free is None and constraints is None:
-            return SquaredNorm(n * lam, nonneg)
+            return Objective(Square(n * lam, nonneg))
         penalty = SquaredL2(lam)
     elif lam is not None:
         lam = check_vector("lam", lam, risk.dim if risk.free is None else np.count_nonzero(~risk.free))
@@ -111,36 +111,39 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     if not isinstance(penalty, Regulariser):
         raise InputTypeError(f"penalty must be a penalty of pybundle.prox, got {type(penalty).__name__}; for "
                              "lam/2 |w|^2 pass lam")
-    if risk.free is not None:
+    if risk.free is not None and not is_in_ball(penalty):
         penalty = _of_held(penalty, ~risk.free)
     if nonneg is not None:
         penalty = penalty + Box(np.where(nonneg, 0.0, -np.inf))
     # a bound on the intercept itself is none on the intercept at the means
     means = None if nonneg is not None and risk.free is not None and (nonneg & risk.free).any() else risk.means
     omega = penalty.canonical(risk.dim)
-    if isinstance(omega, Separable):
+    if omega.is_of_norm:
+        _check_scale("radius", omega.radius)
+        return Objective(omega)
+    if omega.entries is not None:
         _check_sizes(omega)
         if constraints is None and _is_square(omega):
             signs = omega.lower == 0.0
-            return SquaredNorm(n * float(omega.l2[0]), signs if signs.any() else None)
+            return Objective(Square(n * float(omega.l2[0]), signs if signs.any() else None))
     if not omega.has_exact_prox(risk.dim):
         raise ParameterError("penalty must have an exact prox, got OverlappingGroupLasso with sweeps=1 of groups that "
                              "are no tree; pass more sweeps, such as 1000")
     rows = None if constraints is None else as_rows(constraints, risk.dim)
     if rows is not None:
-        check_feasible(Penalised(omega, 0.0, rows=rows))
-    anchors = anchors_of(risk, omega, means, rows) if isinstance(omega, Separable) else None
+        check_feasible(Objective(omega, 0.0, rows=rows))
+    anchors = anchors_of(risk, omega, means, rows) if omega.entries is not None else None
     has_means = anchors is not None and anchors.means is not None
-    found = dependence_in(risk, omega, rows) if isinstance(omega, Separable) and not has_means else None
+    found = dependence_in(risk, omega, rows) if omega.entries is not None and not has_means else None
     if found is not None:
         bounds = np.where(np.isin(np.arange(risk.dim), found.left_out), 0.0, np.inf)
         omega = omega.within(-bounds, bounds)
         anchors = anchors_of(risk, omega, means, rows)
-    objective = Penalised(omega, float(lower_bounds_of(risk).sum()), float(n), rows=rows, dependence=found,
+    objective = Objective(omega, float(lower_bounds_of(risk).sum()), float(n), rows=rows, dependence=found,
                           anchors=anchors, means=means if anchors is None else anchors.means)
     if objective.is_free.any() and anchors is None:
         objective.score_limits = score_limits(risk, penalty_of(omega, risk.dim), objective.means, 0.0, float(n))
-    if rows is not None and isinstance(omega, Separable):
+    if rows is not None and omega.entries is not None:
         lower, upper = rows.implied(omega.lower, omega.upper)
         if means is not None:       # the penalty is on the intercept at the means
             lower[-1], upper[-1] = -np.inf, np.inf
@@ -174,7 +177,7 @@ def _check_sizes(penalty):
 def _of_held(penalty, places):
     """The penalty on the weights at `places`; the others are free."""
     inner = penalty.canonical(np.count_nonzero(places))
-    if not isinstance(inner, Separable):
+    if inner.entries is None:
         kind = names_of(getattr(penalty, "terms", [penalty]))
         raise ParameterError("penalty must be L1, ElasticNet, SquaredL2 or Box without groups, or a sum of these, "
                              f"where the risk has an intercept, got {kind}; leave out fit_intercept")
@@ -192,10 +195,18 @@ def _check_scale(name, value):
     return value
 
 
-def is_intercept_bounded(risk, signs, constraints):
-    """Return whether a free intercept has a sign, or stands in linear constraints: then it stays as it is."""
+def is_in_ball(penalty):
+    """Return whether a penalty, or a term of its sum, is a ball."""
+    return any(isinstance(term, Ball) for term in getattr(penalty, "terms", [penalty]))
+
+
+def is_intercept_bounded(risk, penalty, signs, constraints):
+    """Return whether a free intercept lies in a ball, has a sign, or stands in linear constraints: it stays as it is.
+    """
     if risk.free is None or risk.shift is not None:
         return False
+    if is_in_ball(penalty):
+        return True
     has_sign = signs is not None and (signs & risk.free).any()
     return has_sign or (constraints is not None and as_rows(constraints, risk.dim).A[:, risk.free].count_nonzero() > 0)
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from ..core.plane import Plane
 from ..runtime.result import Status
-from .problem.objective import Ball
 from .scaling import columns_in_words, scaling
 
 UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED)
@@ -81,7 +80,7 @@ def advice(run, status, certificate, about_data, many=300, wide=0.1, near=1e-6, 
     if about_data:
         found.append(about_data)
     elif ((is_wide and not n_free) or is_rough) and not is_unbounded:
-        weak = "take a smaller radius" if isinstance(objective, Ball) else "raise lam (lower C)"
+        weak = "take a smaller radius" if objective.radius is not None else "raise lam (lower C)"
         found.append(f"{weak} or scale X to about 1: the regularisation is weak for data of this scale")
     if run.bound is not None and run.risk.remote is not None and run.risk.remote.is_single:
         exact = objective.lower_bound(Plane(run.bound.plane.offset, run.bound.plane.slope))

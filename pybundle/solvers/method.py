@@ -58,7 +58,7 @@ class Method(NamedTuple):
     n_epochs : int or None
         Default number of iterations of a method that does not stop by its gap; None for all others.
     penalties : {"none", "separable", "all"}
-        Which penalties the objective may have (`Penalised`).
+        Which penalties the objective may have beside a square.
     """
 
     make: Callable

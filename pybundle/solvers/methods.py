@@ -17,8 +17,6 @@ from .bundle.sgd import SGD
 from .fallback import MethodSequence, Stage
 from .interior.methods import INTERIOR_POINT, cost_in_passes, refusal
 from .method import BUNDLE, Method
-from .problem.objective import Ball
-from .problem.penalised import Penalised
 from .run import is_fine
 from .scaling import scaling
 from .smooth.lbfgs import LBFGS
@@ -72,38 +70,37 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     passes, or within `n_slow` with another penalty than equal squares. For other smooth risks see `patience_before`.
     The last fallback is "oca".
     """
-    risk, has_signs = problem.risk, problem.objective.nonneg is not None
+    risk, objective = problem.risk, problem.objective
+    has_signs = objective.nonneg is not None
     keeps = problem.settings.record is not None         # points of planes, as evidence
 
     def later(name):
         return lambda objective: make_run(name, problem._replace(objective=objective))
 
     stages = [Stage(later("oca"), None, np.inf)]
-    if isinstance(problem.objective, Ball):
+    if objective.radius is not None:
         return _because(make_run("cutting-plane", problem), "'cutting-plane': a radius is given")
-    if problem.objective.rows is not None:
+    if objective.rows is not None:
         return _because(make_run("oca", problem), "'oca': it takes constraints")
-    is_penalised = isinstance(problem.objective, Penalised)
-    if is_penalised and not (problem.objective.penalty.is_separable and (risk.smooth or risk.has_exact_blocks)):
+    is_penalised, omega = not objective.is_of_norm, objective.entries
+    if is_penalised and (omega is None or not (risk.smooth or risk.has_exact_blocks)):
         return _because(make_run("oca", problem), "'oca': it takes any penalty")
-    omega = problem.objective.penalty if is_penalised else None
-    has_free = is_penalised and bool(problem.objective.is_free.any())
-    all_free = is_penalised and bool((problem.objective.is_free | (omega.lower == omega.upper)).all())
-    classes = problem.objective.classes
+    has_free = bool(objective.is_free.any())
+    all_free = bool((objective.is_free | (omega.lower == omega.upper)).all())
+    classes = objective.classes
     if classes is not None and risk.smooth:
         stages = []             # planes of parts come no nearer than repaired ones
-        takes_blocks = suits_blocks(problem.objective, risk.n_examples)
+        takes_blocks = suits_blocks(objective, risk.n_examples)
     else:
         takes_blocks = risk.dim > FEW_WEIGHTS and not keeps and not has_free
     if (risk.log_loss_tokens is not None and takes_blocks and problem.settings.memory_limit is None
             and LogLossBlocks.multiplier_bytes(risk) <= MOST_BYTES):
         # without equal squares L-BFGS is slow, too
-        is_uneven = is_penalised and problem.objective.even is None
-        stages.insert(0, Stage(later("lbfgs"), None, n_slow if is_uneven else n_slow / 3.0))
+        stages.insert(0, Stage(later("lbfgs"), None, n_slow if objective.even is None else n_slow / 3.0))
         return _because(MethodSequence(make_run("prox-bcfw", problem), *stages),
                         "'prox-bcfw': examples with a log-loss can be visited one at a time")
     if risk.smooth:
-        wait = None if problem.settings.memory_limit is not None else patience_before(risk, problem.objective)
+        wait = None if problem.settings.memory_limit is not None else patience_before(risk, objective)
         if wait is None:
             return _because(MethodSequence(make_run("lbfgs", problem), *stages), "'lbfgs': the risk is smooth")
         stages.insert(0, Stage(later("lbfgs"), None, np.inf))
@@ -133,7 +130,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     elif is_penalised and keeps and classes is None:
         why = "the planes of parts are the evidence"
     elif is_penalised and not takes_steps and (all_free or (
-            problem.objective.even is None and problem.objective.columns_are_far(risk)) or (
+            objective.even is None and objective.columns_are_far(risk)) or (
             risk.dim <= FEW_WEIGHTS and is_fine(problem.settings.gap.tol))):
         why = "columns are far from 0, weights are free, or they are few and tol is small"
     elif is_penalised or takes_steps:
@@ -197,16 +194,15 @@ METHODS = {
 def make_run(name, problem):
     """The run of a method, with its requirements and options checked."""
     method = METHODS[name]
-    if isinstance(problem.objective, Penalised) and method.penalties != "all":
+    if not problem.objective.is_of_norm and method.penalties != "all":
         if problem.objective.rows is not None:
             raise ParameterError(f"method {name!r} takes no constraints; use 'oca'")
         if method.penalties == "none":
             raise ParameterError(f"method {name!r} takes one number lam, got a penalty or free weights (an array lam, "
                                  "fit_intercept); use 'oca'")
-        if not problem.objective.penalty.is_separable:
-            omega = getattr(problem.objective.penalty, "inner", problem.objective.penalty)
+        if problem.objective.entries is None:
             raise ParameterError(f"method {name!r} takes L1, ElasticNet, SquaredL2 and Box without groups, and their "
-                                 f"sums, as penalty, got {names_of([omega])}; use 'oca'")
+                                 f"sums, as penalty, got {names_of([problem.objective.penalty])}; use 'oca'")
     require(f"method {name!r}", method.needs, problem.risk, method.remedy)
     options = {key: option.check(key, problem.options[key]) if key in problem.options else option.default
                for key, option in method.options.items() if option.check is not None}

@@ -38,7 +38,6 @@ from .evidence.proof import check_provable
 from .evidence.record import Record
 from .method import Problem
 from .methods import METHODS, check_options, make_run
-from .problem.penalised import Penalised
 from .solve import NoCheckpoint, Solve
 from .state import State
 
@@ -248,7 +247,7 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
     # planes of changed data prove nothing: all data are read, to detect changes, only if planes of another run are used
     risk = risk.renewed(whole=checkpoint is not None or warm is not None or state is not None)
     signs = make_signs(nonneg, risk)
-    if radius is None and not is_intercept_bounded(risk, signs, constraints):
+    if radius is None and not is_intercept_bounded(risk, penalty, signs, constraints):
         risk = risk.centred()
     n = risk.n_examples if scale == "mean" else 1
     objective = make_objective(method, risk, signs, n, lam=lam, radius=radius, penalty=penalty, constraints=constraints)
@@ -269,8 +268,7 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
         places = placing(pool)
         if places is not None and objective.classes is not None:       # workers know means of their own rows only
             objective = replace(objective, anchors=None, means=None)
-        penalty_term = objective.penalty if isinstance(objective, Penalised) else None
-        takes_oca = penalty_term is not None and not (penalty_term.is_separable and objective.rows is None)
+        takes_oca = not objective.is_of_norm and (objective.entries is None or objective.rows is not None)
         risk = regrouped(risk, n_parts, method, pool, settings, places is not None, takes_oca)
         watching = [Callback(function, settings.factor, risk.shift) for function in callbacks]
         for rule in reversed(watching):
@@ -285,9 +283,9 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
                 terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius,
                          penalty=penalty, nonneg=signs, constraints=objective.rows, scale=scale,
                          random_state=random_state, deterministic=bool(deterministic)), settings,
-                {"penalty": penalty_term, "constraints": objective.rows, "dependence": objective.dependence,
+                {"penalty": objective.penalty, "constraints": objective.rows, "dependence": objective.dependence,
                  "limits": objective.score_limits, "anchors": objective.anchors,
-                 "lowered": getattr(objective, "lowered", None)})
+                 "lowered": objective.lowered})
         # home: the data of this process, for evidence; at_home: the same if workers compute, in case they fail
         home = risk if risk.remote is None else None
         at_home = risk.remote.home if home is None else None if working is risk else risk

@@ -17,8 +17,9 @@ from ..core.protocols import completed
 from ..core.rounding import UNIT
 from ..core.validation import read_only
 from ..proof.score_limits import ScoreLimits
-from ..prox import Separable
-from ..prox.separable import Rounding
+from ..prox import Ball, Separable
+from ..prox.base import Rounding
+from ..prox.of_norm import Square
 from ..risks.partition import SHARD_ROWS
 from ..risks.reduction import WAVE
 from ..runtime.clock import Clock
@@ -28,8 +29,7 @@ from ..runtime.result import Status
 from ..runtime.stopping import SHARE, GapBelow, Progress
 from .plane_checks import as_arrays, check_planes, lower_bounds_of, norms_of, refuse_above
 from .problem.free_weights import FreeWeights, ProvenLimits
-from .problem.objective import Ball, SquaredNorm
-from .problem.penalised import Penalised
+from .problem.objective import Objective
 from .state import Settings, State, Trace
 
 NAMELESS = "unknown"
@@ -78,7 +78,7 @@ class Run:
     """
 
     serialised: tuple = (Settings, GapBelow, State, Trace, Clock, History, LowerBound, Plane, Bracket, Status,
-                         SquaredNorm, Ball, Penalised, Separable, Rounding, ScoreLimits, FreeWeights)
+                         Objective, Square, Ball, Separable, Rounding, ScoreLimits, FreeWeights)
     patience = 300
     _idle = 0
     best_values = None
@@ -93,7 +93,7 @@ class Run:
         self.lower_bounds = lower_bounds_of(risk)
         self._steepest = np.zeros(risk.n_parts)         # norms of the steepest slopes so far
         self.bracket, self.bracket_of, self.margin = None, None, 1.0
-        self.limits = ProvenLimits(objective) if isinstance(objective, Penalised) else None
+        self.limits = None if objective.is_of_norm else ProvenLimits(objective)
         self.free = FreeWeights.of(objective, self.limits)
 
     @property

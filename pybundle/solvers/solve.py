@@ -14,7 +14,7 @@ from ..runtime.result import Status
 from ..runtime.stopping import Callback, TimeLimit, first_reason, time_of_end
 from .diagnostics import LONG, VERY_LONG, hint
 from .ending import confirm, finish
-from .evidence.proof import Proof, certificate_of, is_provable
+from .evidence.proof import Proof, certificate_of
 
 
 class NoCheckpoint:
@@ -230,7 +230,7 @@ class Solve:
     def _certificate(self, result, home):
         """Return the certificate of a result, with evidence where there is some; that may take passes over the data."""
         run = self.run
-        if not result.certified or not is_provable(run.objective):
+        if not result.certified or not run.objective.penalty.is_provable:
             return None
         found = None
         if result.state is not None:

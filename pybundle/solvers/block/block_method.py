@@ -37,7 +37,6 @@ from ...core.plane import Plane
 from ...runtime.result import Status
 from ..evidence.limits import with_limits
 from ..problem.objective import inner
-from ..problem.penalised import Penalised
 from ..run import Run
 from ..state import State
 from .balance import Balance
@@ -54,7 +53,7 @@ class BlockMethod(Run):
     Parameters
     ----------
     risk, objective, settings
-        As in `Run`; the objective is `SquaredNorm`, or `Penalised` if the core takes it.
+        As in `Run`; the penalty is a square, or another that the core takes.
     core : type
         `core(risk, known=blocks, **options)` builds the core from the blocks of another run, or from None.
     schedule : Schedule
@@ -81,10 +80,10 @@ class BlockMethod(Run):
         self._wanted, self.kappa = kappa, 0.0
         self._rises, self._last = 0, np.inf
         self._n_flat, self._flat_gap = 0, np.inf        # values since the gap fell by LEAST_FALL, and to what it fell
-        is_penalised = self._is_penalised = isinstance(objective, Penalised) and objective.even is None
+        is_penalised = self._is_penalised = objective.even is None
         self._balance = Balance() if is_penalised or not schedule.extrapolates else None
         self._mean = MeanPlane(objective.means) if is_penalised and objective.classes is None else None
-        self._modulus = least_modulus(objective)
+        self._modulus = objective.least_modulus
         self.last_gaps = 0.0
 
     # ------------------------------------------------------------------ start, step, finish
@@ -95,7 +94,7 @@ class BlockMethod(Run):
             self.take(state)
             blocks, w0 = state.blocks, state.w
         self.core = self._kind(self.risk, known=blocks, **self._options)
-        if blocks is not None and not isinstance(self.objective, Penalised):
+        if blocks is not None and self.objective.is_of_norm:
             with self._counted("oracle"):
                 self.core.shrink(self._modulus)
         self._centre = self._before = np.asarray(w0)            # replaced, never changed
@@ -299,12 +298,3 @@ class BlockMethod(Run):
     def settle(self):
         if not np.isfinite(self.fun) and self.trace.n_iter:     # no value yet: nothing better is known than this point
             self.w = self.objective.project(self.core.w.copy())
-
-
-def least_modulus(objective):
-    """Return the least constant of strong convexity of all weights that are neither free nor fixed."""
-    if not isinstance(objective, Penalised):
-        return objective.lam
-    penalty = objective.penalty
-    moduli = objective.moduli[~objective.is_free & (penalty.lower < penalty.upper)]
-    return float(moduli.min()) if len(moduli) else 0.0

@@ -18,9 +18,9 @@ from ...core.protocols import errors_of
 from ...core.rounding import UNIT
 from ...core.validation import read_only
 from ...models.batch_oracle import batched
+from ...prox.of_norm import minimiser
 from ..evidence.proof import of_blocks
 from ..newton.plane_master import PlaneMaster
-from ..problem.objective import minimiser
 from ._bcfw import Blocks
 from .core import Core
 from .oracle_pass import OraclePass
@@ -39,7 +39,8 @@ class CachedBlocks(Core):
     ----------
     risk : Structured or LinearRisk
         Its `oracle()` decodes examples in batches.
-    objective : SquaredNorm
+    objective : Objective
+        Of a square.
     batch : int
         Examples decoded at one point in an exact pass; 1 is fully sequential.
     step, max_steps, cap

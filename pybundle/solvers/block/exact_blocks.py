@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from ...core.object_graph import check_array, check_float
 from ...core.plane import Plane
 from ...core.rounding import UNIT
+from ...prox.of_norm import minimiser
 from ...risks.partition import SHARD_ROWS
 from ..evidence.proof import of_labels
-from ..problem.objective import inner, minimiser
-from ..problem.penalised import Penalised
+from ..problem.objective import inner
 from ._label_blocks import set_capacity
 from ._label_dual import LabelDual
 from .centre_weight import CentreWeight, share_of_squares
@@ -43,10 +43,10 @@ class ExactBlocks(Core):
     ----------
     risk : LinearRisk
         With an `engine`, see `has_exact_blocks`.
+    objective : Objective
+        With a separable penalty.
     known : ndarray, shape (n, K), optional
         Multipliers of another run.
-    objective : Objective, optional
-        `Penalised` with a separable penalty; else the regulariser is the square with the lam of `place`.
 
     Attributes
     ----------
@@ -55,13 +55,12 @@ class ExactBlocks(Core):
         Visits of examples with all their labels so far, and with those of their working sets.
     """
 
-    def __init__(self, risk, known=None, objective=None):
+    def __init__(self, risk, objective, known=None):
         self.risk, self._exact = risk, risk.derive(precision="float64")
         self.n_examples, self.dim = risk.n_examples, risk.dim
         self._intercepts, self._given = MovingIntercepts.of(objective, risk.examples), objective
         # steps move an intercept alone, not the shift of the columns with it
-        is_uneven = isinstance(objective, Penalised) and self._intercepts is None
-        self._objective = replace(objective, means=None) if is_uneven else None
+        self._objective = replace(objective, means=None) if objective.even is None else None
         if self._objective is not None:
             self._free = np.flatnonzero(self._objective.is_free)
             self._shares = np.array([share_of_squares(risk.examples, k % (self.dim // risk.n_scores))
@@ -102,11 +101,12 @@ class ExactBlocks(Core):
             self._dual.restore(known["alpha"])
 
     @staticmethod
-    def bytes_needed(risk, objective=None):
+    def bytes_needed(risk, objective):
         """Memory of multipliers, of three arrays of scores and of points."""
         width = 4 if risk.search_precision == "float32" else 8
         each = (width + 24) * risk.n_scores + 4 * set_capacity(risk.engine) + 40
-        return risk.n_examples * each + 8 * (VECTORS + HELD * isinstance(objective, Penalised)) * risk.dim
+        vectors = VECTORS if objective.is_of_norm else VECTORS + HELD
+        return risk.n_examples * each + 8 * vectors * risk.dim
 
     @property
     def visits(self):
@@ -244,7 +244,7 @@ class ExactBlocks(Core):
             self._evaluated += self.n_examples
         best = run.w
         step = w - best
-        t, risk_value = self._exact.line_search(self._scores, scores, *self._along(run.objective, best, w, step))
+        t, risk_value = self._exact.line_search(self._scores, scores, *run.objective.along(best, w, step))
         point = np.multiply(step, t, out=step)
         point += best
         # w itself where the search ends, and within bounds that rounding may have crossed
@@ -260,17 +260,6 @@ class ExactBlocks(Core):
             self._scored = point
         self._spare = scores
         return fun
-
-    def _along(self, objective, best, w, step):
-        """Return a and b: from best to w the regulariser rises by `a t + b t^2/2`.
-
-        With a penalty, b follows from its moduli of strong convexity and a from its values at both ends: in between the
-        parabola lies above the regulariser.
-        """
-        if not isinstance(objective, Penalised):
-            return objective.lam * float(best @ step), objective.lam * float(step @ step)
-        square = float(np.sum(objective.moduli * step**2))
-        return objective.value(w) - objective.value(best) - 0.5 * square, square
 
     def _mark(self, scores):
         """Return R at the point with these scores; mark the examples that the next passes should visit."""
@@ -305,7 +294,7 @@ class ExactBlocks(Core):
         return [(0, half), (half, n)] if entries >= max(LEAST_ENTRIES, 4 * self.dim) else [(0, n)]
 
     def _sum(self, rows):
-        slope, means = np.zeros(self.dim), getattr(self._given, "means", None)
+        slope, means = np.zeros(self.dim), self._given.means
         offset, *errors = self._dual.aggregate(slope, *rows, far=0.0 if means is None else float(np.linalg.norm(means)))
         return Plane(offset, slope, *errors)
 

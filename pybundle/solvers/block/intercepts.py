@@ -42,7 +42,7 @@ class MovingIntercepts:
     @classmethod
     def of(cls, objective, examples, origin=None):
         """Return the intercepts if they are free and equal squares are all of the penalty, else None."""
-        return None if getattr(objective, "even", None) is None else cls(objective, examples, origin)
+        return None if objective.classes is None or objective.even is None else cls(objective, examples, origin)
 
     def move(self, centre):
         """Make the intercepts of a point their centre; return the rest of it, about the means."""

@@ -10,7 +10,6 @@ from scipy.special import softmax
 from ...core.object_graph import check_array, check_float
 from ...core.plane import Plane
 from ..evidence.proof import of_distributions
-from ..problem.penalised import Penalised
 from ._chain_dual import ChainDual
 from .core import Core
 from .intercepts import MovingIntercepts
@@ -27,10 +26,10 @@ class LogLossBlocks(Core):
     ----------
     risk : Structured
         With `chains`.
+    objective : Objective
+        With a separable penalty.
     known : (nodes, edges), optional
         Logarithms of the factors of the distributions of another run.
-    objective : Objective, optional
-        `Penalised` with a separable penalty, or a square, maybe with weights that must not be negative.
 
     Attributes
     ----------
@@ -41,7 +40,7 @@ class LogLossBlocks(Core):
 
     bound_takes_pass = True
 
-    def __init__(self, risk, known=None, objective=None):
+    def __init__(self, risk, objective, known=None):
         self.risk = risk.derive(n_parts=1)
         self.n_examples, self.dim = risk.n_examples, risk.dim
         self._objective, self._limits = objective, limits_of(objective, self.dim)
@@ -202,13 +201,8 @@ class Limits(NamedTuple):
 
 def limits_of(objective, dim):
     """Return the limits of an objective; None for equal squares, with which the point is linear in the steps."""
-    if isinstance(objective, Penalised) and objective.even is not None:
+    if objective.is_linear:
         return None
-    if isinstance(objective, Penalised):
-        omega, factor = objective.penalty, objective.factor
-        found = factor * omega.l2 * omega.centre, factor * omega.l2, factor * omega.l1, omega.lower, omega.upper
-    elif objective is not None and objective.nonneg is not None:
-        found = 0.0, objective.lam, 0.0, np.where(objective.nonneg, 0.0, -np.inf), np.inf
-    else:
-        return None
+    omega, factor = objective.entries, objective.factor
+    found = factor * omega.l2 * omega.centre, factor * omega.l2, factor * omega.l1, omega.lower, omega.upper
     return Limits(*(np.broadcast_to(values, (dim,)) for values in found))

@@ -8,7 +8,6 @@ from ...core.validation import check_flag
 from ..method import WARM_START, Method, Option, choice, integer, number, or_none
 from ..newton.alm import AugmentedLagrangian
 from ..newton.label_multipliers import LabelMultipliers
-from ..problem.penalised import Penalised
 from ._label_blocks import set_capacity
 from .balance import Balance
 from .block_method import BlockMethod
@@ -61,7 +60,7 @@ def prox_bcfw(problem, kappa, batch, n_best):
 
 def refuse_penalty(objective, risk):
     """Refuse a penalty for cached planes, which take none."""
-    if isinstance(objective, Penalised) and not risk.has_exact_blocks:
+    if not objective.is_of_norm and not risk.has_exact_blocks:
         raise ParameterError("method 'prox-bcfw' takes a penalty or free weights where labels can be enumerated or with"
                              f" a log-loss, got {type(risk).__name__}; use 'oca'")
 

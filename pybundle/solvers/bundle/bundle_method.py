@@ -27,7 +27,6 @@ from ...qp._simplex_qp import SimplexQP
 from ...runtime.result import Status
 from ..block.part_planes import part_planes
 from ..plane_checks import refuse_above
-from ..problem.penalised import Penalised
 from ..run import Run, working_bytes
 from ..state import State
 from .evidence_of_points import of_points
@@ -232,7 +231,7 @@ class BundleMethod(Run):
 
     # ------------------------------------------------------------------ inside
     def _make_master(self):
-        kind = PenaltyMaster if isinstance(self.objective, Penalised) else Master
+        kind = Master if self.objective.is_of_norm else PenaltyMaster
         master = kind(self.bundle, self.slack, self.objective)
         if self.max_planes is not None:
             master.most_planes = self.max_planes

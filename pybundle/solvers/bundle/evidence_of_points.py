@@ -14,7 +14,6 @@ from ..evidence.at_points import PlanesAtPoints
 from ..evidence.limits import with_limits
 from ..evidence.proof import WIDER, Proof
 from ..evidence.record import FoundLabellings
-from ..problem.penalised import Penalised
 from .master import Master
 from .penalty_master import PenaltyMaster
 
@@ -28,7 +27,7 @@ def of_points(run, risk, points, labelled=True):
 
     If the labellings of the examples are known, they are the evidence; ties and rounding then have no effect.
     """
-    planes_of, is_penalised = PlanesAtPoints(risk, labelled), isinstance(run.objective, Penalised)
+    planes_of = PlanesAtPoints(risk, labelled)
     exact = planes_of.risk
     points = [w for w in points if (planes_of.is_labelled if isinstance(w, FoundLabellings)
                                     else np.abs(w).max(initial=0.0) <= LARGEST)]
@@ -77,7 +76,8 @@ def of_points(run, risk, points, labelled=True):
         return None
     found = Proof(planes_of.evidence(points, known, best_weights), best, pull, limits)
     # labellings as good as others at these points may lack planes, as where l1 norms make classes equal
-    if is_penalised and planes_of.is_labelled and run.fun - best.value > POOR * (run.fun - run.bound.value):
+    is_poor = run.fun - best.value > POOR * (run.fun - run.bound.value)
+    if is_poor and planes_of.is_labelled and not objective.is_of_norm:
         other = of_points(run, risk, points, labelled=False)
         found = other if other is not None and other.bound.value > best.value else found
     return found
@@ -89,7 +89,7 @@ def _solutions(run, bundle, slack, objective):
     The model alone may have no minimum, or one that is hard to find.
     """
     tol = max(1e-3 * (run.fun - run.bound.value), 1e-300)
-    if not isinstance(objective, Penalised):
+    if objective.is_of_norm:
         master = Master(bundle, slack, objective)
         for _ in range(30):         # constraints w_k >= 0 are added when violated
             beta = master.solve(tol).beta

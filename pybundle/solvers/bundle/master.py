@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.plane import Plane
+from ...prox.of_norm import minimiser
 from ...qp._simplex_qp import SimplexQP
 from ...runtime.lower_bound import aggregation_errors, feasible
-from ..problem.objective import Ball, minimiser
 from ._alpha_search import least_alpha
 
 
@@ -59,7 +59,8 @@ class Master:
     bundle : Bundle
     slack : bool array, shape (P,)
         Parts that are never negative.
-    objective : SquaredNorm or Ball
+    objective : Objective
+        Of a square or a ball.
     """
 
     lightest = 0.0      # weight of the centre
@@ -74,7 +75,7 @@ class Master:
 
     def solve(self, tol, alpha=None):
         """Multipliers to duality gap `tol`: at a weight of the centre, or (None) without centre, also in a ball."""
-        if alpha is None and isinstance(self.objective, Ball):
+        if alpha is None and self.objective.radius is not None:
             return self._solve_ball(self.objective.radius, tol)
         return self._solve(self.objective.lam, tol, alpha or 0.0)
 

@@ -6,8 +6,6 @@ from ...core.exceptions import ParameterError
 from ...core.protocols import AFFINE_SCORES, require
 from ...core.validation import check_flag
 from ..method import BUNDLE, Method, Option, integer, number, or_none
-from ..problem.objective import Ball
-from ..problem.penalised import Penalised
 from .bundle_method import BundleMethod
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
 
@@ -24,9 +22,9 @@ def prox_bmrm(problem, K, T):
 def oca(problem, mu, line_search):
     """Return the line search if scores are affine in w, else the proximal bundle around the best point."""
     risk, limit = problem.risk, problem.settings.memory_limit
-    if isinstance(problem.objective, Ball):
+    if problem.objective.radius is not None:
         return last_iterate(problem)
-    if isinstance(problem.objective, Penalised):
+    if not problem.objective.is_of_norm:
         if line_search:
             raise ParameterError("line_search=True takes one number lam, got a penalty; leave the option out")
         return BundleMethod(risk, problem.objective, BestPoint(), problem.settings)

@@ -72,7 +72,7 @@ class PenaltyMaster:
     bundle : Bundle
     slack : bool array, shape (P,)
         Parts that are never negative.
-    objective : Penalised
+    objective : Objective
     """
 
     max_rounds = 40

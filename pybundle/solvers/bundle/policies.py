@@ -32,7 +32,6 @@ import numpy as np
 
 from ...core.validation import read_only
 from ..plane_checks import check_planes
-from ..problem.objective import Ball
 
 SERIOUS = 0.1       # fraction of the predicted decrease that a step must keep to move the centre
 PLAIN_EVERY = 5     # iterations after which a proximal method also computes the bound without proximity
@@ -88,7 +87,7 @@ class LastIterate(Policy):
 
     def advance(self, loop, solution, aggregate):
         objective = loop.master.objective
-        in_ball = isinstance(objective, Ball)       # w may have been scaled, and the model was not solved there
+        in_ball = objective.radius is not None      # w may have been scaled, and the model was not solved there
         planes, fun = loop.visit(objective.point(aggregate.phi, solution.lam), None if in_ball else solution)
         return StepOutcome([planes], fun, loop.rule.holds(loop.fun if in_ball else fun, aggregate.dual))
 

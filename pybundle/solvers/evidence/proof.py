@@ -19,9 +19,8 @@ from ...proof import Certificate, Labellings, Multipliers
 from ...proof.certificate import fingerprint_of
 from ...proof.given import penalty_of
 from ...proof.rows import Rows as ProvenRows
-from ...prox import L1, Separable, SparseGroupLasso
+from ...prox.base import names_of as kinds_of
 from ...runtime.lower_bound import LowerBound
-from ..problem.penalised import Penalised
 from .record import names_of
 
 WIDER = 2.0
@@ -69,7 +68,7 @@ def _best(objective, evidence, size, plane, limits=None):
     `size` bounds `sum_j alpha_j |psi_j|`; sums of multipliers were cut by a rounding, which moves phi by that share.
     """
     counts = np.bincount(evidence.examples, minlength=1) if len(evidence.examples) else np.zeros(1)
-    cut, lam = (float(counts.max()) + 12.0) * 2.0**-51, getattr(objective, "lam", None)
+    cut, lam = (float(counts.max()) + 12.0) * 2.0**-51, objective.lam
     effective, offset, phi = objective.effective(plane.slope), plane.offset, plane.slope
     square, t = float(effective @ effective), 1.0
     if lam is not None and 0.0 <= offset * lam < 0.999 * square:        # B t - t^2 |phi|^2 / (2 lam) is largest here
@@ -115,16 +114,16 @@ def of_distributions(risk, objective, P):
 
 def certificate_of(risk, objective, bracket, w, proof, divisor):
     """Return the certificate of a result in the scale of the user, from numbers in the sum scale, at his point w."""
-    lam, radius, bound = getattr(objective, "lam", None), getattr(objective, "radius", None), proof.bound
+    lam, bound = objective.lam, proof.bound
     penalty, rows, plane = None, None, bound.plane
-    if isinstance(objective, Penalised):
+    if not objective.is_of_norm:
         penalty, rows = stated(objective, len(w), proof.multipliers)
     return Certificate(
         w=w, shift=risk.shift,
         fun=float(bracket.fun / divisor), error=float(WIDER * bracket.error / divisor),
         lower_bound=float(min(bound.value, bracket.fun) / divisor),
-        lam=None if lam is None else float(lam / divisor), radius=radius, nonneg=objective.nonneg, divisor=divisor,
-        offset=float(plane.offset), phi=plane.slope, offset_error=float(plane.offset_error),
+        lam=None if lam is None else float(lam / divisor), radius=objective.radius, nonneg=objective.nonneg,
+        divisor=divisor, offset=float(plane.offset), phi=plane.slope, offset_error=float(plane.offset_error),
         slope_error=float(np.linalg.norm(plane.slope_error)), risk=name_of(risk), fingerprint=fingerprint_of(risk),
         n_examples=int(risk.n_examples), evidence=proof.evidence,
         penalty=penalty, rows=rows, limits=proof.limits)
@@ -138,17 +137,8 @@ def stated(objective, dim, multipliers=None):
     return penalty, ProvenRows(rows.A, rows.upper, np.zeros(rows.m) if multipliers is None else multipliers)
 
 
-def is_provable(objective):
-    """Return whether a certificate can hold the objective: any but some penalties with norms of groups or powers."""
-    if not isinstance(objective, Penalised):
-        return True
-    omega = getattr(objective.penalty, "inner", objective.penalty)
-    return isinstance(omega, (Separable, L1, SparseGroupLasso))
-
-
 def check_provable(objective):
-    """Refuse evidence for a penalty that no certificate can hold."""
-    if not is_provable(objective):
-        name = type(getattr(objective.penalty, "inner", objective.penalty)).__name__
+    """Refuse evidence for a penalty that no certificate can hold: some norms of groups, and powers."""
+    if not objective.penalty.is_provable:
         raise ParameterError("evidence takes L1, ElasticNet, SquaredL2, Box, L2 and SparseGroupLasso as penalty, "
-                             f"got {name}, which pb.verify cannot check; leave out evidence")
+                             f"got {kinds_of([objective.penalty])}, which pb.verify cannot check; leave out evidence")

@@ -19,7 +19,6 @@ from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..evidence.limits import with_limits
 from ..evidence.proof import WIDER, Proof, of_labels
-from ..problem.penalised import Penalised
 from ..run import Run
 from ..state import State
 from .barrier import Barrier, Point
@@ -64,12 +63,9 @@ class InteriorPoint(Run):
     @cached_property
     def barrier(self):
         """The problem of all rows."""
-        rows, none, objective = Rows(self.risk), np.zeros(self.risk.dim), self.objective
-        if not isinstance(objective, Penalised):
-            return Barrier(rows, none, none + objective.lam, none, none + np.nan)
-        omega, factor = objective.penalty, objective.factor
-        return Barrier(rows, factor * omega.l1, factor * omega.l2, omega.centre,
-                       np.where(omega.lower == omega.upper, omega.lower, np.nan))
+        omega, factor, none = self.objective.entries, self.objective.factor, np.zeros(self.risk.dim)
+        return Barrier(Rows(self.risk), none + factor * omega.l1, none + factor * omega.l2, none + omega.centre,
+                       none + np.where(omega.lower == omega.upper, omega.lower, np.nan))
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):

@@ -8,7 +8,6 @@ from ...core.exceptions import ParameterError
 from ...core.protocols import CORNERS
 from ...proof.score_limits import MOST_ENTRIES
 from ..method import WARM_START, Method
-from ..problem.penalised import Penalised
 from .interior_point import InteriorPoint
 
 INSTEAD = "use method 'oca'"
@@ -24,9 +23,7 @@ def refusal(problem):
         return f"makes the rows dense, got CSR of shape {risk.examples.X.shape}"
     if objective.nonneg is not None:
         return "takes no constraints w_k >= 0, got nonneg"
-    if not isinstance(objective, Penalised):
-        return None
-    omega, free = objective.penalty, objective.is_free
+    omega, free = objective.entries, objective.is_free
     if (np.isfinite(omega.lower) | np.isfinite(omega.upper))[omega.lower < omega.upper].any():
         return "takes no bounds of weights, got a penalty with some"
     if free.any() and 0.0 in risk.curve[:2] and np.flatnonzero(free).tolist() != np.flatnonzero(risk.free).tolist():

@@ -64,7 +64,7 @@ class Rows:
         m = len(a)
         terms = a * self.y - self.flat * np.abs(a)
         error = 1.02 * UNIT * n_terms(m) * float(np.linalg.norm(a)) * self._norms
-        if getattr(objective, "means", None) is not None:
+        if objective.means is not None:
             error = error + np.abs(objective.means) * error[-1]
         sizes = float(np.abs(a) @ self._size)
         return Plane(float(np.sum(terms)), -slope, error, 1.01 * UNIT * (np.log2(m + 1.0) + 64.0) * sizes)

@@ -37,7 +37,8 @@ class AugmentedLagrangian(Run):
     Parameters
     ----------
     multipliers : LabelMultipliers or PlaneMultipliers
-    objective : SquaredNorm
+    objective : Objective
+        Of a square.
         Without constraints on signs.
     sigma : float or None
         First step of the proximal point method; None is `lam / Rbar^2 / sqrt(gap)`, Rbar^2 = mean |psi|^2 and the

@@ -6,9 +6,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from ...core.object_graph import check_array
+from ...prox.of_norm import Square
 from ...runtime.result import Status
 from ...runtime.stopping import GapBelow
-from ..problem.objective import SquaredNorm
+from ..problem.objective import Objective
 from ..state import Settings, State
 from .alm import AugmentedLagrangian
 from .known_planes import KnownPlanes, PlaneMultipliers
@@ -46,8 +47,9 @@ class PlaneMaster:
         slopes = csr_array((slopes.data, place[slopes.indices], slopes.indptr),
                            shape=(len(rows), len(self._columns)))
         self._risk = KnownPlanes(blocks.n_blocks, rows, offsets, slopes)
-        self._run = AugmentedLagrangian(PlaneMultipliers(self._risk), SquaredNorm(lam), Settings(GapBelow(0.0, 0.0)),
-                                        sigma, growth, largest_rank=0, max_products=MOST_PRODUCTS)
+        self._run = AugmentedLagrangian(
+            PlaneMultipliers(self._risk), Objective(Square(lam)), Settings(GapBelow(0.0, 0.0)), sigma, growth,
+            largest_rank=0, max_products=MOST_PRODUCTS)
         w = w[self._columns]
         self._run.start(w, State(w, np.inf, blocks=self._run.multipliers.complete(alpha)))
 

@@ -86,7 +86,7 @@ class ProvenLimits:
 
     Parameters
     ----------
-    objective : Penalised
+    objective : Objective
     lowered : Regulariser, optional
         What is known at the start; default `lowered` of the objective.
 

@@ -1,19 +1,26 @@
-"""Objectives of solvers: `lam/2 |w|^2` or the ball `|w| <= radius`, both optionally with w_k >= 0 for k in a set N.
+"""The objective `F(w) = Omega(w) + R(w)`: a penalty, linear constraints, and the coordinates of a free intercept.
 
-An objective turns an aggregate plane `offset + <phi, w> <= R(w)` into a lower bound, by its conjugate, and into the
-minimiser of the model. With a constraint w_k >= 0 only the negative part of phi_k counts: if phi_k > 0, the minimum is
-at w_k = 0. Multiple kernel learning adds a third objective, `GroupNorms` in `mkl/group_norms.py`.
+An aggregate plane `offset + <phi, w> <= R(w)` proves `min F >= offset - Omega*(-phi)` (Fenchel). Where Omega grows too
+slowly for phi, as the l1 norm does, that is minus infinity. Then the plane is mixed with the declared bound c <= R:
+
+    min F >= t offset + (1 - t) c - Omega*(-t phi),    t <= 1 the largest for which this is finite.
+
+A penalty of one norm, such as a square, has this bound in closed form, with t = 1.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-NONE = np.empty(0, dtype=np.intp)
+from ...core.plane import Plane
+from ...core.rounding import UNIT
+from ...prox import Box, Regulariser
+from ...prox.of_norm import NONE
+
+FAR = 0.8       # the mean of the examples by their root mean square: squares of both
 
 
 def inner(a, b):
@@ -27,180 +34,317 @@ def inner(a, b):
     return float(np.dot(a, b) if a.ndim == 1 else np.dot(a[0], b[-1]))
 
 
-def minimiser(phi, lam, kappa=0.0, centre=None):
-    """Return `argmin_w <phi, w> + lam/2 |w|^2 + kappa/2 |w - c|^2`, without constraints.
-
-    If phi and c are images under a linear map, such as scores, so is the result.
-
-    >>> minimiser(np.array([1.0, -2.0]), 0.5, 0.5, np.array([2.0, 2.0]))
-    array([0., 3.])
-    """
-    if not kappa:
-        return -phi / lam
-    w = kappa * centre
-    w -= phi
-    w /= lam + kappa
-    return w
-
-
-class Objective(ABC):
-    """Regulariser and constraints of a problem, the interface for solvers.
+@dataclass
+class Objective:
+    """`F(w) = factor Omega(w) + R(w)`.
 
     Attributes
     ----------
-    nonneg : bool array, shape (dim,), or None
-        The set N of weights that must not be negative.
-    modulus : float or None
-        Constant of strong convexity of F.
-    moduli : float or ndarray, shape (dim,)
-        `F - sum_k moduli_k/2 w_k^2` is convex.
-    is_free : bool array
-        Weights without penalty that are unbounded on at least one side.
+    penalty : Regulariser
+        Omega, as its method `canonical` returns it; a square in the scale of the sum.
+    floor : float
+        A lower bound of R that the risk declares; -inf if none.
+    factor : float
+        Number of examples in the mean scale, else 1.
+    means : ndarray, shape (dim,) or (dim / K,), or None
+        Means m of the columns, 0 for the intercept, which is the last weight; all classes share m. See `inner_point`.
     rows : Rows or None
         Linear constraints, see `constraints.py`.
     dependence : Dependence or None
         The weights that the penalty holds at 0 because others make up for them, and the penalty of the user.
-    classes : LabelSums or None
-        Sums over labels, if intercepts of classes are free; `inner_point` has rows `x - m` then.
-    even, score_limits, anchors : float or None, ScoreLimits or None, ScoreAnchors or LabelAnchors or None
-        See `Penalised`.
-    takes_entries : bool
-        The error of a slope may be an array, of its entries.
-    centre : ndarray, shape (dim,), or float
-        Where the regulariser is least without constraints.
+    score_limits : ScoreLimits or None
+        Limits of the free weights in closed form, at level 0.
+    anchors : ScoreAnchors or LabelAnchors or None
+        Repair planes if the free weights are intercepts.
+    lowered : Regulariser
+        Omega, less what its numbers may have lost, and infinite beyond what the linear constraints imply.
+    is_of_norm, lam, radius, nonneg
+        Whether Omega is a function of one norm, and what `OfNorm` says of it; None for other penalties.
+    even : float or None
+        The rate of the squares, if equal squares are all of the penalty but for signs, and intercepts of classes are
+        all that is free.
+
+    >>> import numpy as np
+    >>> from pybundle.core.plane import Plane
+    >>> from pybundle.prox import L1
+    >>> from pybundle.prox.of_norm import Square
+    >>> Objective(L1(1.0).canonical(2), floor=0.0).lower_bound(Plane(4.0, np.array([0.5, 2.0]))) > 1.999999
+    True
+    >>> Objective(Square(2.0)).lower_bound(Plane(5.0, np.array([3.0, 4.0])))
+    -1.25
     """
 
-    modulus: float | None = None
-    moduli: Any = 0.0
-    is_free = np.zeros(1, dtype=bool)
+    penalty: Regulariser
+    floor: float = -np.inf
+    factor: float = 1.0
+    means: np.ndarray | None = None
     rows: Any = None
     dependence: Any = None
-    takes_entries = False
-    centre: Any = 0.0
-    classes: Any = None
-    even: Any = None
     score_limits: Any = None
     anchors: Any = None
-    nonneg: np.ndarray | None
+    lowered: Any = None
+    is_of_norm: bool = field(default=False, init=False)
+    lam: float | None = field(default=None, init=False)
+    radius: float | None = field(default=None, init=False)
+    nonneg: np.ndarray | None = field(default=None, init=False)
+    even: float | None = field(default=None, init=False)
 
-    @abstractmethod
-    def value(self, w):
-        """Return the regulariser at w; infinite if it overflows."""
+    def __post_init__(self):
+        omega: Any = self.penalty
+        if self.lowered is None:
+            self.lowered = omega.lowered()
+        self.is_of_norm = omega.is_of_norm
+        if self.is_of_norm:
+            self.lam, self.radius, self.nonneg, self.even = omega.lam, omega.radius, omega.nonneg, omega.lam
+        if self.classes is not None and not (
+                omega.l1.any() or omega.centre.any() or omega.constant or omega.rounding.rates):
+            held = ~self.is_free & ((omega.lower != 0.0) | (omega.upper != 0.0))
+            is_open = (np.abs([omega.lower[held], omega.upper[held]]) == np.inf).all()
+            rates = self.moduli[held]
+            self.even = float(rates[0]) if is_open and len(np.unique(rates)) == 1 else None
 
-    def value_error(self, w):
-        """Return a bound on the error of `value` at w that comes from numbers of the regulariser that were rounded."""
-        return 0.0
+    def __str__(self):
+        return repr(self.penalty) if self.is_of_norm else "this penalty"
 
-    @abstractmethod
-    def lower_bound(self, plane, limits=None):
-        """Return a lower bound of regulariser plus plane, whose errors are counted, within `ProvenLimits`."""
+    @property
+    def classes(self):
+        """Sums over labels, if intercepts of classes are free; `inner_point` has rows `x - m` then."""
+        return None if self.anchors is None else self.anchors.classes
 
-    @abstractmethod
-    def point(self, phi, lam):
-        """Return the minimiser of the model from the aggregate slope phi, and from lam of the master problem."""
+    # ------------------------------------------------------------------ the form of the penalty
+    @property
+    def entries(self):
+        """Omega by entries, as `Separable`, or None."""
+        return self.penalty.entries
 
-    def point_error(self, phi, lam):
-        """Return how far `point` may be from the minimiser because a far centre or a threshold cancels in it."""
-        return 0.0
+    @property
+    def is_linear(self):
+        """Whether the minimiser of a model is linear in its slope, but for intercepts."""
+        return self.even is not None and self.nonneg is None
+
+    # ------------------------------------------------------------------ the intercept at the mean of the columns
+    def inner_point(self, w):
+        """Return w with the intercept at the mean of the columns, `b + <m, w>`.
+
+        A free intercept takes up every shift of the columns. Distances between points are measured with this one, so
+        that columns far from 0 cost no more passes than centred ones. Intercepts of classes are relative to the first.
+        """
+        return w if self.means is None else self._moved(w, 1.0)
+
+    def outer_point(self, w):
+        """Inverse of `inner_point`."""
+        return w if self.means is None else self._moved(w, -1.0)
+
+    def _moved(self, w, sign):
+        W = np.array(w).reshape(-1, len(self.means))
+        W[:, -1] += sign * (W @ self.means)
+        if len(W) > 1:
+            W[:, -1] -= W[0, -1]
+        return W.ravel()
+
+    def inner_slope(self, phi):
+        """Return the slope by these coordinates, `phi - m phi_b`; so that inner products stay the same."""
+        if self.means is None:
+            return phi
+        P = phi.reshape(-1, len(self.means))
+        return (P - P[:, -1:] * self.means).ravel()
+
+    def inner_plane(self, plane):
+        """Return the plane by the coordinates of `inner_point`; `slope_error` bounds that of either slope."""
+        phi = plane.slope
+        if self.means is None or not np.isfinite(phi).all():
+            return plane
+        last = float(np.linalg.norm(phi[len(self.means) - 1::len(self.means)]))
+        rounded = 2.0 * UNIT * self.rounding_norms(float(np.linalg.norm(phi)), lambda: last)
+        return Plane(plane.offset, self.inner_slope(phi), 1.01 * (plane.slope_error + rounded), plane.offset_error)
 
     def rounding_norms(self, norms, last):
         """Return the norms to which rounding errors of slopes are proportional, from the Euclidean norms.
 
-        `last()` returns the last entries of the slopes, those of an intercept.
+        `last()` returns the last entries of the slopes, those of an intercept, which of classes are at most the norms.
         """
-        return norms
+        if self.means is None:
+            return norms
+        return norms + float(np.linalg.norm(self.means)) * (np.abs(last()) if self.classes is None else norms)
 
-    def contains(self, w):
-        """Return whether w is feasible, that is whether its signs are right."""
-        return self.nonneg is None or not (self.nonneg & (w < 0.0)).any()
+    def columns_are_far(self, risk):
+        """Whether examples lie so far from 0 that steps without these coordinates are slow."""
+        if self.means is None:
+            return False
+        return float(self.means @ self.means) > FAR * float(np.mean(risk.examples.norms**2))
 
-    def project(self, w):
-        """Return the feasible point nearest to w; w itself if its signs are right."""
-        return w if Objective.contains(self, w) else np.where(self.nonneg, np.maximum(w, 0.0), w)
+    # ------------------------------------------------------------------ values and slopes
+    @property
+    def is_free(self):
+        """Weights without penalty that are unbounded on at least one side."""
+        omega = self.entries
+        if omega is None or self.is_of_norm:
+            return np.zeros(1, dtype=bool)
+        return (omega.l2 == 0.0) & (omega.l1 == 0.0) & ((omega.lower == -np.inf) | (omega.upper == np.inf))
 
-    def inner_point(self, w):
-        """Return w in the coordinates in which steps are measured; see `Penalised`."""
-        return w
+    @property
+    def takes_entries(self):
+        """Whether the error of a slope may be an array, of its entries."""
+        return self.entries is not None and not self.is_of_norm
 
-    def outer_point(self, x):
-        """Inverse of `inner_point`."""
-        return x
+    @property
+    def moduli(self):
+        """`F - sum_k moduli_k/2 w_k^2` is convex; a number or shape (dim,)."""
+        return self.factor * self.penalty.moduli
 
-    def effective(self, phi):
-        """Return phi without its positive parts in N, which the constraints cancel."""
-        return phi if self.nonneg is None else np.where(self.nonneg, np.minimum(phi, 0.0), phi)
-
-    def pushed_outside(self, phi):
-        """Return the coordinates in N that phi alone would make negative: the master needs their constraints."""
-        if self.nonneg is None:
-            return NONE
-        return np.flatnonzero(self.nonneg & (phi > 1e-9 * np.linalg.norm(phi)))
-
-
-@dataclass(frozen=True)
-class SquaredNorm(Objective):
-    """`F(w) = lam/2 |w|^2 + R(w)`; bound `offset - |phi|^2 / (2 lam)`.
-
-    >>> import numpy as np
-    >>> from pybundle.core.plane import Plane
-    >>> SquaredNorm(2.0).lower_bound(Plane(5.0, np.array([3.0, 4.0])))
-    -1.25
-    """
-
-    lam: float
-    nonneg: np.ndarray | None = None
+    @property
+    def least_modulus(self):
+        """The least of them of all weights that are neither free nor fixed."""
+        omega = self.penalty
+        if self.is_of_norm:
+            return omega.lam
+        moduli = self.moduli[~self.is_free & (omega.lower < omega.upper)]
+        return float(moduli.min()) if len(moduli) else 0.0
 
     @property
     def modulus(self):
-        return self.lam
+        """Constant of strong convexity of F, or None."""
+        if self.is_of_norm:
+            return self.penalty.modulus
+        least = self.factor * float(np.min(self.lowered.moduli, initial=np.inf)) * (1.0 - 2.0 * UNIT)
+        return least if 0.0 < least < np.inf else None
 
     @property
-    def moduli(self):  # type: ignore[override]
-        return self.lam
+    def centre(self):
+        """Where the penalty is least without constraints."""
+        return self.penalty.centre
+
+    def value(self, w):
+        """Return the penalty at w; infinite if it overflows."""
+        return self.factor * (self.dependence or self).penalty.value(w)
+
+    def value_error(self, w):
+        """Return a bound on the error of `value` at w that comes from numbers of the penalty that were rounded."""
+        return self.factor * self.penalty.uncertainty(w)
 
     def gradient(self, w, slope):
-        """Return the gradient of regulariser plus risk, from the slope of the risk at w."""
-        return self.lam * w + slope
+        """Return the gradient of F without l1 norm and bounds, in the coordinates of `inner_point`."""
+        return self.moduli * (w - self.centre) + self.inner_slope(slope)
 
-    def value(self, w):
-        with np.errstate(over="ignore"):
-            return 0.5 * self.lam * float(w @ w)
+    def along(self, best, w, step):
+        """Return a and b: from best to w = best + step the penalty rises by `a t + b t^2/2`, or less in between.
 
+        In general b follows from the moduli of strong convexity, and a from the values at both ends.
+        """
+        if self.is_of_norm:
+            return self.lam * float(best @ step), self.lam * float(step @ step)
+        square = float(np.sum(self.moduli * step**2))
+        return self.value(w) - self.value(best) - 0.5 * square, square
+
+    # ------------------------------------------------------------------ bounds
     def lower_bound(self, plane, limits=None):
-        """Return `min_w lam/2 |w|^2 + <phi, w> + offset`, less errors; -inf if it overflows."""
-        with np.errstate(over="ignore"):
-            size = np.linalg.norm(self.effective(plane.slope)) + plane.slope_error
-            return float(plane.offset - plane.offset_error - size**2 / (2.0 * self.lam))
+        """Return a lower bound of F from a plane, whose errors are counted, within `ProvenLimits`.
+
+        Rounding of this computation is counted, too, but for penalties of one norm, where `LowerBound` does it.
+        """
+        if self.is_of_norm:
+            with np.errstate(over="ignore"):
+                size = self.penalty.size(self.effective(plane.slope)) + plane.slope_error
+                return float(plane.offset - plane.offset_error - self.penalty.cost(size))
+        plane = self.inner_plane(plane)
+        offset, phi, error = plane.offset - plane.offset_error, plane.slope, plane.slope_error
+        if self.anchors is not None and np.isfinite(error).all():
+            offset, phi, error = self.anchors.repaired(offset, phi, error)
+            error = 1.03 * error        # a verifier counts up to 3 % more
+        if self.even is not None:
+            square = (float(np.linalg.norm(phi)) + error) ** 2 / (2.0 * self.even)
+            return max(self.floor, float(offset - square - 8.0 * UNIT * (abs(offset) + square)))
+        t, least = self._least(self._within(limits), phi, error)
+        rest = 0.0 if t == 1.0 else (1.0 - t) * self.floor
+        found = float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
+        if limits is None or limits.level == np.inf:
+            return found
+        # without limits of the free weights t may have been 0, and limits make no bound less
+        least = self.factor * limits.penalty.least(np.zeros(len(phi)))
+        return max(found, self.floor + least - 4.0 * UNIT * (abs(self.floor) + abs(least)))
+
+    def scaling(self, plane, limits=None):
+        """Return the t <= 1 of the module for a plane."""
+        if self.is_of_norm:
+            return 1.0
+        inner = self.inner_plane(plane)
+        return self._least(self._within(limits), inner.slope, inner.slope_error)[0]
+
+    def _within(self, limits):
+        """Return the penalty within limits; anchors hold free weights at 0."""
+        if self.anchors is not None:
+            return self._without(self.is_free)
+        return self.lowered if limits is None else limits.penalty
+
+    def least_over_rest(self, plane):
+        """Return t, and the least value of the penalty plus `<t phi, w>` over all weights but the free ones at 0.
+
+        The plane is an `inner_plane`, the weights are those of `inner_point`.
+        """
+        free = self.is_free
+        return self._least(self._without(free), np.where(free, 0.0, plane.slope), plane.slope_error)
+
+    def _without(self, free):
+        omega = self.penalty.lowered()
+        return omega.replaced(lower=np.where(free, 0.0, omega.lower), upper=np.where(free, 0.0, omega.upper))
+
+    def _least(self, penalty, phi, error):
+        """Return the t of the module and a proven lower bound of `factor Omega(w) + <t phi, w>`."""
+        if not (np.isfinite(phi).all() and np.isfinite(error).all()):
+            return 1.0, -np.inf
+        phi, error = phi / self.factor, error / self.factor
+        error = error + 4.0 * UNIT * float(np.linalg.norm(phi))     # of that division, and of t phi
+        t = penalty.scaling(phi, error)
+        return t, self.factor * penalty.least(t * phi, t * error)
+
+    def effective(self, phi):
+        """Return phi without what signs cancel, see `OfNorm`."""
+        return self.penalty.effective(phi) if self.is_of_norm else phi
+
+    def pushed_outside(self, phi):
+        """Return the weights with a sign that phi alone would make negative: the master needs their constraints."""
+        return self.penalty.pushed_outside(phi) if self.is_of_norm else NONE
+
+    # ------------------------------------------------------------------ points
+    def minimiser(self, phi, weight=0.0, centre=0.0):
+        """Return the minimiser of the penalty plus `<phi, w> + weight/2 |w - centre|^2`, the norm by `inner_point`."""
+        if self.means is not None and np.any(weight):
+            centre = self.inner_point(centre)
+        phi = self.inner_slope(phi) / self.factor
+        return self.outer_point(self.penalty.minimiser(phi, weight / self.factor, centre))
+
+    def stiffness(self, w, weight):
+        """Return `-dw_k / dphi_k` of the minimiser w of slopes phi, or None if entries are coupled."""
+        if self.entries is None:
+            return None
+        return np.where(self.penalty.support(w), 1.0 / np.maximum(self.moduli + weight, 1e-300), 0.0)
 
     def point(self, phi, lam):
-        return minimiser(self.effective(phi), lam)
+        """Return the minimiser of the model from the aggregate slope phi, and from lam of the master problem."""
+        return self.penalty.point(phi, lam) if self.is_of_norm else self.minimiser(phi)
 
+    def point_error(self, phi, lam):
+        """Return how far `point` may be from the minimiser because a far centre or a threshold cancels in it."""
+        if self.is_of_norm:
+            return 0.0
+        lost = self.penalty.rounding
+        sizes = float(np.linalg.norm(phi)) / lam + float(np.linalg.norm(self.centre))
+        return float(np.linalg.norm(lost.centre)) + (16.0 * UNIT + 2.0 * lost.rates) * sizes
 
-@dataclass(frozen=True)
-class Ball(Objective):
-    """`R(w)` subject to `|w| <= radius`; bound `offset - radius |phi|`."""
-
-    radius: float
-    nonneg: np.ndarray | None = None
-
-    def value(self, w):
-        """Return 0: there is no regulariser."""
-        return 0.0
-
-    def lower_bound(self, plane, limits=None):
-        """Return `min_{|w| <= radius} <phi, w> + offset`, less errors."""
-        size = np.linalg.norm(self.effective(plane.slope)) + plane.slope_error
-        return float(plane.offset - plane.offset_error - self.radius * size)
-
-    def point(self, phi, lam):
-        """Return the minimiser of the model in the ball; lam is the multiplier of the ball in the master problem."""
-        w = minimiser(self.effective(phi), lam)
-        return w * min(1.0, self.radius / max(float(np.linalg.norm(w)), 1e-300))
+    @property
+    def box(self):
+        """Bounds of the weights, two arrays of shape (dim,)."""
+        omega, dim = self.entries, self.rows.A.shape[1]
+        return (np.full(dim, -np.inf), np.full(dim, np.inf)) if omega is None else (omega.lower, omega.upper)
 
     def contains(self, w):
-        """Return whether w lies in the ball, up to rounding, and has the right signs."""
-        return super().contains(w) and float(np.linalg.norm(w)) <= self.radius * (1.0 + 1e-12)
+        """Return whether w is feasible, up to rounding."""
+        return self.penalty.project(w) is w and (self.rows is None or self.rows.contains(w))
 
     def project(self, w):
-        w = super().project(w)
-        return w if self.contains(w) else w * (self.radius / float(np.linalg.norm(w)))
+        """Return the feasible point nearest to w; w itself if it is feasible."""
+        inside = self.penalty.project(w)
+        if self.rows is None or len(self.rows.violated(inside)) == 0:
+            return inside
+        box = Box(*self.box).canonical(len(w))
+        return self.rows.nearest(Objective(box, 0.0, means=self.means, rows=self.rows), w)

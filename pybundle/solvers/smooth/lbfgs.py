@@ -59,7 +59,7 @@ class QuasiNewton(SmoothRun):
 
     def trial(self):
         """Return the next point to evaluate, or None if no descent is left."""
-        if self.objective.even is not None and self.settings.memory_limit is None:
+        if None not in (self.objective.classes, self.objective.even) and self.settings.memory_limit is None:
             X, (K, d) = self.risk.user_rows.X, self.objective.classes.rows.shape
             d_by_density = d * d * X.shape[0] // (X.nnz if issparse(X) else X.size)
             is_due = self.trace.n_iter % max(RARELY, d_by_density // K) == 0

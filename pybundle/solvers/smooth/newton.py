@@ -28,7 +28,6 @@ from ...runtime.lower_bound import LowerBound
 from ..evidence.limits import with_limits
 from ..evidence.proof import WIDER, Proof
 from ..method import WARM_START, Method
-from ..problem.penalised import Penalised
 from ..state import State
 from .quadratic import FEW, Hessians, Sweeps, bytes_of_models, minimise, unrest
 from .quasi_newton import Orthants
@@ -74,7 +73,7 @@ class Newton(SmoothRun):
         """Whether rounding of the newest plane, whose sums are long, hides much of the gap of a problem with l1 norms.
         """
         objective = self.objective
-        return isinstance(objective, Penalised) and bool(np.any(objective.penalty.l1)) and (
+        return bool(np.any(objective.entries.l1)) and (
             self.proves(replace(self.newest, slope_error=0.0)).value - self.bound.value
             > 0.1 * (self.fun - self.bound.value))
 
@@ -138,7 +137,7 @@ class Newton(SmoothRun):
         beta = risk.sample_weight * risk.multipliers(scores[:, 0]) + self._signs() * change
         beta, plane = self._plane(beta)
         self.trace.n_passes += 0.5
-        t = objective.scaling(plane, self.limits) if isinstance(objective, Penalised) else 1.0
+        t = objective.scaling(plane, self.limits)
         if t < 1.0:     # conjugates are convex: beta times t proves more than t times the plane
             beta, offset = risk.dual_point(t * beta)
             plane = replace(plane, offset=offset, slope=t * plane.slope)    # `pull` allows for both roundings
@@ -158,8 +157,8 @@ class Newton(SmoothRun):
 
     def _data(self):
         if self._hessians is None:
-            means = self.objective.means if isinstance(self.objective, Penalised) else None
-            self._hessians = Hessians(self.risk, means, np.broadcast_to(self.objective.moduli, (self.risk.dim,)))
+            moduli = np.broadcast_to(self.objective.moduli, (self.risk.dim,))
+            self._hessians = Hessians(self.risk, self.objective.means, moduli)
         return self._hessians
 
 
@@ -284,10 +283,10 @@ def patience_before(risk, objective):
     """
     if not HESSIAN.holds(risk):
         return None
-    examples, is_penalised = risk.examples, isinstance(objective, Penalised)
+    examples = risk.examples
     if objective.is_free.any() and objective.anchors is None and objective.score_limits is None:
         return None
-    has_l1 = is_penalised and bool(np.any(objective.penalty.l1))
+    has_l1 = bool(np.any(objective.entries.l1))
     width = examples.X.nnz / risk.n_examples if examples.is_sparse else risk.dim
     if risk.dim <= FEW and width <= (LONG_ROW if examples.is_sparse else FEW):
         price = width / 8.0 if examples.is_sparse else width / 40.0

@@ -22,7 +22,6 @@ from ...core.plane import Plane
 from ...runtime.result import Status
 from ..bundle.evidence_of_points import of_points
 from ..evidence.proof import of_distributions
-from ..problem.penalised import Penalised
 from ..run import Run
 from .quasi_newton import Orthants
 
@@ -77,12 +76,10 @@ class SmoothRun(Run):
     def orthants(self):
         """Return bounds and l1 norm of the objective, or None."""
         objective = self.objective
-        if isinstance(objective, Penalised):
-            if objective.even is not None:      # which of the intercepts is 0 matters to no step
-                return None
-            penalty = objective.penalty
-            return Orthants(penalty.lower, penalty.upper, objective.factor * penalty.l1)
-        return None if objective.nonneg is None else Orthants(np.where(objective.nonneg, 0.0, -np.inf))
+        if objective.is_linear:         # which of the intercepts is 0 matters to no step
+            return None
+        omega = objective.entries
+        return Orthants(omega.lower, omega.upper, objective.factor * omega.l1)
 
     def n_planes(self):
         return int(self.trace.max_planes > 0)

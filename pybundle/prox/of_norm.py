@@ -1,0 +1,190 @@
+"""Penalties that are a function of one norm of w, with w_k >= 0 for k in a set N: a square, and a ball.
+
+The sign of a weight takes up the positive part of its slope: if phi_k > 0, the minimum of a plane is at w_k = 0. So
+they have a minimiser and a conjugate in closed form. `GroupNorms` of `mkl` is a third one.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..core.exceptions import ParameterError
+from ..core.types import Floats
+from ..core.validation import check_number, check_vector
+from .base import Regulariser
+from .checks import check_step
+from .groups import euclidean
+from .separable import Separable
+
+NONE = np.empty(0, dtype=np.intp)
+
+
+def minimiser(phi, lam, kappa=0.0, centre=None):
+    """Return `argmin_w <phi, w> + lam/2 |w|^2 + kappa/2 |w - c|^2`, without constraints.
+
+    If phi and c are images under a linear map, such as scores, so is the result.
+
+    >>> minimiser(np.array([1.0, -2.0]), 0.5, 0.5, np.array([2.0, 2.0]))
+    array([0., 3.])
+    """
+    if not kappa:
+        return -phi / lam
+    w = kappa * centre
+    w -= phi
+    w /= lam + kappa
+    return w
+
+
+class OfNorm(Regulariser):
+    """Base class: a subclass adds `value`, `size`, `cost` and `point`.
+
+    Attributes
+    ----------
+    nonneg : bool array, shape (d,), or None
+        The set N.
+    lam, radius : float or None
+        Of a square; of a ball.
+    modulus : float or None
+        Constant of strong convexity.
+    """
+
+    is_of_norm = True
+    is_provable = True
+    nonneg: Any = None
+    lam: float | None = None
+    radius: float | None = None
+    modulus: float | None = None
+
+    def signed(self, nonneg):
+        """Return this penalty with the set N."""
+        other = copy.copy(self)
+        other.nonneg = nonneg
+        return other
+
+    def size(self, slope):
+        """Return the dual norm of a slope."""
+        return np.linalg.norm(slope)
+
+    def cost(self, size):
+        """Return the conjugate of a slope of this dual norm: what a plane with this slope loses."""
+        raise NotImplementedError
+
+    def point(self, phi, lam):
+        """Return the minimiser of the model from the aggregate slope phi, and from lam of the master problem."""
+        raise NotImplementedError
+
+    def contains(self, w):
+        """Return whether w is feasible."""
+        return self.nonneg is None or not (self.nonneg & (w < 0.0)).any()
+
+    def project(self, w):
+        return w if OfNorm.contains(self, w) else np.where(self.nonneg, np.maximum(w, 0.0), w)
+
+    def effective(self, phi):
+        """Return phi without its positive parts in N, which the signs cancel."""
+        return phi if self.nonneg is None else np.where(self.nonneg, np.minimum(phi, 0.0), phi)
+
+    def pushed_outside(self, phi):
+        """Return the coordinates in N that phi alone would make negative: the master needs their constraints."""
+        if self.nonneg is None:
+            return NONE
+        return np.flatnonzero(self.nonneg & (phi > 1e-9 * np.linalg.norm(phi)))
+
+
+class Square(OfNorm):
+    """`lam/2 |w|^2`; the bound of a plane is `offset - |phi|^2 / (2 lam)`."""
+
+    is_separable = True
+
+    def __init__(self, lam, nonneg=None):
+        self.lam, self.modulus, self.nonneg = lam, lam, nonneg
+
+    @property
+    def moduli(self):
+        return self.lam
+
+    @property
+    def entries(self):
+        return Separable(l2=self.lam, lower=-np.inf if self.nonneg is None else np.where(self.nonneg, 0.0, -np.inf))
+
+    def value(self, w):
+        with np.errstate(over="ignore"):
+            return 0.5 * self.lam * float(w @ w)
+
+    def cost(self, size):
+        return size**2 / (2.0 * self.lam)
+
+    def point(self, phi, lam):
+        return minimiser(self.effective(phi), lam)
+
+
+class Ball(OfNorm):
+    """`Omega(w) = 0` if `|w| <= radius`, else infinite; all weights count, free intercepts among them.
+
+    `Ball(radius) + Box(lower=0.0)` adds signs. Method "cutting-plane" minimises in a ball.
+
+    Parameters
+    ----------
+    radius : float > 0
+
+    Examples
+    --------
+    >>> from pybundle.prox import Ball, Box
+    >>> ball = Ball(5.0)
+    >>> ball.prox([6.0, 8.0]), ball.conjugate([3.0, 4.0]), (ball + Box(lower=0.0)).prox([-6.0, 8.0])
+    (array([3., 4.]), 25.0, array([0., 5.]))
+    """
+
+    def __init__(self, radius: float) -> None:
+        self.radius = check_number("radius", radius, low=0.0, strict=True)
+
+    def value(self, x: ArrayLike) -> float:
+        return 0.0 if self.contains(check_vector("x", x)) else np.inf
+
+    def prox(self, x: ArrayLike, t: float = 1.0) -> Floats:
+        """Return the nearest point of the ball."""
+        check_step(t)
+        return np.array(self.project(check_vector("x", x)))
+
+    def conjugate(self, y: ArrayLike) -> float:
+        """Return `radius |y|`."""
+        return float(self.radius * euclidean(self.effective(-check_vector("y", y))))
+
+    def subgradient_distance(self, x: ArrayLike, g: ArrayLike) -> float:
+        x, g = check_vector("x", x), check_vector("g", g)
+        if not self.contains(x):
+            return np.inf
+        rest = g if self.nonneg is None else np.where(self.nonneg & (x == 0.0), np.maximum(g, 0.0), g)
+        square = float(x @ x)
+        if square >= self.radius**2 * (1.0 - 1e-12):
+            rest = rest - max(float(rest @ x), 0.0) / square * x
+        return euclidean(rest)
+
+    def cost(self, size):
+        return self.radius * size
+
+    def point(self, phi, lam):
+        """Return the minimiser of the model in the ball; lam is the multiplier of the ball in the master problem."""
+        w = minimiser(self.effective(phi), lam)
+        return w * min(1.0, self.radius / max(float(np.linalg.norm(w)), 1e-300))
+
+    def contains(self, w):
+        """Return whether w lies in the ball, up to rounding, and has the right signs."""
+        return super().contains(w) and float(np.linalg.norm(w)) <= self.radius * (1.0 + 1e-12)
+
+    def project(self, w):
+        w = super().project(w)
+        return w if self.contains(w) else w * (self.radius / float(np.linalg.norm(w)))
+
+    def within(self, rest):
+        """Return this ball with the signs of a separable penalty, which must be nothing else."""
+        signs = rest.lower == 0.0
+        if rest.l2.any() or rest.l1.any() or not (signs | (rest.lower == -np.inf)).all() or np.isfinite(
+                rest.upper).any():
+            raise ParameterError("Ball can be added to Box(lower=0.0) or to lower bounds 0 of some weights only; leave "
+                                 "out the other terms")
+        return self.signed(signs) if signs.any() else self

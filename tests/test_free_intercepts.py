@@ -88,7 +88,7 @@ def test_planes_are_repaired_below_the_risk():
             continue
         for size in (0.0, 0.1, 10.0):
             (offset,), (phi,) = risk.planes(size * r.standard_normal(risk.dim))[1:3]
-            inner = objective.inner_plane(Plane(offset, phi, risk.slope_errors.sum()))
+            inner = objective.coordinates.plane(Plane(offset, phi, risk.slope_errors.sum()))
             offset, phi, error = objective.anchors.repaired(offset, inner.slope, inner.slope_error)
             P = phi.reshape(objective.classes.rows.shape)
             assert not P[:, -1].any()

@@ -12,6 +12,7 @@ from pybundle.mkl import Features, Gaussian, Linear, OnlineMKL, Precomputed
 from pybundle.mkl.group_norms import GroupNorms
 from pybundle.mkl.mixture_bound import KeptPlanes, best_bound
 from pybundle.mkl.tokens import TokenSession
+from pybundle.solvers.problem.objective import Objective
 
 
 def chains(n=20, d=4, K=3, seed=0):
@@ -155,7 +156,7 @@ def test_mixtures_of_planes_bound_the_objective():
 def test_no_point_is_below_the_model_of_one_plane(signs):
     rng = np.random.default_rng(0)
     labels, nonneg = np.array([0, 0, 1, 2, 2]), np.array([True, False, False, True, True]) if signs else None
-    objective_ = GroupNorms(0.7, labels, 3, nonneg)
+    objective_ = Objective(GroupNorms(0.7, labels, 3, nonneg))
     for _ in range(20):
         phi, least = rng.standard_normal(5), np.inf
         bound = objective_.lower_bound(Plane(0.0, phi))

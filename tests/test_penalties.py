@@ -656,7 +656,7 @@ def test_moving_a_slope_to_inner_coordinates_is_known_up_to_its_error():
             means = np.append(rng.standard_normal(3) * 10.0 ** rng.integers(0, 7), 0.0)
             omega = pp.Separable(np.tile([1.0, 1.0, 1.0, 0.0], n_classes)).canonical(4 * n_classes)
             phi = rng.standard_normal(4 * n_classes)
-            plane = Objective(omega, 0.0, means=means).inner_plane(Plane(0.0, phi))
+            plane = Objective(omega, 0.0, means=means).coordinates.plane(Plane(0.0, phi))
             inner, error = plane.slope, plane.slope_error
             off = [Fraction(float(b)) - Fraction(float(a)) + Fraction(float(m)) * Fraction(float(row[-1]))
                    for row, found in zip(phi.reshape(-1, 4), inner.reshape(-1, 4), strict=True)

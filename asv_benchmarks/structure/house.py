@@ -8,7 +8,9 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import product
 
 FORMS = ("Objective", "Regulariser", "Penalty")     # base classes of forms of the objective
-FLAGS = ("nonneg", "is_penalised", "_is_penalised", "is_separable", "is_square")
+FLAGS = ("nonneg", "is_penalised", "_is_penalised", "is_separable", "is_square", "is_of_norm")
+FORMS_OF = ("radius", "entries", "is_linear")        # of an objective
+
 OBJECTIVES = ("objective", "penalty", "omega", "regulariser", "penalty_term")
 OFFSETS, SLOPES = r"(old_|new_)?(offset|constant)", r"(old_|new_)?(phi|slope|vector)"
 PLANES = ("bundle/", "mkl/", "runtime/", "solvers/")     # `proof` has a class of its own, an oracle's pair no errors
@@ -78,7 +80,10 @@ def questions(sources):
                 is_lookup = node.func.id in ("getattr", "hasattr") and last_name(node.args[0]) in OBJECTIVES
                 found |= {node.lineno} if is_form or is_lookup else set()
             elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
-                found |= {node.lineno} if (node.id if isinstance(node, ast.Name) else node.attr) in FLAGS else set()
+                name = node.id if isinstance(node, ast.Name) else node.attr
+                of = last_name(node.value) if isinstance(node, ast.Attribute) else ""
+                is_form = name in FLAGS or (name in FORMS_OF and of in OBJECTIVES)
+                found |= {node.lineno} if is_form else set()
         yield from ((f"{path}:{line}", lines[line - 1].strip()) for line in sorted(found))
 
 

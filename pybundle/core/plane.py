@@ -24,8 +24,8 @@ class Plane:
     slope : ndarray, shape (dim,)
         float64; `sum_j beta_j a_j` of an aggregate.
     slope_error : float or ndarray, shape (dim,)
-        Bound on the rounding error of the slope in the Euclidean norm, or of its entries in the coordinates of
-        `inner_slope` of the objective.
+        Bound on the rounding error of the slope in the Euclidean norm, or of its entries in the `Coordinates` of the
+        objective.
     offset_error : float
         Bound on the rounding error of the offset.
     """

@@ -106,7 +106,7 @@ class GroupBlocks(BlockMethod):
 
     def _bound(self):
         plane = self.core.aggregate()
-        self.kept.add(plane.offset, self.objective.effective(plane.slope), self.core.source())
+        self.kept.add(plane.offset, self.objective.penalty.effective(plane.slope), self.core.source())
         self.offer_mixture(self.kept.proven(self.objective.lam, self.core.nu), plane)
 
     def offer_mixture(self, proven, plane):

@@ -108,7 +108,7 @@ class _Descent(QuasiNewton):
             self.nu = np.maximum(norms / norms.sum(), 1e-9)
         value = self.observe(theta, loss)
         # `effective` leaves out what the constraints theta_j >= 0 cancel
-        self.planes.add(offset, self.objective.effective(slope), source, error)
+        self.planes.add(offset, self.objective.penalty.effective(slope), source, error)
         self.offer(self.planes.proven(self.objective.lam, self.nu, self.close))
         self.log(value)
         self.weights.append(self.nu)

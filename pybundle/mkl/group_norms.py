@@ -7,15 +7,11 @@ of a kernel are formed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-
 import numpy as np
 
 from ..prox.of_norm import OfNorm
 
 
-@dataclass(frozen=True)
 class GroupNorms(OfNorm):
     """`Omega(w) = lam/2 (sum_k |w_k|)^2`; the bound of a plane is `offset - max_k |phi_k|^2 / (2 lam)`.
 
@@ -25,10 +21,9 @@ class GroupNorms(OfNorm):
     (36.0, 6.25)
     """
 
-    lam: float
-    labels: np.ndarray
-    n_groups: int
-    nonneg: np.ndarray | None = None
+    def __init__(self, lam, labels, n_groups, nonneg=None):
+        self.lam, self.labels, self.n_groups, self.nonneg = lam, labels, n_groups, nonneg
+        self._sums = group_sums(labels, n_groups)
 
     def norms(self, w):
         """Return |w_k|, shape (n_groups,)."""
@@ -37,10 +32,6 @@ class GroupNorms(OfNorm):
     def products(self, a, b):
         """Return the inner products of a and b group by group, shape (n_groups,)."""
         return self._sums(a * b if a.ndim == 1 else a[0] * b[-1])
-
-    @cached_property
-    def _sums(self):
-        return group_sums(self.labels, self.n_groups)
 
     def value(self, w):
         return 0.5 * self.lam * float(self.norms(w).sum()) ** 2

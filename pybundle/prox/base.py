@@ -133,6 +133,14 @@ class Regulariser:
         """Return the nearest point of finite Omega; x itself if it has one."""
         return x
 
+    def effective(self, phi: Array) -> Array:
+        """Return phi without what the signs of `OfNorm` cancel."""
+        return phi
+
+    def pushed_outside(self, phi: Array) -> Array:
+        """Return the entries of `OfNorm` with a sign that phi alone would make negative: masters constrain them."""
+        return np.empty(0, dtype=np.intp)
+
     def least(self, phi: Array, error: float = 0.0) -> float:
         """Return a proven lower bound of `min_x Omega(x) + <phi + d, x>` for all |d| <= error; rounding is counted."""
         raise NotImplementedError

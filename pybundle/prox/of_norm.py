@@ -20,8 +20,6 @@ from .checks import check_step
 from .groups import euclidean
 from .separable import Separable
 
-NONE = np.empty(0, dtype=np.intp)
-
 
 def minimiser(phi, lam, kappa=0.0, centre=None):
     """Return `argmin_w <phi, w> + lam/2 |w|^2 + kappa/2 |w - c|^2`, without constraints.
@@ -55,9 +53,9 @@ class OfNorm(Regulariser):
     is_of_norm = True
     is_provable = True
     nonneg: Any = None
-    lam: float | None = None
-    radius: float | None = None
-    modulus: float | None = None
+    lam: Any = None
+    radius: Any = None
+    modulus: Any = None
 
     def signed(self, nonneg):
         """Return this penalty with the set N."""
@@ -85,13 +83,11 @@ class OfNorm(Regulariser):
         return w if OfNorm.contains(self, w) else np.where(self.nonneg, np.maximum(w, 0.0), w)
 
     def effective(self, phi):
-        """Return phi without its positive parts in N, which the signs cancel."""
         return phi if self.nonneg is None else np.where(self.nonneg, np.minimum(phi, 0.0), phi)
 
     def pushed_outside(self, phi):
-        """Return the coordinates in N that phi alone would make negative: the master needs their constraints."""
         if self.nonneg is None:
-            return NONE
+            return super().pushed_outside(phi)
         return np.flatnonzero(self.nonneg & (phi > 1e-9 * np.linalg.norm(phi)))
 
 

@@ -54,7 +54,7 @@ class LowerBound:
     def slope(self, objective):
         """Return the norm of the slope without what sign constraints take up, errors counted."""
         slope = self.plane.slope
-        return float(np.linalg.norm(objective.effective(slope))) + _reach(
+        return float(np.linalg.norm(objective.penalty.effective(slope))) + _reach(
             slope, float(np.linalg.norm(self.plane.slope_error)))
 
 

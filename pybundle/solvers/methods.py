@@ -130,7 +130,7 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
     elif is_penalised and keeps and classes is None:
         why = "the planes of parts are the evidence"
     elif is_penalised and not takes_steps and (all_free or (
-            objective.even is None and objective.columns_are_far(risk)) or (
+            objective.even is None and objective.coordinates.are_far(risk.examples)) or (
             risk.dim <= FEW_WEIGHTS and is_fine(problem.settings.gap.tol))):
         why = "columns are far from 0, weights are free, or they are few and tol is small"
     elif is_penalised or takes_steps:

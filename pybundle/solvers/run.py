@@ -28,6 +28,7 @@ from ..runtime.lower_bound import LEAST, Bracket, LowerBound
 from ..runtime.result import Status
 from ..runtime.stopping import SHARE, GapBelow, Progress
 from .plane_checks import as_arrays, check_planes, lower_bounds_of, norms_of, refuse_above
+from .problem.coordinates import Coordinates
 from .problem.free_weights import FreeWeights, ProvenLimits
 from .problem.objective import Objective
 from .state import Settings, State, Trace
@@ -78,7 +79,7 @@ class Run:
     """
 
     serialised: tuple = (Settings, GapBelow, State, Trace, Clock, History, LowerBound, Plane, Bracket, Status,
-                         Objective, Square, Ball, Separable, Rounding, ScoreLimits, FreeWeights)
+                         Objective, Coordinates, Square, Ball, Separable, Rounding, ScoreLimits, FreeWeights)
     patience = 300
     _idle = 0
     best_values = None
@@ -306,7 +307,7 @@ class Run:
         slopes, offsets, n_parts = planes.slopes, planes.offsets, self.risk.n_parts
         additions = (n_parts - 1) * UNIT
         errors = planes.offset_errors + additions
-        norms = self.objective.rounding_norms(norms_of(slopes), planes.last_entries)
+        norms = self.objective.coordinates.norms(norms_of(slopes), planes.last_entries)
         slope = np.asarray(slopes.sum(axis=0)).ravel() if n_parts > 1 or issparse(slopes) else slopes[0]
         error = float(planes.slope_errors.sum()) + 1.01 * additions * float(norms.sum())
         return Plane(float(offsets.sum()) - 1.01 * float(errors @ np.abs(offsets)), slope, error)

@@ -36,7 +36,7 @@ from ...core.object_graph import check_array
 from ...core.plane import Plane
 from ...runtime.result import Status
 from ..evidence.limits import with_limits
-from ..problem.objective import inner
+from ..problem.coordinates import inner
 from ..run import Run
 from ..state import State
 from .balance import Balance

@@ -14,7 +14,7 @@ from ...core.rounding import UNIT
 from ...prox.of_norm import minimiser
 from ...risks.partition import SHARD_ROWS
 from ..evidence.proof import of_labels
-from ..problem.objective import inner
+from ..problem.coordinates import inner
 from ._label_blocks import set_capacity
 from ._label_dual import LabelDual
 from .centre_weight import CentreWeight, share_of_squares

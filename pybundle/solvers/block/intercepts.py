@@ -46,7 +46,7 @@ class MovingIntercepts:
 
     def move(self, centre):
         """Make the intercepts of a point their centre; return the rest of it, about the means."""
-        W = self._objective.inner_point(centre).reshape(len(self.origin), -1)
+        W = self._objective.coordinates.inner(centre).reshape(len(self.origin), -1)
         self.origin = W[:, -1].copy()
         W[:, -1] = 0.0
         return W.ravel()
@@ -56,4 +56,4 @@ class MovingIntercepts:
         W = w.reshape(len(self.origin), -1)
         found = W - np.outer(W[:, -1], self.means)
         found[:, -1] = self.origin + self.ratio * W[:, -1]
-        return self._objective.outer_point(found.ravel())
+        return self._objective.coordinates.outer(found.ravel())

@@ -221,7 +221,7 @@ class BundleMethod(Run):
         beta = np.zeros(self.bundle.n_planes)
         beta[:len(solution.beta)] = solution.beta       # linear constraints that another master has added come last
         bound = self.proves(plane_of(self.bundle, self.slack, self.objective, beta, *self._errors))
-        self._outside = self.objective.pushed_outside(bound.plane.slope)
+        self._outside = self.objective.penalty.pushed_outside(bound.plane.slope)
         self.offer(bound)
         if settle:
             self.bundle.settle(beta)
@@ -278,7 +278,7 @@ class BundleMethod(Run):
             if self.bundle.is_sparse or (self.bundle.n_planes == 0 and planes.density() < SPARSE_BELOW):
                 self._count_sparse(planes)
             grown = self.bundle.shrink_to(self.max_planes - self.risk.n_parts - room)
-            self._errors = self._errors[0] + self.objective.rounding_norms(grown, lambda: grown), self._errors[1]
+            self._errors = self._errors[0] + self.objective.coordinates.norms(grown, lambda: grown), self._errors[1]
         self._errors = tuple(map(np.maximum, self._errors, (planes.slope_errors, planes.offset_errors)))
         self.bundle.append(planes, self.slack)
         overflown = np.flatnonzero(~np.isfinite(self.bundle.H.diagonal()))

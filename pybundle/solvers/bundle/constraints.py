@@ -96,7 +96,7 @@ class Rows:
         return np.where(lower < -VAST, -np.inf, lower), np.where(upper > VAST, np.inf, upper)
 
     def squares(self, means):
-        """Return the squared norms of the rows by the coordinates of `Objective.inner_point`."""
+        """Return the squared norms of the rows in `Coordinates`."""
         squares = self._norms**2
         if means is None:
             return squares
@@ -121,7 +121,7 @@ class Rows:
     def relax(self, plane, parts, beta, means=None, safety=1.0):
         """Return an aggregate plane with the rows added; rounding counts in its errors, `safety` times.
 
-        The error of the slope holds by the coordinates of `Objective.inner_point`, too.
+        The error of the slope holds in `Coordinates`, too.
         """
         slope, y = self.pull(parts, np.maximum(beta, 0.0))
         terms = 1.01 * (2 * np.count_nonzero(y) + 4) * UNIT
@@ -132,7 +132,7 @@ class Rows:
                      plane.offset_error + safety * (terms * (float(products.sum()) + abs(plane.offset))))
 
     def nearest(self, objective, v):
-        """Return the point nearest to v, by `inner_point`, that meets the rows, up to rounding, and the bounds.
+        """Return the point nearest to v, in `Coordinates`, that meets the rows, up to rounding, and the bounds.
 
         Where rows are so ill-conditioned that none is found, it is `inside`. The objective has these rows and a
         box alone.

@@ -52,9 +52,9 @@ def of_points(run, risk, points, labelled=True):
         if planes_of.has_multipliers:
             proven = multipliers.plane(exact, planes_of.evidence(points, known, weights).beta)
             offset, phi, offset_error = proven.offset, proven.phi, proven.offset_error
-            error = objective.rounding_norms(proven.slope_error, lambda last=proven.last_error: last)
+            error = objective.coordinates.norms(proven.slope_error, lambda last=proven.last_error: last)
         else:
-            norms = objective.rounding_norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
+            norms = objective.coordinates.norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
             error, offset_error = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, *errors)
             if planes_of.is_labelled and exact.examples is not None:       # a check sums all rows at once
                 terms = multipliers.n_terms(exact.n_examples) + len(points) + exact.n_scores
@@ -94,7 +94,7 @@ def _solutions(run, bundle, slack, objective):
         for _ in range(30):         # constraints w_k >= 0 are added when violated
             beta = master.solve(tol).beta
             phi, _ = bundle.combine(np.where(bundle.parts >= 0, beta, 0.0))
-            new = bundle.new_constraints(objective.pushed_outside(phi))
+            new = bundle.new_constraints(objective.penalty.pushed_outside(phi))
             if len(new) == 0:
                 break
             bundle.append_signs(new)

@@ -45,7 +45,7 @@ def plane_of(bundle, slack, objective, beta, slope_errors, offset_errors):
     """Return the `Plane` that multipliers of a bundle prove, all rounding counted; errors have shape (P,)."""
     multipliers = feasible(beta, bundle.parts, slack)
     phi, offset = bundle.combine(multipliers)
-    norms = objective.rounding_norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
+    norms = objective.coordinates.norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
     errors = aggregation_errors(multipliers, bundle.offsets, norms, bundle.parts, slope_errors, offset_errors)
     plane = Plane(offset, phi, *errors)
     return plane if objective.rows is None else objective.rows.relax(plane, bundle.parts, beta, objective.means)

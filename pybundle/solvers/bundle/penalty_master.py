@@ -92,7 +92,7 @@ class PenaltyMaster:
         """
         beta = self._start()
         phi, size = self._combine(beta), abs(fun)
-        slope = self.objective.inner_slope(phi)
+        slope = self.objective.coordinates.slope(phi)
         if not self.slack.all():
             least = self.objective.lower_bound(Plane(float(beta @ self.bundle.offsets), phi))
             size = max(size, fun - least) if np.isfinite(least) else size
@@ -236,7 +236,7 @@ class PenaltyMaster:
         return H
 
     def _gram(self, weights):
-        """`A diag(weights) A'` for the slopes by `inner_point`, which are `a - a_b m`."""
+        """`A diag(weights) A'` for the slopes in `Coordinates`, which are `a - a_b m`."""
         bundle, means = self.bundle, self.objective.means
         gram = bundle.weighted_gram(weights)
         if means is None:

@@ -69,7 +69,7 @@ def _best(objective, evidence, size, plane, limits=None):
     """
     counts = np.bincount(evidence.examples, minlength=1) if len(evidence.examples) else np.zeros(1)
     cut, lam = (float(counts.max()) + 12.0) * 2.0**-51, objective.lam
-    effective, offset, phi = objective.effective(plane.slope), plane.offset, plane.slope
+    effective, offset, phi = objective.penalty.effective(plane.slope), plane.offset, plane.slope
     square, t = float(effective @ effective), 1.0
     if lam is not None and 0.0 <= offset * lam < 0.999 * square:        # B t - t^2 |phi|^2 / (2 lam) is largest here
         t = offset * lam / square

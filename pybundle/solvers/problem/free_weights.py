@@ -181,9 +181,9 @@ class FreeWeights:
     def add(self, plane, is_aggregate=False):
         """Take a plane below R; an aggregate proves bounds.
 
-        The cut is on the free weights of `inner_point`, which is where their limits are used.
+        The cut is on the free weights in `Coordinates`, which is where their limits are used.
         """
-        plane = self.objective.inner_plane(plane)
+        plane = self.objective.coordinates.plane(plane)
         t, least = self.objective.least_over_rest(plane)
         offset, phi, error = plane.offset - plane.offset_error, plane.slope, plane.slope_error
         rest = 0.0 if t == 1.0 else (1.0 - t) * self.objective.floor
@@ -225,7 +225,7 @@ class FreeWeights:
         """
         from scipy.optimize import linprog  # which takes longer to import than all else
 
-        level, u = fun + MARGIN * max(abs(fun), MARGIN * size), self.objective.inner_point(w)[self.free]
+        level, u = fun + MARGIN * max(abs(fun), MARGIN * size), self.objective.coordinates.inner(w)[self.free]
         slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
         if self._probed is not None:        # a point at which cuts met, as far as the linear program is exact
             excess, terms = slopes @ self._probed - room, np.abs(slopes) @ np.abs(self._probed) + np.abs(room)
@@ -268,6 +268,6 @@ class FreeWeights:
         return None
 
     def _moved(self, w, u):
-        point = np.array(self.objective.inner_point(w))
+        point = np.array(self.objective.coordinates.inner(w))
         point[self.free] = u
-        return self.objective.outer_point(self.limits.penalty.project(point))
+        return self.objective.coordinates.outer(self.limits.penalty.project(point))

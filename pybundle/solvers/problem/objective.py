@@ -15,23 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.plane import Plane
 from ...core.rounding import UNIT
 from ...prox import Box, Regulariser
-from ...prox.of_norm import NONE
-
-FAR = 0.8       # the mean of the examples by their root mean square: squares of both
-
-
-def inner(a, b):
-    """Return the inner product of two points: vectors (dim,), or two rows (2, N) of coefficients and scores.
-
-    The scores are the products of the coefficients with a Gram matrix, so `<a, b> = a[0] . b[1]`.
-
-    >>> inner(np.array([1.0, 2.0]), np.array([3.0, 4.0])), inner(np.ones((2, 3)), 2.0 * np.ones((2, 3)))
-    (11.0, 6.0)
-    """
-    return float(np.dot(a, b) if a.ndim == 1 else np.dot(a[0], b[-1]))
+from .coordinates import Coordinates
 
 
 @dataclass
@@ -47,7 +33,7 @@ class Objective:
     factor : float
         Number of examples in the mean scale, else 1.
     means : ndarray, shape (dim,) or (dim / K,), or None
-        Means m of the columns, 0 for the intercept, which is the last weight; all classes share m. See `inner_point`.
+        Means of the columns for `coordinates`, if an intercept is free.
     rows : Rows or None
         Linear constraints, see `constraints.py`.
     dependence : Dependence or None
@@ -58,6 +44,8 @@ class Objective:
         Repair planes if the free weights are intercepts.
     lowered : Regulariser
         Omega, less what its numbers may have lost, and infinite beyond what the linear constraints imply.
+    coordinates : Coordinates
+        Those in which distances between points are measured.
     is_of_norm, lam, radius, nonneg
         Whether Omega is a function of one norm, and what `OfNorm` says of it; None for other penalties.
     even : float or None
@@ -83,6 +71,7 @@ class Objective:
     score_limits: Any = None
     anchors: Any = None
     lowered: Any = None
+    coordinates: Coordinates = field(init=False)
     is_of_norm: bool = field(default=False, init=False)
     lam: float | None = field(default=None, init=False)
     radius: float | None = field(default=None, init=False)
@@ -91,6 +80,7 @@ class Objective:
 
     def __post_init__(self):
         omega: Any = self.penalty
+        self.coordinates = Coordinates(self.means, self.classes is not None)
         if self.lowered is None:
             self.lowered = omega.lowered()
         self.is_of_norm = omega.is_of_norm
@@ -108,7 +98,7 @@ class Objective:
 
     @property
     def classes(self):
-        """Sums over labels, if intercepts of classes are free; `inner_point` has rows `x - m` then."""
+        """Sums over labels, if intercepts of classes are free."""
         return None if self.anchors is None else self.anchors.classes
 
     # ------------------------------------------------------------------ the form of the penalty
@@ -121,57 +111,6 @@ class Objective:
     def is_linear(self):
         """Whether the minimiser of a model is linear in its slope, but for intercepts."""
         return self.even is not None and self.nonneg is None
-
-    # ------------------------------------------------------------------ the intercept at the mean of the columns
-    def inner_point(self, w):
-        """Return w with the intercept at the mean of the columns, `b + <m, w>`.
-
-        A free intercept takes up every shift of the columns. Distances between points are measured with this one, so
-        that columns far from 0 cost no more passes than centred ones. Intercepts of classes are relative to the first.
-        """
-        return w if self.means is None else self._moved(w, 1.0)
-
-    def outer_point(self, w):
-        """Inverse of `inner_point`."""
-        return w if self.means is None else self._moved(w, -1.0)
-
-    def _moved(self, w, sign):
-        W = np.array(w).reshape(-1, len(self.means))
-        W[:, -1] += sign * (W @ self.means)
-        if len(W) > 1:
-            W[:, -1] -= W[0, -1]
-        return W.ravel()
-
-    def inner_slope(self, phi):
-        """Return the slope by these coordinates, `phi - m phi_b`; so that inner products stay the same."""
-        if self.means is None:
-            return phi
-        P = phi.reshape(-1, len(self.means))
-        return (P - P[:, -1:] * self.means).ravel()
-
-    def inner_plane(self, plane):
-        """Return the plane by the coordinates of `inner_point`; `slope_error` bounds that of either slope."""
-        phi = plane.slope
-        if self.means is None or not np.isfinite(phi).all():
-            return plane
-        last = float(np.linalg.norm(phi[len(self.means) - 1::len(self.means)]))
-        rounded = 2.0 * UNIT * self.rounding_norms(float(np.linalg.norm(phi)), lambda: last)
-        return Plane(plane.offset, self.inner_slope(phi), 1.01 * (plane.slope_error + rounded), plane.offset_error)
-
-    def rounding_norms(self, norms, last):
-        """Return the norms to which rounding errors of slopes are proportional, from the Euclidean norms.
-
-        `last()` returns the last entries of the slopes, those of an intercept, which of classes are at most the norms.
-        """
-        if self.means is None:
-            return norms
-        return norms + float(np.linalg.norm(self.means)) * (np.abs(last()) if self.classes is None else norms)
-
-    def columns_are_far(self, risk):
-        """Whether examples lie so far from 0 that steps without these coordinates are slow."""
-        if self.means is None:
-            return False
-        return float(self.means @ self.means) > FAR * float(np.mean(risk.examples.norms**2))
 
     # ------------------------------------------------------------------ values and slopes
     @property
@@ -223,8 +162,8 @@ class Objective:
         return self.factor * self.penalty.uncertainty(w)
 
     def gradient(self, w, slope):
-        """Return the gradient of F without l1 norm and bounds, in the coordinates of `inner_point`."""
-        return self.moduli * (w - self.centre) + self.inner_slope(slope)
+        """Return the gradient of F without l1 norm and bounds, in these coordinates."""
+        return self.moduli * (w - self.centre) + self.coordinates.slope(slope)
 
     def along(self, best, w, step):
         """Return a and b: from best to w = best + step the penalty rises by `a t + b t^2/2`, or less in between.
@@ -244,9 +183,9 @@ class Objective:
         """
         if self.is_of_norm:
             with np.errstate(over="ignore"):
-                size = self.penalty.size(self.effective(plane.slope)) + plane.slope_error
+                size = self.penalty.size(self.penalty.effective(plane.slope)) + plane.slope_error
                 return float(plane.offset - plane.offset_error - self.penalty.cost(size))
-        plane = self.inner_plane(plane)
+        plane = self.coordinates.plane(plane)
         offset, phi, error = plane.offset - plane.offset_error, plane.slope, plane.slope_error
         if self.anchors is not None and np.isfinite(error).all():
             offset, phi, error = self.anchors.repaired(offset, phi, error)
@@ -267,7 +206,7 @@ class Objective:
         """Return the t <= 1 of the module for a plane."""
         if self.is_of_norm:
             return 1.0
-        inner = self.inner_plane(plane)
+        inner = self.coordinates.plane(plane)
         return self._least(self._within(limits), inner.slope, inner.slope_error)[0]
 
     def _within(self, limits):
@@ -279,7 +218,7 @@ class Objective:
     def least_over_rest(self, plane):
         """Return t, and the least value of the penalty plus `<t phi, w>` over all weights but the free ones at 0.
 
-        The plane is an `inner_plane`, the weights are those of `inner_point`.
+        Plane and weights are those of `coordinates`.
         """
         free = self.is_free
         return self._least(self._without(free), np.where(free, 0.0, plane.slope), plane.slope_error)
@@ -297,21 +236,13 @@ class Objective:
         t = penalty.scaling(phi, error)
         return t, self.factor * penalty.least(t * phi, t * error)
 
-    def effective(self, phi):
-        """Return phi without what signs cancel, see `OfNorm`."""
-        return self.penalty.effective(phi) if self.is_of_norm else phi
-
-    def pushed_outside(self, phi):
-        """Return the weights with a sign that phi alone would make negative: the master needs their constraints."""
-        return self.penalty.pushed_outside(phi) if self.is_of_norm else NONE
-
     # ------------------------------------------------------------------ points
     def minimiser(self, phi, weight=0.0, centre=0.0):
-        """Return the minimiser of the penalty plus `<phi, w> + weight/2 |w - centre|^2`, the norm by `inner_point`."""
+        """Return the minimiser of the penalty plus `<phi, w> + weight/2 |w - centre|^2`, the norm in `coordinates`."""
         if self.means is not None and np.any(weight):
-            centre = self.inner_point(centre)
-        phi = self.inner_slope(phi) / self.factor
-        return self.outer_point(self.penalty.minimiser(phi, weight / self.factor, centre))
+            centre = self.coordinates.inner(centre)
+        phi = self.coordinates.slope(phi) / self.factor
+        return self.coordinates.outer(self.penalty.minimiser(phi, weight / self.factor, centre))
 
     def stiffness(self, w, weight):
         """Return `-dw_k / dphi_k` of the minimiser w of slopes phi, or None if entries are coupled."""

@@ -66,7 +66,7 @@ class Newton(SmoothRun):
         if swept is not None:
             self._offer_multipliers(self._scores, swept.weights * swept.u)
         elif gap < NEAR and self._is_rounded():
-            self._offer_multipliers(self.risk.scores(self.objective.outer_point(self.steps.x)), 0.0)
+            self._offer_multipliers(self.risk.scores(self.objective.coordinates.outer(self.steps.x)), 0.0)
         return x
 
     def _is_rounded(self):
@@ -97,7 +97,7 @@ class Newton(SmoothRun):
         """Return the model at a point."""
         risk = self.risk
         with self.trace.clock.phase("oracle"):
-            self._scores = risk.scores(self.objective.outer_point(x))
+            self._scores = risk.scores(self.objective.coordinates.outer(x))
             weights = risk.second_derivatives(self._scores[:, 0])
             if risk.dim > FEW or risk.is_regression:
                 weights = np.maximum(weights, self.steps.flat * risk.sample_weight)
@@ -109,7 +109,7 @@ class Newton(SmoothRun):
         Scores are formed here if their change is None.
         """
         risk, objective = self.risk, self.objective
-        v, w = objective.outer_point(x), objective.outer_point(z)
+        v, w = objective.coordinates.outer(x), objective.coordinates.outer(z)
         if change is None:
             first, last = (risk.scores(point).astype(np.float64) for point in (v, w))
             self.steps.work += 1.0
@@ -150,7 +150,7 @@ class Newton(SmoothRun):
         """Return feasible multipliers and their `Plane`."""
         beta, offset = self.risk.dual_point(beta)
         phi, error, last = self._data().pull(self._signs() * beta)
-        return beta, Plane(offset, phi, self.objective.rounding_norms(error, lambda: last))
+        return beta, Plane(offset, phi, self.objective.coordinates.norms(error, lambda: last))
 
     def _signs(self):
         return 1.0 if self.risk.is_regression else self.risk.labels

@@ -4,7 +4,7 @@
 
 On few columns the Hessian is formed, and Cholesky factors solve its systems. On more it stays a product of columns, and
 coordinate descent minimises the model. Columns are centred if the risk has a free intercept, as in
-`Objective.inner_point`.
+`Coordinates`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from ...core.object_graph import check_array, check_float
-from ..problem.objective import inner
+from ..problem.coordinates import inner
 from .wolfe import WolfeSearch
 
 

@@ -65,7 +65,7 @@ class SmoothRun(Run):
         x = self.trial()
         if x is None:
             return Status.CONVERGED if self.is_close() else Status.STALLED
-        fun, gradient = self._value_and_gradient(self.objective.outer_point(x))
+        fun, gradient = self._value_and_gradient(self.objective.coordinates.outer(x))
         probe = self.probe()
         if probe is not None:
             self._value_and_gradient(probe)
@@ -113,7 +113,7 @@ class SmoothRun(Run):
     # ------------------------------------------------------------------ inside
     def _begin_at(self, w):
         self.steps.rounding = SINGLE if self.risk.precision == "float32" else DOUBLE
-        self.steps.begin(self.objective.inner_point(w), *self._value_and_gradient(w))
+        self.steps.begin(self.objective.coordinates.inner(w), *self._value_and_gradient(w))
 
     def _value_and_gradient(self, w):
         """Evaluate F and its gradient at w in one pass, and improve the bound with the plane at w."""

@@ -25,6 +25,7 @@ from .core.exceptions import (
 )
 from .core.version import __version__ as __version__
 from .proof import Certificate, load_certificate, verify
+from .prox.check_penalty import check_penalty
 from .risks.check import check_oracle
 from .runtime.result import Result, Status
 from .solvers import minimize, path
@@ -64,6 +65,7 @@ __all__ = [
     "bundle",
     "callbacks",
     "check_oracle",
+    "check_penalty",
     "datasets",
     "distributed",
     "get_include",

@@ -60,7 +60,7 @@ def test_public_names_are_those_of_the_reference():
     public = {name for name, value in names.items() if isinstance(value, type) or callable(value)}
     assert public - listed == {"qp.MasterSolution", "qp.SimplexProblem", "qp.SimplexQP", "risks.kernel_name"}
     assert {name for name in listed if name.split(".")[0] in names} <= names.keys() | {
-        "mkl.mixture_bound.best_bound", "mkl.online.Regret", "risks.check.OracleReport"}
+        "mkl.mixture_bound.best_bound", "mkl.online.Regret", "core.report.Report"}
 
 
 def test_what_pages_write_as_pb_x_can_be_imported():

@@ -17,7 +17,7 @@ class GroupNorms(OfNorm):
 
     >>> import numpy as np
     >>> norms = GroupNorms(2.0, np.array([0, 0, 1]), 2)
-    >>> norms.value(np.array([3.0, 4.0, 1.0])), norms.cost(norms.size(np.array([3.0, 4.0, 1.0])))
+    >>> norms.value(np.array([3.0, 4.0, 1.0])), float(norms.cost(norms.size(np.array([3.0, 4.0, 1.0]))))
     (36.0, 6.25)
     """
 

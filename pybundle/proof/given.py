@@ -14,7 +14,7 @@ import numpy as np
 from ..core.constraints import read_constraints
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice, check_number, check_vector
-from ..prox import L2, Box, Groups, Regulariser, Separable, SquaredL2
+from ..prox import L2, Ball, Box, Groups, Regulariser, Separable, SquaredL2
 from ..prox.base import PlusSquaredL2
 from ..prox.composed import SparseGroupLasso
 from ..prox.separable import NOTHING, spread
@@ -59,6 +59,9 @@ def difference(certificate, risk, lam, radius, penalty, nonneg, constraints, sca
             return "other linear constraints"
     if (scale is not None or names) and certificate.divisor != (certificate.n_examples if scale == "mean" else 1):
         return f"R is divided by {certificate.divisor}, but scale={scale or 'sum'!r}"
+    ball = next((term for term in getattr(penalty, "terms", [penalty]) if isinstance(term, Ball)), None)
+    if ball is not None:
+        radius = ball.radius
     if radius is not None:
         check_number("radius", radius, low=0.0, strict=True)
     if names and certificate.radius != radius:
@@ -79,16 +82,20 @@ def as_penalty(certificate):
 def _terms(risk, lam, penalty, nonneg):
     """The terms of the regulariser that is given, and the signs; weights of the risk that are free have none."""
     dim, free = risk.dim, getattr(risk, "free", None)
+    terms = getattr(penalty, "terms", [Box() if penalty is None else penalty])
+    if any(isinstance(term, Ball) for term in terms):
+        free = None         # an intercept lies inside, too
+        terms = [Box(), *(term for term in terms if not isinstance(term, Ball))]
     n_held = dim if free is None else np.count_nonzero(~free)
     if lam is not None:
         lam = check_number("lam", lam, low=0.0) if np.ndim(lam) == 0 else check_vector("lam", lam, n_held)
         if np.min(lam) < 0.0:
             raise ParameterError(f"lam must not be negative, got {np.min(lam):g}")
-        penalty = SquaredL2(lam)
+        terms = [SquaredL2(lam)]
     if penalty is not None and not isinstance(penalty, Regulariser):
         raise InputTypeError(f"penalty must be a penalty of pybundle.prox, got {type(penalty).__name__}")
     found = []
-    for term in getattr(penalty, "terms", [Box() if penalty is None else penalty]):
+    for term in terms:
         one = term.canonical(n_held)
         found.append(penalty_of(spread(one, ~free), dim) if free is not None and isinstance(one, Separable) else
                      penalty_of(one, n_held))

@@ -16,6 +16,9 @@ from ..core.validation import check_vector
 from .checks import check_step
 from .groups import euclidean
 
+SAFE = 1e-9
+"""Relative error of conjugates of penalties of one's own."""
+
 
 class Rounding(NamedTuple):
     """Bounds on what the numbers of a sum of penalties have lost, so that the sum itself is known between two others.
@@ -76,8 +79,13 @@ class Regulariser:
         x : array_like, shape (d,)
         t : float >= 0
             Step; it multiplies the rate of the regulariser.
+
+        A subclass has this or `minimiser`; each is made from the other.
         """
-        raise NotImplementedError
+        if type(self).minimiser is Regulariser.minimiser:
+            raise NotImplementedError
+        x, t = check_vector("x", x), check_step(t)
+        return self.minimiser(np.zeros(len(x)), 1.0 / t, x) if t > 0.0 else np.array(self.project(x))
 
     def dual_norm(self, y: ArrayLike) -> float:
         """Return `max <x, y>` over N(x) <= 1, so that <x, y> <= N(x) dual_norm(y); only where there is a norm N."""
@@ -112,6 +120,10 @@ class Regulariser:
         """Return whether `prox` of vectors of `dim` entries is exact up to rounding, as the bundle master needs."""
         return True
 
+    def has_bound(self) -> bool:
+        """Return whether there is a `least`: of its own, or from positive `moduli`."""
+        return type(self).least is not Regulariser.least or bool(np.min(self.moduli) > 0.0)
+
     def lowered(self) -> Regulariser:
         """Return a penalty that is at most Omega: lower bounds must not count what the numbers of a sum have gained."""
         return self
@@ -142,8 +154,16 @@ class Regulariser:
         return np.empty(0, dtype=np.intp)
 
     def least(self, phi: Array, error: float = 0.0) -> float:
-        """Return a proven lower bound of `min_x Omega(x) + <phi + d, x>` for all |d| <= error; rounding is counted."""
-        raise NotImplementedError
+        """Return a proven lower bound of `min_x Omega(x) + <phi + d, x>` for all |d| <= error; rounding is counted.
+
+        This one is made from `conjugate` and the least of `moduli`, m: with the minimiser x for phi, d changes the
+        minimum by at most `error |x| + error^2 / (2 m)`. It trusts that `conjugate` and `minimiser` are exact up to
+        a fraction SAFE of their terms. Solvers refuse a penalty that has neither m > 0 nor a `least` of its own.
+        """
+        x, modulus, conjugate = self.minimiser(phi), float(np.min(self.moduli)), self.conjugate(-phi)
+        lost = error * euclidean(x) + error * error / (2.0 * modulus)
+        lost += SAFE * (lost + abs(conjugate) + euclidean(phi) * euclidean(x))
+        return float(-conjugate - lost) if np.isfinite(lost) else -np.inf
 
     def scaling(self, phi: Array, error: float = 0.0) -> float:
         """Return the largest t <= 1 for which `least(t phi, t error)` is finite, up to rounding."""
@@ -237,6 +257,12 @@ class PlusSquaredL2(Regulariser):
 
     def has_exact_prox(self, dim: int) -> bool:
         return self.inner.has_exact_prox(dim)
+
+    def has_bound(self) -> bool:
+        return self.inner.has_bound()
+
+    def project(self, x: Array) -> Floats:
+        return self.inner.project(x)
 
     def value(self, x: ArrayLike) -> float:
         x = check_vector("x", x)

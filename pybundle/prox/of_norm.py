@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
-from ..core.types import Floats
+from ..core.types import Array, Floats
 from ..core.validation import check_number, check_vector
 from .base import Regulariser
 from .checks import check_step
@@ -57,35 +57,35 @@ class OfNorm(Regulariser):
     radius: Any = None
     modulus: Any = None
 
-    def signed(self, nonneg):
+    def signed(self, nonneg: Array) -> Any:
         """Return this penalty with the set N."""
         other = copy.copy(self)
         other.nonneg = nonneg
         return other
 
-    def size(self, slope):
+    def size(self, slope: Array) -> Any:
         """Return the dual norm of a slope."""
         return np.linalg.norm(slope)
 
-    def cost(self, size):
+    def cost(self, size: float) -> float:
         """Return the conjugate of a slope of this dual norm: what a plane with this slope loses."""
         raise NotImplementedError
 
-    def point(self, phi, lam):
+    def point(self, phi: Array, lam: float) -> Floats:
         """Return the minimiser of the model from the aggregate slope phi, and from lam of the master problem."""
         raise NotImplementedError
 
-    def contains(self, w):
+    def contains(self, w: Array) -> bool:
         """Return whether w is feasible."""
         return self.nonneg is None or not (self.nonneg & (w < 0.0)).any()
 
-    def project(self, w):
-        return w if OfNorm.contains(self, w) else np.where(self.nonneg, np.maximum(w, 0.0), w)
+    def project(self, x: Array) -> Floats:
+        return x if OfNorm.contains(self, x) else np.where(self.nonneg, np.maximum(x, 0.0), x)
 
-    def effective(self, phi):
+    def effective(self, phi: Array) -> Array:
         return phi if self.nonneg is None else np.where(self.nonneg, np.minimum(phi, 0.0), phi)
 
-    def pushed_outside(self, phi):
+    def pushed_outside(self, phi: Array) -> Array:
         if self.nonneg is None:
             return super().pushed_outside(phi)
         return np.flatnonzero(self.nonneg & (phi > 1e-9 * np.linalg.norm(phi)))
@@ -111,10 +111,10 @@ class Square(OfNorm):
         with np.errstate(over="ignore"):
             return 0.5 * self.lam * float(w @ w)
 
-    def cost(self, size):
+    def cost(self, size: float) -> float:
         return size**2 / (2.0 * self.lam)
 
-    def point(self, phi, lam):
+    def point(self, phi: Array, lam: float) -> Floats:
         return minimiser(self.effective(phi), lam)
 
 
@@ -160,23 +160,23 @@ class Ball(OfNorm):
             rest = rest - max(float(rest @ x), 0.0) / square * x
         return euclidean(rest)
 
-    def cost(self, size):
+    def cost(self, size: float) -> float:
         return self.radius * size
 
-    def point(self, phi, lam):
+    def point(self, phi: Array, lam: float) -> Floats:
         """Return the minimiser of the model in the ball; lam is the multiplier of the ball in the master problem."""
         w = minimiser(self.effective(phi), lam)
         return w * min(1.0, self.radius / max(float(np.linalg.norm(w)), 1e-300))
 
-    def contains(self, w):
+    def contains(self, w: Array) -> bool:
         """Return whether w lies in the ball, up to rounding, and has the right signs."""
         return super().contains(w) and float(np.linalg.norm(w)) <= self.radius * (1.0 + 1e-12)
 
-    def project(self, w):
-        w = super().project(w)
-        return w if self.contains(w) else w * (self.radius / float(np.linalg.norm(w)))
+    def project(self, x: Array) -> Floats:
+        x = super().project(x)
+        return x if self.contains(x) else x * (self.radius / float(np.linalg.norm(x)))
 
-    def within(self, rest):
+    def within(self, rest: Any) -> Ball:
         """Return this ball with the signs of a separable penalty, which must be nothing else."""
         signs = rest.lower == 0.0
         if rest.l2.any() or rest.l1.any() or not (signs | (rest.lower == -np.inf)).all() or np.isfinite(

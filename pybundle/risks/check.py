@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import BundleError, InputTypeError
 from ..core.protocols import planes_of
+from ..core.report import Report
 from ..core.types import Data
 from ..core.validation import check_integer, check_vector
 from ..models.callable_model import CallableModel, as_model
@@ -22,34 +22,8 @@ ROUNDING = 1e-8
 """Relative difference that rounding may leave; float32 risks get 1e-4."""
 
 
-@dataclass(repr=False)
-class OracleReport:
-    """Result of `check_oracle`; true if no rule is broken.
-
-    Attributes
-    ----------
-    rules : list of str
-        Rules that were tried.
-    findings : list of str
-        One sentence for each broken rule: its name, the example or part, the value found and the value expected.
-    """
-
-    rules: list[str] = field(default_factory=list)
-    findings: list[str] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        return not self.findings
-
-    def __str__(self) -> str:
-        if self:
-            return "\n  ".join([f"valid: {len(self.rules)} rules hold", *self.rules])
-        return "\n".join(f"broken: {finding}" for finding in self.findings)
-
-    __repr__ = __str__
-
-
 def check_oracle(risk: Any, X: Data = None, Y: Data = None, *, dim: int | None = None, w0: ArrayLike | None = None,
-                 n_points: int = 6, n_examples: int = 20, random_state: int = 0) -> OracleReport:
+                 n_points: int = 6, n_examples: int = 20, random_state: int = 0) -> Report:
     """Check the rules on which certificates depend, at random points and on random examples.
 
     Parameters
@@ -68,7 +42,7 @@ def check_oracle(risk: Any, X: Data = None, Y: Data = None, *, dim: int | None =
 
     Returns
     -------
-    OracleReport
+    Report
         True if no rule is broken; `print` it.
 
     Notes
@@ -103,7 +77,7 @@ def check_oracle(risk: Any, X: Data = None, Y: Data = None, *, dim: int | None =
     nonneg = getattr(risk, "nonneg", None)
     if nonneg is not None:
         points = [np.where(nonneg, np.abs(w), w) for w in points]
-    report = OracleReport()
+    report = Report()
     try:
         if isinstance(risk, Structured):
             rows = np.sort(rng.permutation(risk.n_examples)[:n_examples])

@@ -129,6 +129,9 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     if not omega.has_exact_prox(risk.dim):
         raise ParameterError("penalty must have an exact prox, got OverlappingGroupLasso with sweeps=1 of groups that "
                              "are no tree; pass more sweeps, such as 1000")
+    if not omega.has_bound():
+        raise ParameterError(f"penalty must prove lower bounds, got {names_of([omega])} without positive moduli and "
+                             "without a method least(phi, error); write one, see pb.prox.Regulariser.least")
     rows = None if constraints is None else as_rows(constraints, risk.dim)
     if rows is not None:
         check_feasible(Objective(omega, 0.0, rows=rows))

@@ -1,0 +1,103 @@
+"""Check a user's own penalty, and report in words each rule that it breaks."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..core.report import Report
+from ..core.validation import check_integer
+
+ROUNDING = 1e-9
+"""Relative difference that rounding may leave."""
+
+
+def check_penalty(penalty: Any, dim: int, *, n_points: int = 20, random_state: int = 0) -> Report:
+    """Check the rules on which certificates and masters depend, at random points and slopes.
+
+    Parameters
+    ----------
+    penalty : Regulariser
+    dim : int
+        Number of weights.
+    n_points : int
+        Number of points, of slopes, and of points to compare each minimiser with.
+    random_state : int
+
+    Returns
+    -------
+    Report
+        True if no rule is broken; `print` it.
+
+    Notes
+    -----
+    The rules: a minimiser, with a centre and, where `moduli` are positive, without, is feasible and no point has a
+    smaller value; `project` returns feasible points, and these themselves; `value` is convex, by at least `moduli`;
+    `least(phi, error)`, after both are multiplied by `scaling(phi, error)`, is finite, and no point of no slope within
+    the error lies below it. A rule that holds at all points tried may still fail elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> from pybundle.prox import SquaredL2
+    >>> class Wrong(SquaredL2):
+    ...     def canonical(self, dim):
+    ...         return self
+    ...     def least(self, phi, error=0.0):
+    ...         return -float(phi @ phi) / 4.0
+    >>> report = pb.check_penalty(Wrong(1.0), 3)
+    >>> bool(report), report.findings[0].split(":")[0]
+    (False, 'lower bound')
+    """
+    rng, omega = np.random.default_rng(random_state), penalty.canonical(check_integer("dim", dim, low=1))
+    report = Report(["feasible points", "minimisers", "convexity", "lower bound"])
+    n_points = check_integer("n_points", n_points, low=1)
+    points = [omega.project(scale * rng.standard_normal(dim)) for scale in np.geomspace(0.01, 10.0, n_points)]
+    for x in points:
+        if not np.isfinite(omega.value(x)) or omega.project(x) is not x:
+            report.findings.append(f"feasible points: project returned {x}, of value {omega.value(x):g}, expected a "
+                                   "finite one, and a point that project returns as it is")
+    has_modulus = bool(np.min(omega.moduli) > 0.0)
+    for k, size in enumerate(np.geomspace(0.01, 10.0, n_points)):
+        phi, centre, weight = size * rng.standard_normal(dim), points[k], float(rng.uniform(0.1, 3.0))
+        for weight in (weight, 0.0) if has_modulus else (weight,):      # noqa: B020
+            _check_minimiser(report, omega, phi, weight, centre, points, rng)
+        _check_bound(report, omega, phi, 0.1 * size * (k % 2), points, rng)
+    for x, z in pairwise(points):
+        middle = omega.value(0.5 * (x + z)) + 0.125 * float(np.sum(omega.moduli * (x - z)**2))
+        mean = 0.5 * (omega.value(x) + omega.value(z))
+        if middle > mean + ROUNDING * (1.0 + abs(mean)):
+            report.findings.append(f"convexity: between {x} and {z} the value and the square of moduli give "
+                                   f"{middle:.9g}, the mean of both ends is {mean:.9g}")
+    return report
+
+
+def _check_minimiser(report, omega, phi, weight, centre, points, rng):
+    def value(x):
+        return omega.value(x) + float(phi @ x) + 0.5 * weight * float(np.sum((x - centre)**2))
+
+    x = omega.minimiser(phi, weight, centre) if weight else omega.minimiser(phi)
+    near = [omega.project(x + scale * rng.standard_normal(len(x))) for scale in np.geomspace(1e-4, 1.0, len(points))]
+    best = min([*points, *near], key=value)
+    if not value(x) <= value(best) + ROUNDING * (1.0 + abs(value(x))):
+        report.findings.append(f"minimisers: of the slope {phi} and the weight {weight:g} it is {x} with the value "
+                               f"{value(x):.9g}, but {best} has {value(best):.9g}")
+
+
+def _check_bound(report, omega, phi, error, points, rng):
+    t = omega.scaling(phi, error)
+    bound = omega.least(t * phi, t * error)
+    if not (0.0 <= t <= 1.0 and np.isfinite(bound)):
+        report.findings.append(f"lower bound: of the slope {phi}, error {error:g}, scaling is {t:g} and least "
+                               f"{bound:g}, expected a finite number for a scaling in [0, 1]")
+        return
+    away = rng.standard_normal(len(phi))
+    slope = t * (phi + error * away / np.linalg.norm(away))
+    tried = [*points, omega.minimiser(slope, 1e-6, np.zeros(len(phi)))]
+    x = min(tried, key=lambda x: omega.value(x) + float(slope @ x))
+    if bound > omega.value(x) + float(slope @ x):
+        report.findings.append(f"lower bound: least is {bound:.17g} for the slope {t * phi}, error {t * error:g}, but "
+                               f"{x} has {omega.value(x) + float(slope @ x):.17g} with the slope {slope}")

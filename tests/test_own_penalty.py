@@ -1,0 +1,187 @@
+"""A penalty of one's own is one class: solved, certified, resumed and checked as those of the package."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize as reference
+
+import pybundle as pb
+from pybundle.core.exceptions import ParameterError
+
+
+class Smooth(pb.prox.Regulariser):
+    """`rate/2 (|x|^2 + sum_k (x_k - x_{k+1})^2)`: neighbouring weights are similar."""
+
+    def __init__(self, rate, dim):
+        steps = np.diff(np.eye(dim), axis=0)
+        self.rate, self.Q = rate, rate * (np.eye(dim) + steps.T @ steps)
+
+    @property
+    def moduli(self):
+        return self.rate
+
+    def value(self, x):
+        return 0.5 * float(x @ self.Q @ x)
+
+    def minimiser(self, phi, weight=0.0, centre=0.0):
+        return np.linalg.solve(self.Q + weight * np.eye(len(phi)), weight * centre - phi)
+
+    def conjugate(self, y):
+        return 0.5 * float(y @ np.linalg.solve(self.Q, y))
+
+
+class Entropy(pb.prox.Regulariser):
+    """`sum_k x_k log x_k - x_k` for x >= 0: no square, so it brings its own bound."""
+
+    def value(self, x):
+        if (x < 0.0).any():
+            return np.inf
+        logs = np.log(x, where=x > 0.0, out=np.zeros(len(x)))
+        return float(np.sum(x * logs - x))
+
+    def project(self, x):
+        return x if (x >= 0.0).all() else np.maximum(x, 0.0)
+
+    def minimiser(self, phi, weight=0.0, centre=0.0):
+        x, centre = np.exp(np.minimum(-phi, 50.0)), weight * centre
+        if weight:      # log x + phi + weight x = weight c, in u = log x
+            u = np.minimum(centre - phi, 2.0)
+            for _ in range(60):
+                u -= (u + phi - centre + weight * np.exp(u)) / (1.0 + weight * np.exp(u))
+            x = np.exp(u)
+        return x
+
+    def least(self, phi, error=0.0):
+        total = float(np.sum(np.exp(-phi)))
+        return -total * np.exp(error) * (1.0 + 1e-12) if np.isfinite(total) else -np.inf
+
+
+def data(n=60, d=8):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    return X, np.where(X @ np.linspace(0.0, 1.0, d) + 0.5 * rng.standard_normal(n) > 0.0, 1, -1)
+
+
+@pytest.mark.parametrize("penalty", [Smooth(2.0, 8), Smooth(2.0, 8) + pb.prox.SquaredL2(1.0), Entropy(),
+                                     Entropy() + pb.prox.SquaredL2(1.0)], ids=["square", "sum", "entropy", "both"])
+def test_its_certified_minimum_is_that_of_a_reference(penalty):
+    X, y = data()
+    result = pb.minimize(pb.risks.Logistic(X, y), penalty=penalty, tol=1e-6)
+    assert result.success and result.certified, result.message
+    omega = penalty.canonical(8)
+
+    def value(u):
+        w = np.exp(u) if "Entropy" in repr(penalty) else u
+        return omega.value(w) + float(np.logaddexp(0.0, -y * (X @ w)).sum())
+
+    best = reference(value, np.zeros(8), method="BFGS", options={"gtol": 1e-8}).fun
+    assert result.lower_bound <= best + 1e-9 and abs(result.fun - best) <= 2e-6 * abs(best)
+    assert pb.check_penalty(penalty, 8), pb.check_penalty(penalty, 8)
+
+
+def test_bounds_of_the_default_hold_in_exact_arithmetic():
+    """`least` of a quadratic form of whole numbers, against its minimum in fractions, for slopes within the error."""
+    rng, penalty = np.random.default_rng(1), Smooth(1.0, 2)       # Q = [[2, -1], [-1, 2]], Q^-1 = [[2, 1], [1, 2]] / 3
+    for _ in range(300):
+        phi, error = rng.standard_normal(2) * 10.0 ** rng.uniform(-3, 3), float(10.0 ** rng.uniform(-8, 1))
+        bound = Fraction(penalty.least(phi, error))
+        for away in rng.standard_normal((5, 2)):
+            a, b = (Fraction(p) + Fraction(s) for p, s in zip(phi, 0.999999 * error * away / np.linalg.norm(away),
+                                                              strict=True))
+            assert bound <= -(2 * a * a + 2 * a * b + 2 * b * b) / 6
+
+
+def test_a_run_with_it_resumes_to_the_bit(tmp_path):
+    X, y = data()
+    options = {"penalty": Smooth(0.5, 8), "tol": 1e-7, "checkpoint_every": 0.0}
+    whole = pb.minimize(pb.risks.Logistic(X, y), **options, checkpoint=str(tmp_path / "whole.npz"))
+    path = str(tmp_path / "run.npz")
+    with pytest.warns(pb.ConvergenceWarning):
+        pb.minimize(pb.risks.Logistic(X, y), **options, checkpoint=path, max_iter=3)
+    again = pb.minimize(pb.risks.Logistic(X, y), **options, checkpoint=path)
+    assert again.nit == whole.nit > 3 and np.array_equal(again.x, whole.x) and again.lower_bound == whole.lower_bound
+
+
+def test_without_a_way_to_bounds_it_is_refused():
+    class Bare(pb.prox.Regulariser):
+        def value(self, x):
+            return float(np.sum(x**4))
+
+    with pytest.raises(ParameterError, match="penalty must prove lower bounds, got Bare without positive moduli"):
+        pb.minimize(pb.risks.Logistic(*data()), penalty=Bare())
+
+
+class _Wrong(Smooth):
+    """One member is wrong."""
+
+    def __init__(self, member):
+        super().__init__(1.0, 5)
+        self.member = member
+
+    @property
+    def moduli(self):
+        return 40.0 if self.member == "moduli" else self.rate
+
+    def minimiser(self, phi, weight=0.0, centre=0.0):
+        return super().minimiser(phi, weight, centre) * (0.9 if self.member == "minimiser" else 1.0)
+
+    def conjugate(self, y):
+        return super().conjugate(y) * (0.9 if self.member == "conjugate" else 1.0)
+
+    def project(self, x):
+        return x.copy() if self.member == "project" else x
+
+
+@pytest.mark.parametrize(("member", "rule"), [("moduli", "convexity"), ("minimiser", "minimisers"),
+                                              ("conjugate", "lower bound"), ("project", "feasible points"), ("", "")])
+def test_the_check_names_the_wrong_member(member, rule):
+    report = pb.check_penalty(_Wrong(member), 5)
+    assert bool(report) == (not member)
+    assert not member or rule in {finding.split(":")[0] for finding in report.findings}
+
+
+@pytest.mark.parametrize("penalty", [
+    pb.prox.L1(0.7), pb.prox.ElasticNet(0.3, 0.4), pb.prox.Box(-1.0, 2.0), pb.prox.L1(0.5, groups=[0, 0, 1, 1, 2, 2]),
+    pb.prox.SparseGroupLasso([0, 0, 1, 1, 2, 2], 0.2, 0.5), pb.prox.SquaredL2(2.0, centre=1.0), pb.prox.L2(0.4),
+    pb.prox.SquaredL1(1.5), pb.prox.Lq(1.5, 1.5), pb.prox.SquaredLq(1.5, 1.5),
+    pb.prox.L1(0.1) + pb.prox.Box(0.0) + pb.prox.SquaredL2(1.0)], ids=repr)
+def test_penalties_of_the_package_keep_the_rules(penalty):
+    assert pb.check_penalty(penalty, 6), pb.check_penalty(penalty, 6)
+
+
+def test_a_ball_takes_signs_and_nothing_else():
+    X, y = data()
+    by_radius = pb.minimize(pb.risks.BinaryHinge(X, y), radius=0.5, nonneg=np.ones(8, dtype=bool), tol=1e-5)
+    ball = pb.prox.Ball(0.5) + pb.prox.Box(lower=0.0)
+    by_penalty = pb.minimize(pb.risks.BinaryHinge(X, y), penalty=ball, tol=1e-5)
+    assert np.array_equal(by_radius.x, by_penalty.x) and by_radius.lower_bound == by_penalty.lower_bound
+    assert np.linalg.norm(by_penalty.x) <= 0.5 + 1e-12 and by_penalty.x.min() >= 0.0
+    with pytest.raises(ParameterError, match="Ball can be added to Box"):
+        pb.minimize(pb.risks.BinaryHinge(X, y), penalty=pb.prox.Ball(0.5) + pb.prox.L1(1.0))
+    with pytest.raises(ParameterError, match="radius belongs to method 'cutting-plane'"):
+        pb.minimize(pb.risks.BinaryHinge(X, y), penalty=ball, method="oca")
+    for x in np.random.default_rng(2).standard_normal((20, 8)):
+        z = ball.prox(x)
+        assert ball.value(z) == 0.0 and ball.subgradient_distance(z, x - z) < 1e-10
+        assert ball.conjugate(x) == pytest.approx(0.5 * np.linalg.norm(np.maximum(x, 0.0)))
+
+
+def test_an_intercept_lies_inside_a_ball():
+    X, y = data()
+    runs = [pb.minimize(pb.risks.BinaryHinge(X + 3.0, y, fit_intercept=True), tol=1e-5, **given)
+            for given in ({"radius": 0.5}, {"penalty": pb.prox.Ball(0.5)})]
+    assert np.array_equal(runs[0].x, runs[1].x) and np.linalg.norm(runs[0].x) == pytest.approx(0.5)
+
+
+def test_evidence_in_a_ball_is_verified_for_the_ball():
+    X, y = data()
+    risk, ball = pb.risks.BinaryHinge(X, y), pb.prox.Ball(0.5)
+    result = pb.minimize(risk, penalty=ball, tol=1e-4, evidence=True)
+    signs = pb.prox.Box(lower=np.where(np.arange(8) == 2, 0.0, -np.inf))
+    for given, is_right in (({"penalty": ball}, True), ({"radius": 0.5}, True), ({"penalty": pb.prox.Ball(0.6)}, False),
+                            ({"penalty": ball + signs}, False)):
+        assert pb.verify(result.certificate, risk, **given).ok == is_right
+    signed = pb.minimize(risk, penalty=ball + signs, tol=1e-4, evidence=True)
+    assert pb.verify(signed.certificate, risk, penalty=ball + signs).ok
+    assert not pb.verify(signed.certificate, risk, penalty=ball).ok

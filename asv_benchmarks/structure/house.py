@@ -8,8 +8,9 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import product
 
 FORMS = ("Objective", "Regulariser", "Penalty")     # base classes of forms of the objective
-FLAGS = ("nonneg", "is_penalised", "_is_penalised", "is_separable", "is_square", "is_of_norm")
-FORMS_OF = ("radius", "entries", "is_linear")        # of an objective
+FLAGS = ("nonneg", "is_penalised", "_is_penalised", "is_separable", "is_square", "is_of_norm",
+         "is_linear")
+FORMS_OF = ("radius", "entries")        # of an objective, compared with None
 
 OBJECTIVES = ("objective", "penalty", "omega", "regulariser", "penalty_term")
 OFFSETS, SLOPES = r"(old_|new_)?(offset|constant)", r"(old_|new_)?(phi|slope|vector)"
@@ -81,9 +82,9 @@ def questions(sources):
                 found |= {node.lineno} if is_form or is_lookup else set()
             elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
                 name = node.id if isinstance(node, ast.Name) else node.attr
-                of = last_name(node.value) if isinstance(node, ast.Attribute) else ""
-                is_form = name in FLAGS or (name in FORMS_OF and of in OBJECTIVES)
-                found |= {node.lineno} if is_form else set()
+                found |= {node.lineno} if name in FLAGS else set()
+            elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute) and node.left.attr in FORMS_OF:
+                found.add(node.lineno)
         yield from ((f"{path}:{line}", lines[line - 1].strip()) for line in sorted(found))
 
 

@@ -66,18 +66,17 @@ def as_risk(risk, w0):
 
 def make_signs(nonneg, risk):
     """Return the constraints w_k >= 0 as a mask, or None if there are none."""
-    if nonneg is None:
-        nonneg = risk.nonneg
-    if nonneg is None:
+    given = risk.nonneg if nonneg is None else nonneg
+    if given is None:
         return None
-    mask = np.asarray(nonneg)
+    mask = np.asarray(given)
     if mask.dtype != np.bool_ or mask.shape != (risk.dim,):
         raise ParameterError(f"nonneg must be a bool array of shape ({risk.dim},), got dtype {mask.dtype} and shape "
                              f"{mask.shape}; for coordinates k write nonneg = np.zeros(dim, bool); nonneg[k] = True")
     return mask.copy() if mask.any() else None
 
 
-def make_objective(method, risk, nonneg=None, n=1, *, lam=None, radius=None, penalty=None, constraints=None):
+def make_objective(method, risk, signs=None, n=1, *, lam=None, radius=None, penalty=None, constraints=None):
     """The `Objective` of lam, radius or a penalty, one of which is given; lam and penalty are multiplied by n."""
     given = {name: value for name, value in (("lam", lam), ("radius", radius), ("penalty", penalty))
              if value is not None}
@@ -95,7 +94,7 @@ def make_objective(method, risk, nonneg=None, n=1, *, lam=None, radius=None, pen
     if lam is not None and np.ndim(lam) == 0:
         lam = _check_scale("lam", lam)
         if risk.free is None and constraints is None:
-            return Objective(Square(n * lam, nonneg))
+            return Objective(Square(n * lam, signs))
         penalty = SquaredL2(lam)
     elif lam is not None:
         lam = check_vector("lam", lam, risk.dim if risk.free is None else np.count_nonzero(~risk.free))
@@ -103,20 +102,20 @@ def make_objective(method, risk, nonneg=None, n=1, *, lam=None, radius=None, pen
             raise ParameterError(f"lam must lie between 0 and {LARGEST:g}, got {lam.min():g} to {lam.max():g}; scale "
                                  "the risk")
         penalty = SquaredL2(lam)
-    return _penalised(penalty, risk, nonneg, n, constraints)
+    return _penalised(penalty, risk, signs, n, constraints)
 
 
-def _penalised(penalty, risk, nonneg, n, constraints):
+def _penalised(penalty, risk, signs, n, constraints):
     """The objective with a penalty, the signs among its bounds, and linear constraints."""
     if not isinstance(penalty, Regulariser):
         raise InputTypeError(f"penalty must be a penalty of pybundle.prox, got {type(penalty).__name__}; for "
                              "lam/2 |w|^2 pass lam")
     if risk.free is not None and not is_in_ball(penalty):
         penalty = _of_held(penalty, ~risk.free)
-    if nonneg is not None:
-        penalty = penalty + Box(np.where(nonneg, 0.0, -np.inf))
+    if signs is not None:
+        penalty = penalty + Box(np.where(signs, 0.0, -np.inf))
     # a bound on the intercept itself is none on the intercept at the means
-    means = None if nonneg is not None and risk.free is not None and (nonneg & risk.free).any() else risk.means
+    means = None if signs is not None and risk.free is not None and (signs & risk.free).any() else risk.means
     omega = penalty.canonical(risk.dim)
     if omega.is_of_norm:
         _check_scale("radius", omega.radius)
@@ -124,8 +123,8 @@ def _penalised(penalty, risk, nonneg, n, constraints):
     if omega.entries is not None:
         _check_sizes(omega)
         if constraints is None and _is_square(omega):
-            signs = omega.lower == 0.0
-            return Objective(Square(n * float(omega.l2[0]), signs if signs.any() else None))
+            held = omega.lower == 0.0
+            return Objective(Square(n * float(omega.l2[0]), held if held.any() else None))
     if not omega.has_exact_prox(risk.dim):
         raise ParameterError("penalty must have an exact prox, got OverlappingGroupLasso with sweeps=1 of groups that "
                              "are no tree; pass more sweeps, such as 1000")

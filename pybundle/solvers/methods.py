@@ -82,11 +82,12 @@ def auto(problem, at_gap=1e-3, n_slow=150.0, **_):
         return _because(make_run("cutting-plane", problem), "'cutting-plane': a radius is given")
     if objective.rows is not None:
         return _because(make_run("oca", problem), "'oca': it takes constraints")
-    is_penalised, omega = not objective.is_of_norm, objective.entries
+    is_penalised = not objective.is_of_norm
+    omega = objective.entries if is_penalised else None
     if is_penalised and (omega is None or not (risk.smooth or risk.has_exact_blocks)):
         return _because(make_run("oca", problem), "'oca': it takes any penalty")
     has_free = bool(objective.is_free.any())
-    all_free = bool((objective.is_free | (omega.lower == omega.upper)).all())
+    all_free = is_penalised and bool((objective.is_free | (omega.lower == omega.upper)).all())
     classes = objective.classes
     if classes is not None and risk.smooth:
         stages = []             # planes of parts come no nearer than repaired ones

@@ -48,6 +48,8 @@ class Objective:
         Those in which distances between points are measured.
     is_of_norm, lam, radius, nonneg
         Whether Omega is a function of one norm, and what `OfNorm` says of it; None for other penalties.
+    takes_entries : bool
+        The error of a slope may be an array, of its entries.
     even : float or None
         The rate of the squares, if equal squares are all of the penalty but for signs, and intercepts of classes are
         all that is free.
@@ -76,6 +78,7 @@ class Objective:
     lam: float | None = field(default=None, init=False)
     radius: float | None = field(default=None, init=False)
     nonneg: np.ndarray | None = field(default=None, init=False)
+    takes_entries: bool = field(default=False, init=False)
     even: float | None = field(default=None, init=False)
 
     def __post_init__(self):
@@ -86,6 +89,8 @@ class Objective:
         self.is_of_norm = omega.is_of_norm
         if self.is_of_norm:
             self.lam, self.radius, self.nonneg, self.even = omega.lam, omega.radius, omega.nonneg, omega.lam
+        else:
+            self.takes_entries = omega.entries is not None
         if self.classes is not None and not (
                 omega.l1.any() or omega.centre.any() or omega.constant or omega.rounding.rates):
             held = ~self.is_free & ((omega.lower != 0.0) | (omega.upper != 0.0))
@@ -116,15 +121,10 @@ class Objective:
     @property
     def is_free(self):
         """Weights without penalty that are unbounded on at least one side."""
-        omega = self.entries
-        if omega is None or self.is_of_norm:
+        omega = None if self.is_of_norm else self.entries
+        if omega is None:
             return np.zeros(1, dtype=bool)
         return (omega.l2 == 0.0) & (omega.l1 == 0.0) & ((omega.lower == -np.inf) | (omega.upper == np.inf))
-
-    @property
-    def takes_entries(self):
-        """Whether the error of a slope may be an array, of its entries."""
-        return self.entries is not None and not self.is_of_norm
 
     @property
     def moduli(self):

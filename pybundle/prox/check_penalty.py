@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..core.exceptions import InputTypeError
 from ..core.report import Report
 from ..core.validation import check_integer
+from .base import Regulariser
 
 ROUNDING = 1e-9
 """Relative difference that rounding may leave."""
@@ -52,6 +54,8 @@ def check_penalty(penalty: Any, dim: int, *, n_points: int = 20, random_state: i
     >>> bool(report), report.findings[0].split(":")[0]
     (False, 'lower bound')
     """
+    if not isinstance(penalty, Regulariser):
+        raise InputTypeError(f"penalty must be a subclass of pybundle.prox.Regulariser, got {type(penalty).__name__}")
     rng, omega = np.random.default_rng(random_state), penalty.canonical(check_integer("dim", dim, low=1))
     report = Report(["feasible points", "minimisers", "convexity", "lower bound"])
     n_points = check_integer("n_points", n_points, low=1)

@@ -86,7 +86,7 @@ class Checkpointing(NoCheckpoint):
         See `terms_of`.
     settings : Settings
     others : dict of str to object or None
-        Penalty and constraints of the objective, which are not written: the user gives them again, and `terms` compare
+        The objective and what it is made of, which are not written: the user gives them again, and `terms` compare
         them.
     """
 
@@ -177,7 +177,7 @@ class Checkpointing(NoCheckpoint):
             return self._start_from(fresh, found.objects["state"], found.objects["trace"]), None
         old.adopt(fresh)
         current = old.at_work
-        if not _equal(vars(current.objective), vars(fresh.at_work.objective)):
+        if current.objective is not fresh.at_work.objective:
             raise ValueError("it was written for a different objective")
         if current.limits is not None:
             current.limits.prove_again()
@@ -214,12 +214,6 @@ class Checkpointing(NoCheckpoint):
         run.at_work.trace = trace
         run.start(state.w, state)
         return run
-
-
-def _equal(mine, theirs):
-    """Whether two objectives are the same problem."""
-    return mine.keys() == theirs.keys() and all(
-        mine[name] is theirs[name] or np.array_equal(mine[name], theirs[name]) for name in mine)
 
 
 def terms_of(risk, given, objective, method, options, w0, **parameters):

@@ -283,8 +283,8 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
                 terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius,
                          penalty=penalty, nonneg=signs, constraints=objective.rows, scale=scale,
                          random_state=random_state, deterministic=bool(deterministic)), settings,
-                {"penalty": objective.penalty, "constraints": objective.rows, "dependence": objective.dependence,
-                 "limits": objective.score_limits, "anchors": objective.anchors,
+                {"objective": objective, "penalty": objective.penalty, "constraints": objective.rows,
+                 "dependence": objective.dependence, "limits": objective.score_limits, "anchors": objective.anchors,
                  "lowered": objective.lowered})
         # home: the data of this process, for evidence; at_home: the same if workers compute, in case they fail
         home = risk if risk.remote is None else None

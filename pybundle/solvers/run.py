@@ -17,7 +17,7 @@ from ..core.protocols import completed
 from ..core.rounding import UNIT
 from ..core.validation import read_only
 from ..proof.score_limits import ScoreLimits
-from ..prox import Ball, Separable
+from ..prox import Separable
 from ..prox.base import Rounding
 from ..prox.of_norm import Square
 from ..risks.partition import SHARD_ROWS
@@ -79,7 +79,7 @@ class Run:
     """
 
     serialised: tuple = (Settings, GapBelow, State, Trace, Clock, History, LowerBound, Plane, Bracket, Status,
-                         Objective, Coordinates, Square, Ball, Separable, Rounding, ScoreLimits, FreeWeights)
+                         Objective, Coordinates, Square, Separable, Rounding, ScoreLimits, FreeWeights)
     patience = 300
     _idle = 0
     best_values = None

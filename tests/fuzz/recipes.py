@@ -36,13 +36,14 @@ LEFT_OUT = {
     "runtime.callbacks.StopSignal": "no arguments", "runtime.callbacks.TimeLimit": "called by runs",
 }
 LEFT_OUT |= {f"prox.{name}.{method}": "for solvers, which check"
-             for name in ("Box", "ElasticNet", "L1", "L2", "Lq", "OverlappingGroupLasso", "Separable",
+             for name in ("Ball", "Box", "ElasticNet", "L1", "L2", "Lq", "OverlappingGroupLasso", "Separable",
                           "SparseGroupLasso", "SquaredL1", "SquaredL2", "SquaredLq", "Sum", "TreeGroupLasso")
-             for method in ("canonical", "has_exact_prox", "least", "lowered", "minimiser", "plus", "project",
-                            "replaced", "scaling", "support", "uncertainty", "within")}
+             for method in ("canonical", "contains", "cost", "effective", "has_bound", "has_exact_prox", "least",
+                            "lowered", "minimiser", "plus", "point", "project", "pushed_outside", "replaced", "scaling", "signed",
+                            "size", "support", "uncertainty", "within")}
 LEFT_OUT |= {f"risks.{name}.{method}": "for solvers and the verifier" for name in vars(pb.risks)["__all__"]
              for method in ("centred", "moved")}
-LEFT_OUT |= {"prox.Box.dual_norm": "not on offer", "prox.Separable.dual_norm": "not on offer"}
+LEFT_OUT |= {f"prox.{name}.dual_norm": "not on offer" for name in ("Ball", "Box", "Separable")}
 LEFT_OUT |= {f"prox.Sum{method}": "written a + b" for method in ("", ".conjugate", ".dual_norm", ".prox",
                                                                  ".subgradient_distance", ".value")}
 """Callables without a recipe. The folders capi, distributed and plotting are left out, too."""
@@ -258,6 +259,7 @@ for _name, _given in PROX.items():
         RECIPES[f"prox.{_name}.{_method}"] = lambda r: {"norms": r.random(2), "t": 0.5}
 for _name, _given in {**PROX, "OverlappingGroupLasso": {"groups": NESTED, "sweeps": 2}, "SparseGroupLasso": {
         "groups": GROUPS}, "TreeGroupLasso": {"groups": NESTED}, "Box": {"lower": -1.0, "upper": [0.5, 1.0, 2.0]},
+        "Ball": {"radius": 1.5},
         "Separable": {"l2": 0.5, "l1": [1.0, 2.0, 0.0], "centre": 0.5, "lower": -1.0, "upper": 2.0}}.items():
     RECIPES.setdefault(f"prox.{_name}", lambda r, given=_given: dict(given))
     RECIPES |= {f"prox.{_name}.value": lambda r: {"x": f(r, 3)}, f"prox.{_name}.conjugate": lambda r: {"y": f(r, 3)},

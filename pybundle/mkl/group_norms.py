@@ -17,7 +17,7 @@ class GroupNorms(OfNorm):
 
     >>> import numpy as np
     >>> norms = GroupNorms(2.0, np.array([0, 0, 1]), 2)
-    >>> norms.value(np.array([3.0, 4.0, 1.0])), float(norms.cost(norms.size(np.array([3.0, 4.0, 1.0]))))
+    >>> norms.value(np.array([3.0, 4.0, 1.0])), float(norms.cost(np.array([3.0, 4.0, 1.0]), 0.0))
     (36.0, 6.25)
     """
 
@@ -36,11 +36,8 @@ class GroupNorms(OfNorm):
     def value(self, w):
         return 0.5 * self.lam * float(self.norms(w).sum()) ** 2
 
-    def size(self, slope):
-        return self.norms(slope).max()
-
-    def cost(self, size):
-        return size**2 / (2.0 * self.lam)
+    def cost(self, slope, error):
+        return (self.norms(self.effective(slope)).max() + error) ** 2 / (2.0 * self.lam)
 
     def point(self, phi, lam):
         """Return the minimiser of the model: 0 except in the group with the largest |phi_k|."""

@@ -20,6 +20,8 @@ from .checks import check_step
 from .groups import euclidean
 from .separable import Separable
 
+ZERO = Separable()       # 0 everywhere
+
 
 def minimiser(phi, lam, kappa=0.0, centre=None):
     """Return `argmin_w <phi, w> + lam/2 |w|^2 + kappa/2 |w - c|^2`, without constraints.
@@ -38,7 +40,7 @@ def minimiser(phi, lam, kappa=0.0, centre=None):
 
 
 class OfNorm(Regulariser):
-    """Base class: a subclass adds `value`, `size`, `cost` and `point`.
+    """Base class: a subclass adds `value`, `cost` and `point`.
 
     Attributes
     ----------
@@ -63,24 +65,17 @@ class OfNorm(Regulariser):
         other.nonneg = nonneg
         return other
 
-    def size(self, slope: Array) -> Any:
-        """Return the dual norm of a slope."""
-        return np.linalg.norm(slope)
-
-    def cost(self, size: float) -> float:
-        """Return the conjugate of a slope of this dual norm: what a plane with this slope loses."""
+    def cost(self, slope: Array, error: float) -> float:
+        """Return what a plane with this slope loses at most, the conjugate of its dual norm plus an error."""
         raise NotImplementedError
 
     def point(self, phi: Array, lam: float) -> Floats:
         """Return the minimiser of the model from the aggregate slope phi, and from lam of the master problem."""
         raise NotImplementedError
 
-    def contains(self, w: Array) -> bool:
-        """Return whether w is feasible."""
-        return self.nonneg is None or not (self.nonneg & (w < 0.0)).any()
-
     def project(self, x: Array) -> Floats:
-        return x if OfNorm.contains(self, x) else np.where(self.nonneg, np.maximum(x, 0.0), x)
+        is_inside = self.nonneg is None or not (self.nonneg & (x < 0.0)).any()
+        return x if is_inside else np.where(self.nonneg, np.maximum(x, 0.0), x)
 
     def effective(self, phi: Array) -> Array:
         return phi if self.nonneg is None else np.where(self.nonneg, np.minimum(phi, 0.0), phi)
@@ -105,14 +100,15 @@ class Square(OfNorm):
 
     @property
     def entries(self):
-        return Separable(l2=self.lam, lower=-np.inf if self.nonneg is None else np.where(self.nonneg, 0.0, -np.inf))
+        lower = -np.inf if self.nonneg is None else np.where(self.nonneg, 0.0, -np.inf)
+        return ZERO.replaced(l2=self.lam, lower=lower)
 
     def value(self, w):
         with np.errstate(over="ignore"):
             return 0.5 * self.lam * float(w @ w)
 
-    def cost(self, size: float) -> float:
-        return size**2 / (2.0 * self.lam)
+    def cost(self, slope: Array, error: float) -> float:
+        return (np.linalg.norm(self.effective(slope)) + error) ** 2 / (2.0 * self.lam)
 
     def point(self, phi: Array, lam: float) -> Floats:
         return minimiser(self.effective(phi), lam)
@@ -160,8 +156,8 @@ class Ball(OfNorm):
             rest = rest - max(float(rest @ x), 0.0) / square * x
         return euclidean(rest)
 
-    def cost(self, size: float) -> float:
-        return self.radius * size
+    def cost(self, slope: Array, error: float) -> float:
+        return self.radius * (np.linalg.norm(self.effective(slope)) + error)
 
     def point(self, phi: Array, lam: float) -> Floats:
         """Return the minimiser of the model in the ball; lam is the multiplier of the ball in the master problem."""
@@ -170,7 +166,7 @@ class Ball(OfNorm):
 
     def contains(self, w: Array) -> bool:
         """Return whether w lies in the ball, up to rounding, and has the right signs."""
-        return super().contains(w) and float(np.linalg.norm(w)) <= self.radius * (1.0 + 1e-12)
+        return super().project(w) is w and float(np.linalg.norm(w)) <= self.radius * (1.0 + 1e-12)
 
     def project(self, x: Array) -> Floats:
         x = super().project(x)

@@ -40,7 +40,7 @@ LEFT_OUT |= {f"prox.{name}.{method}": "for solvers, which check"
                           "SparseGroupLasso", "SquaredL1", "SquaredL2", "SquaredLq", "Sum", "TreeGroupLasso")
              for method in ("canonical", "contains", "cost", "effective", "has_bound", "has_exact_prox", "least",
                             "lowered", "minimiser", "plus", "point", "project", "pushed_outside", "replaced", "scaling",
-                            "signed", "size", "support", "uncertainty", "within")}
+                            "signed", "support", "uncertainty", "within")}
 LEFT_OUT |= {f"risks.{name}.{method}": "for solvers and the verifier" for name in vars(pb.risks)["__all__"]
              for method in ("centred", "moved")}
 LEFT_OUT |= {f"prox.{name}.dual_norm": "not on offer" for name in ("Ball", "Box", "Separable")}

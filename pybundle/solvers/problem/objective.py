@@ -183,8 +183,7 @@ class Objective:
         """
         if self.is_of_norm:
             with np.errstate(over="ignore"):
-                size = self.penalty.size(self.penalty.effective(plane.slope)) + plane.slope_error
-                return float(plane.offset - plane.offset_error - self.penalty.cost(size))
+                return float(plane.offset - plane.offset_error - self.penalty.cost(plane.slope, plane.slope_error))
         plane = self.coordinates.plane(plane)
         offset, phi, error = plane.offset - plane.offset_error, plane.slope, plane.slope_error
         if self.anchors is not None and np.isfinite(error).all():

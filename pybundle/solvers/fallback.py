@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..runtime.result import Status
-
-
-class Stage(NamedTuple):
-    """A method that takes over if the run before stalls, or is slow; `make(objective)` builds its run.
-
-    Slow: it has not halved its gap within `n_slow` passes; from the relative gap `at_gap` on (None: never), within one
-    iteration. Or it has taken `n_most` passes.
-    """
-
-    make: Callable
-    at_gap: float | None
-    n_slow: float
-    n_most: float = np.inf
 
 
 class MethodSequence:
@@ -29,8 +15,9 @@ class MethodSequence:
     Parameters
     ----------
     first : Run
-    *stages : Stage
-        Their runs are built when they take over.
+    fallbacks : sequence of Fallback
+    make : callable
+        `make(name, objective)` builds the run of a fallback when it takes over.
 
     Attributes
     ----------
@@ -38,33 +25,33 @@ class MethodSequence:
         The present run.
     """
 
-    def __init__(self, first, *stages):
-        self.at_work, self._stages = first, list(stages)
+    def __init__(self, first, fallbacks, make):
+        self.at_work, self._left, self._make = first, list(fallbacks), make
         self._mark = 0.0, np.inf            # passes and gap when the gap had last halved
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.at_work, name)
 
     def __getstate__(self) -> Any:
-        return {"at_work": self.at_work, "n_left": len(self._stages), "mark": self._mark}
+        return {"at_work": self.at_work, "n_left": len(self._left), "mark": self._mark}
 
     def __setstate__(self, state: Any) -> None:
         self.at_work, self._mark, self._n_left = state["at_work"], tuple(state["mark"]), state["n_left"]
 
     def adopt(self, fresh):
-        """Take the stages of a fresh run of the same problem, because a checkpoint does not hold them.
+        """Take the fallbacks of a fresh run of the same problem, because a checkpoint does not hold them.
 
         Under another memory limit the fresh run may be of one method; it then continues from the state of this one.
         """
-        stages = fresh._stages if isinstance(fresh, MethodSequence) else []
-        self._stages = stages[max(len(stages) - self._n_left, 0):]
+        left, self._make = (fresh._left, fresh._make) if isinstance(fresh, MethodSequence) else ([], None)
+        self._left = left[max(len(left) - self._n_left, 0):]
 
     def step(self):
         """Step the present run; if it stalls, the next one takes over."""
         status = self.at_work.step()
-        if not self._stages:
+        if not self._left:
             return status
-        _, at_gap, n_slow, n_most = self._stages[0]
+        _, n_slow, at_gap, n_most = self._left[0]
         at = self.at_work.progress()
         if not at.fun - at.lower_bound > 0.5 * self._mark[1]:
             self._mark = at.n_passes, at.fun - at.lower_bound
@@ -77,8 +64,8 @@ class MethodSequence:
         return status
 
     def _take_over(self):
-        first, second = self.at_work, self._stages[0].make(self.at_work.objective)
+        first, second = self.at_work, self._make(self._left[0].method, self.at_work.objective)
         second.succeed(first)
         second.start(first.w, first.state())       # the first run keeps its state until this returns
         self.at_work, self._mark = second, (second.trace.n_passes, np.inf)
-        del self._stages[0]
+        del self._left[0]

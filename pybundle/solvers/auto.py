@@ -1,0 +1,229 @@
+"""Which method "auto" takes, as a table: the first row that holds says the method, why, and what takes over from it.
+
+A fallback takes over if the method before stalls; or if it has not halved the gap within `slow` passes, from a
+relative gap of `at_gap` on in any iteration; or once it has taken `most` passes. The numbers were measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.protocols import BOUNDED, CORNERS, LABELLINGS, SINGLE, completed
+from .block.log_loss_blocks import LogLossBlocks
+from .interior.methods import cost_in_passes, refusal
+from .run import is_fine
+from .scaling import scaling
+from .smooth.newton import patience_before
+
+SLOW = 150.0
+"""Passes within which "prox-bcfw" should halve the gap; fewer where the next method starts well from planes."""
+NEAR = 1e-3
+"""Relative gap from which "alm" on decoded planes is worth its steps: started cold it is ten times slower."""
+FEW_WEIGHTS = 50
+"""With so few weights of classes, methods on planes reach fine tolerances sooner than steps on examples do."""
+NARROW, TINY = 1 << 15, 1e-8
+"""Weights up to which a Newton step of "alm" costs about as much as some passes, so that it may take over from a slow
+run; and the tolerance up to which it always does then: its last steps gain many digits each."""
+AT_ONCE = 150.0
+"""Passes that steps of "interior-point" may cost where "auto" starts with them, unless all weights are free."""
+UNEVEN, MANY = 100.0, 100.0
+"""Ratio of the largest curvature of a column to the median, and examples for each column: see `suits_blocks`."""
+MOST_BYTES = 1 << 31
+"""Bytes that the distributions of labellings may take; they grow with the square of the number of labels."""
+
+
+class Fallback(NamedTuple):
+    """A method that takes over, see the module."""
+
+    method: str
+    slow: float = np.inf
+    at_gap: float | None = None
+    most: float = np.inf
+
+
+OCA = Fallback("oca")
+
+
+class Case:
+    """What the table asks of a problem; an answer is computed when it is first asked for."""
+
+    def __init__(self, problem):
+        self.problem, self.risk, self.objective = problem, problem.risk, problem.objective
+        self.classes = self.objective.classes
+        self.has_limit = problem.settings.memory_limit is not None
+        self.keeps = problem.settings.record is not None        # points of planes, as evidence
+        self.tol, self.is_fine = problem.settings.gap.tol, is_fine(problem.settings.gap.tol)
+        self.is_few, self.is_narrow = self.risk.dim <= FEW_WEIGHTS, self.risk.dim <= NARROW
+        self.is_penalised = not self.objective.is_of_norm
+
+    @cached_property
+    def is_coupled(self):
+        """Whether the penalty needs planes of parts."""
+        return self.is_penalised and (
+            self.objective.entries is None or not (self.risk.smooth or self.risk.has_exact_blocks))
+
+    @cached_property
+    def has_free(self):
+        return bool(self.objective.is_free.any())
+
+    @cached_property
+    def all_free(self):
+        """Whether no weight has a penalty but those that are fixed."""
+        if not self.is_penalised:
+            return False
+        omega = self.objective.entries
+        return bool((self.objective.is_free | (omega.lower == omega.upper)).all())
+
+    @cached_property
+    def has_distributions(self):
+        """Whether steps on distributions of labellings suit a log-loss."""
+        risk = self.risk
+        if risk.log_loss_tokens is None or self.has_limit or LogLossBlocks.multiplier_bytes(risk) > MOST_BYTES:
+            return False
+        if self.classes is not None and risk.smooth:
+            return suits_blocks(self.objective, risk.n_examples)
+        return not (self.is_few or self.keeps or self.has_free)
+
+    @cached_property
+    def newton_after(self):
+        """Slow passes of "lbfgs" until "newton" takes over, None if it never does."""
+        return None if self.has_limit else patience_before(self.risk, self.objective)
+
+    @cached_property
+    def steps_cost(self):
+        """Passes that the steps of "interior-point" cost; None if it does not take the problem."""
+        takes_steps = CORNERS.holds(self.risk) and refusal(self.problem) is None
+        return cost_in_passes(self.risk) if takes_steps else None
+
+    @cached_property
+    def begins_with_steps(self):
+        if self.steps_cost is None:
+            return False
+        wants = self.is_penalised and (self.has_free or self.risk.is_regression)
+        return self.all_free or (wants and self.steps_cost <= AT_ONCE)
+
+    @cached_property
+    def has_signs(self):
+        return self.objective.nonneg is not None
+
+    @cached_property
+    def has_labels(self):
+        return LABELLINGS.holds(self.risk)
+
+    @cached_property
+    def visits_examples(self):
+        """Whether the oracle answers for one example alone."""
+        is_single = SINGLE.holds(self.risk) and not self.has_signs and not self.keeps
+        return BOUNDED.holds(self.risk) and (self.has_labels or is_single)
+
+    @cached_property
+    def suits_planes(self):
+        """Whether planes of parts come sooner than steps on examples with a penalty."""
+        is_far = self.objective.even is None and self.objective.coordinates.are_far(self.risk.examples)
+        return self.steps_cost is None and (self.all_free or is_far or (self.is_few and self.is_fine))
+
+    @cached_property
+    def is_enumerable(self):
+        return self.has_labels and self.risk.has_exact_blocks and not self.has_signs
+
+    # ------------------------------------------------------------------ fallbacks
+    @property
+    def last(self):
+        """After a smooth method; planes of parts come no nearer than repaired ones of classes."""
+        return () if self.classes is not None else (OCA,)
+
+    @property
+    def after_examples(self):
+        return (OCA,) if self.steps_cost is None else (Fallback("interior-point", most=self.steps_cost), OCA)
+
+    @property
+    def after_labels(self):
+        return Fallback("oca", SLOW) if self.is_few else OCA
+
+    @property
+    def half_or_less(self):
+        """How long "prox-bcfw" may be slow before "alm" on labels."""
+        return SLOW / (6.0 if self.is_fine or scaling(self.risk) else 2.0)
+
+    @property
+    def of_workers(self):
+        home, words = self.risk.remote.home, "'oca': workers hold the parts"
+        is_slow = home is not None and LABELLINGS.holds(completed(home))
+        return f"{words}; without executor, steps on examples take far fewer passes" if is_slow else words
+
+
+class Row(NamedTuple):
+    """If `holds`, take a method, for a reason in words, and then `fallbacks`; those without a function have none."""
+
+    holds: Callable[[Case], Any]
+    method: str
+    words: str | Callable[[Case], str]
+    fallbacks: Callable[[Case], tuple] | None = None
+
+
+TABLE = (
+    Row(lambda c: c.objective.radius is not None, "cutting-plane", "'cutting-plane': a radius is given"),
+    Row(lambda c: c.objective.rows is not None, "oca", "'oca': it takes constraints"),
+    Row(lambda c: c.is_coupled, "oca", "'oca': it takes any penalty"),
+    # log-losses and other smooth losses
+    Row(lambda c: c.has_distributions, "prox-bcfw",
+        "'prox-bcfw': examples with a log-loss can be visited one at a time",
+        lambda c: (Fallback("lbfgs", SLOW if c.objective.even is None else SLOW / 3.0), *c.last)),
+    Row(lambda c: c.risk.smooth and c.newton_after is None, "lbfgs", "'lbfgs': the risk is smooth", lambda c: c.last),
+    Row(lambda c: c.risk.smooth and c.newton_after == 0.0, "newton",
+        "'newton': the risk is smooth, and steps on few columns are cheap", lambda c: (Fallback("lbfgs"), *c.last)),
+    Row(lambda c: c.risk.smooth, "lbfgs", "'lbfgs', then 'newton' if it is slow: the risk is smooth",
+        lambda c: (Fallback("newton", c.newton_after), Fallback("lbfgs"), *c.last)),
+    # losses of one score with corners
+    Row(lambda c: c.begins_with_steps, "interior-point",
+        "'interior-point': the loss has corners, and steps on few columns are cheap", lambda c: (OCA,)),
+    # planes of parts
+    Row(lambda c: c.risk.is_mapped, "oca",
+        "'oca': the data are mapped from a file, which is read in the order of its rows"),
+    Row(lambda c: c.has_limit, "oca", "'oca': planes of parts can be kept under a memory limit"),
+    Row(lambda c: c.risk.remote is not None, "oca", lambda c: c.of_workers),
+    Row(lambda c: not c.visits_examples, "oca", "'oca': the risk has planes of parts only"),
+    Row(lambda c: c.is_penalised and c.keeps and c.classes is None, "oca",
+        "'oca': the planes of parts are the evidence"),
+    Row(lambda c: c.is_penalised and c.suits_planes, "oca",
+        "'oca': columns are far from 0, weights are free, or they are few and tol is small"),
+    # steps on examples: with free intercepts of classes planes of parts follow as early as "alm" without
+    Row(lambda c: c.classes is not None, "prox-bcfw", "'prox-bcfw': the dual of an example is maximised exactly",
+        lambda c: (Fallback("oca", SLOW / (6.0 if c.is_fine else 2.0)),)),
+    Row(lambda c: c.is_penalised or c.steps_cost is not None or not c.has_labels, "prox-bcfw",
+        "'prox-bcfw': the dual of an example is maximised exactly", lambda c: c.after_examples),
+    Row(lambda c: c.is_enumerable and c.tol <= TINY and c.is_narrow, "prox-bcfw",
+        "'prox-bcfw', then 'alm': the labels of an example can be enumerated, tol is small",
+        lambda c: (Fallback("alm", SLOW, NEAR), c.after_labels)),
+    Row(lambda c: c.is_enumerable, "prox-bcfw", "'prox-bcfw': the labels of an example can be enumerated",
+        lambda c: (Fallback("alm", c.half_or_less if c.is_narrow else np.inf), c.after_labels)),
+    Row(lambda c: c.is_fine and not c.has_signs, "prox-bcfw",
+        "'prox-bcfw', then 'alm': examples can be decoded one at a time, tol is small",
+        lambda c: (Fallback("alm", SLOW, NEAR), OCA)),
+    Row(lambda c: True, "prox-bcfw", "'prox-bcfw': examples can be decoded one at a time", lambda c: (OCA,)),
+)
+
+
+def choose(problem):
+    """Return the method for a problem, the reason in words, and fallbacks or None."""
+    case = Case(problem)
+    row = next(row for row in TABLE if row.holds(case))
+    words = row.words if isinstance(row.words, str) else row.words(case)
+    return row.method, words, None if row.fallbacks is None else row.fallbacks(case)
+
+
+def suits_blocks(objective, n_examples):
+    """Return whether steps on examples need less time than L-BFGS, which scales columns, for free intercepts: measured.
+
+    Seconds to 1e-3 were 0.05 : 0.11 on 1797 x 64 pixels, 0.50 : 0.17 on 20000 x 50, 0.30 : 0.04 if sizes differ.
+    """
+    if objective.even is None:
+        return False
+    K, d = objective.classes.rows.shape
+    sizes = objective.anchors.curvatures(objective.even).reshape(K, d)[1, :-1]
+    is_even = sizes.max(initial=0.0) <= UNEVEN * np.median(sizes) if len(sizes) else True
+    return n_examples <= MANY * d and (is_even or n_examples <= d)

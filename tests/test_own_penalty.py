@@ -27,9 +27,6 @@ class Smooth(pb.prox.Regulariser):
     def minimiser(self, phi, weight=0.0, centre=0.0):
         return np.linalg.solve(self.Q + weight * np.eye(len(phi)), weight * centre - phi)
 
-    def conjugate(self, y):
-        return 0.5 * float(y @ np.linalg.solve(self.Q, y))
-
 
 class Entropy(pb.prox.Regulariser):
     """`sum_k x_k log x_k - x_k` for x >= 0: no square, so it brings its own bound."""
@@ -126,15 +123,15 @@ class _Wrong(Smooth):
     def minimiser(self, phi, weight=0.0, centre=0.0):
         return super().minimiser(phi, weight, centre) * (0.9 if self.member == "minimiser" else 1.0)
 
-    def conjugate(self, y):
-        return super().conjugate(y) * (0.9 if self.member == "conjugate" else 1.0)
+    def least(self, phi, error=0.0):
+        return super().least(phi, error) * (0.9 if self.member == "least" else 1.0)
 
     def project(self, x):
         return x.copy() if self.member == "project" else x
 
 
 @pytest.mark.parametrize(("member", "rule"), [("moduli", "convexity"), ("minimiser", "minimisers"),
-                                              ("conjugate", "lower bound"), ("project", "feasible points"), ("", "")])
+                                              ("least", "lower bound"), ("project", "feasible points"), ("", "")])
 def test_the_check_names_the_wrong_member(member, rule):
     report = pb.check_penalty(_Wrong(member), 5)
     assert bool(report) == (not member)
@@ -144,7 +141,8 @@ def test_the_check_names_the_wrong_member(member, rule):
 @pytest.mark.parametrize("penalty", [
     pb.prox.L1(0.7), pb.prox.ElasticNet(0.3, 0.4), pb.prox.Box(-1.0, 2.0), pb.prox.L1(0.5, groups=[0, 0, 1, 1, 2, 2]),
     pb.prox.SparseGroupLasso([0, 0, 1, 1, 2, 2], 0.2, 0.5), pb.prox.SquaredL2(2.0, centre=1.0), pb.prox.L2(0.4),
-    pb.prox.SquaredL1(1.5), pb.prox.Lq(1.5, 1.5), pb.prox.SquaredLq(1.5, 1.5),
+    pb.prox.Ball(2.0), pb.prox.Ball(0.5) + pb.prox.Box(lower=0.0), pb.prox.SquaredL1(1.5),
+    pb.prox.Lq(1.5, 1.5), pb.prox.SquaredLq(1.5, 1.5),
     pb.prox.L1(0.1) + pb.prox.Box(0.0) + pb.prox.SquaredL2(1.0)], ids=repr)
 def test_penalties_of_the_package_keep_the_rules(penalty):
     assert pb.check_penalty(penalty, 6), pb.check_penalty(penalty, 6)

@@ -17,7 +17,7 @@ from .checks import check_step
 from .groups import euclidean
 
 SAFE = 1e-9
-"""Relative error of conjugates of penalties of one's own."""
+"""Relative error of the least values of penalties of one's own."""
 
 
 class Rounding(NamedTuple):
@@ -156,14 +156,15 @@ class Regulariser:
     def least(self, phi: Array, error: float = 0.0) -> float:
         """Return a proven lower bound of `min_x Omega(x) + <phi + d, x>` for all |d| <= error; rounding is counted.
 
-        This one is made from `conjugate` and the least of `moduli`, m: with the minimiser x for phi, d changes the
-        minimum by at most `error |x| + error^2 / (2 m)`. It trusts that `conjugate` and `minimiser` are exact up to
-        a fraction SAFE of their terms. Solvers refuse a penalty that has neither m > 0 nor a `least` of its own.
+        This one takes the value at the minimiser x for phi; d changes the minimum by at most
+        `error |x| + error^2 / (2 m)`, m the least of `moduli`. It trusts that this value is exact up to a fraction SAFE
+        of its terms. Solvers refuse a penalty that has neither m > 0 nor a `least` of its own.
         """
-        x, modulus, conjugate = self.minimiser(phi), float(np.min(self.moduli)), self.conjugate(-phi)
+        x, modulus = self.minimiser(phi), float(np.min(self.moduli))
+        found = self.value(x) + float(phi @ x)
         lost = error * euclidean(x) + error * error / (2.0 * modulus)
-        lost += SAFE * (lost + abs(conjugate) + euclidean(phi) * euclidean(x))
-        return float(-conjugate - lost) if np.isfinite(lost) else -np.inf
+        lost += SAFE * (lost + abs(found) + euclidean(phi) * euclidean(x))
+        return float(found - lost) if np.isfinite(lost) else -np.inf
 
     def scaling(self, phi: Array, error: float = 0.0) -> float:
         """Return the largest t <= 1 for which `least(t phi, t error)` is finite, up to rounding."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
+from ..core.rounding import UNIT
 from ..core.types import Array, Floats
 from ..core.validation import check_number, check_vector
 from .base import Regulariser
@@ -53,7 +54,6 @@ class OfNorm(Regulariser):
     """
 
     is_of_norm = True
-    is_provable = True
     nonneg: Any = None
     lam: Any = None
     radius: Any = None
@@ -68,6 +68,9 @@ class OfNorm(Regulariser):
     def cost(self, slope: Array, error: float) -> float:
         """Return what a plane with this slope loses at most, the conjugate of its dual norm plus an error."""
         raise NotImplementedError
+
+    def least(self, phi: Array, error: float = 0.0) -> float:
+        return -float(self.cost(phi, error)) * (1.0 + (len(phi) + 16.0) * UNIT)
 
     def point(self, phi: Array, lam: float) -> Floats:
         """Return the minimiser of the model from the aggregate slope phi, and from lam of the master problem."""
@@ -90,6 +93,7 @@ class Square(OfNorm):
     """`lam/2 |w|^2`; the bound of a plane is `offset - |phi|^2 / (2 lam)`."""
 
     is_separable = True
+    is_provable = True
 
     def __init__(self, lam, nonneg=None):
         self.lam, self.modulus, self.nonneg = lam, lam, nonneg
@@ -130,6 +134,8 @@ class Ball(OfNorm):
     >>> ball.prox([6.0, 8.0]), ball.conjugate([3.0, 4.0]), (ball + Box(lower=0.0)).prox([-6.0, 8.0])
     (array([3., 4.]), 25.0, array([0., 5.]))
     """
+
+    is_provable = True
 
     def __init__(self, radius: float) -> None:
         self.radius = check_number("radius", radius, low=0.0, strict=True)

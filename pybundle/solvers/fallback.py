@@ -17,7 +17,7 @@ class MethodSequence:
     first : Run
     fallbacks : sequence of Fallback
     make : callable
-        `make(name, objective)` builds the run of a fallback when it takes over.
+        `make(name)` builds the run of a fallback when it takes over.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class MethodSequence:
         return status
 
     def _take_over(self):
-        first, second = self.at_work, self._make(self._left[0].method, self.at_work.objective)
+        first, second = self.at_work, self._make(self._left[0].method)
         second.succeed(first)
         second.start(first.w, first.state())       # the first run keeps its state until this returns
         self.at_work, self._mark = second, (second.trace.n_passes, np.inf)

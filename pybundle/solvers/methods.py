@@ -32,8 +32,7 @@ def auto(problem, **_):
     name, words, fallbacks = choose(problem)
     run = make_run(name, problem)
     if fallbacks is not None:
-        run = MethodSequence(run, fallbacks, lambda name, objective: make_run(
-            name, problem._replace(objective=objective)))
+        run = MethodSequence(run, fallbacks, lambda name: make_run(name, problem))
     run.at_work.choice = f"auto chose {words}"
     return run
 

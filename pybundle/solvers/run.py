@@ -103,8 +103,8 @@ class Run:
 
     def succeed(self, run):
         """Continue the run of another method: its counters, best bound, and what it has proven."""
-        self.trace, self.choice, self.bound, self.limits = run.trace, run.choice, run.bound, run.limits
-        self.free = FreeWeights.of(self.objective, self.limits)
+        self.trace, self.choice, self.bound = run.trace, run.choice, run.bound
+        self.limits, self.free = run.limits, run.free
 
     # ------------------------------------------------------------------ steps
     def step(self):

@@ -152,12 +152,13 @@ class Solve:
     def complete(self):
         """Begin, step until the end and finish; an exception carries the best result so far."""
         try:
-            self.begin()
-            while self.status is None:
-                self.step()
-            result = self.finish()
-        except (KeyboardInterrupt, OutOfTime) as end:
-            result = self._ended_early(end)
+            try:
+                self.begin()
+                while self.status is None:
+                    self.step()
+                result = self.finish()
+            except (KeyboardInterrupt, OutOfTime) as end:
+                result = self._ended_early(end)
         except Exception as error:
             self._add_result(error)
             raise

@@ -47,11 +47,12 @@ def _of_labels(risk, alpha):
         raise ParameterError("multipliers must be finite and of shape (n_examples, n_scores) = "
                              f"{dual.alpha.shape}, got shape {alpha.shape}; start from a point only, w0=result.x")
     offsets, slopes, errors = np.empty(n_parts), np.zeros((n_parts, risk.dim)), np.empty(n_parts)
+    far = 0.0 if risk.means is None else float(np.linalg.norm(risk.means))
     for p, rows in enumerate(risk.parts):
         inside = np.zeros(alpha.shape)      # without multipliers an example adds nothing
         inside[rows] = alpha[rows]
         dual.restore(inside)
-        offset, errors[p], offset_error = dual.aggregate(slopes[p])
+        offset, errors[p], offset_error = dual.aggregate(slopes[p], far=far)
         offsets[p] = offset - offset_error
         slopes[p] = risk.examples.unscale(slopes[p], risk.n_scores)
     return _planes(risk, offsets, slopes, errors, UNIT)

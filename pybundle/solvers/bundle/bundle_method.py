@@ -21,7 +21,6 @@ from ...bundle._sparse import SparsePlanes
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.object_graph import check_array
 from ...core.plane import Plane, Planes
-from ...core.protocols import errors_of
 from ...core.validation import read_only
 from ...qp._simplex_qp import SimplexQP
 from ...runtime.result import Status
@@ -88,7 +87,7 @@ class BundleMethod(Run):
         kept = None if state is None else state.bundle
         if kept is not None and (kept.n_parts, kept.dim) == (risk.n_parts, risk.dim):
             self.bundle = kept.copy()
-            self._errors = errors_of(risk) if state.errors is None else state.errors
+            self._errors = state.errors
             self.bundle.drop_constraints()      # those of another run may not hold here
             if state.record is not self.settings.record:
                 self.bundle.origins[:] = -1     # nor are its points

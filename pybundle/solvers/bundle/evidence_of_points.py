@@ -27,7 +27,7 @@ def of_points(run, risk, points, labelled=True):
 
     If the labellings of the examples are known, they are the evidence; ties and rounding then have no effect.
     """
-    planes_of = PlanesAtPoints(risk, labelled)
+    planes_of = PlanesAtPoints(run.trace, risk, labelled)
     exact = planes_of.risk
     points = [w for w in points if (planes_of.is_labelled if isinstance(w, FoundLabellings)
                                     else np.abs(w).max(initial=0.0) <= LARGEST)]

@@ -126,12 +126,11 @@ class LineSearch:
 
     def advance(self, loop, solution, aggregate):
         risk, objective, best, fun = loop.risk, loop.master.objective, loop.w, loop.fun
-        w, lam = objective.point(aggregate.phi, solution.lam), objective.lam
+        w = objective.point(aggregate.phi, solution.lam)
         step = w - best
         with loop.counted(passes=1):
             scores = risk.scores(read_only(w))
-            t, risk_value = risk.line_search(
-                self.scores, scores, lam * float(best @ step), lam * float(step @ step))
+            t, risk_value = risk.line_search(self.scores, scores, *objective.along(best, w, step))
             moved = risk.combine(self.scores, scores, t)
             planes = risk.planes_at(risk.combine(moved, scores, self.mu))
         planes = check_planes(planes, risk)

@@ -20,11 +20,14 @@ class PlanesAtPoints:
 
     Attributes
     ----------
+    trace : Trace
+        Counts the passes.
     risk : Risk
     is_labelled, has_multipliers : bool
     """
 
-    def __init__(self, risk, labelled=True):
+    def __init__(self, trace, risk, labelled=True):
+        self.trace = trace
         self.risk = risk.derive(precision="float64")
         self.is_labelled = labelled and LABELLINGS.holds(self.risk)
         self.has_multipliers = not LABELLINGS.holds(self.risk) and multipliers.curve_of(risk) is not None
@@ -32,6 +35,7 @@ class PlanesAtPoints:
 
     def __call__(self, w):
         """Return planes at w with their errors, and the labellings of the examples or None."""
+        self.trace.n_passes += 1
         if self.is_labelled:
             planes, labellings = labelled_planes(self.risk, self._oracle, w)
             return with_errors(planes, self.risk), labellings

@@ -20,8 +20,10 @@ def with_limits(run, risk, labelled=True):
         return None, None
     # what linear constraints imply is no part of a certificate, which has multipliers of them
     limits = ProvenLimits(run.objective, run.objective.penalty.lowered())
+    if not run.objective.is_free.any():
+        return limits, None
     # planes of their own: slopes far out may be larger, and so may their errors
-    return limits, prove_limits(run, limits, PlanesAtPoints(risk, labelled)) if run.objective.is_free.any() else None
+    return limits, prove_limits(run, limits, PlanesAtPoints(run.trace, risk, labelled))
 
 
 def prove_limits(run, limits, planes_of):

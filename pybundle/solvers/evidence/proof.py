@@ -58,7 +58,8 @@ def of_labels(risk, objective, multipliers, plane, limits=None):
         off = labels != risk.labels[examples]
         used, examples, labels = used[off], examples[off], labels[off]
     evidence = Labellings.of(examples, labels, alpha[used], risk.sample_weight)
-    size = 1.5 * float(evidence.masses @ risk.examples.norms[evidence.examples])
+    far = 0.0 if objective.means is None else float(np.linalg.norm(objective.means))
+    size = 1.5 * float(evidence.masses @ (risk.examples.norms[evidence.examples] + far))
     return _best(objective, evidence, size, plane, limits)
 
 

@@ -187,8 +187,8 @@ class AugmentedLagrangian(Run):
             self._best_scores = self._scores
             return value
         move = self._point - self.w
-        t, risk_value = self.risk.line_search(self._best_scores, self._scores, self.lam * float(self.w @ move),
-                                              self.lam * float(move @ move))
+        t, risk_value = self.risk.line_search(self._best_scores, self._scores,
+                                              *self.objective.along(self.w, self._point, move))
         if t > 0.0:
             scores = self._best_scores + t * (self._scores - self._best_scores)
             point = self.w + t * move

@@ -51,8 +51,8 @@ class Objective:
     takes_entries : bool
         The error of a slope may be an array, of its entries.
     even : float or None
-        The rate of the squares, if equal squares are all of the penalty but for signs, and intercepts of classes are
-        all that is free.
+        lam; or the rate of the squares, if equal ones are all of the penalty, and intercepts of classes all that is
+        free.
 
     >>> import numpy as np
     >>> from pybundle.core.plane import Plane

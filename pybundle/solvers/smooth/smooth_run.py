@@ -8,7 +8,7 @@
 
 A step of the solver is one trial. The plane at w alone proves `F(w*) >= F(w) - |grad F(w)|^2 / (2 lam)`: with offset
 b = R(w) - <a, w> and g = a + lam w, `b - |a|^2 / (2 lam) = F(w) - |g|^2 / (2 lam)`. With a separable penalty it proves
-the bound of `penalised.py`, `t offset + (1 - t) c - Omega*(-t phi)`. Mixtures of recent planes prove more at
+the bound of `problem.objective`, `t offset + (1 - t) c - Omega*(-t phi)`. Mixtures of recent planes prove more at
 loose gaps, but in our measurements save a tenth of the passes and cost as much time.
 """
 
@@ -43,7 +43,7 @@ class SmoothRun(Run):
         if limit is not None and limit < 24 * FEWEST * risk.dim:
             raise ParameterError(f"memory_limit must be at least {24 * FEWEST * risk.dim} bytes for dimension "
                                  f"{risk.dim}, got {limit}; raise it")
-        self.newest = None              # offset and slope of the newest plane
+        self.newest = None              # the newest plane
         self._newest = self._origin = -1    # numbers of the points of the newest plane, and of that of the best bound
 
     # ------------------------------------------------------------------ start, step

@@ -175,7 +175,7 @@ def write_atomically(path, save):
         with open(path, "wb") as file:
             save(file)
         return
-    target = os.path.realpath(path)         # a link stays one
+    target = os.path.realpath(path)         # so that a link stays a link
     name = f"{hidden_name(target)}.{secrets.token_hex(8)}"
     try:
         if mode is not None and stat.S_ISDIR(mode):

@@ -35,7 +35,7 @@ def _is_constraint(one):
         return hasattr(one, "keep_feasible")        # SciPy's LinearConstraint
     try:
         return len(one) == 3 and (sp.issparse(one[0]) or np.ndim(one[0]) > max(map(np.ndim, one[1:])))
-    except ValueError:      # rows of different lengths
+    except ValueError:      # its rows have different lengths
         return False
 
 

@@ -192,6 +192,15 @@ def cut(sizes, work=SHARD_WORK):
     return ranges
 
 
+def blocks(offsets, size):
+    """Yield ranges (first, last) of neighbouring items with at most `size` rows, or of one larger item."""
+    first = 0
+    while first < len(offsets) - 1:
+        last = max(int(np.searchsorted(offsets, offsets[first] + size, side="right")) - 1, first + 1)
+        yield first, last
+        first = last
+
+
 def run_shards(function, sizes, executor=None):
     """Call `function(first, last)` for ranges that cover all items, in the threads of `executor`.
 

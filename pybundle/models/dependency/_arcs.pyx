@@ -248,7 +248,7 @@ cdef class HashedArcs(Arcs):
             seen = between + <Py_ssize_t>self.each_column[t] * n
             if factors != NULL:
                 if factors[t] != 0.0:
-                    # 8 bytes aligned: behind whole rows of keys, of which there is one more than templates
+                    # the last row of scratch, behind all keys; aligned to 8 bytes, as all sizes are multiples of 8
                     row = <double*>(<char*>scratch + self.scratch() - sizeof(double) * self.longest)
                     for m in range(n):
                         row[m] = 0.0

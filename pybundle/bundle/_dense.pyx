@@ -1,7 +1,7 @@
-"""Dense plane storage: slopes as rows in blocks of memory, so that growing copies nothing.
+"""Dense plane storage: slopes are rows in blocks of memory, so that growing copies nothing.
 
-`n` planes of dimension `dim` take `8 n dim` bytes. Products of a few planes with all have a kernel of their own, the
-others go through BLAS.
+`n` planes of dimension `dim` take `8 n dim` bytes. Products of a few planes with all have a kernel of their own, others
+use BLAS.
 """
 
 import numpy as np
@@ -23,8 +23,8 @@ cdef enum:
 cdef class DensePlanes:
     """Slopes `a_j` as rows; rows 0..len-1 are alive, in no particular order.
 
-    Memory layout: blocks of whole rows, float64. Their sizes follow from the first one alone, so that products have the
-    same bits however the rows came.
+    Memory layout: blocks of whole rows, float64. Their sizes follow from the first one alone, so that the bits of
+    products do not depend on how many rows were added at a time.
     """
 
     is_sparse = False
@@ -67,7 +67,7 @@ cdef class DensePlanes:
         return self._rows[j]
 
     cdef Py_ssize_t run(self, Py_ssize_t j) noexcept nogil:
-        """Number of the living rows from j on that stand one behind another in memory."""
+
         cdef Py_ssize_t k = j + 1
         while k < self.count and self._rows[k] == self._rows[k - 1] + self.dim:
             k += 1
@@ -91,7 +91,7 @@ cdef class DensePlanes:
             self._add_block(max(len(self._blocks[0]), min(self.capacity // 2, BLOCK_BYTES // (8 * self.dim))))
 
     def append(self, slopes):
-        """Adds the rows of `slopes` (k, dim), dense or sparse."""
+        """Add the rows of `slopes` (k, dim), dense or sparse."""
         slopes = slopes.toarray() if hasattr(slopes, "toarray") else slopes
         cdef Py_ssize_t need = self.count + slopes.shape[0], first = self.count, last, start
         self._grow(need)

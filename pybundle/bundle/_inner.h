@@ -1,6 +1,6 @@
-/* Inner products of a few rows with many, each of which is read once and not copied.
+/* Inner products of a few rows with many, which are read once and not copied.
  *
- * BLAS copies both factors into blocks of its own first, which for a few rows costs as much as the products. With
+ * BLAS first copies both factors into its own blocks, which costs as much as the products if rows are few. With
  * AVX-512 a tile of 4 x 4 sums stays in registers; without it, BLAS is as fast. */
 #ifndef PYBUNDLE_INNER_H
 #define PYBUNDLE_INNER_H
@@ -56,7 +56,7 @@ PB_TARGET_AVX512 static void pb_inner_avx512(int m, int n, int d, const double *
                 const int rows = m - i < PB_TILE ? m - i : PB_TILE, columns = n - j < PB_TILE ? n - j : PB_TILE;
                 const double *a[PB_TILE], *b[PB_TILE];
                 double c[PB_TILE][PB_TILE] = {{0.0}};
-                for (int r = 0; r < PB_TILE; r++) {         /* past the end the last row again, for nothing */
+                for (int r = 0; r < PB_TILE; r++) {         /* past the end the last row is repeated, and ignored */
                     a[r] = A[i + (r < rows ? r : rows - 1)] + start;
                     b[r] = B[j + (r < columns ? r : columns - 1)] + start;
                 }
@@ -74,7 +74,7 @@ PB_TARGET_AVX512 static void pb_inner_avx512(int m, int n, int d, const double *
 }
 #endif
 
-/* Whether this beats BLAS for m rows, here. */
+/* Whether this kernel beats BLAS for m rows on this machine. */
 static int pb_has_inner(int m)
 {
 #if PB_HAS_CLONES
@@ -85,8 +85,8 @@ static int pb_has_inner(int m)
 #endif
 }
 
-/* C (m, n) = A B' for m rows A[i] and n rows B[j] of length d, where one row has `pb_has_inner`. The
- * bits of a product do not depend on m, n or the other rows, nor on which of its rows is in A. */
+/* C (m, n) = A B' for m rows A[i] and n rows B[j] of length d, if `pb_has_inner(m)`. The bits of a product do not
+ * depend on m, n or the other rows, nor on which of its rows is in A. */
 static void pb_inner(int m, int n, int d, const double *const *A, const double *const *B, double *C)
 {
 #if PB_HAS_CLONES

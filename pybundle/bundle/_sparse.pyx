@@ -1,6 +1,6 @@
-"""Sparse plane storage: slopes as rows of a growing CSR structure.
+"""Sparse plane storage: slopes are rows of a growing CSR structure.
 
-A stored non-zero takes 12 bytes. Dropped rows leave holes that are closed when they exceed half of the data.
+A stored non-zero takes 12 bytes. Dropped rows leave holes, which are closed when they exceed half of the data.
 """
 
 import numpy as np
@@ -43,9 +43,9 @@ cdef class SparsePlanes:
         return 12 * int(self._length[:self.count].sum()) + 16 * self.count
 
     def append(self, slopes):
-        """Adds the rows of `slopes` (k, dim), dense or sparse."""
+        """Add the rows of `slopes` (k, dim), dense or sparse."""
         rows = csr_array(slopes) if not issparse(slopes) else slopes.tocsr()
-        if not rows.has_canonical_format:      # `inner` scatters entries, it does not add them
+        if not rows.has_canonical_format:      # `inner` does not add entries of the same index
             rows = rows.copy()
             rows.sum_duplicates()
         if rows.shape[1] != self.dim or rows.nnz and not 0 <= rows.indices.min() <= rows.indices.max() < self.dim:
@@ -158,7 +158,7 @@ cdef class SparsePlanes:
         return bool(np.array_equal(self._indices[a], self._indices[b]) and np.array_equal(self._data[a], self._data[b]))
 
     def _move_down(self):
-        """Closes the holes in place: rows keep the order in which they lie."""
+        """Close the holes in place; the order of the rows in memory stays."""
         used = 0
         for j in np.argsort(self._start[:self.count]):
             old, length = self._start[j], self._length[j]
@@ -169,7 +169,7 @@ cdef class SparsePlanes:
         self.used = used
 
     def _close_holes(self):
-        """Closes the holes and brings the rows into order."""
+        """Close the holes by a copy, with the rows in order."""
         lengths = self._length[:self.count]
         entries = np.repeat(self._start[:self.count] - np.cumsum(lengths) + lengths, lengths)
         entries += np.arange(len(entries))

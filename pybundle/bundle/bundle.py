@@ -4,7 +4,7 @@ A plane bounds the risk R, not the objective, so a bundle is valid for every lam
 rebuilt: appending k planes costs one product of `2 k n dim` flops, dropping planes copies rows.
 
 A constraint w_k >= 0 is stored like a plane, as the row `-w_k <= 0` that belongs to no part: slope -e_k, offset 0,
-"part" -1 - k. Its multiplier has a sign but no sum, and nothing else need know of constraints. Row k of other linear
+"part" -1 - k. Its multiplier is nonnegative but belongs to no sum; in all else it is a plane. Row k of other linear
 constraints `<a_k, w> <= u_k` has slope a_k and offset -u_k; a bundle holds constraints of one kind.
 """
 
@@ -79,7 +79,7 @@ class Bundle:
         self.dim = check_count("dim", dim)
         self.n_parts = check_count("n_parts", n_parts)
         self.storage = check_choice("storage", storage, ("auto", "dense", "sparse"))
-        self._room: int | None = None           # planes that there will never be more of
+        self._room: int | None = None           # the number of planes passed to `reserve`
         self._store: Any = None if storage == "auto" else self._new_store(storage == "sparse")
         self.n_planes = 0
         self._gram = np.empty((0, 0))
@@ -92,14 +92,14 @@ class Bundle:
         return SparsePlanes(self.dim) if sparse else DensePlanes(self.dim, self._room or 32)
 
     def reserve(self, n_planes: int) -> None:
-        """Takes memory for so many dense planes and their Gram matrix at once, so that none is left unused.
+        """Allocate memory for `n_planes` dense planes and their Gram matrix at once, so that none is left unused.
 
-        Where there are planes already, they move there. A limit beyond what the machine has reserves nothing.
+        Stored planes move to the new memory. If the machine has too little memory, none is reserved.
         """
         n_planes = check_integer("n_planes", n_planes, low=1)
         try:
             np.empty(estimate_bytes(self.dim, n_planes), dtype=np.uint8)
-        except (MemoryError, ValueError):       # more than an array may have
+        except (MemoryError, ValueError):       # no array can be as large
             return
         self._room = n_planes
         if self.n_planes:
@@ -158,7 +158,7 @@ class Bundle:
 
     def append(self, planes: Planes, slack: bool | ArrayLike = False, parts: ArrayLike | None = None,
                inner: Any = None) -> Any:
-        """Adds one plane for each part (row p belongs to part p, or to `parts[p]`).
+        """Add one plane for each part (row p belongs to part p, or to `parts[p]`).
 
         Exact copies of a stored plane are left out. In the parts with `slack` (bool or shape (P,)) planes with slope 0
         and offset <= 0 are left out, too, because the zero plane lies above them. The caller must have checked that all
@@ -170,7 +170,7 @@ class Bundle:
         if self._store is None:
             self._store = self._new_store(planes.density() < SPARSE_BELOW)
         first, last = self.n_planes, self.n_planes + len(offsets)
-        self._reserve(last)
+        self._grow(last)
         self._store.append(slopes)
         self._columns["offsets"][first:last] = offsets
         self._columns["parts"][first:last] = parts
@@ -191,7 +191,7 @@ class Bundle:
             self.drop(new[useless])
 
     def _check(self, planes, slack, parts, inner):
-        """The arguments of `append` as arrays that fit each other."""
+        """Return the arguments of `append` as arrays of matching shapes."""
         if not isinstance(planes, Planes):
             raise InputTypeError(f"planes must be Planes, got {type(planes).__name__}")
         offsets, slopes = _check_shape("offsets", planes.offsets, (np.size(planes.offsets),)), planes.slopes
@@ -217,11 +217,11 @@ class Bundle:
         return planes._replace(offsets=offsets, slopes=slopes), slack, parts, inner
 
     def new_constraints(self, numbers: ArrayLike) -> Array:
-        """Those numbers k of constraints that are not stored yet."""
+        """Return the numbers of those constraints that are not stored yet."""
         return np.setdiff1d(check_indices("numbers", numbers, 2**31 - 1), -1 - self.parts[self.parts < 0])
 
     def append_signs(self, coordinates: ArrayLike) -> Any:
-        """Adds the constraints `w_k >= 0` of those coordinates k that are not stored yet."""
+        """Add the constraints `w_k >= 0` of those coordinates k that have none yet."""
         coordinates = self.new_constraints(check_indices("coordinates", coordinates, self.dim))
         if len(coordinates) == 0:
             return
@@ -239,7 +239,7 @@ class Bundle:
             self.drop(np.flatnonzero(self.parts < 0))
 
     def append_flat(self, offsets: Any) -> None:
-        """Adds the plane `offsets[p] + <0, w>` to every part of finite offset."""
+        """Add the plane `offsets[p] + <0, w>` to every part of finite offset."""
         offsets = _check_shape("offsets", offsets, (self.n_parts,))
         if self._store is None:
             self._store = self._new_store(False)
@@ -247,9 +247,9 @@ class Bundle:
             self._push(p, np.zeros(self.dim), float(offsets[p]), np.zeros(self.n_planes), 0.0)
 
     def _push(self, part, slope, offset, row, norm2):
-        """Adds one plane whose inner products `row` with the others are known."""
+        """Add one plane, given its inner products `row` with the others and its squared norm."""
         j = self.n_planes
-        self._reserve(j + 1)
+        self._grow(j + 1)
         self._store.append(slope[None, :])
         self._gram[j, :j] = self._gram[:j, j] = row
         self._gram[j, j] = norm2
@@ -258,10 +258,10 @@ class Bundle:
         self.products[j] = 0.0 if self.centre is None else slope @ self.centre
 
     def _copies(self, new):
-        """Which of the newest planes equal a stored plane of the same part, which is then young again.
+        """Return which of the newest planes equal a stored plane of the same part, whose age becomes 0.
 
-        The same labelling gives the same slope to the last bit. The Gram matrix only finds candidates: the distance
-        of two slopes cancels in it, so that slopes equal to 1e-7 would pass for copies.
+        The same labelling gives the same slope to the last bit. The Gram matrix only finds candidates: distances
+        computed from it cancel, so that slopes which differ by 1e-7 would pass for copies.
         """
         first = new[0]
         norms = self.H.diagonal()
@@ -275,7 +275,7 @@ class Bundle:
         self.idle[:first][same.any(axis=1)] = 0
         return same.any(axis=0)
 
-    def _reserve(self, n):
+    def _grow(self, n):
         if n <= len(self._gram):
             return
         size = max(n, 32, len(self._gram) * 3 // 2) if self._room is None else max(n, self._room)
@@ -288,13 +288,13 @@ class Bundle:
             self._columns[name] = grown
 
     def drop(self, indices: ArrayLike) -> Any:
-        """Removes planes; planes from the end move into the holes, so the order changes."""
+        """Remove planes; planes from the end move into the holes, so the order changes."""
         indices = check_indices("indices", indices, self.n_planes)
         if len(indices) == 0:
             return
         order = survivors(self.n_planes, indices)
         moved = np.flatnonzero(order != np.arange(len(order)))
-        for k in moved:                      # rows first, then columns: both live in the same array
+        for k in moved:                      # rows first, then columns of the moved rows
             self._gram[k, :self.n_planes] = self._gram[order[k], :self.n_planes]
         for k in moved:
             self._gram[:len(order), k] = self._gram[:len(order), order[k]]
@@ -304,30 +304,29 @@ class Bundle:
         self.n_planes = len(order)
 
     def settle(self, beta: ArrayLike) -> None:
-        """Takes the multipliers of a master solution and ages the planes."""
+        """Store the multipliers of a master solution, and count in `idle` the planes of multiplier 0."""
         beta = _check_shape("beta", beta, (self.n_planes,))
         self.beta[:] = beta
         self.idle[:] += 1
         self.idle[beta > 0.0] = 0
 
     def prune(self, max_idle: int) -> Any:
-        """Drops planes whose multiplier was 0 in more than `max_idle` master solutions in a row."""
+        """Drop planes whose multiplier was 0 in more than `max_idle` master solutions in a row."""
         old = np.flatnonzero(self.idle > check_integer("max_idle", max_idle))
         if len(old):
             self.drop(old)
 
     def shrink_to(self, n_planes: int) -> Floats:
-        """Brings the bundle under a hard cap, as far as that goes without changing the lower bound of `beta`.
+        """Reduce the bundle to `n_planes` planes, or to as few as keep the lower bound of `beta`.
 
-        First the longest idle planes go, then the support of each part is replaced by its aggregate
-        `(sum beta_j b_j, sum beta_j a_j) / sum beta_j` with multiplier `sum beta_j` (Kiwiel 1983), then constraints
-        go: no bound needs signs, and without other rows it is lower.
+        First the longest idle planes are dropped. Then the support of each part is replaced by its aggregate
+        `(sum beta_j b_j, sum beta_j a_j) / sum beta_j` with multiplier `sum beta_j` (Kiwiel 1983). Constraints are
+        dropped last: a bound holds without them, only without general rows it is lower.
 
         Returns
         -------
         ndarray, shape (P,)
-            What the slopes of the parts may be off by in norm, by the rounding of aggregates; that of their offsets is
-            subtracted from them.
+            Bound on the rounding error of the aggregate slope of each part, in norm; offsets are lowered by theirs.
         """
         n_planes = check_integer("n_planes", n_planes, low=0)
         excess, errors = self.n_planes - n_planes, np.zeros(self.n_parts)
@@ -354,18 +353,18 @@ class Bundle:
             weights = np.zeros(self.n_planes)
             weights[support] = self.beta[support] / total
             slope, offset = self._store.combine(weights), float(weights @ self.offsets)
-            # of both sums, and of weights that sum to 1 up to the rounding of `total`
+            # relative error of both sums, and of weights that sum to 1 up to the rounding of `total`
             rounding = 1.01 * (2.0 * len(support) + 4.0) * UNIT
             offset -= rounding * float(weights @ np.abs(self.offsets))
             errors[p] = rounding * float(weights @ np.sqrt(self.H.diagonal()))
-            # sums of products cancel when the slopes do, and a square must not be negative
+            # weights @ H @ weights cancels if the slopes do, and might be negative
             norm2, row = float(slope @ slope), (self.H @ weights)[survivors(self.n_planes, support)]
-            self.drop(support)              # first: there may be no room for one more
+            self.drop(support)              # before `_push`: there may be no room for one more
             self._push(p, slope, offset, row, norm2)
             self.beta[-1] = total
 
     def combine(self, beta: ArrayLike) -> tuple[Floats, float]:
-        """Aggregate slope `phi = sum_j beta_j a_j`, shape (dim,), and offset `sum_j beta_j b_j`: planes only."""
+        """Return the sums `phi = sum_j beta_j a_j`, shape (dim,), and `sum_j beta_j b_j` over planes of parts only."""
         beta = _check_shape("beta", beta, (self.n_planes,))
         if self._store is None:
             return np.zeros(self.dim), 0.0
@@ -373,16 +372,16 @@ class Bundle:
         return self._store.combine(beta), float(beta @ self.offsets)
 
     def dot(self, w: ArrayLike, first: int = 0) -> Floats:
-        """`<a_j, w>` for the planes from `first` on."""
+        """Return `<a_j, w>` for the planes from `first` on."""
         w, first = _check_shape("w", w, (self.dim,)), check_integer("first", first, low=0, high=self.n_planes)
         return np.empty(0) if self._store is None else self._store.dot(w, first)
 
     def last_entries(self) -> Floats:
-        """Last entry of every slope, shape (n_planes,)."""
+        """Return the last entry of every slope, shape (n_planes,)."""
         return self.dot(np.append(np.zeros(self.dim - 1), 1.0))
 
     def weighted_gram(self, weights: ArrayLike) -> Floats:
-        """`A diag(weights) A^T`, shape (n_planes, n_planes); it costs least if most weights are 0, or are equal."""
+        """Return `A diag(weights) A^T`; it costs least if most weights are 0, or are equal."""
         weights = _check_shape("weights", weights, (self.dim,))
         if self._store is None:
             return np.empty((0, 0))
@@ -395,7 +394,7 @@ class Bundle:
         return np.ascontiguousarray((gram.toarray() if sp.issparse(gram) else gram) + base * self.H)
 
     def _columns_of(self, coordinates):
-        """`A[:, coordinates]`, dense or CSR like the store."""
+        """Return `A[:, coordinates]`, dense or CSR like the store."""
         if not self.is_sparse:
             return self._store.columns(coordinates)
         arrays = self._store.arrays()
@@ -403,9 +402,9 @@ class Bundle:
         return sp.csr_array(parts, shape=(self.n_planes, self.dim))[:, coordinates]
 
     def model(self, products: Array, slack: bool | ArrayLike) -> Floats:
-        """Cutting-plane model `max_j b_j + <a_j, w>` of every part, from `products[j] = <a_j, w>`.
+        """Return the cutting-plane model `max_j b_j + <a_j, w>` of every part, from `products[j] = <a_j, w>`.
 
-        Parts with `slack` have the zero plane too; other parts without planes are minus infinity.
+        Parts with `slack` have the zero plane too; the model of other parts without planes is minus infinity.
         """
         products = _check_shape("products", products, (self.n_planes,))
         out = np.where(_check_shape("slack", slack, (self.n_parts,)) != 0.0, 0.0, -np.inf)
@@ -414,11 +413,11 @@ class Bundle:
         return out
 
     def copy(self) -> Bundle:
-        """An independent bundle with the same planes, without a centre."""
+        """Return an independent bundle with the same planes, without a centre."""
         return self._from_arrays(self._arrays(), self._header())
 
     def __getstate__(self) -> Any:
-        # the compiled store holds no Python state of its own; its arrays are what `save` writes
+        # the compiled store cannot be pickled; its arrays are those of `save`
         is_chosen = self._store is not None
         return {"arrays": self._arrays(), "header": self._header(), "is_chosen": is_chosen, "room": self._room,
                 "centre": self.centre, "products": None if self.centre is None else self.products}
@@ -460,7 +459,7 @@ class Bundle:
             raise ValueError("planes must be finite")
         if not ((arrays["beta"] >= 0.0).all() and (arrays["H"].diagonal() >= 0.0).all()):
             raise ValueError("multipliers and squares must not be negative")
-        bundle._reserve(n)
+        bundle._grow(n)
         bundle.n_planes = n
         bundle.H[:] = arrays["H"]
         for name in saved:
@@ -468,7 +467,7 @@ class Bundle:
         return bundle
 
     def save(self, path: PathLike) -> None:
-        """Writes one `.npz` without pickled objects, all of it or nothing; raises StateError if that fails."""
+        """Write one `.npz` without pickled objects, all of it or nothing; raises StateError if that fails."""
         try:
             write_archive(path, FORMAT, VERSION, self._header(), self._arrays())
         except (OSError, InputTypeError) as problem:
@@ -484,7 +483,7 @@ class Bundle:
 
 
 def _check_shape(name, value, shape):
-    """`value` as float64 in C order, of that shape; NaN is not looked for."""
+    """Return `value` as a float64 array in C order; it must have the shape, but may hold NaN."""
     array = real_numbers(f"{name} must be real numbers", value)
     if array.shape != shape:
         raise ParameterError(f"{name} must have shape {shape}, got {array.shape}")
@@ -492,7 +491,7 @@ def _check_shape(name, value, shape):
 
 
 def survivors(n, dropped):
-    """Order of the remaining rows when rows from the end fill the holes: `order[k] >= k` always.
+    """Return the order of the rows that are left when rows from the end fill the holes: `order[k] >= k` always.
 
     >>> survivors(5, [1]).tolist()
     [0, 4, 2, 3]

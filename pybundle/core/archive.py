@@ -3,8 +3,8 @@
     header.npy     a text, JSON: format, version, pybundle (the version that wrote it), arrays (all names), and more
     <name>.npy     one entry for each array
 
-A file of ours is stored, not compressed, so that nothing in it can be larger than the file, and every entry has a check
-sum. Whatever does not fit is refused before memory is allocated for it.
+Entries are stored, not compressed, so that none can be larger than the file, and every entry has a checksum. Arrays
+that do not fit are refused before memory is allocated for them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .version import __version__
 
 HEADER = "header"
 MOST_EXPANSION = 100
-"""Compressed arrays of users are read up to this ratio, beyond what pixels and counts reach; a bomb has 1000."""
+"""Largest compression ratio of arrays of users: pixels and counts stay below it, a zip bomb has 1000."""
 
 
 def write_archive(path, kind, version, header, arrays):
-    """Writes one file; `header` is a dictionary that JSON can hold, names of arrays are free but for "header"."""
+    """Write one file; `header` is a dictionary that JSON can hold, and no array may have the name "header"."""
     header = {"format": kind, "version": version, "pybundle": __version__, **header, "arrays": sorted(arrays)}
     text = np.array(json.dumps(header))
     write_atomically(path, lambda file: np.savez(file, **{HEADER: text}, **arrays))
@@ -45,9 +45,9 @@ def read_archive(path, kind, version):
     Raises
     ------
     StateError
-        Where the file is anything else.
+        If the file is of another kind, or damaged.
     OSError
-        Where it cannot be read.
+        If it cannot be read.
     """
     arrays = read_npz(path, most_expansion=1, error=StateError)
     with refusing(f"{name_of(path)}: not a file of {kind}", StateError):
@@ -68,9 +68,9 @@ def read_archive(path, kind, version):
 
 
 def digest(said, arrays):
-    """A text that changes with anything in `said`, which JSON can hold, and in the arrays.
+    """Return a hash of `said`, which JSON can hold, and of the arrays.
 
-    For files whose numbers are believed when they are read: the check sums of an archive are easily written anew.
+    It protects files whose numbers are trusted when they are read; checksums of an archive are easily rewritten.
     """
     mark = hashlib.blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=16)
     for name in sorted(arrays):
@@ -122,7 +122,7 @@ def _check_entry(entry, total, size, most_expansion):
 
 
 def _array(raw, name):
-    """The array of a .npy file, in the byte order of this machine."""
+    """Return the array of a .npy file in the byte order of this machine."""
     stream = io.BytesIO(raw)
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
@@ -158,7 +158,7 @@ def refusing(what, error):
 
 
 def name_of(path):
-    """What messages call a path or an open file."""
+    """Return the name of a path or an open file for messages."""
     return str(getattr(path, "name", "file") if hasattr(path, "read") else path)
 
 
@@ -168,12 +168,14 @@ def write_atomically(path, save):
     A device, a pipe or /dev/stdout is written into: it must not be replaced by a file.
     """
     check_path("path", path)
-    mode = _mode(path)
+    mode = None         # kind and permissions of an existing file
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.stat(path).st_mode
     if mode is not None and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         with open(path, "wb") as file:
             save(file)
         return
-    target = os.path.realpath(path)         # a link stays one
+    target = os.path.realpath(path)         # so that a link stays a link
     name = f"{hidden_name(target)}.{secrets.token_hex(8)}"
     try:
         if mode is not None and stat.S_ISDIR(mode):
@@ -198,18 +200,18 @@ def write_atomically(path, save):
 
 
 def hidden_name(path):
-    """What names of files begin with that stand beside `path` for a while; other paths have others, however long."""
+    """Return the prefix of hidden temporary files beside `path`; other paths have other prefixes, however long."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name[:50]}.{crc32(os.fsencode(name)):08x}")
 
 
 def _open(path, flags):
-    """Does not wait for the writer of a pipe."""
+    """Open a file for `open` without waiting for the writer of a pipe."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _sync_folder(path):
-    """Make a new name in the folder survive a crash of the machine, if the system can."""
+    """Flush the folder, so that a new name in it survives a crash of the machine, if the system can."""
     with contextlib.suppress(OSError):
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -217,10 +219,3 @@ def _sync_folder(path):
         finally:
             os.close(handle)
 
-
-def _mode(path):
-    """Return kind and permissions of the existing file, or None."""
-    try:
-        return os.stat(path).st_mode
-    except FileNotFoundError:
-        return None

@@ -7,13 +7,13 @@ from zlib import crc32
 import numpy as np
 
 READ_AHEAD = 1 << 20
-"""Bytes of a piece, which is read once and then lies in the cache."""
+"""Bytes of a piece, which fits in the cache and is read from memory once."""
 WIDTH = 509
 """Words in a row; a prime, so that scaling by a power of two, which adds a constant to all words, cannot cancel."""
 
 
 def checksum(array, mark=0):
-    """A number of all bytes of a contiguous array, four times as fast as the CRC of them.
+    """Return a checksum of all bytes of a contiguous array, four times as fast as their CRC.
 
     >>> import numpy as np
     >>> x = np.arange(10.0)
@@ -26,14 +26,14 @@ def checksum(array, mark=0):
 
 
 def pieces(array):
-    """The array in pieces of whole rows, of about `READ_AHEAD` bytes."""
+    """Yield pieces of whole rows of the array, of about `READ_AHEAD` bytes."""
     step = max(1, READ_AHEAD // max(1, array[:1].nbytes))
     for start in range(0, len(array), step):
         yield array[start:start + step]
 
 
 def piece_checksum(piece, mark=0):
-    """A CRC of the sums of 64-bit words by rows and by columns of a matrix of `WIDTH` columns, and of the rest."""
+    """Return a CRC: of the row and column sums of the 64-bit words in `WIDTH` columns, and of the bytes left over."""
     data = piece.reshape(-1).view(np.uint8)
     size = len(data) // (8 * WIDTH) * 8 * WIDTH
     words = data[:size].view(np.uint64).reshape(-1, WIDTH)

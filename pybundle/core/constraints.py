@@ -15,11 +15,12 @@ from .validation import real_array
 
 def read_constraints(constraints, dim):
     """Return A and u of the rows `A w <= u`, from `(A, lower, upper)`, a `LinearConstraint`, or several of them."""
-    is_several = isinstance(constraints, list) or (isinstance(constraints, tuple) and all(map(_is_block, constraints)))
-    found = [_block(*_triple(one), dim) for one in (constraints if is_several else [constraints])]
+    is_several = isinstance(constraints, list) or (
+        isinstance(constraints, tuple) and all(map(_is_constraint, constraints)))
+    found = [_checked(*_matrix_and_bounds(one), dim) for one in (constraints if is_several else [constraints])]
     A = sp.csr_array(sp.vstack([rows for rows, _, _ in found]) if found else (0, dim))
     lower, upper = (np.concatenate([np.empty(0), *(block[k] for block in found)]) for k in (1, 2))
-    # by powers of 2, without rounding, so that the largest entry of a row is between 1/2 and 1
+    # powers of 2 scale without rounding; the largest entry of a row is then between 1/2 and 1
     scales = -np.frexp(abs(A).max(axis=1).toarray().ravel() if A.shape[0] else np.empty(0))[1]
     with np.errstate(over="ignore"):
         A.data = np.ldexp(A.data, np.repeat(scales, np.diff(A.indptr)))
@@ -28,20 +29,20 @@ def read_constraints(constraints, dim):
     return sp.csr_array(sp.vstack([A[above], -A[below]])), np.concatenate([upper[above], -lower[below]])
 
 
-def _is_block(one):
-    """Whether it is a constraint of its own, not one of the three parts of one."""
+def _is_constraint(one):
+    """Whether it is a whole constraint, not an entry of a tuple (A, lower, upper)."""
     if not isinstance(one, tuple):
-        return hasattr(one, "keep_feasible")        # of SciPy
+        return hasattr(one, "keep_feasible")        # SciPy's LinearConstraint
     try:
         return len(one) == 3 and (sp.issparse(one[0]) or np.ndim(one[0]) > max(map(np.ndim, one[1:])))
-    except ValueError:      # rows of different lengths
+    except ValueError:      # its rows have different lengths
         return False
 
 
-def _triple(one):
+def _matrix_and_bounds(one):
     if isinstance(one, tuple) and len(one) == 3:
         return one
-    from scipy.optimize import LinearConstraint  # which takes longer to import than all else
+    from scipy.optimize import LinearConstraint  # imported late, as it takes longer than all other imports
 
     if not isinstance(one, LinearConstraint):
         raise InputTypeError("constraints must be a tuple (A, lower, upper), a scipy.optimize.LinearConstraint or a "
@@ -52,8 +53,8 @@ def _triple(one):
     return one.A, one.lb, one.ub
 
 
-def _block(A, lower, upper, dim):
-    """Return checked rows and their bounds, shape (m,)."""
+def _checked(A, lower, upper, dim):
+    """Return A as CSR with finite entries, and both bounds, shape (m,)."""
     try:
         if not sp.issparse(A):
             A = np.atleast_2d(real_array(A))
@@ -78,22 +79,22 @@ def _block(A, lower, upper, dim):
     return A, lower, upper
 
 
-def _bounds(name, value, nothing, m):
-    """Return the bounds of m rows; None, alone or among numbers, is no bound."""
+def _bounds(name, value, unbounded, m):
+    """Return the bounds of m rows; None, alone or among numbers, becomes the infinite number `unbounded`."""
     try:
-        array = np.asarray(nothing if value is None else value)
+        array = np.asarray(unbounded if value is None else value)
         if array.dtype == object:
-            array = np.array([nothing if x is None else x for x in array.ravel()], dtype=object).reshape(array.shape)
+            array = np.array([unbounded if x is None else x for x in array.ravel()], dtype=object).reshape(array.shape)
             value = array
-        array = real_array(nothing if value is None else value)
+        array = real_array(unbounded if value is None else value)
     except (TypeError, ValueError) as problem:
         raise InputTypeError(f"constraints must have numbers or None in {name}: {problem!s:.120}") from problem
     if array.shape not in ((), (1,), (m,)):
         raise ParameterError(f"constraints must have {name} of shape ({m},), one for each row of A, or a number, got "
                              f"shape {array.shape}")
     array = np.array(np.broadcast_to(array, (m,)))
-    wrong = np.flatnonzero(np.isnan(array) | (array == -nothing))
+    wrong = np.flatnonzero(np.isnan(array) | (array == -unbounded))
     if len(wrong):
-        raise ParameterError(f"constraints must have {name} without NaN and {-nothing:g}, got {array[wrong[0]]:g} in "
-                             f"row {wrong[0]}; None or {nothing:g} is no bound")
+        raise ParameterError(f"constraints must have {name} without NaN and {-unbounded:g}, got {array[wrong[0]]:g} in "
+                             f"row {wrong[0]}; None or {unbounded:g} is no bound")
     return array

@@ -26,7 +26,7 @@ class OracleError(BundleError, RuntimeError):
 
 
 class ContradictionError(OracleError):
-    """What a risk said at several points cannot all be true, so that none of it proves anything."""
+    """The planes of a risk contradict each other, so that they prove nothing."""
 
 
 class NumericalError(BundleError, ArithmeticError):
@@ -44,5 +44,5 @@ class LabelWarning(UserWarning):
 class ConvergenceWarning(UserWarning):
     """A run stopped before its gap reached the tolerance.
 
-    Those of estimators are also of the class `sklearn.exceptions.ConvergenceWarning`.
+    Warnings of estimators are also of the class `sklearn.exceptions.ConvergenceWarning`.
     """

@@ -1,4 +1,4 @@
-"""One example of a labelling problem on a graph."""
+"""Graphs and their labels: examples of binary labelling."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Graph(NamedTuple):
-    """Nodes with features, and edges with features; or many graphs, if all three are `Ragged`.
+    """A graph with features of nodes and edges, or many graphs, if all three are `Ragged`.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class Graph(NamedTuple):
 
 
 class WeightedLabels(NamedTuple):
-    """Labels of the nodes of one graph, and the weight of each node in the loss; of many graphs if both are `Ragged`.
+    """Labels of the nodes of a graph and their weights in the loss, or those of many graphs, if both are `Ragged`.
 
     Attributes
     ----------

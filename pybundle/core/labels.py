@@ -11,7 +11,7 @@ from .validation import check_choice, check_integer, read_only, real_numbers, re
 
 
 def labels_of(y):
-    """The set of the labels that occur in `y`: of examples, or of the parts of structured ones, however deep.
+    """Return the set of labels in `y`, whose entries are labels or sequences of them, nested to any depth.
 
     >>> sorted(labels_of([["a", "b"], ["b"]]))
     ['a', 'b']
@@ -31,13 +31,13 @@ def labels_of(y):
 
 
 def names_of(labels):
-    """A few labels for messages: `0, 1, 'x', ...`."""
+    """Return a few labels as a text for messages: `0, 1, 'x', ...`."""
     first = sorted(map(repr, labels))[:5]
     return ", ".join(f"{label:.20}" for label in first) + (", ..." if len(labels) > len(first) else "")
 
 
 def as_output(found, output, classes=None):
-    """Labellings, a `Ragged` or list of arrays, as lists of Python values (`output="list"`) or as arrays ("array").
+    """Return labellings, a `Ragged` or list of arrays, as lists of Python values (`output="list"`) or as arrays.
 
     With `classes`, an array, labellings hold numbers of classes; in lists equal labels are one object.
     """
@@ -50,7 +50,7 @@ def as_output(found, output, classes=None):
 
 
 def integer_labels(y, n_examples, remedy):
-    """`y` as an int64 vector of `n_examples` entries."""
+    """Return `y` as an int64 vector of `n_examples` entries."""
     refuse_masked("y", y)
     try:
         labels = np.asarray(y)
@@ -76,7 +76,7 @@ def integer_labels(y, n_examples, remedy):
 
 
 def class_labels(y, n_examples, n_classes=None):
-    """Labels 0..K-1 as int32, and K >= 2."""
+    """Return labels 0..K-1 as int32, and K >= 2."""
     labels = integer_labels(y, n_examples, "encode the labels as 0..K-1 (np.unique(y, return_inverse=True))")
     if labels.min() < 0:
         i = int(labels.argmin())
@@ -88,7 +88,7 @@ def class_labels(y, n_examples, n_classes=None):
         if n_classes < 2 or labels.min() == largest:
             raise ParameterError(f"y must hold at least two classes, got only {largest}; pass n_classes= if "
                                  "the other classes are absent on purpose")
-        _all_present(labels, n_classes)
+        _refuse_absent(labels, n_classes)
     n_classes = check_integer("n_classes", n_classes, low=2)
     if largest >= n_classes:
         i = int(labels.argmax())
@@ -99,8 +99,8 @@ def class_labels(y, n_examples, n_classes=None):
     return labels.astype(np.int32), n_classes
 
 
-def _all_present(labels, n_classes):
-    """Refuses classes without an example: a dead class 0 is more often a wrong encoding than a wish."""
+def _refuse_absent(labels, n_classes):
+    """Refuse classes without an example: an absent class 0 is more often a wrong encoding than intended."""
     found = np.unique(labels)
     if len(found) == n_classes:
         return
@@ -129,7 +129,7 @@ def sign_labels(y, n_examples, n_classes=None):
 
 
 def example_weights(sample_weight, n_examples):
-    """Non-negative finite weights c_i, ones by default; frozen, as planes are made with them."""
+    """Return finite weights c_i >= 0, ones by default; read-only, because planes depend on them."""
     if sample_weight is None:
         return read_only(np.ones(n_examples))
     weights = real_numbers(f"sample_weight must hold real numbers, got {type(sample_weight).__name__}",
@@ -144,7 +144,7 @@ def example_weights(sample_weight, n_examples):
 
 
 def cost_matrix(loss, n_classes):
-    """L (K, K) with zero diagonal and no negative entry, or None for the 0/1 loss."""
+    """Return L (K, K) with zero diagonal and no negative entry, or None for the 0/1 loss."""
     if loss is None:
         return None
     cost = real_numbers(f"loss must be None or a matrix of real numbers, got {type(loss).__name__}", loss, copy=True)

@@ -1,4 +1,4 @@
-"""Labels that look like measurements."""
+"""Warn of labels that look like measurements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .exceptions import LabelWarning
 from .warn import warn_user
 
 FEW = 20
-"""So many numbers may all differ and be labels all the same; scikit-learn's own check begins there, too."""
+"""Up to this many labels may all differ without a warning, as in scikit-learn."""
 
 
 def warn_of_measurements(y):

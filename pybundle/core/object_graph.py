@@ -1,15 +1,15 @@
-"""Objects of known classes as JSON and arrays, and back: what a file of a run is made of, without pickles.
+"""Encode objects of known classes as JSON and arrays, and decode them: files of runs need no pickles.
 
-Everything below a root becomes an entry of one list, and a reference to it is `[number]`: what two objects share, they
-share again when it is read, and cycles are allowed. Numbers, texts and None are written in place.
+Every object below a root becomes an entry of one list, and a reference to it is `[number]`: shared objects are shared
+again after reading, and cycles are allowed. Numbers, texts and None are written in place.
 
-    ["array", layout]       its numbers are the array of that number; layout "C" or "F"
+    ["array", layout]       the array is stored under the number of this entry; layout "C" or "F"
     ["list" | "tuple", [...]], ["dict", [[key, value], ...]], ["csr", shape, data, indices, indptr]
     ["scalar", dtype, value], ["dtype", name], ["generator", state]
     ["class", name], ["enum", name, value], ["record", name, [...]]
-    ["object", name, state]                what `__getstate__` gave and `__setstate__` or `__dict__` takes
+    ["object", name, state]                result of `__getstate__`, for `__setstate__` or `__dict__`
     ["called" | "restored", name, arguments]   `__reduce__` of a class: the class itself, or its `from_state`, is called
-    ["outside", word]       an object that is there already when the file is read
+    ["outside", word]       an object that the reader has already
 
 Reading calls nothing but the classes that the reader lists, and then `check_state()` of every object that has one: it
 raises ValueError if the object is not valid; all objects that it refers to are complete by then.
@@ -28,13 +28,13 @@ PLAIN = (bool, int, float, str, type(None))
 
 
 def encode(root, classes, outside):
-    """Entries (a list that JSON can hold, the root first) and arrays by number.
+    """Return entries (a list that JSON can hold, the root first) and arrays by number.
 
     Parameters
     ----------
     classes : dict of str to type
     outside : callable
-        `outside(x)` names what is not to be written, None for everything else.
+        `outside(x)` names an object that is not written; None for all others.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def decode(entries, arrays, classes, outside):
 
 
 def check_array(name, array, shape, dtype=np.float64, low=-np.inf):
-    """For `check_state`: raises ValueError unless it is an array of that shape and type, finite and at least `low`."""
+    """Raise ValueError, for `check_state`, unless an array has the shape and type, is finite and at least `low`."""
     if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
         raise ValueError(f"{name} must be an array of shape {shape} and dtype {np.dtype(dtype)}")
     if not (np.isfinite(array).all() and (array >= low).all()):
@@ -70,7 +70,7 @@ def check_array(name, array, shape, dtype=np.float64, low=-np.inf):
 
 
 def check_float(name, x, low=-np.inf):
-    """The same for a number, which may be infinite."""
+    """Raise ValueError unless x is a number of at least `low`; it may be infinite."""
     if not isinstance(x, (int, float, np.number)) or not x >= low:
         raise ValueError(f"{name} must be a number" + (f" of at least {low:g}" if low > -np.inf else ""))
 
@@ -79,7 +79,7 @@ class _Writer:
     def __init__(self, names, outside):
         self.entries, self.arrays = [], {}
         self._names, self._outside = names, outside
-        self._places, self._alive = {}, []          # an id is free for others once its object is gone
+        self._places, self._alive = {}, []          # objects stay alive, so that no id is reused
 
     def value(self, x):
         if type(x) in PLAIN:
@@ -167,7 +167,7 @@ class _Reader:
         return dtype.type
 
     def _list(self, place, items):
-        made = self._known[place] = []          # before its items, which may refer to it
+        made = self._known[place] = []          # known before its items, which may refer to it
         made.extend(self._values(items))
         return made
 
@@ -198,8 +198,6 @@ class _Reader:
     def _enum(self, _place, name, value):
         return self._classes[name](value)
 
-    def _record(self, _place, name, items):
-        return self._classes[name](*self._values(items))
 
     def _called(self, _place, name, arguments):
         return self._classes[name](*self._values(arguments))
@@ -218,14 +216,14 @@ class _Reader:
             vars(made).update(state)
         return made
 
-    def _elsewhere(self, _place, word):
+    def _existing(self, _place, word):
         return self._outside(word)
 
 
 READERS = {
     "array": _Reader._array, "list": _Reader._list, "tuple": _Reader._tuple, "dict": _Reader._dict,
     "csr": _Reader._csr, "scalar": _Reader._scalar, "dtype": _Reader._dtype, "generator": _Reader._generator,
-    "class": _Reader._class, "enum": _Reader._enum, "record": _Reader._record,
+    "class": _Reader._class, "enum": _Reader._enum, "record": _Reader._called,
     "object": _Reader._object, "called": _Reader._called, "restored": _Reader._restored,
-    "outside": _Reader._elsewhere,
+    "outside": _Reader._existing,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Lists of arrays of unequal length, stored as one array, and cut into work units."""
+"""Store arrays of unequal length as one array, and cut them into shards, the units of work."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .sparse import check_sparse
 from .validation import contiguous, integer_array, refuse_masked
 
 SHARD_WORK = 1 << 16
-"""Work of a unit, in the rows or scores of a decoder; fixed, so that units depend on nothing but the data."""
+"""Work of a shard, in rows or scores of a decoder; a constant, so that shards depend on the data alone."""
 ENTRIES = "biufOSU"
-"""Kinds of dtypes of examples; who reads numbers refuses the texts among them."""
+"""Kinds of dtype that examples may have; readers of numbers refuse texts later."""
 
 
 class Ragged(Sequence[Any]):
@@ -51,9 +51,9 @@ class Ragged(Sequence[Any]):
 
     @classmethod
     def of(cls, items: Iterable[Any], name: str = "X", kinds: str = ENTRIES) -> Ragged:
-        """One array from a list of arrays (or CSR matrices) that agree in all but their length.
+        """Join a list of arrays (or CSR matrices) that agree in all but their length.
 
-        `kinds` names the kinds of dtype that they may have; for integers, "iu" or "biu", an empty one may have any.
+        They may have the `kinds` of dtype; if these are integers, "iu" or "biu", an empty array may have any kind.
         """
         if isinstance(items, cls):
             return items
@@ -74,7 +74,7 @@ class Ragged(Sequence[Any]):
 
     @classmethod
     def unchecked(cls, values: Any, offsets: Any) -> Ragged:
-        """The same of an array and int64 offsets that are known to be right: checks take longer than a small batch."""
+        """Make a Ragged of valid values and int64 offsets without checks, which take longer than a small batch."""
         ragged = object.__new__(cls)
         ragged.values, ragged.offsets = values, offsets
         return ragged
@@ -85,17 +85,17 @@ class Ragged(Sequence[Any]):
         return np.diff(self.offsets)
 
     def place(self, row: Any) -> Any:
-        """Item that a row of `values` belongs to, and the position there."""
+        """Return the item that a row of `values` belongs to, and its position there."""
         i = int(np.searchsorted(self.offsets, row, side="right")) - 1
         return i, int(row - self.offsets[i])
 
     def name_of(self, row: Any, name: str = "X", field: Any = "") -> str:
-        """What a user calls a row of `values`, for messages: `X[3][0]`."""
+        """Return the user's name of a row of `values` for messages: `X[3][0]`."""
         i, position = self.place(row)
         return f"{name}[{i}]{field}[{position}]"
 
     def rows(self, items: Iterable[Any]) -> Any:
-        """Row numbers of `values` that belong to the items of those numbers, one item after another."""
+        """Return the row numbers of `values` of the given items, one item after another."""
         items = np.asarray(items, dtype=np.intp)
         sizes = self.offsets[items + 1] - self.offsets[items]
         ends = np.cumsum(sizes)
@@ -103,7 +103,7 @@ class Ragged(Sequence[Any]):
         return (starts + np.arange(ends[-1] if len(ends) else 0)).astype(np.intp, copy=False)
 
     def take(self, items: Iterable[Any]) -> Ragged:
-        """The items of those numbers, copied into a Ragged of their own."""
+        """Return a Ragged with copies of the given items."""
         items = np.asarray(items, dtype=np.intp)
         sizes = self.offsets[items + 1] - self.offsets[items]
         return Ragged.unchecked(self.values[self.rows(items)], np.concatenate([[0], np.cumsum(sizes)]))
@@ -130,7 +130,7 @@ def _pruned(matrix):
 
 
 def check_items(items, name="X"):
-    """A list of the examples, at least one."""
+    """Return the examples as a list, which must not be empty."""
     if not isinstance(items, Iterable):
         raise InputTypeError(f"{name} must be a list with one entry for each example, got {type(items).__name__}")
     items = list(items)
@@ -140,7 +140,7 @@ def check_items(items, name="X"):
 
 
 def array_of(item, name, kinds=ENTRIES):
-    """One of the examples as an array of these kinds of dtype, sparse ones as they are."""
+    """Return one example as an array of these kinds of dtype; a sparse one stays as it is."""
     refuse_masked(name, item)
     is_sparse, wanted = sp.issparse(item), "real numbers" if "f" in kinds else "integers"
     try:
@@ -155,7 +155,7 @@ def array_of(item, name, kinds=ENTRIES):
 
 
 def check_offsets(offsets, total, name="offsets"):
-    """Starts and end of the items as an int64 array, shape (n + 1,): from 0 to `total`, never falling.
+    """Return the offsets of items as an int64 array, shape (n + 1,): from 0 to `total`, never falling.
 
     >>> check_offsets([0, 2, 5], 5).tolist()
     [0, 2, 5]
@@ -175,7 +175,7 @@ def check_offsets(offsets, total, name="offsets"):
 
 
 def cut(sizes, work=SHARD_WORK):
-    """Ranges (first, last) of neighbouring items of about `work` in all; a larger item stands alone.
+    """Return ranges (first, last) of neighbouring items of at most `work` in all; a larger item stands alone.
 
     >>> cut([3, 3, 3, 10, 1], work=6)
     [(0, 2), (2, 3), (3, 4), (4, 5)]
@@ -192,8 +192,17 @@ def cut(sizes, work=SHARD_WORK):
     return ranges
 
 
+def blocks(offsets, size):
+    """Yield ranges (first, last) of neighbouring items with at most `size` rows, or of one larger item."""
+    first = 0
+    while first < len(offsets) - 1:
+        last = max(int(np.searchsorted(offsets, offsets[first] + size, side="right")) - 1, first + 1)
+        yield first, last
+        first = last
+
+
 def run_shards(function, sizes, executor=None):
-    """Calls `function(first, last)` for ranges of items that cover all of them, in the threads of `executor`.
+    """Call `function(first, last)` for ranges that cover all items, in the threads of `executor`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Rounding of float64, for all bounds on errors."""
+"""The unit roundoff of float64, and sums and products with their rounding errors."""
 
 import numpy as np
 
@@ -7,27 +7,27 @@ UNIT = 2.0**-53
 
 
 def exact_sum(a, b):
-    """`a + b` and its rounding error."""
+    """Return `a + b` and its rounding error."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def _halves(a):
-    """Two numbers of 26 bits each, whose products are exact."""
+    """Split a into two numbers of 26 bits, whose products are exact."""
     high = 134217729.0 * a
     high = high - (high - a)
     return high, a - high
 
 
 def exact_product(a, b):
-    """`a b` and its rounding error (Dekker 1971), exact unless something under- or overflows."""
+    """Return `a b` and its rounding error (Dekker 1971), exact unless a number under- or overflows."""
     product, (c, d), (e, f) = a * b, _halves(a), _halves(b)
     return product, d * f - (((product - c * e) - d * e) - c * f)
 
 
 def accurate_product(H, x):
-    """`H @ x` as two vectors to be added, as if computed in twice the precision (Ogita, Rump, Oishi 2005, Dot2)."""
+    """Return `H @ x` as a sum of two vectors, computed in twice the precision (Ogita, Rump, Oishi 2005, Dot2)."""
     high, low = np.zeros(len(H)), np.zeros(len(H))
     for j in np.flatnonzero(x):
         product, rest = exact_product(np.ascontiguousarray(H[:, j]), float(x[j]))

@@ -1,4 +1,4 @@
-"""Sparse matrices at the public border: SciPy's own products and conversions trust indices, and so do the kernels."""
+"""Check sparse matrices of callers: SciPy's own products and conversions trust indices, and so do the kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .exceptions import InputTypeError, ParameterError
 
 
 def check_sparse(name, X, error=ParameterError):
-    """Return the matrix itself after a check that its indices lie inside its shape: one read of them, O(nnz).
+    """Return the matrix itself after a check that its indices lie inside its shape: O(nnz).
 
     SciPy checks them only on request, and a wrong one makes it read or write outside its arrays.
 

@@ -1,4 +1,4 @@
-"""Checks at the public border: each error names the argument, what came, what was expected, what to do."""
+"""Check arguments of callers: each error names the argument, what came, what was expected, what to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .types import Floats
 
 def check_number(name: str, value: Any, *, low: float | None = None, strict: bool = False, high: float | None = None,
                  below: float | None = None) -> float:
-    """A finite real number in `[low, high]` (`(low, high]` if `strict`) that is less than `below`, as float."""
+    """Return a finite number in `[low, high]` (`(low, high]` if `strict`) that is less than `below` as float."""
     if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, numbers.Real):
         raise InputTypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}; "
                              f"pass a float")
@@ -38,7 +38,7 @@ def check_number(name: str, value: Any, *, low: float | None = None, strict: boo
 
 
 def check_integer(name: str, value: Any, *, low: int | None = None, high: int | None = None) -> int:
-    """An integer in `[low, high]`, as int."""
+    """Return an integer in `[low, high]` as int."""
     if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, numbers.Integral):
         raise InputTypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}")
     value = int(value)
@@ -50,12 +50,12 @@ def check_integer(name: str, value: Any, *, low: int | None = None, high: int | 
 
 
 def check_count(name: str, value: Any, *, low: int = 1) -> int:
-    """A number of things that are numbered in int32, as int: a slip of the finger is no lack of memory."""
+    """Return a count of objects that are numbered in int32, so that a typing error does not end in lack of memory."""
     return check_integer(name, value, low=low, high=np.iinfo(np.int32).max)
 
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
-    """One of the strings in `choices`."""
+    """Return `value`, which must be one of the strings in `choices`."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ParameterError(f"{name} must be one of {listed}, got {value!r}")
@@ -63,7 +63,7 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
 
 
 def check_path(name: str, value: Any) -> str:
-    """A path, as str."""
+    """Return a path as str."""
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
         raise InputTypeError(f"{name} must be the path of a file, got {value!r:.40} of type {type(value).__name__}")
     try:
@@ -75,20 +75,20 @@ def check_path(name: str, value: Any) -> str:
 
 
 def contiguous(array, dtype=None):
-    """The array as compiled code reads it: C-contiguous and aligned; what came out of a buffer need not be."""
+    """Return the array C-contiguous and aligned, for compiled code; a view of a buffer may be neither."""
     array = np.ascontiguousarray(array, dtype=dtype)
     return array if array.flags.aligned else array.copy()
 
 
 def read_only(array):
-    """A view of an array that cannot be written to: what is handed to code of users."""
+    """Return a read-only view, which can be passed to code of users."""
     view = array.view()
     view.setflags(write=False)
     return view
 
 
 def check_vector(name: str, value: Any, size: int | None = None, *, error: Any = ParameterError) -> Floats:
-    """A finite float64 vector, C-contiguous, of `size` entries; copied only if needed."""
+    """Return a finite float64 vector, C-contiguous, of `size` entries; it is copied only if needed."""
     try:
         vector = real_array(value)
     except TypeError as problem:
@@ -104,7 +104,7 @@ def check_vector(name: str, value: Any, size: int | None = None, *, error: Any =
 
 
 def check_finite(name, array, name_of=None):
-    """The array, dense or CSR; ParameterError for NaN or infinity, with its place, rows named by `name_of`."""
+    """Return the array, dense or CSR; a ParameterError tells the place of NaN or infinity, rows named by `name_of`."""
     numbers = array.data if sp.issparse(array) else array
     if numbers.dtype.kind != "f" or np.isfinite(numbers).all():
         return array
@@ -117,7 +117,7 @@ def check_finite(name, array, name_of=None):
 
 
 def check_rows(name, rows, n_examples, labellings=None):
-    """Return indices of examples as a vector of intp; checks that there are as many labellings, if any."""
+    """Return indices of examples as a vector of intp, after a check that there are as many labellings, if any."""
     rows = np.array(integer_array(name, rows), dtype=np.intp, order="C", copy=None)
     if rows.ndim != 1:
         raise ParameterError(f"{name} must be a vector of numbers of examples, got shape {rows.shape}")
@@ -131,7 +131,7 @@ def check_rows(name, rows, n_examples, labellings=None):
 
 
 def check_indices(name, value, n):
-    """Integers 0..n - 1 as a vector of intp."""
+    """Return integers 0..n - 1 as a vector of intp."""
     array = integer_array(name, value)
     if array.ndim != 1 or (array.size and not 0 <= array.min() <= array.max() < n):
         raise ParameterError(f"{name} must be a vector of integers 0..{n - 1}, got {shown(array)}")
@@ -139,12 +139,12 @@ def check_indices(name, value, n):
 
 
 def shown(array):
-    """Return in words what an array of integers is, for messages."""
+    """Return the range of a vector of integers, or the shape of another array, for messages."""
     return f"shape {array.shape}" if array.ndim != 1 else f"numbers {array.min()}..{array.max()}"
 
 
 def integer_array(name, value):
-    """`value` as an array of integers of any size; an empty one has no type to refuse."""
+    """Return `value` as an array of integers of any size; an empty array may have any type."""
     try:
         array = np.asarray(value)
     except ValueError as problem:
@@ -155,16 +155,16 @@ def integer_array(name, value):
 
 
 def refuse_masked(name, value):
-    """Raise InputTypeError for an array with masked entries, whose numbers mean nothing."""
+    """Raise InputTypeError for an array with masked entries, whose values are undefined."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise InputTypeError(f"{name} must have no masked entries, got {np.ma.count_masked(value)}; fill them, or "
                              "leave out their rows")
 
 
 def real_array(value, copy=False, order="C"):
-    """`value` as a float64 array in C order, or any; TypeError if it is ragged, complex, text, masked or out of range.
+    """Return `value` as a float64 array; TypeError if it is ragged, complex, text, masked or out of range.
 
-    NumPy alone would drop imaginary parts with a warning, read numbers from text, and take what a mask hides.
+    NumPy alone would drop imaginary parts with a warning, read numbers from text, and use masked entries.
     """
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise TypeError(f"{np.ma.count_masked(value)} entries are masked; fill them, or leave them out")
@@ -180,7 +180,7 @@ def real_array(value, copy=False, order="C"):
 
 
 def real_numbers(said, value, copy=False):
-    """`real_array`; the InputTypeError begins with `said`, such as "w must be a vector of real numbers"."""
+    """Return `real_array(value)`; its InputTypeError begins with `said`, as in "w must be a vector of real numbers"."""
     try:
         return real_array(value, copy)
     except TypeError as problem:
@@ -199,7 +199,7 @@ def refuse_rounded(name, array):
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Refuses all but True and False, NumPy's included; returns it as a bool."""
+    """Return True or False, NumPy's included, as a bool; refuse all other values."""
     if not isinstance(value, (bool, np.bool_)):
         raise InputTypeError(f"{name} must be True or False, got {value!r:.40} of type {type(value).__name__}")
     return bool(value)

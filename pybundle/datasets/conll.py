@@ -125,7 +125,7 @@ def _is_hash(row):
 
 def _hint_at_names(name, first, *others):
     """Warn of a first token that looks like names of columns: words, none of which but the first occurs again."""
-    repeats = 2 * len({token[-1] for token in others}) <= len(others)       # else a new label says nothing
+    repeats = 2 * len({token[-1] for token in others}) <= len(others)       # else a new label is no hint
     is_new = not any(a == b for token in others for a, b in zip(token[1:], first[1:], strict=True))
     if len(first) > 1 and repeats and is_new and all(field.replace("_", "").isalpha() for field in first):
         warn_user(f"{name}: {short(' '.join(first))} is read as a token, but no other one is labelled "

@@ -44,7 +44,7 @@ class Waiting:
         self._grace = max(self._grace, LONGER * seconds)
 
     def no_longer(self, is_interrupted=False):
-        """Wait for no worker any more; a Ctrl-C is raised at the next question."""
+        """End the grace for answers of workers; then the next `check` raises a noted Ctrl-C."""
         self._grace, self._is_interrupted = 0.0, is_interrupted
 
     def left(self):

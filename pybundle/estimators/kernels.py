@@ -54,7 +54,7 @@ def described(group, name=""):
 
 
 def made(described, name=""):
-    """Return the group that `described` described."""
+    """Return the group from its description, the result of `described`."""
     kind = KINDS[described[name]]
     arguments = {}
     for parameter in inspect.signature(kind).parameters:

@@ -18,7 +18,7 @@ from scipy.linalg import qr
 from ..core.types import Array, Floats
 
 NEAR = 1e-9         # a column whose distance from the span of others is this share of its norm seems to be in it
-LARGEST, MOST_NUMBERS, MOST_WEIGHTS = 10**6, 1 << 25, 1000       # the first: denominator of z
+LARGEST, MOST_NUMBERS, MOST_WEIGHTS = 10**6, 1 << 25, 1000       # LARGEST: the largest denominator of z
 
 
 class Dependence(NamedTuple):

@@ -10,7 +10,7 @@ more. On CoNLL-2000 (22 labels, 118687 features) both cost the same at about 120
 
 
 def is_narrow(rows, n):
-    """Return whether a batch of n of the `Rows` is that small: CSR with few non-zeros; a sparse W is never packed."""
+    """Return whether a batch of n of the `Rows` reads W unpacked: CSR with few non-zeros, or a sparse W."""
     if isinstance(rows, SparseWeightRows):
         return True
     storage = rows.storage

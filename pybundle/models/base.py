@@ -1,4 +1,4 @@
-"""What every structured model is: features, loss and decoding."""
+"""The base class of structured models: features, loss and decoding."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class StructuredModel(ABC):
 
     @abstractmethod
     def decode(self, w: Array, x: Any) -> Any:
-        """The labelling of largest score `<w, Psi(x, y)>`."""
+        """Return the labelling of largest score `<w, Psi(x, y)>`."""
 
     @abstractmethod
     def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
-        """The labelling that attains the maximum in the risk of the example (x, y)."""
+        """Return the labelling that attains the maximum in the risk of the example (x, y)."""
 
     def oracle(self, X: Data, Y: Data) -> Any:
-        """The model bound to examples: batches of decodings and planes, see `BatchOracle`."""
+        """Return the model bound to examples: batches of decodings and planes, see `BatchOracle`."""
         return ModelOracle(self, X, Y)

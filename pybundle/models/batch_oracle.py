@@ -1,4 +1,4 @@
-"""What solvers ask of examples: most violating labellings and their planes, many examples at a time."""
+"""The contract between solvers and models: most violating labellings and their planes, in batches of examples."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ SPARSE_DIM = 16384
 
 
 class LabelledTokens(NamedTuple):
-    """Tokens (N, d) of n chains seen by K scores, true labels (N,), offsets (n + 1,), whether pairs of neighbours,
-    first and last labels have weights, and the sums of the squared norms of all features (n,). A row of a class is a
-    chain of one token."""
+    """Labelled tokens of n chains; an example of a class is a chain of one token.
+
+    They are tokens (N, d) with K scores each, true labels (N,), offsets (n + 1,), whether pairs of neighbours, first
+    and last labels have weights, and the sum of the squared norms of all features of each chain (n,).
+    """
 
     tokens: Any
     truth: Array
@@ -40,17 +42,17 @@ class LabelledTokens(NamedTuple):
 class BatchOracle:
     """Decodings and planes of batches of examples: a model bound to data. A single example is a batch of one.
 
-    psi_i(y) is `Psi(x_i, y) - Psi(x_i, y_i)`, times the loss under slack rescaling. Callable from many threads; only
-    `met_norms` may change, and grow. Public methods check their arguments and call the method of the same task that a
-    subclass writes. Decodings and planes are multiplied by `sample_weight`; sums over distributions are not, the caller
-    puts weights into `scales`:
+    psi_i(y) is `Psi(x_i, y) - Psi(x_i, y_i)`, times the loss under slack rescaling. Many threads may call the oracle,
+    which changes nothing but `met_norms`. Decodings and planes are multiplied by `sample_weight`; sums over
+    distributions are not, the caller puts weights into `scales`. Public methods check their arguments and call a method
+    that a subclass writes:
 
     * `_decode(rows, weights, loss)` returns the `Decodings` of `solve_batch`;
     * `_add_planes(rows, labellings, scales, slope)` adds planes up, or `_planes(rows, labellings)` returns them;
-    * `_prepare(w)`, `_losses(rows, labellings)`: optional, as `prepare` and `losses`;
-    * `_best(rows, weights, k)`, `_marginals(rows, weights, scales, slope)`, `_compiled(batch)`: optional, with
-      `has_further`, `has_marginals` and for speed;
-    * `_identity()`: what the oracle is bound to; a constructor then ends with `self.fingerprint = self._checksum()`.
+    * `_prepare(w)` and `_losses(rows, labellings)` are optional, for `prepare` and `losses`;
+    * `_best(rows, weights, k)` with `has_further`, `_marginals(rows, weights, scales, slope)` with `has_marginals`, and
+      `_compiled(batch)`, for speed, are optional;
+    * `_identity()` returns the data of the oracle; its constructor ends with `self.fingerprint = self._checksum()`.
 
     A subclass that knows no batches writes `_solve(i, weights, loss)`, which returns a `Decoded`, in place of
     `_decode`, and `_plane(i, labelling)`, which returns a loss and a slope, in place of `_planes`.
@@ -59,36 +61,36 @@ class BatchOracle:
     ----------
     n_examples, dim : int
     sizes : ndarray, shape (n_examples,)
-        Whole numbers: the work of each example, by which batches are cut. With `norms` at least the number of its
-        pieces, the terms that an entry of psi is added from: the certificate counts roundings by it.
+        Whole numbers: the work of each example, by which batches are cut. With `norms` it is at least the number of
+        pieces whose sum is psi; the certificate uses it to count roundings.
     norms : ndarray, shape (n_examples,), or None
-        Bound on the sum of the norms of the pieces that `psi_i(y)` is added from, hence on its norm, for any y. None if
-        unknown: then `uppers` and `met_norms` count rounding, or nobody does.
+        Bound on the sum of the norms of the pieces of `psi_i(y)`, hence on its norm, for any y. None if unknown: then
+        rounding is counted in `uppers` and `met_norms`, or not at all.
     table_losses : ndarray, shape (n_examples,), or float
         Bound on the losses that a decoder adds to scores: they cancel in the value, but their rounding does not.
     met_norms : ndarray, shape (n_examples,), or None
-        Without `norms`: largest norm of `psi_i` of the planes made so far; it grows in place, because copies share it.
+        Without `norms`: largest norm of `psi_i` in the planes so far; it grows in place, because copies share it.
     sample_weight : ndarray, shape (n_examples,), or None
-        Factors of decodings and planes, see `weighted`; None for ones. Norms are those without them.
+        Factors of decodings and planes, see `weighted`; None for ones. Norms do not contain them.
     has_predictions : bool
         Whether `solve_batch` can leave out the loss.
     counts_rounding : bool
-        Whether `norms` or `uppers` tell how much decodings may be rounded: those of models; `weighted` sets it.
+        Whether `norms` or `uppers` bound the rounding of decodings, as for models; `weighted` sets it.
     fingerprint : int
         Equal for equal models, data and truths, also in another process.
     has_marginals : bool
         Whether `marginals_batch` exists.
     marginal_terms, partition_terms : ndarray, shape (n_examples,), or None
-        Numbers of roundings in `marginals_batch`, bounds on errors as multiples of 2^-53: of the expectation, in parts
-        of `norms`, and of the log-loss beyond `dim + 2 size + 8`, in parts of `norms |w|` and of the log-loss. (As
-        `log(number of labellings) <= log-loss + norms |w|`, absolute errors count in parts of that logarithm.)
-        Needed for the log-loss if norms are known, and so is `additions`.
+        Numbers of roundings in `marginals_batch`. The error of the expectation is at most `marginal_terms 2^-53 norms`.
+        That of the log-loss is at most `(partition_terms + dim + 2 size + 8) 2^-53 (norms |w| + log-loss)`; absolute
+        errors are covered, because `log(number of labellings) <= log-loss + norms |w|`. Needed for the log-loss if
+        norms are known, and so is `additions`.
     has_further : bool
         Whether `best_batch` exists.
     has_sparse_planes : bool
         Whether a labelling touches few of many weights: then `plane` returns CSR rows.
     listed_features : ndarray or None
-        Of an oracle whose features have numbers that may be changed, see `DependencyOracle`: the numbers that occur.
+        The feature numbers that occur, if they may be renumbered, see `DependencyOracle`; else None.
     """
 
     n_examples: int
@@ -112,11 +114,11 @@ class BatchOracle:
         return not self._identity() or self._checksum(again=True) == self.fingerprint
 
     def _identity(self):
-        """Settings, arrays, and data with a `fingerprint` and `checksum()`, of all that the oracle is bound to."""
+        """Return all that the oracle is bound to: settings, arrays, and data with `fingerprint` and `checksum()`."""
         return ()
 
     def _checksum(self, again=False):
-        """A number of `_identity`: the fingerprint, or that of the data as they are now."""
+        """Return a checksum of `_identity`; `again` reads data anew, as they may have changed in place."""
         mark = crc32(repr((type(self).__name__, self.dim)).encode())
         for part in self._identity():
             if hasattr(part, "checksum"):
@@ -126,7 +128,7 @@ class BatchOracle:
         return mark
 
     def weighted(self, sample_weight: Array) -> Any:
-        """The same oracle with decodings and planes multiplied by weights of the examples; sums have `scales`."""
+        """Return the same oracle with decodings and planes multiplied by weights of the examples."""
         other = copy(self)
         other.counts_rounding = True
         if (sample_weight != 1.0).any():
@@ -140,7 +142,7 @@ class BatchOracle:
 
     # ------------------------------------------------------------------ decodings
     def prepare(self, w: ArrayLike) -> Any:
-        """w as the batch methods want it, made once for a pass; it must stay as it is while that is in use."""
+        """Return w in the form that batch methods take, made once for a pass; w must not change during the pass."""
         w = contiguous(w, np.float64)
         if w.shape != (self.dim,):
             raise ParameterError(f"w must have shape ({self.dim},), got {w.shape}")
@@ -150,10 +152,10 @@ class BatchOracle:
         return w
 
     def solve_batch(self, rows: Any, weights: Any, loss: Any = True) -> Decodings:
-        """Most violating labellings of the examples `rows` (without loss: predictions) as `Decodings`.
+        """Return the most violating labellings of the examples `rows` (without loss: predictions) as `Decodings`.
 
-        Returns the values of the labellings and upper bounds of the maximum, all relative to the truth: a truth has
-        value 0. Labellings come as any sequence.
+        These are any sequence of labellings, their values, and upper bounds on the maxima, both relative to the truth,
+        which has value 0.
         """
         rows = check_rows("rows", rows, self.n_examples)
         if not loss and not self.has_predictions:
@@ -170,7 +172,7 @@ class BatchOracle:
         raise NotImplementedError(f"{type(self).__name__} must have _decode or _solve, got neither")
 
     def best_batch(self, rows: Any, weights: Any, k: int) -> tuple[Decodings, Array, Sequence[Any]]:
-        """As `solve_batch`, and up to k - 1 further labellings of large value of each example.
+        """Return the result of `solve_batch`, and up to k - 1 further labellings of large value for each example.
 
         Returns
         -------
@@ -193,15 +195,15 @@ class BatchOracle:
         return Decodings(found.labellings, c * found.values, c * found.uppers)
 
     def solve(self, i: int, w: ArrayLike) -> Decoded:
-        """Most violating labelling of example i at w."""
+        """Return the most violating labelling of example i at w."""
         found = self.solve_batch(self._row(i), self.prepare(check_vector("w", w, self.dim)))
         return Decoded(found.labellings[0], float(found.values[0]), float(found.uppers[0]))
 
     def compiled(self, batch: int) -> Any:
-        """The `CompiledOracle` for up to `batch` examples; None if Python has to decode.
+        """Return the `CompiledOracle` for up to `batch` examples; None if Python has to decode.
 
-        It replaces `_decode` and `_planes` of the class that defines `_compiled`, but not those of a subclass, unless
-        it writes its own, nor others that were set on the object.
+        It replaces `_decode` and `_planes` of the class that defines `_compiled`. A subclass without a `_compiled` of
+        its own has none, nor has an object whose methods were replaced.
         """
         is_own = self._is_own("_compiled", "solve_batch", "planes", "_decode", "_planes")
         found = self._compiled(batch) if is_own else None
@@ -213,7 +215,7 @@ class BatchOracle:
         return None
 
     def _is_own(self, method, *replaced):
-        """Whether the class itself writes the method, and nothing was set on the object of what the method replaces."""
+        """Whether the class itself defines the method, and no method that it replaces was set on the object."""
         return method in vars(type(self)) and not set(replaced) & vars(self).keys()
 
     # ------------------------------------------------------------------ planes
@@ -230,7 +232,7 @@ class BatchOracle:
         return float(scales @ losses)
 
     def planes(self, rows: ArrayLike, labellings: Sequence[Any]) -> Any:
-        """One plane `losses[j] + <slopes[j], w>` for each labelling of the examples `rows`.
+        """Return one plane `losses[j] + <slopes[j], w>` for each labelling of the examples `rows`.
 
         Parameters
         ----------
@@ -266,7 +268,7 @@ class BatchOracle:
         return losses, merge_rows(slopes(), len(rows), self.dim)
 
     def plane(self, i: int, labelling: Any) -> ExamplePlane:
-        """Plane `offset + <slope, w>` of a labelling of example i."""
+        """Return the plane `offset + <slope, w>` of a labelling of example i."""
         offset, slope = self._plane(int(self._row(i)[0]), labelling)
         c = 1.0 if self.sample_weight is None else self.sample_weight[i]
         return ExamplePlane(float(c * offset), slope if c == 1.0 else c * slope)
@@ -281,7 +283,7 @@ class BatchOracle:
         return self._add_planes(row, labellings, np.ones(1), slope), slope
 
     def losses(self, rows: Any, labellings: Sequence[Any]) -> Floats:
-        """Losses of labellings, shape (len(rows),)."""
+        """Return the losses of labellings, shape (len(rows),)."""
         rows = check_rows("rows", rows, self.n_examples, labellings)
         losses = self._losses(rows, labellings) if len(rows) else np.empty(0)
         return losses if self.sample_weight is None else self.sample_weight[rows] * losses
@@ -291,9 +293,9 @@ class BatchOracle:
 
     # ------------------------------------------------------------------ rounding
     def total(self, rows: Any, uppers: ArrayLike, norm: float) -> tuple[float, float]:
-        """Risk of the examples `rows` from upper bounds of `solve_batch` at a w of this norm, and its rounding error.
+        """Return the risk of the examples `rows` from upper bounds of `solve_batch` at a w of this norm, and its error.
 
-        The error is infinite if unknown.
+        The rounding error is infinite if unknown.
         """
         found = np.maximum(uppers, 0.0)
         value, c = float(found.sum()), np.ones(len(rows)) if self.sample_weight is None else self.sample_weight[rows]
@@ -325,8 +327,8 @@ class BatchOracle:
     def marginals_batch(self, rows: Any, weights: Any, scales: ArrayLike, slope: Array) -> tuple[Floats, Floats]:
         """`slope += sum_j scales[j] E psi_j`; returns `log sum_y exp <w, psi_j(y)>` and entropies, (len(rows),).
 
-        The expectations are those of the distributions that were computed, up to `marginal_terms`; entropies are
-        theirs or less: what rounding may have added is taken off. Scores that overflow raise NumericalError.
+        Expectations belong to the computed distributions, up to `marginal_terms`. Entropies are lower bounds on theirs:
+        the rounding error is subtracted. Scores that overflow raise NumericalError.
         """
         rows, scales = self._check_sums(rows, scales, slope)
         return self._marginals(rows, weights, scales, slope)
@@ -335,15 +337,14 @@ class BatchOracle:
         raise NotImplementedError(f"{type(self).__name__} has no marginals")
 
     def additions(self, rows: Any) -> int:
-        """Terms that `marginals_batch` of the examples `rows` adds to any entry of `slope`, at most."""
+        """Return the largest number of terms that `marginals_batch` of `rows` adds to an entry of `slope`."""
         raise NotImplementedError(f"{type(self).__name__} has no marginals")
 
     @property
     def labelled_tokens(self) -> LabelledTokens | None:
-        """Tokens of chains, or of classes, for steps on distributions of labels; None of other structures.
+        """Tokens of chains or classes for steps on distributions of labels, with `expectations_batch`; else None.
 
-        With `expectations_batch`. As with `compiled`, only of the class that defines `_labelled_tokens`: a subclass may
-        have other scores.
+        As with `compiled`, a subclass must define `_labelled_tokens` itself, because it may have other scores.
         """
         is_own = self._is_own("_labelled_tokens", "marginals_batch", "prepare", "_marginals", "_prepare")
         return self._labelled_tokens() if is_own else None
@@ -352,7 +353,7 @@ class BatchOracle:
         return None
 
     def expectations_batch(self, rows: Any, distributions: Any, scales: ArrayLike, slope: Array) -> Floats:
-        """As `marginals_batch` for given distributions of `labelled_tokens`; returns lower bounds on their entropies.
+        """Do the same as `marginals_batch` for given distributions of `labelled_tokens`; return bounds on entropies.
 
         `distributions.nodes` are the logarithms of the factors of all tokens, and `distributions.marginals(rows,
         scales, nodes)` writes their marginals; it returns entropies, and sums over neighbours.
@@ -371,7 +372,7 @@ class BatchOracle:
         return np.array([i], dtype=np.intp)
 
     def _check_sums(self, rows, scales, slope, labellings=None):
-        """Rows and scales as the kernels want them; ParameterError unless `slope` can take a sum of planes."""
+        """Return checked rows and scales; ParameterError unless `slope` can take a sum of planes."""
         rows = check_rows("rows", rows, self.n_examples, labellings)
         if not isinstance(slope, np.ndarray) or slope.shape != (self.dim,) or slope.dtype != np.float64 \
                 or not slope.flags.writeable:
@@ -380,7 +381,7 @@ class BatchOracle:
 
 
 def batched(oracle):
-    """The oracle of a risk in batches; one of single examples, `core.protocols.Oracle`, is asked one by one."""
+    """Return a `BatchOracle` of any oracle; one of single examples, `core.protocols.Oracle`, is called in a loop."""
     if isinstance(oracle, BatchOracle):
         return oracle
     made = BatchOracle()
@@ -398,7 +399,7 @@ def check_scores(values, rows):
 
 
 def check_lengths(X, Y):
-    """Number of examples; X and Y must agree."""
+    """Return the number of examples of X and Y, which must agree."""
     try:
         n, m = len(X) if not sp.issparse(X) else X.shape[0], len(Y)
     except TypeError as problem:

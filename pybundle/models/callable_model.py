@@ -49,7 +49,7 @@ class CallableOracle(ModelOracle):
 
 
 def as_model(model, X, Y):
-    """A `StructuredModel`, or one made of a pair of callables."""
+    """Return a `StructuredModel`: the given one, or one made from a pair of callables."""
     if isinstance(model, tuple) and len(model) == 2:
         check_lengths(X, Y)
         if not callable(model[0]):

@@ -1,4 +1,4 @@
-"""The oracle of a model that has none of its own: its methods, example by example, and what they return checked."""
+"""The oracle of models in plain Python: it calls their methods example by example and checks the results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..core.validation import check_choice, check_integer, read_only, real_array
 from .batch_oracle import BatchOracle, check_lengths
 
 CLIPPED = 1e-9
-"""A loss may be this far below 0 by rounding, as one that is a difference may: it is taken for 0."""
+"""A loss may be this far below 0 by rounding, for example as a difference; it counts as 0."""
 
 
 class ModelOracle(BatchOracle):
@@ -25,9 +25,9 @@ class ModelOracle(BatchOracle):
 
     Notes
     -----
-    Features and losses are taken as exact numbers, and the decoder as a maximiser up to the rounding of the scores that
-    it compares. The score <w, psi> is formed here. `uppers` contain both roundings. The norms of psi become known with
-    the planes that are made (`met_norms`).
+    Features and losses count as exact. The decoder counts as exact up to the rounding of the scores that it compares;
+    the score <w, psi> is computed here. `uppers` contain both roundings. Norms of psi are known from the planes so far
+    (`met_norms`).
     """
 
     def __init__(self, model, X, Y):
@@ -38,26 +38,26 @@ class ModelOracle(BatchOracle):
         check_choice(f"rescaling of {name}", model.rescaling, ("margin", "slack"))
         self.sizes = np.full(n, 64)
         self.met_norms = np.zeros(n)
-        self._marks = np.full(n, -1, dtype=np.int64)        # of the features of truths, after their first use
+        self._marks = np.full(n, -1, dtype=np.int64)        # checksums of the features of truths; -1 before first use
 
     def is_current(self):
-        """Never: what the model returns may have changed, so each run binds it anew."""
+        """Return False: the answers of the model may have changed, so each run binds it again."""
         return False
 
     def _prepare(self, w):
-        """w, which the methods of the model cannot change, and its norm."""
+        """Return w, read-only for the methods of the model, and its norm."""
         return read_only(w), float(np.linalg.norm(w))
 
     @property
     def fingerprint(self):
-        """A number of model, sizes and features of all truths; after a pass it asks the model for nothing."""
+        """A checksum of model, sizes and features of all truths; after a pass it does not call the model."""
         for i in np.flatnonzero(self._marks < 0).tolist():
             self._truth(i)
         words = (type(self.model).__name__, self.dim, self.n_examples, self.model.rescaling)
         return crc32(self._marks, crc32(repr(words).encode()))
 
     def _solve(self, i, weights, loss):
-        # of scores that the decoder compared: another labelling may be better by as much
+        # rounding of the scores that the decoder compared: another labelling may be better by this
         (w, norm), decoding = weights, (self.dim + 8.0) * UNIT * weights[1] * self.met_norms[i]
         y_hat = own(self._ask(i, w, loss))
         cost, psi = self._plane(i, y_hat)
@@ -67,7 +67,7 @@ class ModelOracle(BatchOracle):
         error += decoding
         if loss and cost == 0.0:
             error += self._clipped(i, y_hat, norm)
-        # the decoder rounds, too: far out more than the value itself
+        # the decoder rounds, too; for large w by more than the value itself
         if loss and value < -1e-9 * (1.0 + abs(cost) + abs(score)) - 8.0 * error:
             raise OracleError(f"loss_augmented_decode must return a labelling at least as good as the truth, whose "
                               f"value is 0, but example {i} got one of value {value:g}; "
@@ -118,7 +118,7 @@ class ModelOracle(BatchOracle):
         return self._feature_of(i, y_hat) - self._truth(i)
 
     def _clipped(self, i, y_hat, norm):
-        """By how much the value of a labelling may be too small because its loss, below 0, was taken for 0."""
+        """Return how far the value of a labelling may be too small because its negative loss was replaced by 0."""
         below = max(-self._loss(i, y_hat), 0.0)
         if below and self.model.rescaling == "slack":
             below *= 1.0 + _norm(self._difference(i, y_hat)) * norm
@@ -127,7 +127,7 @@ class ModelOracle(BatchOracle):
     def _truth(self, i):
         feature = self._feature(i, self._Y[i])
         entries = feature.data if sp.issparse(feature) else feature
-        # other labellings are assumed to have features as long
+        # features of other labellings are assumed to be no longer
         self.met_norms[i] = max(self.met_norms[i], 2.0 * float(np.linalg.norm(entries)))
         if self._marks[i] < 0:
             self._marks[i] = crc32(feature.data, crc32(feature.indices)) if sp.issparse(feature) else crc32(feature)
@@ -138,14 +138,14 @@ class ModelOracle(BatchOracle):
 
 
 def checked_loss(cost, i):
-    """A loss as a float; OracleError names example i if it is negative by more than rounding."""
+    """Return a loss as a float; OracleError names example i if it is negative by more than rounding."""
     if not np.isscalar(cost) or not np.isfinite(cost) or cost < -CLIPPED:
         raise OracleError(f"loss must be a finite number >= 0, got {cost!r} for example {i}")
     return float(cost)
 
 
 def own(labelling):
-    """A labelling that the model cannot change any more: a decoder may fill the same array again and again."""
+    """Return a copy of a labelling, because a decoder may fill the same array again and again."""
     if isinstance(labelling, np.ndarray) or sp.issparse(labelling):
         return labelling.copy()
     if type(labelling) in (list, tuple):
@@ -154,7 +154,7 @@ def own(labelling):
 
 
 def as_feature(feature, dim, i):
-    """A joint feature as a float64 vector or a CSR row of `dim` entries, a copy; OracleError names example i."""
+    """Return a copy of a joint feature as a float64 vector or CSR row of `dim` entries; OracleError names example i."""
     if sp.issparse(feature):
         feature = check_sparse("joint_feature", feature, OracleError)
         row = sp.csr_array(feature.reshape(1, -1) if feature.ndim == 1 else feature, dtype=np.float64, copy=True)
@@ -179,9 +179,9 @@ def _norm(psi):
 
 
 def _score(psi, w):
-    """<psi, w>, and a bound on the rounding errors of this sum and of psi itself, barring underflow.
+    """Return <psi, w>, and a bound on the rounding errors of this sum and of psi itself, barring underflow.
 
-    An entry of psi is a difference, times a loss if slack is rescaled: off by 2 units at most.
+    An entry of psi is a difference, times a loss under slack rescaling; its error is at most 2 units.
     """
     if sp.issparse(psi):
         psi, w = psi.data, w[psi.indices]

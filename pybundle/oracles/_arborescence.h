@@ -7,12 +7,12 @@
 
 #include "_simd.h"
 
-/* Scores at or below this are forbidden, like -inf, so that differences of the others cannot overflow. In rows of
- * differences, which may be smaller, only -inf forbids. */
+/* Scores at or below this are forbidden, like -inf, so that differences of the other scores cannot overflow. Rows of
+ * differences may hold smaller numbers; there only -inf forbids. */
 #define PB_FORBIDDEN (-1e300)
 
-/* Finds the best head of every word among the rows first..n - 1 of s (n, n), the smallest of equals, -1 if all are
- * forbidden. Returns nonzero if an entry is NaN or too large, even on the diagonal, which is not used. */
+/* Finds the best head of every word among the rows first..n - 1 of s (n, n): the smallest of tied heads, -1 if all are
+ * forbidden. Returns nonzero if an entry is NaN or too large, even on the diagonal, which is not used otherwise. */
 PB_INLINE int pb_best_heads_body(int n, int first, const double *PB_RESTRICT s, double *PB_RESTRICT value,
                                  int64_t *PB_RESTRICT head)
 {

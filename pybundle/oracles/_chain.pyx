@@ -36,7 +36,7 @@ cdef double* aligned(void* memory) noexcept nogil:
 
 
 cdef double[:, ::1] padded(const double[:, :] matrix, Py_ssize_t ld, double filler):
-    """Copy a matrix to rows of `ld` entries that begin on a cache line, as vector loads across lines cost twice."""
+    """Copy a matrix to rows of `ld` entries that begin on a cache line: vector loads across two lines cost twice."""
     cdef Py_ssize_t rows = matrix.shape[0], i, j
     cdef double[::1] room = np.empty(rows * ld + LINE // sizeof(double))
     cdef Py_ssize_t skipped = aligned(&room[0]) - &room[0]
@@ -301,7 +301,7 @@ def k_best(const double[:, ::1] unary, const double[:, ::1] transition, const do
 
 def k_best_items(const double[:, ::1] unary, const int64_t[::1] offsets, const double[:, ::1] transition,
                  const double[::1] start, const double[::1] end, int k):
-    """Return the same for every item: numbers of labellings (n,), the labels and the values one after another."""
+    """Return numbers of labellings (n,) of all items, then the labels and the values of one item after another."""
     cdef Py_ssize_t n = offsets.shape[0] - 1, i, longest = 0, at = 0, place = 0, total = unary.shape[0]
     cdef int K = <int>transition.shape[0]
     for i in range(n):

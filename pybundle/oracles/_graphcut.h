@@ -82,8 +82,8 @@ PB_INLINE void pb_make_orphan(pb_cut *g, int side, int v)
         tree->least = level;
 }
 
-/* Finds parents for orphans by rising level: at level k every lower level is final, so that a node becomes free only
- * if no node below the limit, orphan or not, can be its parent. */
+/* Finds parents for orphans in the order of their levels: at level k all lower levels are final, so that a node becomes
+ * free only if no node below the limit, orphan or not, can be its parent. */
 PB_INLINE void pb_adopt(pb_cut *g, int side)
 {
     pb_tree *tree = &g->trees[side < 0];
@@ -140,7 +140,7 @@ PB_INLINE double pb_push(pb_arc *arcs, int a, double flow)
     return arc->residual;
 }
 
-/* Pushes the largest possible flow along the path through `bridge`, an arc from S to T. */
+/* Augments the flow along the path through `bridge`, an arc from S to T. */
 static void pb_augment(pb_cut *g, int bridge)
 {
     pb_node *nodes = g->nodes;

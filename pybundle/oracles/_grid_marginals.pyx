@@ -4,7 +4,7 @@ A quadratic cost is a sum over the two axes, so the message of a node (h, w) to 
 
     R(y, X) = log sum_x exp(U(y, x) + c_x(x - X)),      message(Y, X) = log sum_y exp(R(y, X) + c_y(y - Y)),
 
-of h w W and h W H terms instead of h w H W. Their terms, divided by the sums, are P(x | y, X) and P(y | Y, X); they
+of h w W and h W H terms instead of h w H W. Their terms, divided by the sums, are P(x | y, X) and P(y | Y, X), which
 are stored on the way to the root and used on the way back. Marginals, moments and entropy belong to the distribution
 of the computed conditionals, so rounding of the scores does not matter. They are sums of products >= 0, and
 `roundings` bounds their relative errors.
@@ -65,7 +65,7 @@ def roundings(GridTree tree):
 
 
 cdef Py_ssize_t _room(GridTree tree, int j) noexcept nogil:
-    """Return the number of doubles that the edge of node j stores for the way back."""
+    """Return the number of doubles that are stored for the edge above node j."""
     cdef Py_ssize_t h = tree.heights[j], w = tree.widths[j], H, W
     if tree.parents[j] < 0:
         return 0

@@ -85,7 +85,7 @@ cdef int tree_marginals(int n, const double* s, bint single_root, double* out, d
 
 cdef bint _by_weights(int n, const double* s, const double* tops, bint single_root, double* out,
                       double* log_partition, double* scratch, double error, double* entropy) noexcept nogil:
-    """Compute marginals, add the log of the sum over trees to log_partition; False if weights under- or overflow."""
+    """Compute marginals and add log Z to log_partition; return False if weights under- or overflow."""
     cdef double* W = scratch                         # in the reverse pass, column v holds W_hv / D_v
     cdef double* given = W + <Py_ssize_t>n * n       # the weights
     cdef double* inner = given + <Py_ssize_t>n * n
@@ -188,7 +188,7 @@ cdef inline double _column_sum(int n, const double* W, int v, int first) noexcep
 
 cdef bint _by_logarithms(int n, const double* s, const double* tops, bint single_root, double* out,
                          double* log_partition, double* scratch, bint with_marginals) noexcept nogil:
-    """Do the same with logarithms of W and A, marginals if wanted; False if there is no tree."""
+    """Do the same with logarithms of W and A; marginals are optional. Return False if there is no tree."""
     cdef double* W = scratch
     cdef double* inner = W + <Py_ssize_t>2 * n * n
     cdef double* D = inner + n

@@ -1,4 +1,4 @@
-/* Vectorised maxima of contiguous scores; comparisons match the max instruction and treat -inf as any value. */
+/* Vectorised maxima of contiguous scores; comparisons match the max instruction, and -inf is a value like others. */
 #ifndef PYBUNDLE_SEGMENTATION_H
 #define PYBUNDLE_SEGMENTATION_H
 

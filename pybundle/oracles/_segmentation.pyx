@@ -61,7 +61,7 @@ cdef Py_ssize_t segment(const double* scores, Py_ssize_t W, Alphabet alphabet, d
 
 cdef Py_ssize_t segment_pairs(const double* scores, const double* transition, Py_ssize_t W, Alphabet alphabet,
                               double* f, int* back, int* labels, double* value) noexcept nogil:
-    # f[e, a] is the value of the best cover of e columns that ends with a, back[e, a] the label before that a
+    # f[e, a] is the value of the best cover of e columns that ends with label a, back[e, a] the label before it
     cdef Py_ssize_t A = alphabet.n_labels, k, end, j, first = W
     cdef int a, b
     cdef double* best = f + (W + 1) * A

@@ -5,7 +5,7 @@ cdef class GridTree:
     """Read-only tree whose labels are positions on grids, with a quadratic deformation cost for every edge."""
 
     cdef readonly int n_nodes
-    cdef readonly Py_ssize_t total         # positions of all nodes
+    cdef readonly Py_ssize_t total         # number of positions of all nodes
     cdef readonly Py_ssize_t n_floats      # scratch of `decode`, in doubles
     cdef readonly Py_ssize_t n_ints        # scratch of `decode`, in ints
     cdef const int[::1] order              # (J,) every node after its children, the root last

@@ -171,7 +171,7 @@ cdef class GridTree:
                     x_0, y_0 = labels[i, j] % self.widths[j], labels[i, j] // self.widths[j]
                     for y in range(self.heights[j]):
                         for x in range(self.widths[j]):
-                            # sums of whole numbers below 2^53: only the square root is rounded
+                            # sums of whole numbers below 2^53 are exact: only the square root is rounded
                             row[x] += scales[i] * sqrt(<double>(x - x_0) * (x - x_0) + <double>(y - y_0) * (y - y_0))
                         row += self.widths[j]
 

@@ -143,19 +143,15 @@ def _marginals(scores, lengths, starts, words, single_root, executor, where=None
     def solve(first, last):
         failed.append(solve_marginals(scores, starts, words, single_root, marginals, values, first, last))
 
-    # the kernel does not check for NaN, which its comparisons would ignore
-    _refuse_failed(_sentences_with_bad_scores(scores, lengths, starts), scores, lengths, starts, single_root, where)
+    for k in np.flatnonzero(~(scores <= 1e300)):        # the kernel does not check for NaN, which comparisons ignore
+        i = int(np.searchsorted(starts, k, side="right")) - 1
+        h, m = divmod(int(k - starts[i]), int(lengths[i]) + 1)
+        if m != 0 and h != m:
+            _refuse_failed([i], scores, lengths, starts, single_root, where)
     run_shards(solve, lengths * (lengths + 1) ** 2, executor)
     _refuse_failed(failed, scores, lengths, starts, single_root, where)
     return marginals, values
 
-
-def _sentences_with_bad_scores(scores, lengths, starts):
-    for k in np.flatnonzero(~(scores <= 1e300)):
-        i = int(np.searchsorted(starts, k, side="right")) - 1
-        h, m = divmod(int(k - starts[i]), int(lengths[i]) + 1)
-        if m != 0 and h != m:
-            yield i
 
 
 def _check_batch(scores, lengths):

@@ -126,14 +126,14 @@ def viterbi_batch(unary: ArrayLike, offsets: ArrayLike, transition: ArrayLike, s
 
 
 def viterbi_unchecked(unary: Floats, offsets: Array, tables: Any, executor: Any = None) -> tuple[Array, Floats]:
-    """Do the same for arguments that are checked, with `ChainTables`: for one sentence checks take most of the time."""
+    """Run `viterbi_batch` on checked arguments, with `ChainTables`: checks take most of the time of one sentence."""
     labels, values = np.empty(len(unary), dtype=np.int32), np.empty(len(offsets) - 1)
 
     def shard(first, last):
         if tables.viterbi_items(unary, offsets, first, last, labels, values) >= 0:
             _refuse_score(unary)
 
-    run_shards(shard, _work(offsets, tables), executor)
+    run_shards(shard, np.diff(offsets) * tables.n_labels, executor)
     return labels, values
 
 
@@ -251,7 +251,7 @@ def forward_backward_batch(unary: ArrayLike, offsets: ArrayLike, transition: Arr
                              + (f"shape {weights.shape}" if weights.shape != (n,) else "NaN or infinity"))
     check_flag("entropy", entropy)
     marginals, values, entropies = np.empty((N, K)), np.empty(n), np.empty((n, 2)) if entropy else None
-    work = _work(offsets, tables)
+    work = np.diff(offsets) * tables.n_labels
     sums = {first: np.zeros((1, K, K)) for first, _ in cut(work)}
 
     def shard(first, last):
@@ -268,10 +268,6 @@ def forward_backward_batch(unary: ArrayLike, offsets: ArrayLike, transition: Arr
     for part in sums.values():                    # in the order of the data, for bit-identical sums
         pairwise += part[0]
     return BatchMarginals(values, marginals, pairwise, entropies[:, 0].copy() if entropies is not None else None)
-
-
-def _work(offsets, tables):
-    return np.diff(offsets) * tables.n_labels
 
 
 def _whole(unary):

@@ -107,7 +107,7 @@ def distance_transform_batch(f: ArrayLike, a: float | tuple[float, float], b: fl
 
 
 def check_scores(name, f, dimensions, batch=False):
-    """Return checked scores, float64 in C order; `dimensions` lists allowed numbers of axes, without a batch axis."""
+    """Return scores as float64 in C order; `dimensions` lists the allowed numbers of axes besides a batch axis."""
     f = real_numbers(f"{name} must be an array of real scores", f)
     if f.ndim - batch not in dimensions:
         wanted = " or ".join(str(d + batch) for d in dimensions)

@@ -175,7 +175,7 @@ def check_widths(widths):
 
 
 def _check_scores(scores, offsets, widths):
-    """Raise an error if an entry that is read is NaN or +inf."""
+    """Raise an error if an entry that the decoder reads is NaN or +inf."""
     if scores.size == 0 or scores.max() < np.inf:
         return
     rows, labels = np.nonzero(~(scores < np.inf))

@@ -269,7 +269,7 @@ def _listed(name, value):
 
 
 def _check_unaries(unaries, n_nodes, dimensions, batch=False):
-    """Return the scores of every node in float64, with `dimensions` axes of labels; a `batch` has examples before."""
+    """Return float64 scores of every node, with `dimensions` axes of labels; in a `batch` after one of examples."""
     unaries = _listed("unaries", unaries)
     if len(unaries) != n_nodes:
         raise ParameterError(f"unaries must hold one array for each of the {n_nodes} nodes of parents, got "
@@ -282,7 +282,7 @@ def _check_unaries(unaries, n_nodes, dimensions, batch=False):
 
 
 def _check_tables(pairwise, parents, sizes):
-    """Return all tables in one array, and the start of each (J + 1,)."""
+    """Return all tables in one array, and their starts (J + 1,)."""
     pairwise = _listed("pairwise", pairwise)
     if len(pairwise) != len(parents):
         raise ParameterError(f"pairwise must hold one table for each of the {len(parents)} nodes, None at the root, "

@@ -1,4 +1,4 @@
-"""Certificates as files, and their verification by code that shares nothing with the solvers."""
+"""Save certificates, and verify them by code that shares nothing with the solvers."""
 
 from .certificate import Certificate, Labellings, Multipliers, Points, load_certificate
 from .verify import Report, verify

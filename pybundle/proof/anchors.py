@@ -1,14 +1,14 @@
-"""Anchors are planes below R with known slopes at free intercepts, which make those of any other plane 0 there.
+"""Anchors are planes below R with known slopes at free intercepts; mixed with them, any plane has slope 0 there.
 
-Nothing holds a free intercept back, so that a plane of R proves no bound while its slope r there is not 0. Mixed with
-anchors it is 0, and R >= 0 takes what is left of the shares:
+A free intercept is unbounded, so that a plane of R proves no bound unless its slope r at the intercept is 0. A mixture
+with anchors has slope 0; the remaining share is that of the bound R >= 0:
 
     R >= t plane + sum_k s_k anchor_k,    s >= 0,    t + sum_k s_k <= 1.
 
-At a minimum r = 0 and t = 1, so the bound stays sharp, however far out the intercepts are. No limits of intercepts, no
-linear program, no pass over the data. Rounding is counted: t and the shares are chosen for the worst slopes within the
-errors, so that the slopes at the intercepts are 0 without error. How far the shares may be off counts as an error of
-the offset and of the other slopes.
+At a minimum r = 0 and t = 1, so the bound stays sharp, however large the intercepts are. It needs no limits of
+intercepts, no linear program and no pass over the data. Rounding is counted: t and the shares are chosen for the worst
+slopes within the errors, so that the slopes at the intercepts are exactly 0. The errors of the shares are counted as
+errors of the offset and of the other slopes.
 
 *Labels* with an intercept each, of classes or of the tokens of chains: anchor k is the labelling in which everything
 has label k. Its offset is at least 0, its slope at the intercept of label j is `n [j = k] - n_j`, n_j being the weight
@@ -17,14 +17,15 @@ together (with constraints on them, sums of planes and constraints have other sl
 `n s_k = (1 - t) n_k - t r_k` with t = min_k n_k / (n_k + max(r_k, 0)). With a log-loss of classes these are multipliers
 that are equal for all examples, which add their entropy. O(dim).
 
-No t makes up for r_k > 0 at a class k without weight, whose intercept falls without end. There the examples give their
-multipliers to their own labels. How much each gives is unknown, so that this costs an error of `r_k |x_i|` in slopes,
-r_k at other intercepts, and in the offset r_k times the largest cost, or `r_k (1 + log(n / r_k))` of entropies, which
-are concave. At a minimum r_k tends to 0.
+No t repairs r_k > 0 at a class k without weight, whose intercept falls without limit. There the multipliers of examples
+move to their own labels. The amounts are unknown, so that this costs an error of `r_k |x_i|` in slopes, of r_k at other
+intercepts, and in the offset of r_k times the largest cost, or of `r_k (1 + log(n / r_k))` for entropies, which are
+concave. At a minimum r_k tends to 0.
 
-*One score*: the anchors are two planes with slopes of opposite sign at the intercept. Their multipliers are as steep as
-losses allow, at most 1 in size: of the rows of either label if losses rise on one side only, else of all rows. The one
-of the other sign, a, has the share `t |r| / |r_a|`, and t = 1 / (1 + |r| / |r_a|). O(d).
+*One score*: the anchors are two planes with slopes of opposite sign at the intercept. Their multipliers are the largest
+that losses allow, at most 1 in size: those of the rows of one label if losses rise on one side only, else of all rows.
+The anchor a whose slope r_a has the sign opposite to r has the share `t |r| / |r_a|`, with t = 1 / (1 + |r| / |r_a|).
+O(d).
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from .plane import UNIT, ProvenPlane
 
 
 def anchors_of(risk, penalty, means=None, rows=None):
-    """Return the anchors of a risk if the weights that a penalty and constraints leave free are intercepts, else None.
+    """Return the anchors of a risk if only intercepts are free of penalty and constraints, else None.
 
-    `penalty` has arrays l2, l1, centre, lower and upper; means are those of the columns, see `Objective`.
+    `penalty` has arrays l2, l1, centre, lower and upper; `means` are the means of the columns, see `Coordinates`.
     """
     is_bare = (penalty.l2 == 0.0) & (penalty.l1 == 0.0) & (np.isinf(penalty.lower) | np.isinf(penalty.upper))
     if not is_bare.any() or np.isfinite([penalty.lower[is_bare], penalty.upper[is_bare]]).any():
@@ -47,7 +48,7 @@ def anchors_of(risk, penalty, means=None, rows=None):
 
 
 class LabelAnchors:
-    """The labellings with one label only.
+    """The anchors of labels: one for the labelling with label k only, for each k.
 
     Attributes
     ----------
@@ -75,19 +76,19 @@ class LabelAnchors:
             self.rows[:, :-1] -= np.outer(sums.counts, sums.means[:-1])
         self.total = self.rows.sum(axis=0)
         n, self.far = float(self.total[-1]), 0.0 if classes is None else float(np.linalg.norm(sums.means))
-        # norm of an anchor's slope at other weights, by the weight of all; those of pairs of labels are orthogonal
+        # norm of an anchor's slope at other weights, divided by the weight of all; slopes of pairs are orthogonal
         self.steep = (float(np.linalg.norm(self.total[:-1])) + float(np.linalg.norm(sums.rest[:-1], axis=1).max())) / n
 
     @classmethod
     def of(cls, risk, penalty, is_bare, rows):
-        """Return the anchors if no weights are free but intercepts of labels."""
+        """Return the anchors if the only free weights are intercepts of labels, else None."""
         sums = getattr(risk, "label_sums", None)
         if sums is None:
             return None
         K, d = sums.rows.shape
         if is_bare[K * d:].any() or is_bare[:K * d].reshape(K, d)[:, :-1].any():
             return None
-        # slopes of R at all intercepts sum to 0, those of constraints need not
+        # slopes of R at all intercepts sum to 0, but slopes of constraints need not
         if rows is not None and rows.A[:, d - 1:K * d:d].count_nonzero():
             return None
         is_known = is_bare[2 * d - 1:K * d:d].all() and penalty.lower[d - 1] == penalty.upper[d - 1] == 0.0
@@ -109,7 +110,7 @@ class LabelAnchors:
         P = mixed[:K * d].reshape(K, d)
         far = max(1.0, self.far)
         wrong, last_error = self.sums.error / far, error / far
-        # r is a sum of numbers >= 0 for a label without weight, and 0 only if nothing has a multiplier there
+        # for a label without weight r is a sum of numbers >= 0, and 0 only if no multiplier belongs to it
         away = (counts == 0.0) & (P[:, -1] != 0.0)
         if away.any() and not self.sums.rest.size:
             masses = np.minimum(1.01 * (np.abs(P[away, -1]) + last_error), n)
@@ -131,7 +132,7 @@ class LabelAnchors:
         spread = t * last_error + (1.0 - t) * wrong + 4.0 * UNIT * float(np.abs(v).sum() + (1.0 - t) * n)
         error = 1.01 * (t * error + 5.0 * (1.0 - t) * self.sums.error + spread * self.steep + 4.0 * UNIT * t * size)
         gain = 0.0
-        if self.sums.most is None and not self.sums.rest.size:      # the least value of each term within `spread`
+        if self.sums.most is None and not self.sums.rest.size:      # entropies, v uncertain by `spread`
             whole = max((1.0 - t) * (n - wrong), 0.0) * (1.0 - 4.0 * UNIT)
             terms = np.maximum(v - spread, 0.0) * np.log(np.maximum(whole / (v + spread), 1.0))
             gain = float(terms.sum()) - 4.0 * UNIT * K * whole
@@ -152,7 +153,7 @@ class LabelAnchors:
 
 
 class ScoreAnchors:
-    """The two anchors of one risk, `planes`, that with the positive slope first, in the coordinates of `means`.
+    """The two anchors of a risk of one score, in `planes`: the one of positive slope first; in coordinates of `means`.
 
     Examples
     --------
@@ -168,7 +169,7 @@ class ScoreAnchors:
     def __init__(self, planes, means):
         self.planes, self.means = planes, means
         self.far = 1.0 if means is None else max(1.0, 0.5 * float(np.linalg.norm(means)))
-        # least slopes at the intercept, in size
+        # lower bounds on the slopes at the intercept, in size
         self.rises = np.array([abs(float(plane.phi[-1])) - float(plane.errors[-1]) for plane in planes])
 
     @classmethod
@@ -192,7 +193,7 @@ class ScoreAnchors:
         k, last = int(phi[-1] > 0.0), float(error[-1]) if np.ndim(error) else error / self.far
         one = self.planes[k]
         with np.errstate(over="ignore", invalid="ignore"):
-            r, unknown = abs(float(phi[-1])), last / self.rises         # of the shares of the anchors, less t
+            r, unknown = abs(float(phi[-1])), last / self.rises         # errors of the shares of anchors, divided by t
             t = (1.0 - 8.0 * UNIT) / (1.0 + r / self.rises[k] + unknown.sum())
             share = r / abs(one.phi[-1])
             unknown[k] += share * one.errors[-1] / self.rises[k]

@@ -1,4 +1,4 @@
-"""The certificate of a run: what it claims about F, and the evidence from which anybody can compute it again.
+"""The certificate of a run: its claims about F, and the evidence from which they can be recomputed.
 
     upper side    F(w) <= fun + error                                               one pass over the data at w
     lower side    R(v) >= offset + <phi, v> for all v,  hence  min F >= lower_bound  multipliers of labellings or planes
@@ -25,7 +25,7 @@ from .rows import Rows
 
 FORMAT, VERSION = "pybundle certificates", 1
 LARGEST = 1e120
-"""Of points: squares and products with them stay finite."""
+"""Largest entry of a point: squares and products of such entries stay finite."""
 NUMBERS = ("fun", "error", "lower_bound", "offset", "offset_error", "slope_error")
 
 
@@ -50,10 +50,10 @@ class Labellings:
 
     @classmethod
     def of(cls, examples: Any, labellings: Sequence[Any], masses: Any, weights: Any) -> Any:
-        """Evidence from multipliers of a run: labellings of mass 0 are left out, sums above a weight by rounding cut.
+        """Return evidence from multipliers of a run, without labellings of mass 0, and with sums cut to the weights.
 
-        `weights` (n,) are those of all examples. None if labellings are tuples or no numbers, which
-        no file could hold.
+        `weights` (n,) belong to all examples; sums may exceed them by rounding. None if labellings are tuples or not
+        numbers, which no file could hold.
         """
         kept = np.flatnonzero(masses > 0.0)
         if (np.diff(examples[kept]) < 0).any():
@@ -73,7 +73,7 @@ class Labellings:
         return cls(examples, items, masses)
 
     def arrays(self) -> Any:
-        """What a file holds."""
+        """Return the named arrays for a file."""
         is_ragged = isinstance(self.labellings, Ragged)
         labels = {"labels": self.labellings.values, "label_offsets": self.labellings.offsets} if is_ragged else {
             "labels": self.labellings}
@@ -81,14 +81,14 @@ class Labellings:
 
     @classmethod
     def from_arrays(cls, arrays: Any) -> Any:
-        """What `arrays` gave."""
+        """Make the object from the result of `arrays`."""
         examples, masses, labels = (arrays.pop(name) for name in ("examples", "masses", "labels"))
         if "label_offsets" in arrays:
             labels = Ragged(labels, arrays.pop("label_offsets"))
         return cls(examples, labels, masses)
 
     def check(self, dim: int, n_examples: Any) -> Any:
-        """Raise ValueError if it cannot be evidence."""
+        """Raise ValueError if this cannot be evidence."""
         m = np.size(self.masses)
         check_array("masses", self.masses, (m,), low=0.0)
         check_array("examples", self.examples, (m,), np.intp, 0)
@@ -115,16 +115,16 @@ class Points:
     weights: np.ndarray
 
     def arrays(self) -> Any:
-        """What a file holds."""
+        """Return the named arrays for a file."""
         return {"points": self.points, "weights": self.weights}
 
     @classmethod
     def from_arrays(cls, arrays: Any) -> Any:
-        """What `arrays` gave."""
+        """Make the object from the result of `arrays`."""
         return cls(arrays.pop("points"), arrays.pop("weights"))
 
     def check(self, dim: int, n_examples: Any) -> Any:
-        """Raise ValueError if it cannot be evidence."""
+        """Raise ValueError if this cannot be evidence."""
         check_array("points", self.points, (len(self.points), dim))
         if np.ndim(self.weights) != 2:
             raise ValueError("weights must be a matrix")
@@ -135,7 +135,7 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """Multipliers of losses of scores, anywhere in the sets where the conjugates of the losses are finite.
+    """Multipliers of losses of scores, at which the conjugates of the losses are finite.
 
     Attributes
     ----------
@@ -148,16 +148,16 @@ class Multipliers:
     beta: np.ndarray
 
     def arrays(self) -> Any:
-        """What a file holds."""
+        """Return the named arrays for a file."""
         return {"beta": self.beta}
 
     @classmethod
     def from_arrays(cls, arrays: Any) -> Any:
-        """What `arrays` gave."""
+        """Make the object from the result of `arrays`."""
         return cls(arrays.pop("beta"))
 
     def check(self, dim: int, n_examples: Any) -> Any:
-        """Raise ValueError if it cannot be evidence."""
+        """Raise ValueError if this cannot be evidence."""
         check_array("beta", self.beta, (n_examples, *np.shape(self.beta)[1:2]))
 
 
@@ -280,11 +280,11 @@ class Certificate:
 
     @property
     def lam_error(self):
-        """Relative error of lam: in the scale "mean" it is `n lam / n`, rounded twice."""
+        """Relative error of lam, which is `n lam / n`, rounded twice, in the scale "mean"."""
         return 0.0 if self.divisor == 1 else 2.0**-50
 
     def problem(self) -> str:
-        """What was minimised, in words, all of it: arrays by a digest [...], equal only for equal ones."""
+        """The complete problem in words; each array is shown by a digest [...], equal only for equal arrays."""
         term = str(self.penalty) if self.penalty is not None else (
             f"lam = {self.lam:.17g}" if self.radius is None else f"radius = {self.radius:.17g}")
         if self.rows is not None:
@@ -330,21 +330,21 @@ class Certificate:
 
 
 def _items(labellings, kept):
-    """Those labellings as an array of numbers, or as a `Ragged` of arrays."""
+    """Return the labellings `kept` as an array of numbers, or as a `Ragged` of arrays."""
     if isinstance(labellings, np.ndarray) and labellings.ndim == 1 and labellings.dtype.kind in "biu":
         return labellings[kept]
     items = [np.asarray(labellings[j]) for j in kept.tolist()]
-    is_tuple = any(isinstance(labellings[j], tuple) for j in kept.tolist())    # with the loss, from a pair of callables
+    is_tuple = any(isinstance(labellings[j], tuple) for j in kept.tolist())    # (y_hat, loss) of a pair of callables
     if is_tuple or any(item.dtype.kind not in "biuf" for item in items):
         raise TypeError("labellings must be numbers or arrays of numbers")
     return Ragged.of(items, "labellings") if any(item.ndim for item in items) else np.array(items or np.empty(0, int))
 
 
 def fingerprint_of(risk):
-    """The number of a risk's data, labels, weights and model; None if it has none, or cannot tell."""
+    """Return the fingerprint of a risk as an integer; None if it has none or raises an error."""
     try:
         fingerprint = getattr(risk, "fingerprint", None)
-    except Exception:       # raised by an oracle of the user that fails by now
+    except Exception:       # an oracle of the user may fail after the run
         return None
     if fingerprint is None or (isinstance(fingerprint, (int, np.integer)) and not isinstance(fingerprint, bool)):
         return None if fingerprint is None else int(fingerprint)
@@ -362,7 +362,7 @@ def load_certificate(path: Source) -> Certificate:
     """
     with refusing(f"{name_of(path)}: not a certificate saved by pybundle", StateError):
         header, arrays = read_archive(path, FORMAT, VERSION)
-        kinds: Any = {"masses": Labellings, "points": Points, "beta": Multipliers}       # by an array that each has
+        kinds: Any = {"masses": Labellings, "points": Points, "beta": Multipliers}       # by an array of this kind only
         kind = ({None: None} | {one.kind: one for one in kinds.values()})[header.get("evidence")]
         w, has = arrays.pop("w"), {name: header.get(f"has_{name}") for name in ("penalty", "rows", "limits")}
         limits = Limits.from_arrays(arrays, kinds) if has["limits"] else None

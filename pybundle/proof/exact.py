@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from ..core.exceptions import ParameterError
 
 MOST_PRODUCTS = 100_000_000
-"""Products of integers in one sum of products: some ten seconds."""
+"""Most products of integers in one sum of products; they take some ten seconds."""
 
 
 class ExactError(ParameterError):
@@ -18,14 +18,14 @@ class ExactError(ParameterError):
 
 
 def check_size(count, what):
-    """Refuses what would take minutes."""
+    """Refuse computations that would take minutes."""
     if count > MOST_PRODUCTS:
         raise ExactError(f"exact=True takes up to {MOST_PRODUCTS:.0e} products, got {count:.1e} of {what}; pass "
                              "exact=False, which counts rounding errors instead")
 
 
 def integers(array):
-    """`(numbers, e)` with `array = numbers * 2^e`, numbers an array of Python integers of the same shape.
+    """Return `(numbers, e)` with `array = numbers * 2^e`, numbers an array of Python integers of the same shape.
 
     >>> import numpy as np
     >>> numbers, e = integers(np.array([0.5, 3.0]))
@@ -42,13 +42,13 @@ def integers(array):
 
 
 def fractions(numbers, e):
-    """The array of fractions `numbers * 2^e`."""
+    """Return the array of fractions `numbers * 2^e`."""
     unit = Fraction(2) ** e
     return np.array([n * unit for n in np.ravel(numbers)], dtype=object).reshape(np.shape(numbers))
 
 
 def product(A, B):
-    """`A @ B` of float matrices as fractions.
+    """Return `A @ B` of float matrices as fractions.
 
     >>> import numpy as np
     >>> product(np.array([[0.1, 1.0]]), np.array([[3.0], [2.0**-60]]))[0, 0] == 3 * Fraction(0.1) + Fraction(2)**-60
@@ -60,13 +60,13 @@ def product(A, B):
 
 
 def total(array):
-    """The sum of floats as a fraction."""
+    """Return the sum of floats as a fraction."""
     numbers, e = integers(np.ravel(array))
     return sum(numbers.tolist()) * Fraction(2) ** e
 
 
 def total_of_squares(array):
-    """`sum_j a_j^2` of a float vector as a fraction."""
+    """Return `sum_j a_j^2` of a float vector as a fraction."""
     numbers, e = integers(np.ravel(array))
     return sum(n * n for n in numbers.tolist()) * Fraction(4) ** e
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-DIGITS = 200        # of square roots of fractions, in bits beyond the point
+DIGITS = 200        # bits of square roots of fractions beyond the point
 
 
 def least_of_sum(penalty, phi):
-    """Return `min_w Omega(w) + <phi, w>` of a sum over weights; minus infinity if there is none."""
+    """Return `min_w Omega(w) + <phi, w>` of a sum over weights; minus infinity if it is unbounded."""
     total = Fraction(penalty.constant)
     errors = [0.0] * len(phi) if penalty.centre_error is None else penalty.centre_error.tolist()
     for x, l2, l1, centre, lower, upper, error in zip(phi, *(array.tolist() for array in (
@@ -26,13 +26,13 @@ def least_of_sum(penalty, phi):
         size = max(abs(v) - rate, 0) / curve
         p = Fraction(min(max(size if v > 0 else -size, lower), upper))        # such comparisons are exact
         total += curve / 2 * (p - c) ** 2 + rate * abs(p) + x * p
-        if error:           # another centre
+        if error:           # the centre may differ by this
             total -= curve * Fraction(1.01) * Fraction(error) * (abs(p - c) + Fraction(error))
     return total
 
 
 def least_of_groups(penalty, phi):
-    """Return the same of a sum over groups, from below and from above."""
+    """Return bounds of the same minimum from below and from above, for a sum over groups."""
     norms = norms_of_groups(penalty, phi)
     l2, rates = Fraction(float(penalty.l2.max(initial=0.0))), [Fraction(rate) for rate in penalty.rates.tolist()]
     constant = Fraction(penalty.constant)
@@ -44,7 +44,7 @@ def least_of_groups(penalty, phi):
 
 
 def norms_of_groups(penalty, phi):
-    """Return norms of phi by groups, beyond the thresholds of the entries, from below and from above."""
+    """Return bounds from below and from above of the norm of each group of phi, after soft-thresholding by l1."""
     squares = [Fraction(0)] * len(penalty.rates)
     for x, l1, g in zip(phi, penalty.l1.tolist(), penalty.labels.tolist(), strict=True):
         squares[g] += max(abs(x) - Fraction(l1), 0) ** 2
@@ -52,6 +52,6 @@ def norms_of_groups(penalty, phi):
 
 
 def roots(square):
-    """The root of a fraction from below and from above."""
+    """Return bounds of the square root of a fraction from below and from above."""
     root = math.isqrt(int(square * 4**DIGITS))
     return Fraction(root, 2**DIGITS), Fraction(root + (square > 0), 2**DIGITS)

@@ -1,8 +1,8 @@
-"""The problem that somebody gives to the verifier, held in fractions against the one that a certificate states.
+"""Compare, in fractions, the problem that a user passes to the verifier with the problem of a certificate.
 
-A penalty is given as terms; their sum has for each weight `l2 = sum_t l2_t`, `l1 = sum_t l1_t`, the centre
-`C = sum_t l2_t c_t / l2`, and adds `sum_t l2_t c_t^2 / 2 - l2 C^2 / 2` to the constant. All of it must be what the
-certificate has, up to the rounding that it states, so that its claims are about the penalty that was given.
+A penalty is a sum of terms t; for each weight `l2 = sum_t l2_t`, `l1 = sum_t l1_t`, the centre is
+`C = sum_t l2_t c_t / l2`, and `sum_t l2_t c_t^2 / 2 - l2 C^2 / 2` is added to the constant. All must agree with the
+certificate up to the rounding that it states, so that its claims are about the penalty of the user.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def difference(certificate, risk, lam, radius, penalty, nonneg, constraints, sca
 
 
 def as_penalty(certificate):
-    """The regulariser and the signs of a certificate as a penalty."""
+    """Return the regulariser and the signs of a certificate as a penalty."""
     if certificate.penalty is not None:
         return certificate.penalty
     dim = len(certificate.w)
@@ -80,7 +80,7 @@ def as_penalty(certificate):
 
 
 def _terms(risk, lam, penalty, nonneg):
-    """The terms of the regulariser that is given, and the signs; weights of the risk that are free have none."""
+    """Return the terms of the user's regulariser, which leave free weights of the risk out, and of its signs."""
     dim, free = risk.dim, getattr(risk, "free", None)
     terms = getattr(penalty, "terms", [Box() if penalty is None else penalty])
     if any(isinstance(term, Ball) for term in terms):
@@ -109,7 +109,7 @@ def _terms(risk, lam, penalty, nonneg):
 
 
 def _difference(terms, stated):
-    """How the sum of terms differs from a penalty beyond its stated rounding, in words, or None."""
+    """Return in words how a sum of terms differs from a penalty beyond its stated rounding, or None."""
     norms = next((term for term in terms if term.labels is not None), terms[0])
     if not (np.array_equal(norms.labels, stated.labels) and np.array_equal(norms.rates, stated.rates)):
         return "other norms of groups"
@@ -120,7 +120,7 @@ def _difference(terms, stated):
     constant = sum(Fraction(term.constant) for term in terms) - Fraction(stated.constant)
     columns = np.stack([getattr(one, name) for one in (*terms, stated) for name in ARRAYS[:3]] + [stated.centre_errors])
     _, places, counts = np.unique(columns, axis=1, return_index=True, return_counts=True)
-    for k, count in zip(places.tolist(), counts.tolist(), strict=True):     # many are alike
+    for k, count in zip(places.tolist(), counts.tolist(), strict=True):     # equal weights are compared once
         *rates, centres = ([Fraction(getattr(term, name)[k]) for term in terms] for name in ARRAYS[:3])
         l2, l1, centre = (Fraction(getattr(stated, name)[k]) for name in ARRAYS[:3])
         for name, mine, theirs in (("l2", sum(rates[0]), l2), ("l1", sum(rates[1]), l1)):

@@ -27,7 +27,7 @@ from .score_limits import score_limits
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Limits of free weights at all points as good as that of the certificate.
+    """Limits of free weights at all points whose F is at most that of the certificate.
 
     Attributes
     ----------
@@ -36,8 +36,8 @@ class Limits:
     means : ndarray, shape (dim,), or None
         The last weight b is replaced by `b + <means, w>`, which changes slopes to `phi - phi_b means`.
     evidence : list of 2 n_free evidences
-        Of the planes that prove them: of weight j with sign + at 2 j, with - at 2 j + 1. None where the penalty has a
-        bound, or `score_limits` proves one.
+        The evidence of the planes that prove them: for weight j and sign + at 2 j, for sign - at 2 j + 1. None if the
+        penalty has a bound there, or `score_limits` proves one.
     """
 
     sizes: np.ndarray
@@ -45,7 +45,7 @@ class Limits:
     evidence: list[Any]
 
     def arrays(self) -> Any:
-        """What a file holds."""
+        """Return the named arrays for a file."""
         found = {"limit_sizes": self.sizes} | ({} if self.means is None else {"limit_means": self.means})
         for k, evidence in enumerate(self.evidence):
             if evidence is None:
@@ -55,7 +55,7 @@ class Limits:
 
     @classmethod
     def from_arrays(cls, arrays: Any, kinds: Any) -> Any:
-        """What `arrays` gave; `kinds` of evidence by the name of an array that only they have."""
+        """Return the limits of `arrays`; `kinds` maps the name of an array to the only kind of evidence that has it."""
         sizes, means = arrays.pop("limit_sizes"), arrays.pop("limit_means", None)
         evidence = []
         for k in range(2 * len(sizes)):
@@ -68,7 +68,7 @@ class Limits:
         return cls(sizes, means, evidence)
 
     def check(self, penalty: Any, n_examples: int) -> Any:
-        """Raise ValueError if they are none."""
+        """Raise ValueError if the arrays cannot be limits."""
         dim = len(penalty.l2)
         check_array("sizes", self.sizes, (np.size(self.sizes),), low=1e-300)
         if penalty.labels is not None or len(self.evidence) != 2 * len(self.sizes):
@@ -86,7 +86,7 @@ class Limits:
                 evidence.check(dim, n_examples)
 
     def failure(self, problem, penalty, level, floor, divisor):
-        """None if the limits are proven for all points with F at most `level`, else a text."""
+        """Return None if the limits are proven for all points with F at most `level`, else the reason."""
         free, sizes = np.flatnonzero(penalty.free), [Fraction(size) for size in self.sizes.tolist()]
         if len(free) != len(sizes):
             return f"limits are of {len(sizes)} weights, but {len(free)} are free, and not sums of others"

@@ -1,4 +1,4 @@
-"""The flat losses for the verifier: multiclass and binary hinge, logistic loss, from X and y alone."""
+"""Risks of classes for the verifier: multiclass and binary hinge, logistic loss, computed from X and y alone."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .plane import UNIT, ProvenPlane
 from .problem import LabellingProblem
 
 ROWS = 512
-"""Rows of dense data that are converted at a time: they stay in the cache."""
+"""Rows of dense data that are converted at a time; they fit in the cache."""
 NONE = 745.0
 """Margin at which a logistic loss underflows."""
 FINE = 1e-11
-"""Share of a value below which a bound on its error needs no further work."""
+"""A bound on an error below this share of the value is not computed more sharply."""
 
 
 class LinearProblem(LabellingProblem):
@@ -37,7 +37,7 @@ class LinearProblem(LabellingProblem):
         self.cost = (1.0 - np.eye(self.K) if self.K > 1 else np.ones((1, 1))) if cost is None else cost
 
     def rows(self, numbers=None):
-        """`(numbers, X)` in pieces: rows as they are stored, dense ones in float64."""
+        """Yield pieces `(numbers, X)` of rows as they are stored; dense rows in float64."""
         X = self.data.X
         numbers = np.arange(self.n_examples) if numbers is None else numbers
         for first in range(0, len(numbers), ROWS):
@@ -51,7 +51,7 @@ class LinearProblem(LabellingProblem):
         return (total, errors) if errors <= FINE * total else self._value(w, True)
 
     def _value(self, w, is_sharp):
-        """The value and a bound on its error, which is sharper, for twice the work, by the sizes of all products."""
+        """Return the value and a bound on its error; a sharp one uses the sizes of all products, for twice the work."""
         W, width = w.reshape(self.K, -1), self.data.width
         largest = 1.01 * math.sqrt(float(np.einsum("kj,kj->k", W, W).max()))
         gamma, values, errors = 2.02 * UNIT * (width + 12.0), [], 0.0
@@ -65,7 +65,7 @@ class LinearProblem(LabellingProblem):
             values.append(math.fsum(self.c[some] * found))
             reach = gamma * (sizes[counts] if is_sharp else largest * self._norms(X[counts]))
             found = found[counts]
-            if isinstance(self.risk, Logistic):     # no steeper than its value, which grows by e^reach at most
+            if isinstance(self.risk, Logistic):     # its slope is at most its value, which grows by e^reach at most
                 reach = reach * np.where(reach < 1.0, np.minimum(3.0 * found, 1.0), 1.0)
             added = found if isinstance(self.risk, Logistic) else self.cost.max()
             errors += float(self.c[some[counts]] @ (reach + 4.0 * UNIT * (added + found)))
@@ -73,13 +73,13 @@ class LinearProblem(LabellingProblem):
         return total, 1.01 * errors + 4.0 * UNIT * total
 
     def _size(self, X):
-        """A bound on the norms of all rows, from a number that costs little."""
+        """Return a cheap bound on the norms of all rows, from their largest entry."""
         largest = max(np.abs(X.data).max(initial=0.0) if sp.issparse(X) else max(X.max(), -X.min()), 0.0)
         most = np.diff(X.indptr).max(initial=0) if sp.issparse(X) else X.shape[1]
         return 1.01 * math.hypot(math.sqrt(most) * largest * self.data.scale, self.data.bias or 0.0)
 
     def _product_of_norms(self, C, X):
-        """A bound on `sum_i |C_i| |x_i|`, by Cauchy and Schwarz."""
+        """Return a bound on `sum_i |C_i| |x_i|`, by Cauchy and Schwarz."""
         entries = X.data if sp.issparse(X) else X.ravel()
         square = float(entries @ entries) * self.data.scale**2 + len(C) * (self.data.bias or 0.0) ** 2
         return 1.01 * math.sqrt(square) * float(np.linalg.norm(C))
@@ -89,7 +89,7 @@ class LinearProblem(LabellingProblem):
         return np.hypot(np.sqrt(np.asarray(squares).ravel()) * self.data.scale, self.data.bias or 0.0) * 1.01
 
     def _losses(self, y, scores, reach):
-        """Losses, and which of them count: others are 0 also where scores are wrong by up to `reach`."""
+        """Return losses, and whether each may be positive if scores are wrong by up to `reach`."""
         if isinstance(self.risk, Logistic):
             margins = y * scores[:, 0]
             return np.logaddexp(0.0, -margins), margins < reach + NONE
@@ -126,7 +126,7 @@ class LinearProblem(LabellingProblem):
         return Fraction(0)
 
     def _moves(self, evidence):
-        """The examples that have multipliers off their truth, places of labellings in them, labels and masses."""
+        """Return the examples with multipliers of wrong labels; for each multiplier its place there, label and mass."""
         labels, masses, examples = np.asarray(evidence.labellings), evidence.masses, evidence.examples
         is_valid = labels.ndim == 1 and labels.dtype.kind in "iu" and (
             (labels >= 0) & (labels < max(self.K, 2))).all() and not isinstance(self.risk, Logistic)

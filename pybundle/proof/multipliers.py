@@ -1,4 +1,4 @@
-"""Losses of one score for the verifier: the plane of any multipliers where conjugates are finite, from X and targets.
+"""Losses of one score for the verifier: the plane of any feasible multipliers, from X and targets.
 
     R(w) >= sum_i beta_i s_i <w, x_i> - beta_i t_i - c_i h(beta_i / c_i)
 
@@ -15,21 +15,21 @@ from ..core.rounding import exact_product
 from ..risks import Logistic
 from .plane import UNIT, ProvenPlane
 
-ROWS = 512       # of dense data that are converted at a time
+ROWS = 512       # rows of dense data that are converted at a time
 
 
 def n_terms(n, rows=ROWS):
-    """Return the length of the longest chain of additions in sums of n rows, some at a time, and some roundings."""
+    """Return a bound on the roundings of an entry in sums of n rows, `rows` at a time."""
     return min(n, rows) + n / rows + 6.0
 
 
 def curve_of(risk):
-    """Return the `curve` of a risk, of the log-loss that of max(0, -margin), which lies below it; None without one."""
+    """Return the `curve` of a risk, for the log-loss that of max(0, -margin), a lower bound; None without one."""
     return (-1.0, 0.0, 0.0, 0.0, 0.0) if isinstance(risk, Logistic) else getattr(risk, "curve", None)
 
 
 def feasible(risk, beta):
-    """Whether conjugates are finite at the multipliers, and a text."""
+    """Return whether conjugates are finite at the multipliers, and a text for the report."""
     low, high, *_ = curve_of(risk)
     c, is_inside = risk.sample_weight, beta.shape == risk.sample_weight.shape
     for sign, end in ((1.0, high), (-1.0, low)):
@@ -39,7 +39,7 @@ def feasible(risk, beta):
 
 
 def plane(risk, beta):
-    """The plane of feasible multipliers; column k errs by UNIT times its additions times `sum_i |x_ik beta_i|`."""
+    """Return the plane of feasible multipliers; column k errs by UNIT times its additions times `sum |x_ik beta_i|`."""
     data, c, d = risk.examples, risk.sample_weight, risk.examples.n_features
     if isinstance(risk, Logistic):
         inside = (beta < 0.0) & (beta > -c)
@@ -57,7 +57,7 @@ def plane(risk, beta):
         X, v = data.X[first:first + rows].astype(np.float64), coefs[first:first + rows]
         phi[:d] += X.T @ v
         entries = X.data if data.is_sparse else X
-        np.abs(entries, out=entries)        # of this copy; abs(X) would sort the rows first
+        np.abs(entries, out=entries)        # in place, as X is a copy; abs(X) would sort the rows first
         sizes[:d] += X.T @ np.abs(v)
         counts[:d] += np.bincount(X.indices, minlength=d) if data.is_sparse else 0.0
     phi[:d], sizes[:d] = data.scale * phi[:d], data.scale * sizes[:d]

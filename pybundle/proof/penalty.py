@@ -7,8 +7,8 @@ A plane `offset + <phi, w> <= R(w)` and a lower bound c of R prove, for every t 
     min Omega + R >= t offset + (1 - t) c + min_w { Omega(w) + <t phi, w> }.
 
 Each of the minima over one weight or one group has a closed form. It is minus infinity if phi grows faster than Omega,
-and then t is the largest for which it is finite. These formulas are written down here a second time, apart from those
-of `pybundle.prox`, which the solvers use.
+and then t is the largest for which it is finite. These formulas are independent of those of `pybundle.prox`, which the
+solvers use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from . import exact as ex
 from .exact_penalty import least_of_groups, least_of_sum, norms_of_groups, roots
 from .plane import UNIT
 
-TINY = 1e-300       # more than any product that underflows
+TINY = 1e-300       # larger than any product that underflows
 NUMBERS = ("constant", "rate_error", "constant_error")
 ARRAYS = ("l2", "l1", "centre", "lower", "upper")
 
@@ -38,7 +38,7 @@ class Penalty:
     Attributes
     ----------
     l2, l1, centre, lower, upper : ndarray, shape (dim,)
-        Factors >= 0, the point without penalty, and bounds, which may be infinite.
+        Factors >= 0, the centre of the squares, and bounds, which may be infinite.
     constant : float
         Added to the sum.
     labels : intp array, shape (dim,), or None
@@ -46,8 +46,8 @@ class Penalty:
     rates : ndarray, shape (n_groups,)
         Factors of the norms of the groups; empty without groups.
     rate_error, centre_error, constant_error : float, ndarray (dim,) or None, float
-        Of a rounded sum of penalties: how far that sum may be from these numbers, l2 and l1 by this fraction, the
-        centre by entries. What is claimed has to hold for all penalties within them.
+        Errors of these numbers if they are a rounded sum of penalties: a fraction of l2 and l1, the error of each entry
+        of the centre, and of the constant. A claim must hold for all penalties within the errors.
     """
 
     l2: np.ndarray
@@ -63,20 +63,20 @@ class Penalty:
     constant_error: float = 0.0
 
     def arrays(self) -> Any:
-        """What a file holds."""
+        """Return the named arrays for a file."""
         found = {name: value for name, value in vars(self).items() if value is not None}
         return {f"penalty_{name}": np.array(value) for name, value in found.items()}
 
     @classmethod
     def from_arrays(cls, arrays: Any) -> Any:
-        """What `arrays` gave."""
+        """Make the object from the result of `arrays`."""
         names = [name for name in arrays if name.startswith("penalty_")]
         found = {name.removeprefix("penalty_"): arrays.pop(name) for name in names}
         numbers: Any = {name: float(found.pop(name).item()) for name in NUMBERS}
         return cls(**numbers, **found)
 
     def check(self, dim: int) -> Any:
-        """Raise ValueError if it is none."""
+        """Raise ValueError if the arrays cannot be a penalty."""
         for name in ("l2", "l1"):
             check_array(name, getattr(self, name), (dim,), low=0.0)
         check_array("centre", self.centre, (dim,))
@@ -125,7 +125,7 @@ class Penalty:
         return np.zeros(len(self.l2)) if self.centre_error is None else self.centre_error
 
     def lowered(self):
-        """The least penalty within the errors but for its centre, whose errors `least` counts; see `Separable.lowered`.
+        """Return the least penalty within the errors; `least` counts those of the centre. See `Separable.lowered`.
         """
         tiny = (self.l2 > 0.0) & (self.l2 < 2.0 * UNIT * self.l1) & (self.centre == 0.0)
         if tiny.any():
@@ -138,13 +138,13 @@ class Penalty:
 
     @property
     def free(self):
-        """The weights that nothing holds back on one side at least, shape (dim,)."""
+        """Weights whose penalty stays finite and constant on at least one side, shape (dim,)."""
         if self.labels is not None:
             return (self.l2 == 0.0) & (self.l1 == 0.0) & (self.rates[self.labels] == 0.0)
         return (self.l2 == 0.0) & (self.l1 == 0.0) & (np.isinf(self.lower) | np.isinf(self.upper))
 
     def within(self, places, sizes):
-        """The penalty with the further bounds `|w_k| <= sizes` at some weights; without groups."""
+        """Return the penalty with further bounds `|w_k| <= sizes` for the weights `places`; without groups."""
         bounds = np.full(len(self.l2), np.inf)
         bounds[places] = sizes
         return replace(self, lower=np.minimum(np.maximum(self.lower, -bounds), self.upper),
@@ -152,11 +152,11 @@ class Penalty:
 
     # ------------------------------------------------------------------ values
     def contains(self, w):
-        """Whether w keeps the bounds."""
+        """Whether w lies within the bounds."""
         return bool(((w >= self.lower) & (w <= self.upper)).all())
 
     def value(self, w):
-        """Omega(w) from below and from above, as fractions, for a vector of floats within the bounds."""
+        """Return bounds of Omega(w) from below and from above, as fractions, for floats w within the bounds."""
         both, e = ex.integers(np.stack([w, self.centre]))
         (l2, f), (l1, g), moved = ex.integers(self.l2), ex.integers(self.l1), both[0] - both[1]
         total = Fraction(self.constant) + sum((l2 * moved * moved).tolist()) * Fraction(2) ** (f + 2 * e) / 2
@@ -175,9 +175,9 @@ class Penalty:
 
     # ------------------------------------------------------------------ bounds
     def bounds(self, plane, floor, divisor):
-        """The lower bound of `Omega + R / divisor` that a plane of R proves, from below and from above, as fractions.
+        """Return fractions (low, high) around the lower bound of `Omega + R / divisor` that a plane of R proves.
 
-        `floor` is a lower bound of R, or None. The second number is what could be proven without rounding.
+        `low` is proven, `high` could be proven without rounding. `floor` is a lower bound of R, or None.
         """
         if self.lowered() is not self:
             return self.lowered().bounds(plane, floor, divisor)
@@ -191,9 +191,9 @@ class Penalty:
         return max(below for below, _ in found), max(above for _, above in found)
 
     def least(self, plane, t, divisor):
-        """`min_w Omega(w) + <t phi / divisor, w>` from below and from above; minus infinity if there is none.
+        """Return bounds of `min_w Omega(w) + <t phi / divisor, w>` from below and from above; -infinity if unbounded.
 
-        Without a plane, t = 0, nothing is less than the constant.
+        Without the plane, at t = 0, the minimum is at least the constant.
         """
         if plane.phi.dtype == object:
             phi = [t * x / divisor for x in plane.phi.tolist()]
@@ -205,18 +205,18 @@ class Penalty:
         return tuple(x if x == -math.inf else max(Fraction(x), least) + constant for x in found)
 
     def _scaled(self, plane, t, divisor):
-        """`t phi / divisor` of floats, and the error of its norm, or of its entries without groups."""
+        """Return `t phi / divisor` in floats, and its error: in norm, or by entries without groups."""
         share = float(t) / divisor
         phi = share * plane.phi
         error = plane.errors if self.labels is None else plane.slope_error
         return phi, 1.01 * share * error + 4.0 * UNIT * float(np.linalg.norm(phi))
 
     def _sum(self, phi, error):
-        """Of floats known up to `error` in norm, without the constant."""
+        """Return bounds of the minimum for phi known up to `error`, for a sum over weights, without the constant."""
         l1, lower, upper = self.l1, self.lower, self.upper
         flat = self.l2 == 0.0
         l2 = np.where(flat, 1.0, self.l2)
-        # where there is a square: any point, and what convexity leaves below it
+        # weights with a square: a point, and by convexity a bound below its value
         v = l2 * self.centre - phi
         x = np.clip(np.sign(v) * np.maximum(np.abs(v) - l1, 0.0) / l2, lower, upper)
         slope = l2 * (x - self.centre) + phi
@@ -224,17 +224,17 @@ class Penalty:
         up = np.where(x >= upper, np.inf, slope + np.where(x < 0.0, -l1, l1))
         unsure = 16.0 * UNIT * (l2 * (np.abs(x) + np.abs(self.centre)) + np.abs(phi) + l1)
         miss = np.maximum(np.maximum(down, -up) + unsure, 0.0)
-        # where there is none: the best of 0 and the bounds
+        # weights without a square: the best of 0 and the bounds
         ends = np.stack([np.clip(0.0, lower, upper), np.where(np.isinf(lower), 0.0, lower),
                          np.where(np.isinf(upper), 0.0, upper)])
         ends[1:] = np.where(np.isinf(np.stack([lower, upper])), ends[0], ends[1:])
         best = np.argmin(l1 * np.abs(ends) + phi * ends, axis=0)
         x = np.where(flat, np.take_along_axis(ends, best[None], axis=0)[0], x)
         terms = np.stack([np.where(flat, 0.0, 0.5 * l2 * (x - self.centre) ** 2), l1 * np.abs(x), phi * x])
-        lost = 1.02 * l2 * self.centre_errors       # by another centre: this times the way to it
+        lost = 1.02 * l2 * self.centre_errors       # the loss by another centre, divided by the distance to it
         drop = np.where(flat, 0.0, miss * miss / (2.0 * l2) + lost * (
             np.abs(x - self.centre) + miss / l2 + self.centre_errors))
-        # which of these is best for any phi within the errors: where l1 exceeds them it stays at 0
+        # which of these can be best for a phi within the errors: if l1 exceeds |phi|, only 0
         wide = 1.01 * error + 4.0 * UNIT * (np.abs(phi) + l1)
         # other minimisers of squares stay at x
         moves = ~flat & (wide + unsure + miss + lost >= np.minimum(-down, up))
@@ -246,7 +246,7 @@ class Penalty:
         reach = np.where(flat, reach, np.abs(x) + miss / l2)
         curved = self.l2[moves]
         bend = 1.01 * float(np.sum(error * error)) / (2.0 * float(curved.min())) if len(curved) else 0.0
-        # the minimiser moves by error / l2 at most, and not beyond bounds
+        # the minimiser moves by at most error / l2, and not beyond bounds
         with np.errstate(over="ignore"):
             far = np.minimum(reach + 1.01 * error / l2, np.maximum(np.abs(lower), np.abs(upper)))
             far = np.where(flat, reach, far)
@@ -260,7 +260,7 @@ class Penalty:
         return low, value + rounding + spread
 
     def _groups(self, phi, error):
-        """The same for groups."""
+        """Do the same as `_sum` for groups."""
         norms, rounding = self._norms(phi)
         l2 = float(self.l2.max(initial=0.0))
         if l2 == 0.0:
@@ -270,7 +270,7 @@ class Penalty:
         return -((over + miss) ** 2) / (2.0 * l2) * (1.0 + 8.0 * UNIT), -(max(over - miss, 0.0) ** 2) / (2.0 * l2)
 
     def _norms(self, phi):
-        """Norms of the groups beyond the thresholds of their entries, and the rounding errors of these norms."""
+        """Return the norms of groups after soft-thresholding by l1, and their rounding errors."""
         rest = np.maximum(np.abs(phi) - self.l1, 0.0)
         norms, thresholds = (np.sqrt(np.bincount(self.labels, x * x, len(self.rates))) for x in (rest, self.l1))
         return norms, (len(phi) + 16.0) * UNIT * (norms + thresholds) + TINY
@@ -281,7 +281,7 @@ class Penalty:
 
     # ------------------------------------------------------------------ the share of the plane
     def shares(self, plane, divisor):
-        """The largest t in [0, 1] for which the minimum is finite, from below and from above."""
+        """Return bounds of the largest t in [0, 1] with a finite minimum, from below and from above."""
         if self.labels is None:
             return self._shares_of_sum(plane, divisor)
         if self.l2.any():
@@ -289,7 +289,7 @@ class Penalty:
         return tuple(self._share_of_groups(plane, divisor, sign) for sign in (1.0, -1.0))
 
     def _share_of_groups(self, plane, divisor, sign):
-        """The largest t for which norms with their errors, or for sign -1 without them, are at most the rates."""
+        """Return the largest t for which norms plus (sign 1) or minus (sign -1) their errors are at most the rates."""
         def fits(t):
             if plane.phi.dtype == object:
                 norms = norms_of_groups(self, [t * x / divisor for x in plane.phi.tolist()])
@@ -329,13 +329,13 @@ def _sum(a, b):
 
 
 def in_words(array):
-    """The range of the finite numbers of an array, and a digest if they differ."""
+    """Return the range of the finite numbers of an array, and a digest if they differ."""
     finite = array[np.isfinite(array)]
     low, high = float(finite.min(initial=np.inf)), float(finite.max(initial=-np.inf))
     return f"{low:.17g}" if low == high and len(finite) == len(array) else f"{low:.10g} to {high:.10g} {digest(array)}"
 
 
 def digest(array):
-    """A short hash by which a reader of a report tells arrays apart."""
+    """Return a short hash, by which readers of a report tell arrays apart."""
     array = np.ascontiguousarray(array)
     return f"[{blake2b(array.tobytes() + str((array.dtype, array.shape)).encode(), digest_size=8).hexdigest()}]"

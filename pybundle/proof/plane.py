@@ -1,4 +1,4 @@
-"""A plane below R, as the verifier knows it, and the bound that it proves with a square or in a ball."""
+"""The verifier's planes below R, and the bound that a plane proves with a square penalty or in a ball."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class ProvenPlane:
 
     @property
     def errors(self):
-        """Bounds on the errors of entries if they are known, else that of the norm."""
+        """Bounds on the errors of entries if they are known, else the bound on the norm."""
         return self.slope_error if self.entry_errors is None else self.entry_errors
 
     def moved(self, means):
-        """The plane in the coordinates of the intercept at the means m of the columns: of `phi - phi_b m`."""
+        """Return the plane with slope `phi - phi_b m`, for the intercept at the means m of the columns."""
         if means is None:
             return self
         last = self.phi[-1]
@@ -52,11 +52,11 @@ class ProvenPlane:
         return ProvenPlane(self.offset, self.phi - last * means, self.offset_error, 1.01 * error, entry_errors=entries)
 
     def distance(self, phi):
-        """|phi - claimed phi|."""
+        """Return |phi - claimed phi|."""
         return float(np.linalg.norm((self.phi - phi).astype(np.float64)))
 
     def bounds(self, lam, radius, nonneg, divisor):
-        """The lower bound that follows, from below and from above, as fractions."""
+        """Return fractions below and above the lower bound that the plane proves."""
         phi = self.phi if nonneg is None else np.where(nonneg, np.minimum(self.phi, 0), self.phi)
         if phi.dtype == object:
             square = sum(x * x for x in phi.tolist())

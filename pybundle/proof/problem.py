@@ -1,4 +1,4 @@
-"""What the verifier needs of any risk: its value at a point, and the plane that evidence stands for.
+"""The verifier's view of any risk: its value at a point, and the plane that evidence proves.
 
 Numbers are floats with a bound on their rounding error, or fractions with error 0.
 """
@@ -22,10 +22,10 @@ from .certificate import Labellings, Multipliers, Points
 from .plane import UNIT, ProvenPlane
 
 ROUNDED = 4.0 * UNIT
-"""Relative rounding error of what a function of the user computes from its terms: `abs(w - 0.3)` is w for w = 1e17."""
+"""Relative rounding error of terms in a function of the user, which may not show: `abs(w - 0.3)` is w for w = 1e17."""
 
 GROUPS = 32
-"""Most groups of weights that stand alone to show their terms: three calls of the user's function each."""
+"""Most groups of weights that are tried alone to show the sizes of their terms, with three calls each."""
 
 
 class PlainProblem:
@@ -40,16 +40,16 @@ class PlainProblem:
                                  "exact=False, which counts rounding errors instead")
 
     exact_kinds: tuple[Any, ...] = ()
-    shift: Any = None       # of the certificate, whose planes are of centred data; in exact arithmetic the risk is not
+    shift: Any = None       # shift of the certificate, whose planes belong to centred data; exact ones to given data
 
     def believe(self, text):
-        """Notes what is not checked, once."""
+        """Record, once, an assumption that is not checked."""
         if text not in self.believed:
             self.believed.append(text)
 
     # ------------------------------------------------------------------ values
     def value(self, w):
-        """R(w) and a bound on its error."""
+        """Return R(w) and a bound on its error."""
         if callable(getattr(self.risk, "values", None)):
             values, errors = self.risk.values(w)
             self.believe(f"values of {type(self.risk).__name__}, and the rounding errors that it counts itself")
@@ -58,13 +58,13 @@ class PlainProblem:
                 values, errors = self.risk.evaluate(w)[0], 0.0
             self.believe("values and subgradients of the risk, as if without rounding")
         total = ex.total(values)
-        if isinstance(self.risk, Function):     # whatever it computes, its answers are rounded
+        if isinstance(self.risk, Function):     # at least its answers are rounded
             errors = ROUNDED * np.abs(values) + self._hidden(self.risk, w[None])[0]
         return total, float(np.sum(errors)) * 1.01
 
     # ------------------------------------------------------------------ evidence
     def feasible(self, evidence):
-        """Whether the multipliers have the right signs and sums, and a text."""
+        """Return whether the multipliers have the right signs and sums, and a text for the report."""
         if not isinstance(evidence, Points):
             return False, f"{evidence.kind} are no evidence for {type(self.risk).__name__}"
         lower, weights = np.asarray(self._parts(evidence).lower_bounds, dtype=float), evidence.weights
@@ -76,12 +76,12 @@ class PlainProblem:
             f"; those of part {bad[0]} sum to {float(weights[:, bad[0]].sum()):.17g}" if bad else "")
 
     def _parts(self, evidence):
-        """The risk in the parts of the evidence, in float64."""
+        """Return the risk with the parts of the evidence, in float64."""
         parts, risk = evidence.weights.shape[1], self.risk
         return risk if isinstance(risk, Function) else completed(risk).derive(n_parts=parts, precision="float64")
 
     def floor(self, evidence):
-        """A lower bound of R as a fraction, or None."""
+        """Return a lower bound of R as a fraction, or None."""
         risk = self._parts(evidence) if isinstance(evidence, Points) else self.risk
         lower = np.asarray(risk.lower_bounds, dtype=float)
         if not np.isfinite(lower).all():
@@ -90,7 +90,7 @@ class PlainProblem:
         return sum(map(Fraction, lower.tolist()), Fraction(0))
 
     def plane(self, evidence):
-        """The plane that the evidence stands for."""
+        """Return the plane that the evidence proves."""
         risk, weights = self._parts(evidence), evidence.weights
         lower = np.asarray(risk.lower_bounds, dtype=float)
         sums = np.array([float(ex.total(column)) for column in weights.T])
@@ -125,16 +125,16 @@ class PlainProblem:
         return ProvenPlane(math.fsum(offsets), phi, offset_error, slope_error, last, means)
 
     def _planes(self, risk, x):
-        """Planes of all parts at a point."""
+        """Return the planes of all parts at a point."""
         with single_threaded_blas():
             planes = planes_of(risk, x)
         self.believe("planes of the risk at the points of the evidence: that it is convex, and slopes subgradients")
         return planes
 
     def _hidden(self, risk, points):
-        """Rounding errors of values (k, P) that do not show at the points, as terms cancel; 0 if the risk counts them.
+        """Return rounding errors of values (k, P) that cancelling terms hide at the points; 0 if the risk counts them.
 
-        Each weight alone, or each random group of many, shows the size of its terms; R is convex, so larger ones do.
+        Each weight alone, or each random group of many weights, shows the sizes of its terms.
         """
         sizes, found = np.abs(points).max(axis=0, initial=0.0), np.zeros((len(points), risk.n_parts))
         if callable(getattr(risk, "values", None)) or not sizes.any():
@@ -148,7 +148,7 @@ class PlainProblem:
                 try:
                     up, down, start = (risk.evaluate(ends * (sign * group))[0] for sign in (1.0, -1.0, 0.0))
                     changes = np.outer(ratios[:, group].max(axis=1), np.abs(up - start) + np.abs(down - start))
-                except Exception:       # whatever a function of the user raises where it has no value
+                except Exception:       # a function of the user may raise any error where it has no value
                     changes = np.full_like(found, np.nan)
                 if np.isfinite(changes).all():
                     found += changes
@@ -173,11 +173,11 @@ class PlainProblem:
                 offset -= beta * Fraction(ROUNDED * (abs(value) + float(np.abs(slope) @ np.abs(x))))
                 error += beta * Fraction(hidden[p])
                 phi = phi + beta * ex.fractions(*ex.integers(slope))
-        return ProvenPlane(offset - error, phi, error)        # from `offset - 2 error` to what fun says
+        return ProvenPlane(offset - error, phi, error)        # the range `offset - 2 error` to `offset`, fun's own
 
 
 class LabellingProblem(PlainProblem):
-    """Evidence of labellings, for risks whose examples have weights c_i."""
+    """A risk whose evidence is labellings of examples, with weights c_i."""
 
     def feasible(self, evidence):
         if not isinstance(evidence, Labellings):
@@ -208,7 +208,7 @@ class LabellingProblem(PlainProblem):
 
 
 class OneScoreProblem(PlainProblem):
-    """Losses of one score with a curve, whose evidence may be multipliers."""
+    """A risk of one score with a curve, whose evidence may be multipliers."""
 
     def feasible(self, evidence):
         is_beta = isinstance(evidence, Multipliers)

@@ -1,6 +1,6 @@
 """Linear constraints of a certificate, `A w <= upper`, and their multipliers y >= 0.
 
-For all w that meet them `R(w) >= offset + <phi, w> >= (offset - y'upper) + <phi + A'y, w>`.
+For all w that meet them, `R(w) >= offset + <phi, w> >= (offset - y'upper) + <phi + A'y, w>`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..core.object_graph import check_array
 from . import exact as ex
 from .plane import UNIT, ProvenPlane
 
-MEETS = 1e-10       # a point meets a row if it violates it by at most that fraction of the sizes of its terms
+MEETS = 1e-10       # a point meets a row if the violation is at most this fraction of the sizes of the terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +34,13 @@ class Rows:
     multipliers: np.ndarray
 
     def arrays(self) -> Any:
-        """What a file holds."""
+        """Return the named arrays for a file."""
         return {"A_data": self.A.data, "A_indices": self.A.indices, "A_indptr": self.A.indptr, "row_bounds": self.upper,
                 "row_multipliers": self.multipliers}
 
     @classmethod
     def from_arrays(cls, arrays: Any, dim: int) -> Any:
-        """What `arrays` gave."""
+        """Make the object from the result of `arrays`."""
         data, indices, indptr, upper, multipliers = (arrays.pop(name) for name in (
             "A_data", "A_indices", "A_indptr", "row_bounds", "row_multipliers"))
         A = sp.csr_array((data, indices, indptr), shape=(len(upper), dim))
@@ -48,7 +48,7 @@ class Rows:
         return cls(A, upper, multipliers)
 
     def check(self, dim: int) -> Any:
-        """Raise ValueError if they are none."""
+        """Raise ValueError if the arrays cannot be constraints."""
         m = len(self.upper)
         if self.A.shape != (m, dim):
             raise ValueError(f"A must have shape ({m}, {dim})")
@@ -64,7 +64,7 @@ class Rows:
         return bool((self.A @ w - self.upper <= MEETS * (1.0 + 1e-3) * sizes).all())
 
     def add_to(self, plane):
-        """The plane with the rows added, which holds for all points that meet them."""
+        """Return the sum of the plane and the weighted rows, which holds for all points that meet them."""
         y = self.multipliers
         if plane.phi.dtype == object:
             phi, offset = plane.phi.copy(), Fraction(plane.offset)

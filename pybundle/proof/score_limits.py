@@ -35,8 +35,8 @@ from .multipliers import ROWS, curve_of
 from .plane import UNIT
 
 SAFE = 1.001
-MOST = 1000         # columns, of an eigenvalue problem
-MOST_ENTRIES = 1 << 24      # of a sparse matrix that is made dense
+MOST = 1000         # most columns of an eigenvalue problem
+MOST_ENTRIES = 1 << 24      # most entries of a sparse matrix that is made dense
 
 
 @dataclass
@@ -53,7 +53,7 @@ class ScoreLimits:
         return found if np.isfinite(found).all() else None
 
     def check_state(self) -> None:
-        """Refuse what a checkpoint should not hold; the run compares the parts with those of its data."""
+        """Raise ValueError if a checkpoint holds no valid limits; the run compares them with those of its data."""
         check_float("level", self.level)
         check_array("parts", self.parts, (len(self.parts), 3, np.shape(self.parts)[-1]), low=0.0)
 
@@ -61,7 +61,7 @@ class ScoreLimits:
 def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: float = 1.0) -> Any:
     """Return the `ScoreLimits` of a risk with a `curve`, or None if these formulas prove none.
 
-    The `penalty` is one of certificates, times `factor`; the intercept is the one at `means`, see `Limits`.
+    The `penalty`, in the form of certificates, is multiplied by `factor`; the intercept is at `means`, see `Limits`.
     """
     low, high, linear, square, flat = curve_of(risk) or (0.0,) * 5
     if penalty.labels is not None:
@@ -115,7 +115,7 @@ def rows_of(examples: Any, first: int, last: int) -> Floats:
 
 
 def _others(penalty, factor, N, T):
-    """Return T plus a bound on `sum_j N_j |w_j|`, by their parts, shape (3, 1)."""
+    """Return the coefficients (a, b, c), shape (3, 1), of T plus a bound on `sum_j N_j |w_j|`, see `ScoreLimits`."""
     l1, l2, box = factor * penalty.l1, factor * penalty.l2, np.maximum(np.abs(penalty.lower), np.abs(penalty.upper))
     held = np.isfinite(box)
     by_l1 = ~held & (l1 > 0.0)
@@ -139,6 +139,6 @@ def _least_rise(G, m, c, is_free):
         S = G[np.ix_(is_free, is_free)] - cross.T @ np.linalg.solve(G[np.ix_(p, p)], cross)
         shift = 0.9 * float(np.linalg.eigvalsh(S)[0])
         np.linalg.cholesky(G - np.diag(np.where(is_free, shift, 0.0)))
-    except np.linalg.LinAlgError:       # of numbers that are not finite, too
+    except np.linalg.LinAlgError:       # also raised for numbers that are not finite
         return 0.0, scales, scales
     return max(shift - lost, 0.0) ** 0.5 / SAFE - entries, scales, ((3.0 * lost) ** 0.5 * SAFE + entries) * scales

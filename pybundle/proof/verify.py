@@ -1,8 +1,8 @@
-"""The verifier: computes the claims of a certificate again, from the data and the evidence alone.
+"""The verifier recomputes the claims of a certificate from the data and the evidence alone.
 
 It knows formulas of risks and interfaces of models, and nothing of solvers, bundles or quadratic programs. Each number
 comes with a bound on its rounding error, or as a fraction (`exact=True`). A claim passes if it is proven with all
-errors counted against it, up to a small share of the claim itself: nothing that a certificate says can widen that.
+errors counted against it, up to a small share of the claim itself. No number in a certificate can enlarge that share.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .problem import OneScoreProblem, PlainProblem
 from .structured import StructuredProblem
 
 SHARE, TINY = 1e-9, 1e-280
-"""A claim may be wrong by this share of itself, as rounding counted in another way may show less, or by underflow."""
+"""A claim may be wrong by this share of itself, because runs count rounding in another way, or by underflow."""
 
 
 @dataclass
@@ -51,9 +51,9 @@ class Report:
     problem : str
         The problem as the certificate describes it. Read it, or pass `lam`, `penalty` and the other arguments.
     checks : list of (str, bool, str)
-        What was looked at, whether it holds, and the numbers.
+        The claim, whether it holds, and the numbers.
     believed : list of str
-        What was not checked.
+        Assumptions that were not checked.
     """
 
     ok: bool = True
@@ -185,7 +185,7 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
                            <= certificate.fun, "the lower bound is at most F(w), as computed here and as claimed")
     except ex.ExactError:
         raise
-    except (ArithmeticError, ValueError, IndexError) as error:       # numbers that only a forger would write
+    except (ArithmeticError, ValueError, IndexError) as error:       # caused by numbers that no run writes
         report.add("computable", False, f"the claims cannot be computed: {type(error).__name__}: {error}")
     if certificate.evidence is None:
         report.add("evidence", False, "the certificate holds none: ask the run for it, evidence=True")
@@ -194,7 +194,7 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
 
 
 def _check_shift(report, shift, risk, penalty, rows):
-    """That a shift changes nothing but variables: the intercept makes up for it, and nothing else depends on that."""
+    """Check that a shift only changes variables: a free intercept absorbs it, and no other term contains it."""
     fits = shift.fits(risk.examples.X, risk.examples.scale) and (shift.target == 0.0 or risk.is_regression)
     loose = penalty is not None and (penalty.free & np.isinf(penalty.lower) & np.isinf(penalty.upper))[risk.free].all()
     return report.add("shift", fits and loose and (rows is None or not rows.A[:, risk.free].count_nonzero()), (
@@ -202,7 +202,7 @@ def _check_shift(report, shift, risk, penalty, rows):
 
 
 def _problem_of(risk, dim, exact):
-    """The view of a risk, which must have so many weights."""
+    """Return the verifier's view of a risk, which must have `dim` weights."""
     if not hasattr(risk, "evaluate"):
         if not callable(risk):
             raise InputTypeError(f"risk must be a risk or a callable, got {type(risk).__name__}")
@@ -217,7 +217,7 @@ def _problem_of(risk, dim, exact):
 
 
 def _check_point(report, certificate, problem):
-    """F(w), from the data."""
+    """Check F(w) against the data."""
     w, lam, n = certificate.w, certificate.lam, certificate.divisor
     if certificate.nonneg is not None:
         report.add("signs of w", (w[certificate.nonneg] >= 0.0).all(), "w >= 0 for the weights listed")
@@ -243,23 +243,23 @@ def _check_point(report, certificate, problem):
     error = Fraction(error) / n + (high - low) / 2
     claimed, allowed = Fraction(certificate.fun), Fraction(certificate.error)
     report.fun = _up(fun + error)
-    # however large the claimed error is: `fun` itself must be right
+    # `fun` itself must be right, however large the claimed error is
     is_right = abs(fun - claimed) <= min(allowed, 100 * error + Fraction(SHARE) * abs(fun)) + error
     share = Fraction(SHARE) * abs(claimed) if error else 0
-    share += 2 * error if isinstance(problem.risk, Function) else 0      # a run cannot count what callables lose
+    share += 2 * error if isinstance(problem.risk, Function) else 0      # a run cannot count rounding inside callables
     report.add("F(w)", is_right and fun + error <= claimed + allowed + share,
                f"{float(fun):.17g} +- {float(error):.2g}; {certificate.fun:.17g} + {certificate.error:.2g} claimed")
 
 
 def _holds(claim, low, high, problem):
-    """Whether a number that lies between two others, by what is known of it here, is proven to be at least a claim."""
+    """Whether a number known to lie in `[low, high]` is proven to be at least a claim, up to the allowed share."""
     is_sharp = problem.exact and not isinstance(problem.risk, Function)
     share, tiny = (0, 0) if is_sharp else (Fraction(SHARE) * abs(claim), Fraction(TINY))
     return claim <= min(low + share, high) + tiny
 
 
 def _check_evidence(report, certificate, problem):
-    """phi, offset and the lower bound, from the evidence."""
+    """Check phi, offset and the lower bound against the evidence."""
     evidence, n = certificate.evidence, certificate.divisor
     is_feasible, text = problem.feasible(evidence)
     if not report.add("multipliers", is_feasible, text):
@@ -289,7 +289,7 @@ def _check_evidence(report, certificate, problem):
 
 
 def _penalised_bounds(report, certificate, problem, plane):
-    """The bound that a plane proves with the penalty, from below and from above; None if limits are not proven."""
+    """Return (low, high) around the bound that a plane proves with the penalty; None if limits are not proven."""
     penalty, rows, limits, n = certificate.penalty.lowered(), certificate.rows, certificate.limits, certificate.divisor
     floor, level, anchors = problem.floor(certificate.evidence), report.fun, None
     found = dependence_in(problem.risk, penalty, rows) if penalty.labels is None else None
@@ -314,18 +314,18 @@ def _penalised_bounds(report, certificate, problem, plane):
             report.add("intercepts", True, "other planes make their slopes 0")
             penalty, plane = penalty.within(np.flatnonzero(penalty.free), 0.0), anchors.freed(plane)
     low, high = penalty.bounds(plane, floor, n)
-    if limits is not None:          # of other points F is larger
+    if limits is not None:          # F is larger at points outside
         low, high = min(low, Fraction(level)), min(high, Fraction(level))
     if low == -np.inf:
         report.add("lower bound", False, "the penalty grows too slowly for this plane: it proves no lower bound")
         return None
-    if anchors is not None:         # their shares count rounding in `high`, too
+    if anchors is not None:         # the rounding of their shares is part of `high`, too
         high += Fraction(SHARE) * abs(high)
     return low, high
 
 
 def _up(x):
-    """The float not below a fraction."""
+    """Return a float not below a fraction."""
     found = float(x)
     return found if Fraction(found) >= x else float(np.nextafter(found, np.inf))
 

@@ -1,4 +1,4 @@
-# Rounds of face steps: which variables a face has, and how it loses them.
+# Rounds of face steps: the choice of a face, and how variables leave it.
 
 from pybundle.qp._face cimport Face
 from pybundle.qp._point cimport Point
@@ -27,9 +27,9 @@ cdef class ActiveSet:
     cdef double growth              # violators admitted, as a share of the face
     cdef int calm, calm_next        # good rounds until `usual` returns: now, and after the next failure
 
-    cdef bint exact                 # float32 did not do: float64 until the factor is forgotten
-    cdef bint crowded               # the last round admitted as many violators as it may: more may be left
-    cdef bint settled               # the last round went all the way on an unchanged face
+    cdef bint exact                 # float32 was not accurate enough: float64 until the factor is dropped
+    cdef bint crowded               # the last round admitted the largest number of violators: more may be left
+    cdef bint settled               # the last round took a full step on an unchanged face
     cdef double last_gap            # before the last round
 
     cdef double work                # since the last check of signals, in units of about a nanosecond
@@ -38,7 +38,7 @@ cdef class ActiveSet:
     # Drops the factor
     cdef void forget(self) noexcept nogil
     cdef void begin(self, Point point) noexcept nogil
-    # One change of face, reduced costs above -floor count as zero; 0, or 1 if the factor failed or no
+    # Changes the face once, where reduced costs above -floor count as zero; returns 0, or 1 if the factor failed or no
     # descent was left
     cdef int improve(self, Point point, double floor) except -1 nogil
     # Raises caution up to EIGHTH, then takes float64 in place of float32; False if neither was left

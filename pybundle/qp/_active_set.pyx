@@ -22,21 +22,21 @@ from pybundle.qp._face cimport LARGE_FACE, Face
 from pybundle.qp._point cimport Point, Problem
 from pybundle.qp._selection cimport Selection, smallest
 
-# Rounds on an unchanged face, at the rate of the last one, that cost less than a factor in float64.
+# Number of rounds on an unchanged face that cost less than a factor in float64.
 cdef double REFINEMENTS = 8.0
 # Diagonal shift relative to the mean diagonal; more only if the factor fails.
 cdef double SHIFT = 1e-12
-# Slope of a step, as a share of the gap, that counts as none.
+# A slope below this share of the gap counts as no descent.
 cdef double NO_DESCENT = 1e-9
-# A round that leaves more than this share of the gap, although no violator was left out, asks for caution.
+# Caution rises if a round leaves more than this share of the gap although it admitted all violators.
 cdef double SLOW = 0.5
 # A weight below this share of a simplex is rounding; ageing of planes needs exact zeros.
 cdef double CRUMB = 1e-15
 
-# Violators admitted, as a share of the face: at first, and at most.
+# Number of violators admitted, as a share of the face: initial and largest.
 cdef double GROWTH = 1.0 / 3.0, MOST_GROWTH = 2.0
 
-# Work between two looks for signals, some 50 ms.
+# Work between two checks for signals, some 50 ms.
 cdef double WORK_PER_CHECK = 5e7
 
 # How a face loses negative variables: all at once (half of them if they are over a quarter of the face), half of them
@@ -88,7 +88,7 @@ cdef class ActiveSet:
         self.n_solves = 0
         self.settled = False
         self.work = 0.0
-        # many change on the way from a vertex, few from a warm start
+        # many variables change after a start at a vertex, few after a warm start
         self.caution = self.usual = ALL if point.support() <= point.problem.n_parts else HALF
         self.last_gap = 1e300
         self.growth = GROWTH
@@ -158,7 +158,7 @@ cdef class ActiveSet:
             self.chosen.position[j if j >= 0 else point.problem.m - 1 - j] = i
 
     cdef int _start_base(self, Point point, double shift) except -1 nogil:
-        """An empty base for the chosen; the mean diagonal of H as coupling."""
+        """Start an empty base with room for the chosen variables; the mean diagonal of H is the coupling."""
         cdef Problem* q = &point.problem
         cdef int j
         cdef bint single = not self.exact and self.chosen.n >= LARGE_FACE
@@ -175,10 +175,10 @@ cdef class ActiveSet:
         return 0
 
     cdef bint _pays_to_restart(self) noexcept nogil:
-        """Whether a factor of the free and the chosen alone is cheaper than the border of the one that is there.
+        """Whether a new factor of the free and the chosen variables is cheaper than a border of the present one.
 
-        Held variables cost each border and each solve; a base in float64 that grows by a quarter into the range
-        of float32 costs as much as a new one.
+        Held variables add to the cost of each border and each solve. If a base in float64 grows by a quarter to a size
+        for float32, a new base costs as little.
         """
         cdef double n = self.face.n, grown = n + self.chosen.n
         if 5.0 * self.face.n_held * grown * grown > (n + 24.0) * n * n:
@@ -186,7 +186,7 @@ cdef class ActiveSet:
         return n > 0 and not (self.face.single or self.exact) and grown >= LARGE_FACE and 4 * self.chosen.n > n
 
     cdef void _admit(self, Point point, double floor) noexcept nogil:
-        """Held variables that the point uses or the gradient wants return; support and violators follow."""
+        """Free held variables of positive weight or negative reduced cost; then choose support and violators."""
         cdef int i, j, p, n
         cdef double cost
         for i in range(self.face.n):
@@ -205,7 +205,7 @@ cdef class ActiveSet:
         self.crowded = self.chosen.n - n == i
 
     cdef void _admit_one(self, Point point, double floor) noexcept nogil:
-        """The same with one violator, a held or a new one."""
+        """Do the same with only one violator, a held or a new variable."""
         cdef int i, j, p, n, worst = -1
         cdef double cost, least = 0.0
         for i in range(self.face.n):
@@ -227,14 +227,14 @@ cdef class ActiveSet:
             self.face.release(worst)
 
     cdef int _extend(self, Point point, double shift) except -1 nogil:
-        """Appends the chosen variables to the base; 0 or the failure of the factor."""
+        """Append the chosen variables to the base; return 0, or nonzero if the factor failed."""
         cdef int j, k = self.chosen.n, n = self.face.n, m = point.problem.m, n_parts = point.problem.n_parts
         if n == 0:
             self._start_base(point, shift)
         if k == 0:
             return 0
         if n + k > self.face.capacity:
-            # Twice what is needed, but hardly more than there are variables: fresh memory costs time.
+            # Twice the need, but hardly more than the number of variables: fresh memory costs time.
             j = max(n + k, min(2 * (n + k), (m + n_parts) * 9 // 8 + 16))
             with gil:
                 self.face.reserve(j, n_parts, self.face.single)
@@ -247,7 +247,7 @@ cdef class ActiveSet:
     # ------------------------------------------------------------------ the target
 
     cdef int _find_target(self, Point point) except -1 nogil:
-        """target = minimiser over a face inside the base; 0 or the failure of a factor."""
+        """Set target to the minimiser over a face inside the base; return 0, or nonzero if a factor failed."""
         cdef int i, j, p, n = self.face.n, n_parts = point.problem.n_parts, info, k, blocking = -1
         cdef double length, weight
         for p in range(n_parts):
@@ -261,7 +261,7 @@ cdef class ActiveSet:
             else:
                 self.x[i] = point.rest[p]
                 self.rhs[i] = point.mean[p] / point.problem.scale
-            # A constant of a part changes no step, but it would hide what rounds have to refine.
+            # A constant on a part changes no step, but its rounding would hide small residuals.
             if self.face.row[i] >= 0:
                 self.rhs[i] = 0.0
             self.path[i] = self.x[i]
@@ -328,7 +328,7 @@ cdef class ActiveSet:
     # ------------------------------------------------------------------ the step
 
     cdef bint _raise_caution(self) noexcept nogil:
-        """From now on faces lose fewer variables at a time; False if they lose one already."""
+        """Let fewer variables leave a face at a time; return False if only one leaves already."""
         if self.caution == ONE:
             return False
         self.caution += 1
@@ -337,7 +337,7 @@ cdef class ActiveSet:
         return True
 
     cdef int _move(self, Point point) noexcept nogil:
-        """Move x to the best point between x and target; 1 if no progress is left at caution ONE."""
+        """Move x to the best point between x and target; return 1 if caution ONE makes no progress."""
         cdef int j, p, m = point.problem.m
         cdef double slope = 0.0, curve = 0.0, step
         point.multiply(self.target, self.target_h)
@@ -347,7 +347,7 @@ cdef class ActiveSet:
             slope += point.g[j] * self.target[j]
             curve += self.target[j] * (self.target_h[j] - point.h[j])
         curve *= point.problem.scale
-        # A target that is the point itself, up to rounding, is no descent either.
+        # Nor is there descent if the target equals the point up to rounding.
         if not slope < -NO_DESCENT * point.gap:
             return 0 if self.doubt() or self._raise_caution() else 1
         self.calm -= 1

@@ -2,7 +2,7 @@
 
 from pybundle.core._blas cimport real
 
-# Variables from which float32 pays: below, a factor costs little beside the rest of a round.
+# Number of variables from which float32 pays: a smaller factor costs little beside the rest of a round.
 cdef enum:
     LARGE_FACE = 192
 
@@ -35,14 +35,14 @@ cdef class Face:
     cdef int* held                  # (capacity,) position in the base of each held variable
     cdef double coupling, shift, unit
 
-    # Room for n variables and n_rows constraints; needs the GIL. Another precision than before empties the base.
+    # Allocates room for n variables and n_rows constraints; needs the GIL. A change of precision empties the base.
     cdef int reserve(self, int n, int n_rows, bint single) except -1
-    # Empties the base. `diagonal` is the mean of H's, `shift` a share of it.
+    # Empties the base. `diagonal` is the mean of the diagonal of H, `shift` a share of it.
     cdef void clear(self, int n_parts, double diagonal, double shift) noexcept nogil
     # Appends k variables (room must be there); 0, or nonzero if the factor failed: then the base is empty
     cdef int append(self, const double* H, Py_ssize_t ldh, const int* index, const int* part,
                     int k) noexcept nogil
-    # Holds k variables of the base at zero (room for their rows must be there) / frees one
+    # Hold k variables of the base at zero (room for their rows must be there), or free one
     cdef void hold(self, const int* position, int k) noexcept nogil
     cdef void release(self, int position) noexcept nogil
     # rhs (n,) of the solves that follow

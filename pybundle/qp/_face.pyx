@@ -1,11 +1,11 @@
 """Steps to the minimiser of a simplex QP on a face, with one factor for many faces.
 
-For a base B of variables, E the indicator of their parts, and multiples of 1 added inside each part (which
-change nothing while sums are kept, and make the matrix definite exactly when the reduced Hessian is),
+For a base B of variables and the indicator E of their parts,
 
     K = H_BB + c E E' + shift I = L L',     c = mean diagonal of H,
 
-all of it times a power of two that brings c near 1.
+times a power of two that brings c near 1. The term c E E' is constant while sums are kept, and makes the matrix
+definite exactly when the reduced Hessian is.
 
 The step s from x minimises 1/2 s'Ks - r's subject to C's = b, where the columns of C are those of E (sums
 kept) and unit vectors (variables held at zero):
@@ -39,14 +39,14 @@ cdef extern from "_kernels.h" nogil:
     void pb_gather_double(int n, const double* row, const int* index, const int* part, int p, double unit,
                           double coupling, double* out)
 
-# Violations of a sum or of a zero: what calls for a correction, and what is given up. In float32 as shares of
-# the step: sums are restored and held variables left at zero afterwards.
+# Violations of a sum or of a zero: above the first a step is corrected, above the second it fails. In float32 they are
+# shares of the step: sums are restored and held variables left at zero afterwards.
 cdef double LOOSE = 1e-13, HOPELESS = 1e-9, LOOSE_SINGLE = 1e-4, HOPELESS_SINGLE = 1e-2
 # A pivot below this share of its diagonal is mostly rounding in float32.
 cdef float LEAST_PIVOT = 1e-5
-# Variables held at once: up to FEW by one triangular solve each, more by BLAS 3 in blocks of BLOCK.
+# Variables held in one call: up to FEW by one triangular solve each, more by BLAS 3 in blocks of BLOCK.
 cdef int FEW = 4, BLOCK = 16
-# Variables appended at once: the rows just gathered stay in the cache, and a failure shows early.
+# Variables appended at a time: the gathered rows stay in the cache, and a failure shows early.
 cdef int SLAB = 128
 
 
@@ -83,12 +83,12 @@ cdef class Face:
         return 0
 
     cdef int _stride(self) noexcept nogil:
-        """An odd number of cache lines: a power of two would put a column into one cache set."""
+        """Return an odd number of cache lines: with a power of two all rows would share one cache set."""
         cdef int line = 32 if self.single else 16
         return self.capacity // line * line + line + line // 2
 
     cdef int _reserve_columns(self, int n) except -1:
-        """L, y, z, index, part, row and held for n variables of either precision; R is still as before."""
+        """Allocate L, y, z, index, part, row and held for n variables of either precision; R stays as it was."""
         cdef size_t item = sizeof(float) if self.single else sizeof(double), size = sizeof(double)
         cdef size_t vectors = (<size_t>n * (2 * size + 4 * sizeof(int)) + 127) // 128 * 128, i, stride
         cdef char* memory = <char*>_allocate(vectors + <size_t>n * (n // 16 * 16 + 24) * size)
@@ -98,7 +98,7 @@ cdef class Face:
         stride = self.stride = self._stride()
         for i in range(<size_t>self.n):
             memcpy(L + i * stride * item, <char*>self.L + i * self.old_stride * item, (i + 1) * item)
-        if self.columns != NULL:        # C forbids copies from NULL, of no bytes too
+        if self.columns != NULL:        # C forbids copies from NULL, even of no bytes
             memcpy(index, self.index, self.n * sizeof(int))
             memcpy(index + n, self.part, self.n * sizeof(int))
             memcpy(index + 2 * n, self.row, self.n * sizeof(int))
@@ -110,7 +110,7 @@ cdef class Face:
         return 0
 
     cdef int _reserve_rows(self, int n_rows) except -1:
-        """R, M, F, t and missing for n_rows constraints."""
+        """Allocate R, M, F, t and missing for n_rows constraints."""
         cdef size_t item = sizeof(float) if self.single else sizeof(double), size = sizeof(double)
         cdef size_t side = n_rows // 16 * 16 + 24, i, rows = self.n_parts + self.n_held, stride = self.stride
         cdef size_t length = side * (self.capacity // 16 * 16 + 24) * size
@@ -261,7 +261,7 @@ cdef class Face:
             self._replace(<double*>self.M, a, self.n_parts + last)
 
     cdef void _replace(self, real* M, int a, int b) noexcept nogil:
-        """Replace row and column a of M by the last ones, b."""
+        """Replace row and column a of M by b, the last row and column."""
         cdef int j
         cdef Py_ssize_t ldm = self.side
         for j in range(a):
@@ -334,7 +334,7 @@ cdef class Face:
         return 0 if miss <= hopeless else n + 1
 
     cdef double _violation(self, const double* x, const double* lack, const double* step) noexcept nogil:
-        """missing = C'step - b; its largest entry."""
+        """Set missing = C'step - b; return its largest entry in size."""
         cdef int i, p
         cdef double worst = 0.0
         for i in range(self.n_parts):
@@ -353,7 +353,7 @@ cdef class Face:
 
 def _face_step(H, const int[::1] parts, int n_parts, const int[::1] held, const double[::1] x,
                const double[::1] rhs, bint single):
-    """Test twin: the step from x on the base of all variables; None if the factor failed."""
+    """Return, for tests, the step from x on the base of all variables; None if the factor failed."""
     cdef Face face = Face()
     cdef const double[:, ::1] H_view = H
     cdef int[::1] index = np.arange(len(H), dtype=np.intc)

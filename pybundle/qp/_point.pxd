@@ -16,7 +16,7 @@ cdef inline int part_of(const Problem* problem, int variable) noexcept nogil:
 
 
 cdef class Point:
-    """x >= 0 with its sums, and what follows from it. Pointers are valid from `reserve` to the next one."""
+    """A point x >= 0 with its sums, gradient, value and gap. Pointers are valid until the next `reserve`."""
 
     cdef object _arrays         # owner of the memory below
     cdef Py_ssize_t room        # variables and slacks that fit
@@ -25,7 +25,7 @@ cdef class Point:
     cdef double* x              # (m,) belongs to the caller; feasible from `normalise` on
     cdef double* rest           # (n_parts,) weight of the zero plane
     cdef double* h              # (m,) H x; belongs to the caller
-    cdef bint stale             # h is a combination of fresh products, not one itself
+    cdef bint stale             # h is a combination of products with H, so that it has drifted from H x
     cdef double* g              # (m,) scale h - f
     cdef double* mean           # (n_parts + 1,) sum of x g over a part, 0 for variables without a sum
     cdef double* least          # (n_parts + 1,) least entry of g in a part
@@ -38,19 +38,19 @@ cdef class Point:
     cdef const double** rows    # (m,)
     cdef double* weights        # (m,)
 
-    # Room for n variables and slacks; needs the GIL. Before x, h and problem are set.
+    # Allocates room for n variables and slacks, before x, h and problem are set; needs the GIL
     cdef int reserve(self, Py_ssize_t n) except -1
-    # x into the feasible set, h = H x
+    # Moves x into the feasible set, sets h = H x
     cdef void normalise(self) noexcept nogil
     # Number of positive x
     cdef int support(self) noexcept nogil
-    # Takes rounding out of the sums of x (m,) and rest (n_parts,)
+    # Corrects the sums of x (m,) and rest (n_parts,) for rounding
     cdef void restore_sums(self, double* x, double* rest) noexcept nogil
     # h (m,) = H x
     cdef void multiply(self, const double* x, double* h) noexcept nogil
     # h = H x for the point itself
     cdef void refresh(self) noexcept nogil
-    # g, mean, least, gap, value and size from x and h
+    # Computes g, mean, least, gap, value and size from x and h
     cdef void assess(self) noexcept nogil
-    # `curvature`, once a factor of H + shift mean(H_jj) on a face has failed
+    # Sets `curvature` after a factor of H + shift mean(H_jj) on a face has failed
     cdef void notice(self, double shift) noexcept nogil

@@ -51,7 +51,7 @@ cdef class Point:
     # ------------------------------------------------------------------ the feasible set
 
     cdef void normalise(self) noexcept nogil:
-        """Negative weights to 0, sums to 1; an empty part gets its best vertex."""
+        """Set negative weights to 0 and scale sums to 1; an empty part gets its best vertex."""
         cdef Problem* q = &self.problem
         cdef int j, p
         cdef double vertex
@@ -88,7 +88,7 @@ cdef class Point:
         return n
 
     cdef void restore_sums(self, double* x, double* rest) noexcept nogil:
-        """Of nonnegative x: without it the gap would lose its meaning."""
+        """Scale the sums of x >= 0, because the gap is a bound only for a feasible point."""
         cdef Problem* q = &self.problem
         cdef int j, p
         for p in range(q.n_parts):
@@ -155,7 +155,7 @@ cdef class Point:
         self.size = 0.5 * q.scale * product + fabs(linear)
 
     cdef void notice(self, double shift) noexcept nogil:
-        """Some step d has d'Hd <= -shift mean(H_jj) d'd; half of it is left to the rounding of the factor."""
+        """Record that a step d has d'Hd <= -shift mean(H_jj) d'd; half of it may be rounding of the factor."""
         cdef Problem* q = &self.problem
         cdef int j
         cdef double total = 0.0, largest = 0.0

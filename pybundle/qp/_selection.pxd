@@ -1,4 +1,4 @@
-# The variables that a round works on.
+# The working variables of a round.
 
 from pybundle.qp._point cimport Point
 
@@ -16,11 +16,11 @@ cdef class Selection:
     cdef double* key_copy       # (m + n_parts,) scratch; [0] the least key after `add_violators`
 
     cdef int reserve(self, Py_ssize_t n) except -1
-    # Empties the list; position = -1
+    # Empties the list and sets position = -1
     cdef void clear(self, Point point) noexcept nogil
-    # Appends positive weights outside the set, also of slacks if requested
+    # Appends variables of positive weight outside the set, also slacks if requested
     cdef void add_support(self, Point point, bint slacks) noexcept nogil
-    # Appends the `most` worst of the variables outside list and set whose reduced cost is below -floor
+    # Appends the `most` worst variables outside list and set, of those whose reduced cost is below -floor
     cdef void add_violators(self, Point point, int most, double floor) noexcept nogil
 
 

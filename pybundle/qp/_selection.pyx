@@ -1,4 +1,4 @@
-"""Which variables a round works on: the support of the point, and those that violate optimality most.
+"""Select the variables of a round: the support of the point, and those that violate optimality most.
 
 Violation of variable j is its reduced cost squared over H_jj: the gain of a step along it, up to a factor.
 """
@@ -45,7 +45,7 @@ cdef class Selection:
         cdef int j, p, count = 0, listed = self.n
         cdef double bar, cost, norm
         for j in range(listed):
-            self.position[self.variable[j]] = 0         # not to be counted twice
+            self.position[self.variable[j]] = 0         # so that none is added twice
         for j in range(q.m + q.n_parts):
             if j < q.m:
                 p = q.parts[j]

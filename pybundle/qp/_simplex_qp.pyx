@@ -9,12 +9,12 @@ and variables of part -1 have no sum.
     _working_set    a round of pairwise steps, and their budget;    _smo    the steps
     _active_set     a round of face steps;                          _face   the factor behind them
 
-The rounds take turns here until the gap is small enough. Choices depend on counts of operations, never on
-seconds: equal input, equal bits.
+Both kinds of rounds take turns until the gap is small enough. Choices depend on counts of operations, never on
+seconds: equal input gives equal bits.
 
 Either kind can stall when the other does not: faces are slow if norms of planes differ so much that the shift
-of the factor shortens their steps, pairwise steps are slow if curvatures differ. So a kind that brings no clear
-progress for a number of rounds is replaced by the other, and gets more rounds each time it is its turn again.
+of the factor shortens their steps, pairwise steps are slow if curvatures differ. So a kind without clear progress
+for a number of rounds gives way to the other, and gets more rounds in each further turn.
 """
 
 from libc.math cimport fabs, isfinite, isnan
@@ -30,18 +30,18 @@ from pybundle.qp._active_set cimport ActiveSet
 from pybundle.qp._point cimport Point, Problem
 from pybundle.qp._working_set cimport WorkingSet
 
-# Share of |q|'s own terms below which |q| no longer sets the scale of a relative gap.
+# The scale of a relative gap is at least this share of the terms of q, which may cancel.
 cdef double CANCELLED = 1e-3
-# Rounds in which neither value nor gap moves, after which faces and pairwise steps give up.
+# Faces and pairwise steps give up after so many rounds in which neither value nor gap changes.
 cdef int TIRED = 3, DONE = 6
 # Progress is clear if the gap falls by this factor, or the value by this share of the gap.
 cdef double CLEAR = 0.5, CLEAR_FALL = 0.1
-# Rounds without clear progress after which the other kind gets its turn, at first; doubled at every return,
-# and so often at most.
+# First number of rounds without clear progress after which the other kind gets its turn; it doubles at every return,
+# at most so many times.
 cdef int PATIENCE = 16, DOUBLINGS = 5
-# Rounds without clear progress that speak against float32.
+# Number of rounds without clear progress after which float64 replaces float32.
 cdef int DOUBTFUL = 4
-# Steps of a round of pairwise steps beyond their budget.
+# Most steps of a round of pairwise steps whose budget is spent.
 cdef int ROUND = 5000
 cdef enum:
     AUTO, SMO, FACES
@@ -54,7 +54,7 @@ METHODS = {"auto": AUTO, "smo": SMO, "active-set": FACES}
 
 
 class MasterSolution(NamedTuple):
-    """What a bundle loop needs to know.
+    """Result of `SimplexQP.solve`.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ cdef class SimplexQP:
 
     def solve(self, H, f, parts, slack, x, double scale=1.0, double tol=0.0, double rtol=0.0,
               max_steps=1000000, bint reuse=False, method="auto"):
-        """Minimises in place, from x.
+        """Minimise in place, from x.
 
         Signals are checked about every 50 ms of work, but not within a factorisation. If a handler raises,
         as on Ctrl-C, x is feasible and the object can be used again.
@@ -206,11 +206,11 @@ cdef class SimplexQP:
         return self.pairs.n_steps + self.faces.n_solves
 
     cdef double _limit(self, const Goal* goal) noexcept nogil:
-        """The absolute gap that both tolerances ask for at x."""
+        """Return the larger of both tolerances at x, as an absolute gap."""
         return max(goal.tol, goal.rtol * max(fabs(self.point.value), CANCELLED * self.point.size))
 
     cdef int _run(self, const Goal* goal) except -1 nogil:
-        """Rounds until the gap is reached: 0, or 1 at the step limit, 2 if stalled, 3 if numbers overflow."""
+        """Run rounds until the gap is reached; return 0, or 1 at the step limit, 2 if stalled, 3 after overflow."""
         cdef double turn_gap = 1e300, turn_value = 1e300        # best since the turn began
         cdef double clear_gap = 1e300, clear_value = 1e300      # at the last clear progress
         cdef double best_gap = 1e300, tol, floor
@@ -229,7 +229,7 @@ cdef class SimplexQP:
                 return 3
             tol = self._limit(goal)
             if self.point.stale and (self.point.gap <= tol or self._n_steps() >= goal.max_steps):
-                # partial steps let h drift
+                # h drifts during partial steps
                 self.point.restore_sums(self.point.x, self.point.rest)
                 self.point.refresh()
                 continue
@@ -257,7 +257,7 @@ cdef class SimplexQP:
                 gave_up = False
             else:
                 stalled += 1
-            # A reduced cost that cannot matter at this tolerance.
+            # The largest reduced cost that cannot matter at this tolerance.
             floor = 0.5 * tol / (self.point.problem.n_parts + 1)
             if goal.method == AUTO and not faces:
                 faces = not self.pairs.pays(self.point, tol, self._n_steps())

@@ -15,7 +15,7 @@ from libc.math cimport fabs
 cdef extern from "_kernels.h" nogil:
     void pb_shift(int n, double step, const double* up, const double* down, double* g)
 
-# A step that leaves less than this share of a simplex takes it all: ageing of planes needs exact zeros.
+# A step that would leave a weight below this share of a simplex sets it to 0: ageing of planes needs exact zeros.
 cdef double CRUMB = 1e-15
 cdef double CURVATURE_FLOOR = 1e-12
 
@@ -50,7 +50,7 @@ cdef Py_ssize_t smo(int n, const double* Q, int ldq, double scale, double* g, do
 
 cdef double _pair_step(int n, const double* Q, int ldq, double scale, double* g, double* x, int low, int high,
                        double* rest, bint has_slack, double share, bint move) noexcept nogil:
-    """One step in the part low..high unless its gap is at most `share`; returns the gap before the step."""
+    """Make one step in the part low..high unless its gap is at most `share`; return the gap before the step."""
     cdef int u = -1, v = -1, j
     cdef double g_u, part_gap = 0.0, drop, den, tau, gain, best = 0.0, best_tau = 0.0, q_uu = 0.0, floor
     cdef const double* row = NULL
@@ -127,7 +127,7 @@ cdef double _pair_step(int n, const double* Q, int ldq, double scale, double* g,
 
 cdef double _newton_steps(int n, const double* Q, int ldq, double scale, double* g, double* x, int low,
                           double share, Py_ssize_t max_steps, Py_ssize_t* steps, bint* moved) noexcept nogil:
-    """A sweep over the sign-constrained block; returns the sum of the block gaps before the steps."""
+    """Sweep over the sign-constrained block; return the sum of its gaps before the steps."""
     cdef int j
     cdef double total = 0.0, gap, den, tau
     share /= n - low

@@ -1,4 +1,4 @@
-"""How far a matrix is from symmetric, in one reading of it from memory."""
+"""Measure the asymmetry of a matrix in one pass over its memory."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ cdef extern from "_kernels.h" nogil:
 
 
 def asymmetry(const double[:, :] H):
-    """max |H p - H'p| for a fixed p without zeros: rounding for a symmetric H; NaN if an entry is not finite.
+    """Return max |H p - H'p| for a fixed p without zeros; NaN if an entry is not finite.
 
-    H (m, m) has contiguous rows. Both products come out of one pass, row after row.
+    It is rounding if H is symmetric. H (m, m) has contiguous rows; one pass computes both products.
     """
     cdef Py_ssize_t m = H.shape[0], ld, i
     probe = 1.0 + 0.5 * np.cos(np.arange(m) ** 1.5)

@@ -16,7 +16,7 @@ cdef class WorkingSet:
     cdef double* g                          # (n,)
     cdef double* x                          # (n,)
     cdef Py_ssize_t n_steps                 # since `begin`
-    # about nanoseconds: what pairwise steps may cost, have cost, each costs, and a round costs before them
+    # in about nanoseconds: budget of pairwise steps, work so far, work of a step, work of a round before its steps
     cdef double budget, spent, step_work, round_work
     cdef double last_gap                    # gap and number of steps at the last call of `pays`
     cdef Py_ssize_t last_steps
@@ -24,8 +24,8 @@ cdef class WorkingSet:
 
     cdef int reserve(self, Py_ssize_t n) except -1
     cdef void begin(self) noexcept nogil
-    # Whether pairwise steps promise to reach tol with a fraction of the work of faces; `n_steps` counts the steps of
-    # faces, too
+    # Whether pairwise steps are predicted to reach tol with a fraction of the work of faces; `n_steps` counts the steps
+    # of faces, too
     cdef bint pays(self, Point point, double tol, Py_ssize_t n_steps) noexcept nogil
     # At most max_steps steps, until the gap on the set is at most tol
     cdef int improve(self, Point point, Py_ssize_t max_steps, double tol, double floor) except -1 nogil

@@ -1,7 +1,7 @@
 """Rounds of pairwise steps, each on a working set small enough for the cache.
 
 A round takes the support of x and the variables that violate optimality most, gathers their corner of H, and
-runs `_smo` on it. Work is foretold in nanoseconds of one machine, never measured: equal input, equal bits.
+runs `_smo` on it. Work is predicted in nanoseconds of one machine, never measured: equal input gives equal bits.
 """
 from libc.math cimport log
 
@@ -12,9 +12,9 @@ from pybundle.qp._selection cimport Selection
 from pybundle.qp._smo cimport smo
 
 # Pairwise steps may use this share of the work of faces before they must be near the end. On a small support they
-# need a fifth of it; elsewhere the first round foretells that they do not pay.
+# need a fifth of it; otherwise the first round predicts that they do not pay.
 cdef double PAIRWISE_SHARE = 0.5
-# Their convergence is foretold from one round, so badly: how far beyond that share it may point.
+# A prediction from one round is poor, so it may exceed that share by this factor.
 cdef double PATIENCE = 2.0
 # Steps after which sums are restored: each may leave one unit of rounding in them.
 cdef Py_ssize_t DRIFT = 1000
@@ -69,16 +69,16 @@ cdef class WorkingSet:
         if self.spent == 0.0:           # before the first round
             n = q.n_parts + point.support()
             n = min(n + max(16.0, n / 3.0), m + q.n_parts)
-            # measured: the factor, solves under the sums of the parts, and products with all of H
+            # the cost of faces as measured: the factor, solves with the sums of parts, and products with all of H
             self.budget = PAIRWISE_SHARE * (n * n * n / 180.0 + 120.0 * n * (q.n_parts + 20) + m * n)
-            size = min(2.0 * n, m)              # of the set: the support and as many violators
+            size = min(2.0 * n, m)              # size of the set: the support and as many violators
             self.round_work = size * size + 0.3 * m * n         # the corner of H, and a product with it
             self.step_work = 50.0 + 0.5 * size
             if self.round_work > self.budget:
                 return False
-            self.chunk = <Py_ssize_t>max(50.0, self.round_work / self.step_work)    # as much work again
+            self.chunk = <Py_ssize_t>max(50.0, self.round_work / self.step_work)    # costs as much again
         else:
-            # linear convergence assumed, which never reaches 0
+            # predict linear convergence, which never reaches a gap of 0
             progress = log(self.last_gap / point.gap) if self.last_gap < 1e300 else 1.0
             work = self.round_work + (n_steps - self.last_steps) * self.step_work
             if tol == 0.0 or progress <= 0.0 or (
@@ -126,7 +126,7 @@ cdef class WorkingSet:
         return 0
 
     cdef void _sort_by_part(self, Point point) noexcept nogil:
-        """member, start: counting sort of `chosen`, in its order within a part."""
+        """Fill member and start by a counting sort of `chosen` by parts, stable within a part."""
         cdef int j, p, n_parts = point.problem.n_parts
         for p in range(n_parts + 2):
             self.start[p] = 0

@@ -1,12 +1,12 @@
-"""Whether H is positive semidefinite, but for the rounding of a Gram matrix, and by how much it is not.
+"""Decide whether H is positive semidefinite up to the rounding of a Gram matrix, and bound its negative curvature.
 
 An entry of A A' that sums K products is off by about sqrt(K) u sqrt(H_ii H_jj) in floating point (Higham, Mary 2019).
 So with D = diag(H) no eigenvalue of D^-1/2 H D^-1/2 is below -n sqrt(K) u: that is -256 n eps for K = 2^18 terms added
 one by one, and more in blocks, as BLAS does. Scaled this way, rows of any size count alike.
 
-If it is centred afterwards, every entry is off by about eps max(D), also in rows of points that equal the mean. So
-H + shift I may be semidefinite instead, for a small shift that the gap pays for. Where the mean of the data is far
-beyond their spread, centring loses more than that: then data have to be centred.
+If H is centred afterwards, every entry is off by about eps max(D), also in rows of points that equal the mean. Then
+H + shift I may be semidefinite for a small shift, which is added to the gap. If the mean of the data is far larger than
+their spread, centring of H loses more than that: then the data must be centred.
 """
 
 import numpy as np
@@ -19,22 +19,23 @@ LARGEST_FACTOR = 2000
 
 
 def rounding(n, kind):
-    """Relative error of a Gram matrix of n rows in the type `kind`."""
+    """Return the relative error of a Gram matrix of n rows in the type `kind`."""
     return min(SUMS * n * float(np.finfo(kind).eps), 2.0**-4)
 
 
 def needed_shift(H, f, kind, is_bounded=True, met=0.0):
-    """A shift that makes H + shift I semidefinite but for the rounding of its rows; ParameterError if it is too large.
+    """Return a shift for which H + shift I is semidefinite up to rounding; ParameterError if it is too large.
 
-    Rounding in `kind` explains 256 n eps max(D), or max |f| if no entry of D is positive (a centred constant), and
-    nothing if variables are unbounded. A pivoted Cholesky factor decides up to n = 2000, all pairs beyond, and `met`:
-    there is a direction d with d'Hd = met max(D) d'd.
+    Rounding in `kind` explains a shift of 256 n eps max(D), with max |f| in place of max(D) if no entry of D is
+    positive (a centred constant), and none if variables are unbounded. A pivoted Cholesky factor decides up to
+    n = 2000, beyond that all pairs of variables. The shift is at least -met max(D): a direction d with
+    d'Hd = met max(D) d'd is known.
     """
     largest = max(float(H.diagonal().max()), 0.0)
     explained = rounding(len(H), kind) * (largest or float(np.abs(f).max())) if is_bounded else 0.0
     peak, tiny = max(float(H.max()), -float(H.min())), float(np.finfo(kind).tiny)
     shift, failed, first = -met * largest, -met * largest, max(float(np.finfo(kind).eps) * peak, tiny)
-    # What underflows in `kind` is none of its rows.
+    # Rows whose squares underflow in `kind` count as zero.
     while shift < np.inf and not _is_semidefinite(H, shift, rounding(len(H), kind), max(2.0**-100 * peak, tiny)):
         failed, shift = shift, max((4.0 if shift < explained else 256.0) * shift, first)
     if shift > explained:

@@ -1,4 +1,4 @@
-"""Quadratic programs over a product of simplices, and solutions that measure themselves.
+"""Quadratic programs over a product of simplices, with gap and residual of any solution computed from the data.
 
     min_x q(x) = 1/2 x'Hx - f'x,   x >= 0,   sum over part p of x = 1  (<= 1 if the part has a slack)
 
@@ -61,13 +61,13 @@ class SimplexProblem:
         object.__setattr__(self, "shift", needed_shift(self.H, self.f, self.kind, bool((self.parts >= 0).all())))
 
     def measure(self, x: Any) -> tuple[float, float, float, float]:
-        """Value, duality gap, its scale, and KKT residual at x >= 0.
+        """Return value, duality gap, its scale, and KKT residual at x >= 0.
 
         Hx is computed in twice the precision of float64: large entries leave gradients that are mostly rounding.
         The gap is `sum_p <x_p, g_p> - min(g_p)` with g = Hx - f, a slack counting as g = 0; a variable
         without a sum adds `g x` if g >= 0, else `|g| max(x, |g|/H_jj)`, an estimate. The residual is the
         largest of `min(x_j, (g_j - multiplier) / max |g, f|)` and of the violations of sums and signs.
-        The gap counts what H lacks of a semidefinite matrix, unless that is rounding of the scale.
+        The gap includes the shift that makes H semidefinite, unless it is below the rounding of the scale.
         """
         x = check_vector("x", x, len(self.f))
         product, rest = accurate_product(self.H, x)
@@ -79,7 +79,7 @@ class SimplexProblem:
         n_parts = len(self.slack)
         bound = self.parts >= 0
         part = self.parts[bound]
-        # The least gradient of a part goes first from g, then from what is left: neither difference rounds much.
+        # Subtract the least gradient of each part twice: of g, then of what is left. Neither difference rounds much.
         least = np.where(self.slack, 0.0, np.inf)
         np.minimum.at(least, part, g[bound])
         reduced = g + rest

@@ -97,7 +97,7 @@ cdef inline void set_failure(Failure* failure, int rule, int64_t where, double v
 
 
 cdef class RiskCalls:
-    """Calls one compiled function for each of the P parts of a risk.
+    """Call one compiled function for each of the P parts of a risk.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ cdef class RiskCalls:
 
 
 cdef class ExampleCalls:
-    """Calls two compiled functions for the decodings and the planes of single examples.
+    """Call two compiled functions for the decodings and the planes of single examples.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ cdef class ExampleCalls:
 
 
 cdef class CompiledFunctions(CompiledOracle):
-    """Finds most violated planes by calling `solve` and `plane` for one example after another.
+    """Find most violated planes by calling `solve` and `plane` for one example after another.
 
     Parameters
     ----------

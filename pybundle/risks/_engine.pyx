@@ -94,7 +94,7 @@ cdef class Engine(Rows):
         if curve is not None:
             self.curve = Curve(curve[0], curve[1], curve[2], curve[3], curve[4])
             self.target = target
-        # additions to the sum of a part, and roundings of a term, and of targets and columns that a `Shift` has moved
+        # roundings: of sums of a part, of a term, and of targets and columns that a `Shift` has moved
         self.offset_unit = 1.01 * 2.0 ** -53 * (min(len(y), SHARD_ROWS) + len(y) // SHARD_ROWS + 22)
         self.y, self.c = y, c
         self.has_cost = cost is not None
@@ -147,7 +147,7 @@ cdef class Engine(Rows):
                 b.value[r] = max(curve_term(&self.curve, b.coef[r], m), 0.0)
                 m = self.target[rows[r]]
                 b.offset[r] = curve_term(&self.curve, b.coef[r], -m)
-                # lowered by what rounding may have added to it and to the sums that it enters
+                # lowered by the rounding errors of the offset and of the sums that it enters
                 b.offset[r] -= self.offset_unit * (fabs(b.coef[r] * m) + fabs(curve_term(&self.curve, b.coef[r], 0.0))
                                                    + 2.0 * fabs(b.coef[r] * self.curve.linear))
             return
@@ -318,7 +318,7 @@ cdef class Engine(Rows):
         return value, offset
 
     def planes_at(self, const real[:, ::1] scores, const Py_ssize_t[::1] rows, double[::1] slope):
-        """Return the same as `planes`, from given scores."""
+        """Return the result of `planes`, from given scores."""
         cdef Py_ssize_t i = 0, n = rows.shape[0]
         cdef int count, k, r
         cdef double value = 0.0, offset = 0.0
@@ -354,7 +354,7 @@ cdef class Engine(Rows):
             v = y * S[0]
             p = exp(-fabs(v))
             best = log1p(p) + (0.0 if v > 0.0 else -v)
-            # within the error of the score, the derivative grows at most by a factor e^slack
+            # if the score changes by its error, the derivative grows at most by a factor e^slack
             p = (p if v > 0.0 else 1.0) / (1.0 + p)
             error[0] += ci * ((2.0 * p if slack < 0.5 and p < 0.5 else 1.0) * slack + 8.0 * unit * best)
             return ci * best
@@ -363,7 +363,7 @@ cdef class Engine(Rows):
             slack += unit * (fabs(v) + fabs(self.target[i]))    # a `Shift` may have rounded the target
             p = curve_slope(&self.curve, v)
             best = 0.5 * self.curve.square * p * p + self.curve.flat * fabs(p) + fabs(self.curve.linear * p)
-            # the slope of the loss at either end of what the score may be
+            # the slope of the loss at both ends of the interval of the score
             error[0] += ci * (slack * max(fabs(curve_slope(&self.curve, v - slack)),
                                           fabs(curve_slope(&self.curve, v + slack)))
                               + 8.0 * unit * (fabs(p * v) + best))

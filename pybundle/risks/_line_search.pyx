@@ -32,7 +32,7 @@ cdef struct Lines:
     const double* c
     const double* cost      # K x K or NULL
     int K
-    Py_ssize_t columns      # numbers of scores in a row
+    Py_ssize_t columns      # number of scores in a row
     bint binary
 
 

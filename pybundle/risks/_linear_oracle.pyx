@@ -14,7 +14,7 @@ from ._engine cimport HINGE, Engine
 
 
 cdef class CompiledLinear(CompiledOracle):
-    """Finds the labels of largest loss plus score in float64, and their planes times the weights of the examples.
+    """Find the labels of largest loss plus score in float64, and their planes times the weights of the examples.
 
     Parameters
     ----------

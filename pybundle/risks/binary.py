@@ -132,7 +132,7 @@ fit_intercept
 
     def second_derivatives(self, scores: ArrayLike) -> Floats:
         """Return the second derivatives of the losses at scores `<w, x_i>`, shape (n,)."""
-        p = expit(-np.abs(check_vector("scores", scores, self.n_examples)))        # of the less likely label
+        p = expit(-np.abs(check_vector("scores", scores, self.n_examples)))     # probability of the less likely label
         return self.sample_weight * p * (1.0 - p)
 
     def dual_point(self, beta: ArrayLike) -> tuple[Floats, float]:
@@ -144,7 +144,7 @@ fit_intercept
         b = np.minimum(np.maximum(-check_vector("beta", beta, self.n_examples), 0.0), c)
         inside = (b > 0.0) & (b < c)
         p, q = b[inside], (c - b)[inside]
-        with np.errstate(over="ignore"):        # less is proven where p is tiny
+        with np.errstate(over="ignore"):        # if p is tiny, the bound is weaker
             offset = float(np.sum(p * np.log1p(np.minimum(q / p, 1e300)) + q * np.log1p(p / q)))
         return -b, offset * (1.0 - 128.0 * UNIT)
 

@@ -88,7 +88,7 @@ class ExampleFunctions(Structured):
 
 
 class FunctionsModel:
-    """The model of an `ExampleFunctions` risk, whose functions hold the data: it returns the given oracle."""
+    """The model of an `ExampleFunctions` risk; its `oracle` returns the given one, since functions hold the data."""
 
     nonneg, rescaling = None, "margin"
 

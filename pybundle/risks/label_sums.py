@@ -11,27 +11,27 @@ from scipy.special import softmax
 from ..core.rounding import UNIT
 from ..core.types import Floats
 
-ROWS = 1 << 12      # of dense data that are converted at a time
-LARGEST = 1e100     # of sums and of their inverses: squares of their rounding errors neither under- nor overflow
+ROWS = 1 << 12      # rows of dense data that are converted at a time
+LARGEST = 1e100     # largest sum and inverse: squares of their rounding errors neither under- nor overflow
 
 
 class LabelSums(NamedTuple):
     """Weighted sums of the rows x_i of K labels. The last entry of each row is 1; its weights are intercepts.
 
-    Rows are examples of K classes, or tokens of chains, which have more weights, those of pairs of labels and of ends.
+    Rows are examples of K classes, or tokens of chains, which also have weights of pairs of labels and of ends.
 
     Attributes
     ----------
     rows : ndarray, shape (K, d)
         `sum_{y_i = k} c_i x_i`; the last column holds the weights n_k of the labels.
     means : ndarray, shape (d,)
-        Means m of all rows of classes, about, and 0 for the last column; 0 for chains.
+        Approximate means m of all rows of classes, and 0 for the last column; 0 for chains.
     variances : ndarray, shape (d,)
-        Mean squares of `x - m`, about, for the last column 1.
+        Approximate mean squares of `x - m`, and 1 for the last column.
     error : float
         Bound on `|e| + |m| |e_b|` for the rounding errors e of `rows` and e_b of their last column, and of `rest`.
     rest : ndarray, shape (K + 1, dim - K d)
-        Slopes of chains at their other weights: of the labellings with label k only, and of the true ones.
+        Slopes of chains at their other weights: of the labellings with label k only, then of the true labellings.
     most : float or None
         The largest cost of a label; None for log-losses.
     radius : float
@@ -55,7 +55,7 @@ class LabelSums(NamedTuple):
     def of(cls, examples, y, c, K, most=None, rest=None):
         """Return the sums of rows with labels y (n,) and weights c (n,); None if the last entries are not 1.
 
-        With a log-loss each label of chains must occur: the intercept of one that does not falls without end.
+        With a log-loss each label of chains must occur: the intercept of an absent label would fall without limit.
         """
         X, n, d = examples.X, examples.n_examples, examples.n_features
         if examples.bias is not None:
@@ -72,7 +72,7 @@ class LabelSums(NamedTuple):
         rows, squares = np.zeros((K, examples.width)), np.zeros(examples.width)
         rest = np.zeros((K + 1, 0)) if rest is None else rest
         with np.errstate(over="ignore", invalid="ignore"):
-            for first in range(0, n, ROWS):         # products that overflow leave no sums
+            for first in range(0, n, ROWS):         # if a product overflows, there are no sums
                 some = slice(first, first + ROWS)
                 shares = sp.csr_array((c[some], (y[some], np.arange(len(y[some])))), shape=(K, len(y[some])))
                 part = X[some].astype(np.float64)

@@ -25,7 +25,7 @@ from .reduction import reduce_planes
 
 
 def constant(fit_intercept):
-    """The value of the constant feature that belongs to an intercept, or None."""
+    """Return the value of the constant feature of an intercept, or None."""
     check_flag("fit_intercept", fit_intercept)
     return 1.0 if fit_intercept else None
 
@@ -97,7 +97,7 @@ class LinearRisk(Partitioned):
         if self.free is None:
             return None
         c, X, n = self.sample_weight, self.examples.X, self.n_examples
-        step = SHARD_ROWS       # a product copies rows of other types than float64
+        step = SHARD_ROWS       # a product copies the rows unless they are float64
         sums = sum(X[k:k + step].T @ c[k:k + step] for k in range(0, n, step))
         return np.append(self.examples.scale * sums / max(float(c.sum()), 1e-300), 0.0)
 
@@ -121,7 +121,7 @@ class LinearRisk(Partitioned):
         arrays = (engine.y_array, engine.weight_array, engine.cost_array)
         words = (type(self).__name__, self.dim, data.fingerprint, self.partition, self.random_state)
         mark = 0
-        for array in arrays:                # one by one: a joint copy would dominate the memory of a small run
+        for array in arrays:                # one by one, since a joint copy would dominate the memory of a small run
             block: Any = np.ascontiguousarray(array)
             mark = crc32(block, mark)
         return crc32(repr(words).encode(), mark)
@@ -134,7 +134,7 @@ class LinearRisk(Partitioned):
         return self if self.examples.is_current(whole) else self._over(self.examples.X)
 
     def _over(self, X, shift=None):
-        """The same risk over other rows, with targets moved by a shift."""
+        """Return the same risk over other rows X, with targets moved by a shift."""
         other, arguments = self.derive(), list(self._engine.__reduce__()[1])
         other.examples = Examples(X, self.examples.scale, self.examples.bias)
         arguments[0], arguments[4] = other.examples.storage, other.examples.norms
@@ -143,17 +143,17 @@ class LinearRisk(Partitioned):
         other._engine, other.shift = Engine(*arguments), shift
         other.user_rows = other.examples if shift is None else self.examples
         vars(other).pop("label_sums", None)
-        other._assign(other._parts)         # what it keeps of the old rows goes
+        other._assign(other._parts)         # drops cached numbers of the old rows
         return other
 
     def centred(self) -> Any:
-        """Return this risk in the coordinates of its `shift`, which is found; itself without a free intercept."""
+        """Return this risk in the coordinates of a `Shift` found from the data; itself without a free intercept."""
         return self if self.free is None or self.shift is not None else self._centred
 
     @cached_property
     def _centred(self):
         can_copy = self.examples.scale == 1.0 and not self.is_mapped        # a mapped file is not read into memory
-        X = self.examples.X if can_copy else np.empty((0, self.n_features), np.uint8)     # in which nothing is far
+        X = self.examples.X if can_copy else np.empty((0, self.n_features), np.uint8)     # no column is far from 0
         shift = Shift.of([locate(X, self.labels if self.is_regression else None, self.sample_weight)])
         return self if shift is None else self.moved(shift)
 
@@ -192,15 +192,15 @@ class LinearRisk(Partitioned):
 
     @cached_property
     def _sizes_of_parts(self):
-        """Sums of c_i times the sizes of rows of each part, shape (P,)."""
+        """Sums of `c_i` times `_row_sizes` over each part, shape (P,)."""
         weighted = self.sample_weight * self._row_sizes
         return np.array([weighted[rows].sum() for rows in self._parts])
 
     @property
     def _row_sizes(self):
-        """|x_i|; if intercepts may be free |x_i| + |m|, the means m of the columns bounded by the mean of |x_i|.
+        """Bounds on |x_i|, or on |x_i| + |m| if intercepts may be free, since slopes then enter as `a - m a_b`.
 
-        Slopes a enter bounds as `a - m a_b`, and their last entries a_b are sums without columns.
+        The mean of |x_i| bounds |m|, m being the means of the columns.
         """
         sizes, c = self.examples.norms, self.sample_weight
         if self.free is None and self.label_sums is None:
@@ -213,18 +213,14 @@ class LinearRisk(Partitioned):
 
         Offsets are sums of losses >= 0 and therefore accurate to `terms 2^-53`; sums of integers have no error.
         """
-        if self._piecewise_linear and self._are_sums_exact:
+        cost, c = self.loss, self.sample_weight
+        is_whole = np.array_equal(c, np.floor(c)) and (cost is None or np.array_equal(cost, np.floor(cost)))
+        if self._piecewise_linear and is_whole and (
+                1.0 if cost is None else float(cost.max())) * float(c.sum()) < 2.0**53:
             return read_only(np.zeros(self.n_parts))
         terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 10 for rows in self._parts]
         return read_only(UNIT * np.array(terms))
 
-    @cached_property
-    def _are_sums_exact(self):
-        """Whether weights and losses of labels are whole numbers, with sums below 2^53."""
-        cost, c = self.loss, self.sample_weight
-        largest = 1.0 if cost is None else float(cost.max())
-        return (np.array_equal(c, np.floor(c)) and (cost is None or np.array_equal(cost, np.floor(cost)))
-                and largest * float(c.sum()) < 2.0**53)
 
     @property
     def is_mapped(self) -> bool:
@@ -381,7 +377,7 @@ class LinearRisk(Partitioned):
     # helpers ----------------------------------------------------------------------------------------------
 
     _piecewise_linear = True
-    is_regression = False       # `labels` are numbers, which an intercept shifts
+    is_regression = False       # whether `labels` are targets, which an intercept shifts
 
     @property
     def steepness(self) -> Any:

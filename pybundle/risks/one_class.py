@@ -79,7 +79,7 @@ class OneClass(RiskBase):
         self._rows = self.examples.rows(1)
         with np.errstate(over="ignore"):
             self._mass = self.nu * float(self.sample_weight.sum())
-            # greatest sum of a_i |x_i|, and how far, times the largest |x_i|, the sum of the a_i is from nu C
+            # largest sum of a_i |x_i|; and the distance of the sum of the a_i from nu C, times the largest |x_i|
             self._size = 1.01 * float(self._share(-self.examples.norms)[0] @ self.examples.norms)
             self._miss = 1.01 * UNIT * (self.n_examples + 64.0) * self._mass * float(self.examples.norms.max())
         if not np.isfinite(self._mass + self._size + self._miss):

@@ -23,7 +23,7 @@ from ..core.types import Array, Data, Floats
 from ..core.validation import check_number, check_vector
 from .linear import LinearRisk, constant
 
-CURVE = 3       # of `Loss` in _engine.pxd
+CURVE = 3       # value of `Loss` in _engine.pxd
 
 
 class OneScore(LinearRisk):
@@ -40,7 +40,7 @@ class OneScore(LinearRisk):
     oracle = None  # type: ignore[assignment]
     _piecewise_linear = False
     _of_parts = (*LinearRisk._of_parts, "_norms_of_parts")
-    _whole = None           # `_sizes_for_rounding` of the risk that this one is an excerpt of
+    _whole = None           # in an excerpt: `_sizes_for_rounding` of the whole risk
 
     def _prepare(self, X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision):
         if self.is_regression:
@@ -77,7 +77,7 @@ class OneScore(LinearRisk):
 
     @property
     def fingerprint(self) -> Any:
-        """As in `LinearRisk`, with targets and curve."""
+        """A hash as in `LinearRisk`, with targets and curve."""
         return crc32(repr((super().fingerprint, self.curve)).encode(), crc32(self._engine.target_array))
 
     @property
@@ -96,12 +96,12 @@ class OneScore(LinearRisk):
         return self._counted(super().planes_at(S), float(np.abs(S).max(initial=0.0)))
 
     def _sizes_for_rounding(self):
-        """Unit of offsets, largest norm of a row, largest target; an excerpt has those of the whole, for equal bits."""
+        """Return offset unit, largest norm of a row and largest target; excerpts use those of the whole risk."""
         return self._whole or (self._engine.offset_unit, float(self.examples.norms.max()),
                                float(np.abs(self._engine.target_array).max(initial=0.0)))
 
     def _counted(self, planes, largest):
-        """Return planes at scores of at most `largest` in size, of a smooth loss with errors of their own.
+        """Return planes at scores of at most `largest` in size; planes of a smooth loss get sharper slope errors.
 
         A loss is at least `square beta_i^2 / 2`, so `(sum_i c_i |beta_i x_i|)^2 <= 2 R / square sum_i c_i |x_i|^2`.
         It rounds by at most 8 units of |beta_i u_i|, which matters only if |beta_i| < 1000 units of u_i / square.
@@ -116,14 +116,14 @@ class OneScore(LinearRisk):
 
     @cached_property
     def _norms_of_parts(self):
-        """Norms of `sqrt(c_i)` and of `sqrt(c_i) |x_i|`, or of `sqrt(c_i) (|x_i| + |m|)`, shape (P,) each."""
+        """Norms of `sqrt(c_i)` and of `sqrt(c_i)` times `_row_sizes` over each part, shape (P,) each."""
         roots, sizes = np.sqrt(self.sample_weight), self._row_sizes
         return (np.array([np.linalg.norm(roots[rows]) for rows in self._parts]),
                 np.array([np.linalg.norm(roots[rows] * sizes[rows]) for rows in self._parts]))
 
     @property
     def _steepest(self):
-        """Bound on `sum_i c_i |beta_i x_i|` of any plane, by parts; infinite if the multipliers have none."""
+        """Bound on `sum_i c_i |beta_i x_i|` of any plane of each part; infinite if multipliers are unbounded."""
         most = max(np.abs(self.curve[:2]))
         with np.errstate(over="ignore"):
             return most * self._sizes_of_parts if np.isfinite(most) else np.full(self.n_parts, np.inf)
@@ -181,7 +181,7 @@ class OneScore(LinearRisk):
         return t, float(c @ self._losses(u + t * step))
 
     def _zero(self, u, step, c, a, b, upper, max_trials=200):
-        """Where the derivative along the segment is 0; an end of it if it has one sign."""
+        """Return the zero of the derivative along the segment, or an end of the segment if it has none."""
         square = self.curve[3]
 
         def pieces(slopes):
@@ -200,7 +200,7 @@ class OneScore(LinearRisk):
                 return low
             moves = pieces(at_low) != pieces(at_high)
             if not moves.all():
-                # on its piece the slope of an example is s0 + (s1 - s0) (t - low) / (high - low)
+                # the slope of an example on one piece is s0 + (s1 - s0) (t - low) / (high - low)
                 still, rise = ~moves, (at_high - at_low) / (high - low)
                 weights = (c * step)[still]
                 a += float(weights @ (at_low - rise * low)[still])

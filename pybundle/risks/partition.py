@@ -128,7 +128,7 @@ class Partitioned(RiskBase):
 
     dense_from = SPARSE_DENSITY     # fraction of non-zeros from which slopes are dense
     _stratify = None            # labels that the kind "stratified" spreads over the parts
-    _of_parts: tuple = ("_parts", "_shards")    # what follows from the parts, on first use; subclasses add theirs
+    _of_parts: tuple = ("_parts", "_shards")    # cached attributes that depend on the parts; subclasses add theirs
 
     @cached_property
     def _parts(self):
@@ -139,14 +139,14 @@ class Partitioned(RiskBase):
         return self._shards_of(self._parts)
 
     def _group(self, n_parts):
-        """Split into the parts that the caller wants, drawn at once, so that copies share them; None is one part."""
+        """Split into `n_parts` parts, which are drawn now, so that copies share them; None means one part."""
         self.n_parts_given = n_parts is not None
         self._regroup(1 if n_parts is None else n_parts)
         if self.n_parts_given:
             self._assign(self._parts)
 
     def _regroup(self, n_parts):
-        """Split into so many parts, which are drawn on first use: methods on examples need none."""
+        """Split into `n_parts` parts, which are drawn on first use, since methods on examples need none."""
         self._split(check_parts(self.n_examples, n_parts, self.partition))
 
     def _assign(self, parts):
@@ -201,8 +201,8 @@ class Partitioned(RiskBase):
         self.precision = "float64"
 
     def __getstate__(self) -> Any:
-        # an executor belongs to its process and is not pickled, nor is a centred copy of the data; another thread may
-        # be drawing the parts
+        # an executor belongs to its process, and a centred copy would be large; `vars` is copied because another thread
+        # may be drawing the parts
         state = vars(self).copy()
         for name in ("map_shards", "_centred"):
             state.pop(name, None)

@@ -45,7 +45,7 @@ def reduce_planes(work, shards, n_parts, dim, mapping, sparse=False, dense_from=
         slope = slopes[p] if counts[p] == 1 else np.zeros(dim)
         return work(rows, slope), slope
 
-    for first in range(0, len(shards), WAVE):       # a mapping may hold all its results until it ends
+    for first in range(0, len(shards), WAVE):       # a mapping may keep all results in memory until it ends
         wave = shards[first:first + WAVE]
         for (p, _), (sums, slope) in zip(wave, mapping(shard, wave), strict=True):
             values[p] += sums[0]
@@ -59,7 +59,7 @@ def _reduce_sparse(work, shards, n_parts, dim, mapping, dense_from):
     values, offsets = np.zeros(n_parts), np.zeros(n_parts)
     narrow = np.int32 if dim <= np.iinfo(np.int32).max else np.intp
     rows = [(np.empty(0, dtype=narrow), np.empty(0))] * n_parts
-    spare = []                  # dense slopes set to 0 again, for reuse: fresh memory pages cost more than zeroing
+    spare = []                  # zeroed dense slopes for reuse: fresh memory pages cost more than zeroing
 
     def shard(item):
         try:

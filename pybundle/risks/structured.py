@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 from zlib import crc32
 
@@ -135,7 +135,7 @@ class Structured(Partitioned):
 
     @cached_property
     def _additions(self):
-        """Additions to one entry of a slope, by parts: those in the largest shard, then one for each shard."""
+        """Numbers of additions to an entry of the slope of each part: in its largest shard, and one for each shard."""
         largest = np.zeros(self.n_parts)
         for p, rows in self._shards:
             largest[p] = max(largest[p], self._oracle.additions(rows))
@@ -200,7 +200,7 @@ class Structured(Partitioned):
         far = 0.0 if sums is None else float(np.linalg.norm(sums.means))
         sizes = self.sample_weight * (oracle.norms + 2.02 * far)
         if self.loss == "hinge":
-            # each piece of an example is added twice: for the labelling and for the truth
+            # each piece of an example is added twice, for the labelling and for the truth
             terms = [2 * oracle.sizes[rows].sum() + len(rows) + 4 for rows in self._parts]
             return UNIT * np.array(terms) * [sizes[rows].sum() for rows in self._parts]
         return UNIT * np.array([sizes[rows] @ (oracle.marginal_terms[rows] + additions + 4.0)
@@ -234,19 +234,20 @@ class Structured(Partitioned):
 
     def planes(self, w: ArrayLike) -> Any:
         """Return one plane for each part, tight at w; decodes every example once."""
-        w = check_vector("w", w, self.dim)
-        planes = self.sum_planes(partial(self._shard, self._oracle.prepare(w)))
-        # without norms of the oracle the errors follow from the planes of examples that it has met
-        return planes if self._oracle.norms is not None else planes._replace(slope_errors=self.slope_errors)
+        oracle, weights = self._oracle, self._oracle.prepare(check_vector("w", w, self.dim))
 
-    def _shard(self, weights, rows, slope):
-        c, oracle = self.sample_weight[rows], self._oracle
-        if self.loss == "logistic":
-            values, entropies = oracle.marginals_batch(rows, weights, c, slope)
-            return float(c @ values), float(c @ entropies)
-        found = oracle.solve_batch(rows, weights)
-        # the truth has value 0, so a smaller maximum is due to rounding
-        return float(c @ np.maximum(found.uppers, 0.0)), oracle.add_planes(rows, found.labellings, c, slope)
+        def shard(rows, slope):
+            c = self.sample_weight[rows]
+            if self.loss == "logistic":
+                values, entropies = oracle.marginals_batch(rows, weights, c, slope)
+                return float(c @ values), float(c @ entropies)
+            found = oracle.solve_batch(rows, weights)
+            # the truth has value 0, so a smaller maximum is due to rounding
+            return float(c @ np.maximum(found.uppers, 0.0)), oracle.add_planes(rows, found.labellings, c, slope)
+
+        planes = self.sum_planes(shard)
+        # an oracle without norms knows its errors only after a pass, from the planes of this pass
+        return planes if oracle.norms is not None else planes._replace(slope_errors=self.slope_errors)
 
     @property
     def user_rows(self) -> Any:
@@ -276,7 +277,7 @@ class Structured(Partitioned):
         return self.sum_planes(shard)
 
     def values(self, w: ArrayLike) -> tuple[Floats, Floats]:
-        """Return values (P,), and bounds (P,) on those of their rounding errors that upper bounds do not include."""
+        """Return values (P,), and bounds (P,) on their rounding errors, unless upper bounds include these."""
         w = check_vector("w", w, self.dim)
         oracle, norm = self._oracle, float(np.linalg.norm(w))
         weights, errors = oracle.prepare(w), np.zeros(self.n_parts)
@@ -286,7 +287,7 @@ class Structured(Partitioned):
             rows = item[1]
             c = self.sample_weight[rows]
             if self.loss == "logistic":
-                found = self._log_losses(rows, weights)
+                found = oracle.marginals_batch(rows, weights, np.zeros(len(rows)), np.zeros(self.dim))[0]
             else:
                 found = np.maximum(oracle.solve_batch(rows, weights).uppers, 0.0)
             return float(c @ found), oracle.rounding(rows, c, norm, found, self.smooth)
@@ -309,8 +310,6 @@ class Structured(Partitioned):
                 errors[p] = UNIT * (scores + terms.max(initial=0.0) * values[p])
         return 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
 
-    def _log_losses(self, rows, weights):
-        return self._oracle.marginals_batch(rows, weights, np.zeros(len(rows)), np.zeros(self.dim))[0]
 
     def predict_losses(self, w: ArrayLike) -> Floats:
         """Return the loss of the prediction for every example at w, shape (n,)."""

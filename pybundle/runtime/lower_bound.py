@@ -203,9 +203,9 @@ def certify(risk, objective, w, bound, known=None, limits=None):
     replaced by that bound, and the difference counts as an error. A plane above R(w) makes `certified` False, and a
     bound above F(w), beyond rounding, is a ContradictionError.
 
-    A point meets linear constraints up to rounding only, so F(w) may lie below the minimum under them. With the rows
-    in it, the aggregate plane then lies above R(w), by at most its multipliers times the violations; that counts as an
-    error, too. Limits of free weights hold up to a level of F, so that the bound is at most that level.
+    A point meets linear constraints up to rounding only, so F(w) may lie below the minimum under them. An aggregate
+    plane that contains constraints then lies above R(w), by at most the multipliers times the violations; this counts
+    as an error, too. Limits of free weights hold up to a level of F, so that the bound is at most that level.
     """
     w = read_only(w)
     exact = completed(risk).derive(precision="float64")

@@ -19,13 +19,13 @@ def labels_of(y):
 
 
 def sums(values, offsets):
-    """Sums of `values[offsets[i]:offsets[i + 1]]`, shape (n,); empty ranges give 0."""
+    """Return the sums of `values[offsets[i]:offsets[i + 1]]`, shape (n,); empty ranges give 0."""
     item = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     return np.bincount(item, values, len(offsets) - 1)
 
 
 def read_graphs(X, n_features, n_edge_features):
-    """Ragged nodes, Ragged edges (int32) and float64 edge features of X, checked all but the node features."""
+    """Return Ragged nodes, Ragged edges (int32) and float64 edge features of X; node features are not yet checked."""
     if not isinstance(X, Graph):
         for i, x in enumerate(X):
             if not isinstance(x, tuple) or len(x) != 3:
@@ -61,7 +61,7 @@ def read_graphs(X, n_features, n_edge_features):
 
 
 def _is_empty(rows):
-    """Whether the rows of a graph are none, in whatever form; lists of lists may be ragged."""
+    """Whether a graph has no such rows; they may be an array, a sparse matrix or a ragged list of lists."""
     if isinstance(rows, (list, tuple)):
         return all(isinstance(row, Sized) and len(row) == 0 for row in rows)
     return np.size(rows) == 0
@@ -93,12 +93,12 @@ def _read_edge_features(features):
 
 
 def read_features(nodes):
-    """Features of the nodes of all graphs."""
+    """Return `Examples` with the features of the nodes of all graphs."""
     return Examples(nodes.values, name_of=lambda row: nodes.name_of(row, field=".nodes"))
 
 
 def read_labels(Y, offsets):
-    """Ragged labels (int64) and weights of all nodes; Y must fit the nodes of X."""
+    """Return Ragged labels (int64) and weights of all nodes; Y must fit the nodes of X."""
     weights = None
     if isinstance(Y, WeightedLabels):
         Y, weights = Ragged.of(Y.labels, "labels of Y"), Ragged.of(Y.weights, "weights of Y")

@@ -75,8 +75,8 @@ class BinaryLabeling(StructuredModel):
     def joint_feature(self, x: Any, y: Any) -> Any:
         oracle, rows = self._bind(x, np.zeros(integer_array("y", labels_of(y)).shape, np.int64)), np.zeros(1, np.intp)
         feature = np.zeros(self.dim)
-        oracle.add_planes(rows, [labels_of(y)], np.ones(1), feature)       # relative to all zeros,
-        nodes = oracle.nodes.values                                         # which score minus the sum of features
+        oracle.add_planes(rows, [labels_of(y)], np.ones(1), feature)
+        nodes = oracle.nodes.values         # psi is relative to labels 0, whose feature is minus the sum over nodes
         feature[:self.n_features] -= np.asarray(nodes.sum(axis=0, dtype=np.float64)).ravel()
         return feature
 
@@ -90,14 +90,14 @@ class BinaryLabeling(StructuredModel):
         return float(costs[labels != found].sum())
 
     def node_costs(self, labels: Array, weights: Array, offsets: Array) -> Array:
-        """What a wrong label costs at each node of graphs `offsets[i]:offsets[i + 1]`."""
+        """Return the cost of a wrong label at each node of graphs `offsets[i]:offsets[i + 1]`."""
         costs = weights * self.class_weights[labels]
         if self.loss_name == "hamming":
             return costs
         item = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         if self.loss_name == "balanced":
             item = 2 * item + labels
-        # a class of weight 0 has only nodes of weight 0: any divisor does
+        # a class of weight 0 has only nodes of weight 0, so any divisor will do
         totals = np.bincount(item, weights, 2 * len(offsets))[item]
         return costs / (np.where(totals > 0.0, totals, 1.0) * (2.0 if self.loss_name == "balanced" else 1.0))
 

@@ -27,7 +27,7 @@ class BinaryLabelingOracle(BatchOracle):
         examples = read_features(self.nodes)
         self._rows = examples.rows(1)
         self._edge_rows = Rows((self._edge_features,), np.zeros(len(self._edge_features)), model.n_edge_features, 1)
-        self._turns = 2.0 - 4.0 * self._truth.values          # what <w_U, f> gains by the other label
+        self._gain_factors = 2.0 - 4.0 * self._truth.values          # factor of <w_U, f> in the gain by the other label
         a, b = self._edges.values.T + np.repeat(offsets[:-1], self._edges.sizes)
         self._is_cut = self._truth.values[a] != self._truth.values[b]
         edge_norms = np.sqrt(np.einsum("ep,ep->e", self._edge_features, self._edge_features))
@@ -53,8 +53,8 @@ class BinaryLabelingOracle(BatchOracle):
         at_nodes, at_edges = self.nodes.rows(rows), self._edges.rows(rows)
         scores = np.empty((len(at_nodes), 1))
         self._rows.scores(packed, at_nodes, scores)
-        # scores relative to the truth: its label has 0, the other one what changing the label brings
-        change = scores[:, 0] * self._turns.take(at_nodes)
+        # scores relative to the truth: its label has 0, the other label the gain
+        change = scores[:, 0] * self._gain_factors.take(at_nodes)
         if loss:
             change += self._costs.take(at_nodes)
         unary = np.zeros((len(at_nodes), 2))
@@ -74,19 +74,19 @@ class BinaryLabelingOracle(BatchOracle):
         self._rows.add(nodes, np.zeros(len(nodes), np.int64), changed * per_node, slope[:d])
         kept = np.flatnonzero(moved)
         slope[d:] += np.einsum("e,ep->p", (moved * per_edge)[kept], self._edge_features.take(edges[kept], axis=0))
-        return float(scales @ self._paid(changed != 0.0, nodes, node_ends))
+        return float(scales @ self._node_losses(changed != 0.0, nodes, node_ends))
 
     def _planes(self, rows, labellings):
         changed, nodes, node_ends, moved, edges, edge_ends = self._changes(rows, labellings)
         d = self.model.n_features
-        parts = (RowSums(features, *_kept(coefs, places, ends), first) for features, coefs, places, ends, first in (
+        parts = (RowSums(features, *_nonzero(coefs, places, ends), first) for features, coefs, places, ends, first in (
             (self._rows, changed, nodes, node_ends, 0), (self._edge_rows, moved, edges, edge_ends, d)))
-        return self._paid(changed != 0.0, nodes, node_ends), sum_rows(self.dim, *parts)
+        return self._node_losses(changed != 0.0, nodes, node_ends), sum_rows(self.dim, *parts)
 
     def _changes(self, rows, labellings):
-        """Coefficients of the features of all nodes and edges of the examples `rows`, what they are, where they end."""
+        """Return coefficients, nodes and ends for the node features of the examples `rows`, then for edge features."""
         nodes, edges = self.nodes.rows(rows), self._edges.rows(rows)
-        labels = self._joined(rows, labellings)
+        labels = self._node_labels(rows, labellings)
         node_ends, edge_ends = (np.concatenate([[0], np.cumsum(part.sizes[rows])])
                                 for part in (self.nodes, self._edges))
         a, b = self._edges.values.take(edges, axis=0).T + np.repeat(node_ends[:-1], self._edges.sizes[rows])
@@ -96,14 +96,14 @@ class BinaryLabelingOracle(BatchOracle):
 
     def _losses(self, rows, labellings):
         at_nodes = self.nodes.rows(rows)
-        wrong = self._joined(rows, labellings) != self._truth.values[at_nodes]
-        return self._paid(wrong, at_nodes, np.concatenate([[0], np.cumsum(self.nodes.sizes[rows])]))
+        wrong = self._node_labels(rows, labellings) != self._truth.values[at_nodes]
+        return self._node_losses(wrong, at_nodes, np.concatenate([[0], np.cumsum(self.nodes.sizes[rows])]))
 
-    def _paid(self, wrong, at_nodes, ends):
+    def _node_losses(self, wrong, at_nodes, ends):
         return sums(np.where(wrong, self._costs[at_nodes], 0.0), ends)
 
-    def _joined(self, rows, labellings):
-        """Labels of all nodes of the examples `rows`, one after another."""
+    def _node_labels(self, rows, labellings):
+        """Return the labels of all nodes of the examples `rows`, one after another."""
         if isinstance(labellings, Ragged):
             labels, sizes = labellings.values, labellings.sizes
         else:
@@ -113,7 +113,7 @@ class BinaryLabelingOracle(BatchOracle):
         return check_indices("labellings", labels, 2)
 
 
-def _kept(coefs, places, ends):
-    """Rows, labels, coefficients and starts of `RowSums` for the coefficients that are not 0."""
+def _nonzero(coefs, places, ends):
+    """Return rows, labels, coefficients and starts for `RowSums`, of the coefficients that are not 0."""
     kept = np.flatnonzero(coefs)
     return places[kept], np.zeros(len(kept), np.int32), coefs[kept], np.searchsorted(kept, ends)

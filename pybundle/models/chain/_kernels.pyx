@@ -14,7 +14,7 @@ from ...features._rows cimport BLOCK, Rows, PackedWeights
 from ...oracles._chain cimport ChainTables
 
 cdef enum:
-    TOKENS = 2048     # whose scores are held at once: they stay in the second cache
+    TOKENS = 2048     # tokens whose scores are computed at a time; they fit in the second-level cache
     LINE = 64
 
 cdef struct ChainPoint:
@@ -36,7 +36,7 @@ cdef class ChainData:
     offsets : int64 array, shape (n + 1,)
     costs : array, shape (K, K)
     factors : array, shape (n,)
-        Of the losses.
+        Factors of the losses.
     start, end, slack : bool
     """
 
@@ -59,9 +59,9 @@ cdef class ChainData:
     def solve(self, const Py_ssize_t[::1] rows, PackedWeights packed or None, const double[:, ::1] W,
               ChainTables tables, const double[:, ::1] transition, const double[::1] start, const double[::1] end,
               bint loss):
-        """Best labellings (all, one after another), their offsets, and values relative to the truth.
+        """Return best labellings (one after another), their offsets, and values relative to the truth.
 
-        Margin rescaling. `packed` may be None, for CSR tokens: scores are then taken from W as it stands.
+        Margin rescaling. `packed` may be None for CSR tokens, whose scores are then computed from W itself.
         """
         cdef Py_ssize_t n = rows.shape[0], j
         cdef ChainPoint at
@@ -81,7 +81,7 @@ cdef class ChainData:
     cdef int decode(self, Py_ssize_t n, const Py_ssize_t* rows, PackedWeights packed, ChainTables tables,
                     const ChainPoint* at, bint loss, const int64_t* offsets, int32_t* labels,
                     double* values) except -1 nogil:
-        """Best labellings of n examples, labels[offsets[j]:offsets[j + 1]], and values relative to the truth.
+        """Find best labellings of n examples, labels[offsets[j]:offsets[j + 1]], and values relative to the truth.
 
         Margin rescaling. `packed` may be None, for CSR tokens.
         """
@@ -126,9 +126,9 @@ cdef class ChainData:
 
     def add(self, const Py_ssize_t[::1] rows, const int32_t[::1] labels, const int64_t[::1] offsets,
             const double[::1] scales, double[::1] slope):
-        """Adds `sum_j scales[j] psi_j` of the labellings `labels[offsets[j]:offsets[j + 1]]` to the slope.
+        """Add `sum_j scales[j] psi_j` of the labellings `labels[offsets[j]:offsets[j + 1]]` to the slope.
 
-        Gives the sum of their losses, each times its scale.
+        Return the sum of their losses, each times its scale.
         """
         cdef Py_ssize_t n = rows.shape[0], K = self.costs.shape[0], j, t, first, length, n_wrong = 0
         cdef Py_ssize_t pairs = self.tokens.n_weights, start = pairs + K * K, end = start + K * self.has_start
@@ -183,7 +183,7 @@ cdef class ChainData:
 
     def planes(self, const Py_ssize_t[::1] rows, const int32_t[::1] labels, const int64_t[::1] offsets,
                Py_ssize_t dim):
-        """Losses and slopes of the labellings `labels[offsets[j]:offsets[j + 1]]`, labels 0..K-1."""
+        """Return losses and slopes of the labellings `labels[offsets[j]:offsets[j + 1]]`, labels 0..K-1."""
         cdef Py_ssize_t n = rows.shape[0]
         losses_array = np.empty(n)
         cdef double[::1] losses = losses_array
@@ -195,7 +195,7 @@ cdef class ChainData:
 
     cdef int write(self, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels, const int64_t* offsets,
                    PlaneRows out, double* losses) except -1 nogil:
-        """Losses of labellings, and their slopes as further rows of `out`."""
+        """Write the losses of labellings, and append their slopes as rows to `out`."""
         cdef Py_ssize_t K = self.costs.shape[0], j, t, count, length, longest = 0, first, wrong
         cdef Py_ssize_t pairs = self.tokens.n_weights, start = pairs + K * K, end = start + K * self.has_start
         cdef const int32_t* y
@@ -247,7 +247,7 @@ cdef class ChainData:
 
 
 cdef class CompiledChain(CompiledOracle):
-    """Most violated planes of the chains of `data`, for margin rescaling.
+    """Find most violated planes of the chains of `data`, for margin rescaling.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ cdef class CompiledChain(CompiledOracle):
     sizes : array, shape (n,)
         Lengths of the chains.
     batch : int
-        Most examples asked for at once.
+        Most examples in one call.
     """
 
     cdef ChainData data
@@ -313,7 +313,7 @@ cdef double augment_item(double* unary, const int32_t* truth, Py_ssize_t length,
 def augment(double[:, ::1] unary, const int32_t[::1] truth, const int64_t[::1] offsets, const double[:, ::1] costs,
             const double[::1] factors, const double[:, ::1] transition, const double[::1] start,
             const double[::1] end, bint loss, double[::1] truths):
-    """Writes the scores of the true labellings, and adds `factors[i] costs[truth]` to the rows of item i.
+    """Write the scores of the true labellings, and add `factors[i] costs[truth]` to the rows of item i.
 
     unary (N, K), truth (N,): one item after another, offsets (n + 1,); costs (K, K), factors (n,), truths (n,).
     """

@@ -11,11 +11,11 @@ ctypedef fused real:
 
 def subtract_truths(double[:, ::1] p, const int32_t[::1] truth, const int64_t[::1] offsets, const double[::1] scales,
                     double[:, ::1] pairs, double[::1] start, double[::1] end):
-    """`p[t] = scale (p[t] - e_truth)`, and what follows for the weights of labels.
+    """Set `p[t] = scale (p[t] - e_truth)`, and do the same for weights of pairs and ends.
 
-    p (N, K): marginals of the positions of one item after another, truth (N,), offsets (n + 1,), scales (n,). `pairs`
-    (K, K) loses the true transitions, times the scale of their item; start and end (K,), empty if not wanted,
-    receive the sums of the first and of the last rows of p.
+    p (N, K): marginals of the positions of one item after another, truth (N,), offsets (n + 1,), scales (n,). The true
+    transitions, times the scale of their item, are subtracted from `pairs` (K, K). The sums of the first and of the
+    last rows of p are added to start and end (K,), which may be empty.
     """
     cdef Py_ssize_t i, t, k, K = p.shape[1]
     cdef double scale
@@ -35,10 +35,10 @@ def subtract_truths(double[:, ::1] p, const int32_t[::1] truth, const int64_t[::
 
 
 cdef class ColumnSums:
-    """`sum_t p[t, k] x_t` for sparse rows x_t and every k, in memory for the columns that occur.
+    """Sums `sum_t p[t, k] x_t` for sparse rows x_t and every k, with memory for the columns that occur.
 
-    A row of K sums for each column, in the order of their first entries: an entry of x is then K products on
-    neighbouring numbers, where W (K, d) itself would be written at K places far apart.
+    Each column has a row of K sums, in the order of first occurrence. So an entry of x updates K neighbouring numbers,
+    while in W (K, d) itself they would be far apart.
     """
 
     cdef object _storage
@@ -59,7 +59,7 @@ cdef class ColumnSums:
         self.sums = np.empty((min(n_features, entries), n_labels))
 
     def add(self, const Py_ssize_t[::1] rows, const double[:, ::1] p):
-        """Adds the rows of those numbers, row r times p[r] (K,)."""
+        """Add the given rows, row r times p[r] (K,)."""
         if p.shape[0] != rows.shape[0] or p.shape[1] != self.sums.shape[1]:
             raise ValueError(f"p must have shape ({rows.shape[0]}, {self.sums.shape[1]})")
         data = self._storage[0]
@@ -91,7 +91,7 @@ cdef class ColumnSums:
                             sums[k] += x * p[r, k]
 
     def add_to(self, double[:, :] W):
-        """W (K, d) += the sums."""
+        """Add the sums to W (K, d)."""
         cdef Py_ssize_t j, k
         cdef int32_t c
         with nogil:

@@ -1,4 +1,4 @@
-"""Slack rescaling of the Hamming loss on chains: Viterbi kept apart for every number of wrong labels.
+"""Slack rescaling of the Hamming loss on chains: one Viterbi table for every number of wrong labels.
 
     max_e  c e (1 + best_e),     best_e = max { <w, psi(y)> : y has e wrong labels },     c = 1 or 1 / T
 
@@ -14,7 +14,7 @@ from libc.stdlib cimport free, malloc
 def slack_items(const double[:, ::1] unary, const int32_t[::1] truth, const int64_t[::1] offsets,
                 const double[::1] factors, const double[:, ::1] transition, const double[::1] start,
                 const double[::1] end, const double[::1] truths, int32_t[::1] labels, double[::1] values):
-    """Labels and values of the chains with scores `unary`, without loss; `truths` are the scores of `truth`."""
+    """Write labels and values of chains from the scores `unary`, without loss; `truths` are the scores of `truth`."""
     cdef Py_ssize_t i, n = offsets.shape[0] - 1, K = unary.shape[1], longest = 0
     cdef double* f
     cdef int32_t* back

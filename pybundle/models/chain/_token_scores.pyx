@@ -1,4 +1,4 @@
-"""Scores of CSR tokens that read the weights of their features alone; SciPy's checks take longer for one sentence."""
+"""Scores of CSR tokens from the weights of their features alone; for one sentence SciPy's checks take longer."""
 
 import numpy as np
 

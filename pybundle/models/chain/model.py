@@ -124,7 +124,7 @@ class Chain(StructuredModel):
         return starts, np.ascontiguousarray(labels)
 
     def _checked(self, support):
-        """Pairs (feature, label) as an int32 array (m, 2), sorted, each once."""
+        """Return pairs (feature, label) as an int32 array (m, 2), sorted and distinct."""
         refuse_masked("token_support", support)
         support, sizes = integer_array("token_support", support), (self.n_features, self.n_labels)
         if support.ndim != 2 or support.shape[1] != 2 or len(support) == 0:
@@ -190,7 +190,7 @@ class Chain(StructuredModel):
         return model
 
     def split(self, w: Array) -> tuple[Any, Floats, Floats, Floats]:
-        """Views of w: W (K, d), transition (K, K), start (K,) and end (K,), empty if there is none.
+        """Return views of w: W (K, d), transition (K, K), start (K,) and end (K,), empty if there is none.
 
         With `token_support` W is a csc_array whose `data` are a view.
         """
@@ -204,20 +204,20 @@ class Chain(StructuredModel):
         return W, *self.rest(w)
 
     def rest(self, w: Array) -> tuple[Floats, Floats, Floats]:
-        """Views of w: transition (K, K), start (K,) and end (K,), empty if there is none."""
+        """Return views of w: transition (K, K), start (K,) and end (K,), empty if there is none."""
         K, size = self.n_labels, self.n_token_weights
         first = size + K * K
         second = first + K * self.start
         return w[size:first].reshape(K, K), w[first:second], w[second:second + K * self.end]
 
     def token_scores(self, w: Array, x: Any) -> Floats:
-        """Scores (T, K) of tokens that are checked, an array or CSR; see `entry_scores`."""
+        """Return scores (T, K) of checked tokens, an array or CSR; see `entry_scores`."""
         if not sp.issparse(x):
             return np.asarray(x, dtype=np.float64) @ self.split(w)[0].T
         return self.entry_scores(w, x.indptr, x.indices, x.data)
 
     def entry_scores(self, w: Array, ends: Array, columns: Array, values: Array) -> Floats:
-        """Scores (T, K) of the rows of a CSR matrix that is checked; only weights of its entries are read."""
+        """Return scores (T, K) of the rows of a checked CSR matrix; only weights of its entries are read."""
         support = () if self.token_support is None else self.columns
         return token_scores(contiguous(ends, np.int64), contiguous(columns, np.int32), contiguous(values, np.float64),
                             contiguous(w, np.float64), self.n_features, self.n_labels, *support)
@@ -227,7 +227,7 @@ class Chain(StructuredModel):
         return self.feature(tokens.values, self.labels([y], tokens.sizes, "y").values)
 
     def feature(self, x: Any, y: Any) -> Any:
-        """Psi(x, y) of tokens and labels that are checked."""
+        """Return Psi(x, y) of checked tokens and labels."""
         K, T = self.n_labels, len(y)
         rest = np.zeros(self.dim - self.n_token_weights)
         np.add.at(rest[:K * K].reshape(K, K), (y[:-1], y[1:]), 1.0)
@@ -244,7 +244,7 @@ class Chain(StructuredModel):
         return np.concatenate([block.ravel(), rest])
 
     def _supported(self, block):
-        """Sums of tokens by label (K, d) as a CSR row (1, m): the part of Psi that belongs to weights of features."""
+        """Return sums of tokens by label (K, d) as a CSR row (1, m), with entries for the pairs of `token_support`."""
         K, (features, labels) = self.n_labels, self.token_support.T.astype(np.int64)
         _, places, found = np.intersect1d(features * K + labels, block.col.astype(np.int64) * K + block.row,
                                           assume_unique=True, return_indices=True)
@@ -276,7 +276,7 @@ class Chain(StructuredModel):
         return ChainOracle(self, X, Y)
 
     def tokens(self, X: Data, name: str = "X") -> Any:
-        """The examples as a Ragged of tokens, dense or CSR."""
+        """Return the examples as a Ragged of tokens, dense or CSR."""
         X = Ragged.of(X, name)
         empty = np.flatnonzero(X.sizes == 0)
         if len(empty):
@@ -317,7 +317,7 @@ class Chain(StructuredModel):
         return matrix
 
     def labels(self, Y: Data, sizes: Array, name: str = "Y") -> Ragged:
-        """Labellings as a Ragged of int32, `sizes[i]` labels each."""
+        """Return labellings as a Ragged of int32, `sizes[i]` labels each."""
         Y = Ragged.of(Y, name, kinds="iu")
         values = Y.values
         if values.ndim != 1 or values.dtype.kind not in "iu":

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core.exceptions import InputTypeError, NumericalError
 from ...core.protocols import Decodings
-from ...core.ragged import Ragged
+from ...core.ragged import Ragged, blocks
 from ...features._sparse_weights import SparseWeightRows
 from ...features.examples import Examples
 from ...features.weights import LazyWeights
@@ -17,11 +17,11 @@ from ._marginals import ColumnSums, subtract_truths
 from ._slack import slack_items
 
 BLOCK = 2048
-"""Tokens whose scores are held at once: they stay in the second cache."""
+"""Tokens whose scores are computed at a time; they fit in the second-level cache."""
 
 
 class ChainWeights:
-    """w for the kernels: weights of tokens, transition, start and end (K,), and the tables of the decoder."""
+    """The blocks of w for the kernels: weights of tokens, transition, start and end (K,); tables of the decoder."""
 
     def __init__(self, model, rows, w):
         self.tokens = LazyWeights(rows, w)
@@ -102,7 +102,7 @@ class ChainOracle(BatchOracle):
         return Decodings(Ragged.unchecked(labels, offsets), values, values)
 
     def _best(self, rows, weights, k):
-        """The k labellings of largest value: O(L K (K + k log K)) for a sequence of length L."""
+        """Return the k labellings of largest value: O(L K (K + k log K)) for a sequence of length L."""
         labels, values, offsets = self._empty(rows)
         owners, paths = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.int32)]
         for low, high, unary, truths in self._scores(rows, offsets, weights, True):
@@ -166,7 +166,7 @@ class ChainOracle(BatchOracle):
             tables.marginal_items(unary, items, 0, high - low, scales[low:high], p, values[low:high],
                                   entropies[low:high], pairs)
             values[low:high] -= truths
-            # a score of -inf is an overflow, too, though the kernel takes it for a label that is forbidden
+            # a score of -inf is an overflow, too, although the kernel treats it as a forbidden label
             check_scores(values[low:high] + 0.0 * np.add.reduceat(unary.ravel(), items[:-1] * unary.shape[1]),
                          rows[low:high])
             sums.add(low, high, p, pairs[0])
@@ -180,7 +180,7 @@ class ChainOracle(BatchOracle):
         offsets = np.concatenate([[0], np.cumsum(self.sizes[rows])])
         entropies = np.empty((len(rows), 2))
         sums = ExpectedFeatures(self, rows, offsets, scales, slope)
-        for low, high in _blocks(offsets):
+        for low, high in blocks(offsets, BLOCK):
             p = np.empty((offsets[high] - offsets[low], self._model.n_labels))
             entropies[low:high], pairs = distributions.marginals(rows[low:high], scales[low:high], p)
             sums.add(low, high, p, pairs.reshape(self._model.n_labels, -1))
@@ -188,16 +188,16 @@ class ChainOracle(BatchOracle):
         return np.maximum(entropies[:, 0] - entropies[:, 1], 0.0)
 
     def additions(self, rows):
-        return 2 * int(self.sizes[rows].sum())      # the marginals of a position, and its truth
+        return 2 * int(self.sizes[rows].sum())      # a position adds its marginals and subtracts its truth
 
     def _empty(self, rows):
         offsets = np.concatenate([[0], np.cumsum(self.sizes[rows])])
         return np.empty(offsets[-1], dtype=np.int32), np.empty(len(rows)), offsets
 
     def _scores(self, rows, offsets, weights, loss=False):
-        """Blocks of examples: first, last, scores of their tokens, with losses or without, scores of the truths."""
+        """Yield blocks of examples: first, last, scores of their tokens, with losses or not, scores of the truths."""
         tokens, truth = self._tokens.rows(rows), self._truth.take(rows).values
-        for low, high in _blocks(offsets):
+        for low, high in blocks(offsets, BLOCK):
             first, last = offsets[low], offsets[high]
             unary = weights.tokens.scores(tokens[first:last], len(tokens))
             truths = np.empty(high - low)
@@ -210,7 +210,7 @@ class ChainOracle(BatchOracle):
 
 
 class ExpectedFeatures:
-    """Adds `sum_j scales[j] E psi_j` of the examples `rows` to `slope`, from blocks of their marginals."""
+    """Accumulate `sum_j scales[j] E psi_j` of the examples `rows` in `slope`, from blocks of their marginals."""
 
     def __init__(self, oracle, rows, offsets, scales, slope):
         self._oracle, self._scales, self._offsets = oracle, scales, offsets
@@ -226,7 +226,7 @@ class ExpectedFeatures:
             self._columns = ColumnSums(examples.storage, examples.n_features, K, self._tokens)
 
     def add(self, low, high, p, pairs):
-        """Add the examples low..high - 1: p, marginals of their tokens, is overwritten; pairs (K, K) come scaled."""
+        """Add examples low..high - 1 from the marginals p, which is overwritten, and scaled pair marginals (K, K)."""
         if not self._scales[low:high].any():          # only values are needed
             return
         first, last = self._offsets[low], self._offsets[high]
@@ -239,23 +239,12 @@ class ExpectedFeatures:
         elif self._columns is not None:
             self._columns.add(tokens, p)
         else:
-            self._of_tokens += p.T @ _taken(self._oracle.examples.X, tokens).astype(np.float64, copy=False)
+            is_run = (np.diff(tokens) == 1).all()       # then a slice needs no copy
+            X = self._oracle.examples.X[slice(tokens[0], tokens[-1] + 1) if is_run else tokens]
+            self._of_tokens += p.T @ X.astype(np.float64, copy=False)
 
     def finish(self):
-        """Add what has been collected for the columns of sparse tokens."""
+        """Add the sums that were collected for the columns of sparse tokens."""
         if self._columns is not None:
             self._columns.add_to(self._of_tokens)
 
-
-def _taken(X, rows):
-    """Return rows of X, without a copy if they are adjacent."""
-    return X[rows[0]:rows[-1] + 1] if (np.diff(rows) == 1).all() else X[rows]
-
-
-def _blocks(offsets):
-    """Ranges of neighbouring items of at most BLOCK tokens, or one item."""
-    first = 0
-    while first < len(offsets) - 1:
-        last = max(int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1, first + 1)
-        yield first, last
-        first = last

@@ -5,8 +5,8 @@ from libc.stdint cimport int32_t, int64_t
 from ...features._plane_rows cimport PlaneRows
 
 cdef struct ArcWeights:
-    # w (dim,), and NULL or a factor for every group, weight j being in group `labels[j]`; those of factor 0 are not
-    # looked at. The groups of templates are their blocks, whatever `labels`.
+    # w (dim,); scales: NULL or a factor for every group of weights, those of factor 0 are not read; labels: the group
+    # of each weight. The groups of templates are their blocks, whatever `labels`.
     const double* w
     const double* scales
     const int32_t* labels
@@ -20,13 +20,13 @@ cdef class Arcs:
     cdef const int64_t[::1] starts
     cdef readonly int longest               # rows of a sentence, with the root
 
-    # S (n + 1, n + 1) = scores of all arcs of sentence i; column 0 and the diagonal hold anything finite
+    # S (n + 1, n + 1) = scores of all arcs of sentence i; column 0 and the diagonal hold any finite numbers
     cdef void score(self, Py_ssize_t i, const ArcWeights* at, double* S, void* scratch) noexcept nogil
     # slope += sum over arcs of G[h, m] f(h, m); column 0 and the diagonal of G must be 0
     cdef void add_matrix(self, Py_ssize_t i, const double* G, double* slope, void* scratch) noexcept nogil
     # slope += scale f(h, m)
     cdef void add_arc(self, Py_ssize_t i, int h, int m, double scale, double* slope) noexcept nogil
-    # scale f(h, m) waits in the open row of `out`
+    # Appends scale f(h, m) to the open row of `out`
     cdef int put_arc(self, Py_ssize_t i, int h, int m, double scale, PlaneRows out) except -1 nogil
-    # Bytes of scratch that `score` and `add_matrix` want, a multiple of 8
+    # Bytes of scratch that `score` and `add_matrix` need, a multiple of 8
     cdef size_t scratch(self) noexcept nogil

@@ -1,8 +1,8 @@
 """Features of arcs between the words of sentences: scores, and sums of the features of chosen arcs.
 
-There are two kinds. Rows of a CSR matrix, one for each arc; and templates, whose features are expanded anew for each
-use. A template pairs a key of the head, a key of the word and, where it asks for them, a key of distance or of the
-words between; its feature number is their exclusive or,
+Features are either rows of a CSR matrix, one for each arc, or they are made from templates, anew for each use. A
+template pairs a key of the head, a key of the word and, if it asks for them, a key of distance or of the words between;
+its feature number is their exclusive or,
 
     number = head_key[h] ^ word_key[m] ^ pair_key[h, m],       keys in 0..2^bits - 1
 
@@ -59,7 +59,7 @@ cdef class Arcs:
 
 
 cdef class RowArcs(Arcs):
-    """Rows of a CSR matrix: arc (h, m), m != h, of sentence i is row `n h + m - 1 - [m > h] [h > 0]` of its n^2."""
+    """Arcs as rows of a CSR matrix: arc (h, m), m != h, is row `n h + m - 1 - [m > h] [h > 0]` of its sentence."""
 
     cdef const float[::1] data32
     cdef const double[::1] data64
@@ -145,7 +145,7 @@ cdef class RowArcs(Arcs):
 
 
 cdef class HashedArcs(Arcs):
-    """Templates: see the module's text for the keys.
+    """Arcs with features of templates; the module docstring explains the keys.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ cdef class HashedArcs(Arcs):
 
     cdef void _visit(self, Py_ssize_t i, int h, const double* w, const double* factors, double* out,
                      const double* scale, double* slope, void* scratch) noexcept nogil:
-        """Adds the scores of the arcs that leave h to `out` (n + 1,), or `scale` (n + 1,) times them to `slope`.
+        """Add scores of the arcs that leave h to `out` (n + 1,), or `scale` (n + 1,) times their features to `slope`.
 
         `factors` (T,) of the templates, or NULL.
         """
@@ -248,7 +248,7 @@ cdef class HashedArcs(Arcs):
             seen = between + <Py_ssize_t>self.each_column[t] * n
             if factors != NULL:
                 if factors[t] != 0.0:
-                    # 8 bytes aligned: behind whole rows of keys, of which there is one more than templates
+                    # the last row of scratch, behind all keys; aligned to 8 bytes, as all sizes are multiples of 8
                     row = <double*>(<char*>scratch + self.scratch() - sizeof(double) * self.longest)
                     for m in range(n):
                         row[m] = 0.0
@@ -261,7 +261,7 @@ cdef class HashedArcs(Arcs):
                 pb_scatter_each(n, slope, base[t], word[t], pair[t], seen, &self.kind_keys[t, 0], scale)
 
     cdef void _between(self, Py_ssize_t i, int h, int n, const uint8_t* kinds, uint64_t* out) noexcept nogil:
-        """Sets of the kinds strictly between h and every m, as bits."""
+        """Write the sets of the kinds strictly between h and every m, as bits."""
         cdef int m
         cdef uint64_t seen = 0
         out[h] = 0
@@ -277,7 +277,7 @@ cdef class HashedArcs(Arcs):
 
     cdef void _set_keys(self, int n, int h, const uint64_t* between, const int32_t* keys, const int32_t* pair,
                         int32_t* out) noexcept nogil:
-        """Keys of whole sets, joined to the keys of distance; neighbours share most of a set."""
+        """Combine keys of whole sets with keys of distance; only the changes between neighbouring m are hashed."""
         cdef int m
         cdef int32_t key = 0
         cdef uint64_t seen = 0, fresh
@@ -313,7 +313,7 @@ cdef class HashedArcs(Arcs):
         return 0
 
     cdef int _keys(self, Py_ssize_t i, int h, int m, int32_t* keys) noexcept nogil:
-        """Numbers of the features of an arc, and how many there are."""
+        """Write the feature numbers of an arc; return their count."""
         cdef int n = <int>(self.starts[i + 1] - self.starts[i]), t, k, column, count = 0
         cdef int64_t start = self.starts[i]
         cdef int32_t key
@@ -341,7 +341,7 @@ cdef class HashedArcs(Arcs):
 
 
 def arc_scores(Arcs arcs, Py_ssize_t i, const double[::1] w):
-    """Scores (n + 1, n + 1) of the arcs of sentence i; column 0 and the diagonal are 0."""
+    """Return scores (n + 1, n + 1) of the arcs of sentence i; column 0 and the diagonal are 0."""
     n = int(arcs.starts[i + 1] - arcs.starts[i])
     out = np.zeros((n, n))
     cdef double[:, ::1] S = out

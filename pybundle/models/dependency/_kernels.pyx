@@ -22,10 +22,10 @@ cdef enum:
 
 cdef int best_moves(int n, const double* S, const int32_t* heads, bint single_root, int k, double* gain,
                     int32_t* words, int32_t* new_heads) noexcept nogil:
-    """The k trees of largest score that differ from the tree `heads` in the head of one word; how many there are.
+    """Find the k best trees that differ from the tree `heads` in the head of one word; return their number.
 
-    A word can move to any word that is not below it. Of trees that differ in more, the second best may be one; what is
-    wanted is variety at little cost.
+    A word can move to any word that is not below it. The second best of all trees may differ in more words, but
+    variety at little cost is enough.
     """
     cdef int m, h, a, q, found = 0
     cdef double difference
@@ -59,10 +59,10 @@ cdef int check_size(str name, Py_ssize_t found, Py_ssize_t wanted) except -1:
 def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] truth, bint loss,
                     bint single_root, int32_t[::1] heads, const int64_t[::1] offsets, double[::1] values, moves=None,
                     const double[::1] scales=None, const int32_t[::1] labels=None):
-    """Best trees of the sentences `rows`.
+    """Find the best trees of the sentences `rows`.
 
-    `truth` holds the true heads of all sentences by `starts`, `heads` those found by `offsets`; values are relative to
-    the truth. `moves`, int32 (len(rows), k, 2), takes the best moves of one word, (word, head), 0 for none. `scales`
+    `truth` holds the true heads at `starts`, `heads` receives the found ones at `offsets`; values are relative to the
+    truth. `moves`, int32 (len(rows), k, 2), takes the best moves of one word, (word, head), 0 for none. `scales`
     (n_groups,), or None, multiply the weights of groups: those of templates, or of `labels`, see `ArcWeights`.
     """
     cdef int32_t[:, :, ::1] moved
@@ -89,9 +89,9 @@ def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, 
 cdef int decode_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const ArcWeights* at, const int32_t* truth,
                       bint loss, bint single_root, const int64_t* offsets, int32_t* heads, double* values, int k,
                       int32_t* moves) except -1 nogil:
-    """Best trees of n_rows sentences, heads[offsets[j]:offsets[j + 1]], and their values relative to the truth.
+    """Find best trees of n_rows sentences, heads[offsets[j]:offsets[j + 1]], and values relative to the truth.
 
-    Margin rescaling where `loss`. moves (n_rows, k, 2) takes the best moves of one word, (word, head), where k > 0.
+    `loss` asks for margin rescaling. If k > 0, moves (n_rows, k, 2) receives the best moves of one word, (word, head).
     """
     cdef Py_ssize_t j, i
     cdef int n, m, q, count, longest = longest_of(arcs, n_rows, rows)
@@ -134,7 +134,7 @@ cdef int decode_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, cons
 
 
 cdef int longest_of(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows) noexcept nogil:
-    """Rows of the longest of some sentences, with the root."""
+    """Return the rows, with the root, of the longest of some sentences."""
     cdef Py_ssize_t j
     cdef int longest = 0
     for j in range(n_rows):
@@ -182,7 +182,7 @@ def add_trees(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] truth, c
 
 def tree_planes(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] truth, const int32_t[::1] heads,
                 const int64_t[::1] offsets):
-    """Numbers of wrong heads, and psi_j(heads_j) as csr_array (len(rows), dim)."""
+    """Return the numbers of wrong heads, and psi_j(heads_j) as csr_array (len(rows), dim)."""
     cdef PlaneRows out = PlaneRows(arcs.dim, rows.shape[0])
     losses_array = np.empty(rows.shape[0])
     cdef double[::1] losses = losses_array
@@ -194,7 +194,7 @@ def tree_planes(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] truth,
 
 cdef int write_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const int32_t* truth, const int64_t* offsets,
                      const int32_t* heads, PlaneRows out, double* losses) except -1 nogil:
-    """Losses of trees, the numbers of wrong heads, and their slopes as further rows of `out`."""
+    """Write the losses of trees, their numbers of wrong heads, and append their slopes as rows to `out`."""
     cdef Py_ssize_t j, i
     cdef int m
     cdef int32_t h, g
@@ -213,7 +213,7 @@ cdef int write_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const
 
 
 cdef class CompiledDependency(CompiledOracle):
-    """Most violated planes of the sentences of `arcs`.
+    """Find most violated planes of the sentences of `arcs`.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ cdef class CompiledDependency(CompiledOracle):
         True heads of all sentences by `arcs.starts`.
     single_root : bool
     batch : int
-        Most sentences asked for at once.
+        Most sentences in one call.
     """
 
     cdef Arcs arcs
@@ -244,9 +244,10 @@ cdef class CompiledDependency(CompiledOracle):
 def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] truth,
                        bint single_root, const double[::1] scales, double[::1] slope, double[::1] values,
                        double[::1] entropies, const double[::1] errors):
-    """slope += sum_j scales[j] E psi_j; values `log sum exp` relative to the truth; `errors` of `tree_errors`.
+    """Set `slope += sum_j scales[j] E psi_j` and values `log sum exp`, relative to the truth.
 
-    Where the marginals have no bound on their errors, the best tree, of entropy 0, is the distribution.
+    `errors` are those of `tree_errors`. If the errors of marginals have no bound, the distribution is the best tree
+    alone, whose entropy is 0.
     """
     check_indices("rows", rows, arcs.n_sentences)
     check_size("w", w.shape[0], arcs.dim)
@@ -314,7 +315,7 @@ cdef int add_marginals(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, con
 
 
 def most_additions(Arcs arcs, const Py_ssize_t[::1] rows):
-    """How often the arcs of the sentences `rows` have the feature that they have most often, of templates."""
+    """Return how often the most frequent feature of templates occurs in the arcs of the sentences `rows`."""
     counts = np.zeros(arcs.dim)
     scratch = np.empty(arcs.scratch() + 8, np.uint8)
     cdef double[::1] slope = counts

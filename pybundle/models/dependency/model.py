@@ -118,11 +118,11 @@ class Dependency(StructuredModel):
         return model
 
     def joint_feature(self, x: Any, y: Any) -> Any:
-        """Psi(x, y) as a CSR row."""
+        """Return Psi(x, y) as a CSR row."""
         arcs, _ = self._bind([x])
         heads = self._check_heads("y", y, int(arcs.starts_array[1]))
         slope = np.zeros(self.dim)
-        # against a truth without any head: psi is Psi
+        # psi is Psi if the truth has no heads
         add_trees(arcs, np.zeros(1, np.intp), np.full(len(heads), -1, np.int32), heads, np.zeros(1, np.int64),
                   np.ones(1), slope)
         return sp.csr_array(slope[None])
@@ -146,12 +146,12 @@ class Dependency(StructuredModel):
         return DependencyOracle(self, X, Y)
 
     def arc_scores(self, w: Array, x: Any) -> Floats:
-        """Scores <w, f(h, m)> of all arcs of a sentence, shape (n + 1, n + 1), zero in column 0 and on the diagonal."""
+        """Return scores <w, f(h, m)> of all arcs, shape (n + 1, n + 1), zero in column 0 and on the diagonal."""
         arcs, _ = self._bind([x])
         return arc_scores(arcs, 0, check_vector("w", w, self.dim))
 
     def _bind(self, X):
-        """Features of the arcs of the sentences X, and for each a bound on the norms of the features of an arc."""
+        """Return the `Arcs` of the sentences X, and for each sentence a bound on the norm of the features of an arc."""
         X = Ragged.of(X)
         return self._bind_rows(X) if self.templates is None else self._bind_words(X)
 

@@ -29,8 +29,8 @@ class DependencyOracle(BatchOracle):
         Y = Ragged.of(Y, "Y", kinds="iu")
         self._truth = self._check_truth(Y)
         n_words = np.diff(self._starts) - 1
-        # n^2 arcs, and what every word costs; large, because a shard has a slope of its own. At least as many as words:
-        # a feature may be in all arcs of a tree
+        # the work of n^2 arcs and of n words; in large units, as a shard has a slope of its own. At least the number of
+        # words, as a feature may be in all arcs of a tree
         self.sizes = np.maximum(1 + n_words // 2 + n_words**2 // 32, n_words)
         self.norms = 2.0 * n_words * largest
         self._errors = tree_errors(n_words)
@@ -61,7 +61,7 @@ class DependencyOracle(BatchOracle):
         return Decodings(Ragged.unchecked(heads, offsets), values, values)
 
     def _best(self, rows, weights, k):
-        """Best trees, and the best of those that differ from them in the head of one word."""
+        """Return best trees, and the best trees that differ from them in the head of one word."""
         moves = np.zeros((len(rows), k - 1, 2), np.int32)
         found = self._decode(rows, weights, True, moves=moves)
         owners, which = np.nonzero(moves[:, :, 0])
@@ -82,14 +82,14 @@ class DependencyOracle(BatchOracle):
         return indices[:indptr[-1]]
 
     def renumbered(self, places, dim):
-        """The same oracle with places[j] in the place of the listed feature j, of `dim`."""
+        """Return the same oracle with listed feature j renumbered to places[j], below `dim`."""
         oracle, (first_row, data, _, indptr) = copy(self), self._arcs.arrays
         oracle._arcs = RowArcs(self._starts, first_row, (data, places[self.listed_features], indptr), dim)
         oracle.dim = dim
         return oracle
 
     def solve_scaled(self, rows, w, scales, labels=None):
-        """`solve_batch` at w with the weights of group g multiplied by scales[g].
+        """Return `solve_batch` at w with the weights of group g multiplied by scales[g].
 
         Groups are the templates of a model made with `blocks`; those of listed features need `labels`, int32 (dim,).
         """
@@ -141,7 +141,7 @@ class DependencyOracle(BatchOracle):
 
 
 def why_no_tree(name, heads, length, single_root):
-    """What keeps `heads` from being a tree, in words, or None."""
+    """Return in words why `heads` is no tree, or None."""
     if heads.ndim != 1 or len(heads) != length:
         return (f"{name} must have shape ({length},): -1 for the root and the head of each of {length - 1} words, got "
                 f"shape {heads.shape}")
@@ -155,7 +155,7 @@ def why_no_tree(name, heads, length, single_root):
     if single_root and len(roots) > 1:
         return (f"{name}[{roots[1]}] is 0, a second word on the root beside word {roots[0]}; pass single_root=False "
                 "where that is meant")
-    # a word reaches the root in less than `length` steps: by doubling, all at once
+    # each word of a tree reaches the root in less than `length` steps; jumps of all words double in length
     jump = np.maximum(heads, 0)
     for _ in range(int(length).bit_length()):
         jump = jump[jump]

@@ -1,4 +1,4 @@
-"""Templates of arc features: from text to the hash keys of words, distances and the words between."""
+"""Templates of arc features: parse them, and hash words, distances and the words between to keys."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from ...core.exceptions import InputTypeError, ParameterError
 
 EDGES = (1, 2, 3, 4, 5, 6, 8, 11, 16, 26)
-"""A distance falls into the last bucket whose edge it reaches; left and right apart, the root by itself."""
+"""A distance falls into the last bucket whose edge it reaches; left, right and the root have separate buckets."""
 DISTANCES = np.arange(-EDGES[-1], EDGES[-1] + 1)
-"""Those with keys of their own: further ones are in the buckets of the last."""
+"""Distances with keys of their own; larger ones share the buckets of the last."""
 MOST_KINDS = 64
 ROWS = 1024
-"""Words whose keys are made at once: few arrays, and in the cache."""
+"""Words whose keys are computed at a time, in few arrays that fit in the cache."""
 OUTSIDE, ROOT = -2, -1
 """Attributes of positions outside the sentence, and of the root."""
 
@@ -53,7 +53,7 @@ _ATOM = re.compile(r"([hm])([+-]\d+)?\.(\w+)")
 
 
 class Template(NamedTuple):
-    """Columns are numbers of attributes, shifts positions relative to head or word; -1 stands for no column."""
+    """A parsed template: columns are numbers of attributes, -1 for none; shifts are relative to head or word."""
 
     head: tuple[tuple[int, int], ...]
     word: tuple[tuple[int, int], ...]
@@ -64,7 +64,7 @@ class Template(NamedTuple):
 
 
 def parse_templates(templates, attributes):
-    """Templates from text; those with `each` last."""
+    """Return the `Template` of each text; those with `each` come last."""
     if isinstance(templates, str):
         raise InputTypeError("templates must be a sequence of strings, got one string")
     parsed = [_parse(f"templates[{t}]", text, attributes) for t, text in enumerate(templates)]
@@ -105,17 +105,17 @@ def _parse(name, text, attributes):
 
 
 class KeyMaker:
-    """Keys of words under all templates; with `blocks` template t has the features t 2^bits and on by itself.
+    """Compute keys of words for all templates; with `blocks` template t owns the features from t 2^bits on.
 
-    What depends on templates alone is made once, and the keys of all templates side by side: a parser that is asked for
-    one sentence would spend most of its time on them.
+    Arrays that depend on templates alone are made once, and all templates are hashed together: both save most of the
+    time of parsing one sentence.
     """
 
     def __init__(self, templates, bits, blocks=False):
         T = len(templates)
         self._bits, seeds = bits, np.array([4 * template.seed for template in templates], np.uint64)[:, None]
         self._blocks = (np.arange(T, dtype=np.int32) << bits if blocks else np.zeros(T, np.int32))[:, None]
-        # nodes: the heads of all templates, then the words; all their atoms are hashed side by side, step by step
+        # nodes: the heads of all templates, then the words; each step hashes one atom of all of them
         nodes = [template.head for template in templates] + [template.word for template in templates]
         self._seeds = np.concatenate([seeds, seeds + np.uint64(1)])
         self._pairs = sorted({pair for atoms in nodes for pair in atoms})
@@ -137,7 +137,7 @@ class KeyMaker:
                          for name in ("set_column", "each_column")]
 
     def __call__(self, values, starts):
-        """What `HashedArcs` is made of, behind `starts`.
+        """Return the arguments of `HashedArcs` that follow `starts`.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class KeyMaker:
                 np.ascontiguousarray(kinds), self._kind_keys)
 
     def _node_keys(self, values, first, position, length):
-        """Keys of the rows from `first` on, shape (2 T, number of rows): as heads, then as words."""
+        """Return the keys of the rows from `first` on, shape (2 T, number of rows): as heads, then as words."""
         hashed = np.empty((len(self._pairs), len(position)), np.uint64)
         rows = np.arange(first, first + len(position))
         for k, (column, shift) in enumerate(self._pairs):
@@ -182,7 +182,7 @@ class KeyMaker:
 
 
 def _mix(x):
-    """Every bit of the result depends on every bit of x (the finaliser of SplitMix64, Steele et al. 2014)."""
+    """Return a hash, every bit of which depends on every bit of x (finaliser of SplitMix64, Steele et al. 2014)."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -165,7 +165,7 @@ class Landmarks(StructuredModel):
         return LandmarksOracle(self, X, Y)
 
     def decode_batch(self, w: Array, X: Data) -> Array:
-        """Best positions in all images of X (as `oracle` takes them), shape (n, L, 2)."""
+        """Return the best positions in all images of X (as `oracle` takes them), shape (n, L, 2)."""
         n = len(X)
         return self._decode(w, X, np.broadcast_to(self.boxes[:, :2], (n, self.n_landmarks, 2)), False)
 
@@ -174,7 +174,7 @@ class Landmarks(StructuredModel):
         return oracle.solve_batch(np.arange(oracle.n_examples), oracle.prepare(w), loss=loss).labellings
 
     def weights_of_loss(self, points: Array) -> Floats:
-        """unit / (L size(y)) of every example, from true positions (n, L, 2)."""
+        """Return unit / (L size(y)) of every example, from true positions (n, L, 2)."""
         n = len(points)
         sizes = np.ones(n)
         if self.yardstick is not None:
@@ -194,17 +194,17 @@ class Landmarks(StructuredModel):
 
     @staticmethod
     def deviation(truth: Any, positions: Array, weights: Any) -> Floats:
-        """Losses (n,) of whole positions (n, L, 2)."""
+        """Return the losses (n,) of whole positions (n, L, 2)."""
         return weights * np.linalg.norm(positions - truth, axis=2).sum(axis=1)
 
     def deformation(self, positions: Array) -> Floats:
-        """Features (n, 4 (L - 1)) of the edges, such that larger weights cost more."""
+        """Return the features (n, 4 (L - 1)) of the edges, signed so that larger weights cost more."""
         j = self.children
         u = (positions[:, j] - positions[:, self.parents[j]] - self.anchors[j]) / self.spreads[j]
         return -np.stack([u[..., 0] ** 2, u[..., 0], u[..., 1] ** 2, u[..., 1]], axis=-1).reshape(len(positions), -1)
 
     def tree(self, w: Array) -> Any:
-        """The decoder for the deformation weights in w."""
+        """Return the decoder for the deformation weights in w."""
         costs = np.zeros((self.n_landmarks, 4))
         costs[self.children] = w[self.n_appearance:].reshape(-1, 4) / self.units_of_costs
         origins = self.boxes[:, :2]
@@ -212,7 +212,7 @@ class Landmarks(StructuredModel):
         return GridTree(self._order, self.parents, *np.ascontiguousarray(self.boxes[:, :1:-1].T), costs, anchors)
 
     def check_positions(self, points: Array, name: str = "y") -> Array:
-        """Whole positions (n, L, 2) as int32; ParameterError if one is outside its search box."""
+        """Return whole positions (n, L, 2) as int32; ParameterError if one is outside its search box."""
         pixels = round_pixels(points)
         low = self.boxes[:, :2]
         outside = ~((pixels >= low) & (pixels < low + self.boxes[:, 2:])).all(axis=2)

@@ -15,7 +15,7 @@ from ..batch_oracle import BatchOracle, check_scores
 
 
 class Prepared(NamedTuple):
-    """Weights of a pass: of the appearance as the descriptor packs them, and the tree with its costs."""
+    """Weights of a pass: packed weights of the appearance, and the tree with its costs."""
 
     appearance: object
     tree: GridTree
@@ -40,7 +40,7 @@ class LandmarksOracle(BatchOracle):
         self._truth_labels = np.ascontiguousarray(places[..., 1] * boxes[:, 2] + places[..., 0], dtype=np.int32)
         self._truth_deformation = model.deformation(self._truth)
         self._n_positions = int((boxes[:, 2] * boxes[:, 3]).sum())
-        # a shard of some hundred images: each shard has a slope of its own
+        # a shard has some hundred images, because each shard has a slope of its own
         self.sizes = np.full(self.n_examples, 1 + self._n_positions // 8)
         j = model.children
         low, high = boxes[:, :2], boxes[:, :2] + boxes[:, 2:] - 1
@@ -129,7 +129,7 @@ def round_pixels(points):
 
 
 def positions_of(Y, n_landmarks, name="Y"):
-    """True positions (n, L, 2) as float64; ParameterError names example and position."""
+    """Return true positions (n, L, 2) as float64; ParameterError names example and position."""
     wanted = (n_landmarks, 2)
     try:
         if not isinstance(Y, np.ndarray):
@@ -139,7 +139,7 @@ def positions_of(Y, n_landmarks, name="Y"):
         points = real_array(Y if isinstance(Y, np.ndarray) else np.stack([np.asarray(y) for y in Y]))
     except ParameterError:
         raise
-    except (TypeError, ValueError) as problem:      # numbers that are none, rows of different length
+    except (TypeError, ValueError) as problem:      # entries that are no numbers, rows of different length
         raise InputTypeError(f"{name} must hold positions (x, y): {problem}") from problem
     if points.ndim != 3 or points.shape[1:] != wanted:
         raise ParameterError(f"{name} must have shape (n, n_landmarks, 2) = (n, {n_landmarks}, 2), got {points.shape}")

@@ -15,7 +15,7 @@ from ...features.weights import LazyWeights
 from ..batch_oracle import BatchOracle, LabelledTokens, check_scores
 
 LEAST = -700.0
-"""Logarithm of the least share of a label; less is 0."""
+"""Logarithm of the least share of a label; smaller shares are 0."""
 
 
 class MulticlassOracle(BatchOracle):
@@ -36,7 +36,7 @@ class MulticlassOracle(BatchOracle):
         self.norms = 2.0 * largest * examples.norms
         self.marginal_terms = np.full(self.n_examples, model.n_classes + 16.0)
         self.partition_terms = self.marginal_terms - (self.dim - model.n_features)      # a score adds up one row of W
-        offsets = np.arange(self.n_examples + 1)        # of chains of one token
+        offsets = np.arange(self.n_examples + 1)        # an example is a chain of one token
         self._labelled = LabelledTokens(self._rows, self._y, offsets, False, False, False, examples.norms**2)
         self.fingerprint = self._checksum()
 
@@ -84,21 +84,21 @@ class MulticlassOracle(BatchOracle):
         return self._softmax(rows, distributions.nodes[rows].astype(np.float64), scales, slope)[1]
 
     def _softmax(self, rows, margins, scales, slope):
-        """Logarithms of the sums of exp(margins), entropies of the shares; adds the expected features to the slope.
+        """Return the logarithms of the sums of exp(margins), and entropies; add the expected features to the slope.
 
-        The margins are overwritten: new arrays of this size would take a third of the time.
+        The margins are overwritten, because new arrays of this size would take a third of the time.
         """
         n, K = margins.shape
         each, best = np.arange(n), margins.argmax(axis=1)
         largest = margins[each, best]
         margins -= largest[:, None]
         e = np.exp(margins)
-        if margins.min() < LEAST:               # below, exp is no more accurate
+        if margins.min() < LEAST:               # exp is inaccurate there
             e[margins < LEAST] = 0.0
         e[each, best] = 0.0
         rest = e @ np.ones(K)       # faster than sums of short rows
         values = np.log1p(rest)
-        # the entropy of e / sum(e): margins are log(e), all terms are >= 0, and so is what their roundings add up to
+        # the entropy of e / sum(e), less its error: margins are log(e), and all terms are >= 0
         entropies = (1.0 - (2.0 * K + 32.0) * UNIT) * (values - np.einsum("ik,ik->i", e, margins) / (1.0 + rest))
         if scales.any():
             e[each, best] = 1.0

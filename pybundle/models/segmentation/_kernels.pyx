@@ -3,10 +3,9 @@
 Scores stand column by column in rows of one entry a label, labels sorted by width (their *places*), so that the
 labels of one width are one matrix product and one run of the decoder.
 
-The loss of a cover is the number of counted columns minus the matched ones, and what a segment matches depends on
-that segment alone: minus the matches is added to its score, and the constant cancels against the truth cover, which
-matches all that counts. Slack rescaling multiplies by the loss, so there the decoder keeps covers of different numbers
-of matches apart.
+The loss of a cover is the number of counted columns less the matched ones. The matches of a segment depend on that
+segment alone: they are subtracted from its score, and the constant cancels against the truth cover, which matches all
+counted columns. Slack rescaling multiplies by the loss; there the decoder separates covers by their numbers of matches.
 """
 
 import numpy as np
@@ -26,7 +25,7 @@ ctypedef fused pixel:
 cdef class Templates:
     """The labels: widths, symbols, places in the scores and in the weights; constant.
 
-    widths, symbols (A,): of each label; order (A,): the label at each place; first (A + 1,): its weights are
+    widths, symbols (A,) belong to each label; order (A,) is the label at each place. Label a has the weights
     first[a]..first[a + 1] - 1, column by column.
     """
 
@@ -63,9 +62,9 @@ cdef class Templates:
 cdef class Truth:
     """The truth covers; constant.
 
-    labels (n_segments,): all covers one after another; bounds (n + 1,): those of example i; offsets (n + 1,): its
-    columns; symbols (n_columns,): the right symbol, -1 if nothing counts; starts (n_columns,): first column of
-    the segment there.
+    labels (n_segments,): all covers one after another; bounds, offsets (n + 1,): where the segments and the columns of
+    each example begin; symbols (n_columns,): the right symbol, -1 if nothing counts; starts (n_columns,): first column
+    of the segment there.
     """
 
     cdef const int[::1] labels, symbols, starts
@@ -82,7 +81,7 @@ cdef class Truth:
 
 
 def unfold(const pixel[:, ::1] columns, const long long[::1] firsts, const long long[::1] ends, double[:, ::1] windows):
-    """Row by row the columns k, k + 1, ... of the items firsts[i]..ends[i] - 1, for every k; zeros beyond the end.
+    """Write windows: for every column k of the items firsts[i]..ends[i] - 1 a row of columns k, k + 1, ..., then zeros.
 
     columns (n_columns, height); windows (rows, widest * height), as many rows as the items have columns.
     """
@@ -104,10 +103,10 @@ def unfold(const pixel[:, ::1] columns, const long long[::1] firsts, const long 
 
 def solve_items(Templates templates, double[:, ::1] scores, const long long[::1] local, Truth truth or None,
                 const long long[::1] rows, bint loss, int[::1] labels, long long[::1] counts, double[::1] values):
-    """Best covers of the items whose scores are rows local[j]..local[j + 1] - 1; scores are spoilt.
+    """Find best covers of the items whose scores are rows local[j]..local[j + 1] - 1, which are overwritten.
 
-    Labels of item j go to labels[local[j]:], as many as counts[j]. values[j]: with `truth`, score and, if asked for,
-    loss of the cover less those of the truth cover of example rows[j]; without truth the score.
+    The counts[j] labels of item j are written to labels[local[j]:]. values[j] is the score of the cover; with `truth`
+    it is relative to the truth cover of example rows[j], and includes the loss if `loss`.
     """
     cdef Py_ssize_t j, s, n_items = counts.shape[0], widest = 0, W, column
     for j in range(n_items):
@@ -169,7 +168,7 @@ cdef void _subtract_matches(Templates templates, double* table, Py_ssize_t W, Tr
 
 def solve_slack_items(Templates templates, double[:, ::1] scores, const long long[::1] local, Truth truth,
                       const long long[::1] rows, int[::1] labels, long long[::1] counts, double[::1] values):
-    """As `solve_items` with loss, for the largest `loss (1 + score - score of the truth cover)`.
+    """Do the same as `solve_items` for the largest `loss (1 + score - score of the truth cover)`.
 
     f(e, m) is the best score of covers of e columns with m matches: O(W^2 n_labels) time for W columns.
     """
@@ -200,7 +199,7 @@ def solve_slack_items(Templates templates, double[:, ::1] scores, const long lon
 cdef long long _best_slack(Templates templates, const double* scores, const double* matches, Py_ssize_t W,
                            const int* symbols, double right, double* f, int* back, Py_ssize_t ld, int* labels,
                            double* value) noexcept nogil:
-    """Number of segments of the best cover, written to `labels`; `matches` are negative counts."""
+    """Write the best cover to `labels` and return its number of segments; `matches` are negative counts."""
     cdef Py_ssize_t n_labels = templates.alphabet.n_labels, e, k, m, n_counted = 0, best_m = 0, count = 0
     cdef int p, reached
     cdef double score
@@ -246,7 +245,7 @@ cdef long long _best_slack(Templates templates, const double* scores, const doub
 
 def losses(Templates templates, Truth truth, const long long[::1] rows, const int[::1] labels,
            const long long[::1] bounds, double[::1] out):
-    """out[j]: counted columns of example rows[j] that the cover labels[bounds[j]:bounds[j + 1]] gets wrong."""
+    """Set out[j] to the number of counted columns that the cover labels[bounds[j]:bounds[j + 1]] gets wrong."""
     cdef Py_ssize_t j, s, k, c, end, wrong
     cdef const int* right
     cdef const int* starts
@@ -267,10 +266,9 @@ def losses(Templates templates, Truth truth, const long long[::1] rows, const in
 
 cdef Py_ssize_t differing(Templates templates, Truth truth, Py_ssize_t row, const int* labels, Py_ssize_t n_labels,
                           int* found, Py_ssize_t* columns, double* signs) noexcept nogil:
-    """Segments that only one of a cover and the truth of example `row` has; returns how many there are.
+    """Write the segments that only a cover or only the truth of example `row` has; return their number.
 
-    found, columns, signs: label, first column among all columns, 1 for the cover and -1 for the truth. Segments that
-    both have cancel.
+    found, columns, signs: label, first column among all columns, 1 for the cover and -1 for the truth.
     """
     cdef Py_ssize_t base = truth.offsets[row], s = 0, t = truth.bounds[row], t_end = truth.bounds[row + 1], count = 0
     cdef Py_ssize_t k = 0, m = 0                # column reached by the cover, and by the truth cover
@@ -294,7 +292,7 @@ cdef Py_ssize_t differing(Templates templates, Truth truth, Py_ssize_t row, cons
 
 
 cdef most_segments(Truth truth, const long long[::1] rows, const long long[::1] bounds):
-    """Most segments that a cover and its truth cover have together, at least 1."""
+    """Return the largest number of segments of a cover and its truth cover together, at least 1."""
     cdef Py_ssize_t j, most = 1
     for j in range(rows.shape[0]):
         most = max(most, bounds[j + 1] - bounds[j] + truth.bounds[rows[j] + 1] - truth.bounds[rows[j]])
@@ -303,7 +301,7 @@ cdef most_segments(Truth truth, const long long[::1] rows, const long long[::1] 
 
 def add_windows(Templates templates, const pixel[:, ::1] columns, Truth truth, const long long[::1] rows,
                 const int[::1] labels, const long long[::1] bounds, const double[::1] scales, double[::1] slope):
-    """slope += sum_j scales[j] (windows of the cover j - windows of the truth cover of example rows[j])."""
+    """Add `sum_j scales[j] (windows of cover j - windows of the truth cover of example rows[j])` to slope."""
     cdef Py_ssize_t j, q, count, most = most_segments(truth, rows, bounds)
     cdef int[::1] found = np.empty(most, dtype=np.int32)
     cdef Py_ssize_t[::1] places = np.empty(most, dtype=np.intp)
@@ -319,7 +317,7 @@ def add_windows(Templates templates, const pixel[:, ::1] columns, Truth truth, c
 
 def window_planes(Templates templates, const pixel[:, ::1] columns, Truth truth, const long long[::1] rows,
                   const int[::1] labels, const long long[::1] bounds, const double[::1] scales):
-    """csr_array whose row j is scales[j] (windows of the cover j - windows of the truth cover of example rows[j])."""
+    """Return a csr_array with rows scales[j] (windows of cover j - windows of the truth cover of example rows[j])."""
     cdef Py_ssize_t j, q, e, count, size, most = most_segments(truth, rows, bounds)
     cdef Py_ssize_t n_labels = templates.widths.shape[0]
     cdef int[::1] found = np.empty(most, dtype=np.int32)

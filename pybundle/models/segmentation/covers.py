@@ -10,7 +10,7 @@ from ...core.validation import integer_array
 
 
 def read_covers(model, Y, sizes, name):
-    """Labellings as a Ragged of int32 labels; each must cover `sizes[i]` columns (None: any number)."""
+    """Return labellings as a Ragged of int32 labels; each must cover `sizes[i]` columns (None: any number)."""
     if not isinstance(Y, Ragged):
         Y = [integer_labels(f"{name}[{i}]", y) for i, y in enumerate(Y)]
         Y = Ragged.of([_check_pairs(model, i, y, name) if y.ndim == 2 else y for i, y in enumerate(Y)], name)
@@ -35,7 +35,7 @@ def read_covers(model, Y, sizes, name):
 
 
 def _check_pairs(model, i, pairs, name):
-    """The labels of pairs (label, first column), which must follow each other without gap or overlap."""
+    """Return the labels of pairs (label, first column), which must leave no gap and not overlap."""
     if pairs.shape[1] != 2:
         raise ParameterError(f"{name}[{i}] must hold labels or pairs (label, first column), got shape {pairs.shape}")
     labels, starts = pairs[:, 0], pairs[:, 1]

@@ -125,20 +125,20 @@ class Segmentation(StructuredModel):
         return SegmentationOracle(self, X, Y)
 
     def starts(self, y: Any) -> Array:
-        """First column of each segment of a labelling, int32."""
+        """Return the first column of each segment of a labelling, int32."""
         y = integer_labels("y", y)
         return starts_of(y, np.array([0, len(y)]), self.widths)
 
     def template(self, w: Array, label: Any) -> Floats:
-        """The weights of one label as an image, shape (height, width); a view."""
+        """Return a view of the weights of one label as an image, shape (height, width)."""
         return w[self.first[label]:self.first[label + 1]].reshape(-1, self.height).T
 
     def prepare(self, w: Array) -> Any:
-        """For each width the first and last place of its labels, and their templates side by side."""
+        """Return, for each width, the first and last place of its labels, and the matrix of their templates."""
         return [(low, high, w[index].T) for low, high, index in self._gathers]
 
     def _columns(self, X):
-        """The examples as a Ragged of finite rows (height,) of uint8, float32 or float64."""
+        """Return the examples as a Ragged of finite rows (height,) of uint8, float32 or float64."""
         if not isinstance(X, Ragged):
             try:
                 X = [np.asarray(x) for x in X]

@@ -6,13 +6,14 @@ import numpy as np
 
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.protocols import Decodings
+from ...core.ragged import blocks
 from ...oracles.segmentation import gather, segment, starts_of
 from ..batch_oracle import BatchOracle, check_lengths
 from ._kernels import Truth, add_windows, losses, solve_items, solve_slack_items, unfold, window_planes
 from .covers import read_covers
 
 BLOCK = 512
-"""Columns whose windows are multiplied at once: windows and scores stay in the cache."""
+"""Columns whose windows are multiplied at a time; windows and scores fit in the cache."""
 
 
 class SegmentationOracle(BatchOracle):
@@ -68,16 +69,16 @@ class SegmentationOracle(BatchOracle):
 
 
 def solve(model, weights, columns, rows, truth=None, loss=False):
-    """Best covers of the examples `rows` as a Ragged, and their values."""
+    """Return best covers of the examples `rows` as a Ragged, and their values."""
     sizes = columns.sizes[rows]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     labels, counts = np.empty(offsets[-1], dtype=np.int32), np.empty(len(rows), dtype=np.int64)
     values = np.empty(len(rows))
-    blocks = _blocks(offsets)
-    longest = max((offsets[last] - offsets[first] for first, last in blocks), default=0)
+    ranges = list(blocks(offsets, BLOCK))
+    longest = max((offsets[last] - offsets[first] for first, last in ranges), default=0)
     windows = np.empty((longest, model.height * int(model.widths.max())))
     scores = np.empty((longest, len(model.widths)))
-    for first, last in blocks:
+    for first, last in ranges:
         items, low, high = rows[first:last], offsets[first], offsets[last]
         W, S = windows[:high - low], scores[:high - low]
         unfold(columns.values, columns.offsets[items], columns.offsets[items + 1], W)
@@ -101,16 +102,6 @@ def solve(model, weights, columns, rows, truth=None, loss=False):
     return gather(labels, counts, offsets, model.widths)[0], values
 
 
-def _blocks(offsets):
-    """Ranges of neighbouring items of at most BLOCK columns, or one item."""
-    first = 0
-    blocks = []
-    while first < len(offsets) - 1:
-        last = max(int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1, first + 1)
-        blocks.append((first, last))
-        first = last
-    return blocks
-
 
 def losses_of(model, truth, rows, found):
     out = np.empty(len(rows))
@@ -119,7 +110,7 @@ def losses_of(model, truth, rows, found):
 
 
 def truth_of(model, cover, offsets):
-    """The truth covers as the kernels want them."""
+    """Return the truth covers in the form of the kernels."""
     widths = model.widths[cover.values]
     symbols = np.where(model.fillers[cover.values], -1, model._kinds[cover.values])
     starts = starts_of(cover.values, cover.offsets, model.widths)

@@ -51,7 +51,7 @@ PEERS = ("liblinear", "saga", "skglm", "celer")
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(STRENGTHS), default=list(STRENGTHS))
-    parser.add_argument("--limit", type=float, default=20.0, help="seconds of all fits of a peer (default 20)")
+    parser.add_argument("--limit", type=float, default=10.0, help="seconds of all fits of a peer (default 10)")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     head = ("loss", "rho", "strength", "gap", "certified, s", "value, s", "passes", "not 0",

@@ -131,8 +131,10 @@ class Ball(OfNorm):
     --------
     >>> from pybundle.prox import Ball, Box
     >>> ball = Ball(5.0)
-    >>> ball.prox([6.0, 8.0]), ball.conjugate([3.0, 4.0]), (ball + Box(lower=0.0)).prox([-6.0, 8.0])
-    (array([3., 4.]), 25.0, array([0., 5.]))
+    >>> ball.prox([6.0, 8.0]), (ball + Box(lower=0.0)).prox([-6.0, 8.0])
+    (array([3., 4.]), array([0., 5.]))
+    >>> ball.conjugate([3.0, 4.0])
+    25.0
     """
 
     is_provable = True

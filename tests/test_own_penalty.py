@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy.optimize import minimize as reference
+from scipy.special import wrightomega
 
 import pybundle as pb
 from pybundle.core.exceptions import ParameterError
@@ -41,13 +42,9 @@ class Entropy(pb.prox.Regulariser):
         return x if (x >= 0.0).all() else np.maximum(x, 0.0)
 
     def minimiser(self, phi, weight=0.0, centre=0.0):
-        x, centre = np.exp(np.minimum(-phi, 50.0)), weight * centre
-        if weight:      # log x + phi + weight x = weight c, in u = log x
-            u = np.minimum(centre - phi, 2.0)
-            for _ in range(60):
-                u -= (u + phi - centre + weight * np.exp(u)) / (1.0 + weight * np.exp(u))
-            x = np.exp(u)
-        return x
+        if not weight:
+            return np.exp(-phi)
+        return wrightomega(np.log(weight) + weight * centre - phi) / weight       # log x + weight x = weight c - phi
 
     def least(self, phi, error=0.0):
         total = float(np.sum(np.exp(-phi)))
@@ -75,6 +72,46 @@ def test_its_certified_minimum_is_that_of_a_reference(penalty):
     best = reference(value, np.zeros(8), method="BFGS", options={"gtol": 1e-8}).fun
     assert result.lower_bound <= best + 1e-9 and abs(result.fun - best) <= 2e-6 * abs(best)
     assert pb.check_penalty(penalty, 8), pb.check_penalty(penalty, 8)
+
+
+@pytest.mark.parametrize("loss", [pb.risks.Logistic, pb.risks.BinaryHinge])
+@pytest.mark.parametrize("scale", ["sum", "mean"])
+def test_a_penalty_may_be_negative(loss, scale):
+    """The entropy is, and the bound that R declares was taken for one of F."""
+    result = pb.minimize(loss(*data()), penalty=Entropy(), scale=scale, tol=1e-4)
+    assert result.success and result.certified, result.message
+
+
+def test_prox_alone_makes_no_bound():
+    class OnlyProx(pb.prox.Regulariser):
+        moduli = 1.0
+
+        def value(self, x):
+            return 0.5 * float(x @ x)
+
+        def prox(self, x, t=1.0):
+            return x / (1.0 + t)
+
+    with pytest.raises(ParameterError, match=r"got OnlyProx without .*minimiser\(phi, weight, centre\); write it"):
+        pb.minimize(pb.risks.Logistic(*data()), penalty=OnlyProx())
+    assert pb.check_penalty(OnlyProx(), 8).findings[0].startswith("lower bound: there is no method least")
+    both = OnlyProx() + pb.prox.SquaredL2(1.0)
+    assert pb.check_penalty(both, 8) and pb.minimize(pb.risks.Logistic(*data()), penalty=both).success
+
+
+@pytest.mark.parametrize(("answer", "words"), [([1.0] * 8, "minimiser must return a float64 array"),
+                                               (np.ones(3), "minimiser must return a float64 array of shape"),
+                                               (np.ones(8, dtype=np.float32), "minimiser must return a float64 array")])
+def test_the_check_names_a_member_of_the_wrong_kind(answer, words):
+    class Odd(Smooth):
+        def minimiser(self, phi, weight=0.0, centre=0.0):
+            return answer
+
+    assert pb.check_penalty(Odd(1.0, 8), 8).findings[0].startswith(f"members: {words}")
+    with pytest.raises(ParameterError, match="penalty Smooth must take vectors of 8 entries"):
+        pb.minimize(pb.risks.Logistic(*data()), penalty=Smooth(1.0, 9))
+    with pytest.raises(ParameterError, match="nonneg takes lam, radius or a separable penalty, got Smooth"):
+        pb.minimize(pb.risks.Logistic(*data()), penalty=Smooth(1.0, 8), nonneg=np.ones(8, dtype=bool))
 
 
 def test_bounds_of_the_default_hold_in_exact_arithmetic():
@@ -105,7 +142,7 @@ def test_without_a_way_to_bounds_it_is_refused():
         def value(self, x):
             return float(np.sum(x**4))
 
-    with pytest.raises(ParameterError, match="penalty must prove lower bounds, got Bare without positive moduli"):
+    with pytest.raises(ParameterError, match="penalty must prove lower bounds, got Bare without a method least"):
         pb.minimize(pb.risks.Logistic(*data()), penalty=Bare())
 
 
@@ -157,7 +194,7 @@ def test_a_ball_takes_signs_and_nothing_else():
     assert np.linalg.norm(by_penalty.x) <= 0.5 + 1e-12 and by_penalty.x.min() >= 0.0
     with pytest.raises(ParameterError, match="Ball can be added to Box"):
         pb.minimize(pb.risks.BinaryHinge(X, y), penalty=pb.prox.Ball(0.5) + pb.prox.L1(1.0))
-    with pytest.raises(ParameterError, match="radius belongs to method 'cutting-plane'"):
+    with pytest.raises(ParameterError, match="penalty Ball belongs to method 'cutting-plane'"):
         pb.minimize(pb.risks.BinaryHinge(X, y), penalty=ball, method="oca")
     for x in np.random.default_rng(2).standard_normal((20, 8)):
         z = ball.prox(x)

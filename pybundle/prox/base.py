@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.exceptions import ParameterError
+from ..core.exceptions import BundleError, ParameterError
 from ..core.rounding import UNIT
 from ..core.types import Array, Floats
 from ..core.validation import check_vector
@@ -80,7 +80,7 @@ class Regulariser:
         t : float >= 0
             Step; it multiplies the rate of the regulariser.
 
-        A subclass has this or `minimiser`; each is made from the other.
+        A subclass has this or `minimiser`; each is made from the other, but for minimisers of weight 0.
         """
         if type(self).minimiser is Regulariser.minimiser:
             raise NotImplementedError
@@ -113,7 +113,13 @@ class Regulariser:
     # ------------------------------------------------------------------ for solvers
     def canonical(self, dim: int) -> Regulariser:
         """Return the same penalty of vectors of `dim` entries in the form that solvers use; checks the length."""
-        self.value(np.zeros(dim))
+        try:
+            self.value(np.zeros(dim))
+        except ValueError as problem:           # of a penalty of one's own
+            if isinstance(problem, BundleError):
+                raise
+            raise ParameterError(f"penalty {type(self).__name__} must take vectors of {dim} entries, its value raised "
+                                 f"{problem!r}") from problem
         return self
 
     def has_exact_prox(self, dim: int) -> bool:
@@ -121,8 +127,10 @@ class Regulariser:
         return True
 
     def has_bound(self) -> bool:
-        """Return whether there is a `least`: of its own, or from positive `moduli`."""
-        return type(self).least is not Regulariser.least or bool(np.min(self.moduli) > 0.0)
+        """Return whether it has a `minimiser` of its own, if `moduli` are positive, else a `least` of its own."""
+        kind = type(self)
+        return kind.minimiser is not Regulariser.minimiser if np.min(self.moduli) > 0.0 else (
+            kind.least is not Regulariser.least)
 
     def lowered(self) -> Regulariser:
         """Return a penalty that is at most Omega: lower bounds must not count what the numbers of a sum have gained."""
@@ -138,7 +146,7 @@ class Regulariser:
         return 0.0
 
     def minimiser(self, phi: Array, weight: float = 0.0, centre: Any = 0.0) -> Floats:
-        """Return `argmin_x Omega(x) + <phi, x> + weight/2 |x - centre|^2`, weight > 0."""
+        """Return `argmin_x Omega(x) + <phi, x> + weight/2 |x - centre|^2`, weight > 0, or 0 with positive `moduli`."""
         return self.prox(centre - phi / weight, 1.0 / weight)
 
     def project(self, x: Array) -> Floats:
@@ -158,7 +166,7 @@ class Regulariser:
 
         This one takes the value at the minimiser x for phi; d changes the minimum by at most
         `error |x| + error^2 / (2 m)`, m the least of `moduli`. It trusts that this value is exact up to a fraction SAFE
-        of its terms. Solvers refuse a penalty that has neither m > 0 nor a `least` of its own.
+        of its terms. Solvers refuse a penalty that has no `least` of its own, and not both m > 0 and a `minimiser`.
         """
         x, modulus = self.minimiser(phi), float(np.min(self.moduli))
         found = self.value(x) + float(phi @ x)
@@ -260,7 +268,7 @@ class PlusSquaredL2(Regulariser):
         return self.inner.has_exact_prox(dim)
 
     def has_bound(self) -> bool:
-        return self.inner.has_bound()
+        return True
 
     def project(self, x: Array) -> Floats:
         return self.inner.project(x)
@@ -309,6 +317,8 @@ class PlusSquaredL2(Regulariser):
         """
         if self.rate == 0.0:
             return self.inner.least(phi, error)
+        if not self.inner.has_bound():
+            return super().least(phi, error)
         slope = phi + self.rate * self.minimiser(phi)
         slope *= self.inner.scaling(slope)
         rest = phi - slope

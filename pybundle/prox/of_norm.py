@@ -66,7 +66,7 @@ class OfNorm(Regulariser):
         return other
 
     def cost(self, slope: Array, error: float) -> float:
-        """Return what a plane with this slope loses at most, the conjugate of its dual norm plus an error."""
+        """Return a bound of `Omega*(-phi)` for all phi within an error of this slope."""
         raise NotImplementedError
 
     def least(self, phi: Array, error: float = 0.0) -> float:
@@ -187,4 +187,6 @@ class Ball(OfNorm):
                 rest.upper).any():
             raise ParameterError("Ball can be added to Box(lower=0.0) or to lower bounds 0 of some weights only; leave "
                                  "out the other terms")
+        if self.nonneg is not None:
+            signs = signs | self.nonneg
         return self.signed(signs) if signs.any() else self

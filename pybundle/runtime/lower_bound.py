@@ -48,7 +48,7 @@ class LowerBound:
 
     @property
     def offset(self):
-        """A lower bound of F(0), up to the error of the offset."""
+        """A lower bound of R(0), up to the error of the offset."""
         return self.plane.offset
 
     def slope(self, objective):

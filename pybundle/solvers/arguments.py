@@ -83,13 +83,14 @@ def make_objective(method, risk, signs=None, n=1, *, lam=None, radius=None, pena
     if len(given) != 1:
         raise ParameterError("exactly one of lam, radius and penalty must be given, got " + (
             " and ".join(given) if given else "none of them"))
-    if (radius is not None or is_in_ball(penalty)) and constraints is not None:
-        raise ParameterError("constraints take lam or a penalty, got a radius; pass Box and constraints")
-    if (radius is not None or is_in_ball(penalty)) and method not in ("cutting-plane", "auto"):
-        raise ParameterError(f"radius belongs to method 'cutting-plane', got method={method!r}; pass lam")
+    ball = "radius" if radius is not None else "penalty Ball" if is_in_ball(penalty) else None
+    if ball is not None and constraints is not None:
+        raise ParameterError(f"constraints take lam or another penalty, got {ball}; pass Box and constraints")
+    if ball is not None and method not in ("cutting-plane", "auto"):
+        raise ParameterError(f"{ball} belongs to method 'cutting-plane', got method={method!r}; pass lam")
     if radius is not None:
         penalty = Ball(_check_scale("radius", radius))
-    elif method == "cutting-plane" and not is_in_ball(penalty):
+    elif method == "cutting-plane" and ball is None:
         raise ParameterError("method 'cutting-plane' minimises in a ball: pass radius instead of lam or penalty")
     if lam is not None and np.ndim(lam) == 0:
         lam = _check_scale("lam", lam)
@@ -112,6 +113,9 @@ def _penalised(penalty, risk, signs, n, constraints):
                              "lam/2 |w|^2 pass lam")
     if risk.free is not None and not is_in_ball(penalty):
         penalty = _of_held(penalty, ~risk.free)
+    if signs is not None and not penalty.is_separable and not is_in_ball(penalty):
+        kind = names_of(getattr(penalty, "terms", [penalty]))
+        raise ParameterError(f"nonneg takes lam, radius or a separable penalty, got {kind}; leave it out")
     if signs is not None:
         penalty = penalty + Box(np.where(signs, 0.0, -np.inf))
     # a bound on the intercept itself is none on the intercept at the means
@@ -129,8 +133,9 @@ def _penalised(penalty, risk, signs, n, constraints):
         raise ParameterError("penalty must have an exact prox, got OverlappingGroupLasso with sweeps=1 of groups that "
                              "are no tree; pass more sweeps, such as 1000")
     if not omega.has_bound():
-        raise ParameterError(f"penalty must prove lower bounds, got {names_of([omega])} without positive moduli and "
-                             "without a method least(phi, error); write one, see pb.prox.Regulariser.least")
+        raise ParameterError(f"penalty must prove lower bounds, got {names_of([omega])} without a method least(phi, "
+                             "error), or with positive moduli without a minimiser(phi, weight, centre); write it, or "
+                             "add SquaredL2(rate)")
     rows = None if constraints is None else as_rows(constraints, risk.dim)
     if rows is not None:
         check_feasible(Objective(omega, 0.0, rows=rows))

@@ -1,7 +1,8 @@
 """Which method "auto" takes, as a table: the first row that holds says the method, why, and what takes over from it.
 
-A fallback takes over if the method before stalls; or if it has not halved the gap within `slow` passes, from a
-relative gap of `at_gap` on in any iteration; or once it has taken `most` passes. The numbers were measured.
+A fallback takes over if the method before stalls; or if it has not halved the gap within `slow` passes; or, once the
+relative gap is at most `at_gap`, after the first iteration that does not halve it; or once it has taken `most` passes.
+The numbers were measured.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ class Case:
     # ------------------------------------------------------------------ fallbacks
     @property
     def last(self):
-        """After a smooth method; planes of parts come no nearer than repaired ones of classes."""
+        """After a smooth method. With free intercepts of classes none: planes of parts prove no better bound there."""
         return () if self.classes is not None else (OCA,)
 
     @property

@@ -353,8 +353,9 @@ class Run:
         """Keep a lower bound if it is better than the present one and than the bound that the risk declares."""
         declared = float(self.lower_bounds.sum())
         if bound.value < declared:      # by rounding, if the optimum is 0
-            bound = self.bound if self._standing()[1] >= declared else self.proves(
+            known = self.bound if self._standing()[1] >= declared else self.proves(
                 Plane(declared, np.zeros_like(bound.plane.slope)))
+            bound = max(known, bound, key=lambda bound: bound.value)        # a penalty may be negative
         if self.bound is None or bound.value > self.bound.value:
             self.bound = bound
         if not self.trace.knows_zero and not np.any(self.objective.centre):     # a plane at w = 0 is at most F(0)

@@ -141,5 +141,5 @@ def stated(objective, dim, multipliers=None):
 def check_provable(objective):
     """Refuse evidence for a penalty that no certificate can hold: some norms of groups, and powers."""
     if not objective.penalty.is_provable:
-        raise ParameterError("evidence takes L1, ElasticNet, SquaredL2, Box, L2 and SparseGroupLasso as penalty, "
+        raise ParameterError("evidence takes L1, ElasticNet, SquaredL2, Box, Ball, L2 and SparseGroupLasso as penalty, "
                              f"got {kinds_of([objective.penalty])}, which pb.verify cannot check; leave out evidence")

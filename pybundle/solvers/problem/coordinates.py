@@ -9,7 +9,7 @@ import numpy as np
 from ...core.plane import Plane
 from ...core.rounding import UNIT
 
-FAR = 0.8       # the mean of the examples by their root mean square: squares of both
+FAR = 0.8       # |m|^2 above this fraction of the mean squared norm of the examples counts as far
 
 
 def inner(a, b):
@@ -74,7 +74,7 @@ class Coordinates:
     def norms(self, norms, last):
         """Return the norms to which rounding errors of slopes are proportional, from the Euclidean norms.
 
-        `last()` returns the last entries of the slopes, those of an intercept, which of classes are at most the norms.
+        `last()` returns the last entries of the slopes, those of an intercept. For classes the norms bound them.
         """
         if self.means is None:
             return norms

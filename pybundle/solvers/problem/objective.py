@@ -5,7 +5,7 @@ slowly for phi, as the l1 norm does, that is minus infinity. Then the plane is m
 
     min F >= t offset + (1 - t) c - Omega*(-t phi),    t <= 1 the largest for which this is finite.
 
-A penalty of one norm, such as a square, has this bound in closed form, with t = 1.
+A penalty of one norm, such as a square, has this bound in closed form, with t = 1. `factor` is 1 here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Objective:
     Attributes
     ----------
     penalty : Regulariser
-        Omega, as its method `canonical` returns it; a square in the scale of the sum.
+        Omega, as its method `canonical` returns it; a square is multiplied by the number of examples, with factor 1.
     floor : float
         A lower bound of R that the risk declares; -inf if none.
     factor : float
@@ -39,9 +39,9 @@ class Objective:
     dependence : Dependence or None
         The weights that the penalty holds at 0 because others make up for them, and the penalty of the user.
     score_limits : ScoreLimits or None
-        Limits of the free weights in closed form, at level 0.
+        Limits of the free weights in closed form; `ProvenLimits.hold` sets their level.
     anchors : ScoreAnchors or LabelAnchors or None
-        Repair planes if the free weights are intercepts.
+        They make slopes of free intercepts 0, if only intercepts are free.
     lowered : Regulariser
         Omega, less what its numbers may have lost, and infinite beyond what the linear constraints imply.
     coordinates : Coordinates
@@ -155,14 +155,14 @@ class Objective:
 
     def value(self, w):
         """Return the penalty at w; infinite if it overflows."""
-        return self.factor * (self.dependence or self).penalty.value(w)
+        return self.factor * float((self.dependence or self).penalty.value(w))
 
     def value_error(self, w):
         """Return a bound on the error of `value` at w that comes from numbers of the penalty that were rounded."""
         return self.factor * self.penalty.uncertainty(w)
 
     def gradient(self, w, slope):
-        """Return the gradient of F without l1 norm and bounds, in these coordinates."""
+        """Return the gradient of F without l1 norm and bounds, in `coordinates`; of squares and separable penalties."""
         return self.moduli * (w - self.centre) + self.coordinates.slope(slope)
 
     def along(self, best, w, step):

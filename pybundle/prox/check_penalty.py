@@ -36,9 +36,10 @@ def check_penalty(penalty: Any, dim: int, *, n_points: int = 20, random_state: i
     Notes
     -----
     The rules: members return arrays and numbers of the right kind; a minimiser, with a centre and, where `moduli` are
-    positive, without, is feasible and no point has a smaller value; `project` returns feasible points, and these themselves; `value` is convex, by at least `moduli`;
-    `least(phi, error)`, after both are multiplied by `scaling(phi, error)`, is finite, and no point of no slope within
-    the error lies below it. A rule that holds at all points tried may still fail elsewhere.
+    positive, without, is feasible and no point has a smaller value; `project` returns feasible points, and these
+    themselves; `value` is convex, by at least `moduli`; `least(phi, error)`, after both are multiplied by
+    `scaling(phi, error)`, is finite, and no point of no slope within the error lies below it. A rule that holds at all
+    points tried may still fail elsewhere.
 
     Examples
     --------

@@ -10,6 +10,7 @@ from pybundle.core.rounding import UNIT
 from pybundle.runtime.result import Status
 from pybundle.solvers.method import WARM_START, Method, Option, integer
 from pybundle.solvers.methods import METHODS
+from pybundle.solvers.plane_checks import summed
 from pybundle.solvers.run import Run
 
 
@@ -34,27 +35,26 @@ class FixedSteps(Run):
 
     def start(self, w0, state=None):
         if state is not None:
-            self.take(state)
+            self.search.take(state)
             w0 = state.w
         self._visit(self.objective.project(np.array(w0)), 1.0)
 
     def iterate(self):
         self.trace.n_iter += 1
         self._visit(self.objective.point(self.phi, self.objective.lam), self.weights.of(self.trace.n_iter))
-        return Status.CONVERGED if self.is_close() else None
+        return Status.CONVERGED if self.search.is_close() else None
 
     def describe(self):
         return "fixed steps"
 
     def _visit(self, w, weight):
-        planes = self.evaluate(w)
-        self.observe(w, float(planes.values.sum()), planes.values)
-        plane = self.summed(planes)
+        planes, _ = self.search.visit(w)
+        plane = summed(planes, self.objective.coordinates)
         self.phi = (1.0 - weight) * self.phi + weight * plane.slope
         self.offset += weight * (plane.offset - self.offset)
         self.error = max(self.error, plane.slope_error) + 8.0 * UNIT * float(np.linalg.norm(plane.slope))
-        self.offer(self.proves(Plane(self.offset, self.phi, self.error, 1e-12 * self.offset)))
-        self.log(self.fun)
+        self.search.offer(self.search.bound_from(Plane(self.offset, self.phi, self.error, 1e-12 * self.offset)))
+        self.search.log(self.search.fun)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ..core.exceptions import NumericalError, OracleError, ParameterError
 from ..runtime.executors import single_threaded_blas
 from ..runtime.result import Status, sentence
-from ..solvers.ending import atol_met
+from ..solvers.ending import atol_met, for_user, state_kept
 from ..solvers.minimize import opened
 
 
@@ -56,8 +56,8 @@ class Machine:
         self._is_started, self.status, self._error = False, None, None
 
     @property
-    def _run(self):
-        return self._solve.run
+    def _search(self):
+        return self._solve.run.search
 
     def step(self):
         """Do an iteration; return True if the run has ended, for the reason `status`."""
@@ -77,7 +77,7 @@ class Machine:
                 raise
             except Exception as error:
                 self.status, self._error = Status.FAILED, str(error) or type(error).__name__
-                self._run.blame(error)
+                self._search.distrust(error)
                 raise
             return self.status is not None
 
@@ -85,8 +85,8 @@ class Machine:
         """Return where the run stands, see `Progress`."""
         with self._alone():
             self._met_something()
-            found = self._run.progress()
-            return replace(found, w=self._run.for_user(found.w))
+            found = self._search.progress(self._solve.run.n_planes())
+            return replace(found, w=for_user(self._search, found.w))
 
     def finish(self):
         """Return the certified result of the best point, see `Result`; the run can continue afterwards."""
@@ -100,7 +100,7 @@ class Machine:
         with self._alone():
             if settings is not None:
                 # before its first step a run starts from what it would have started from itself
-                self._begin(settings, self._from if self._run.w is None else {"state": self._run.kept_state()})
+                self._begin(settings, self._from if self._search.w is None else {"state": state_kept(self._solve.run)})
             elif self._error is not None:
                 raise ParameterError(f"settings must be given after an error ({self._error}), got none")
             self.status = None
@@ -109,9 +109,9 @@ class Machine:
         """Return the sentence of the status."""
         if self.status is None:
             return "running"
-        progress = self._run.progress()
-        return sentence(self.status, progress.gap, progress.tol, self._run.choice,
-                        atol=atol_met(self._run, progress.fun, progress.lower_bound))
+        progress = self._search.progress()
+        return sentence(self.status, progress.gap, progress.tol, self._search.choice,
+                        atol=atol_met(self._search, progress.fun, progress.lower_bound))
 
     def close(self):
         """End the threads of the run."""
@@ -119,10 +119,10 @@ class Machine:
             self._stack.close()
 
     def _met_something(self):
-        if self._run.w is None and self._error is not None:
+        if self._search.w is None and self._error is not None:
             raise ParameterError(f"there is nothing to tell: the first step failed ({self._error}); mend it and call "
                                  "resume with settings")
-        if self._run.w is None:
+        if self._search.w is None:
             raise ParameterError("step must be called, and succeed once, before there is anything to tell")
 
     @contextmanager

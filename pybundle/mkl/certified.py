@@ -66,8 +66,9 @@ def solve(run, max_passes):
             pass
     except KeyboardInterrupt:
         is_interrupted = True
-    return Certified(run.fun, run.bound.value, run.objective.penalty.norms(run.w), round(run.trace.n_passes),
-                     rows(run.trace.history.arrays(), run.weights), is_interrupted)
+    search, trace = run.search, run.trace
+    return Certified(search.fun, search.bound.value, run.objective.penalty.norms(search.w), round(trace.n_passes),
+                     rows(trace.history.arrays(), run.weights), is_interrupted)
 
 
 def rows(history, weights, n=1):
@@ -100,9 +101,10 @@ class GroupBlocks(BlockMethod):
         super().__init__(risk, objective, *arguments, **options)
         self.kept, self.weights = KeptPlanes(objective.penalty.n_groups, KEPT, objective.penalty.products), []
 
-    def log(self, value):
-        super().log(value)
-        self.weights.append(self.core.nu)
+    def iterate(self):
+        status = super().iterate()
+        self.weights.append(self.core.nu)       # one for each row of the history
+        return status
 
     def _bound(self):
         plane = self.core.aggregate()
@@ -111,4 +113,4 @@ class GroupBlocks(BlockMethod):
 
     def offer_mixture(self, proven, plane):
         """Offer the bound of the best mixture of the kept planes, the last of which is `plane`."""
-        self.offer(proven)
+        self.search.offer(proven)

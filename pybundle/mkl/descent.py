@@ -34,7 +34,7 @@ def descend(risk, settings):
     its plane there, a bound on the norm of the error of the slope, and the evidence for the plane.
     """
     run = _Descent(risk, risk.objective, Settings(GapBelow(settings.tol)))
-    return solve(run, settings.max_iter), run.w, run.bound
+    return solve(run, settings.max_iter), run.search.w, run.search.bound
 
 
 class _Descent(QuasiNewton):
@@ -76,14 +76,14 @@ class _Descent(QuasiNewton):
 
     def _balance(self):
         """Set |u_k| = |v_k| for the same theta, and v_k > 0 for groups at 0; only once, afterwards return False."""
-        norms = self.objective.penalty.norms(self.w)
+        norms = self.objective.penalty.norms(self.search.w)
         if self.was_balanced or not norms.any():
             return False
         self.was_balanced = True
         v = np.sqrt(np.maximum(norms, LEAST * norms.max()))
         self.steps.pairs.clear()
-        u = self.w / v[self.objective.penalty.labels]
-        self._begin_at(np.concatenate([u, np.tile(v, (len(self.w), 1))], axis=1))
+        u = self.search.w / v[self.objective.penalty.labels]
+        self._begin_at(np.concatenate([u, np.tile(v, (len(self.search.w), 1))], axis=1))
         return True
 
     def _value_and_gradient(self, x):
@@ -106,10 +106,10 @@ class _Descent(QuasiNewton):
         norms = self.objective.penalty.norms(theta)
         if norms.any():
             self.nu = np.maximum(norms / norms.sum(), 1e-9)
-        value = self.observe(theta, loss)
+        value = self.search.observe(theta, loss)
         # `effective` leaves out what the constraints theta_j >= 0 cancel
         self.planes.add(offset, self.objective.penalty.effective(slope), source, error)
-        self.offer(self.planes.proven(self.objective.lam, self.nu, self.close))
-        self.log(value)
+        self.search.offer(self.planes.proven(self.objective.lam, self.nu, self.close))
+        self.search.log(value)
         self.weights.append(self.nu)
         return loss, slope

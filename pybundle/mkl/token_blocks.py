@@ -43,8 +43,8 @@ def climb(ascent, settings, n_examples):
         found = solve(run, settings.max_iter)
     except FloatingPointError:
         raise NumericalError("scores went beyond the range of float64; scale the features") from None
-    run.core.restore(run.w)
-    return found, run.bound.plane()
+    run.core.restore(run.search.w)
+    return found, run.search.bound.plane()
 
 
 class EachPass(Accelerated):
@@ -133,5 +133,5 @@ class TokenBlocks(Core):
     def cached_pass(self, rng, target):
         return self._ascent.visit(rng.permutation(self.n_examples), False, MOST_STEPS)[0]
 
-    def evaluate(self, run, w):
-        return run.observe(w, self._ascent.hinge())
+    def evaluate(self, search, w):
+        return search.observe(w, self._ascent.hinge())

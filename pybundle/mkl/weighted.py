@@ -90,11 +90,12 @@ class _WeightedRun(GroupBlocks):
 
     def offer_mixture(self, proven, plane):
         objective, kept = self.objective, self.kept
-        self.offer(LowerBound.of(objective, plane))
+        self.search.offer(LowerBound.of(objective, plane))
         # rounding of any plane so far, and of the sum of at most KEPT planes
         self._errors = np.maximum(self._errors, (plane.slope_error, plane.offset_error))
         sizes = np.sqrt(np.einsum("kee->e", kept.grams)), np.abs(kept.offsets)
         error, offset_error = (own + (2.0 * KEPT + 4.0) * UNIT * float(kept.weights @ size)
                                for own, size in zip(self._errors, sizes, strict=True))
         mixture = sum(a * slope for a, slope in zip(kept.weights, kept.slopes, strict=True))
-        self.offer(LowerBound.of(objective, Plane(float(kept.weights @ kept.offsets), mixture, error, offset_error)))
+        plane = Plane(float(kept.weights @ kept.offsets), mixture, error, offset_error)
+        self.search.offer(LowerBound.of(objective, plane))

@@ -26,8 +26,7 @@ from .bundle.constraints import as_rows, check_feasible
 from .methods import METHODS
 from .plane_checks import lower_bounds_of
 from .problem.objective import Objective
-from .run import is_fine
-from .state import Settings
+from .state import Settings, is_fine
 
 LARGEST = 1e100
 """Of lam, radius, their inverses and the entries of w0: squares and their products stay finite."""

@@ -16,9 +16,9 @@ import numpy as np
 from ..core.protocols import BOUNDED, CORNERS, LABELLINGS, SINGLE, completed
 from .block.log_loss_blocks import LogLossBlocks
 from .interior.methods import cost_in_passes, refusal
-from .run import is_fine
 from .scaling import scaling
 from .smooth.newton import patience_before
+from .state import is_fine
 
 SLOW = 150.0
 """Passes within which "prox-bcfw" should halve the gap; fewer where the next method starts well from planes."""

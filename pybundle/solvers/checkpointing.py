@@ -21,9 +21,8 @@ from ..runtime.interrupts import interrupts_wait
 from ..runtime.result import Status
 from .ending import finish
 from .methods import METHODS
-from .run import is_fine
 from .solve import NoCheckpoint
-from .state import State
+from .state import State, is_fine
 
 ENDED = (Status.CONVERGED, Status.STALLED)
 """Statuses of runs that are finished for good."""
@@ -143,7 +142,7 @@ class Checkpointing(NoCheckpoint):
             if trace.n_iter != written or (status in ENDED and not self._is_over):
                 self._write(run, status if status in ENDED else None)
         elif trace.n_iter > written + 1:
-            state = run.state() or State(run.w, run.risk_value, run.fingerprint(), bound=run.bound)
+            state = run.state() or run.search.state()
             self._file.write({"state": state, "trace": trace}, trace.n_iter, status=None, settings=self._words())
 
     def close(self):
@@ -176,23 +175,22 @@ class Checkpointing(NoCheckpoint):
         if old is None:
             return self._start_from(fresh, found.objects["state"], found.objects["trace"]), None
         old.adopt(fresh)
-        current = old.at_work
-        if current.objective is not fresh.at_work.objective:
+        search = old.search
+        if search.objective is not fresh.objective:
             raise ValueError("it was written for a different objective")
-        if current.limits is not None:
-            current.limits.prove_again()
-            current.check_state()           # bounds, which the limits were believed for until now
-        current.settings = self._settings
+        if search.limits is not None:
+            search.limits.prove_again()
+            search.check_state()            # bounds, which the limits were believed for until now
+        search.settings = self._settings
         (tol, atol, memory), gap = found.header["settings"], self._settings.gap
         if (tol, atol, memory) == tuple(self._words()):
             self._is_over = status is not None
             return old, Status(status) if self._is_over else None
-        bracket = current.bracket
-        is_over = status is not None and bracket is not None and current.rule.holds(*bracket.range)
+        bracket = search.bracket
+        is_over = status is not None and bracket is not None and search.rule.holds(*bracket.range)
         # for fine tolerances other methods follow in "auto", and scores are in float64
         if not is_over and (memory != self._settings.memory_limit or is_fine(tol) != is_fine(gap.tol)):
-            state = old.state() or State(old.w, old.risk_value, old.fingerprint(), bound=old.bound)
-            return self._start_from(fresh, state, old.trace), None
+            return self._start_from(fresh, old.state() or search.state(), search.trace), None
         return old, Status.CONVERGED if is_over else None
 
     def _recognise(self, run):
@@ -200,18 +198,19 @@ class Checkpointing(NoCheckpoint):
 
         Two functions may agree near w0, where `_probe` evaluates them, and a finished run would not call the risk.
         """
-        if self._risk.fingerprint is not None or run.w is None or not np.isfinite(run.risk_value):
+        search = run.search
+        if self._risk.fingerprint is not None or search.w is None or not np.isfinite(search.risk_value):
             return
-        value = float(np.sum(self._risk.planes(run.w.copy()).values))
+        value = float(np.sum(self._risk.planes(search.w.copy()).values))
         digits = 1e-4 if self._risk.precision == "float32" else SAME
-        scale = abs(value) + abs(run.risk_value) + 1e-3 * abs(run.trace.size)
-        if not abs(value - run.risk_value) <= digits * scale:
+        scale = abs(value) + abs(search.risk_value) + 1e-3 * abs(search.trace.size)
+        if not abs(value - search.risk_value) <= digits * scale:
             raise StateError(f"checkpoint {self._file.path} belongs to another problem: at its best point the risk was "
-                             f"{run.risk_value:.9g} and is {value:.9g}; delete it, or choose another path")
+                             f"{search.risk_value:.9g} and is {value:.9g}; delete it, or choose another path")
 
     def _start_from(self, run, state, trace):
         """Start a new run from the state and the counters of another one."""
-        run.at_work.trace = trace
+        run.search.trace = trace
         run.start(state.w, state)
         return run
 

@@ -52,7 +52,7 @@ class MethodSequence:
         if not self._left:
             return status
         _, n_slow, at_gap, n_most = self._left[0]
-        at = self.at_work.progress()
+        at = self.at_work.search.progress()
         if not at.fun - at.lower_bound > 0.5 * self._mark[1]:
             self._mark = at.n_passes, at.fun - at.lower_bound
         if at_gap is not None and at.gap <= at_gap:
@@ -65,7 +65,7 @@ class MethodSequence:
 
     def _take_over(self):
         first, second = self.at_work, self._make(self._left[0].method)
-        second.succeed(first)
-        second.start(first.w, first.state())       # the first run keeps its state until this returns
+        second.search.follow(first.search)
+        second.start(first.search.w, first.state())       # the first run keeps its state until this returns
         self.at_work, self._mark = second, (second.trace.n_passes, np.inf)
         del self._left[0]

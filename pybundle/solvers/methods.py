@@ -33,7 +33,7 @@ def auto(problem, **_):
     run = make_run(name, problem)
     if fallbacks is not None:
         run = MethodSequence(run, fallbacks, lambda name: make_run(name, problem))
-    run.at_work.choice = f"auto chose {words}"
+    run.search.choice = f"auto chose {words}"
     return run
 
 

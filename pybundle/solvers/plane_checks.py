@@ -6,9 +6,69 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from ..core.exceptions import ContradictionError, OracleError, ParameterError
-from ..core.plane import Planes
+from ..core.plane import Plane, Planes
 from ..core.protocols import with_errors
+from ..core.rounding import UNIT
 from ..core.sparse import check_sparse
+from ..runtime.lower_bound import LEAST
+
+ROUNDING = 1e-6
+"""Tolerance of comparisons of planes, as a share of the numbers: wide enough for float32."""
+UNSTATED = 2.0**-40
+"""Rounding error of scores of a risk without `slope_sizes`, as a fraction of the norm of the steepest slope so far."""
+
+
+class PlaneChecks:
+    """Whether planes of a risk contradict each other by more than rounding.
+
+    Called with planes, the risk, the best point and the values of the parts there (or None), it returns the planes with
+    their errors; it refuses a wrong shape, NaN, and what lies above the risk at the best point.
+    """
+
+    def __init__(self, risk):
+        self._steepest = np.zeros(risk.n_parts)         # norms of the steepest slopes so far
+        self._sizes = None                              # bounds on the norms of slopes if the risk states them
+
+    def __call__(self, planes, risk, w, values):
+        planes = check_planes(planes, risk)
+        if self._stated(risk) is None:
+            self._steepest = np.maximum(self._steepest, norms_of(planes.slopes))
+        if w is None or values is None:
+            return planes
+        products = planes.dot(w)
+        above = planes.offsets + products - values - self.allowance(risk, w, planes.slope_errors)
+        scale = np.abs(planes.offsets) + np.abs(products) + np.abs(values) + np.abs(planes.values)
+        refuse_above(above, scale, "the plane at the new point", "the best point so far")
+        return planes
+
+    def allowance(self, risk, w, slope_errors):
+        """Bound how far rounding can lift planes with these errors above the risk at w, by parts.
+
+        Planes and values have the errors of slopes and of scores, both proportional to |w|. They need not be small
+        compared with values: if classes are separated, risk and planes tend to 0, but scores do not.
+        """
+        unit, sizes = (risk.dim + 16.0) * (2.0**-24 if risk.precision == "float32" else UNIT), self._stated(risk)
+        if sizes is None:
+            scores = max(unit, UNSTATED) * np.minimum(self._steepest, 1e300)
+        else:
+            scores = unit * sizes
+        return 2.0 * (slope_errors + scores) * (float(np.linalg.norm(w)) + LEAST)
+
+    def _stated(self, risk):
+        if self._sizes is None:             # computed from all examples
+            self._sizes = risk.slope_sizes
+        return self._sizes
+
+
+def summed(planes, coordinates):
+    """Return the `Plane` of all parts together; what rounding may have added to its offset is subtracted."""
+    slopes, offsets, n_parts = planes.slopes, planes.offsets, len(planes.offsets)
+    additions = (n_parts - 1) * UNIT
+    errors = planes.offset_errors + additions
+    norms = coordinates.norms(norms_of(slopes), planes.last_entries)
+    slope = np.asarray(slopes.sum(axis=0)).ravel() if n_parts > 1 or issparse(slopes) else slopes[0]
+    error = float(planes.slope_errors.sum()) + 1.01 * additions * float(norms.sum())
+    return Plane(float(offsets.sum()) - 1.01 * float(errors @ np.abs(offsets)), slope, error)
 
 
 def lower_bounds_of(risk):
@@ -63,9 +123,9 @@ def norms_of(slopes):
     return np.sqrt(np.einsum("pj,pj->p", slopes, slopes))
 
 
-def refuse_above(excess, scale, rounding, what, where):
+def refuse_above(excess, scale, what, where):
     """Raise if a plane lies above the risk by more than rounding can explain."""
-    bad = np.flatnonzero(excess > rounding * scale + 1e-300)
+    bad = np.flatnonzero(excess > ROUNDING * scale + 1e-300)
     if len(bad):
         p = int(bad[0])
         raise ContradictionError(f"the subgradient inequality fails for part {p}: {what} lies {excess[p]:.3g} above "

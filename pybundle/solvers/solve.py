@@ -13,7 +13,7 @@ from ..distributed.waiting import OutOfTime
 from ..runtime.result import Status
 from ..runtime.stopping import Callback, TimeLimit, first_reason, time_of_end
 from .diagnostics import LONG, VERY_LONG, hint
-from .ending import confirm, finish
+from .ending import confirm, finish, for_user
 from .evidence.proof import Proof, certificate_of
 
 
@@ -100,7 +100,8 @@ class Solve:
         self.run, self.status = self._checkpointing.begin(self.run, *self._start)
         if self._report is not None:
             words = self.run.describe()
-            self._report.say(f"{self.run.choice}; {words}" if self.run.choice else words)
+            choice = self.run.search.choice
+            self._report.say(f"{choice}; {words}" if choice else words)
         seconds = self._checkpointing.seconds
         if seconds is None:
             return
@@ -112,22 +113,22 @@ class Solve:
             if isinstance(rule, TimeLimit):
                 rule.deadline -= seconds
         self._tell_waiting()
-        self.status = first_reason(limits, self.run.progress()) if self.status is None else self.status
+        self.status = first_reason(limits, self._progress()) if self.status is None else self.status
 
     def step(self):
         """Make one iteration; return the status, None if the run goes on."""
         run = self.run
         with self._checkpointing.iteration():
             self.status = run.step()
-            if self.status is Status.CONVERGED and not confirm(run.at_work):
+            if self.status is Status.CONVERGED and not confirm(run):
                 self.status = None
         if self.status is None:
             self._checkpointing.save(run)
-        progress = run.progress()
+        progress = self._progress()
         if self._report is not None:
             self._report(progress)
             if not self._hint and progress.n_passes >= self._due:
-                self._hint, self._due = hint(run), VERY_LONG if self._due < VERY_LONG else float("inf")
+                self._hint, self._due = hint(run.search), VERY_LONG if self._due < VERY_LONG else float("inf")
                 if self._hint:
                     self._report.say(self._hint)
         self._is_asking_user = True
@@ -146,7 +147,8 @@ class Solve:
     def so_far(self, status, ask_risk=True):
         """Return the certified result of the best point so far; the run can go on."""
         run = copy(self.run.at_work)        # to finish may settle on a point, or count a pass
-        run.trace = copy(run.trace)
+        run.search = copy(run.search)
+        run.search.trace = copy(run.search.trace)
         return self._as_given(finish(run, status, ask_risk), run)
 
     def complete(self):
@@ -164,10 +166,11 @@ class Solve:
             raise
         run = self.run
         if self._report is not None:
-            self._report(run.progress(), final=True)
-        if result.success and run.risk.shift is not None and not run.at_work.rule.holds(*run.at_work.bracket.range):
+            self._report(self._progress(), final=True)
+        search, shift = run.search, run.risk.shift
+        if result.success and shift is not None and not search.rule.holds(*search.bracket.range):
             warn_user("pybundle: the gap is within the rounding of the intercept, where float64 numbers are "
-                      f"{run.risk.shift.spacing(run.w):.2g} apart; subtract a constant from y or from the columns of "
+                      f"{shift.spacing(search.w):.2g} apart; subtract a constant from y or from the columns of "
                       "X", UserWarning)
         self.result = self._as_given(result, run)
         return self.result
@@ -176,7 +179,7 @@ class Solve:
     def _ended_early(self, end):
         """Return the result after Ctrl-C, or after the time limit while a worker was silent."""
         run = self.run
-        if run.w is None:           # before the first pass has ended there is nothing to hand back
+        if run.search.w is None:    # before the first pass has ended there is nothing to hand back
             if isinstance(end, KeyboardInterrupt):
                 raise end
             raise BundleError("no result: workers did not answer at the first point within the time limit; raise it, "
@@ -209,11 +212,11 @@ class Solve:
         explained = error if self._is_asking_user else self._checkpointing.explain(error)
         if explained is not error:
             raise explained from error
-        if run.w is None:
+        if run.search.w is None:
             return
         if not self._is_asking_user:
-            run.blame(error)
-        if not run.is_refuted:
+            run.search.distrust(error)
+        if not run.search.is_refuted:
             self._checkpointing.rescue(run, self.status)
         error.result = result = self._as_given(self._failed(error), run)
         if not isinstance(error, BundleError):
@@ -250,17 +253,21 @@ class Solve:
                     warn_user("pybundle: no evidence: labellings must be numbers or arrays of numbers, and the "
                               "method must keep some", RuntimeWarning)
             result.n_passes += run.trace.n_passes - passes
-        return certificate_of(run.risk if home is None else home, run.objective, run.bracket,
-                              run.for_user(run.w), found or Proof(None, run.bound), round(1.0 / self._factor))
+        search = run.search
+        return certificate_of(run.risk if home is None else home, run.objective, search.bracket,
+                              for_user(search, search.w), found or Proof(None, search.bound), round(1.0 / self._factor))
 
     def _as_given(self, result, run):
         """Return the result in the problem of the caller: objective and bounds times the factor, its intercepts."""
-        result.x = run.for_user(result.x)
+        result.x = for_user(run.search, result.x)
         for name in ("fun", "lower_bound", "error", "slope"):
             result[name] *= self._factor
         for name in ("primal", "best_primal", "lower_bound"):
             result.history[name] *= self._factor
         return result
+
+    def _progress(self):
+        return self.run.search.progress(self.run.n_planes())
 
     def _tell_waiting(self):
         """Tell those who wait for workers when the run should end."""

@@ -13,6 +13,11 @@ from ..runtime.history import History
 from ..runtime.stopping import GapBelow
 
 
+def is_fine(tol):
+    """Whether a tolerance needs float64 scores (errors in float32 are about 1e-6) and Newton steps."""
+    return tol < 1e-4
+
+
 @dataclass(frozen=True)
 class Settings:
     """Parameters of a run that do not define the problem.
@@ -109,5 +114,5 @@ class Trace:
     n_passes: float = 0.0
     n_cached_passes: float = 0.0
     max_planes: int = 0
-    size: float = 0.0           # F at `Run.home`; until known, the maximum of F at the first point and of offsets
-    knows_zero: bool = False
+    size: float = 0.0           # F at `reference_point`; until known, the largest of F at the first point and offsets
+    is_size_known: bool = False

@@ -27,8 +27,6 @@ actions (`schedules.py`).
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import numpy as np
 
 from ...core.exceptions import NumericalError, ParameterError
@@ -38,7 +36,6 @@ from ...runtime.result import Status
 from ..evidence.limits import with_limits
 from ..problem.coordinates import inner
 from ..run import Run
-from ..state import State
 from .balance import Balance
 from .mean_plane import MeanPlane
 
@@ -89,30 +86,32 @@ class BlockMethod(Run):
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):
         """Start with the centre at `w0`, or at the best point of another run with any lam, whose blocks are kept."""
-        blocks = None
+        search, blocks = self.search, None
         if state is not None:
-            self.take(state)
+            search.take(state)
             blocks, w0 = state.blocks, state.w
         self.core = self._kind(self.risk, known=blocks, **self._options)
         if blocks is not None and self.objective.is_of_norm:
-            with self._counted("oracle"):
+            with search.working("oracle", visitor=self.core):
                 self.core.shrink(self._modulus)
         self._centre = self._before = np.asarray(w0)            # replaced, never changed
-        self.w = self.objective.project(self._centre)           # the result until there is a value
+        w = self.objective.project(self._centre)
+        search.w = w if search.w is None else search.w          # the result until there is a value
         if state is not None and self.objective.contains(state.w):
-            self.observe(state.w, state.risk_value)
+            search.observe(state.w, state.risk_value)
         if self.schedule.is_proximal:
             self.kappa = self._kappa()
-        with self._counted("oracle"):
+        with search.working("oracle", visitor=self.core):
             self.core.place(self._modulus, self.kappa, self._centre)
         self._bound()
         if state is None and (w0.any() or self.core.bound_takes_pass):      # F(0), from which atol follows
-            self._evaluate(self.w)
+            self._evaluate(w)
 
     def iterate(self):
         """Do one iteration; return a Status if the stopping rule of the method holds, else None."""
-        if self.trace.n_iter == 0 and self.is_close():          # as good as the run before
-            self.log(self.fun)
+        search = self.search
+        if self.trace.n_iter == 0 and search.is_close():        # as good as the run before
+            search.log(search.fun)
             return Status.CONVERGED
         value = None
         self.trace.n_iter += 1
@@ -120,10 +119,10 @@ class BlockMethod(Run):
             self._move_centre()
         for action in self.schedule.actions(self):
             if action == "visit":
-                with self._counted("oracle"):
+                with search.working("oracle", visitor=self.core):
                     self.last_gaps = self.core.oracle_pass(self.schedule.order(self))
             elif action == "cached":
-                with self._counted("qp"):
+                with search.working("qp", visitor=self.core):
                     self.schedule.cached_passes(self)
             else:
                 value = self._evaluate(self.core.w.copy())
@@ -132,20 +131,19 @@ class BlockMethod(Run):
             self._bound()
         self.trace.max_planes = max(self.trace.max_planes, self.n_planes())
         if value is not None:
-            if self._balance is not None and (self.free is None or self.free.are_limited):
-                self._balance.update(self.objective, self.w, self.risk_value, self.bound, self.core.aggregate(),
+            if self._balance is not None and (search.free is None or search.free.are_limited):
+                self._balance.update(self.objective, search.w, search.risk_value, search.bound, self.core.aggregate(),
                                      self.kappa, self.schedule.every)
             self._rises = self._rises + 1 if value > self._last else 0
             self._last = value
             self._n_flat += 1
-            if self.gap() <= (1.0 - LEAST_FALL) * self._flat_gap:
-                self._n_flat, self._flat_gap = 0, self.gap()
-        self.log(self.fun if value is None else value)
-        probe = self.probe()
+            if search.gap <= (1.0 - LEAST_FALL) * self._flat_gap:
+                self._n_flat, self._flat_gap = 0, search.gap
+        search.log(search.fun if value is None else value)
+        probe = search.probe()
         if probe is not None:
-            planes = self.evaluate(probe)
-            self.observe(probe, float(planes.values.sum()), planes.values)
-        return Status.CONVERGED if self.is_close() else None
+            search.visit(probe)
+        return Status.CONVERGED if search.is_close() else None
 
     @property
     def patience(self):
@@ -158,7 +156,7 @@ class BlockMethod(Run):
     def stalled(self):
         if self.risk.search_precision == "float64":
             return Status.STALLED
-        self.risk, self._idle = self.risk.derive(precision="float64"), 0        # float32 comes no nearer
+        self.search.risk, self.search.idle = self.risk.derive(precision="float64"), 0       # float32 comes no nearer
         self.to_float64()
         return None
 
@@ -171,7 +169,6 @@ class BlockMethod(Run):
         return self.core.n_planes()
 
     def check_state(self):
-        super().check_state()
         if "core" not in vars(self):    # it has not begun
             return
         if (self.core.n_examples, self.core.dim) != (self.risk.n_examples, self.risk.dim):
@@ -184,7 +181,7 @@ class BlockMethod(Run):
             self._mean.check(self.risk.dim)
 
     def state(self):
-        return State(self.w, self.risk_value, self.fingerprint(), blocks=self.core.known(), bound=self.bound)
+        return self.search.state(blocks=self.core.known())
 
     def evidence(self, risk):
         keeps = self.settings.record is not None
@@ -193,7 +190,7 @@ class BlockMethod(Run):
         if self.objective.classes is not None:
             proofs = [self._proof, self.core.evidence(self.objective, risk)]
             return max(filter(None, proofs), key=lambda proof: proof.bound.value, default=None)
-        within, limits = with_limits(self, risk) if keeps else (self.limits, None)
+        within, limits = with_limits(self.search, risk) if keeps else (self.search.limits, None)
         found = self.core.evidence(self.objective, risk, within)
         return None if found is None else found._replace(limits=limits)
 
@@ -204,35 +201,31 @@ class BlockMethod(Run):
         self._bound()
 
     def known_value(self):
-        return self.core.known_value(self.w)
+        return self.core.known_value(self.search)
 
     # ------------------------------------------------------------------ what schedules use
-    def gap(self):
-        """Best value minus best bound; infinite before the first value."""
-        return self.fun - self.bound.value
-
     def dual(self):
         """D of the multipliers at the running point, kappa = 0."""
         return self.objective.lower_bound(Plane(self.core.offset, self.core.phi()))
 
     # ------------------------------------------------------------------ inside
     def _evaluate(self, w):
-        with self._counted("oracle"):
-            return self.core.evaluate(self, w)
+        with self.search.working("oracle", visitor=self.core):
+            return self.core.evaluate(self.search, w)
 
     def _bound(self):
-        with self._counted("oracle"):
+        search = self.search
+        with search.working("oracle", visitor=self.core):
             plane = self.core.aggregate()
         if not np.isfinite(plane.slope).all():
             raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
-        if self.free is not None:
-            self.free.add(plane, is_aggregate=True)
-        bound = self.proves(plane)
-        self.offer(bound)
-        if self.bound is bound and self.settings.record is not None and self.objective.classes is not None:
+        if search.free is not None:
+            search.free.add(plane, is_aggregate=True)
+        is_best = search.offer(search.bound_from(plane))
+        if is_best and self.settings.record is not None and self.objective.classes is not None:
             self._proof = self.core.evidence(self.objective, self.risk)     # bounds of later multipliers may be less
         if self._mean is not None and self.settings.record is None:      # evidence is of the newest plane
-            self.offer(self.proves(self._mean.add(plane)))
+            search.offer(search.bound_from(self._mean.add(plane)))
 
     def _lam(self):
         """Return the constant of strong convexity from which the weight of the centre and the momentum follow.
@@ -242,7 +235,7 @@ class BlockMethod(Run):
         modulus = self._modulus
         if not self._is_penalised:
             return modulus
-        gap, square = self.fun - self.bound.value if self.bound else np.inf, float(np.sum(self.w**2))
+        gap, square = self.search.gap, float(np.sum(self.search.w**2))
         if square > 0.0 and np.isfinite(gap):
             return max(modulus, gap / square)
         return modulus or self.core.first_lam()
@@ -266,7 +259,7 @@ class BlockMethod(Run):
         """The restart test looks at w before the centre moves; with the new w the product is never positive."""
         lam, x = self._lam(), self.core.w.copy()
         idle = IDLE * self.schedule.every
-        is_lost = self._balance is not None and self._idle > 0 and self._idle % idle == 0
+        is_lost = self._balance is not None and self.search.idle > 0 and self.search.idle % idle == 0
         if is_lost:
             self._balance.restart()
         self.kappa = self._kappa()
@@ -277,24 +270,14 @@ class BlockMethod(Run):
             momentum, self._rises = 0.0, 0
         self._centre, self._before = x + momentum * (x - self._before), x
         if is_lost:
-            self._centre = self._before = self.w
+            self._centre = self._before = self.search.w
         self.core.place(self._modulus, self.kappa, self._centre)
-
-    @contextmanager
-    def _counted(self, phase):
-        """Add the time to a phase, and visits to the passes, also if an interrupt ends them."""
-        core, trace = self.core, self.trace
-        visits, cached = core.visits, core.cached_visits
-        try:
-            with trace.clock.phase(phase):
-                yield
-        finally:
-            trace.n_passes += (core.visits - visits) / core.n_examples
-            trace.n_cached_passes += (core.cached_visits - cached) / core.n_examples
 
     def is_short_of_memory(self):
         return self.core.n_merged > 0
 
     def settle(self):
-        if not np.isfinite(self.fun) and self.trace.n_iter:     # no value yet: nothing better is known than this point
-            self.w = self.objective.project(self.core.w.copy())
+        search = self.search
+        if not np.isfinite(search.fun) and self.trace.n_iter:       # no value yet: no better point is known
+            search.w = self.objective.project(self.core.w.copy())
+            search.version += 1

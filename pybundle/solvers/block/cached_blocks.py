@@ -80,7 +80,7 @@ class CachedBlocks(Core):
         self.lam, self.kappa, self.centre = objective.lam, 0.0, None
         self._phi = None if known is None else self.blocks.aggregate()[1]
         self._errors = _rounding_of(risk)
-        self._value = None              # (point, R there, bound on its rounding error) of the best point
+        self._value = None              # (version, R, bound on its rounding error) of the best point
         if average:
             self.blocks.start_averages()
         self._turn, self._gap, self._used_gap = -1, np.inf, np.inf
@@ -258,7 +258,7 @@ class CachedBlocks(Core):
         slope, curve = second[1] - first[1] - lam * float(first[0] @ step), lam * float(step @ step)
         return first[0] + min(max(slope / curve, 0.0), 1.0) * step if curve > 0.0 else first[0]
 
-    def evaluate(self, run, w):
+    def evaluate(self, search, w):
         """`F(w)`, or F at the best point of the master or at the average; the planes found there are stored."""
         better = self.average() if self._master is None else self._master.w
         w = w if better is None else better
@@ -280,14 +280,14 @@ class CachedBlocks(Core):
                 self.visits += len(planes[-1][0])
             self._keep_within()
         self._turn = -1
-        fun = run.observe(w, value)
-        if run.w is w and np.isfinite(error):
-            self._value = w, value, error
+        fun = search.observe(w, value)
+        if search.w is w and np.isfinite(error):
+            self._value = search.version, value, error
         return fun
 
-    def known_value(self, w):
+    def known_value(self, search):
         """R at the best point and a bound on its rounding error, from the pass that found it; None without."""
-        return None if self._value is None or self._value[0] is not w else self._value[1:]
+        return None if self._value is None or self._value[0] != search.version else self._value[1:]
 
     def aggregate(self):
         """Return the `Plane` of the multipliers, summed afresh; the point follows, its drift ends here."""

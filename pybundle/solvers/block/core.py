@@ -68,8 +68,8 @@ class Core(ABC):
         return False
 
     @abstractmethod
-    def evaluate(self, run, w):
-        """Decode all examples at w, or at a better point, call `run.observe`, and return F there."""
+    def evaluate(self, search, w):
+        """Decode all examples at w, or at a better point, call `search.observe`, and return F there."""
 
     # ------------------------------------------------------------------ what is kept, and proven
     def known(self):
@@ -88,8 +88,8 @@ class Core(ABC):
         """Called after an iteration: idle planes may be dropped."""
         return
 
-    def known_value(self, w):
-        """Return R at the best point w and a bound on its rounding error, if a pass has computed both; or None."""
+    def known_value(self, search):
+        """Return R at the best point and a bound on its rounding error, if a pass has computed both; or None."""
         return None
 
     def evidence(self, objective, risk, limits=None):

@@ -68,7 +68,7 @@ class ExactBlocks(Core):
         self._dual = LabelDual(risk.engine, risk.search_precision, known if isinstance(known, np.ndarray) else None)
         self._evaluated = 0.0
         self._aggregate = self._w = None        # of the multipliers, until the next step
-        self._scores = None         # at the point `_scored`, the best one of the run
+        self._scores = None         # at the best point of the search, of the version `_scored`
         self._scored = None         # None while the scores change
         self._spare = None          # an array for the next ones
         self._reach = 0.0           # they are known up to reach |x_i|
@@ -225,39 +225,40 @@ class ExactBlocks(Core):
         """Memory of the multipliers."""
         return self._dual.alpha.nbytes
 
-    def evaluate(self, run, w):
-        """A batch pass at w: `F(w)`, and a line search between the best point of the run and w."""
+    def evaluate(self, search, w):
+        """A batch pass at w: `F(w)`, and a line search between the best point and w."""
         scores = self._exact.scores(w, self._spare)
         self._spare = None
         self._evaluated += self.n_examples
         risk_value = self._mark(scores)
         reach = self._reach_of(w)
-        if self._scored is run.w:
-            fun = run.objective.value(w) + risk_value
+        if self._scored == search.version:
+            fun = search.objective.value(w) + risk_value
         else:
-            fun = run.observe(w, risk_value)
-            if run.w is w:
-                self._scores, self._reach, self._scored = scores, reach, w
+            fun = search.observe(w, risk_value)
+            if search.w is w:
+                self._scores, self._reach, self._scored = scores, reach, search.version
                 return fun
             # the best point is that of a warm start, of the run in float32 or of a cut: its scores take a pass
-            self._scores, self._reach, self._scored = self._exact.scores(run.w), self._reach_of(run.w), run.w
+            self._scores, self._reach = self._exact.scores(search.w), self._reach_of(search.w)
+            self._scored = search.version
             self._evaluated += self.n_examples
-        best = run.w
+        best = search.w
         step = w - best
-        t, risk_value = self._exact.line_search(self._scores, scores, *run.objective.along(best, w, step))
+        t, risk_value = self._exact.line_search(self._scores, scores, *search.objective.along(best, w, step))
         point = np.multiply(step, t, out=step)
         point += best
         # w itself where the search ends, and within bounds that rounding may have crossed
-        point = w if t == 1.0 else run.objective.project(point)
+        point = w if t == 1.0 else search.objective.project(point)
         if t > 0.0:
-            run.observe(point, risk_value)
-        if run.w is point:
+            search.observe(point, risk_value)
+        if search.w is point:
             self._scored = None
             self._reach = (1.0 - t) * self._reach + t * reach + 16.0 * UNIT * (self._largest(w) + self._largest(best))
             scores -= self._scores              # S0 + t (S1 - S0), in place
             scores *= t
             self._scores += scores
-            self._scored = point
+            self._scored = search.version
         self._spare = scores
         return fun
 
@@ -298,13 +299,13 @@ class ExactBlocks(Core):
         offset, *errors = self._dual.aggregate(slope, *rows, far=0.0 if means is None else float(np.linalg.norm(means)))
         return Plane(offset, slope, *errors)
 
-    def known_value(self, w):
+    def known_value(self, search):
         """R at the best point and a bound on its rounding error, from the scores at hand; None without scores.
 
         A score is off by `reach |x_i|` at most, in which what a loss adds to it is contained; two of them make a loss,
         times the steepest slope. A sum of n losses `c_i l_i` is off by n + 8 units of what is added, targets among it.
         """
-        if self._scores is None or self._scored is not w:
+        if self._scores is None or self._scored != search.version:
             return None
         value, weighted = self._dual.value(self._scores), self.risk.sample_weight @ self.risk.examples.norms
         error = 2.02 * self._dual.steepest * self._reach * float(weighted) + UNIT * (self.n_examples + 8) * (

@@ -48,7 +48,7 @@ class LogLossBlocks(Core):
         self._dual = self._make(known if isinstance(known, tuple) else None)
         self._evaluated = 0.0
         self._aggregate = self._w = None        # of the distributions, until the next step
-        self._value = None                      # the last point evaluated, R there and a bound on its rounding error
+        self._value = None                      # (version, R, bound on its rounding error) of the best point
 
     def _make(self, known=None):
         tokens, truth, offsets, pairs, start, end, _ = self.risk.log_loss_tokens
@@ -63,11 +63,8 @@ class LogLossBlocks(Core):
     def __setstate__(self, state: Any) -> None:
         vars(self).update({name: value for name, value in state.items() if name != "is_fresh"})
         check_array("the numerator", self._numerator, (self.dim,))
-        if self._value is not None:
-            point, *value_and_error = self._value
-            check_array("the point", point, (self.dim,))
-            for number in value_and_error:
-                check_float("a value", number, 0.0)
+        for number in () if self._value is None else self._value[1:]:
+            check_float("a value", number, 0.0)
         self._dual, self._limits = self._make(), limits_of(self._objective, self.dim)
         self._set_limits()
         self._intercepts = MovingIntercepts.of(self._objective, self.risk.user_rows, state["_intercepts"])
@@ -142,12 +139,15 @@ class LogLossBlocks(Core):
         self._aggregate = self._w = None
         self._dual.visit(order)
 
-    def evaluate(self, run, w):
+    def evaluate(self, search, w):
         """The values of all chains at w."""
         values, errors = self.risk.values(w)
         self._evaluated += self.n_examples
-        self._value = w, float(values.sum()), float(errors.sum())
-        return run.observe(w, self._value[1])
+        value = float(values.sum())
+        fun = search.observe(w, value)
+        if search.w is w:
+            self._value = search.version, value, float(errors.sum())
+        return fun
 
     # ------------------------------------------------------------------ evidence
     def aggregate(self):
@@ -163,8 +163,8 @@ class LogLossBlocks(Core):
         return Plane(offset, planes.slopes[0], float(self.risk.slope_errors[0]),
                      float(self.risk.offset_errors[0]) * offset)
 
-    def known_value(self, w):
-        return self._value[1:] if self._value is not None and self._value[0] is w else None
+    def known_value(self, search):
+        return self._value[1:] if self._value is not None and self._value[0] == search.version else None
 
     def evidence(self, objective, risk, limits=None):
         if objective.classes is None:

@@ -11,9 +11,8 @@ A schedule has eight members; `BlockMethod` uses no others.
 ``cached_passes(run)``  passes over known planes
 ``describe()``          a few words for the user
 
-It uses these members of the run: `core` (see `core.py`), `trace.n_iter`, `risk.n_examples`, `n_planes()`, the generator
-`rng`, the best point `w` and `bound`, `gap()`, `dual()`, `last_gaps`, the sum of the block gaps that the last
-sequential pass saw, and `rule`, the stopping rule.
+It uses these members of the run: `search`, `core` (see `core.py`), `trace.n_iter`, `risk.n_examples`, `n_planes()`, the
+generator `rng`, `dual()`, and `last_gaps`, the sum of the block gaps that the last sequential pass saw.
 """
 
 from __future__ import annotations
@@ -66,14 +65,15 @@ class Accelerated(Schedule):
 
     def actions(self, run):
         k = run.trace.n_iter
-        if 1 < k < self.opening and run.rule.holds(run.bound.value + run.last_gaps, run.bound.value, 3.0):
+        lower = run.search.bound.value
+        if 1 < k < self.opening and run.search.rule.holds(lower + run.last_gaps, lower, 3.0):
             self.opening = k - 1
         if k < self.opening:
             return "visit", "cached"
         return ("visit", "cached", "value") if k == self.opening else ("cached", "value")
 
     def cached_passes(self, run):
-        gap = run.gap()
+        gap = run.search.gap
         enough = self.fraction * gap if np.isfinite(gap) else self.fraction_before * run.last_gaps
         most_visits = run.core.visits + MOST_VISITS * run.core.n_examples
         if not run.core.cached_passes(run.rng, enough, self.most_passes, most_visits):
@@ -121,14 +121,14 @@ class Exact(Schedule):
         """F is evaluated as soon as the problem of the known planes is solved."""
         if run.n_planes() == 0:
             yield "visit"
-        elif np.isfinite(run.gap()):
+        elif np.isfinite(run.search.gap):
             yield "cached"
             if not self._is_solved:
                 return
         yield "value"
 
     def cached_passes(self, run):
-        self._is_solved = run.core.solve(run.w, self.fraction * run.gap())
+        self._is_solved = run.core.solve(run.search.w, self.fraction * run.search.gap)
 
     def describe(self):
         return "augmented Lagrangian on the planes of labellings found"

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -23,17 +22,24 @@ from ...core.object_graph import check_array
 from ...core.plane import Plane, Planes
 from ...core.validation import read_only
 from ...qp._simplex_qp import SimplexQP
+from ...risks.partition import SHARD_ROWS
+from ...risks.reduction import WAVE
 from ...runtime.result import Status
 from ..block.part_planes import part_planes
-from ..plane_checks import refuse_above
-from ..run import Run, working_bytes
-from ..state import State
+from ..plane_checks import ROUNDING, refuse_above
+from ..run import Run
 from .evidence_of_points import of_points
 from .master import Master, MasterSolution, plane_of
 from .penalty_master import PenaltyMaster
 
 MANY_PARTS = 64
 """Parts from which planes are forgotten early: each iteration adds so many that products with idle ones cost most."""
+
+
+def working_bytes(risk, n_parts, vectors=8, numbers=4):
+    """Of new planes of so many parts, of some vectors of length dim, and of some numbers of all examples."""
+    slopes = n_parts + vectors + min(WAVE, -(-risk.n_examples // SHARD_ROWS))
+    return 8 * (slopes * risk.dim + numbers * risk.n_examples)
 
 
 def parts_within(risk, limit, n_parts):
@@ -72,7 +78,7 @@ class BundleMethod(Run):
     def __init__(self, risk, objective, policy, settings):
         super().__init__(risk, objective, settings)
         self.policy = policy
-        self.slack = self.lower_bounds >= 0.0
+        self.slack = self.search.lower_bounds >= 0.0
         self._changing = False      # while planes are half stored
         self._errors = np.zeros(risk.n_parts), np.zeros(risk.n_parts)
         self.max_planes = None
@@ -83,7 +89,7 @@ class BundleMethod(Run):
         """Evaluates the risk at `w0`, made feasible, or takes another run over without asking the risk."""
         risk = self.risk
         if state is not None:
-            self.take(state)
+            self.search.take(state)
         kept = None if state is None else state.bundle
         if kept is not None and (kept.n_parts, kept.dim) == (risk.n_parts, risk.dim):
             self.bundle = kept.copy()
@@ -94,7 +100,7 @@ class BundleMethod(Run):
             self._limit_memory()
             self.master = self._make_master()
             if self.objective.contains(state.w):
-                self.observe(state.w, state.risk_value)
+                self.search.observe(state.w, state.risk_value)
                 self.policy.resume(self, state)
             else:
                 w = self.objective.project(state.w)
@@ -103,25 +109,27 @@ class BundleMethod(Run):
         self.bundle = Bundle(risk.dim, risk.n_parts)
         self.master = self._make_master()
         self._limit_memory()
-        flat = np.isfinite(self.lower_bounds) & (self.lower_bounds != 0.0)
+        lower = self.search.lower_bounds
+        flat = np.isfinite(lower) & (lower != 0.0)
         w = self.objective.project(state.w if state is not None else w0)
         self.append(self._named(self.policy.start(self, w), w))
         known = None if state is None else part_planes(risk, state.blocks)
         if known is not None:
             self.append(known)
         if flat.any():                        # a known bound c of a part is the plane c + <0, w>
-            self.bundle.append_flat(np.where(flat, self.lower_bounds, -np.inf))
+            self.bundle.append_flat(np.where(flat, lower, -np.inf))
 
     def iterate(self):
         """Do one iteration; return a Status if the stopping rule of the method holds, else None."""
+        search = self.search
         solution = self.policy.propose(self, self.trace.n_iter)                           # 1
         aggregate = self.improve_bound(solution)                                          # 2
         self.trace.n_iter += 1
-        if self.settings.stop == "certificate" and self.is_close():                       # 3
-            self.log(self.fun)
+        if self.settings.stop == "certificate" and search.is_close():                     # 3
+            search.log(search.fun)
             return Status.CONVERGED
         found = self.policy.advance(self, solution, aggregate)                            # 4
-        probe = self.probe()
+        probe = search.probe()
         if probe is not None:       # a risk may return the same buffer again
             found = found._replace(planes=[planes._replace(slopes=planes.slopes.copy()) for planes in found.planes])
             found.planes.append(self.visit(probe)[0])
@@ -137,8 +145,8 @@ class BundleMethod(Run):
             self.settings.record.keep(self.bundle.origins.tolist())
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
         self._changing = False
-        self.log(found.value)
-        is_over = found.has_converged if self.settings.stop == "published" else self.is_close()
+        search.log(found.value)
+        is_over = found.has_converged if self.settings.stop == "published" else search.is_close()
         return Status.CONVERGED if is_over else None
 
     def describe(self):
@@ -157,20 +165,18 @@ class BundleMethod(Run):
     def state(self):
         if self._changing:
             return None
-        bound = self.bound if self.objective.rows is None else None     # it may hold within these constraints only
-        return State(self.w, self.risk_value, self.fingerprint(), self.bundle, self.policy.scores, bound=bound,
-                     errors=self._errors)
+        kept = {} if self.objective.rows is None else {"bound": None}     # it may hold within these constraints only
+        return self.search.state(bundle=self.bundle, scores=self.policy.scores, errors=self._errors, **kept)
 
     def evidence(self, risk):
         record = self.settings.record
-        if record is None or self.bound is None:
+        if record is None or self.search.bound is None:
             return None
         used = np.unique(self.bundle.origins[(self.bundle.beta > 0.0) & (self.bundle.origins >= 0)])
         points = [record.points[k] for k in used.tolist()]
-        return of_points(self, risk, [*points, self.w])
+        return of_points(self.search, risk, [*points, self.search.w])
 
     def check_state(self):
-        super().check_state()
         n_parts = self.risk.n_parts
         for errors in self._errors:
             check_array("errors", errors, (n_parts,), low=0.0)
@@ -181,25 +187,18 @@ class BundleMethod(Run):
             raise ValueError("the bundle belongs to another risk")
         if self.master.objective is not self.objective:
             raise ValueError("the objective is another one")
-        if not all(np.array_equal(slack, self.lower_bounds >= 0.0) for slack in (self.slack, self.master.slack)):
+        if not all(np.array_equal(slack, self.search.lower_bounds >= 0.0) for slack in (self.slack, self.master.slack)):
             raise ValueError("slack belongs to another risk")
 
     def to_float64(self):
         if self.policy.scores is not None:
-            with self.counted(passes=1):
-                self.policy.scores = self.risk.scores(read_only(self.w))
+            with self.search.working("oracle", passes=1):
+                self.policy.scores = self.risk.scores(read_only(self.search.w))
 
     # ------------------------------------------------------------------ what policies use
-    @contextmanager
-    def counted(self, passes=0):
-        """Add the time of a block to the oracle, and passes if nothing is raised."""
-        with self.trace.clock.phase("oracle"):
-            yield
-        self.trace.n_passes += passes
-
     def solve(self, alpha=None, tol=None):
         """Solve the master without proximity, or at weight alpha; `tol` defaults to `_tolerance`."""
-        with self.trace.clock.phase("qp"):
+        with self.search.working("qp"):
             return self.master.solve(self._tolerance() if tol is None else tol, alpha)
 
     def visit(self, w, solution=None):
@@ -207,10 +206,11 @@ class BundleMethod(Run):
 
         With the solution that w is the minimiser of, a value below the model is refused.
         """
-        planes = self.evaluate(w)
-        if solution is not None:
-            self.check_model(solution, w, planes.values)
-        return planes, self.observe(w, float(planes.values.sum()), planes.values)
+        if solution is None:
+            return self.search.visit(w)
+        planes = self.search.planes(w)
+        self.check_model(solution, w, planes.values)
+        return planes, self.search.observe(w, float(planes.values.sum()), planes.values)
 
     def improve_bound(self, solution, settle=True):
         """The lower bound from the multipliers, `Aggregate`; they are kept in the bundle if `settle`.
@@ -219,14 +219,13 @@ class BundleMethod(Run):
         """
         beta = np.zeros(self.bundle.n_planes)
         beta[:len(solution.beta)] = solution.beta       # linear constraints that another master has added come last
-        bound = self.proves(plane_of(self.bundle, self.slack, self.objective, beta, *self._errors))
-        self._outside = self.objective.penalty.pushed_outside(bound.plane.slope)
-        self.offer(bound)
+        search, plane = self.search, plane_of(self.bundle, self.slack, self.objective, beta, *self._errors)
+        self._outside = self.objective.penalty.pushed_outside(plane.slope)
+        search.offer(search.bound_from(plane))
         if settle:
             self.bundle.settle(beta)
-        phi = bound.plane.slope
-        return Aggregate(phi, self.objective.lower_bound(Plane(float(beta @ self.bundle.offsets), phi), self.limits),
-                         self.fun - self.bound.value)
+        exact = Plane(float(beta @ self.bundle.offsets), plane.slope)
+        return Aggregate(plane.slope, self.objective.lower_bound(exact, search.limits), search.gap)
 
     # ------------------------------------------------------------------ inside
     def _make_master(self):
@@ -238,7 +237,10 @@ class BundleMethod(Run):
 
     def _named(self, planes, w):
         """Return the planes with the index of their point w, if evidence is kept and they have none yet."""
-        return planes if w is None or planes.origin >= 0 else self.noted(planes, w)
+        record = self.settings.record
+        if w is None or record is None or planes.origin >= 0:
+            return planes
+        return planes._replace(origin=record.point(w))
 
     def _tolerance(self):
         """`theta` times the outer gap, at most 1e-3 and at least 1e-12 of the best value.
@@ -246,14 +248,13 @@ class BundleMethod(Run):
         An iteration that moved neither value nor bound makes the next master up to a thousand times tighter: a
         solution within a loose tolerance may be returned unchanged although its planes have been cut.
         """
-        theta = self.settings.theta * 0.1 ** min(self._idle, 3)
-        scale = max(abs(self.fun), 1e-300)
-        gap = self.fun - self.bound.value if self.bound is not None else np.inf
-        return float(np.clip(theta * gap, 1e-12 * scale, 1e-3 * scale))
+        theta = self.settings.theta * 0.1 ** min(self.search.idle, 3)
+        scale = max(abs(self.search.fun), 1e-300)
+        return float(np.clip(theta * self.search.gap, 1e-12 * scale, 1e-3 * scale))
 
     def check_model(self, solution, w, values):
         """Refuses a risk whose value at the candidate w lies below planes that it gave before."""
-        allowed = self.allowance(w, self._errors[0])
+        allowed = self.search.checks.allowance(self.risk, w, self._errors[0])
 
         def excess(products):
             return self.bundle.model(products, self.slack) - values - allowed
@@ -261,12 +262,12 @@ class BundleMethod(Run):
         largest, planes = np.zeros(len(values)), self.bundle.parts >= 0
         np.maximum.at(largest, self.bundle.parts[planes], np.abs(self.bundle.offsets[planes]))
         scale = largest + np.abs(values)
-        if (excess(self.master.products(solution)) <= self.rounding * scale).all():
+        if (excess(self.master.products(solution)) <= ROUNDING * scale).all():
             return
         # products in Gram space cancel at small lam: only products of the planes with w itself are evidence
         products = self.bundle.dot(w)
         np.maximum.at(largest, self.bundle.parts[planes], np.abs(products[planes]))
-        refuse_above(excess(products), largest + np.abs(values), self.rounding, "a stored plane", "the new point")
+        refuse_above(excess(products), largest + np.abs(values), "a stored plane", "the new point")
 
     def is_short_of_memory(self):
         return self.max_planes is not None and self.trace.max_planes >= self.max_planes - 2 * self.risk.n_parts

@@ -22,12 +22,12 @@ POOR = 10.0
 LIGHTER = 20
 """Weights of a centre that are tried, each a tenth of the one before."""
 
-def of_points(run, risk, points, labelled=True):
+def of_points(search, risk, points, labelled=True):
     """Return the `Proof` of the planes at some points and at the best one: one pass for each.
 
     If the labellings of the examples are known, they are the evidence; ties and rounding then have no effect.
     """
-    planes_of = PlanesAtPoints(run.trace, risk, labelled)
+    planes_of = PlanesAtPoints(search.trace, risk, labelled)
     exact = planes_of.risk
     points = [w for w in points if (planes_of.is_labelled if isinstance(w, FoundLabellings)
                                     else np.abs(w).max(initial=0.0) <= LARGEST)]
@@ -41,10 +41,10 @@ def of_points(run, risk, points, labelled=True):
         bundle.append(planes._replace(origin=k), slack)
     bundle.append_flat(np.where(np.isfinite(lower) & (lower != 0.0), lower, -np.inf))
     if planes_of.is_labelled and planes_of.evidence(points, known, np.ones((len(points), exact.n_parts))) is None:
-        return of_points(run, risk, points, labelled=False)
-    objective, (within, limits) = run.objective, with_limits(run, risk, planes_of.is_labelled)
+        return of_points(search, risk, points, labelled=False)
+    objective, (within, limits) = search.objective, with_limits(search, risk, planes_of.is_labelled)
     best, pull, best_weights = None, None, None
-    for solved in _solutions(run, bundle, slack, objective):
+    for solved in _solutions(search, bundle, slack, objective):
         beta, rest = _feasible(np.append(solved, np.zeros(bundle.n_planes - len(solved))), bundle, lower, len(points))
         phi, offset = bundle.combine(beta)
         weights, used = np.zeros((len(points), exact.n_parts)), (bundle.origins >= 0) & (bundle.parts >= 0)
@@ -70,25 +70,25 @@ def of_points(run, risk, points, labelled=True):
             bound = LowerBound(plane, LowerBound.of(objective, relaxed, within).value)
         if best is None or bound.value > best.value:
             best, pull, best_weights = bound, y, weights
-        if best.value >= 2.0 * run.bound.value - run.fun:
+        if best.value >= 2.0 * search.bound.value - search.fun:
             break
     if best.value == -np.inf:
         return None
     found = Proof(planes_of.evidence(points, known, best_weights), best, pull, limits)
     # labellings as good as others at these points may lack planes, as where l1 norms make classes equal
-    is_poor = run.fun - best.value > POOR * (run.fun - run.bound.value)
+    is_poor = search.fun - best.value > POOR * search.gap
     if is_poor and planes_of.is_labelled and not objective.is_of_norm:
-        other = of_points(run, risk, points, labelled=False)
+        other = of_points(search, risk, points, labelled=False)
         found = other if other is not None and other.bound.value > best.value else found
     return found
 
 
-def _solutions(run, bundle, slack, objective):
+def _solutions(search, bundle, slack, objective):
     """Multipliers of the master problem of a bundle; with a penalty also with a centre, lighter and lighter.
 
     The model alone may have no minimum, or one that is hard to find.
     """
-    tol = max(1e-3 * (run.fun - run.bound.value), 1e-300)
+    tol = max(1e-3 * search.gap, 1e-300)
     if objective.is_of_norm:
         master = Master(bundle, slack, objective)
         for _ in range(30):         # constraints w_k >= 0 are added when violated
@@ -101,8 +101,8 @@ def _solutions(run, bundle, slack, objective):
         yield beta
         return
     master = PenaltyMaster(bundle, slack, objective)
-    master.move_centre(run.w)
-    alpha = master.first_alpha(run.fun)
+    master.move_centre(search.w)
+    alpha = master.first_alpha(search.fun)
     for k in range(LIGHTER):
         beta = master.solve(tol, 0.1**k * alpha).beta
         yield beta

@@ -17,6 +17,7 @@ from ...core.protocols import BOUNDED
 from ...core.rounding import UNIT
 from ...runtime.result import Status
 from ..method import WARM_START, Method
+from ..plane_checks import summed
 from ..run import Run
 from .evidence_of_points import of_points
 
@@ -30,16 +31,17 @@ class FrankWolfe(Run):
     def start(self, w0, state=None):
         """The plane at `w0`."""
         if state is not None:
-            self.take(state)
+            self.search.take(state)
             w0 = state.w
         self._steps = 0
         self._error = 0.0                       # of any slope so far
         self.phi, self.offset = np.zeros(self.risk.dim), 0.0
         self._size = self._largest = 0.0        # largest slope and offset so far, to which rounding is relative
-        self.offer(self.proves(Plane(float(self.lower_bounds.sum()), self.phi.copy())))
+        search = self.search
+        search.offer(search.bound_from(Plane(float(search.lower_bounds.sum()), self.phi.copy())))
         self._plane = self._look(self.objective.project(w0))
         self._bound()
-        self.log(self.fun)
+        search.log(search.fun)
 
     def iterate(self):
         """One line search and one pass."""
@@ -54,17 +56,16 @@ class FrankWolfe(Run):
         self.trace.n_iter += 1
         self._plane = self._look(self.objective.point(self.phi, lam))
         self._bound()
-        self.log(self._value)
-        return Status.CONVERGED if self.is_close() else None
+        self.search.log(self._value)
+        return Status.CONVERGED if self.search.is_close() else None
 
     def evidence(self, risk):
         record = self.settings.record
-        if record is None or self.bound is None:
+        if record is None or self.search.bound is None:
             return None
-        return of_points(self, risk, list(record.points.values()))
+        return of_points(self.search, risk, list(record.points.values()))
 
     def check_state(self):
-        super().check_state()
         if "phi" in vars(self):
             check_array("phi", self.phi, (self.risk.dim,))
             check_array("the plane", self._plane.slope, (self.risk.dim,))
@@ -76,11 +77,10 @@ class FrankWolfe(Run):
         return f"{self.risk.n_examples} examples, dimension {self.risk.dim}: batch Frank-Wolfe"
 
     def _look(self, w):
-        planes = self.evaluate(w)
-        self._value = self.observe(w, float(planes.values.sum()), planes.values)
+        planes, self._value = self.search.visit(w)
         if self.settings.record is not None:
             self.settings.record.keep(range(planes.origin - 100, planes.origin + 1))
-        plane = self.summed(planes)
+        plane = summed(planes, self.objective.coordinates)
         self._error = max(self._error, plane.slope_error)
         if not float(np.abs(plane.slope).sum()) < 1e153:        # squares of differences stay finite
             raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
@@ -90,8 +90,8 @@ class FrankWolfe(Run):
 
     def _bound(self):
         rounding = (2.0 * self._steps + 4.0) * UNIT
-        self.offer(self.proves(Plane(self.offset, self.phi.copy(), self._error + rounding * self._size,
-                                     rounding * self._largest)))
+        self.search.offer(self.search.bound_from(Plane(
+            self.offset, self.phi.copy(), self._error + rounding * self._size, rounding * self._largest)))
 
 
 FRANK_WOLFE = Method(lambda problem: FrankWolfe(problem.risk, problem.objective, problem.settings), WARM_START,

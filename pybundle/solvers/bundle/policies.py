@@ -9,17 +9,14 @@ A policy has six members; the loop (`bundle_method.py`) calls nothing else.
 ``scores``                 scores at the best point, or None
 ``working_bytes(risk)``    memory that it needs
 
-Of the loop a policy uses ten members:
+Of the loop a policy uses six members:
 
+``search``                 `Search`: the best point, its value, the stopping rule, values found in other ways, passes
 ``risk``                   for scores and what else only some risks have
 ``master``                 the cutting-plane model: `Master`, with the objective and the proximal centre
-``w, fun``                 the best point and its value
-``rule``                   when two numbers are close enough
 ``solve(alpha, tol)``      solves the master to an accuracy relative to the outer gap
 ``improve_bound(solution, settle)``        the lower bound that follows
 ``visit(w, solution)``     a pass: planes and F(w)
-``observe(w, risk_value)`` a value that was found in another way
-``counted(passes)``        a block whose time and passes count
 
 Another policy, `sgd.py`, checks the planes of its epochs itself.
 """
@@ -89,7 +86,8 @@ class LastIterate(Policy):
         objective = loop.master.objective
         in_ball = objective.radius is not None      # w may have been scaled, and the model was not solved there
         planes, fun = loop.visit(objective.point(aggregate.phi, solution.lam), None if in_ball else solution)
-        return StepOutcome([planes], fun, loop.rule.holds(loop.fun if in_ball else fun, aggregate.dual))
+        search = loop.search
+        return StepOutcome([planes], fun, search.rule.holds(search.fun if in_ball else fun, aggregate.dual))
 
 
 class LineSearch:
@@ -108,36 +106,38 @@ class LineSearch:
         return 5 * (4 if risk.precision == "float32" else 8) * risk.n_examples * risk.n_scores
 
     def start(self, loop, w0):
-        with loop.counted(passes=1):
+        with loop.search.working("oracle", passes=1):
             self.scores = loop.risk.scores(read_only(w0))
             planes = loop.risk.planes_at(self.scores)
         planes = check_planes(planes, loop.risk)
-        loop.observe(w0, float(planes.values.sum()))
+        loop.search.observe(w0, float(planes.values.sum()))
         return planes
 
     def resume(self, loop, state):
         self.scores = state.scores
         if self.scores is None or len(self.scores) != loop.risk.n_examples:
-            with loop.counted(passes=1):
+            with loop.search.working("oracle", passes=1):
                 self.scores = loop.risk.scores(read_only(state.w))
 
     def propose(self, loop, k):
         return loop.solve()
 
     def advance(self, loop, solution, aggregate):
-        risk, objective, best, fun = loop.risk, loop.master.objective, loop.w, loop.fun
+        search, risk, objective = loop.search, loop.risk, loop.master.objective
+        best, fun = search.w, search.fun
         w = objective.point(aggregate.phi, solution.lam)
         step = w - best
-        with loop.counted(passes=1):
+        with search.working("oracle", passes=1):
             scores = risk.scores(read_only(w))
             t, risk_value = risk.line_search(self.scores, scores, *objective.along(best, w, step))
             moved = risk.combine(self.scores, scores, t)
             planes = risk.planes_at(risk.combine(moved, scores, self.mu))
         planes = check_planes(planes, risk)
         if t > 0.0:
-            fun = loop.observe(objective.project(best + t * step), risk_value)      # but for rounding no change
+            fun = search.observe(objective.project(best + t * step), risk_value)      # but for rounding no change
             self.scores = moved
-        return StepOutcome([planes], fun, loop.rule.holds(fun, aggregate.dual), best + (t + self.mu * (1.0 - t)) * step)
+        at = best + (t + self.mu * (1.0 - t)) * step
+        return StepOutcome([planes], fun, search.rule.holds(fun, aggregate.dual), at)
 
 
 class Centred(Policy):
@@ -149,8 +149,8 @@ class Centred(Policy):
         self.alpha, self._moves, self._is_clipped = 0.0, 0, False
 
     def resume(self, loop, state):
-        self.centre_fun = loop.fun
-        loop.master.move_centre(loop.w)
+        self.centre_fun = loop.search.fun
+        loop.master.move_centre(loop.search.w)
         self.begin(loop)
 
     def begin(self, loop):
@@ -190,7 +190,7 @@ class PublishedProximity(Centred):
         self.required = np.inf      # gamma of the paper: the decrease below which alpha is tuned
 
     def begin(self, loop):
-        norm = float(np.linalg.norm(loop.w))
+        norm = float(np.linalg.norm(loop.search.w))
         self.radius = (0.01 * norm if norm > 0.0 else 0.4) if self.K == "auto" else self.K
 
     def propose(self, loop, k):
@@ -222,7 +222,7 @@ class PublishedProximity(Centred):
 
     def _require(self, loop, fun):
         """gamma (2.2) after tuning, and the published stop, tested only here."""
-        bound, rule = loop.improve_bound(self._plain, settle=False).dual, loop.rule
+        bound, rule = loop.improve_bound(self._plain, settle=False).dual, loop.search.rule
         self.required = (fun - bound / max(1.0 - rule.tol, 1e-12)) / self.T
         return rule.holds(fun, bound)
 
@@ -244,26 +244,27 @@ class BestPoint(Centred):
         self.alpha = 0.0        # until there are planes
 
     def propose(self, loop, k):
-        self.alpha = max(self.alpha or loop.master.first_alpha(loop.fun), loop.master.lightest)
+        search = loop.search
+        self.alpha = max(self.alpha or loop.master.first_alpha(search.fun), loop.master.lightest)
         solution = loop.solve(self.alpha)
         self._model = loop.master.value(solution)
-        floor = 1e-14 * max(abs(loop.fun), 1e-300)
+        floor = 1e-14 * max(abs(search.fun), 1e-300)
         # a master that missed its tolerance is at the end of float64
-        while solution.tol >= solution.gap > 0.1 * (loop.fun - self._model) and solution.tol > floor:
+        while solution.tol >= solution.gap > 0.1 * (search.fun - self._model) and solution.tol > floor:
             solution = loop.solve(self.alpha, max(0.01 * solution.tol, floor))
             self._model = loop.master.value(solution)
-        if loop.rule.holds(loop.fun, self._model, 0.5) or k % PLAIN_EVERY == 0:
+        if search.rule.holds(search.fun, self._model, 0.5) or k % PLAIN_EVERY == 0:
             loop.improve_bound(loop.solve(0.0, solution.tol), settle=False)
         return solution
 
     def advance(self, loop, solution, aggregate):
-        before, w = loop.fun, self.point(loop, solution, aggregate.phi)
+        before, w = loop.search.fun, self.point(loop, solution, aggregate.phi)
         planes, fun = loop.visit(w, solution)
         predicted = before - self._model
         self.adapt(before, predicted, before - fun, solution.gap, aggregate.gap)
         if before - fun > 0.0 and before - fun >= SERIOUS * predicted:
             self.move(loop, solution, w, fun)
-        return StepOutcome([planes], fun, loop.rule.holds(fun, aggregate.dual))
+        return StepOutcome([planes], fun, loop.search.rule.holds(fun, aggregate.dual))
 
     def adapt(self, before, predicted, gained, tol, gap):
         """alpha after a step from the value `before`, with a master solved to `tol`."""

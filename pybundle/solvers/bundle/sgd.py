@@ -40,13 +40,13 @@ class StochasticSubgradient(Policy):
         self._t = 0
 
     def resume(self, loop, state):
-        self._w = loop.w.copy()
+        self._w = loop.search.w.copy()
         if self.t0 is None:
             self.t0 = self._tune(loop)
 
     def propose(self, loop, k):
         risk, objective = loop.risk, loop.master.objective
-        with loop.counted(passes=1):
+        with loop.search.working("oracle", passes=1):
             order = self._rng.permutation(risk.n_examples)
             record, kept = loop.settings.record, {}
             if record is not None and not risk.smooth:
@@ -55,16 +55,16 @@ class StochasticSubgradient(Policy):
             if kept:
                 from_epoch = from_epoch._replace(origin=record.labels(kept["latest"]))
             self._w = objective.project(self._w)
-        planes = loop.evaluate(self._w)
-        self._fun = loop.observe(self._w.copy(), float(planes.values.sum()), planes.values)
-        from_epoch = loop.check(from_epoch)     # must lie below the risk at the best point like all others
+        search = loop.search
+        planes, self._fun = search.visit(self._w.copy())
+        from_epoch = search.checks(from_epoch, risk, search.w, search.values)   # they must lie below the risk, too
         loop.append(planes)
         loop.append(from_epoch)
         return loop.solve()
 
     def advance(self, loop, solution, aggregate):
         """Return the point at which the epoch ended."""
-        return StepOutcome([], self._fun, loop.rule.holds(self._fun, aggregate.dual))
+        return StepOutcome([], self._fun, loop.search.rule.holds(self._fun, aggregate.dual))
 
     def _tune(self, loop):
         """The t0 of least objective after one epoch over 10 % of the examples, from the present w."""
@@ -74,11 +74,11 @@ class StochasticSubgradient(Policy):
         best, best_fun = GRID[-1], np.inf
         for t0 in GRID:
             w = self._w.copy()
-            with loop.counted():
+            with loop.search.working("oracle"):
                 sgd_epoch(risk, w, sample, objective.lam, 0, t0)
             if not np.isfinite(w).all():
                 continue
-            with loop.counted(passes=2.0 * len(sample) / n):
+            with loop.search.working("oracle", passes=2.0 * len(sample) / n):
                 losses = sum(oracle.solve(int(i), w).value for i in sample)
             fun = objective.value(w) + losses * n / len(sample)
             if fun < best_fun:

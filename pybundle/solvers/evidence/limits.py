@@ -8,56 +8,57 @@ from __future__ import annotations
 import numpy as np
 
 from ...proof.limits import Limits
+from ..plane_checks import summed
 from ..problem.free_weights import COSTLY, FreeWeights, ProvenLimits
 from .at_points import PlanesAtPoints
 
 PASSES = 30     # per free weight, until its limits are proven
 
 
-def with_limits(run, risk, labelled=True):
-    """Return limits of the free weights of a run that are proven anew, and their proof; either may be None."""
-    if run.limits is None:
+def with_limits(search, risk, labelled=True):
+    """Return limits of the free weights of a search that are proven anew, and their proof; either may be None."""
+    if search.limits is None:
         return None, None
     # what linear constraints imply is no part of a certificate, which has multipliers of them
-    limits = ProvenLimits(run.objective, run.objective.penalty.lowered())
-    if not run.objective.is_free.any():
+    limits = ProvenLimits(search.objective, search.objective.penalty.lowered())
+    if not search.objective.is_free.any():
         return limits, None
     # planes of their own: slopes far out may be larger, and so may their errors
-    return limits, prove_limits(run, limits, PlanesAtPoints(run.trace, risk, labelled))
+    return limits, prove_limits(search, limits, PlanesAtPoints(search.trace, risk, labelled))
 
 
-def prove_limits(run, limits, planes_of):
+def prove_limits(search, limits, planes_of):
     """Find limits of the free weights, and return the proof, or None if none is found.
 
     Without limits such weights leave no more than the declared lower bound of R.
 
     Parameters
     ----------
-    run : Run
+    search : Search
         Whose best point is the centre.
     limits : ProvenLimits
     planes_of : PlanesAtPoints
     """
-    if run.limits.level == np.inf:          # the run itself has not found any, or needs none
+    if not search.limits.is_proven:          # the run itself has not found any, or needs none
         return None
-    highest = max(run.fun, run.bracket.range[0])      # the verifier knows the point of users only
-    if run.objective.score_limits is not None:
-        limits.hold(highest, run.trace.size)
+    highest = max(search.fun, search.bracket.range[0])      # the verifier knows the point of users only
+    if search.objective.score_limits is not None:
+        limits.hold(highest, search.trace.size)
         return _proof(limits, [])
-    cuts, point, points, known = FreeWeights(limits), run.w, [], []
+    cuts, point, points, known = FreeWeights(limits), search.w, [], []
     for _ in range(PASSES * len(cuts.free)):
         planes, names = planes_of(point)
-        cuts.add(run.summed(planes))
+        cuts.add(summed(planes, search.objective.coordinates))
         if len(cuts.shares) > len(points):
             points.append(np.array(point))
             known.append(names)
         is_second = cuts.proof is not None
-        point = cuts.prove(run.w, highest, run.trace.size)
+        point = cuts.prove(search.w, highest, search.trace.size)
         if point is None and cuts.proof is not None and not is_second and (
-                cuts.cost() > COSTLY * run.rule.tol * abs(run.fun)):
+                cuts.cost() > COSTLY * search.rule.tol * abs(search.fun)):
             limits.forget()
             cuts.start_near()       # the first limits are of the size of the farthest points
-            point = cuts.prove(run.w, highest, run.trace.size)
+            point = cuts.prove(search.w, highest, search.trace.size)
         if point is None:
             break
     if cuts.proof is None:

@@ -20,7 +20,6 @@ from ...runtime.result import Status
 from ..evidence.limits import with_limits
 from ..evidence.proof import WIDER, Proof, of_labels
 from ..run import Run
-from ..state import State
 from .barrier import Barrier, Point
 from .few_rows import near_corners, of_sample, size_of_sample
 from .rows import Rows
@@ -46,9 +45,8 @@ class InteriorPoint(Run):
 
     def check_state(self):
         vars(self).pop("barrier", None)     # which follows from the data
-        super().check_state()
         is_right = self.n_near == 0 if self.point is not None else 0 < self.n_near < self.barrier.m
-        if self.w is not None and not is_right:
+        if self.search.w is not None and not is_right:
             raise ValueError("n_near must be a number of rows")
         if self.point is None:
             return
@@ -70,14 +68,14 @@ class InteriorPoint(Run):
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
         """Start from w0, or from the best point of another run; from least squares if w0 is 0."""
-        w0 = self.objective.project(w0 if state is None else state.w)
-        self.observe(w0, self.barrier.loss(self.barrier.residuals(w0)))
+        search, w0 = self.search, self.objective.project(w0 if state is None else state.w)
+        search.observe(w0, self.barrier.loss(self.barrier.residuals(w0)))
         if state is not None:       # its bound needs the limits
-            self.take(state)
+            search.take(state)
         self.n_near = size_of_sample(self.barrier.m, self.risk.dim)
         if self.n_near:
             w, n_steps = of_sample(self.barrier, self.n_near)
-            self.observe(w, self.barrier.loss(self.barrier.residuals(w)))
+            search.observe(w, self.barrier.loss(self.barrier.residuals(w)))
             self.trace.n_passes += PASSES * n_steps + 1.0
         else:
             self.point = self.barrier.first(w0 if w0.any() else None)
@@ -85,67 +83,65 @@ class InteriorPoint(Run):
 
     def iterate(self):
         """Do one Newton step or one solve of few rows; return a Status at the end, else None."""
+        search = self.search
         self.trace.n_iter += 1
-        value = self.fun
-        if self.n_near and not self.is_close():
+        value = search.fun
+        if self.n_near and not search.is_close():
             self._solve_few()
-        elif not self.is_close():
+        elif not search.is_close():
             left = self.barrier.gap(self.point) / self._most()
-            if left <= DONE and self._idle > 1:      # the rest is rounding
+            if left <= DONE and search.idle > 1:      # the rest is rounding
                 return Status.STALLED
             try:
-                with self.trace.clock.phase("qp"):
+                with search.working("qp", passes=PASSES):
                     self.point = self.barrier.step(self.point)
             except np.linalg.LinAlgError:
                 return Status.STALLED
-            self.trace.n_passes += PASSES
             value = self._look()
-        self.log(value)
-        return Status.CONVERGED if self.is_close() else None
+        search.log(value)
+        return Status.CONVERGED if search.is_close() else None
 
     def _solve_few(self):
         # the rows near the corners of their losses, value and bound on all rows, and how many come next
         barrier, size = self.barrier, self.n_near
-        with self.trace.clock.phase("qp"):
-            w, a, n_steps = near_corners(barrier, self.w, size, FRACTION * self._most())
+        with self.search.working("qp"):
+            w, a, n_steps = near_corners(barrier, self.search.w, size, FRACTION * self._most())
         self.trace.n_passes += PASSES * n_steps + 1.0
-        self.observe(w, barrier.loss(barrier.residuals(w)))
+        self.search.observe(w, barrier.loss(barrier.residuals(w)))
         self._prove(a, barrier.rows.transposed(a))
         self.n_near = 2 * size if 4 * size <= barrier.m else 0
         if self.n_near == 0:
-            self.point = barrier.first(self.w)
+            self.point = barrier.first(self.search.w)
 
     def _look(self):
         """Value and bound of the point, with the zeros that l1 leaves; return the value."""
         barrier, point = self.barrier, self.point
-        with self.trace.clock.phase("oracle"):
+        with self.search.working("oracle"):
             r, slope = barrier.known(point)
             w = barrier.thresholded(point)
-            value = self.observe(w, barrier.loss(barrier.residuals(w) if len(barrier.sharp) else r))
+            value = self.search.observe(w, barrier.loss(barrier.residuals(w) if len(barrier.sharp) else r))
         if barrier.gap(point) <= DONE * self._most():       # whatever rounding has made of zeros
-            self.observe(np.array(point.w), barrier.loss(r))
+            self.search.observe(np.array(point.w), barrier.loss(r))
         self._prove(barrier.multipliers(point.a), slope)
         return value
 
     def _most(self):
-        return max(self.rule.tol * abs(self.fun), self.rule.atol, 1e-300)
+        rule = self.search.rule
+        return max(rule.tol * abs(self.search.fun), rule.atol, 1e-300)
 
     def _prove(self, a, slope):
         # the bound of multipliers, from A'a
-        bound = self.proves(self.barrier.rows.plane(a, slope, self.objective))
+        bound = self.search.bound_from(self.barrier.rows.plane(a, slope, self.objective))
         if bound.value > self.best[0]:
             self.best = bound.value, a
-        self.offer(bound)
+        self.search.offer(bound)
 
     def describe(self):
         return f"{self.risk.n_examples} examples, dimension {self.risk.dim}: Newton steps of an interior point method"
 
-    def state(self):
-        return State(self.w, self.risk_value, self.fingerprint(), bound=self.bound)
-
     # ------------------------------------------------------------------ evidence
     def evidence(self, risk):
-        a, rows, (within, limits) = self.best[1], self.barrier.rows, with_limits(self, risk)
+        a, rows, (within, limits) = self.best[1], self.barrier.rows, with_limits(self.search, risk)
         if a is None:
             return None
         plane = rows.plane(a, rows.transposed(a), self.objective)

@@ -18,7 +18,6 @@ from ...core.object_graph import check_array
 from ...runtime.result import Status
 from ..evidence.proof import of_labels
 from ..run import Run
-from ..state import State
 from .directions import LARGEST_RANK, NewtonDirection
 from .label_multipliers import LabelMultipliers
 from .multipliers import Step
@@ -63,11 +62,10 @@ class AugmentedLagrangian(Run):
             largest_rank = min(largest_rank, int(np.sqrt(settings.memory_limit / 8.0)))
         self._newton = NewtonDirection(self.lam, self.multipliers.row_size, largest_rank, max_products)
         self._point = self._scores = self._best_scores = self._step = self._gradient = None
-        self._first_norm, self._idle = 0.0, 0
+        self._first_norm = 0.0
         self.best = -np.inf, None           # the largest D found, and its multipliers
 
     def check_state(self):
-        super().check_state()
         if self._point is None:         # it has not begun
             return
         shape = self.multipliers.truth().shape
@@ -82,7 +80,7 @@ class AugmentedLagrangian(Run):
         """Start from the multipliers of another run at its best point, or from the truths at w0."""
         alpha = None
         if state is not None:
-            self.take(state)
+            self.search.take(state)
             w0, alpha = state.w, state.blocks if isinstance(state.blocks, np.ndarray) else None
         self.alpha = self.multipliers.truth() if alpha is None else self.multipliers.check(alpha)
         self._point, self._scores = w0, self._score(w0)
@@ -90,26 +88,27 @@ class AugmentedLagrangian(Run):
         value = self._observe()
         self.sigma = min(self.sigma, LARGEST_SIGMA * self._unit)        # the unit of the other run may differ
         if self._given_sigma is None:
-            gap = min(max((self.fun - self.bound.value) / max(self.fun, 1e-300), 1e-12), 1.0)
+            gap = min(max(self.search.gap / max(self.search.fun, 1e-300), 1e-12), 1.0)
             self.sigma = self._unit / np.sqrt(gap)
         self._advance()
-        self.log(value)
+        self.search.log(value)
 
     def iterate(self):
         """Do a Newton step, and a proximal step if Phi is minimal enough; return a Status at the end, else None."""
+        search = self.search
         self.trace.n_iter += 1
-        with self.trace.clock.phase("qp"):
+        with search.working("qp"):
             faces = self.multipliers.faces(self._step, SAMPLE)
             norm = float(np.linalg.norm(self._gradient))
             tol = min(0.1, 0.3 * np.sqrt(norm / max(self._first_norm, 1e-300)))
             direction, n_products = self._newton(faces, self._gradient, self.sigma, tol)
         self.trace.n_passes += n_products * faces.n_rows / self.risk.n_examples
         length = self._search(direction)
-        self.log(self._observe())
-        if self.is_close():
+        search.log(self._observe())
+        if search.is_close():
             return Status.CONVERGED
         excess = float(self._gradient @ self._gradient) / (2.0 * self.lam)
-        if excess <= FRACTION * (self.fun - self.bound.value) or length < SHORTEST:
+        if excess <= FRACTION * search.gap or length < SHORTEST:
             self.sigma = min(self.growth * self.sigma, max(self.sigma, LARGEST_SIGMA * self._unit))
             self.alpha = self._step.alpha
             self._advance()
@@ -120,7 +119,7 @@ class AugmentedLagrangian(Run):
                 f"sigma = {self.sigma:.3g}")
 
     def state(self):
-        return State(self.w, self.risk_value, self.fingerprint(), blocks=self._step.alpha, bound=self.bound)
+        return self.search.state(blocks=self._step.alpha)
 
     def evidence(self, risk):
         if not risk.has_exact_blocks:
@@ -132,17 +131,15 @@ class AugmentedLagrangian(Run):
     def to_float64(self):
         """Scores in float64 from now on."""
         self.multipliers.risk = self.risk
-        self._scores, self._best_scores = self._score(self._point), self._score(self.w)
+        self._scores, self._best_scores = self._score(self._point), self._score(self.search.w)
         self._propose()
 
     # ------------------------------------------------------------------ inside
     def _score(self, w):
         if not np.isfinite(w).all():
             raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
-        with self.trace.clock.phase("oracle"):
-            scores = self.risk.scores(w).astype(np.float64, copy=False)
-        self.trace.n_passes += 1
-        return scores
+        with self.search.working("oracle", passes=1):
+            return self.risk.scores(w).astype(np.float64, copy=False)
 
     def _advance(self):
         # a proximal step: Phi has a new centre
@@ -158,10 +155,10 @@ class AugmentedLagrangian(Run):
         self._step = step
         plane = self.multipliers.aggregate(step.alpha, step.support)
         self._gradient = self.lam * self._point + plane.slope
-        bound = self.proves(plane)
+        bound = self.search.bound_from(plane)
         if bound.value > self.best[0]:
             self.best = bound.value, step.alpha
-        self.offer(bound)
+        self.search.offer(bound)
 
     def _search(self, direction):
         # halve the step until Phi falls by a fraction of its predicted decrease; scores are affine, hence no pass
@@ -181,18 +178,18 @@ class AugmentedLagrangian(Run):
 
     def _observe(self):
         # the best point between the best so far and this one
-        value = self.objective.value(self._point) + self._step.risk
-        if value < self.fun:
-            self.observe(self._point, self._step.risk)
+        search, value = self.search, self.objective.value(self._point) + self._step.risk
+        if value < search.fun:
+            search.observe(self._point, self._step.risk)
             self._best_scores = self._scores
             return value
-        move = self._point - self.w
+        move = self._point - search.w
         t, risk_value = self.risk.line_search(self._best_scores, self._scores,
-                                              *self.objective.along(self.w, self._point, move))
+                                              *self.objective.along(search.w, self._point, move))
         if t > 0.0:
             scores = self._best_scores + t * (self._scores - self._best_scores)
-            point = self.w + t * move
-            if self.objective.value(point) + risk_value < self.fun:
-                self.observe(point, risk_value)
+            point = search.w + t * move
+            if self.objective.value(point) + risk_value < search.fun:
+                search.observe(point, risk_value)
                 self._best_scores = scores
         return value

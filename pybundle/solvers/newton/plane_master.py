@@ -65,7 +65,7 @@ class PlaneMaster:
     def w(self):
         """The best point."""
         w = np.zeros(self._blocks.dim)
-        w[self._columns] = self._run.w
+        w[self._columns] = self._run.search.w
         return w
 
     @property
@@ -76,7 +76,7 @@ class PlaneMaster:
         """Some Newton steps; the blocks get the multipliers. Whether the gap is below `target`, or will never be."""
         run = self._run
         for _ in range(MOST_STEPS):
-            if run.fun - run.bound.value <= target or run.step() is Status.STALLED:
+            if run.search.gap <= target or run.step() is Status.STALLED:
                 break
         self._blocks.assign(run.best[1][self._risk.places])
-        return run.fun - run.bound.value <= target or run.is_stalled()
+        return run.search.gap <= target or run.is_stalled()

@@ -124,6 +124,11 @@ class ProvenLimits:
         self.proofs = [*self.proofs, proof]
         return True
 
+    @property
+    def is_proven(self):
+        """Whether any limits have been proven."""
+        return self.level < np.inf
+
     def hold(self, value, size):
         """Limit the free weights by the closed form at points as good as one of this value; `size` is about F(0)."""
         if value < LOWER * self.level:
@@ -195,15 +200,15 @@ class FreeWeights:
             if is_aggregate:
                 self._lean = self._slopes[-1]
 
-    def probe(self, run):
+    def probe(self, search):
         """After 1, 3, 7, 15, ... iterations try to prove limits; return a point whose plane that needs, or None.
 
         Until there are limits one pass at such a point is asked for after every iteration.
         """
-        if run.trace.n_iter < self._next:
+        if search.trace.n_iter < self._next:
             return None
-        point = self.prove(run.w, run.fun, run.trace.size)
-        if point is None and self.are_limited and self.cost() > COSTLY * run.rule.tol * abs(run.fun):
+        point = self.prove(search.w, search.fun, search.trace.size)
+        if point is None and self.are_limited and self.cost() > COSTLY * search.rule.tol * abs(search.fun):
             self.start_near()
         return point
 

@@ -17,7 +17,6 @@ from scipy.sparse import issparse
 
 from ...core.protocols import SMOOTH
 from ..method import WARM_START, Method, Option, integer, or_none
-from ..state import State
 from .quasi_newton import Pairs, QuasiNewtonSteps
 from .smooth_run import FEWEST, SmoothRun
 from .wolfe import WolfeSearch
@@ -70,9 +69,8 @@ class QuasiNewton(SmoothRun):
     def _renew(self, K, d):
         """Make the mean of the second derivatives of the classes at the iterate the curvatures."""
         risk, classes = self.risk, self.objective.classes
-        with self.trace.clock.phase("oracle"):
+        with self.search.working("oracle", passes=1):
             H = classes.curvatures(risk.user_rows, risk.sample_weight, self.steps.x.reshape(K, d))
-        self.trace.n_passes += 1
         # columns may depend on each other, and examples be certain of their classes
         H[np.diag_indices(d)] *= 1.0 + RIDGE
         H[np.diag_indices(d)] += np.append(np.full(d - 1, self.objective.even), 1e-300)
@@ -85,7 +83,7 @@ class QuasiNewton(SmoothRun):
         return f"{self.risk.n_examples} examples, dimension {self.risk.dim}: at most {size:.0f} MB for {pairs} pairs"
 
     def state(self):
-        return State(self.w, self.risk_value, self.fingerprint(), pairs=self.steps.pairs, bound=self.bound)
+        return self.search.state(pairs=self.steps.pairs)
 
     def check_state(self):
         super().check_state()
@@ -95,7 +93,7 @@ class QuasiNewton(SmoothRun):
         """Return first step and growth; without pairs the step that would reach the bound if F were linear."""
         if len(self.steps.pairs):
             return 1.0, 10.0
-        gap = self.steps.fun - self.bound.value
+        gap = self.steps.fun - self.search.bound.value
         return (gap if np.isfinite(gap) else max(abs(self.steps.fun), 1e-300)) / -slope, 100.0
 
 

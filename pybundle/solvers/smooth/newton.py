@@ -28,7 +28,6 @@ from ...runtime.lower_bound import LowerBound
 from ..evidence.limits import with_limits
 from ..evidence.proof import WIDER, Proof
 from ..method import WARM_START, Method
-from ..state import State
 from .quadratic import FEW, Hessians, Sweeps, bytes_of_models, minimise, unrest
 from .quasi_newton import Orthants
 from .smooth_run import SmoothRun
@@ -59,7 +58,7 @@ class Newton(SmoothRun):
 
     def trial(self):
         """Return the next point to evaluate, or None if no descent is left."""
-        gap = np.inf if self.bound is None else (self.fun - self.bound.value) / max(abs(self.fun), 1e-300)
+        gap = self.search.gap / max(abs(self.search.fun), 1e-300)
         x = self.steps.trial(self._model, self._search, min(2.0 * gap, NEAR))
         self._take_work()
         swept, self.steps.sweeps = self.steps.sweeps, None
@@ -72,10 +71,9 @@ class Newton(SmoothRun):
     def _is_rounded(self):
         """Whether rounding of the newest plane, whose sums are long, hides much of the gap of a problem with l1 norms.
         """
-        objective = self.objective
-        return bool(np.any(objective.entries.l1)) and (
-            self.proves(replace(self.newest, slope_error=0.0)).value - self.bound.value
-            > 0.1 * (self.fun - self.bound.value))
+        search = self.search
+        return bool(np.any(self.objective.entries.l1)) and (
+            search.bound_from(replace(self.newest, slope_error=0.0)).value - search.bound.value > 0.1 * search.gap)
 
     def _take_work(self):
         self.trace.n_passes += self.steps.work
@@ -85,9 +83,6 @@ class Newton(SmoothRun):
         size = bytes_of_models(self.risk.examples, self.risk.dim) / 2**20
         return f"{self.risk.n_examples} examples, dimension {self.risk.dim}: about {size:.0f} MB for models"
 
-    def state(self):
-        return State(self.w, self.risk_value, self.fingerprint(), bound=self.bound)
-
     def check_state(self):
         super().check_state()
         if not self.steps.has_penalty(self.orthants() or Orthants(), self.risk.dim):
@@ -96,7 +91,7 @@ class Newton(SmoothRun):
     def _model(self, x):
         """Return the model at a point."""
         risk = self.risk
-        with self.trace.clock.phase("oracle"):
+        with self.search.working("oracle"):
             self._scores = risk.scores(self.objective.coordinates.outer(x))
             weights = risk.second_derivatives(self._scores[:, 0])
             if risk.dim > FEW or risk.is_regression:
@@ -123,7 +118,7 @@ class Newton(SmoothRun):
         found = super().evidence(risk)
         if self._beta is None:
             return found
-        within, limits = with_limits(self, risk)
+        within, limits = with_limits(self.search, risk)
         beta, plane = self._plane(self._beta)
         wider = replace(plane, slope_error=2.0 * WIDER * plane.slope_error,         # checks form longer sums
                         offset_error=64.0 * WIDER * UNIT * abs(plane.offset))
@@ -133,17 +128,15 @@ class Newton(SmoothRun):
 
     def _offer_multipliers(self, scores, change):
         """Offer what the slopes of the losses at some scores prove, as multipliers, after a change of them."""
-        risk, objective = self.risk, self.objective
+        search, risk = self.search, self.risk
         beta = risk.sample_weight * risk.multipliers(scores[:, 0]) + self._signs() * change
         beta, plane = self._plane(beta)
         self.trace.n_passes += 0.5
-        t = objective.scaling(plane, self.limits)
+        t = self.objective.scaling(plane, search.limits)
         if t < 1.0:     # conjugates are convex: beta times t proves more than t times the plane
             beta, offset = risk.dual_point(t * beta)
             plane = replace(plane, offset=offset, slope=t * plane.slope)    # `pull` allows for both roundings
-        bound = self.proves(plane)
-        self.offer(bound)
-        if self.bound is bound and self.settings.record is not None:
+        if search.offer(search.bound_from(plane)) and self.settings.record is not None:
             self._beta = beta
 
     def _plane(self, beta):

@@ -22,6 +22,7 @@ from ...core.plane import Plane
 from ...runtime.result import Status
 from ..bundle.evidence_of_points import of_points
 from ..evidence.proof import of_distributions
+from ..plane_checks import summed
 from ..run import Run
 from .quasi_newton import Orthants
 
@@ -32,7 +33,7 @@ FEWEST = 5
 
 
 class SmoothRun(Run):
-    """A run on a smooth risk; a subclass sets `steps`, and adds `trial`, `state` and `describe`."""
+    """A run on a smooth risk; a subclass sets `steps`, and adds `trial` and `describe`."""
 
     patience = 60
     serialised: tuple = (Orthants,)
@@ -50,26 +51,28 @@ class SmoothRun(Run):
     def start(self, w0, state=None):
         """Evaluate the risk at `w0`, or at the point of `state`."""
         if state is not None:
-            self.take(state)
+            self.search.take(state)
             w0 = state.w
-        known = float(self.lower_bounds.sum())
+        search = self.search
+        known = float(search.lower_bounds.sum())
         if np.isfinite(known):
-            self.offer(self.proves(Plane(known, np.zeros(self.risk.dim))))
+            search.offer(search.bound_from(Plane(known, np.zeros(self.risk.dim))))
         self._begin_at(self.objective.project(w0))
 
     def iterate(self):
         """Make one trial of the line search; return a Status if the run is over, else None."""
-        if self.is_close():
+        search = self.search
+        if search.is_close():
             return Status.CONVERGED
         self.trace.n_iter += 1
         x = self.trial()
         if x is None:
-            return Status.CONVERGED if self.is_close() else Status.STALLED
+            return Status.CONVERGED if search.is_close() else Status.STALLED
         fun, gradient = self._value_and_gradient(self.objective.coordinates.outer(x))
-        probe = self.probe()
+        probe = search.probe()
         if probe is not None:
             self._value_and_gradient(probe)
-        if self.is_close():
+        if search.is_close():
             return Status.CONVERGED
         return None if self.steps.update(x, fun, gradient) else Status.STALLED
 
@@ -85,26 +88,25 @@ class SmoothRun(Run):
         return int(self.trace.max_planes > 0)
 
     def evidence(self, risk):
-        if self.settings.record is None or self.bound is None:
+        if self.settings.record is None or self.search.bound is None:
             return None
         points = self.settings.record.points        # the newest one may have served limits of free weights alone
-        points = [*(points[k] for k in {self._newest, self._origin} if k >= 0), self.w]
+        points = [*(points[k] for k in {self._newest, self._origin} if k >= 0), self.search.w]
         if self.objective.classes is None:
-            return of_points(self, risk, points)
+            return of_points(self.search, risk, points)
         proofs = [of_distributions(risk, self.objective, risk.distributions(w)) for w in points]
         return max(proofs, key=lambda proof: proof.bound.value)
 
     def to_float64(self):
-        self.fun, self.best_values = np.inf, None       # the next pass replaces the float32 values
-        self._begin_at(self.w)
+        self.search.fun, self.search.values = np.inf, None       # the next pass replaces the float32 values
+        self._begin_at(self.search.w)
 
     def known_value(self):
         """Return the values of the pass at the best point, if the risk bounds their rounding errors."""
-        return self.evaluated_value(self.risk)
+        return self.search.exact_value(self.risk)
 
     def check_state(self):
-        super().check_state()
-        if self.w is not None:
+        if self.search.w is not None:
             self.steps.check((self.risk.dim,))
         if self.newest is not None:
             check_float("an offset", self.newest.offset)
@@ -117,19 +119,18 @@ class SmoothRun(Run):
 
     def _value_and_gradient(self, w):
         """Evaluate F and its gradient at w in one pass, and improve the bound with the plane at w."""
-        planes = self.evaluate(w)
-        fun = self.observe(w, float(planes.values.sum()), planes.values)
-        plane = self.summed(planes)
+        search = self.search
+        planes, fun = search.visit(w)
+        plane = summed(planes, self.objective.coordinates)
         with np.errstate(over="ignore"):
             if not np.isfinite(plane.slope @ plane.slope):
                 raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
-        with self.trace.clock.phase("qp"):
-            found, self.newest = self.proves(plane), plane
-            self.offer(found)
+        with search.working("qp"):
+            is_best, self.newest = search.offer(search.bound_from(plane)), plane
             if self.settings.record is not None:
                 self._newest = planes.origin
-                self._origin = self._newest if self.bound is found else self._origin
+                self._origin = self._newest if is_best else self._origin
                 self.settings.record.keep([self._newest, self._origin])
         self.trace.max_planes = 1
-        self.log(fun)
+        search.log(fun)
         return fun, self.objective.gradient(w, plane.slope)

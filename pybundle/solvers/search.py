@@ -1,0 +1,290 @@
+"""What all methods share: the risk that is asked, the best point, the best bound, and what is counted on the way.
+
+A method asks for planes at points of its choice (`visit`), tells of values that it has found in other ways (`observe`)
+and of lower bounds (`offer`), and ends when both are close (`is_close`).
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import numpy as np
+
+from ..core.exceptions import ContradictionError, NumericalError, OracleError, ParameterError
+from ..core.object_graph import check_array, check_float
+from ..core.plane import Plane
+from ..core.protocols import completed
+from ..core.validation import read_only
+from ..proof.score_limits import ScoreLimits
+from ..prox import Separable
+from ..prox.base import Rounding
+from ..prox.of_norm import Square
+from ..runtime.clock import Clock
+from ..runtime.history import History
+from ..runtime.lower_bound import Bracket, LowerBound
+from ..runtime.result import Status
+from ..runtime.stopping import SHARE, GapBelow, Progress
+from .plane_checks import PlaneChecks, as_arrays, lower_bounds_of, summed
+from .problem.coordinates import Coordinates
+from .problem.free_weights import FreeWeights, ProvenLimits
+from .problem.objective import Objective
+from .state import Settings, State, Trace
+
+NAMELESS = "unknown"
+"""Replaces a fingerprint that could not be computed; no other run can start from such a state."""
+
+
+class Search:
+    """The best point and the best bound of a run on one risk, whatever its method.
+
+    Attributes
+    ----------
+    risk, objective, settings
+        `risk` is replaced by its version in float64 where float32 is not enough.
+    w, risk_value, fun : ndarray, float, float
+        Best point, `R(w)`, `F(w)`; None and infinite until there is one.
+    values : ndarray, shape (P,), or None
+        Values of the parts at w.
+    bound : LowerBound or None
+        Best lower bound with the plane that proves it.
+    version, bound_version : int
+        Grow with every new best point, and with every new best bound.
+    bracket, bracket_of : Bracket or None, (int, int) or None
+        The last bracket in float64, and the versions of the point and of the bound that it is of.
+    margin : float
+        Factor of the tolerance, at first 1; halved whenever float64 does not confirm the gap.
+    limits, free : ProvenLimits or None, FreeWeights or None
+        What is proven of weights without penalty, and the planes from which it is.
+    moves : Dependence or None
+        Of free columns, once F at the point of least norm is certified.
+    checks : PlaneChecks
+    trace : Trace
+    idle : int
+        Steps in a row that moved neither best value nor best bound.
+    is_refuted : bool
+        The risk has contradicted itself.
+    choice : str
+        Reason for the method, if "auto" chose it.
+    """
+
+    serialised: tuple = (Settings, GapBelow, State, Trace, Clock, History, LowerBound, Plane, Bracket, Status,
+                         PlaneChecks, Objective, Coordinates, Square, Separable, Rounding, ScoreLimits, FreeWeights)
+
+    def __init__(self, risk, objective, settings):
+        self.risk, self.objective, self.settings = completed(risk), objective, settings
+        self.lower_bounds, self.checks, self.trace = lower_bounds_of(risk), PlaneChecks(risk), Trace()
+        self.w, self.risk_value, self.fun, self.values, self.bound = None, np.inf, np.inf, None, None
+        self.version = self.bound_version = self.idle = 0
+        self.bracket, self.bracket_of, self.margin = None, None, 1.0
+        self.limits = None if objective.is_of_norm else ProvenLimits(objective)
+        self.free = FreeWeights.of(objective, self.limits)
+        self.moves, self.is_refuted, self.choice = None, False, ""
+
+    # ------------------------------------------------------------------ from one run to another
+    def follow(self, search):
+        """Continue the search of another method: its counters, best bound, and what it has proven."""
+        self.trace, self.choice, self.bound = search.trace, search.choice, search.bound
+        self.limits, self.free = search.limits, search.free
+
+    def state(self, **kept):
+        """Return what another run could start from: the best point and bound, and what the method has kept."""
+        return State(self.w, self.risk_value, fingerprint_of(self.risk), **{"bound": self.bound, **kept})
+
+    def take(self, state):
+        """Take over size and bound of the state of another run; refuse a state of another risk."""
+        mine, theirs = fingerprint_of(self.risk), state.fingerprint
+        if state.w.shape != (self.risk.dim,) or theirs == NAMELESS or (
+                mine is not None and theirs is not None and mine != theirs):
+            raise ParameterError("warm_start must be a run on the same risk (data, labels, weights, partition), got "
+                                 "one on another; pass w0=result.x to start from its point only. Data that were "
+                                 "changed in place since that run are other data")
+        self.trace.size = max(state.size, self.trace.size)
+        if state.bound is not None:
+            self.offer(self.bound_from(state.bound.plane))
+
+    # ------------------------------------------------------------------ passes
+    @contextmanager
+    def working(self, phase, passes=0.0, visitor=None):
+        """Add the time of a block to a phase, and its passes if nothing is raised.
+
+        The visits that a visitor counts, `visits` of its `n_examples` and `cached_visits`, are added in any case: also
+        if Ctrl-C ends them.
+        """
+        trace = self.trace
+        visits, cached = (0.0, 0.0) if visitor is None else (visitor.visits, visitor.cached_visits)
+        try:
+            with trace.clock.phase(phase):
+                yield
+            trace.n_passes += passes
+        finally:
+            if visitor is not None:
+                trace.n_passes += (visitor.visits - visits) / visitor.n_examples
+                trace.n_cached_passes += (visitor.cached_visits - cached) / visitor.n_examples
+
+    def planes(self, w):
+        """Return the planes at w, checked, with the index of w if evidence is kept: one pass."""
+        if not np.isfinite(w).all():
+            raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
+        with self.working("oracle", passes=1):
+            planes = as_arrays(self.risk.planes(read_only(w)))
+        planes = self.checks(planes, self.risk, self.w, self.values)
+        if self.free is not None:
+            self.free.add(summed(planes, self.objective.coordinates))
+        record = self.settings.record
+        return planes if record is None else planes._replace(origin=record.point(w))
+
+    def visit(self, w):
+        """Return the planes at w and `F(w)`: one pass, whose point may be the best one."""
+        planes = self.planes(w)
+        return planes, self.observe(w, float(planes.values.sum()), planes.values)
+
+    def probe(self):
+        """Return a point whose plane may limit free weights, or None."""
+        return None if self.free is None else self.free.probe(self)
+
+    # ------------------------------------------------------------------ best point and best bound
+    def observe(self, w, risk_value, values=None):
+        """Make w the best point if it is better, and freeze it; return `F(w)`.
+
+        w becomes read-only, because the stored values were computed at it.
+        """
+        fun, trace = self.objective.value(w) + risk_value, self.trace
+        if np.isfinite(fun) and not np.isfinite(self.fun) and not trace.is_size_known:
+            trace.is_size_known = (
+                np.array_equal(w, reference_point(self.risk, self.objective)) if w.any() or self.risk.constant[0]
+                else not np.any(self.objective.centre))
+            trace.size = size_at(self.risk, fun) if trace.is_size_known else max(float(fun), trace.size)
+        if fun < self.fun and self.objective.contains(w):
+            w.setflags(write=False)
+            self.w, self.risk_value, self.fun, self.values = w, risk_value, fun, values
+            self.version += 1
+            if self.objective.score_limits is not None:
+                self.limits.hold(fun, trace.size)
+        if self.w is None:
+            raise NumericalError(f"F must be finite at the first point, got {fun:g} for |w| = {np.linalg.norm(w):.3g}; "
+                                 "start closer to 0 (w0), or scale data and penalty down")
+        return fun
+
+    def bound_from(self, plane):
+        """Return the `LowerBound` that follows from a plane."""
+        return LowerBound.of(self.objective, plane, self.limits)
+
+    def offer(self, bound):
+        """Keep a lower bound if it is better than the present one and than the bound that the risk declares.
+
+        Return whether it was kept.
+        """
+        declared, best, trace = float(self.lower_bounds.sum()), bound, self.trace
+        if bound.value < declared:      # by rounding, if the optimum is 0
+            known = self.bound if self.bound is not None and self.bound.value >= declared else self.bound_from(
+                Plane(declared, np.zeros_like(bound.plane.slope)))
+            best = max(known, bound, key=lambda bound: bound.value)         # a penalty may be negative
+        if self.bound is None or best.value > self.bound.value:
+            self.bound = best
+            self.bound_version += 1
+        if not trace.is_size_known and not np.any(self.objective.centre):       # a plane at w = 0 is at most F(0)
+            trace.size = max(best.offset, trace.size)
+        elif trace.size == 0.0 and np.isfinite(self.fun - best.value):          # F(0) = 0, as of one class
+            trace.size = max(float(self.fun - best.value), 0.0)
+        return self.bound is bound
+
+    @property
+    def gap(self):
+        """Best value minus best bound, infinite as long as there is only one of them."""
+        return np.inf if self.bound is None else self.fun - self.bound.value
+
+    @property
+    def rule(self):
+        """When best value and best bound are close enough, with atol as a number: a share of what the run can gain."""
+        gap = self.settings.gap
+        if gap.atol is not None:
+            return gap
+        lower = self.trace.size if self.bound is None else self.bound.value
+        return GapBelow(gap.tol, SHARE * max(self.trace.size - lower, 0.0) if lower > -np.inf else 0.0)
+
+    def is_close(self):
+        """Whether best value and best bound are within the tolerance."""
+        return self.bound is not None and np.isfinite(self.fun) and self.rule.holds(
+            self.fun, self.bound.value, self.margin)
+
+    def exact_value(self, risk):
+        """Return the values at the best point and bounds on their rounding errors if `risk` can tell these, or None."""
+        if self.values is None or risk.precision != "float64" or risk.value_errors is None:
+            return None
+        return self.values, risk.value_errors(self.w, self.values)
+
+    def distrust(self, error):
+        """Drop what proves nothing after an error: everything, if the risk contradicted itself.
+
+        The planes of a risk that is not convex bound nothing, and what it declares may be wrong too: all that is left
+        then is the best point and its value as the risk gave it.
+        """
+        if isinstance(error, OracleError) and error.__cause__ is None:
+            self.values = None
+        if isinstance(error, ContradictionError):
+            self.values, self.bound, self.is_refuted = None, None, True
+            self.bound_version += 1
+
+    # ------------------------------------------------------------------ what is told
+    def log(self, value):
+        """Add a row to the history."""
+        bound = -np.inf if self.bound is None else self.bound.value
+        self.trace.history.record(self.trace.clock.elapsed(), self.trace.n_passes, value, self.fun, bound)
+
+    def progress(self, n_planes=0):
+        """Return the progress for stopping rules and callbacks; they cannot write into the best point."""
+        bound = -np.inf if self.bound is None else self.bound.value
+        return Progress(read_only(self.w), self.fun, bound, self.trace.n_iter, self.trace.n_passes, n_planes,
+                        self.trace.clock.seconds(), self.settings.gap.tol, self.rule.least)
+
+    def check_state(self):
+        """Refuses what a checkpoint should not hold, see `core.object_graph`; `w` is None before the start."""
+        risk, bound = self.risk, self.bound
+        if not np.array_equal(self.lower_bounds, lower_bounds_of(risk)):
+            raise ValueError("lower_bounds are those of another risk")
+        if self.w is not None:
+            check_array("w", self.w, (risk.dim,))
+        if self.values is not None:
+            check_array("values", self.values, (risk.n_parts,))
+        check_float("fun", self.fun)
+        check_float("size", self.trace.size, 0.0)
+        if self.bracket_of != (self.version, self.bound_version):
+            self.bracket = None
+        if bound is not None:
+            plane = bound.plane
+            check_array("slope", plane.slope, (risk.dim,))
+            check_float("slope_error", float(np.min(plane.slope_error)), 0.0)
+            check_float("offset_error", plane.offset_error, 0.0)
+            again = self.bound_from(plane).value
+            scale = abs(plane.offset) + abs(plane.offset - again)
+            # a bound that is older than the limits of free weights is below what follows from them
+            least = -np.inf if self.limits is not None and self.limits.is_proven else again - 1e-9 * scale
+            if not least <= bound.value <= again + 1e-9 * scale:
+                raise ValueError("a lower bound is not what its evidence proves")
+            known = self.bracket
+            if known is not None and not known.lower_bound <= min(again + 1e-9 * abs(known.fun), known.fun):
+                raise ValueError("a certificate is not what its evidence proves")
+
+
+def reference_point(risk, objective):
+    """Return the feasible point nearest to the centre, with intercepts at the best constant.
+
+    `Trace.size` is F there, or R of the best constant where that is less: columns may make up for a constant.
+    """
+    w = np.zeros(risk.dim) + objective.centre
+    if risk.free is not None:
+        w[risk.free] = risk.constant[0]
+    return objective.project(w)
+
+
+def fingerprint_of(risk):
+    """Return what identifies a risk, or None."""
+    try:
+        return risk.fingerprint
+    except Exception:       # raised by an oracle that fails by now
+        return NAMELESS
+
+
+def size_at(risk, fun):
+    """Return F at the reference point, or R of the best constant if that is less."""
+    return min(float(fun), risk.constant[1] or np.inf)

@@ -27,7 +27,7 @@ class Weights:
 class FixedSteps(Run):
     """Frank-Wolfe on the dual of all parts together, without a line search."""
 
-    serialised = (Weights,)
+    kept = "phi", "offset", "error"
 
     def __init__(self, risk, objective, settings, delay):
         super().__init__(risk, objective, settings)
@@ -62,7 +62,7 @@ def method(monkeypatch):
     def make(problem, delay):
         return FixedSteps(problem.risk, problem.objective, problem.settings, delay)
     monkeypatch.setitem(METHODS, "fixed-steps", Method(make, {"delay": Option(1, integer), **WARM_START},
-                                                       needs=(BOUNDED,), serialised=(FixedSteps,)))
+                                                       needs=(BOUNDED,)))
     return "fixed-steps"
 
 

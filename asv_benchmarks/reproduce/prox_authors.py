@@ -64,4 +64,4 @@ def prox_authors(problem):
     return BundleMethod(problem.risk, problem.objective, AuthorsProximity("auto", 100, True), problem.settings)
 
 
-METHODS["prox-authors"] = Method(prox_authors, BUNDLE, serialised=(BundleMethod, AuthorsProximity))
+METHODS["prox-authors"] = Method(prox_authors, BUNDLE)

@@ -68,7 +68,7 @@ def solve(run, max_passes):
         is_interrupted = True
     search, trace = run.search, run.trace
     return Certified(search.fun, search.bound.value, run.objective.penalty.norms(search.w), round(trace.n_passes),
-                     rows(trace.history.arrays(), run.weights), is_interrupted)
+                     rows(trace.history.columns(), run.weights), is_interrupted)
 
 
 def rows(history, weights, n=1):

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.archive import name_of, read_archive, refusing, write_archive
 from ..core.exceptions import BundleError, InputTypeError, StateError
-from ..core.object_graph import check_array
+from ..core.kept import check_array
 from ..core.ragged import Ragged
 from ..core.types import PathLike, Source
 from ..features.shift import Shift

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.object_graph import check_array
+from ..core.kept import check_array
 from .plane import ProvenPlane
 from .score_limits import score_limits
 

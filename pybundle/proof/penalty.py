@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.object_graph import check_array
+from ..core.kept import check_array
 from . import exact as ex
 from .exact_penalty import least_of_groups, least_of_sum, norms_of_groups, roots
 from .plane import UNIT

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.object_graph import check_array
+from ..core.kept import check_array
 from . import exact as ex
 from .plane import UNIT, ProvenPlane
 

@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 
-from ..core.object_graph import check_array, check_float
 from ..core.types import Floats
 from .anchors import ScoreAnchors
 from .multipliers import ROWS, curve_of
@@ -51,11 +50,6 @@ class ScoreLimits:
         L = max(self.level, 0.0)
         found = SAFE * np.min(np.array([1.0, L, (2.0 * L) ** 0.5]) @ self.parts, axis=0) + 1e-300
         return found if np.isfinite(found).all() else None
-
-    def check_state(self) -> None:
-        """Raise ValueError if a checkpoint holds no valid limits; the run compares them with those of its data."""
-        check_float("level", self.level)
-        check_array("parts", self.parts, (len(self.parts), 3, np.shape(self.parts)[-1]), low=0.0)
 
 
 def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: float = 1.0) -> Any:

@@ -1,6 +1,6 @@
 """Write and read the file from which a run resumes; Ctrl-C waits until a write has ended.
 
-    header    terms of the run (data, parameters), status, iterations; the objects as `core.object_graph` has them;
+    header    terms of the run (data, parameters), status, iterations; what `core.kept` says of the run;
               a digest of all that and of the arrays
     arrays    their numbers
 
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ..core.archive import digest, hidden_name, read_archive, refusing, write_archive
 from ..core.exceptions import StateError
-from ..core.object_graph import decode, encode
+from ..core.kept import decode, encode
 from ..core.version import __version__
 from .file_lock import FileLock
 
@@ -31,9 +31,9 @@ SHARE = 0.05
 
 
 class CheckpointContents(NamedTuple):
-    """Contents of a checkpoint: objects by name, progress, and whether it was written after a whole iteration."""
+    """Contents of a checkpoint: what it holds of the run, by name, and its header."""
 
-    objects: dict[str, Any]
+    run: dict[str, Any]
     header: dict[str, Any]
 
 
@@ -47,14 +47,13 @@ class Checkpoint:
         Seconds between two writes; None is `EVERY`, or more if writing takes long.
     terms : dict
         What the run is made from, as JSON has it: a file of other terms is refused.
-    classes : dict of str to type
-    outside : Outside
-        See `core.object_graph`; `outside.name(x)` and `outside.find(word)`.
+    records : tuple of type
+        Named tuples and dataclasses that it may hold, see `core.kept`.
     """
 
-    def __init__(self, path, every, terms, classes, outside):
+    def __init__(self, path, every, terms, records):
         self.path = os.path.abspath(os.fspath(path))
-        self._every, self._terms, self._classes, self._outside = every, terms, classes, outside
+        self._every, self._terms, self._records = every, terms, records
         self._hidden = hidden_name(os.path.realpath(self.path))     # name of the file while it is written
         self._lock = FileLock(self._hidden + ".lock")
         self._next = -float("inf")
@@ -87,18 +86,18 @@ class Checkpoint:
                                  for name in names)
                 raise StateError(f"checkpoint {self.path} belongs to another problem: {what}; delete it, or choose "
                                  "another path")
-            objects = decode(header["objects"], arrays, self._classes, self._outside.find)
-            if not isinstance(objects, dict):
+            run = decode(header["run"], arrays, self._records)
+            if not isinstance(run, dict):
                 raise ValueError("it holds no run")
             self.n_iter = header["n_iter"]
-        return CheckpointContents(objects, header)
+        return CheckpointContents(run, header)
 
-    def write(self, objects, n_iter, **more):
+    def write(self, run, n_iter, **more):
         """Replace the file; warn after a failure, unless it is the first write, and try again the next time."""
         start = time.monotonic()
         try:
-            entries, arrays = encode(objects, self._classes, self._outside.name)
-            header = {"terms": self._terms, "n_iter": n_iter, **more, "objects": entries}
+            tree, arrays = encode(run, self._records)
+            header = {"terms": self._terms, "n_iter": n_iter, **more, "run": tree}
             write_archive(self.path, FORMAT, VERSION, header | {"digest": _digest(header, arrays)}, arrays)
         except OSError as problem:
             if self.n_iter is None:         # nothing is lost yet
@@ -138,7 +137,7 @@ class Checkpoint:
 
 def _digest(header, arrays):
     """Return the digest of everything that a resumed run trusts, since it does not prove bounds again."""
-    return digest({name: header[name] for name in ("terms", "n_iter", "status", "settings", "objects")}, arrays)
+    return digest({name: header[name] for name in ("terms", "n_iter", "status", "settings", "run")}, arrays)
 
 
 def _short(value):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from typing import Any
+
+from ..core.kept import Kept
 
 
-class Clock:
+class Clock(Kept):
     """Stopwatch of a run; whatever is not in a named phase is "rest".
 
     >>> clock = Clock()
@@ -30,12 +31,13 @@ class Clock:
         finally:
             self._spent[name] += time.perf_counter() - start
 
-    def __getstate__(self) -> Any:
-        # elapsed seconds, which another process can resume from
-        return {"elapsed": self.elapsed(), "spent": self._spent}
+    def arrays(self):
+        """Return elapsed seconds, from which another process can go on."""
+        return {"elapsed": self.elapsed(), "spent": dict(self._spent)}
 
-    def __setstate__(self, state: Any) -> None:
-        self._start, self._spent = time.perf_counter() - state["elapsed"], state["spent"]
+    def restore(self, arrays):
+        self._start, self._spent = time.perf_counter() - arrays["elapsed"], {
+            name: float(arrays["spent"][name]) for name in self._spent}
 
     def elapsed(self):
         """Return the seconds since the clock was made."""

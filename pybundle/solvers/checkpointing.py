@@ -1,8 +1,8 @@
-"""Save and resume runs: which classes a checkpoint holds, which arguments must match, how a run resumes.
+"""Save and resume runs: when a checkpoint is written, which arguments must match, how a run resumes.
 
 A resumed run returns the same bits as an uninterrupted one if only limits and callbacks differ. With another tolerance
-it continues as it is. If tolerance or memory limit need another kind of run, or if the file was written within an
-iteration, a new run starts from the saved state. Counters and history continue in any case.
+it continues as it is. If tolerance or memory limit need another kind of run, a new one starts from the saved state.
+Counters and history continue in any case.
 """
 
 from __future__ import annotations
@@ -13,63 +13,31 @@ from zlib import crc32
 
 import numpy as np
 
+from ..core.archive import refusing
 from ..core.exceptions import BundleError, StateError
-from ..core.protocols import Completed, RiskBase, is_risk, name_of
+from ..core.plane import Plane
+from ..core.protocols import name_of
+from ..proof.score_limits import ScoreLimits
 from ..prox import Groups, OverlappingGroups, Regulariser
 from ..runtime.checkpoint import Checkpoint
 from ..runtime.interrupts import interrupts_wait
+from ..runtime.lower_bound import Bracket, LowerBound
 from ..runtime.result import Status
 from .ending import finish
-from .methods import METHODS
+from .interior.barrier import Point
+from .problem.free_weights import LimitProof
 from .solve import NoCheckpoint
 from .state import State, is_fine
 
 ENDED = (Status.CONVERGED, Status.STALLED)
 """Statuses of runs that are finished for good."""
+RECORDS = (Plane, LowerBound, Bracket, LimitProof, ScoreLimits, Point)
+"""Named tuples and dataclasses that runs keep."""
 SAME = 1e-9
 """Relative difference up to which values of a risk without a fingerprint count as equal."""
 RAW = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, NameError)
-"""Exceptions that inconsistent objects cause."""
+"""Exceptions that inconsistent contents cause."""
 OURS = sys.stdlib_module_names | {"pybundle", "numpy", "scipy"}
-
-
-def classes():
-    """Return by name all classes that runs may contain: those that `METHODS` declares, and those that these add."""
-    found, todo = {}, [cls for method in METHODS.values() for cls in method.serialised]
-    while todo:
-        cls = todo.pop()
-        if cls.__name__ not in found:
-            found[cls.__name__] = cls
-            todo += [part for base in cls.__mro__ for part in vars(base).get("serialised", ())]
-    return found
-
-
-class Given:
-    """The risk of the caller, its float64 version, and further objects by name, which are never written."""
-
-    def __init__(self, risk, others):
-        self._risk, self._exact = risk, None
-        self._others = {name: value for name, value in others.items() if value is not None}
-
-    def name(self, x):
-        """A word for what is given, None for anything else."""
-        if x is self._risk:
-            return "risk"
-        for name, value in self._others.items():
-            if x is value:
-                return name
-        return "float64" if isinstance(x, (RiskBase, Completed)) and is_risk(x) else None       # known planes are none
-
-    def find(self, word):
-        if word == "risk":
-            return self._risk
-        if word in self._others:
-            return self._others[word]
-        if word != "float64":
-            raise ValueError(f"{word!r:.20} is unknown")
-        if self._exact is None:
-            self._exact = self._risk.derive(precision="float64")
-        return self._exact
 
 
 class Checkpointing(NoCheckpoint):
@@ -84,15 +52,14 @@ class Checkpointing(NoCheckpoint):
     terms : dict
         See `terms_of`.
     settings : Settings
-    others : dict of str to object or None
-        The objective and what it is made of, which are not written: the user gives them again, and `terms` compare
-        them.
+    make : callable
+        `make(name, memory_limit)` builds the run of a method.
     """
 
-    def __init__(self, path, every, risk, terms, settings, others):
-        self._file = Checkpoint(path, every, terms, classes(), Given(risk, others))
+    def __init__(self, path, every, risk, terms, settings, make):
+        self._file = Checkpoint(path, every, terms, RECORDS)
         self._settings, self._is_inside, self._is_over, self._has_read = settings, False, False, False
-        self._risk = risk
+        self._risk, self._make = risk, make
 
     def begin(self, run, w0, state):
         self._file.lock()
@@ -131,19 +98,12 @@ class Checkpointing(NoCheckpoint):
         return result
 
     def rescue(self, run, status=None):
-        """Write what would be lost; within an iteration only the best point, the bound and the state.
-
-        If the first iteration after a write is interrupted, the file already holds everything.
-        """
+        """Write the last whole iteration, if the file has not got it; what ends inside an iteration is not written."""
         trace, written = run.trace, self._file.n_iter
-        if written is None:             # it had not begun
+        if written is None or self._is_inside:          # it had not begun
             return
-        if not self._is_inside:
-            if trace.n_iter != written or (status in ENDED and not self._is_over):
-                self._write(run, status if status in ENDED else None)
-        elif trace.n_iter > written + 1:
-            state = run.state() or run.search.state()
-            self._file.write({"state": state, "trace": trace}, trace.n_iter, status=None, settings=self._words())
+        if trace.n_iter != written or (status in ENDED and not self._is_over):
+            self._write(run, status if status in ENDED else None)
 
     def close(self):
         self._file.close()
@@ -162,8 +122,8 @@ class Checkpointing(NoCheckpoint):
 
     # ------------------------------------------------------------------ inside
     def _write(self, run, status=None):
-        self._file.write({"run": run}, run.trace.n_iter, status=None if status is None else int(status),
-                         settings=self._words())
+        held = {"method": run.name, "place": run.place(), "run": run.arrays()}
+        self._file.write(held, run.trace.n_iter, status=None if status is None else int(status), settings=self._words())
 
     def _words(self):
         # what may change from call to call, but not without a new start
@@ -171,27 +131,23 @@ class Checkpointing(NoCheckpoint):
         return [gap.tol, gap.atol, self._settings.memory_limit]
 
     def _take_up(self, fresh, found):
-        old, status = found.objects.get("run"), found.header["status"]
-        if old is None:
-            return self._start_from(fresh, found.objects["state"], found.objects["trace"]), None
-        old.adopt(fresh)
-        search = old.search
-        if search.objective is not fresh.objective:
-            raise ValueError("it was written for a different objective")
-        if search.limits is not None:
-            search.limits.prove_again()
-            search.check_state()            # bounds, which the limits were believed for until now
-        search.settings = self._settings
-        (tol, atol, memory), gap = found.header["settings"], self._settings.gap
-        if (tol, atol, memory) == tuple(self._words()):
-            self._is_over = status is not None
-            return old, Status(status) if self._is_over else None
-        bracket = search.bracket
-        is_over = status is not None and bracket is not None and search.rule.holds(*bracket.range)
+        held, status = found.run, found.header["status"]
+        with refusing(f"checkpoint {self._file.path}: not readable; delete it, or choose another path", StateError):
+            tol, atol, memory = found.header["settings"]
+            old = self._make(held["method"], memory)
+            old.restore(held["run"])
+        search, gap = old.search, self._settings.gap
+        is_same, bracket = (tol, atol, memory) == tuple(self._words()), search.bracket
+        if is_same:
+            is_over = self._is_over = status is not None
+        else:
+            is_over = status is not None and bracket is not None and search.rule.holds(*bracket.range)
         # for fine tolerances other methods follow in "auto", and scores are in float64
-        if not is_over and (memory != self._settings.memory_limit or is_fine(tol) != is_fine(gap.tol)):
+        if not (is_same or is_over) and (
+                memory != self._settings.memory_limit or is_fine(tol) != is_fine(gap.tol)):
             return self._start_from(fresh, old.state() or search.state(), search.trace), None
-        return old, Status.CONVERGED if is_over else None
+        run = fresh.go_on(old, held["place"])
+        return run, (Status(status) if is_same else Status.CONVERGED) if is_over else None
 
     def _recognise(self, run):
         """Compare the value at the best point if the risk has no fingerprint; the call does not count as a pass.

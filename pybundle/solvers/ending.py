@@ -93,7 +93,7 @@ def finish(run, status, ask_risk=True, risk=None):
         message=_message(run, status, bracket, gap, about_data), hint=about_data,
         nit=trace.n_iter, n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=run.n_planes(),
         max_planes=trace.max_planes, seconds=trace.clock.seconds(),
-        history=trace.history.arrays(rule.least), state=state_kept(run),
+        history=trace.history.columns(rule.least), state=state_kept(run),
         **({} if run.risk.remote is None else {"rounds": run.risk.remote.rounds}))
 
 

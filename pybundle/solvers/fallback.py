@@ -32,19 +32,16 @@ class MethodSequence:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.at_work, name)
 
-    def __getstate__(self) -> Any:
-        return {"at_work": self.at_work, "n_left": len(self._left), "mark": self._mark}
+    def place(self):
+        """Return the number of methods left, and the mark."""
+        return len(self._left), self._mark
 
-    def __setstate__(self, state: Any) -> None:
-        self.at_work, self._mark, self._n_left = state["at_work"], tuple(state["mark"]), state["n_left"]
-
-    def adopt(self, fresh):
-        """Take the fallbacks of a fresh run of the same problem, because a checkpoint does not hold them.
-
-        Under another memory limit the fresh run may be of one method; it then continues from the state of this one.
-        """
-        left, self._make = (fresh._left, fresh._make) if isinstance(fresh, MethodSequence) else ([], None)
-        self._left = left[max(len(left) - self._n_left, 0):]
+    def go_on(self, run, place):
+        """Go on as a run that was read from a checkpoint."""
+        n_left, mark = (0, self._mark) if place is None else place
+        self.at_work, self._mark = run, tuple(mark)
+        self._left = self._left[max(len(self._left) - n_left, 0):]
+        return self
 
     def step(self):
         """Step the present run; if it stalls, the next one takes over."""
@@ -66,6 +63,6 @@ class MethodSequence:
     def _take_over(self):
         first, second = self.at_work, self._make(self._left[0].method)
         second.search.follow(first.search)
-        second.start(first.search.w, first.state())       # the first run keeps its state until this returns
+        second.start(first.search.w, first.state())     # the first run keeps its state until this returns
         self.at_work, self._mark = second, (second.trace.n_passes, np.inf)
         del self._left[0]

@@ -53,8 +53,6 @@ class Method(NamedTuple):
         Default number of parts of the risk.
     needs : tuple of Capability
         What the method requires of a risk; `remedy` is the advice if the risk lacks it.
-    serialised : tuple of type
-        Classes that a checkpoint of the run contains. A class may add further ones in its own attribute `serialised`.
     n_epochs : int or None
         Default number of iterations of a method that does not stop by its gap; None for all others.
     penalties : {"none", "separable", "all"}
@@ -66,7 +64,6 @@ class Method(NamedTuple):
     n_parts: int = 1
     needs: tuple = ()
     remedy: str = "use method 'oca'"
-    serialised: tuple = ()
     n_epochs: int | None = None
     penalties: str = "none"
 

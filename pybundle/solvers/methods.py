@@ -47,7 +47,7 @@ METHODS = {
     "mp-bcfw": MP_BCFW,
     "prox-bcfw": PROX_BCFW,
     "frank-wolfe": FRANK_WOLFE,
-    "auto": Method(auto, {**BUNDLE, **BLOCKS}, n_parts=16, serialised=(MethodSequence,), penalties="all"),
+    "auto": Method(auto, {**BUNDLE, **BLOCKS}, n_parts=16, penalties="all"),
     "lbfgs": LBFGS,
     "newton": NEWTON,
     "alm": ALM,
@@ -70,7 +70,10 @@ def make_run(name, problem):
     require(f"method {name!r}", method.needs, problem.risk, method.remedy)
     options = {key: option.check(key, problem.options[key]) if key in problem.options else option.default
                for key, option in method.options.items() if option.check is not None}
-    return method.make(problem, **options)
+    run = method.make(problem, **options)
+    if not run.name:            # "auto" has named the method that it chose
+        run.name = name
+    return run
 
 
 def check_options(name, options, risk, arguments):

@@ -276,16 +276,16 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
         checkpointing = NoCheckpoint()
         stack.callback(lambda: checkpointing.close())
         working = stack.enter_context(placed(risk, places, precision_of(settings)))
-        run = make_run(method, Problem(working, objective, settings, options, random_state, deterministic))
+        problem = Problem(working, objective, settings, options, random_state, deterministic)
+        run = make_run(method, problem)
         if checkpoint is not None:
             checkpointing = Checkpointing(
                 check_path("checkpoint", checkpoint), every, working,
                 terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius,
                          penalty=penalty, nonneg=signs, constraints=objective.rows, scale=scale,
                          random_state=random_state, deterministic=bool(deterministic)), settings,
-                {"objective": objective, "penalty": objective.penalty, "constraints": objective.rows,
-                 "dependence": objective.dependence, "limits": objective.score_limits, "anchors": objective.anchors,
-                 "lowered": objective.lowered})
+                lambda name, memory_limit: make_run(
+                    name, problem._replace(settings=replace(settings, memory_limit=memory_limit))))
         # home: the data of this process, for evidence; at_home: the same if workers compute, in case they fail
         home = risk if risk.remote is None else None
         at_home = risk.remote.home if home is None else None if working is risk else risk

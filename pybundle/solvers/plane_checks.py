@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from ..core.exceptions import ContradictionError, OracleError, ParameterError
+from ..core.kept import Kept
 from ..core.plane import Plane, Planes
 from ..core.protocols import with_errors
 from ..core.rounding import UNIT
@@ -18,12 +19,14 @@ UNSTATED = 2.0**-40
 """Rounding error of scores of a risk without `slope_sizes`, as a fraction of the norm of the steepest slope so far."""
 
 
-class PlaneChecks:
+class PlaneChecks(Kept):
     """Whether planes of a risk contradict each other by more than rounding.
 
     Called with planes, the risk, the best point and the values of the parts there (or None), it returns the planes with
     their errors; it refuses a wrong shape, NaN, and what lies above the risk at the best point.
     """
+
+    kept = "_steepest", "_sizes"
 
     def __init__(self, risk):
         self._steepest = np.zeros(risk.n_parts)         # norms of the steepest slopes so far

@@ -5,11 +5,12 @@ A `Solve` calls `start`, `step` and `describe`; `ending` says whether a run may 
 
 from __future__ import annotations
 
+from ..core.kept import Kept
 from ..runtime.result import Status
 from .search import Search
 
 
-class Run:
+class Run(Kept):
     """A run of one method on one risk; subclasses add `start`, `iterate`, `describe` and what they keep.
 
     Attributes
@@ -18,12 +19,14 @@ class Run:
         The risk, the best point and the best bound.
     patience : int
         Steps in a row that moved neither best value nor best bound, after which the run has stalled.
-    serialised : tuple of type
-        Classes that its state is made of, for checkpoints; subclasses name only what they add.
+    kept : tuple of str
+        Names of the attributes that a checkpoint holds beside the search, see `core.kept`.
+    name : str
+        Of the method.
     """
 
-    serialised: tuple = (Search,)
     patience = 300
+    name = ""
 
     def __init__(self, risk, objective, settings):
         self.search = Search(risk, objective, settings)
@@ -82,8 +85,23 @@ class Run:
         """Return what another run could start from, or None."""
         return self.search.state()
 
-    def adopt(self, fresh):
-        """Take from a fresh run of the same problem what a checkpoint does not hold of this one."""
+    # ------------------------------------------------------------------ checkpoints
+    def arrays(self):
+        """Return what a checkpoint holds."""
+        return {"search": self.search.arrays(), **super().arrays()}
+
+    def restore(self, arrays):
+        """Become the run that `arrays` described, in place of a start."""
+        self.search.restore(arrays["search"])
+        super().restore({name: value for name, value in arrays.items() if name != "search"})
+
+    def place(self):
+        """Return the place in a sequence of methods that a checkpoint holds; None for a run of one method."""
+        return None
+
+    def go_on(self, run, place):
+        """Return the run that goes on as `run`, which was read from a checkpoint, from a place in a sequence."""
+        return run
 
     def to_float64(self):
         """float32 was not enough for the certificate: `risk` now works in float64."""

@@ -11,30 +11,21 @@ from contextlib import contextmanager
 import numpy as np
 
 from ..core.exceptions import ContradictionError, NumericalError, OracleError, ParameterError
-from ..core.object_graph import check_array, check_float
+from ..core.kept import Kept, check_array, check_float
 from ..core.plane import Plane
 from ..core.protocols import completed
 from ..core.validation import read_only
-from ..proof.score_limits import ScoreLimits
-from ..prox import Separable
-from ..prox.base import Rounding
-from ..prox.of_norm import Square
-from ..runtime.clock import Clock
-from ..runtime.history import History
-from ..runtime.lower_bound import Bracket, LowerBound
-from ..runtime.result import Status
+from ..runtime.lower_bound import LowerBound
 from ..runtime.stopping import SHARE, GapBelow, Progress
 from .plane_checks import PlaneChecks, as_arrays, lower_bounds_of, summed
-from .problem.coordinates import Coordinates
 from .problem.free_weights import FreeWeights, ProvenLimits
-from .problem.objective import Objective
-from .state import Settings, State, Trace
+from .state import State, Trace
 
 NAMELESS = "unknown"
 """Replaces a fingerprint that could not be computed; no other run can start from such a state."""
 
 
-class Search:
+class Search(Kept):
     """The best point and the best bound of a run on one risk, whatever its method.
 
     Attributes
@@ -67,8 +58,8 @@ class Search:
         Reason for the method, if "auto" chose it.
     """
 
-    serialised: tuple = (Settings, GapBelow, State, Trace, Clock, History, LowerBound, Plane, Bracket, Status,
-                         PlaneChecks, Objective, Coordinates, Square, Separable, Rounding, ScoreLimits, FreeWeights)
+    kept = ("w", "risk_value", "fun", "values", "version", "bound", "bound_version", "bracket", "bracket_of", "margin",
+            "limits", "free", "checks", "trace", "idle", "is_refuted", "choice")
 
     def __init__(self, risk, objective, settings):
         self.risk, self.objective, self.settings = completed(risk), objective, settings
@@ -237,33 +228,42 @@ class Search:
         return Progress(read_only(self.w), self.fun, bound, self.trace.n_iter, self.trace.n_passes, n_planes,
                         self.trace.clock.seconds(), self.settings.gap.tol, self.rule.least)
 
-    def check_state(self):
-        """Refuses what a checkpoint should not hold, see `core.object_graph`; `w` is None before the start."""
-        risk, bound = self.risk, self.bound
-        if not np.array_equal(self.lower_bounds, lower_bounds_of(risk)):
-            raise ValueError("lower_bounds are those of another risk")
+    # ------------------------------------------------------------------ checkpoints
+    def arrays(self):
+        """Return what a checkpoint holds, see `core.kept`."""
+        return super().arrays() | {"is_exact": is_exact(self.risk), "has_moved": self.moves is not None}
+
+    def restore(self, arrays):
+        """Become the search that `arrays` described; refuse a bound that does not follow from its plane."""
+        arrays = dict(arrays)
+        was_exact, has_moved = arrays.pop("is_exact"), arrays.pop("has_moved")
+        if was_exact and not is_exact(self.risk):
+            self.risk = self.risk.derive(precision="float64")
+        super().restore(arrays)
+        self.moves = self.objective.dependence if has_moved else None
+        shape, bound, bracket = (self.risk.dim,), self.bound, self.bracket
         if self.w is not None:
-            check_array("w", self.w, (risk.dim,))
+            check_array("w", self.w, shape)
+            self.w.setflags(write=False)
         if self.values is not None:
-            check_array("values", self.values, (risk.n_parts,))
+            check_array("values", self.values, (self.risk.n_parts,))
         check_float("fun", self.fun)
         check_float("size", self.trace.size, 0.0)
-        if self.bracket_of != (self.version, self.bound_version):
-            self.bracket = None
-        if bound is not None:
-            plane = bound.plane
-            check_array("slope", plane.slope, (risk.dim,))
-            check_float("slope_error", float(np.min(plane.slope_error)), 0.0)
-            check_float("offset_error", plane.offset_error, 0.0)
-            again = self.bound_from(plane).value
-            scale = abs(plane.offset) + abs(plane.offset - again)
-            # a bound that is older than the limits of free weights is below what follows from them
-            least = -np.inf if self.limits is not None and self.limits.is_proven else again - 1e-9 * scale
-            if not least <= bound.value <= again + 1e-9 * scale:
-                raise ValueError("a lower bound is not what its evidence proves")
-            known = self.bracket
-            if known is not None and not known.lower_bound <= min(again + 1e-9 * abs(known.fun), known.fun):
-                raise ValueError("a certificate is not what its evidence proves")
+        if bound is None:
+            return
+        plane = bound.plane
+        check_array("slope", plane.slope, shape)
+        check_float("slope_error", float(np.min(plane.slope_error)), 0.0)
+        check_float("offset_error", plane.offset_error, 0.0)
+        again = self.bound_from(plane).value
+        scale = abs(plane.offset) + abs(plane.offset - again)
+        # a bound that is older than the limits of free weights is below what follows from them
+        least = -np.inf if self.limits is not None and self.limits.is_proven else again - 1e-9 * scale
+        if not least <= bound.value <= again + 1e-9 * scale:
+            raise ValueError("a lower bound is not what its evidence proves")
+        is_current = bracket is not None and self.bracket_of == (self.version, self.bound_version)
+        if is_current and not bracket.lower_bound <= min(again + 1e-9 * abs(bracket.fun), bracket.fun):
+            raise ValueError("a certificate is not what its evidence proves")
 
 
 def reference_point(risk, objective):
@@ -275,6 +275,11 @@ def reference_point(risk, objective):
     if risk.free is not None:
         w[risk.free] = risk.constant[0]
     return objective.project(w)
+
+
+def is_exact(risk):
+    """Whether a risk works in float64 alone."""
+    return risk.precision == risk.search_precision == "float64"
 
 
 def fingerprint_of(risk):

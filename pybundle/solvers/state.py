@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.object_graph import check_array, check_float
+from ..core.kept import Kept
 from ..runtime.clock import Clock
 from ..runtime.history import History
 from ..runtime.stopping import GapBelow
@@ -96,17 +96,12 @@ class State:
                 ("w", "risk_value", "size")]
         return f"State of {len(self.w)} weights with {', '.join(kept)}"
 
-    def check_state(self):
-        """Refuse contents that no checkpoint should hold; the start of a run checks what depends on the risk."""
-        check_array("w", self.w, self.w.shape)
-        check_float("size", self.size, 0.0)
-        for errors in self.errors or ():
-            check_array("errors", errors, errors.shape, low=0.0)
-
 
 @dataclass
-class Trace:
+class Trace(Kept):
     """Counters of a run."""
+
+    kept = ("clock", "history", "n_iter", "n_passes", "n_cached_passes", "max_planes", "size", "is_size_known")
 
     clock: Clock = field(default_factory=Clock)
     history: History = field(default_factory=History)

@@ -13,14 +13,14 @@ passes of the weight `sqrt(lam Rbar^2)` with lam = gap / |x|^2.
 
 from __future__ import annotations
 
-from ...core.object_graph import check_float
+from ...core.kept import Kept
 
 FACTOR = 1.25           # of the weight of the centre, from one iteration to the next
 LIGHTER, HEAVIER = 10.0, 2.0    # above and below these ratios of the second half to the first
 FARTHEST = 1e6          # from the first weight
 
 
-class Balance:
+class Balance(Kept):
     """Weight of the proximal centre by the two halves of the gap.
 
     Attributes
@@ -29,14 +29,10 @@ class Balance:
         The weight; None before the first value.
     """
 
-    def __init__(self):
-        self.kappa = None
+    kept = "kappa", "_first"
 
-    def check(self):
-        """Raise ValueError if the weights are no numbers."""
-        if self.kappa is not None:
-            check_float("kappa", self.kappa, 0.0)
-            check_float("the first kappa", self._first, 0.0)
+    def __init__(self):
+        self.kappa = self._first = None
 
     def restart(self):
         """Go back to the first weight: that of now belongs to a point far from the best one."""

@@ -30,7 +30,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.exceptions import NumericalError, ParameterError
-from ...core.object_graph import check_array
+from ...core.kept import check_array
 from ...core.plane import Plane
 from ...runtime.result import Status
 from ..evidence.limits import with_limits
@@ -68,6 +68,8 @@ class BlockMethod(Run):
         Sum of the block gaps that the last sequential pass saw.
     """
 
+    kept = ("core", "schedule", "rng", "kappa", "last_gaps", "_rises", "_last", "_n_flat", "_flat_gap", "_balance",
+            "_mean", "_centre", "_before")
     _proof = None       # of the best bound, with free intercepts of classes
 
     def __init__(self, risk, objective, settings, core, schedule, kappa=None, random_state=0, options=None):
@@ -168,17 +170,13 @@ class BlockMethod(Run):
     def n_planes(self):
         return self.core.n_planes()
 
-    def check_state(self):
-        if "core" not in vars(self):    # it has not begun
-            return
-        if (self.core.n_examples, self.core.dim) != (self.risk.n_examples, self.risk.dim):
-            raise ValueError("the blocks belong to another risk")
+    def restore(self, arrays):
+        # the core is made as it was, in the precision of the search
+        self.search.restore(arrays["search"])
+        self.core = self._kind(self.risk, known=None, **self._options)
+        super().restore(arrays)
         for centre in (self._centre, self._before):
             check_array("the centre", centre, (self.risk.dim,))
-        if self._balance is not None:
-            self._balance.check()
-        if self._mean is not None:
-            self._mean.check(self.risk.dim)
 
     def state(self):
         return self.search.state(blocks=self.core.known())

@@ -7,12 +7,11 @@ are enough, and where the centre lies.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from ...core.exceptions import NumericalError, ParameterError
-from ...core.object_graph import check_array
+from ...core.kept import check_array
 from ...core.plane import Plane
 from ...core.protocols import errors_of
 from ...core.rounding import UNIT
@@ -64,7 +63,8 @@ class CachedBlocks(Core):
         Examples visited by the oracle, and blocks visited over stored planes alone.
     """
 
-    serialised = (Blocks, PlaneMaster)
+    kept = ("visits", "cached_visits", "lam", "kappa", "centre", "_phi", "_value", "_turn", "_gap", "_used_gap",
+            "_sigma", "_master")
 
     def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=7, cap=CAP,
                  average=False, n_best=1, memory_limit=None, sigma=None, growth=1.5, record=None):
@@ -95,20 +95,19 @@ class CachedBlocks(Core):
         batch = min(self.batch, self.n_examples)
         return OraclePass(self.blocks, self.oracle, batch, self.n_best, self.risk.map_shards, self.record)
 
-    def __getstate__(self) -> Any:
-        return vars(self) | {"oracle": None, "_errors": None, "_pass": None}      # which belong to the risk
+    def arrays(self):
+        return {"blocks": self.blocks.__reduce__()[1], **super().arrays()}
 
-    def __setstate__(self, state: Any) -> None:
-        vars(self).update(state)
-        self.oracle, self._errors = batched(self.risk.oracle()), _rounding_of(self.risk)
+    def restore(self, arrays):
+        self.blocks = Blocks.from_state(*arrays["blocks"])
+        if (self.blocks.n_blocks, self.blocks.dim) != (self.n_examples, self.dim):
+            raise ValueError("the blocks belong to another risk")
         self._pass = self._make_pass()
         self._pass.most_bytes = self._for_blocks
-
-    def check_state(self):
-        """Refuses what a checkpoint should not hold, see `core.object_graph`."""
-        blocks, size = self.blocks, (self.risk.n_examples, self.risk.dim)
-        if (self.n_examples, self.dim) != size or (blocks.n_blocks, blocks.dim) != size:
-            raise ValueError("the blocks belong to another risk")
+        self.lam, self._sigma = arrays["lam"], arrays["_sigma"]
+        if arrays["_master"] is not None:
+            self._master = PlaneMaster(self.blocks, self.lam, np.zeros(self.dim), self._sigma, self._growth)
+        super().restore({name: value for name, value in arrays.items() if name != "blocks"})
         for vector in (self.centre, self._phi):
             if vector is not None:
                 check_array("a vector", vector, (self.dim,))

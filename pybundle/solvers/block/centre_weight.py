@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...core.exceptions import NumericalError
-from ...core.object_graph import check_float
+from ...core.kept import Kept
 from ._label_blocks import set_capacity
 
 SAMPLE = 32     # examples from which the similarity of rows is estimated
@@ -17,7 +17,7 @@ CROWDED = 3e-3      # fraction of n rho Rbar^2 beyond which the centre slows w d
 GROWTH = 1.5        # factor by which this limit grows after an iteration whose passes were not enough
 
 
-class CentreWeight:
+class CentreWeight(Kept):
     """The weight of the centre, `min(factor sqrt(lam R^2), limit)`.
 
     R^2 is the median of |psi|^2 > 0, Rbar^2 the mean, psi being the plane of a label, `c_i x_i` for one score: a few
@@ -48,6 +48,8 @@ class CentreWeight:
         n Rbar^2: with this lam, multipliers at their limits give scores of about 1 at most.
     """
 
+    kept = ("_limit",)
+
     def __init__(self, risk, norms):
         copies = 2.0 if risk.n_scores > 1 else 1.0      # of x_i in a plane: psi is x_i for k, -x_i for y_i
         norms = risk.sample_weight * norms
@@ -63,13 +65,6 @@ class CentreWeight:
         raw, centred = _squared_products(risk.examples)
         if raw < ORTHOGONAL:
             self._limit = CROWDED * centred * self.first_lam
-
-    def check(self):
-        """Raise ValueError if a number is none."""
-        for name in ("first_lam", "_rate", "_limit"):
-            check_float(name, getattr(self, name), 0.0)
-        if not self.first_lam + self._rate < np.inf:
-            raise ValueError("first_lam and _rate must be finite")
 
     def at(self, lam):
         """Return the weight for an objective with this lam."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from ...core.kept import Kept
 
-class Core(ABC):
+
+class Core(Kept, ABC):
     """Multipliers of every example (a block), and passes over them; made as `core(risk, known=blocks, **options)`.
 
     Attributes

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ...core.object_graph import check_array, check_float
+from ...core.kept import check_array, check_float
 from ...core.plane import Plane
 from ...core.rounding import UNIT
 from ...prox.of_norm import minimiser
@@ -55,6 +54,9 @@ class ExactBlocks(Core):
         Visits of examples with all their labels so far, and with those of their working sets.
     """
 
+    kept = ("_evaluated", "_scores", "_scored", "_reach", "_lam", "_kappa", "_centre", "_pulled", "_centre_weight",
+            "_intercepts")
+
     def __init__(self, risk, objective, known=None):
         self.risk, self._exact = risk, risk.derive(precision="float64")
         self.n_examples, self.dim = risk.n_examples, risk.dim
@@ -75,25 +77,19 @@ class ExactBlocks(Core):
         squares = risk.examples.norms**2 if self._intercepts is None else self._intercepts.squares
         self._centre_weight = CentreWeight(risk, np.sqrt(squares))
 
-    def __getstate__(self) -> Any:
-        # the aggregate is summed again on use
-        return vars(self) | {"_dual": self._dual.get_state(), "_spare": None, "_aggregate": None, "_w": None,
-                             "_intercepts": None if self._intercepts is None else self._intercepts.origin}
+    def arrays(self):
+        return {"dual": self._dual.get_state(), **super().arrays()}
 
-    def __setstate__(self, state: Any) -> None:
-        vars(self).update(state)
-        if (self.n_examples, self.dim) != (self.risk.n_examples, self.risk.dim):
-            raise ValueError("the blocks belong to another risk")
+    def restore(self, arrays):
+        """Become the core that `arrays` described; the aggregate is summed again on use."""
+        known = arrays["dual"]
+        super().restore({name: value for name, value in arrays.items() if name != "dual"})
         if self._scores is not None:
             check_array("scores", self._scores, (self.n_examples, self.risk.n_scores))
-        check_array("the centre", self._centre, (self.dim,))
+        for vector in (self._centre, self._pulled):
+            check_array("the centre", vector, (self.dim,))
         check_float("the reach", self._reach, 0.0)
-        if not isinstance(state.get("_centre_weight"), CentreWeight):
-            raise ValueError("the weight of the centre is missing")
-        self._centre_weight.check()
-        self._dual, known = LabelDual(self.risk.engine, self.risk.search_precision), state["_dual"]
         self._set_penalty()
-        self._intercepts = MovingIntercepts.of(self._given, self.risk.examples, self._intercepts)
         self._free_intercepts()
         if known["alpha"].dtype == self._dual.alpha.dtype:
             self._dual.set_state(known)

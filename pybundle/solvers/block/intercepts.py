@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.object_graph import check_array
+from ...core.kept import Kept
 
 
-class MovingIntercepts:
+class MovingIntercepts(Kept):
     """Intercepts of one objective, in units of a last column of 1.
 
     Attributes
@@ -26,7 +26,9 @@ class MovingIntercepts:
         `<m, x_i>` of the rows, and squares of the norms that they have with these columns.
     """
 
-    def __init__(self, objective, examples, origin):
+    kept = ("origin",)
+
+    def __init__(self, objective, examples):
         self._objective, self.means = objective, objective.classes.means
         counts = objective.classes.counts
         least = objective.even / float(counts[counts > 0.0].min())
@@ -34,15 +36,12 @@ class MovingIntercepts:
         self.products = examples.scale * np.ascontiguousarray(examples.X @ self.means[:examples.n_features])
         excess = self.means @ self.means - 1.0 - 2.0 * self.products
         self.squares = np.maximum(examples.norms**2 + excess, 0.0) + self.ratio
-        self.origin, K = origin, len(objective.classes.rows)
-        if origin is None:
-            self.origin = np.zeros(K)
-        check_array("the centre of intercepts", self.origin, (K,))
+        self.origin = np.zeros(len(objective.classes.rows))
 
     @classmethod
-    def of(cls, objective, examples, origin=None):
+    def of(cls, objective, examples):
         """Return the intercepts if they are free and equal squares are all of the penalty, else None."""
-        return None if objective.classes is None or objective.even is None else cls(objective, examples, origin)
+        return None if objective.classes is None or objective.even is None else cls(objective, examples)
 
     def move(self, centre):
         """Make the intercepts of a point their centre; return the rest of it, about the means."""

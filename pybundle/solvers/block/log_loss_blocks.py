@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import softmax
 
-from ...core.object_graph import check_array, check_float
+from ...core.kept import check_array, check_float
 from ...core.plane import Plane
 from ..evidence.proof import of_distributions
 from ._chain_dual import ChainDual
@@ -38,6 +38,7 @@ class LogLossBlocks(Core):
         Chains visited so far, by steps, for the aggregate or for the value at a point.
     """
 
+    kept = "_evaluated", "_value", "_kappa", "_numerator", "_intercepts"
     bound_takes_pass = True
 
     def __init__(self, risk, objective, known=None):
@@ -54,24 +55,23 @@ class LogLossBlocks(Core):
         tokens, truth, offsets, pairs, start, end, _ = self.risk.log_loss_tokens
         return ChainDual(tokens, truth, offsets, self.risk.sample_weight, pairs, start, end, known)
 
-    def __getstate__(self) -> Any:
-        # the next point follows from the aggregate, computed again, or from sums if steps came after it
-        origin = None if self._intercepts is None else self._intercepts.origin
-        return vars(self) | {"_dual": self._dual.get_state(), "_limits": None, "_w": None, "_aggregate": None,
-                             "_intercepts": origin, "is_fresh": self._aggregate is not None}
+    def arrays(self):
+        return {"dual": self._dual.get_state(), "is_fresh": self._aggregate is not None, **super().arrays()}
 
-    def __setstate__(self, state: Any) -> None:
-        vars(self).update({name: value for name, value in state.items() if name != "is_fresh"})
+    def restore(self, arrays):
+        """Become the core that `arrays` described.
+
+        The next point follows from the aggregate, computed again, or from sums if steps came after it.
+        """
+        super().restore({name: arrays[name] for name in self.kept})
         check_array("the numerator", self._numerator, (self.dim,))
         for number in () if self._value is None else self._value[1:]:
             check_float("a value", number, 0.0)
-        self._dual, self._limits = self._make(), limits_of(self._objective, self.dim)
         self._set_limits()
-        self._intercepts = MovingIntercepts.of(self._objective, self.risk.user_rows, state["_intercepts"])
         if self._intercepts is not None:
             self._dual.set_intercepts(self._intercepts)
-        self._dual.set_state(state["_dual"])
-        if state["is_fresh"]:
+        self._dual.set_state(arrays["dual"])
+        if arrays["is_fresh"]:
             self._aggregate = self._computed()
 
     @property

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.object_graph import check_array
+from ...core.kept import Kept
 from ...core.plane import Plane
 from ...core.rounding import UNIT
 
 RECENT = 5.0            # the mean of k planes weighs the newest by RECENT / (k + RECENT - 1): measured, 5 to 10 is best
 
 
-class MeanPlane:
+class MeanPlane(Kept):
     """Mean of the planes added so far.
 
     With `means` m, those of the columns, slope errors also bound those of `phi - phi_b m`, phi_b being the last entry.
@@ -37,14 +37,11 @@ class MeanPlane:
     (2.0, array([-0.43]))
     """
 
+    kept = "_n_planes", "plane"
+
     def __init__(self, means=None):
         self._n_planes, self.plane = 0, None
         self._far = 0.0 if means is None else float(np.linalg.norm(means))
-
-    def check(self, dim):
-        """Raise ValueError if its planes have another dimension."""
-        if self.plane is not None:
-            check_array("the mean slope", self.plane.slope, (dim,))
 
     def add(self, plane):
         """Add a plane and return the mean; rounding is counted in its errors."""

@@ -9,13 +9,10 @@ from ..method import WARM_START, Method, Option, choice, integer, number, or_non
 from ..newton.alm import AugmentedLagrangian
 from ..newton.label_multipliers import LabelMultipliers
 from ._label_blocks import set_capacity
-from .balance import Balance
 from .block_method import BlockMethod
 from .cached_blocks import CAP, CachedBlocks
-from .centre_weight import CentreWeight
 from .exact_blocks import ExactBlocks
 from .log_loss_blocks import LogLossBlocks
-from .mean_plane import MeanPlane
 from .schedules import Accelerated, Exact, MultiPlane, Plain, Sequential
 
 
@@ -130,13 +127,9 @@ STEPS = {"average": Option(False, check_flag), "gap_sampling": Option(False, che
          "step": Option("frank-wolfe", choice("frank-wolfe", "pairwise", "exact")),
          "batch": Option(1, integer, (LABELLINGS,)), **WARM_START}
 PROX_BCFW = Method(prox_bcfw, BLOCKS, needs=(SINGLE, BOUNDED),
-                   serialised=(BlockMethod, CachedBlocks, ExactBlocks, CentreWeight, LogLossBlocks, Accelerated,
-                               Sequential, Balance, MeanPlane),
                    penalties="separable")
-BCFW = Method(bcfw, {**STEPS, "gap_check": Option(10, integer)}, needs=(LABELLINGS, BOUNDED),
-              serialised=(BlockMethod, CachedBlocks, Plain))
-MP_BCFW = Method(mp_bcfw, {**STEPS, "gap_check": Option(5, integer)}, needs=(LABELLINGS, BOUNDED),
-                 serialised=(BlockMethod, CachedBlocks, MultiPlane))
+BCFW = Method(bcfw, {**STEPS, "gap_check": Option(10, integer)}, needs=(LABELLINGS, BOUNDED))
+MP_BCFW = Method(mp_bcfw, {**STEPS, "gap_check": Option(5, integer)}, needs=(LABELLINGS, BOUNDED))
 ALM = Method(alm, {"sigma": Option(None, or_none(number(low=0.0, strict=True))),
                    "growth": Option(1.5, number(low=1.0)), **WARM_START},
-             needs=(LABELLINGS, BOUNDED), serialised=(AugmentedLagrangian, BlockMethod, CachedBlocks, Exact))
+             needs=(LABELLINGS, BOUNDED))

@@ -21,10 +21,12 @@ import time
 
 import numpy as np
 
+from ...core.kept import Kept
+
 MOST_VISITS = 12    # visits with all labels per example, on average, between two values
 
 
-class Schedule:
+class Schedule(Kept):
     """Permutations, no proximity, no passes over known planes."""
 
     is_proximal = False
@@ -57,6 +59,7 @@ class Accelerated(Schedule):
         Maximum number of cached passes of an iteration.
     """
 
+    kept = ("opening",)
     is_proximal = True
 
     def __init__(self, opening=1, fraction=0.1, fraction_before=0.03, most_passes=20):
@@ -112,6 +115,7 @@ class Exact(Schedule):
         The problem of known planes is solved to this fraction of the gap.
     """
 
+    kept = ("_is_solved",)
     patience = 30       # an iteration solves a problem, or takes ten Newton steps on it
 
     def __init__(self, fraction=0.3):

@@ -15,13 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ...bundle import ENTRY, PAIR, SPARSE_BELOW, Bundle, estimate_bytes, planes_within
-from ...bundle._dense import DensePlanes
-from ...bundle._sparse import SparsePlanes
 from ...core.exceptions import NumericalError, ParameterError
-from ...core.object_graph import check_array
-from ...core.plane import Plane, Planes
+from ...core.kept import check_array
+from ...core.plane import Plane
 from ...core.validation import read_only
-from ...qp._simplex_qp import SimplexQP
 from ...risks.partition import SHARD_ROWS
 from ...risks.reduction import WAVE
 from ...runtime.result import Status
@@ -29,7 +26,7 @@ from ..block.part_planes import part_planes
 from ..plane_checks import ROUNDING, refuse_above
 from ..run import Run
 from .evidence_of_points import of_points
-from .master import Master, MasterSolution, plane_of
+from .master import Master, plane_of
 from .penalty_master import PenaltyMaster
 
 MANY_PARTS = 64
@@ -72,7 +69,7 @@ class Aggregate(NamedTuple):
 class BundleMethod(Run):
     """A run of the loop with one policy on one risk."""
 
-    serialised = (Bundle, DensePlanes, SparsePlanes, Planes, Master, MasterSolution, SimplexQP, PenaltyMaster)
+    kept = "bundle", "master", "policy", "_errors", "max_planes"
     patience = 300      # published proximal steps may continue for T = 100 iterations without any progress
 
     def __init__(self, risk, objective, policy, settings):
@@ -176,19 +173,16 @@ class BundleMethod(Run):
         points = [record.points[k] for k in used.tolist()]
         return of_points(self.search, risk, [*points, self.search.w])
 
-    def check_state(self):
-        n_parts = self.risk.n_parts
+    def restore(self, arrays):
+        shape = self.risk.dim, self.risk.n_parts
+        self.bundle = Bundle(*shape)
+        self.master = self._make_master()
+        self._limit_memory()
+        super().restore(arrays)
         for errors in self._errors:
-            check_array("errors", errors, (n_parts,), low=0.0)
-        bundle = vars(self).get("bundle")
-        if bundle is None:              # it has not begun
-            return
-        if (bundle.dim, bundle.n_parts) != (self.risk.dim, n_parts) or self.master.bundle is not bundle:
+            check_array("errors", errors, shape[1:], low=0.0)
+        if (self.bundle.dim, self.bundle.n_parts) != shape:
             raise ValueError("the bundle belongs to another risk")
-        if self.master.objective is not self.objective:
-            raise ValueError("the objective is another one")
-        if not all(np.array_equal(slack, self.search.lower_bounds >= 0.0) for slack in (self.slack, self.master.slack)):
-            raise ValueError("slack belongs to another risk")
 
     def to_float64(self):
         if self.policy.scores is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.exceptions import NumericalError
-from ...core.object_graph import check_array, check_float
+from ...core.kept import check_array, check_float
 from ...core.plane import Plane
 from ...core.protocols import BOUNDED
 from ...core.rounding import UNIT
@@ -27,6 +27,8 @@ class FrankWolfe(Run):
 
     A start `w0` is evaluated and kept as best point; the dual starts from the plane found there.
     """
+
+    kept = "phi", "offset", "_steps", "_error", "_size", "_largest", "_plane", "_value"
 
     def start(self, w0, state=None):
         """The plane at `w0`."""
@@ -65,12 +67,12 @@ class FrankWolfe(Run):
             return None
         return of_points(self.search, risk, list(record.points.values()))
 
-    def check_state(self):
-        if "phi" in vars(self):
-            check_array("phi", self.phi, (self.risk.dim,))
-            check_array("the plane", self._plane.slope, (self.risk.dim,))
-            for number in (self._error, self._size, self._largest):
-                check_float("an error", number, 0.0)
+    def restore(self, arrays):
+        super().restore(arrays)
+        check_array("phi", self.phi, (self.risk.dim,))
+        check_array("the plane", self._plane.slope, (self.risk.dim,))
+        for number in (self._error, self._size, self._largest):
+            check_float("an error", number, 0.0)
 
     def describe(self):
         """What is about to run."""
@@ -95,4 +97,4 @@ class FrankWolfe(Run):
 
 
 FRANK_WOLFE = Method(lambda problem: FrankWolfe(problem.risk, problem.objective, problem.settings), WARM_START,
-                     needs=(BOUNDED,), serialised=(FrankWolfe,))
+                     needs=(BOUNDED,))

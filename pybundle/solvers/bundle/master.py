@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.kept import Kept
 from ...core.plane import Plane
 from ...prox.of_norm import minimiser
 from ...qp._simplex_qp import SimplexQP
@@ -51,7 +52,7 @@ def plane_of(bundle, slack, objective, beta, slope_errors, offset_errors):
     return plane if objective.rows is None else objective.rows.relax(plane, bundle.parts, beta, objective.means)
 
 
-class Master:
+class Master(Kept):
     """The cutting-plane model of one bundle: solves master problems and computes points, products and values.
 
     Attributes

@@ -43,9 +43,8 @@ def step_length(name, value):
     return value if isinstance(value, str) and value == "auto" else number(low=0.0, strict=True)(name, value)
 
 
-BMRM = Method(last_iterate, BUNDLE, serialised=(BundleMethod, LastIterate))
-PROX_BMRM = Method(prox_bmrm, {**BUNDLE, "K": Option("auto", step_length), "T": Option(100, integer)},
-                   serialised=(BundleMethod, PublishedProximity))
+BMRM = Method(last_iterate, BUNDLE, )
+PROX_BMRM = Method(prox_bmrm, {**BUNDLE, "K": Option("auto", step_length), "T": Option(100, integer)})
 OCA = Method(oca, {**BUNDLE, "mu": Option(0.1, number(low=0.0, strict=True, high=1.0)),
                    "line_search": Option(None, or_none(check_flag), (AFFINE_SCORES,))},
-             n_parts=16, serialised=(BundleMethod, LastIterate, LineSearch, BestPoint), penalties="all")
+             n_parts=16, penalties="all")

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.kept import Kept
 from ...core.plane import Plane
 from ...qp._simplex_qp import SimplexQP
 from ...runtime.lower_bound import feasible
@@ -64,7 +65,7 @@ class PenaltySolution:
     tol: float
 
 
-class PenaltyMaster:
+class PenaltyMaster(Kept):
     """The cutting-plane model of one bundle with a penalty: as `Master`, for the proximal bundle.
 
     Attributes
@@ -75,6 +76,7 @@ class PenaltyMaster:
     objective : Objective
     """
 
+    kept = "centre", "lightest", "most_planes", "_alpha"
     max_rounds = 40
     max_moves = 10      # of a light centre
     most_planes = 2**31 - 1     # with linear constraints

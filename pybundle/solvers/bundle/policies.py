@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.kept import Kept
 from ...core.validation import read_only
 from ..plane_checks import check_planes
 
@@ -54,7 +55,7 @@ class StepOutcome(NamedTuple):
     at: Any = None
 
 
-class Policy:
+class Policy(Kept):
     """A policy without scores, whose first planes are those at w0."""
 
     scores = None
@@ -90,12 +91,14 @@ class LastIterate(Policy):
         return StepOutcome([planes], fun, search.rule.holds(search.fun if in_ball else fun, aggregate.dual))
 
 
-class LineSearch:
+class LineSearch(Kept):
     """Exact line search between best point and minimiser (method "oca") [Franc & Sonnenburg 2009].
 
     Needs scores that are affine in w. The planes are computed at `best + mu (w - best)` after the best point has moved
     to the minimum of F on the segment.
     """
+
+    kept = ("scores",)
 
     def __init__(self, mu=0.1):
         self.mu = mu
@@ -143,6 +146,7 @@ class LineSearch:
 class Centred(Policy):
     """Common part of the proximal policies: a centre c, `<a_j, c>` kept in Gram space, a weight alpha."""
 
+    kept: tuple = ("alpha", "centre_fun", "_moves", "_is_clipped")
     refresh_every = 50     # moves after which the products are recomputed from the planes
 
     def __init__(self):
@@ -183,6 +187,8 @@ class PublishedProximity(Centred):
     T : int
         Number of iterations in which the present step length must reach the tolerance, else alpha is tuned anew.
     """
+
+    kept = *Centred.kept, "radius", "required"
 
     def __init__(self, K="auto", T=100, is_published=False):
         super().__init__()

@@ -34,6 +34,8 @@ class StochasticSubgradient(Policy):
         Seed of the order of examples.
     """
 
+    kept = "t0", "_rng", "_t", "_w"
+
     def __init__(self, t0=None, random_state=None):
         self.t0 = t0
         self._rng = np.random.default_rng(random_state)
@@ -169,5 +171,4 @@ def sgd(problem, t0):
     return BundleMethod(problem.risk, problem.objective, policy, problem.settings)
 
 
-SGD = Method(sgd, {**BUNDLE, "t0": Option(None, or_none(number(low=1.0)))}, needs=(EPOCHS,),
-             serialised=(BundleMethod, StochasticSubgradient), n_epochs=10)
+SGD = Method(sgd, {**BUNDLE, "t0": Option(None, or_none(number(low=1.0)))}, needs=(EPOCHS,), n_epochs=10)

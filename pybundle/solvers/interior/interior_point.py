@@ -13,14 +13,14 @@ from functools import cached_property
 
 import numpy as np
 
-from ...core.object_graph import check_array
+from ...core.kept import check_array
 from ...proof import Multipliers
 from ...runtime.lower_bound import LowerBound
 from ...runtime.result import Status
 from ..evidence.limits import with_limits
 from ..evidence.proof import WIDER, Proof, of_labels
 from ..run import Run
-from .barrier import Barrier, Point
+from .barrier import Barrier
 from .few_rows import near_corners, of_sample, size_of_sample
 from .rows import Rows
 
@@ -32,7 +32,7 @@ FRACTION = 0.3      # of the tolerance, on few rows
 class InteriorPoint(Run):
     """A run of the method on a risk with a `curve`, with a square or a separable penalty; bounds only fix weights."""
 
-    serialised: tuple = (Point,)
+    kept = "point", "best", "n_near"
     patience = 12
 
     def __init__(self, risk, objective, settings):
@@ -40,13 +40,10 @@ class InteriorPoint(Run):
         self.point, self.best = None, (-np.inf, None)       # the largest bound, and the multipliers that prove it
         self.n_near = 0         # rows to be solved next, 0 for all
 
-    def __getstate__(self):
-        return {name: value for name, value in vars(self).items() if name != "barrier"}
-
-    def check_state(self):
-        vars(self).pop("barrier", None)     # which follows from the data
+    def restore(self, arrays):
+        super().restore(arrays)
         is_right = self.n_near == 0 if self.point is not None else 0 < self.n_near < self.barrier.m
-        if self.search.w is not None and not is_right:
+        if not is_right:
             raise ValueError("n_near must be a number of rows")
         if self.point is None:
             return

@@ -45,5 +45,5 @@ def interior_point(problem):
     return InteriorPoint(problem.risk, problem.objective, problem.settings)
 
 
-INTERIOR_POINT = Method(interior_point, WARM_START, needs=(CORNERS,), serialised=(InteriorPoint,),
+INTERIOR_POINT = Method(interior_point, WARM_START, needs=(CORNERS,),
                         penalties="separable")

@@ -14,13 +14,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.exceptions import NumericalError
-from ...core.object_graph import check_array
+from ...core.kept import check_array
 from ...runtime.result import Status
 from ..evidence.proof import of_labels
 from ..run import Run
 from .directions import LARGEST_RANK, NewtonDirection
-from .label_multipliers import LabelMultipliers
-from .multipliers import Step
 
 FRACTION = 0.1          # Phi is minimised until |grad|^2 / (2 lam) is this fraction of the gap
 DECREASE = 1e-4         # Armijo's constant
@@ -48,7 +46,7 @@ class AugmentedLagrangian(Run):
         As in `NewtonDirection`, whose `max_iter` is the latter.
     """
 
-    serialised = (LabelMultipliers, Step, NewtonDirection)
+    kept = "alpha", "best", "sigma", "_point", "_scores", "_best_scores", "_first_norm", "_newton"
     patience = 50       # Newton steps that moved neither bound
 
     def __init__(self, multipliers, objective, settings, sigma=None, growth=1.5, largest_rank=LARGEST_RANK,
@@ -65,9 +63,9 @@ class AugmentedLagrangian(Run):
         self._first_norm = 0.0
         self.best = -np.inf, None           # the largest D found, and its multipliers
 
-    def check_state(self):
-        if self._point is None:         # it has not begun
-            return
+    def restore(self, arrays):
+        super().restore(arrays)
+        self.multipliers.risk = self.risk       # in the precision of the search
         shape = self.multipliers.truth().shape
         check_array("the point", self._point, (self.risk.dim,))
         check_array("multipliers", self.alpha, shape, low=0.0)

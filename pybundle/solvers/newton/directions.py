@@ -13,6 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from ...core.kept import Kept
+
 LARGEST_RANK = 6000
 """Order of the largest factor: 150 MB in float32."""
 FEW = 2000
@@ -25,7 +27,7 @@ TOO_ROUGH = 20
 """Iterations with an exact factor that show that float32 is too rough for it."""
 
 
-class NewtonDirection:
+class NewtonDirection(Kept):
     """Solves the Newton systems of a run; remembers which preconditioner served last.
 
     Parameters
@@ -35,6 +37,8 @@ class NewtonDirection:
         Entries of a row of X that count.
     largest_rank : int
     """
+
+    kept = "_spent", "_last", "_factored", "_kind"
 
     def __init__(self, lam, row_size, largest_rank=LARGEST_RANK, max_iter=60):
         self.lam, self.largest_rank, self.max_iter = lam, largest_rank, max_iter

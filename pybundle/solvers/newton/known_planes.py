@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from ...core.object_graph import check_array
 from ...core.plane import Plane
 from ...core.protocols import RiskBase
 from ._faces import GramProduct
@@ -44,19 +43,6 @@ class KnownPlanes(RiskBase):
         self.places = np.arange(len(rows)) + rows + 1       # numbers of the planes
         self.losses = self.with_truths(offsets)
         self.is_plane = self.with_truths(1.0) > 0.0
-
-    def __getstate__(self):
-        rows = np.repeat(np.arange(self.n_examples), np.diff(self.starts) - 1)
-        return {"n_examples": self.n_examples, "rows": rows, "offsets": self.offsets, "slopes": self.slopes}
-
-    def __setstate__(self, state):
-        rows, m = state["rows"], len(state["rows"])
-        check_array("rows", rows, (m,), np.intp, 0)
-        check_array("offsets", state["offsets"], (m,))
-        check_array("slopes", state["slopes"].data, (state["slopes"].nnz,))
-        if state["slopes"].shape[0] != m or (np.diff(rows) < 0).any() or (rows >= state["n_examples"]).any():
-            raise ValueError("rows must name the examples of the planes, in ascending order")
-        self.__init__(**state)
 
     def with_truths(self, values):
         """Values of planes among zeros for truths, shape (n + m,)."""

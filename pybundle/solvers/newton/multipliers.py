@@ -60,12 +60,6 @@ class Multipliers(ABC):
     def __init__(self, risk):
         self.risk = risk
 
-    def __getstate__(self):
-        return {"risk": self.risk}          # all else follows
-
-    def __setstate__(self, state):
-        self.__init__(state["risk"])
-
     @abstractmethod
     def truth(self):
         """All weight on the truths: phi = 0."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from ...core.object_graph import check_array
+from ...core.kept import Kept
 from ...prox.of_norm import Square
 from ...runtime.result import Status
 from ...runtime.stopping import GapBelow
@@ -18,7 +18,7 @@ MOST_STEPS = 10     # Newton steps in a row: the caller looks at the clock after
 MOST_PRODUCTS = 150     # of conjugate gradients: of 60, 150 and 400 the fastest on letter sequences
 
 
-class PlaneMaster:
+class PlaneMaster(Kept):
     """`min lam/2 |w|^2 + sum_i max_q l_iq + <psi_iq, w>` over the planes of `Blocks`, from their multipliers.
 
     Only weights that some plane needs take part, the others are 0: of millions of features that may be a few per cent.
@@ -36,7 +36,7 @@ class PlaneMaster:
         As in `AugmentedLagrangian`.
     """
 
-    serialised = (AugmentedLagrangian, KnownPlanes, PlaneMultipliers)
+    kept = ("_run",)
 
     def __init__(self, blocks, lam, w, sigma=None, growth=1.5):
         self._blocks = blocks
@@ -52,14 +52,6 @@ class PlaneMaster:
             largest_rank=0, max_products=MOST_PRODUCTS)
         w = w[self._columns]
         self._run.start(w, State(w, np.inf, blocks=self._run.multipliers.complete(alpha)))
-
-    def check_state(self):
-        """Refuses what a checkpoint should not hold, see `core.object_graph`."""
-        risk, columns = self._risk, self._columns
-        check_array("columns", columns, (risk.dim,), np.intp, 0)
-        if (columns >= self._blocks.dim).any() or self._run.risk is not risk or self._run.multipliers.risk is not risk \
-                or (risk.n_examples, len(risk.offsets)) != (self._blocks.n_blocks, self._blocks.n_planes):
-            raise ValueError("the master belongs to other blocks")
 
     @property
     def w(self):

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...core.object_graph import check_array, check_float
+from ...core.kept import Kept, check_array, check_float
 
 FAR = 10.0      # the linear programs stop at that many times 1 + |u|, ten times as many after a point that stays within
 FARTHEST = 1e12     # the linear programs give up there: the points as good as the best one seem to be unbounded
@@ -72,8 +72,8 @@ class LimitProof:
         limits = 1.1 * np.linalg.solve(np.eye(f) - rests, np.maximum(rooms, 0.0)) + SAFE
         return limits if (limits - rests @ limits >= rooms).all() else None
 
-    def check_state(self):
-        """Refuse what a checkpoint should not hold; whether limits follow is computed again."""
+    def check(self):
+        """Raise ValueError if a checkpoint holds no such proof; whether limits follow is computed again."""
         m, f = np.shape(self.slopes)
         check_float("level", self.level)
         for name, shape, low in (("constants", (m,), -np.inf), ("slopes", (m, f), -np.inf), ("errors", (m,), 0.0),
@@ -81,7 +81,7 @@ class LimitProof:
             check_array(name, getattr(self, name), shape, low=low)
 
 
-class ProvenLimits:
+class ProvenLimits(Kept):
     """What a run has proven of the free weights of its objective.
 
     Parameters
@@ -99,6 +99,8 @@ class ProvenLimits:
     proofs : list of LimitProof or ScoreLimits
         Of these limits, in their order.
     """
+
+    kept = ("proofs",)
 
     def __init__(self, objective, lowered=None):
         self.objective, self._lowered = objective, objective.lowered if lowered is None else lowered
@@ -134,16 +136,19 @@ class ProvenLimits:
         if value < LOWER * self.level:
             self.confine(replace(self.objective.score_limits, level=value + MARGIN * max(value, MARGIN * size)))
 
-    def prove_again(self):
-        """Replace what a checkpoint holds as proven by what its proofs prove."""
-        proofs, parts = self.proofs, getattr(self.objective.score_limits, "parts", None)
+    def restore(self, arrays):
+        """Hold the limits that the proofs of a checkpoint prove."""
         self.forget()
-        if not all(self.confine(proof if isinstance(proof, LimitProof) else replace(proof, parts=parts))
-                   for proof in proofs):
-            raise ValueError("limits of free weights are not what their planes prove")
+        for proof in arrays["proofs"]:
+            if isinstance(proof, LimitProof):
+                proof.check()
+            else:
+                proof = replace(self.objective.score_limits, level=proof.level)
+            if not self.confine(proof):
+                raise ValueError("limits of free weights are not what their planes prove")
 
 
-class FreeWeights:
+class FreeWeights(Kept):
     """Cuts on the free weights of one objective.
 
     Parameters
@@ -159,7 +164,8 @@ class FreeWeights:
         The last one, of the cuts `proof_cuts`.
     """
 
-    serialised = (LimitProof, ProvenLimits)
+    kept = ("shares", "proof", "proof_cuts", "_constants", "_slopes", "_errors", "_wait", "_next", "_far", "_probed",
+            "_n_probed", "_lean")
     proof: LimitProof | None = None
     proof_cuts: np.ndarray | None = None
 

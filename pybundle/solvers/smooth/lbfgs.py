@@ -19,7 +19,6 @@ from ...core.protocols import SMOOTH
 from ..method import WARM_START, Method, Option, integer, or_none
 from .quasi_newton import Pairs, QuasiNewtonSteps
 from .smooth_run import FEWEST, SmoothRun
-from .wolfe import WolfeSearch
 
 PAIRS = 100
 """Pairs kept. At small lam, 100 need half the passes of 10. Products with them cost little beside a pass."""
@@ -38,8 +37,6 @@ class QuasiNewton(SmoothRun):
     memory : int or None
         Number of pairs kept; None is 100, or as many as fit into the memory.
     """
-
-    serialised = (QuasiNewtonSteps, Pairs, WolfeSearch)
 
     def __init__(self, risk, objective, settings, memory=None):
         limit = settings.memory_limit
@@ -85,8 +82,8 @@ class QuasiNewton(SmoothRun):
     def state(self):
         return self.search.state(pairs=self.steps.pairs)
 
-    def check_state(self):
-        super().check_state()
+    def restore(self, arrays):
+        super().restore(arrays)
         self.steps.pairs.check(self.risk.dim)
 
     def _first_step(self, slope):
@@ -107,5 +104,4 @@ def room(vectors):
 
 
 LBFGS = Method(lbfgs, {"memory": Option(None, or_none(integer)), **WARM_START}, needs=(SMOOTH,),
-               remedy="use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')",
-               serialised=(QuasiNewton,), penalties="separable")
+               remedy="use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')", penalties="separable")

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...core.object_graph import check_array, check_float
+from ...core.kept import Kept, check_array, check_float
 from ...core.plane import Plane
 from ...core.protocols import HESSIAN
 from ...core.rounding import UNIT
@@ -53,9 +53,6 @@ class Newton(SmoothRun):
         self.steps.flat = 1.0 if risk.is_regression else FLAT       # most errors are large at first
         self._hessians = self._scores = self._beta = None
 
-    def __getstate__(self):
-        return vars(self) | {"_hessians": None, "_scores": None}        # copies of the data, and of what follows
-
     def trial(self):
         """Return the next point to evaluate, or None if no descent is left."""
         gap = self.search.gap / max(abs(self.search.fun), 1e-300)
@@ -82,11 +79,6 @@ class Newton(SmoothRun):
     def describe(self):
         size = bytes_of_models(self.risk.examples, self.risk.dim) / 2**20
         return f"{self.risk.n_examples} examples, dimension {self.risk.dim}: about {size:.0f} MB for models"
-
-    def check_state(self):
-        super().check_state()
-        if not self.steps.has_penalty(self.orthants() or Orthants(), self.risk.dim):
-            raise ValueError("the steps belong to another penalty")
 
     def _model(self, x):
         """Return the model at a point."""
@@ -155,7 +147,7 @@ class Newton(SmoothRun):
         return self._hessians
 
 
-class NewtonSteps:
+class NewtonSteps(Kept):
     """The iterate x, the minimum of its model, and the line search in progress; members as in `QuasiNewtonSteps`.
 
     Parameters
@@ -176,6 +168,9 @@ class NewtonSteps:
     sweeps : Sweeps or None
         The last model, if coordinate descent has minimised it; the caller drops it.
     """
+
+    kept = ("x", "fun", "gradient", "rounding", "work", "flat", "_direction", "_t", "_slope", "_first", "_n_models",
+            "_is_rejected")
 
     def __init__(self, orthants, dim, rounding=1e-12):
         self.rounding, self.work, self.sweeps = rounding, 0.0, None
@@ -227,10 +222,6 @@ class NewtonSteps:
             check_float(name, getattr(self, name))
         for name in ("rounding", "work", "_t", "_first", "flat"):
             check_float(name, getattr(self, name), 0.0)
-
-    def has_penalty(self, orthants, dim):
-        """Return whether these are steps for a penalty with such bounds and such an l1 norm."""
-        return all(map(np.array_equal, self._penalty, _arrays(orthants, dim)))
 
     def _aim(self, model_at, reach):
         """Set the direction to the minimum of the model at x; return False if there is no descent."""
@@ -291,5 +282,4 @@ def newton(problem):
     return Newton(problem.risk, problem.objective, problem.settings)
 
 
-NEWTON = Method(newton, dict(WARM_START), needs=(HESSIAN,), remedy="use method 'lbfgs' or 'oca'",
-                serialised=(Newton, NewtonSteps), penalties="separable")
+NEWTON = Method(newton, dict(WARM_START), needs=(HESSIAN,), remedy="use method 'lbfgs' or 'oca'", penalties="separable")

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from scipy.linalg import cho_solve
 
-from ...core.object_graph import check_array, check_float
+from ...core.kept import Kept, check_array, check_float
 from ..problem.coordinates import inner
 from .wolfe import WolfeSearch
 
@@ -53,7 +53,7 @@ class Orthants:
         return lower, upper, self.l1 * sign
 
 
-class QuasiNewtonSteps:
+class QuasiNewtonSteps(Kept):
     """The iterate x of limited-memory BFGS, its pairs, and the line search in progress.
 
     Parameters
@@ -82,9 +82,13 @@ class QuasiNewtonSteps:
     array([1., 2.])
     """
 
+    kept = ("pairs", "rounding", "x", "fun", "gradient", "_search", "_direction", "_moving", "_lower", "_upper",
+            "_l1_slopes")
+
     def __init__(self, pairs, orthants=None, rounding=1e-12):
         self.pairs, self.orthants, self.rounding = pairs, orthants, rounding
         self._search, self._lower, self._upper, self._l1_slopes = None, -np.inf, np.inf, 0.0
+        self._direction = self._moving = None
 
     def begin(self, x, fun, gradient):
         """Set the iterate x; pairs stay."""
@@ -121,6 +125,11 @@ class QuasiNewtonSteps:
             self.pairs.clear()
         return True
 
+    def restore(self, arrays):
+        if arrays["_search"] is not None:
+            self._search = WolfeSearch(0.0, -1.0, 1.0)
+        super().restore(arrays)
+
     def check(self, shape):
         """Raise ValueError if an array does not have this shape."""
         vectors = {"x": self.x, "gradient": self.gradient}
@@ -151,7 +160,7 @@ class QuasiNewtonSteps:
         return True
 
 
-class Pairs:
+class Pairs(Kept):
     """At most `room` pairs of the last steps s and changes y of the gradient of F, and directions from them.
 
     y = a' - a + lam s for slopes a, a' of the risk, so pairs for one lam can be converted to any other.
@@ -178,6 +187,8 @@ class Pairs:
     >>> pairs.direction(np.array([4.0, -8.0]))
     array([-1.,  2.])
     """
+
+    kept = "_pairs", "curvatures"
 
     def __init__(self, room, lam, curvatures=1.0):
         self.room, self.lam, self.curvatures, self._pairs = room, lam, curvatures, []

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.exceptions import NumericalError, ParameterError
-from ...core.object_graph import check_array, check_float
+from ...core.kept import check_array, check_float
 from ...core.plane import Plane
 from ...runtime.result import Status
 from ..bundle.evidence_of_points import of_points
@@ -35,8 +35,8 @@ FEWEST = 5
 class SmoothRun(Run):
     """A run on a smooth risk; a subclass sets `steps`, and adds `trial` and `describe`."""
 
+    kept = "steps", "newest", "_newest", "_origin"
     patience = 60
-    serialised: tuple = (Orthants,)
 
     def __init__(self, risk, objective, settings):
         super().__init__(risk, objective, settings)
@@ -105,9 +105,9 @@ class SmoothRun(Run):
         """Return the values of the pass at the best point, if the risk bounds their rounding errors."""
         return self.search.exact_value(self.risk)
 
-    def check_state(self):
-        if self.search.w is not None:
-            self.steps.check((self.risk.dim,))
+    def restore(self, arrays):
+        super().restore(arrays)
+        self.steps.check((self.risk.dim,))
         if self.newest is not None:
             check_float("an offset", self.newest.offset)
             check_array("a slope", self.newest.slope, (self.risk.dim,))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+from ...core.kept import Kept
+
 ARMIJO, CURVATURE = 1e-4, 0.9
 """The usual constants for quasi-Newton directions [Nocedal & Wright 2006, 3.1]; they nearly always accept step 1."""
 MAX_TRIALS = 30
 
 
-class WolfeSearch:
+class WolfeSearch(Kept):
     """Search for a step t > 0 along a direction of descent that meets the weak Wolfe conditions
 
         f(t) <= f(0) + 1e-4 t f'(0),     f'(t) >= 0.9 f'(0).
@@ -44,6 +46,8 @@ class WolfeSearch:
     >>> search.step
     1.0
     """
+
+    kept = "step", "_value", "_slope", "_noise", "_low", "_high", "_growth", "_trials"
 
     def __init__(self, value, slope, step, growth=10.0, rounding=1e-12):
         self._value, self._slope = value, slope

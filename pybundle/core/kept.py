@@ -1,0 +1,144 @@
+"""What a checkpoint holds of objects: the attributes that they name, as JSON and arrays, and no pickles.
+
+An object of a run lists in `kept` what changes in the run and does not follow from the rest: numbers, texts, arrays,
+generators, lists and dicts of these, records (`Records`), and further such objects. It is read into an object that is
+made anew from the same data; nothing else is made or called.
+
+    ["array", number, layout]       layout "C" or "F"
+    ["list" | "tuple", [...]], ["dict", [[key, value], ...]], ["csr", shape, data, indices, indptr]
+    ["scalar", dtype, value], ["dtype", name], ["generator", state], ["record", name, [...]]
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from .exceptions import StateError
+
+PLAIN = (bool, int, float, str, type(None))
+
+
+class Kept:
+    """An object of which a checkpoint holds the attributes in `kept`."""
+
+    kept: tuple[str, ...] = ()
+
+    def arrays(self) -> dict[str, Any]:
+        """Return what a checkpoint holds of the object."""
+        found = {name: getattr(self, name) for name in self.kept}
+        return {name: value.arrays() if isinstance(value, Kept) else value for name, value in found.items()}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """Become the object that `arrays` described, to the last bit; raise any exception if that cannot be."""
+        if set(arrays) != set(self.kept):
+            raise ValueError(f"{type(self).__name__} holds {sorted(self.kept)}, not {sorted(arrays)}")
+        for name in self.kept:
+            mine, value = getattr(self, name, None), arrays[name]
+            if isinstance(mine, Kept):
+                mine.restore(value)
+            else:
+                setattr(self, name, value)
+
+
+def encode(tree: Any, records: tuple[type, ...] = ()) -> tuple[Any, dict[str, Any]]:
+    """Return a tree of values as JSON holds it, and its arrays by number; StateError for any other value."""
+    arrays: dict[str, Any] = {}
+
+    def several(items):
+        return [value(item) for item in items]
+
+    def value(x):
+        cls = type(x)
+        if cls in PLAIN:
+            return x
+        if cls is np.ndarray and x.dtype.kind in "biufU":
+            is_fortran = x.flags.f_contiguous and not x.flags.c_contiguous
+            arrays[str(len(arrays))] = x.T if is_fortran else x
+            return ["array", len(arrays) - 1, "F" if is_fortran else "C"]
+        if isinstance(x, np.generic) and x.dtype.kind in "biuf":
+            return ["scalar", x.dtype.str, x.item()]
+        if cls in (list, tuple):
+            return [cls.__name__, several(x)]
+        if cls is dict:
+            return ["dict", [several(pair) for pair in x.items()]]
+        if cls is csr_array:
+            return ["csr", list(map(int, x.shape)), *several((x.data, x.indices, x.indptr))]
+        if cls is np.random.Generator:
+            return ["generator", value(x.bit_generator.state)]
+        if isinstance(x, type) and issubclass(x, np.generic):
+            return ["dtype", np.dtype(x).str]
+        if cls in records:
+            return ["record", cls.__name__, several(
+                [getattr(x, field.name) for field in fields(x)] if is_dataclass(x) else x)]
+        raise StateError(f"{getattr(cls, '__qualname__', cls)} cannot be part of a checkpoint")
+
+    return value(tree), arrays
+
+
+def decode(tree: Any, arrays: dict[str, Any], records: tuple[type, ...] = ()) -> Any:
+    """Rebuild the tree that `encode` was given.
+
+    Raises any exception if it is malformed; callers turn it into an error that names the file.
+    """
+    made, used = {cls.__name__: cls for cls in records}, set()
+
+    def array(number, layout):
+        used.add(str(number))
+        found = arrays[str(number)]
+        return found.T if layout == "F" else found
+
+    def dtype(name):
+        found = np.dtype(name)
+        if found.kind not in "biuf":
+            raise ValueError(f"dtype {name!r:.20} is none of numbers")
+        return found.type
+
+    def csr(shape, *parts):
+        parts = several(parts)
+        rows = csr_array(tuple(shape))
+        rows.data, rows.indices, rows.indptr = parts
+        rows.check_format(full_check=True)
+        rows.data, rows.indices, rows.indptr = parts        # the check changes the types of indices
+        return rows
+
+    def generator(state):
+        found = np.random.default_rng(0)
+        found.bit_generator.state = value(state)
+        return found
+
+    def several(items):
+        return [value(item) for item in items]
+
+    readers = {"array": array, "dtype": dtype, "csr": csr, "generator": generator, "list": several,
+               "tuple": lambda items: tuple(several(items)), "scalar": lambda name, number: dtype(name)(number),
+               "dict": lambda items: {value(key): value(item) for key, item in items},
+               "record": lambda name, items: made[name](*several(items))}
+
+    def value(x):
+        if type(x) in PLAIN:
+            return x
+        kind, *content = x
+        return readers[kind](*content)
+
+    found = value(tree)
+    if used != set(arrays):
+        raise ValueError("it holds arrays that nothing refers to")
+    return found
+
+
+def check_array(name, array, shape, dtype=np.float64, low=-np.inf):
+    """Raise ValueError, for `restore`, unless an array has the shape and type, is finite and at least `low`."""
+    if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
+        raise ValueError(f"{name} must be an array of shape {shape} and dtype {np.dtype(dtype)}")
+    if not (np.isfinite(array).all() and (array >= low).all()):
+        raise ValueError(f"{name} must be finite" + (f" and at least {low:g}" if low > -np.inf else ""))
+
+
+def check_float(name, x, low=-np.inf):
+    """Raise ValueError unless x is a number of at least `low`; it may be infinite."""
+    if not isinstance(x, (int, float, np.number)) or not x >= low:
+        raise ValueError(f"{name} must be a number" + (f" of at least {low:g}" if low > -np.inf else ""))

@@ -40,7 +40,7 @@ def chosen(risk, tol=1e-2, **options):
     """The method, and names of fallbacks with passes, relative gap and most passes; None without fallbacks."""
     with opened(risk, tol=tol, **options) as solve:
         run = solve.run
-        words = run.at_work.choice.removeprefix("auto chose ").split(":")[0]
+        words = run.search.choice.removeprefix("auto chose ").split(":")[0]
         left = vars(run).get("_left")
         return words, None if left is None else [(one.method, one.slow, one.at_gap, one.most) for one in left]
 
@@ -108,14 +108,8 @@ def test_every_row_but_those_of_files_and_workers_is_reached():
     reached = set()
     for make, options, *_ in PROBLEMS.values():
         with opened(make(), **options) as solve:
-            case = Case(problem_of(solve.run, options))
+            case = Case(solve.run.search)
             reached.add(next(k for k, row in enumerate(TABLE) if row.holds(case)))
     left = [row.words for k, row in enumerate(TABLE) if k not in reached]
     assert len(TABLE) <= 20
     assert [callable(words) or "mapped" in words for words in left] == [True, True]     # tests of files, of workers
-
-
-def problem_of(run, options):
-    from pybundle.solvers.method import Problem
-    run = run.at_work
-    return Problem(run.risk, run.objective, run.settings, options, None, True)

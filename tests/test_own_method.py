@@ -1,4 +1,4 @@
-"""A method is a class and one line in METHODS: this one is written here, and runs as those of the package do."""
+"""A method is one class and one record, which `minimize` takes in place of a name: this one is written here."""
 
 import numpy as np
 import pytest
@@ -9,29 +9,18 @@ from pybundle.core.protocols import BOUNDED
 from pybundle.core.rounding import UNIT
 from pybundle.runtime.result import Status
 from pybundle.solvers.method import WARM_START, Method, Option, integer
-from pybundle.solvers.methods import METHODS
 from pybundle.solvers.plane_checks import summed
 from pybundle.solvers.run import Run
 
 
-class Weights:
-    """The weight of the newest plane: 2 / (k + 2), or less."""
-
-    def __init__(self, delay):
-        self.delay = delay
-
-    def of(self, k):
-        return 2.0 / (k + 1.0 + self.delay)
-
-
 class FixedSteps(Run):
-    """Frank-Wolfe on the dual of all parts together, without a line search."""
+    """Frank-Wolfe on the dual of all parts together, without a line search: weights 2 / (k + 1 + delay), or less."""
 
     kept = "phi", "offset", "error"
 
-    def __init__(self, risk, objective, settings, delay):
-        super().__init__(risk, objective, settings)
-        self.weights, self.phi, self.offset, self.error = Weights(delay), np.zeros(risk.dim), 0.0, 0.0
+    def __init__(self, search, delay):
+        super().__init__(search)
+        self.delay, self.phi, self.offset, self.error = delay, np.zeros(search.risk.dim), 0.0, 0.0
 
     def start(self, w0, state=None):
         if state is not None:
@@ -41,7 +30,7 @@ class FixedSteps(Run):
 
     def iterate(self):
         self.trace.n_iter += 1
-        self._visit(self.objective.point(self.phi, self.objective.lam), self.weights.of(self.trace.n_iter))
+        self._visit(self.objective.point(self.phi, self.objective.lam), 2.0 / (self.trace.n_iter + 1.0 + self.delay))
         return Status.CONVERGED if self.search.is_close() else None
 
     def describe(self):
@@ -57,13 +46,7 @@ class FixedSteps(Run):
         self.search.log(self.search.fun)
 
 
-@pytest.fixture
-def method(monkeypatch):
-    def make(problem, delay):
-        return FixedSteps(problem.risk, problem.objective, problem.settings, delay)
-    monkeypatch.setitem(METHODS, "fixed-steps", Method(make, {"delay": Option(1, integer), **WARM_START},
-                                                       needs=(BOUNDED,)))
-    return "fixed-steps"
+FIXED_STEPS = Method("fixed-steps", FixedSteps, {"delay": Option(1, integer), **WARM_START}, needs=(BOUNDED,))
 
 
 def blobs():
@@ -72,14 +55,14 @@ def blobs():
     return pb.risks.MulticlassHinge(rng.normal(size=(90, 4)) + np.eye(3, 4)[y], y)
 
 
-def test_it_is_certified_by_minimize(method):
-    result = pb.minimize(blobs(), lam=5.0, method=method, tol=0.02, max_iter=3000)
+def test_it_is_certified_by_minimize():
+    result = pb.minimize(blobs(), lam=5.0, method=FIXED_STEPS, tol=0.02, max_iter=3000)
     best = pb.minimize(blobs(), lam=5.0, tol=1e-6)
     assert result.success and result.certified and result.lower_bound <= best.fun <= result.fun <= 1.03 * best.fun
 
 
-def test_it_resumes_from_a_checkpoint_to_the_last_bit(method, tmp_path):
-    options = {"lam": 5.0, "method": method, "tol": 0.02, "delay": 2}
+def test_it_resumes_from_a_checkpoint_to_the_last_bit(tmp_path):
+    options = {"lam": 5.0, "method": FIXED_STEPS, "tol": 0.02, "delay": 2}
     whole = pb.minimize(blobs(), **options, max_iter=3000)
     with pytest.warns(pb.ConvergenceWarning):
         pb.minimize(blobs(), **options, max_iter=7, checkpoint=tmp_path / "run.npz", checkpoint_every=0.0)
@@ -89,15 +72,15 @@ def test_it_resumes_from_a_checkpoint_to_the_last_bit(method, tmp_path):
         pb.minimize(blobs(), **options | {"delay": 3}, checkpoint=tmp_path / "run.npz")
 
 
-def test_it_follows_a_path(method):
-    results = pb.path(blobs(), [20.0, 5.0], method=method, tol=0.02, max_iter=3000)
+def test_it_follows_a_path():
+    results = pb.path(blobs(), [20.0, 5.0], method=FIXED_STEPS, tol=0.02, max_iter=3000)
     assert all(result.success for result in results) and results[0].lam == 20.0
 
 
-def test_its_options_and_requirements_are_checked(method):
+def test_its_options_and_requirements_are_checked():
     with pytest.raises(pb.ParameterError, match="unknown option 'dlay' for method 'fixed-steps'; did you mean delay"):
-        pb.minimize(blobs(), lam=1.0, method=method, dlay=2)
+        pb.minimize(blobs(), lam=1.0, method=FIXED_STEPS, dlay=2)
     with pytest.raises(pb.ParameterError, match="delay must be an integer >= 1"):
-        pb.minimize(blobs(), lam=1.0, method=method, delay=0)
+        pb.minimize(blobs(), lam=1.0, method=FIXED_STEPS, delay=0)
     with pytest.raises(pb.ParameterError, match="method 'fixed-steps' starts from the bound R >= 0, which Function"):
-        pb.minimize(lambda w: (float(w @ w), 2.0 * w), [1.0], lam=1.0, method=method)
+        pb.minimize(lambda w: (float(w @ w), 2.0 * w), [1.0], lam=1.0, method=FIXED_STEPS)

@@ -60,8 +60,8 @@ class AuthorsProximity(PublishedProximity):
         return StepOutcome([planes], fun, has_converged)
 
 
-def prox_authors(problem):
-    return BundleMethod(problem.risk, problem.objective, AuthorsProximity("auto", 100, True), problem.settings)
+def prox_authors(search):
+    return BundleMethod(search, AuthorsProximity("auto", 100, True))
 
 
 METHODS["prox-authors"] = Method(prox_authors, BUNDLE)

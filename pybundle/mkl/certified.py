@@ -97,9 +97,10 @@ class GroupBlocks(BlockMethod):
     Its core has kernel weights `nu`, and a method `source` that returns the evidence for the plane of its multipliers.
     """
 
-    def __init__(self, risk, objective, *arguments, **options):
-        super().__init__(risk, objective, *arguments, **options)
-        self.kept, self.weights = KeptPlanes(objective.penalty.n_groups, KEPT, objective.penalty.products), []
+    def __init__(self, search, *arguments):
+        super().__init__(search, *arguments)
+        norms = self.objective.penalty
+        self.recent, self.weights = KeptPlanes(norms.n_groups, KEPT, norms.products), []
 
     def iterate(self):
         status = super().iterate()
@@ -108,9 +109,9 @@ class GroupBlocks(BlockMethod):
 
     def _bound(self):
         plane = self.core.aggregate()
-        self.kept.add(plane.offset, self.objective.penalty.effective(plane.slope), self.core.source())
-        self.offer_mixture(self.kept.proven(self.objective.lam, self.core.nu), plane)
+        self.recent.add(plane.offset, self.objective.penalty.effective(plane.slope), self.core.source())
+        self.offer_mixture(self.recent.proven(self.objective.lam, self.core.nu), plane)
 
     def offer_mixture(self, proven, plane):
-        """Offer the bound of the best mixture of the kept planes, the last of which is `plane`."""
+        """Offer the bound of the best mixture of the recent planes, the last of which is `plane`."""
         self.search.offer(proven)

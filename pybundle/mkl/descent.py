@@ -15,6 +15,7 @@ import numpy as np
 
 from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
+from ..solvers.search import Search
 from ..solvers.smooth.lbfgs import FEWEST, FLOATS, QuasiNewton
 from ..solvers.smooth.quasi_newton import Orthants
 from ..solvers.state import Settings
@@ -33,19 +34,19 @@ def descend(risk, settings):
     `risk` is a `MeanLoss` whose `plane(theta) -> (value, offset, slope, error, source)` returns the loss at theta and
     its plane there, a bound on the norm of the error of the slope, and the evidence for the plane.
     """
-    run = _Descent(risk, risk.objective, Settings(GapBelow(settings.tol)))
+    run = _Descent(Search(risk, risk.objective, Settings(GapBelow(settings.tol))))
     return solve(run, settings.max_iter), run.search.w, run.search.bound
 
 
 class _Descent(QuasiNewton):
     """L-BFGS on x = (u, v); the last columns of each row are v."""
 
-    def __init__(self, risk, objective, settings):
-        super().__init__(risk, objective, settings)
-        self.n, p = len(objective.penalty.labels), objective.penalty.n_groups
-        room = min(PLANES, max(FEWEST, FLOATS // (8 * risk.dim)))
-        self.planes = KeptPlanes(p, room, objective.penalty.products)
-        self.close = min(CLOSE, 0.1 * settings.gap.tol)
+    def __init__(self, search):
+        super().__init__(search)
+        norms = self.objective.penalty
+        self.n, p = len(norms.labels), norms.n_groups
+        self.planes = KeptPlanes(p, min(PLANES, max(FEWEST, FLOATS // (8 * self.risk.dim))), norms.products)
+        self.close = min(CLOSE, 0.1 * self.settings.gap.tol)
         self.nu, self.weights, self.was_balanced = np.full(p, 1.0 / p), [], False
 
     def orthants(self):

@@ -12,6 +12,7 @@ from ..runtime.stopping import GapBelow
 from ..solvers.block.core import Core
 from ..solvers.block.schedules import Accelerated
 from ..solvers.problem.objective import Objective
+from ..solvers.search import Search
 from ..solvers.state import Settings
 from .certified import GroupBlocks, MeanLoss, reweighed, solve
 from .group_norms import GroupNorms
@@ -36,15 +37,16 @@ def climb(ascent, settings, n_examples):
     arrays = [group.state() for group in ascent.groups]
     labels = np.repeat(np.arange(len(arrays)), [v[0].size for v in arrays])
     objective = Objective(GroupNorms(settings.lam, labels, len(arrays)))
-    run = GroupBlocks(MeanLoss(objective, max(map(len, arrays)), n_examples), objective, Settings(
-        GapBelow(settings.tol)), TokenBlocks, EachPass(fraction=FRACTION, fraction_before=np.inf, most_passes=INNER),
-        random_state=settings.random_state, options={"ascent": ascent})
+    search = Search(MeanLoss(objective, max(map(len, arrays)), n_examples), objective,
+                    Settings(GapBelow(settings.tol), random_state=settings.random_state))
+    schedule = EachPass(fraction=FRACTION, fraction_before=np.inf, most_passes=INNER)
+    run = GroupBlocks(search, TokenBlocks, schedule, None, {"ascent": ascent})
     try:
         found = solve(run, settings.max_iter)
     except FloatingPointError:
         raise NumericalError("scores went beyond the range of float64; scale the features") from None
-    run.core.restore(run.search.w)
-    return found, run.search.bound.plane()
+    run.core.go_back(search.w)
+    return found, search.bound.plane()
 
 
 class EachPass(Accelerated):
@@ -80,7 +82,7 @@ class TokenBlocks(Core):
             theta[0, part] = scale * first.ravel()
         return theta
 
-    def restore(self, theta, scales=None):
+    def go_back(self, theta, scales=None):
         """Write a point into the groups, with these scales."""
         scales = np.ones(len(self.nu)) if scales is None else scales
         for group, part, scale in zip(self._ascent.groups, self._parts, scales, strict=True):
@@ -107,7 +109,7 @@ class TokenBlocks(Core):
     def _move(self, nu, lam, kappa, centre):
         theta = minimiser(nu[self._labels] * self.phi(), lam, kappa, centre)
         self.nu, self._lam, self._kappa, self._centre = nu, lam, kappa, centre
-        self.restore(theta, nu / (lam + kappa))
+        self.go_back(theta, nu / (lam + kappa))
 
     def default_kappa(self, lam):
         """Return CENTRE times `sqrt(lam Rbar^2)`, estimated in the first pass; 0 before it."""

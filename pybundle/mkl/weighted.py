@@ -20,6 +20,7 @@ from ..runtime.stopping import GapBelow
 from ..solvers.block.cached_blocks import CachedBlocks
 from ..solvers.block.methods import accelerated, default_batch
 from ..solvers.problem.objective import Objective
+from ..solvers.search import Search
 from ..solvers.solve import Solve
 from ..solvers.state import Settings
 from .certified import KEPT, Certified, GroupBlocks, reweighed, rows
@@ -37,9 +38,10 @@ def climb_weights(risk, labels, n_groups, settings, executor=None):
     """
     n = risk.n_examples
     objective = Objective(GroupNorms(n * settings.lam, labels, n_groups, risk.nonneg))
-    run = _WeightedRun(risk.derive(executor=executor), objective, Settings(GapBelow(settings.tol)),
-                       _WeightedBlocks, accelerated(), random_state=settings.random_state or 0,
-                       options={"objective": objective, "batch": default_batch(risk)})
+    search = Search(risk.derive(executor=executor), objective,
+                    Settings(GapBelow(settings.tol), random_state=settings.random_state or 0))
+    run = _WeightedRun(search, _WeightedBlocks, accelerated(), None,
+                       {"objective": objective, "batch": default_batch(risk)})
     result = Solve(run, np.zeros(risk.dim), rules=[
         lambda progress: Status.ITERATION_LIMIT if progress.n_passes >= settings.max_iter else None]).complete()
     return Certified(result.fun / n, result.lower_bound / n, objective.penalty.norms(result.x), result.n_passes,
@@ -89,7 +91,7 @@ class _WeightedRun(GroupBlocks):
     _errors = np.zeros(2)
 
     def offer_mixture(self, proven, plane):
-        objective, kept = self.objective, self.kept
+        objective, kept = self.objective, self.recent
         self.search.offer(LowerBound.of(objective, plane))
         # rounding of any plane so far, and of the sum of at most KEPT planes
         self._errors = np.maximum(self._errors, (plane.slope_error, plane.offset_error))

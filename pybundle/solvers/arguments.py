@@ -9,7 +9,7 @@ from scipy import LowLevelCallable
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import check_risk, completed, is_risk
-from ..core.validation import check_choice, check_integer, check_number, check_vector
+from ..core.validation import check_choice, check_flag, check_integer, check_number, check_vector
 from ..features.dependence import dependence_in
 from ..proof.anchors import anchors_of
 from ..proof.given import penalty_of
@@ -85,11 +85,11 @@ def make_objective(method, risk, signs=None, n=1, *, lam=None, radius=None, pena
     ball = "radius" if radius is not None else "penalty Ball" if is_in_ball(penalty) else None
     if ball is not None and constraints is not None:
         raise ParameterError(f"constraints take lam or another penalty, got {ball}; pass Box and constraints")
-    if ball is not None and method not in ("cutting-plane", "auto"):
-        raise ParameterError(f"{ball} belongs to method 'cutting-plane', got method={method!r}; pass lam")
+    if ball is not None and method.name not in ("cutting-plane", "auto"):
+        raise ParameterError(f"{ball} belongs to method 'cutting-plane', got method={method.name!r}; pass lam")
     if radius is not None:
         penalty = Ball(_check_scale("radius", radius))
-    elif method == "cutting-plane" and ball is None:
+    elif method.name == "cutting-plane" and ball is None:
         raise ParameterError("method 'cutting-plane' minimises in a ball: pass radius instead of lam or penalty")
     if lam is not None and np.ndim(lam) == 0:
         lam = _check_scale("lam", lam)
@@ -228,7 +228,7 @@ def make_start(w0, dim, shift=None):
     return w0 if shift is None else shift.from_user(w0)
 
 
-def make_settings(tol, atol, memory_limit, options, n):
+def make_settings(tol, atol, memory_limit, options, n, random_state=None, deterministic=True):
     """`Settings`; atol is multiplied by n."""
     atol = None if atol is None else n * check_number("atol", atol, low=0.0)
     gap = GapBelow(check_number("tol", tol, low=0.0), atol)
@@ -239,7 +239,9 @@ def make_settings(tol, atol, memory_limit, options, n):
                          high=0.9)
     max_idle = options.get("max_idle")
     max_idle = None if max_idle is None else check_integer("max_idle", max_idle, low=1)
-    return Settings(gap, stop, theta, max_idle, memory_limit, factor=1.0 / n)
+    seed = 0 if random_state is None else check_integer("random_state", random_state, low=0)
+    check_flag("deterministic", deterministic)
+    return Settings(gap, stop, theta, max_idle, memory_limit, None, 1.0 / n, seed, deterministic)
 
 
 def regrouped(risk, n_parts, method, pool, settings, is_placed=False, takes_oca=False):
@@ -248,8 +250,12 @@ def regrouped(risk, n_parts, method, pool, settings, is_placed=False, takes_oca=
     The parts of a risk that is placed go to the workers of an executor of its own, and are as many for smooth risks.
     """
     # "auto" takes the gradient of a smooth risk whole: in parts it is as dense, and each is checked and summed
-    is_whole = method == "auto" and risk.smooth and not is_placed and not takes_oca
-    default = METHODS["lbfgs" if is_whole else "auto" if method == "lbfgs" and is_placed else method].n_parts
+    is_whole = method.name == "auto" and risk.smooth and not is_placed and not takes_oca
+    if is_whole:
+        method = METHODS["lbfgs"]
+    elif is_placed and method.name == "lbfgs":
+        method = METHODS["auto"]
+    default = method.n_parts
     if risk.is_mapped and risk.partition != "contiguous":
         default = 1             # parts are read one after the other, and rows of one lie all over the file
     if settings.memory_limit is not None:
@@ -282,7 +288,7 @@ def check_seconds(every):
 
 def make_rules(max_iter, time_limit, method):
     """What ends a run besides its gap and its callbacks."""
-    default = METHODS[method].n_epochs or 10000
+    default = method.n_epochs or 10000
     rules = [MaxIterations(check_integer("max_iter", default if max_iter is None else max_iter, low=1))]
     if time_limit is not None:
         rules.append(TimeLimit(check_number("time_limit", time_limit, low=0.0, strict=True)).start())

@@ -52,12 +52,12 @@ OCA = Fallback("oca")
 class Case:
     """What the table asks of a problem; an answer is computed when it is first asked for."""
 
-    def __init__(self, problem):
-        self.problem, self.risk, self.objective = problem, problem.risk, problem.objective
+    def __init__(self, search):
+        self.search, self.risk, self.objective = search, search.risk, search.objective
         self.classes = self.objective.classes
-        self.has_limit = problem.settings.memory_limit is not None
-        self.keeps = problem.settings.record is not None        # points of planes, as evidence
-        self.tol, self.is_fine = problem.settings.gap.tol, is_fine(problem.settings.gap.tol)
+        self.has_limit = search.settings.memory_limit is not None
+        self.keeps = search.settings.record is not None        # points of planes, as evidence
+        self.tol, self.is_fine = search.settings.gap.tol, is_fine(search.settings.gap.tol)
         self.is_few, self.is_narrow = self.risk.dim <= FEW_WEIGHTS, self.risk.dim <= NARROW
         self.is_penalised = not self.objective.is_of_norm
 
@@ -97,7 +97,7 @@ class Case:
     @cached_property
     def steps_cost(self):
         """Passes that the steps of "interior-point" cost; None if it does not take the problem."""
-        takes_steps = CORNERS.holds(self.risk) and refusal(self.problem) is None
+        takes_steps = CORNERS.holds(self.risk) and refusal(self.search) is None
         return cost_in_passes(self.risk) if takes_steps else None
 
     @cached_property
@@ -209,9 +209,9 @@ TABLE = (
 )
 
 
-def choose(problem):
+def choose(search):
     """Return the method for a problem, the reason in words, and fallbacks or None."""
-    case = Case(problem)
+    case = Case(search)
     row = next(row for row in TABLE if row.holds(case))
     words = row.words if isinstance(row.words, str) else row.words(case)
     return row.method, words, None if row.fallbacks is None else row.fallbacks(case)

@@ -17,7 +17,7 @@ class MethodSequence:
     first : Run
     fallbacks : sequence of Fallback
     make : callable
-        `make(name)` builds the run of a fallback when it takes over.
+        `make(name, search)` builds the run of a fallback when it takes over.
 
     Attributes
     ----------
@@ -61,8 +61,8 @@ class MethodSequence:
         return status
 
     def _take_over(self):
-        first, second = self.at_work, self._make(self._left[0].method)
-        second.search.follow(first.search)
+        first = self.at_work
+        second = self._make(self._left[0].method, first.search.successor())
         second.start(first.search.w, first.state())     # the first run keeps its state until this returns
         self.at_work, self._mark = second, (second.trace.n_passes, np.inf)
         del self._left[0]

@@ -1,6 +1,6 @@
-"""The record that declares a method: its options, what it requires of a risk, how its run is built and saved.
+"""The record that declares a method: its options, what it requires of a risk, how its run is built.
 
-`METHODS` in `methods.py` maps names to these records. No other code refers to a method by name or class.
+`minimize` takes such a record, or the name of one of those in `methods.py`.
 """
 
 from __future__ import annotations
@@ -9,17 +9,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..core.validation import check_choice, check_integer, check_number
-
-
-class Problem(NamedTuple):
-    """Input of a run: the checked arguments of `minimize`, and its options as the user passed them."""
-
-    risk: Any
-    objective: Any
-    settings: Any
-    options: dict
-    random_state: int | None
-    deterministic: bool
 
 
 class Option(NamedTuple):
@@ -42,12 +31,14 @@ class Option(NamedTuple):
 
 
 class Method(NamedTuple):
-    """A method of `minimize`.
+    """A method of `minimize`, which takes its name or this record.
 
     Attributes
     ----------
-    make : callable
-        `make(problem, **options)` returns the run (`Run`); it receives the options that have a check.
+    name : str
+    make : callable or None
+        `make(search, **options)` returns the run (`Run`) on a `Search`; it receives the options that have a check. None
+        for "auto", which chooses another method.
     options : dict of str to Option
     n_parts : int
         Default number of parts of the risk.
@@ -59,7 +50,8 @@ class Method(NamedTuple):
         Which penalties the objective may have beside a square.
     """
 
-    make: Callable
+    name: str
+    make: Callable | None
     options: dict
     n_parts: int = 1
     needs: tuple = ()

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 from ..core.exceptions import ParameterError
 from ..core.protocols import completed, require
+from ..core.validation import check_choice
 from ..prox.base import names_of
 from .auto import choose
 from .block.methods import ALM, BCFW, BLOCKS, MP_BCFW, PROX_BCFW
@@ -27,62 +28,54 @@ INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial"
 """What to use in place of options that other packages have."""
 
 
-def auto(problem, **_):
-    """Build the run of the method that `choose` takes, and of those that take over from it."""
-    name, words, fallbacks = choose(problem)
-    run = make_run(name, problem)
-    if fallbacks is not None:
-        run = MethodSequence(run, fallbacks, lambda name: make_run(name, problem))
-    run.search.choice = f"auto chose {words}"
-    return run
+AUTO = Method("auto", None, {**BUNDLE, **BLOCKS}, n_parts=16, penalties="all")
+METHODS = {method.name: method for method in (
+    BMRM._replace(name="cutting-plane"), BMRM, PROX_BMRM, OCA, SGD, BCFW, MP_BCFW, PROX_BCFW, FRANK_WOLFE, AUTO, LBFGS,
+    NEWTON, ALM, INTERIOR_POINT)}
 
 
-METHODS = {
-    "cutting-plane": BMRM,
-    "bmrm": BMRM,
-    "prox-bmrm": PROX_BMRM,
-    "oca": OCA,
-    "sgd": SGD,
-    "bcfw": BCFW,
-    "mp-bcfw": MP_BCFW,
-    "prox-bcfw": PROX_BCFW,
-    "frank-wolfe": FRANK_WOLFE,
-    "auto": Method(auto, {**BUNDLE, **BLOCKS}, n_parts=16, penalties="all"),
-    "lbfgs": LBFGS,
-    "newton": NEWTON,
-    "alm": ALM,
-    "interior-point": INTERIOR_POINT,
-}
+def method_of(method):
+    """Return the record of a method: of that name, or the record itself."""
+    return method if isinstance(method, Method) else METHODS[check_choice("method", method, tuple(METHODS))]
 
 
-def make_run(name, problem):
+def make_run(method, search, options):
     """The run of a method, with its requirements and options checked."""
-    method = METHODS[name]
-    if not problem.objective.is_of_norm and method.penalties != "all":
-        if problem.objective.rows is not None:
-            raise ParameterError(f"method {name!r} takes no constraints; use 'oca'")
+    if method is AUTO:
+        return _chosen(search, options)
+    objective = search.objective
+    if not objective.is_of_norm and method.penalties != "all":
+        if objective.rows is not None:
+            raise ParameterError(f"method {method.name!r} takes no constraints; use 'oca'")
         if method.penalties == "none":
-            raise ParameterError(f"method {name!r} takes one number lam, got a penalty or free weights (an array lam, "
-                                 "fit_intercept); use 'oca'")
-        if problem.objective.entries is None:
-            raise ParameterError(f"method {name!r} takes L1, ElasticNet, SquaredL2 and Box without groups, and their "
-                                 f"sums, as penalty, got {names_of([problem.objective.penalty])}; use 'oca'")
-    require(f"method {name!r}", method.needs, problem.risk, method.remedy)
-    options = {key: option.check(key, problem.options[key]) if key in problem.options else option.default
-               for key, option in method.options.items() if option.check is not None}
-    run = method.make(problem, **options)
-    if not run.name:            # "auto" has named the method that it chose
-        run.name = name
+            raise ParameterError(f"method {method.name!r} takes one number lam, got a penalty or free weights (an "
+                                 "array lam, fit_intercept); use 'oca'")
+        if objective.entries is None:
+            raise ParameterError(f"method {method.name!r} takes L1, ElasticNet, SquaredL2 and Box without groups, and "
+                                 f"their sums, as penalty, got {names_of([objective.penalty])}; use 'oca'")
+    require(f"method {method.name!r}", method.needs, search.risk, method.remedy)
+    run = method.make(search, **{key: option.check(key, options[key]) if key in options else option.default
+                                 for key, option in method.options.items() if option.check is not None})
+    run.name = method.name
     return run
 
 
-def check_options(name, options, risk, arguments):
+def _chosen(search, options):
+    """Build the run of the method that `choose` takes, and of those that take over from it."""
+    name, words, fallbacks = choose(search)
+    search.choice = f"auto chose {words}"
+    run = make_run(METHODS[name], search, options)
+    return run if fallbacks is None else MethodSequence(
+        run, fallbacks, lambda name, search: make_run(METHODS[name], search, options))
+
+
+def check_options(method, options, risk, arguments):
     """Refuse options that the method does not have; `arguments` are the names of the arguments of `minimize`."""
-    unknown = sorted(set(options) - set(METHODS[name].options))
+    unknown = sorted(set(options) - set(method.options))
     if not unknown:
         return
-    takes = usable(name, risk)
-    others = [repr(other) for other, method in METHODS.items() if unknown[0] in method.options]
+    takes = usable(method, risk)
+    others = [repr(name) for name, other in METHODS.items() if unknown[0] in other.options]
     near = get_close_matches(unknown[0], [*takes, *arguments], 1)
     if unknown[0] in INSTEAD:
         hint = INSTEAD[unknown[0]]
@@ -92,11 +85,11 @@ def check_options(name, options, risk, arguments):
         hint = f"did you mean {near[0]}?"
     else:
         hint = f"it takes {', '.join(takes)}"
-    raise ParameterError(f"unknown option {unknown[0]!r} for method {name!r}; {hint}")
+    raise ParameterError(f"unknown option {unknown[0]!r} for method {method.name!r}; {hint}")
 
 
-def usable(name, risk):
+def usable(method, risk):
     """Options of a method that mean something for this risk, sorted."""
     risk = completed(risk)
-    return sorted(key for key, option in METHODS[name].options.items()
+    return sorted(key for key, option in method.options.items()
                   if all(capability.holds(risk) for capability in option.needs))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import Callbacks, PathLike
-from ..core.validation import check_choice, check_flag, check_integer, check_path
+from ..core.validation import check_choice, check_flag, check_path
 from ..core.warn import warn_user
 from ..distributed.placing import placed, placing
 from ..prox import Regulariser
@@ -36,8 +36,8 @@ from .checkpointing import Checkpointing, terms_of
 from .diagnostics import UNFINISHED
 from .evidence.proof import check_provable
 from .evidence.record import Record
-from .method import Problem
-from .methods import METHODS, check_options, make_run
+from .methods import METHODS, check_options, make_run, method_of
+from .search import Search
 from .solve import NoCheckpoint, Solve
 from .state import State
 
@@ -220,7 +220,7 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         if solve is None or solve.result is None:
             raise
         solve.result.status = Status.INTERRUPTED        # while workers were given back
-    if solve.result.status in UNFINISHED and METHODS[method].n_epochs is None:
+    if solve.result.status in UNFINISHED and method_of(method).n_epochs is None:
         warn_user(f"pybundle: {solve.result.message}")
     return solve.result
 
@@ -235,8 +235,7 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
     `state` is that of another run to start from, as `warm_start` but for any method.
     """
     check_choice("scale", scale, ("sum", "mean"))
-    check_choice("method", method, tuple(METHODS))
-    check_flag("deterministic", deterministic)
+    method = method_of(method)
     if not isinstance(verbose, (int, np.integer)) or verbose < 0:
         raise ParameterError(f"verbose must be an integer >= 0, got {verbose!r}")
     check_options(method, options, risk, ("w0", *(minimize.__kwdefaults__ or ())))
@@ -251,7 +250,7 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
         risk = risk.centred()
     n = risk.n_examples if scale == "mean" else 1
     objective = make_objective(method, risk, signs, n, lam=lam, radius=radius, penalty=penalty, constraints=constraints)
-    settings = make_settings(tol, atol, memory_limit, options, n)
+    settings = make_settings(tol, atol, memory_limit, options, n, random_state, deterministic)
     rules = make_rules(max_iter, time_limit, method)
     w0 = make_start(w0, risk.dim, risk.shift)
     state = state_of(warm) if state is None else state
@@ -261,8 +260,6 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
             raise ParameterError("evidence=True takes no checkpoint, which would not hold it; leave one of them out")
         check_provable(objective)
         settings = replace(settings, record=getattr(state, "record", None) or Record())
-    if random_state is not None:
-        random_state = check_integer("random_state", random_state, low=0)
     with ExitStack() as stack:
         pool = stack.enter_context(closing(make_executor(n_jobs))) if executor is None else executor
         places = placing(pool)
@@ -276,16 +273,16 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
         checkpointing = NoCheckpoint()
         stack.callback(lambda: checkpointing.close())
         working = stack.enter_context(placed(risk, places, precision_of(settings)))
-        problem = Problem(working, objective, settings, options, random_state, deterministic)
-        run = make_run(method, problem)
+        run = make_run(method, Search(working, objective, settings), options)
         if checkpoint is not None:
             checkpointing = Checkpointing(
                 check_path("checkpoint", checkpoint), every, working,
-                terms_of(risk, given, objective, method, options, w0, lam=lam, radius=radius,
+                terms_of(risk, given, objective, method.name, options, w0, lam=lam, radius=radius,
                          penalty=penalty, nonneg=signs, constraints=objective.rows, scale=scale,
                          random_state=random_state, deterministic=bool(deterministic)), settings,
-                lambda name, memory_limit: make_run(
-                    name, problem._replace(settings=replace(settings, memory_limit=memory_limit))))
+                lambda name, limit: make_run(
+                    method if name == method.name else METHODS[name],
+                    Search(working, objective, replace(settings, memory_limit=limit)), options))
         # home: the data of this process, for evidence; at_home: the same if workers compute, in case they fail
         home = risk if risk.remote is None else None
         at_home = risk.remote.home if home is None else None if working is risk else risk

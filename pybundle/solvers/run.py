@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from ..core.kept import Kept
 from ..runtime.result import Status
-from .search import Search
 
 
 class Run(Kept):
@@ -28,8 +27,8 @@ class Run(Kept):
     patience = 300
     name = ""
 
-    def __init__(self, risk, objective, settings):
-        self.search = Search(risk, objective, settings)
+    def __init__(self, search):
+        self.search = search
 
     @property
     def at_work(self):

@@ -62,7 +62,7 @@ class Search(Kept):
             "limits", "free", "checks", "trace", "idle", "is_refuted", "choice")
 
     def __init__(self, risk, objective, settings):
-        self.risk, self.objective, self.settings = completed(risk), objective, settings
+        self.risk, self.objective, self.settings, self._given = completed(risk), objective, settings, risk
         self.lower_bounds, self.checks, self.trace = lower_bounds_of(risk), PlaneChecks(risk), Trace()
         self.w, self.risk_value, self.fun, self.values, self.bound = None, np.inf, np.inf, None, None
         self.version = self.bound_version = self.idle = 0
@@ -72,10 +72,15 @@ class Search(Kept):
         self.moves, self.is_refuted, self.choice = None, False, ""
 
     # ------------------------------------------------------------------ from one run to another
-    def follow(self, search):
-        """Continue the search of another method: its counters, best bound, and what it has proven."""
-        self.trace, self.choice, self.bound = search.trace, search.choice, search.bound
-        self.limits, self.free = search.limits, search.free
+    def successor(self):
+        """Return the search of a method that takes over: with the counters, the best bound, and what is proven.
+
+        It asks the risk in its first precision, and finds the best point itself.
+        """
+        other = Search(self._given, self.objective, self.settings)
+        other.trace, other.choice, other.bound = self.trace, self.choice, self.bound
+        other.limits, other.free = self.limits, self.free
+        return other
 
     def state(self, **kept):
         """Return what another run could start from: the best point and bound, and what the method has kept."""

@@ -38,6 +38,10 @@ class Settings:
         Stores points and labellings as evidence; None stores none.
     factor : float
         Users see values of F times this: 1/n in the mean scale.
+    random_state : int
+        Seed of what a method draws.
+    deterministic : bool
+        Whether decisions may not depend on the clock.
     """
 
     gap: GapBelow
@@ -47,6 +51,8 @@ class Settings:
     memory_limit: int | None = None
     record: Any = None
     factor: float = 1.0
+    random_state: int = 0
+    deterministic: bool = True
 
 
 @dataclass(repr=False)

@@ -49,16 +49,14 @@ class BlockMethod(Run):
 
     Parameters
     ----------
-    risk, objective, settings
-        As in `Run`; the penalty is a square, or another that the core takes.
+    search : Search
+        Whose penalty is a square, or another that the core takes.
     core : type
         `core(risk, known=blocks, **options)` builds the core from the blocks of another run, or from None.
     schedule : Schedule
     kappa : float or None
         Weight of the proximal centre; None is `sqrt(lam Rbar^2)` with Rbar^2 the mean squared norm of the planes, or
         what the core chooses.
-    random_state : int
-        Seed of the order of the examples.
     options : dict
         Options of the core.
 
@@ -72,10 +70,11 @@ class BlockMethod(Run):
             "_mean", "_centre", "_before")
     _proof = None       # of the best bound, with free intercepts of classes
 
-    def __init__(self, risk, objective, settings, core, schedule, kappa=None, random_state=0, options=None):
-        super().__init__(risk, objective, settings)
+    def __init__(self, search, core, schedule, kappa=None, options=None):
+        super().__init__(search)
+        objective = self.objective
         self._kind, self._options, self.schedule = core, options or {}, schedule
-        self.rng = np.random.default_rng(random_state)
+        self.rng = np.random.default_rng(self.settings.random_state)
         self._wanted, self.kappa = kappa, 0.0
         self._rises, self._last = 0, np.inf
         self._n_flat, self._flat_gap = 0, np.inf        # values since the gap fell by LEAST_FALL, and to what it fell

@@ -16,42 +16,39 @@ from .log_loss_blocks import LogLossBlocks
 from .schedules import Accelerated, Exact, MultiPlane, Plain, Sequential
 
 
-def cached(problem, schedule, kappa=None, **options):
+def cached(search, schedule, kappa=None, **options):
     """Build a run of a block method on cached planes."""
-    options = {"objective": problem.objective, "memory_limit": problem.settings.memory_limit,
-               "record": problem.settings.record} | options
-    return BlockMethod(problem.risk, problem.objective, problem.settings, CachedBlocks, schedule, kappa,
-                       problem.random_state or 0, options)
+    options = {"objective": search.objective, "memory_limit": search.settings.memory_limit,
+               "record": search.settings.record} | options
+    return BlockMethod(search, CachedBlocks, schedule, kappa, options)
 
 
-def prox_bcfw(problem, kappa, batch, n_best):
+def prox_bcfw(search, kappa, batch, n_best):
     """Build a run on multipliers of labels if these can be enumerated, distributions with a log-loss, or planes."""
-    risk = problem.risk
+    risk = search.risk
     if n_best > 1 and not FURTHER.holds(risk):
         raise ParameterError(f"n_best must be 1 for a model that returns the best labelling only, got {n_best}; chains "
                              "with margin rescaling and dependency trees return more")
     if risk.log_loss_tokens is not None:
-        if problem.settings.record is not None and problem.objective.classes is None:
+        if search.settings.record is not None and search.objective.classes is None:
             raise ParameterError("method 'prox-bcfw' keeps no evidence of a log-loss, got evidence=True; use 'auto'")
-        limit, needed = problem.settings.memory_limit, LogLossBlocks.bytes_needed(risk)
+        limit, needed = search.settings.memory_limit, LogLossBlocks.bytes_needed(risk)
         if limit is not None and limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', distributions "
                                  f"of labellings of {risk.n_examples} examples, got {limit}; raise it or use 'lbfgs'")
-        return BlockMethod(risk, problem.objective, problem.settings, LogLossBlocks, Sequential(), kappa,
-                           problem.random_state or 0, {"objective": problem.objective})
-    refuse_penalty(problem.objective, risk)
-    if risk.has_exact_blocks and problem.objective.nonneg is None:
-        if problem.settings.record is not None and risk.oracle is None:
+        return BlockMethod(search, LogLossBlocks, Sequential(), kappa, {"objective": search.objective})
+    refuse_penalty(search.objective, risk)
+    if risk.has_exact_blocks and search.objective.nonneg is None:
+        if search.settings.record is not None and risk.oracle is None:
             raise ParameterError("method 'prox-bcfw' keeps no evidence of a loss without labellings, got "
                                  "evidence=True; use 'auto'")
-        limit, needed = problem.settings.memory_limit, ExactBlocks.bytes_needed(risk, problem.objective)
+        limit, needed = search.settings.memory_limit, ExactBlocks.bytes_needed(risk, search.objective)
         if limit is not None and limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers "
                                  f"and scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")
-        return BlockMethod(risk, problem.objective, problem.settings, ExactBlocks, on_labels(risk), kappa,
-                           problem.random_state or 0, {"objective": problem.objective})
+        return BlockMethod(search, ExactBlocks, on_labels(risk), kappa, {"objective": search.objective})
     require("method 'prox-bcfw' with weights >= 0", [LABELLINGS], risk, "use method 'oca'")
-    return cached(problem, accelerated(n_best), kappa, batch=default_batch(risk) if batch is None else batch,
+    return cached(search, accelerated(n_best), kappa, batch=default_batch(risk) if batch is None else batch,
                   n_best=n_best)
 
 
@@ -84,33 +81,34 @@ def accelerated(n_best=1):
     return Accelerated(opening, fraction, fraction_before=fraction, most_passes=100)
 
 
-def bcfw(problem, gap_check, gap_sampling, **options):
+def bcfw(search, gap_check, gap_sampling, **options):
     """Build a BCFW run."""
-    return averaged(problem, Plain(gap_check, gap_sampling), **options)
+    return averaged(search, Plain(gap_check, gap_sampling), **options)
 
 
-def mp_bcfw(problem, gap_check, gap_sampling, cost=20.0, **options):
+def mp_bcfw(search, gap_check, gap_sampling, cost=20.0, **options):
     """Build a run like MP-BCFW; if it may not measure time, one oracle call counts as `cost` cached steps."""
-    return averaged(problem, MultiPlane(gap_check, gap_sampling, cost if problem.deterministic else None), **options)
+    cost = cost if search.settings.deterministic else None
+    return averaged(search, MultiPlane(gap_check, gap_sampling, cost), **options)
 
 
-def averaged(problem, schedule, average, **options):
+def averaged(search, schedule, average, **options):
     """Build a run on cached planes that averages its points if `average`."""
-    if average and problem.objective.nonneg is not None:
+    if average and search.objective.nonneg is not None:
         raise ParameterError("average=True takes no constraints w_k >= 0, got nonneg; leave one of them out")
-    return cached(problem, schedule, average=average, **options)
+    return cached(search, schedule, average=average, **options)
 
 
-def alm(problem, sigma, growth):
+def alm(search, sigma, growth):
     """Build a run of the augmented Lagrangian method on multipliers of labels, or on planes if there are too many."""
-    if problem.objective.nonneg is not None:
+    if search.objective.nonneg is not None:
         raise ParameterError("method 'alm' takes no constraints w_k >= 0, got nonneg; use method 'oca'")
-    if problem.risk.has_exact_blocks:
-        return AugmentedLagrangian(LabelMultipliers(problem.risk), problem.objective, problem.settings, sigma, growth)
-    if problem.settings.memory_limit is not None:
+    if search.risk.has_exact_blocks:
+        return AugmentedLagrangian(search, LabelMultipliers(search.risk), sigma, growth)
+    if search.settings.memory_limit is not None:
         raise ParameterError("memory_limit must be None for method 'alm' on planes of examples, which solves with "
                              "all of them at once; use method 'prox-bcfw' or 'oca'")
-    return cached(problem, Exact(), sigma=sigma, growth=growth)
+    return cached(search, Exact(), sigma=sigma, growth=growth)
 
 
 def fewer_than_cap(name, value):
@@ -126,10 +124,10 @@ BLOCKS = {"kappa": Option(None, or_none(number(low=0.0)), (SINGLE,)), "batch": O
 STEPS = {"average": Option(False, check_flag), "gap_sampling": Option(False, check_flag),
          "step": Option("frank-wolfe", choice("frank-wolfe", "pairwise", "exact")),
          "batch": Option(1, integer, (LABELLINGS,)), **WARM_START}
-PROX_BCFW = Method(prox_bcfw, BLOCKS, needs=(SINGLE, BOUNDED),
+PROX_BCFW = Method("prox-bcfw", prox_bcfw, BLOCKS, needs=(SINGLE, BOUNDED),
                    penalties="separable")
-BCFW = Method(bcfw, {**STEPS, "gap_check": Option(10, integer)}, needs=(LABELLINGS, BOUNDED))
-MP_BCFW = Method(mp_bcfw, {**STEPS, "gap_check": Option(5, integer)}, needs=(LABELLINGS, BOUNDED))
-ALM = Method(alm, {"sigma": Option(None, or_none(number(low=0.0, strict=True))),
+BCFW = Method("bcfw", bcfw, {**STEPS, "gap_check": Option(10, integer)}, needs=(LABELLINGS, BOUNDED))
+MP_BCFW = Method("mp-bcfw", mp_bcfw, {**STEPS, "gap_check": Option(5, integer)}, needs=(LABELLINGS, BOUNDED))
+ALM = Method("alm", alm, {"sigma": Option(None, or_none(number(low=0.0, strict=True))),
                    "growth": Option(1.5, number(low=1.0)), **WARM_START},
              needs=(LABELLINGS, BOUNDED))

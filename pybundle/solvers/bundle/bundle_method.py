@@ -72,14 +72,13 @@ class BundleMethod(Run):
     kept = "bundle", "master", "policy", "_errors", "max_planes"
     patience = 300      # published proximal steps may continue for T = 100 iterations without any progress
 
-    def __init__(self, risk, objective, policy, settings):
-        super().__init__(risk, objective, settings)
-        self.policy = policy
-        self.slack = self.search.lower_bounds >= 0.0
+    def __init__(self, search, policy):
+        super().__init__(search)
+        n_parts, self.policy, self.slack = self.risk.n_parts, policy, search.lower_bounds >= 0.0
         self._changing = False      # while planes are half stored
-        self._errors = np.zeros(risk.n_parts), np.zeros(risk.n_parts)
+        self._errors = np.zeros(n_parts), np.zeros(n_parts)
         self.max_planes = None
-        self.max_idle = settings.max_idle or (50 if risk.n_parts == 1 else 8 if risk.n_parts < MANY_PARTS else 2)
+        self.max_idle = self.settings.max_idle or (50 if n_parts == 1 else 8 if n_parts < MANY_PARTS else 2)
 
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):

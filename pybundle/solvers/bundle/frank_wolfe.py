@@ -96,5 +96,4 @@ class FrankWolfe(Run):
             self.offset, self.phi.copy(), self._error + rounding * self._size, rounding * self._largest)))
 
 
-FRANK_WOLFE = Method(lambda problem: FrankWolfe(problem.risk, problem.objective, problem.settings), WARM_START,
-                     needs=(BOUNDED,))
+FRANK_WOLFE = Method("frank-wolfe", FrankWolfe, WARM_START, needs=(BOUNDED,))

@@ -10,32 +10,31 @@ from .bundle_method import BundleMethod
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
 
 
-def last_iterate(problem):
-    return BundleMethod(problem.risk, problem.objective, LastIterate(), problem.settings)
+def last_iterate(search):
+    return BundleMethod(search, LastIterate())
 
 
-def prox_bmrm(problem, K, T):
-    return BundleMethod(problem.risk, problem.objective, PublishedProximity(K, T, problem.settings.stop == "published"),
-                        problem.settings)
+def prox_bmrm(search, K, T):
+    return BundleMethod(search, PublishedProximity(K, T, search.settings.stop == "published"))
 
 
-def oca(problem, mu, line_search):
+def oca(search, mu, line_search):
     """Return the line search if scores are affine in w, else the proximal bundle around the best point."""
-    risk, limit = problem.risk, problem.settings.memory_limit
-    if problem.objective.radius is not None:
-        return last_iterate(problem)
-    if not problem.objective.is_of_norm:
+    risk, limit = search.risk, search.settings.memory_limit
+    if search.objective.radius is not None:
+        return last_iterate(search)
+    if not search.objective.is_of_norm:
         if line_search:
             raise ParameterError("line_search=True takes one number lam, got a penalty; leave the option out")
-        return BundleMethod(risk, problem.objective, BestPoint(), problem.settings)
-    search = LineSearch(mu)
+        return BundleMethod(search, BestPoint())
+    policy = LineSearch(mu)
     if line_search:
         require("line_search=True", [AFFINE_SCORES], risk, "leave the option out")
     if line_search is None:
         # of a mapped file the rows that count on a segment would be a second read
         line_search = AFFINE_SCORES.holds(risk) and not risk.is_mapped and (
-            limit is None or search.working_bytes(risk) <= limit // 2)
-    return BundleMethod(risk, problem.objective, search if line_search else BestPoint(), problem.settings)
+            limit is None or policy.working_bytes(risk) <= limit // 2)
+    return BundleMethod(search, policy if line_search else BestPoint())
 
 
 def step_length(name, value):
@@ -43,8 +42,8 @@ def step_length(name, value):
     return value if isinstance(value, str) and value == "auto" else number(low=0.0, strict=True)(name, value)
 
 
-BMRM = Method(last_iterate, BUNDLE, )
-PROX_BMRM = Method(prox_bmrm, {**BUNDLE, "K": Option("auto", step_length), "T": Option(100, integer)})
-OCA = Method(oca, {**BUNDLE, "mu": Option(0.1, number(low=0.0, strict=True, high=1.0)),
+BMRM = Method("bmrm", last_iterate, BUNDLE)
+PROX_BMRM = Method("prox-bmrm", prox_bmrm, {**BUNDLE, "K": Option("auto", step_length), "T": Option(100, integer)})
+OCA = Method("oca", oca, {**BUNDLE, "mu": Option(0.1, number(low=0.0, strict=True, high=1.0)),
                    "line_search": Option(None, or_none(check_flag), (AFFINE_SCORES,))},
              n_parts=16, penalties="all")

@@ -166,9 +166,8 @@ def _over_labellings(risk, w, order, lam, start, latest):
     return -(-len(order) // batch), add
 
 
-def sgd(problem, t0):
-    policy = StochasticSubgradient(t0, problem.random_state or 0)
-    return BundleMethod(problem.risk, problem.objective, policy, problem.settings)
+def sgd(search, t0):
+    return BundleMethod(search, StochasticSubgradient(t0, search.settings.random_state))
 
 
-SGD = Method(sgd, {**BUNDLE, "t0": Option(None, or_none(number(low=1.0)))}, needs=(EPOCHS,), n_epochs=10)
+SGD = Method("sgd", sgd, {**BUNDLE, "t0": Option(None, or_none(number(low=1.0)))}, needs=(EPOCHS,), n_epochs=10)

@@ -35,8 +35,8 @@ class InteriorPoint(Run):
     kept = "point", "best", "n_near"
     patience = 12
 
-    def __init__(self, risk, objective, settings):
-        super().__init__(risk, objective, settings)
+    def __init__(self, search):
+        super().__init__(search)
         self.point, self.best = None, (-np.inf, None)       # the largest bound, and the multipliers that prove it
         self.n_near = 0         # rows to be solved next, 0 for all
 

@@ -14,10 +14,10 @@ INSTEAD = "use method 'oca'"
 STEPS = 12.0                # about as many are needed
 
 
-def refusal(problem):
+def refusal(search):
     """Return why the method does not take a problem with a loss of one score with corners, or None."""
-    risk, objective = problem.risk, problem.objective
-    if risk.is_mapped or problem.settings.memory_limit is not None:
+    risk, objective = search.risk, search.objective
+    if risk.is_mapped or search.settings.memory_limit is not None:
         return "keeps the rows in memory, got mapped data or a memory_limit"
     if risk.examples.is_sparse and risk.n_examples * risk.dim > MOST_ENTRIES:
         return f"makes the rows dense, got CSR of shape {risk.examples.X.shape}"
@@ -37,13 +37,13 @@ def cost_in_passes(risk):
     return STEPS * (n * (1e-10 * d * min(n, d) + 2e-7) + 5e-4) / (n * (2e-9 * entries + 5e-8) + 5e-5)
 
 
-def interior_point(problem):
+def interior_point(search):
     """Build a run, or refuse the problem."""
-    words = refusal(problem)
+    words = refusal(search)
     if words is not None:
         raise ParameterError(f"method 'interior-point' {words}; {INSTEAD}")
-    return InteriorPoint(problem.risk, problem.objective, problem.settings)
+    return InteriorPoint(search)
 
 
-INTERIOR_POINT = Method(interior_point, WARM_START, needs=(CORNERS,),
+INTERIOR_POINT = Method("interior-point", interior_point, WARM_START, needs=(CORNERS,),
                         penalties="separable")

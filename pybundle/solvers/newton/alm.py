@@ -33,10 +33,9 @@ class AugmentedLagrangian(Run):
 
     Parameters
     ----------
+    search : Search
+        Of a square without constraints on signs.
     multipliers : LabelMultipliers or PlaneMultipliers
-    objective : Objective
-        Of a square.
-        Without constraints on signs.
     sigma : float or None
         First step of the proximal point method; None is `lam / Rbar^2 / sqrt(gap)`, Rbar^2 = mean |psi|^2 and the
         relative gap at the start, at most 1: sigma grows about like that in a run from the truths.
@@ -49,15 +48,15 @@ class AugmentedLagrangian(Run):
     kept = "alpha", "best", "sigma", "_point", "_scores", "_best_scores", "_first_norm", "_newton"
     patience = 50       # Newton steps that moved neither bound
 
-    def __init__(self, multipliers, objective, settings, sigma=None, growth=1.5, largest_rank=LARGEST_RANK,
-                 max_products=60):
-        super().__init__(multipliers.risk, objective, settings)
-        self.multipliers, self.lam, self.growth = multipliers, objective.lam, growth
+    def __init__(self, search, multipliers, sigma=None, growth=1.5, largest_rank=LARGEST_RANK, max_products=60):
+        super().__init__(search)
+        self.multipliers, self.lam, self.growth = multipliers, self.objective.lam, growth
         # if X is 0 any step will do; the largest is some 1e7 times the unit
         self._unit = self.lam / max(self.multipliers.squared_radius, 1e-280 * max(self.lam, 1.0))
         self.sigma, self._given_sigma = sigma or self._unit, sigma
-        if settings.memory_limit is not None:
-            largest_rank = min(largest_rank, int(np.sqrt(settings.memory_limit / 8.0)))
+        limit = self.settings.memory_limit
+        if limit is not None:
+            largest_rank = min(largest_rank, int(np.sqrt(limit / 8.0)))
         self._newton = NewtonDirection(self.lam, self.multipliers.row_size, largest_rank, max_products)
         self._point = self._scores = self._best_scores = self._step = self._gradient = None
         self._first_norm = 0.0

@@ -38,10 +38,10 @@ class QuasiNewton(SmoothRun):
         Number of pairs kept; None is 100, or as many as fit into the memory.
     """
 
-    def __init__(self, risk, objective, settings, memory=None):
-        limit = settings.memory_limit
-        super().__init__(risk, objective, settings)
-        pairs = room((FLOATS if limit is None else limit // 8) // risk.dim)
+    def __init__(self, search, memory=None):
+        super().__init__(search)
+        limit, objective = self.settings.memory_limit, self.objective
+        pairs = room((FLOATS if limit is None else limit // 8) // self.risk.dim)
         curvatures = 1.0 if objective.classes is None else objective.anchors.curvatures(objective.moduli)
         pairs = Pairs(pairs if memory is None else memory, objective.moduli, curvatures)
         self.steps = QuasiNewtonSteps(pairs, self.orthants())
@@ -94,14 +94,10 @@ class QuasiNewton(SmoothRun):
         return (gap if np.isfinite(gap) else max(abs(self.steps.fun), 1e-300)) / -slope, 100.0
 
 
-def lbfgs(problem, memory):
-    return QuasiNewton(problem.risk, problem.objective, problem.settings, memory)
-
-
 def room(vectors):
     """Return how many pairs fit into this many vectors."""
     return min(PAIRS, max(FEWEST, vectors // 2))
 
 
-LBFGS = Method(lbfgs, {"memory": Option(None, or_none(integer)), **WARM_START}, needs=(SMOOTH,),
+LBFGS = Method("lbfgs", QuasiNewton, {"memory": Option(None, or_none(integer)), **WARM_START}, needs=(SMOOTH,),
                remedy="use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')", penalties="separable")

@@ -47,10 +47,10 @@ class Newton(SmoothRun):
 
     patience = 20
 
-    def __init__(self, risk, objective, settings):
-        super().__init__(risk, objective, settings)
-        self.steps = NewtonSteps(self.orthants() or Orthants(), risk.dim)
-        self.steps.flat = 1.0 if risk.is_regression else FLAT       # most errors are large at first
+    def __init__(self, search):
+        super().__init__(search)
+        self.steps = NewtonSteps(self.orthants() or Orthants(), self.risk.dim)
+        self.steps.flat = 1.0 if self.risk.is_regression else FLAT       # most errors are large at first
         self._hessians = self._scores = self._beta = None
 
     def trial(self):
@@ -278,8 +278,5 @@ def patience_before(risk, objective):
     return 0.0 if has_l1 and (examples.is_sparse or risk.n_examples <= FEW) else None
 
 
-def newton(problem):
-    return Newton(problem.risk, problem.objective, problem.settings)
-
-
-NEWTON = Method(newton, dict(WARM_START), needs=(HESSIAN,), remedy="use method 'lbfgs' or 'oca'", penalties="separable")
+NEWTON = Method("newton", Newton, WARM_START, needs=(HESSIAN,), remedy="use method 'lbfgs' or 'oca'",
+                penalties="separable")

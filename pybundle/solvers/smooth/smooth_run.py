@@ -38,12 +38,12 @@ class SmoothRun(Run):
     kept = "steps", "newest", "_newest", "_origin"
     patience = 60
 
-    def __init__(self, risk, objective, settings):
-        super().__init__(risk, objective, settings)
-        limit = settings.memory_limit
-        if limit is not None and limit < 24 * FEWEST * risk.dim:
-            raise ParameterError(f"memory_limit must be at least {24 * FEWEST * risk.dim} bytes for dimension "
-                                 f"{risk.dim}, got {limit}; raise it")
+    def __init__(self, search):
+        super().__init__(search)
+        limit, dim = self.settings.memory_limit, self.risk.dim
+        if limit is not None and limit < 24 * FEWEST * dim:
+            raise ParameterError(f"memory_limit must be at least {24 * FEWEST * dim} bytes for dimension {dim}, got "
+                                 f"{limit}; raise it")
         self.newest = None              # the newest plane
         self._newest = self._origin = -1    # numbers of the points of the newest plane, and of that of the best bound
 

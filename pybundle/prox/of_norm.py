@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
-from ..core.rounding import UNIT
+from ..core.rounding import UNIT, norm
 from ..core.types import Array, Floats
 from ..core.validation import check_number, check_vector
 from .base import Regulariser
@@ -86,7 +86,7 @@ class OfNorm(Regulariser):
     def pushed_outside(self, phi: Array) -> Array:
         if self.nonneg is None:
             return super().pushed_outside(phi)
-        return np.flatnonzero(self.nonneg & (phi > 1e-9 * np.linalg.norm(phi)))
+        return np.flatnonzero(self.nonneg & (phi > 1e-9 * norm(phi)))
 
 
 class Square(OfNorm):
@@ -112,7 +112,8 @@ class Square(OfNorm):
             return 0.5 * self.lam * float(w @ w)
 
     def cost(self, slope: Array, error: float) -> float:
-        return (np.linalg.norm(self.effective(slope)) + error) ** 2 / (2.0 * self.lam)
+        size = norm(self.effective(slope)) + error
+        return size * size / (2.0 * self.lam)
 
     def point(self, phi: Array, lam: float) -> Floats:
         return minimiser(self.effective(phi), lam)
@@ -165,20 +166,20 @@ class Ball(OfNorm):
         return euclidean(rest)
 
     def cost(self, slope: Array, error: float) -> float:
-        return self.radius * (np.linalg.norm(self.effective(slope)) + error)
+        return self.radius * (norm(self.effective(slope)) + error)
 
     def point(self, phi: Array, lam: float) -> Floats:
         """Return the minimiser of the model in the ball; lam is the multiplier of the ball in the master problem."""
         w = minimiser(self.effective(phi), lam)
-        return w * min(1.0, self.radius / max(float(np.linalg.norm(w)), 1e-300))
+        return w * min(1.0, self.radius / max(norm(w), 1e-300))
 
     def contains(self, w: Array) -> bool:
         """Return whether w lies in the ball, up to rounding, and has the right signs."""
-        return super().project(w) is w and float(np.linalg.norm(w)) <= self.radius * (1.0 + 1e-12)
+        return super().project(w) is w and norm(w) <= self.radius * (1.0 + 1e-12)
 
     def project(self, x: Array) -> Floats:
         x = super().project(x)
-        return x if self.contains(x) else x * (self.radius / float(np.linalg.norm(x)))
+        return x if self.contains(x) else x * (self.radius / norm(x))
 
     def within(self, rest: Any) -> Ball:
         """Return this ball with the signs of a separable penalty, which must be nothing else."""

@@ -9,7 +9,7 @@ import numpy as np
 from ..core.exceptions import ContradictionError
 from ..core.plane import Plane
 from ..core.protocols import completed
-from ..core.rounding import UNIT
+from ..core.rounding import UNIT, norm
 from ..core.validation import read_only
 from .result import CROSSING
 
@@ -41,7 +41,7 @@ class LowerBound:
         The norm of the slope and the difference in which the bound ends, which cancels, are rounded too; that is
         counted here and needs no `slope_error`.
         """
-        error = plane.slope_error if objective.takes_entries else float(np.linalg.norm(plane.slope_error))
+        error = plane.slope_error if objective.takes_entries else norm(plane.slope_error)
         counted = Plane(plane.offset, plane.slope, _reach(plane.slope, error), plane.offset_error)
         value = objective.lower_bound(counted, limits)
         return cls(plane, value - 8.0 * UNIT * (abs(plane.offset) + abs(plane.offset - value)))
@@ -54,14 +54,14 @@ class LowerBound:
     def slope(self, objective):
         """Return the norm of the slope without what sign constraints take up, errors counted."""
         slope = self.plane.slope
-        return float(np.linalg.norm(objective.penalty.effective(slope))) + _reach(
-            slope, float(np.linalg.norm(self.plane.slope_error)))
+        return norm(objective.penalty.effective(slope)) + _reach(
+            slope, norm(self.plane.slope_error))
 
 
 def _reach(slope, error):
     """Return the error of a slope plus the rounding error of its computed norm."""
     lost = SMALLEST * len(slope) ** 0.5 if slope.any() else 0.0     # squares of smaller entries underflow
-    norms = float(np.linalg.norm(slope)) + float(np.linalg.norm(error))
+    norms = norm(slope) + norm(error)
     return error + (0.5 * len(slope) + 4.0) * UNIT * norms + lost
 
 
@@ -179,15 +179,15 @@ def ball(objective, w, certificate, bound):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         plane = bound.plane
-        v, error = objective.point(plane.slope, lam), float(np.linalg.norm(plane.slope_error))
-        sizes = UNIT * (float(np.linalg.norm(w)) + 4.0 * float(np.linalg.norm(v)))
+        v, error = objective.point(plane.slope, lam), norm(plane.slope_error)
+        sizes = UNIT * (norm(w) + 4.0 * norm(v))
         shift = 1.01 * (error / lam + sizes + objective.point_error(plane.slope, lam)) + LEAST
         excess = max(certificate.fun + certificate.error - bound.value, 0.0)
         excess += 4.0 * UNIT * (abs(certificate.fun) + abs(bound.value))
         centre = w + v
         centre *= 0.5
         v -= w
-        distance = max(float(np.linalg.norm(v)) * (1.0 - (0.5 * len(w) + 8.0) * UNIT) - shift, 0.0)
+        distance = max(norm(v) * (1.0 - (0.5 * len(w) + 8.0) * UNIT) - shift, 0.0)
         square = excess / lam * (1.0 + 8.0 * UNIT) - 0.25 * distance * distance * (1.0 - 8.0 * UNIT)
         radius = float((np.sqrt(max(square, 0.0)) + shift) * (1.0 + 8.0 * UNIT))
     return (centre, radius) if np.isfinite(radius) and np.isfinite(distance) else None

@@ -122,7 +122,8 @@ class Checkpointing(NoCheckpoint):
 
     # ------------------------------------------------------------------ inside
     def _write(self, run, status=None):
-        held = {"method": run.name, "place": run.place(), "run": run.arrays()}
+        left = None if run.fallbacks is None else run.fallbacks.arrays()
+        held = {"method": run.name, "run": run.arrays(), "fallbacks": left}
         self._file.write(held, run.trace.n_iter, status=None if status is None else int(status), settings=self._words())
 
     def _words(self):
@@ -136,6 +137,7 @@ class Checkpointing(NoCheckpoint):
             tol, atol, memory = found.header["settings"]
             old = self._make(held["method"], memory)
             old.restore(held["run"])
+            left = held["fallbacks"]
         search, gap = old.search, self._settings.gap
         is_same, bracket = (tol, atol, memory) == tuple(self._words()), search.bracket
         if is_same:
@@ -146,8 +148,10 @@ class Checkpointing(NoCheckpoint):
         if not (is_same or is_over) and (
                 memory != self._settings.memory_limit or is_fine(tol) != is_fine(gap.tol)):
             return self._start_from(fresh, old.state() or search.state(), search.trace), None
-        run = fresh.go_on(old, held["place"])
-        return run, (Status(status) if is_same else Status.CONVERGED) if is_over else None
+        if left is not None and fresh.fallbacks is not None:
+            fresh.fallbacks.restore(left)
+            old.fallbacks = fresh.fallbacks
+        return old, (Status(status) if is_same else Status.CONVERGED) if is_over else None
 
     def _recognise(self, run):
         """Compare the value at the best point if the risk has no fingerprint; the call does not count as a pass.

@@ -149,7 +149,7 @@ def _certify(run, ask_risk=True, risk=None):
     search, risk, found = run.search, run.risk if risk is None else risk, run.objective.dependence
     search.moves = found if ask_risk and found is not None and len(found.left_out) else None
     shift, bound, limits = run.risk.shift, search.bound, search.limits
-    with run.trace.clock.phase("oracle"):
+    with search.working("oracle"):
         known = run.known_value()
         if known is None:
             known = _trusted_value(search, risk) if ask_risk else search.exact_value(risk)

@@ -13,7 +13,7 @@ from .block.methods import ALM, BCFW, BLOCKS, MP_BCFW, PROX_BCFW
 from .bundle.frank_wolfe import FRANK_WOLFE
 from .bundle.methods import BMRM, OCA, PROX_BMRM
 from .bundle.sgd import SGD
-from .fallback import MethodSequence
+from .fallbacks import Fallbacks
 from .interior.methods import INTERIOR_POINT
 from .method import BUNDLE, Method
 from .smooth.lbfgs import LBFGS
@@ -65,8 +65,9 @@ def _chosen(search, options):
     name, words, fallbacks = choose(search)
     search.choice = f"auto chose {words}"
     run = make_run(METHODS[name], search, options)
-    return run if fallbacks is None else MethodSequence(
-        run, fallbacks, lambda name, search: make_run(METHODS[name], search, options))
+    if fallbacks is not None:
+        run.fallbacks = Fallbacks(fallbacks, lambda name, search: make_run(METHODS[name], search, options))
+    return run
 
 
 def check_options(method, options, risk, arguments):

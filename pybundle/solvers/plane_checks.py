@@ -9,7 +9,7 @@ from ..core.exceptions import ContradictionError, OracleError, ParameterError
 from ..core.kept import Kept
 from ..core.plane import Plane, Planes
 from ..core.protocols import with_errors
-from ..core.rounding import UNIT
+from ..core.rounding import UNIT, norm
 from ..core.sparse import check_sparse
 from ..runtime.lower_bound import LEAST
 
@@ -55,7 +55,7 @@ class PlaneChecks(Kept):
             scores = max(unit, UNSTATED) * np.minimum(self._steepest, 1e300)
         else:
             scores = unit * sizes
-        return 2.0 * (slope_errors + scores) * (float(np.linalg.norm(w)) + LEAST)
+        return 2.0 * (slope_errors + scores) * (norm(w) + LEAST)
 
     def _stated(self, risk):
         if self._sizes is None:             # computed from all examples

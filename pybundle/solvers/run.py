@@ -22,30 +22,19 @@ class Run(Kept):
         Names of the attributes that a checkpoint holds beside the search, see `core.kept`.
     name : str
         Of the method.
+    fallbacks : Fallbacks or None
+        What takes over from it.
     """
 
     patience = 300
-    name = ""
+    name, fallbacks = "", None
 
     def __init__(self, search):
-        self.search = search
-
-    @property
-    def at_work(self):
-        """The present run of a sequence of methods; otherwise this run."""
-        return self
+        self.search, self.objective, self.settings = search, search.objective, search.settings
 
     @property
     def risk(self):
         return self.search.risk
-
-    @property
-    def objective(self):
-        return self.search.objective
-
-    @property
-    def settings(self):
-        return self.search.settings
 
     @property
     def trace(self):
@@ -93,14 +82,6 @@ class Run(Kept):
         """Become the run that `arrays` described, in place of a start."""
         self.search.restore(arrays["search"])
         super().restore({name: value for name, value in arrays.items() if name != "search"})
-
-    def place(self):
-        """Return the place in a sequence of methods that a checkpoint holds; None for a run of one method."""
-        return None
-
-    def go_on(self, run, place):
-        """Return the run that goes on as `run`, which was read from a checkpoint, from a place in a sequence."""
-        return run
 
     def to_float64(self):
         """float32 was not enough for the certificate: `risk` now works in float64."""

@@ -6,6 +6,7 @@ and of lower bounds (`offer`), and ends when both are close (`is_close`).
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -106,13 +107,13 @@ class Search(Kept):
         The visits that a visitor counts, `visits` of its `n_examples` and `cached_visits`, are added in any case: also
         if Ctrl-C ends them.
         """
-        trace = self.trace
+        trace, start = self.trace, time.perf_counter()
         visits, cached = (0.0, 0.0) if visitor is None else (visitor.visits, visitor.cached_visits)
         try:
-            with trace.clock.phase(phase):
-                yield
+            yield
             trace.n_passes += passes
         finally:
+            trace.clock.add(phase, time.perf_counter() - start)
             if visitor is not None:
                 trace.n_passes += (visitor.visits - visits) / visitor.n_examples
                 trace.n_cached_passes += (visitor.cached_visits - cached) / visitor.n_examples

@@ -117,11 +117,13 @@ class Solve:
 
     def step(self):
         """Make one iteration; return the status, None if the run goes on."""
-        run = self.run
         with self._checkpointing.iteration():
-            self.status = run.step()
-            if self.status is Status.CONVERGED and not confirm(run):
+            self.status = self.run.step()
+            if self.run.fallbacks is not None:
+                self.run, self.status = self.run.fallbacks.after(self.run, self.status)
+            if self.status is Status.CONVERGED and not confirm(self.run):
                 self.status = None
+        run = self.run
         if self.status is None:
             self._checkpointing.save(run)
         progress = self._progress()
@@ -146,7 +148,7 @@ class Solve:
 
     def so_far(self, status, ask_risk=True):
         """Return the certified result of the best point so far; the run can go on."""
-        run = copy(self.run.at_work)        # to finish may settle on a point, or count a pass
+        run = copy(self.run)        # to finish may settle on a point, or count a pass
         run.search = copy(run.search)
         run.search.trace = copy(run.search.trace)
         return self._as_given(finish(run, status, ask_risk), run)

@@ -14,7 +14,7 @@ from ...core.exceptions import NumericalError, ParameterError
 from ...core.kept import check_array
 from ...core.plane import Plane
 from ...core.protocols import errors_of
-from ...core.rounding import UNIT
+from ...core.rounding import UNIT, norm
 from ...core.validation import read_only
 from ...models.batch_oracle import batched
 from ...prox.of_norm import minimiser
@@ -262,11 +262,11 @@ class CachedBlocks(Core):
         better = self.average() if self._master is None else self._master.w
         w = w if better is None else better
         self._master = None
-        weights, norm = self.oracle.prepare(read_only(w)), float(np.linalg.norm(w))
+        weights, far = self.oracle.prepare(read_only(w)), norm(w)
 
         def look(rows):
             found, planes = self._pass.ask(rows, weights)
-            return self.oracle.total(rows, found.uppers, norm), planes
+            return self.oracle.total(rows, found.uppers, far), planes
 
         value, error = 0.0, 0.0
         size, wave = (SHARD, WAVE) if self._limit is None else (64, 1)      # the limit is looked at after each wave

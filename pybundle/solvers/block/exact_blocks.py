@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from ...core.kept import check_array, check_float
 from ...core.plane import Plane
-from ...core.rounding import UNIT
+from ...core.rounding import UNIT, norm
 from ...prox.of_norm import minimiser
 from ...risks.partition import SHARD_ROWS
 from ..evidence.proof import of_labels
@@ -292,7 +292,7 @@ class ExactBlocks(Core):
 
     def _sum(self, rows):
         slope, means = np.zeros(self.dim), self._given.means
-        offset, *errors = self._dual.aggregate(slope, *rows, far=0.0 if means is None else float(np.linalg.norm(means)))
+        offset, *errors = self._dual.aggregate(slope, *rows, far=0.0 if means is None else norm(means))
         return Plane(offset, slope, *errors)
 
     def known_value(self, search):

@@ -7,11 +7,9 @@ these errors nearly cancel.
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...core.kept import Kept
 from ...core.plane import Plane
-from ...core.rounding import UNIT
+from ...core.rounding import UNIT, norm
 
 RECENT = 5.0            # the mean of k planes weighs the newest by RECENT / (k + RECENT - 1): measured, 5 to 10 is best
 
@@ -41,13 +39,13 @@ class MeanPlane(Kept):
 
     def __init__(self, means=None):
         self._n_planes, self.plane = 0, None
-        self._far = 0.0 if means is None else float(np.linalg.norm(means))
+        self._far = 0.0 if means is None else norm(means)
 
     def add(self, plane):
         """Add a plane and return the mean; rounding is counted in its errors."""
         share, mean = RECENT / (self._n_planes + RECENT), self.plane or plane
         self._n_planes += 1
-        sizes = sum(float(np.linalg.norm(one.slope)) + self._far * abs(float(one.slope[-1])) for one in (mean, plane))
+        sizes = sum(norm(one.slope) + self._far * abs(float(one.slope[-1])) for one in (mean, plane))
         self.plane = Plane(
             mean.offset + share * (plane.offset - mean.offset), mean.slope + share * (plane.slope - mean.slope),
             max(mean.slope_error, plane.slope_error) + 4.0 * UNIT * sizes,

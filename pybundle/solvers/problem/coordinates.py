@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.plane import Plane
-from ...core.rounding import UNIT
+from ...core.rounding import UNIT, norm
 
 FAR = 0.8       # |m|^2 above this fraction of the mean squared norm of the examples counts as far
 
@@ -67,8 +67,8 @@ class Coordinates:
         phi = plane.slope
         if self.means is None or not np.isfinite(phi).all():
             return plane
-        last = float(np.linalg.norm(phi[len(self.means) - 1::len(self.means)]))
-        rounded = 2.0 * UNIT * self.norms(float(np.linalg.norm(phi)), lambda: last)
+        last = norm(phi[len(self.means) - 1::len(self.means)])
+        rounded = 2.0 * UNIT * self.norms(norm(phi), lambda: last)
         return Plane(plane.offset, self.slope(phi), 1.01 * (plane.slope_error + rounded), plane.offset_error)
 
     def norms(self, norms, last):
@@ -78,7 +78,7 @@ class Coordinates:
         """
         if self.means is None:
             return norms
-        return norms + float(np.linalg.norm(self.means)) * (norms if self.are_of_classes else np.abs(last()))
+        return norms + norm(self.means) * (norms if self.are_of_classes else np.abs(last()))
 
     def are_far(self, examples):
         """Whether examples lie so far from 0 that steps without these coordinates are slow."""

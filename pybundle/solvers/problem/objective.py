@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.rounding import UNIT
+from ...core.rounding import UNIT, norm
 from ...prox import Box, Regulariser
 from .coordinates import Coordinates
 
@@ -190,7 +190,7 @@ class Objective:
             offset, phi, error = self.anchors.repaired(offset, phi, error)
             error = 1.03 * error        # a verifier counts up to 3 % more
         if self.even is not None:
-            square = (float(np.linalg.norm(phi)) + error) ** 2 / (2.0 * self.even)
+            square = (norm(phi) + error) ** 2 / (2.0 * self.even)
             return max(self.floor, float(offset - square - 8.0 * UNIT * (abs(offset) + square)))
         t, least = self._least(self._within(limits), phi, error)
         rest = 0.0 if t == 1.0 else (1.0 - t) * self.floor
@@ -231,7 +231,7 @@ class Objective:
         if not (np.isfinite(phi).all() and np.isfinite(error).all()):
             return 1.0, -np.inf
         phi, error = phi / self.factor, error / self.factor
-        error = error + 4.0 * UNIT * float(np.linalg.norm(phi))     # of that division, and of t phi
+        error = error + 4.0 * UNIT * norm(phi)     # of that division, and of t phi
         t = penalty.scaling(phi, error)
         return t, self.factor * penalty.least(t * phi, t * error)
 
@@ -258,8 +258,8 @@ class Objective:
         if self.is_of_norm:
             return 0.0
         lost = self.penalty.rounding
-        sizes = float(np.linalg.norm(phi)) / lam + float(np.linalg.norm(self.centre))
-        return float(np.linalg.norm(lost.centre)) + (16.0 * UNIT + 2.0 * lost.rates) * sizes
+        sizes = norm(phi) / lam + norm(self.centre)
+        return norm(lost.centre) + (16.0 * UNIT + 2.0 * lost.rates) * sizes
 
     @property
     def box(self):

@@ -1,0 +1,52 @@
+"""What takes over from a run: the next of some methods, when the present one stalls or slows down."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.kept import Kept
+from ..runtime.result import Status
+
+
+class Fallbacks(Kept):
+    """The methods that are left to take over; best point, bound, blocks and history are handed on.
+
+    Parameters
+    ----------
+    left : sequence of Fallback
+    make : callable
+        `make(name, search)` builds the run of a method.
+    """
+
+    def __init__(self, left, make):
+        self._left, self._make = list(left), make
+        self._mark = 0.0, np.inf            # passes and gap when the gap had last halved
+
+    def arrays(self):
+        return {"n_left": len(self._left), "mark": self._mark}
+
+    def restore(self, arrays):
+        self._left = self._left[max(len(self._left) - arrays["n_left"], 0):]
+        self._mark = tuple(arrays["mark"])
+
+    def after(self, run, status):
+        """Return the run that goes on after a step of this one, and the status of that."""
+        if not self._left:
+            return run, status
+        _, n_slow, at_gap, n_most = self._left[0]
+        at = run.search.progress()
+        if not at.fun - at.lower_bound > 0.5 * self._mark[1]:
+            self._mark = at.n_passes, at.fun - at.lower_bound
+        if at_gap is not None and at.gap <= at_gap:
+            n_slow = 0.0
+        if status is Status.STALLED or (
+                status is None and at.n_passes > min(self._mark[0] + n_slow, n_most)):
+            return self._next(run), None
+        return run, status
+
+    def _next(self, first):
+        second = self._make(self._left[0].method, first.search.successor())
+        second.start(first.search.w, first.state())     # the first run keeps its state until this returns
+        second.fallbacks, self._mark = self, (second.trace.n_passes, np.inf)
+        del self._left[0]
+        return second

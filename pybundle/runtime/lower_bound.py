@@ -224,7 +224,7 @@ def certify(risk, objective, w, bound, known=None, limits=None):
     fun = regulariser + total
     error = float(1.01 * np.sum(errors) + UNIT * (
         (len(w) + 5) * abs(regulariser) + np.size(values) * np.sum(np.abs(values)) + 4.0 * abs(fun))
-        + objective.value_error(w))
+        + objective.factor * objective.penalty.uncertainty(w))
     plane, lower = bound.plane, LowerBound.of(objective, bound.plane, limits).value
     if limits is not None:
         lower = min(lower, limits.level)

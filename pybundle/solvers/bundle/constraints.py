@@ -104,6 +104,12 @@ class Rows:
         inner = squares - 2.0 * last * (self.A @ means) + last**2 * float(means @ means)
         return np.maximum(inner, UNIT * squares)        # it cancels
 
+    @staticmethod
+    def box(objective):
+        """Return the bounds of the weights, two arrays of shape (dim,)."""
+        omega, dim = objective.entries, objective.rows.A.shape[1]
+        return (np.full(dim, -np.inf), np.full(dim, np.inf)) if omega is None else (omega.lower, omega.upper)
+
     def _last(self):
         return self.A[:, [-1]].toarray().ravel()
 
@@ -141,7 +147,7 @@ class Rows:
         master = PenaltyMaster(bundle, np.array([True]), objective)
         master.move_centre(v)
         solution = master.solve(1e-14 * max(float(v @ v), 1e-100), 0.5)
-        w = self._corrected(solution.w, -1 - bundle.parts[solution.beta > 0.0], *objective.box)
+        w = self._corrected(solution.w, -1 - bundle.parts[solution.beta > 0.0], *self.box(objective))
         return w if self.inside is None or self.contains(w) else self.inside.copy()
 
     def _corrected(self, w, active, lower, upper):
@@ -213,11 +219,11 @@ def check_feasible(objective):
     if objective.contains(w):
         rows.inside = w
         return
-    w, y = rows.least_violated(*objective.box)
+    w, y = rows.least_violated(*rows.box(objective))
     if w is not None and objective.contains(w):
         rows.inside = w
         return
-    reach = rows.excluded(y, *objective.box)
+    reach = rows.excluded(y, *rows.box(objective))
     if reach > 0.0:
         within = "" if reach == np.inf else f" of entries up to {0.95 * reach:.1e}"
         raise ParameterError("constraints must have a common point within the bounds of the weights, but a linear "

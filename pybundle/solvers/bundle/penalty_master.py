@@ -222,9 +222,10 @@ class PenaltyMaster(Kept):
 
     def _hessian(self, phi, w, alpha, centre):
         """Minus the second derivative of D; from differences of the minimiser if its entries are coupled."""
-        bundle, weights = self.bundle, self.objective.stiffness(w, 2.0 * alpha)
-        if weights is not None:
-            return self._gram(weights)
+        bundle, objective = self.bundle, self.objective
+        if objective.entries is not None:
+            rates = 1.0 / np.maximum(objective.moduli + 2.0 * alpha, 1e-300)
+            return self._gram(np.where(objective.penalty.support(w), rates, 0.0))
         H, norms = np.zeros((bundle.n_planes, bundle.n_planes)), np.sqrt(bundle.H.diagonal())
         size = float(np.linalg.norm(phi)) + float(np.linalg.norm((self.objective.moduli + 2.0 * alpha) * w))
         size = size or 1.0

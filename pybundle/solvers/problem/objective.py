@@ -53,6 +53,16 @@ class Objective:
     even : float or None
         lam; or the rate of the squares, if equal ones are all of the penalty, and intercepts of classes all that is
         free.
+    centre : float or ndarray, shape (dim,)
+        Where the penalty is least without constraints.
+    moduli : float or ndarray, shape (dim,)
+        `F - sum_k moduli_k/2 w_k^2` is convex.
+    is_free : bool array, shape (dim,), or (1,) where no weight is
+        Weights without penalty that are unbounded on at least one side.
+    least_modulus : float
+        The least of the moduli of all weights that are neither free nor fixed.
+    classes : LabelSums or None
+        Sums over labels, if intercepts of classes are free.
 
     >>> import numpy as np
     >>> from pybundle.core.plane import Plane
@@ -80,17 +90,28 @@ class Objective:
     nonneg: np.ndarray | None = field(default=None, init=False)
     takes_entries: bool = field(default=False, init=False)
     even: float | None = field(default=None, init=False)
+    centre: Any = field(init=False)
+    moduli: Any = field(init=False)
+    is_free: np.ndarray = field(init=False)
+    least_modulus: float = field(init=False)
+    classes: Any = field(init=False)
 
     def __post_init__(self):
         omega: Any = self.penalty
+        self.classes = None if self.anchors is None else self.anchors.classes
         self.coordinates = Coordinates(self.means, self.classes is not None)
         if self.lowered is None:
             self.lowered = omega.lowered()
-        self.is_of_norm = omega.is_of_norm
+        self.is_of_norm, self.centre, self.moduli = omega.is_of_norm, omega.centre, self.factor * omega.moduli
         if self.is_of_norm:
             self.lam, self.radius, self.nonneg, self.even = omega.lam, omega.radius, omega.nonneg, omega.lam
-        else:
-            self.takes_entries = omega.entries is not None
+            self.is_free, self.least_modulus = np.zeros(1, dtype=bool), omega.lam
+            return
+        entries, self.takes_entries = omega.entries, omega.entries is not None
+        self.is_free = np.zeros(1, dtype=bool) if entries is None else (entries.l2 == 0.0) & (entries.l1 == 0.0) & (
+            (entries.lower == -np.inf) | (entries.upper == np.inf))
+        moduli = 0.0 if entries is None else self.moduli[~self.is_free & (entries.lower < entries.upper)]
+        self.least_modulus = float(np.min(moduli)) if np.size(moduli) else 0.0
         if self.classes is not None and not (
                 omega.l1.any() or omega.centre.any() or omega.constant or omega.rounding.rates):
             held = ~self.is_free & ((omega.lower != 0.0) | (omega.upper != 0.0))
@@ -100,11 +121,6 @@ class Objective:
 
     def __str__(self):
         return repr(self.penalty) if self.is_of_norm else "this penalty"
-
-    @property
-    def classes(self):
-        """Sums over labels, if intercepts of classes are free."""
-        return None if self.anchors is None else self.anchors.classes
 
     # ------------------------------------------------------------------ the form of the penalty
     @property
@@ -119,28 +135,6 @@ class Objective:
 
     # ------------------------------------------------------------------ values and slopes
     @property
-    def is_free(self):
-        """Weights without penalty that are unbounded on at least one side."""
-        omega = None if self.is_of_norm else self.entries
-        if omega is None:
-            return np.zeros(1, dtype=bool)
-        return (omega.l2 == 0.0) & (omega.l1 == 0.0) & ((omega.lower == -np.inf) | (omega.upper == np.inf))
-
-    @property
-    def moduli(self):
-        """`F - sum_k moduli_k/2 w_k^2` is convex; a number or shape (dim,)."""
-        return self.factor * self.penalty.moduli
-
-    @property
-    def least_modulus(self):
-        """The least of them of all weights that are neither free nor fixed."""
-        omega = self.penalty
-        if self.is_of_norm:
-            return omega.lam
-        moduli = self.moduli[~self.is_free & (omega.lower < omega.upper)]
-        return float(moduli.min()) if len(moduli) else 0.0
-
-    @property
     def modulus(self):
         """Constant of strong convexity of F, or None."""
         if self.is_of_norm:
@@ -148,22 +142,9 @@ class Objective:
         least = self.factor * float(np.min(self.lowered.moduli, initial=np.inf)) * (1.0 - 2.0 * UNIT)
         return least if 0.0 < least < np.inf else None
 
-    @property
-    def centre(self):
-        """Where the penalty is least without constraints."""
-        return self.penalty.centre
-
     def value(self, w):
         """Return the penalty at w; infinite if it overflows."""
         return self.factor * float((self.dependence or self).penalty.value(w))
-
-    def value_error(self, w):
-        """Return a bound on the error of `value` at w that comes from numbers of the penalty that were rounded."""
-        return self.factor * self.penalty.uncertainty(w)
-
-    def gradient(self, w, slope):
-        """Return the gradient of F without l1 norm and bounds, in `coordinates`; of squares and separable penalties."""
-        return self.moduli * (w - self.centre) + self.coordinates.slope(slope)
 
     def along(self, best, w, step):
         """Return a and b: from best to w = best + step the penalty rises by `a t + b t^2/2`, or less in between.
@@ -243,12 +224,6 @@ class Objective:
         phi = self.coordinates.slope(phi) / self.factor
         return self.coordinates.outer(self.penalty.minimiser(phi, weight / self.factor, centre))
 
-    def stiffness(self, w, weight):
-        """Return `-dw_k / dphi_k` of the minimiser w of slopes phi, or None if entries are coupled."""
-        if self.entries is None:
-            return None
-        return np.where(self.penalty.support(w), 1.0 / np.maximum(self.moduli + weight, 1e-300), 0.0)
-
     def point(self, phi, lam):
         """Return the minimiser of the model from the aggregate slope phi, and from lam of the master problem."""
         return self.penalty.point(phi, lam) if self.is_of_norm else self.minimiser(phi)
@@ -261,12 +236,6 @@ class Objective:
         sizes = norm(phi) / lam + norm(self.centre)
         return norm(lost.centre) + (16.0 * UNIT + 2.0 * lost.rates) * sizes
 
-    @property
-    def box(self):
-        """Bounds of the weights, two arrays of shape (dim,)."""
-        omega, dim = self.entries, self.rows.A.shape[1]
-        return (np.full(dim, -np.inf), np.full(dim, np.inf)) if omega is None else (omega.lower, omega.upper)
-
     def contains(self, w):
         """Return whether w is feasible, up to rounding."""
         return self.penalty.project(w) is w and (self.rows is None or self.rows.contains(w))
@@ -276,5 +245,5 @@ class Objective:
         inside = self.penalty.project(w)
         if self.rows is None or len(self.rows.violated(inside)) == 0:
             return inside
-        box = Box(*self.box).canonical(len(w))
+        box = Box(*self.rows.box(self)).canonical(len(w))
         return self.rows.nearest(Objective(box, 0.0, means=self.means, rows=self.rows), w)

@@ -133,4 +133,5 @@ class SmoothRun(Run):
                 self.settings.record.keep([self._newest, self._origin])
         self.trace.max_planes = 1
         search.log(fun)
-        return fun, self.objective.gradient(w, plane.slope)
+        objective = self.objective
+        return fun, objective.moduli * (w - objective.centre) + objective.coordinates.slope(plane.slope)

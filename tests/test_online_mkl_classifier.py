@@ -18,7 +18,7 @@ import pybundle as pb
 from pybundle import mkl
 from pybundle.core.archive import digest
 from pybundle.estimators.kernels import KINDS, described, listed, made
-from pybundle.estimators.saving import SAID
+from pybundle.estimators.saving import COVERED
 from pybundle.mkl.certified import POINTS
 from pybundle.mkl.descent import _Descent
 
@@ -155,7 +155,7 @@ def test_files_that_do_not_fit_are_refused(name, change, match, tmp_path):
     if change is not None:
         content[f"dual_coef_/{name}"] = change(old)
     header = json.loads(str(content.pop("header"))) | {"arrays": sorted(content)}
-    header["digest"] = digest({key: header[key] for key in SAID}, content)
+    header["digest"] = digest({key: header[key] for key in COVERED}, content)
     np.savez(tmp_path / "other.npz", header=np.array(json.dumps(header)), **content)
     with pytest.raises(pb.StateError, match=match):
         pb.load(tmp_path / "other.npz")

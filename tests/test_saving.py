@@ -59,7 +59,7 @@ def rewritten(raw, change_header=None, *, mark=digest, **arrays):
     content = {name: array for name, array in (content | arrays).items() if array is not None}
     del content["header"]
     if mark is not None:
-        header["digest"] = mark({key: header[key] for key in saving.SAID}, content)
+        header["digest"] = mark({key: header[key] for key in saving.COVERED}, content)
     content |= {"header": np.array(json.dumps(header))}
     out = io.BytesIO()
     np.savez(out, **content)

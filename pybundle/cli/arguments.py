@@ -27,7 +27,7 @@ def make_parser():
     commands = parser.add_subparsers(title="commands", metavar="command")
 
     def command(name, text, *groups):
-        def run(arguments):         # other commands are not imported
+        def run(arguments):         # imports this command only
             return getattr(import_module(f".{name}", __package__), name)(arguments)
 
         made = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")

@@ -1,4 +1,4 @@
-"""Count the classes of labels, and check that they are classes, and those of the model."""
+"""Count the classes of labels, and check labels against those of the model."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ MOST = 8
 
 
 def class_counts(data):
-    """Return how often every class occurs, a dictionary, the most frequent first; None for heads of words."""
+    """Return a dictionary of the number of labels of each class, the most frequent first; None for heads of words."""
     if data.shape == "sentence":
         return None
     labels, counts = np.unique(np.concatenate([np.asarray(y) for y in data.y]) if data.shape == "sequence" else data.y,
@@ -28,20 +28,20 @@ def describe_counts(counts):
 
 
 def warn_of_measurements(y):
-    """Warn of labels that look like measurements, as estimators do, also if they are numbers in texts."""
+    """Warn of labels that look like measurements, also if they are texts of numbers, which estimators do not check."""
     y = np.asarray(y)
     if y.dtype.kind == "U":
         try:
             y = y.astype(np.float64)
         except ValueError:
             return
-        if np.isnan(y).any():           # a class of that name
+        if np.isnan(y).any():           # a class is called nan
             return
     measurements.warn_of_measurements(y)
 
 
 def check_known(data, model):
-    """Refuse labels none of which is a class of the model, and warn of some, since they all count as wrong."""
+    """Refuse labels if no class of the model is among them; warn of those that are none, as they count as wrong."""
     if data.shape == "sentence":
         return
     labels, classes = labels_of(data.y), model.classes_.tolist()
@@ -54,7 +54,7 @@ def check_known(data, model):
 
 
 def check_last_column(data, model):
-    """Refuse words that were read as labels, as of sentences typed on one line; `_` stands for no label."""
+    """Refuse a last column of words rather than labels, as in sentences typed on one line; `_` means no label."""
     if data.columns.format != "conll":
         return
     labels, classes = [label for labels in data.y for label in labels], set(model.classes_.tolist())

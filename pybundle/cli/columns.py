@@ -1,4 +1,4 @@
-"""Columns of a data file, which are stored with the model and compared with those of data to label."""
+"""Columns of a data file; a model stores those of its training, and data to label are compared with them."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Columns(NamedTuple):
     ----------
     format : str, or None for a model trained in Python
     n : int
-        How many there are, the label among them in csv and CoNLL.
+        Number of columns, the label among them in csv and CoNLL.
     names : list of str, or None
         Names of all columns, if the file has them.
     label : int, or None
-        Which of them holds the labels, from 0.
+        Number of the column of labels, from 0.
     zero_based, arrays, multiple_roots, comment, separator, keep_na
         Options that the file was read with, which hold for later files, too.
     is_scaled : bool
-        Whether the fit, and so the certificate, is of scaled columns; the weights are of the file's own.
+        Whether fit and certificate are of scaled columns; the saved weights are of the columns of the file.
     """
 
     format: str | None
@@ -106,7 +106,7 @@ def check_columns(name, trained, got):
 
 
 def misfit(name, trained, got):
-    """Return the message for columns that do not match; `got` includes the label if the file has one."""
+    """Return the error for columns that do not match; `got` includes the label if the file has one."""
     total = got._replace(label=None)
     if trained.format != got.format and {trained.format, got.format} & set(OF_TOKENS):
         advice = f"give it data of format {trained.format}"

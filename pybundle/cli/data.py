@@ -29,7 +29,7 @@ OPTIONS = {"label": "csv", "keep_na": "csv", "zero_based": "svmlight", "features
            "comment": "conll", "separator": "conll", "multiple_roots": "conllu", "skip_bad": "conllu"}
 """The format that an option belongs to."""
 BREAK = re.compile("\r*\n|\r")
-"""Line ends within quotes; they become line feeds, so that names and labels do not depend on those of a file."""
+"""Line ends within quotes; they become line feeds, so that names and labels do not depend on the system."""
 
 
 class Data(NamedTuple):
@@ -65,8 +65,8 @@ class Data(NamedTuple):
 def read(arguments, *, labelled=True, trained=None, keeps_text=False):
     """Read the data that the arguments name.
 
-    `trained` are the `Columns` of the model that is to label them: the data are read as those were. With `keeps_text`
-    the result has an `original`, except for npz.
+    `trained` are the `Columns` of the model that is to label the data, which are read with the same options. With
+    `keeps_text` the result has an `original`, except for npz.
     """
     format = arguments.format or _format_of(arguments.data, None if trained is None else trained.format)
     for option, other in OPTIONS.items():
@@ -120,20 +120,20 @@ def _source(path, format):
 def _svmlight(source, arguments, labelled, trained, name):
     X, y, _ = read_svmlight(source, n_features=arguments.features, zero_based=arguments.zero_based,
                             unlabelled=not labelled)
-    if trained is not None and X.shape[1] < trained.n_features:         # the last ones do not occur
+    if trained is not None and X.shape[1] < trained.n_features:         # the last features do not occur
         X.resize((X.shape[0], trained.n_features))
     return Data(name, "row", X, _plain(y), columns=Columns("svmlight", int(X.shape[1])))
 
 
 def _plain(y):
-    """Return numbers as labels of a table: integers, or texts if some are fractions."""
+    """Convert labels that are floats to integers, or to texts if some are fractions, as in a table."""
     if y is None or y.dtype.kind != "f" or not (abs(y) < 2**53).all():
         return y
     return y.astype(np.int64) if (y == np.rint(y)).all() else y.astype(str)
 
 
 def _csv(source, arguments, labelled, trained, name):
-    """Read a table; labels are in the column of the arguments, else in that of the training, else in the last one."""
+    """Read a table; `--label` tells the column of labels, else it is that of the training, else the last one."""
     seen = []
 
     def label(names, n):
@@ -145,7 +145,7 @@ def _csv(source, arguments, labelled, trained, name):
         if not labelled:
             place = None
         elif n == 1 and (trained is None or trained.n_features > 1):
-            return "last"               # is refused: the separator is wrong rather than the table
+            return "last"               # leads to the error that names the separator
         elif arguments.label is not None:
             place = int(arguments.label) if arguments.label.isdecimal() and len(arguments.label) < 10 \
                 else arguments.label
@@ -164,7 +164,7 @@ def _csv(source, arguments, labelled, trained, name):
         column = {"first": 0, "last": n - 1}.get(place, place - 1 if isinstance(place, int) else
                                                  names.index(place) if place in (names or ()) else None)
         seen.append(Columns("csv", n, names, column))
-        if trained is not None and trained.format not in OF_TOKENS:     # before texts are taken for numbers
+        if trained is not None and trained.format not in OF_TOKENS:     # before any text is converted to a number
             check_columns(name, trained, seen[0])
         return place if column is None else column + 1
 

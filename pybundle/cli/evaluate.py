@@ -61,7 +61,7 @@ def _scores(data, found, relations):
 
 
 def _predictions(arguments, data):
-    """Return the labels of a file that `predict` or another program wrote, and relations of parses or None."""
+    """Return the labels in a file that `predict` or another program wrote, and for parses the relations or None."""
     name = arguments.predictions
     if data.shape == "sentence" or data.rows is not None or _holds_examples(name, data.columns.format):
         other = copy.copy(arguments)
@@ -102,12 +102,12 @@ def _predictions(arguments, data):
 
 
 def _align(other, data):
-    """Leave out the sentences of a file of predictions that the data lack; `predict` copies those unchanged."""
+    """Leave out sentences of a file of predictions that the data lack: `predict` copies skipped ones unchanged."""
     whole = len(data.y) + len(data.skipped)
     n = whole if other.data == "-" else len(trees_of(other.data, trees=None)[0])
     if n == whole:
         other.left_out = data.skipped
-    elif n != len(data.y):          # the data were filtered before: by the same rule
+    elif n != len(data.y):          # the data were filtered before: apply the same rule
         other.skip_bad = other.checks_trees = True
 
 

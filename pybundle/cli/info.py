@@ -15,7 +15,7 @@ from .output import print_json
 
 
 def info(arguments):
-    """Print what belongs into a bug report."""
+    """Print the facts that a bug report needs."""
     rows = [("pybundle", __version__), ("Python", f"{platform.python_version()} on {platform.platform()}"),
             ("NumPy", np.__version__), ("SciPy", scipy.__version__)]
     for extra in ("scikit-learn", "matplotlib", "tqdm"):

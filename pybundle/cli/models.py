@@ -20,7 +20,7 @@ SHAPES = {"row": "svm", "sequence": "chain", "sentence": "parser"}
 PARSER_C = 0.03
 """Default C of parsers, for a treebank of ten thousand sentences; 0.1 is half a point worse on English Web Treebank."""
 COPIES = 8
-"""Least number of vectors as long as w that a run holds: points, planes, a direction."""
+"""Least number of vectors of the length of w that a run holds: points, planes, a direction."""
 
 
 def kind_of(arguments, data):
@@ -31,7 +31,7 @@ def kind_of(arguments, data):
 
 
 def check_shape(data, shape, who):
-    """Refuse data of another shape than `shape`, which `who` takes."""
+    """Refuse data unless they have the shape that `who` takes."""
     formats = {"row": "svmlight, csv, npz", "sequence": "CoNLL columns, npz with offsets", "sentence": "CoNLL-U"}
     if data.shape != shape:
         raise ParameterError(f"{who} takes {shape}s ({formats[shape]}), got {data.name} of {data.shape}s")
@@ -45,7 +45,7 @@ def constant(arguments):
 
 
 def make_estimator(name, kind, arguments, data, **parameters):
-    """Build an estimator of that class from the arguments about models."""
+    """Return an estimator of the class `name`, made from the arguments about models."""
     if arguments.no_intercept:
         _belongs("--no-intercept", kind, ("svm",))
         parameters["fit_intercept"] = False
@@ -78,7 +78,7 @@ def _belongs(option, kind, kinds):
 
 
 def make_risk(arguments, data):
-    """Return the risk of the data for runs without an estimator; that of rows needs no scikit-learn."""
+    """Return the risk of the data for runs without an estimator; for rows this needs no scikit-learn."""
     kind = kind_of(arguments, data)
     if kind != "svm":
         return risk_of_estimator(kind, arguments, data)

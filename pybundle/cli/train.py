@@ -25,7 +25,7 @@ def train(arguments):
     check_memory(data, 5 if kind == "mkl" else 0)
     estimator = _estimator(kind, arguments, data)
     classes = class_counts(data)
-    if data.shape == "row" and data.y.dtype.kind == "U":        # the fit looks at numbers
+    if data.shape == "row" and data.y.dtype.kind == "U":        # the fit itself checks numbers only
         warn_of_measurements(data.y)
     data, scaler = scaled(data) if arguments.scale else (data, None)
     estimator._column_names = data.columns.features if data.columns and data.columns.names else None
@@ -87,7 +87,7 @@ def _save(estimator, data, scaler, path):
 
 
 def _check_place(option, path):
-    """Refuse a path before the training that could not be written after it."""
+    """Refuse, before the training, a path that could not be written after it."""
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise ParameterError(f"{option} {path}: there is no such folder")
@@ -124,7 +124,7 @@ def _estimator(kind, arguments, data):
 
 
 def _kernel_learner(name, kind, arguments, data):
-    """Return an estimator with the certified solver of kernels, which has a method of its own."""
+    """Return an estimator of kernels, whose certified solver does not have all options."""
     for option in ("method", "atol", "parts", "cv", "time_limit", "grid", "certificate", "checkpoint"):
         if getattr(arguments, option) not in (None, "auto"):
             raise ParameterError(f"--{option.replace('_', '-')} is for other models than mkl; --max-iter bounds its "

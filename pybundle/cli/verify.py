@@ -46,13 +46,13 @@ def _written(name, value):
 
 
 def _take(arguments, options):
-    """Add these options to the arguments; ParameterError if one was given that is not among them."""
+    """Add the options of a certificate to the arguments; ParameterError if another one was given."""
     known = {_written(name, True) for name in STATED}
-    said = make_parser().parse_args(["verify", "-", "--certificate=-", *(
+    parsed = make_parser().parse_args(["verify", "-", "--certificate=-", *(
         option for option in options if option.partition("=")[0] in known)])
     for name in STATED:
         given = getattr(arguments, name)
         if given and _written(name, given) not in options:
             raise ParameterError(f"{_written(name, given)} is no option of the certificate, which was made with "
                                  f"{shlex.join(options)}; leave it out")
-        setattr(arguments, name, getattr(said, name))
+        setattr(arguments, name, getattr(parsed, name))

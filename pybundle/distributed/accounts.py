@@ -1,4 +1,4 @@
-"""Bytes, waiting and work of every round of questions to workers."""
+"""`Accounts` records bytes, waiting and work of every round of questions to workers."""
 
 import time
 
@@ -10,9 +10,9 @@ FIELDS = ("started", "bytes_out", "bytes_in", "waiting", "oracle", "longest", "d
 class Accounts:
     """A table with one row for every round, that is for every w that was sent.
 
-    Columns: `started` (seconds since the first round), `bytes_out`, `bytes_in`, `waiting` (seconds in which the driver
-    had nothing to do), `oracle` (seconds of all workers), `longest` (seconds of the slowest group), `driver` (seconds
-    from the last answer to this round: master problem, bundle).
+    Columns: `started` (seconds since the table was made), `bytes_out`, `bytes_in`, `waiting` (seconds in which the
+    driver had nothing to do), `oracle` (seconds of all workers), `longest` (seconds of the slowest group), `driver`
+    (seconds from the last answer to this round: master problem, bundle).
     """
 
     def __init__(self, n_workers):

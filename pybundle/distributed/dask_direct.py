@@ -13,9 +13,9 @@ OPERATION = f"pybundle_answer_{__version__}"
 
 
 class Mailbox(WorkerPlugin):
-    """A plugin with which a worker answers from the parts that it holds, in the threads of its tasks.
+    """A plugin by which a worker answers from the parts that it holds, in the threads of its tasks.
 
-    It stays for other runs as long as the cluster does, which may see several versions of this package.
+    It stays on the cluster for later runs, possibly of other versions of this package.
     """
 
     name = f"pybundle-mailbox-{__version__}"
@@ -33,14 +33,14 @@ class Mailbox(WorkerPlugin):
 
 
 class Reply(NamedTuple):
-    """The reply for the entry `key`: an answer, or None."""
+    """The reply to the request `key`: an answer, or None."""
 
     key: str
     answer: object
 
 
 async def exchange(client, address, name, key, question, w, done):
-    """Request an answer of the parts of that name from the worker at the address; put a `Reply` into `done`."""
+    """Ask the worker at the address for the answer of its parts `name`; put a `Reply` into `done`."""
     try:
         reply = await getattr(client.rpc(address), OPERATION)(name=name, question=to_serialize(question),
                                                               w=to_serialize(w))

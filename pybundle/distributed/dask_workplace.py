@@ -19,17 +19,17 @@ from .workplace import Workplace
 TICK = 0.25
 """Seconds between two checks of the cluster while no answer comes."""
 GRACE = 2.0
-"""Seconds that Dask has to rebuild parts or answers of a lost worker, which it does while it has another worker."""
+"""Seconds that Dask has to rebuild parts or answers of a lost worker; it does so if it has another worker."""
 BALANCE_EVERY = 5.0
 """Seconds between two searches for workers without parts."""
 MAX_FAILURES = 2
-"""Failures to reach a group at an address after which requests go through the scheduler: each may take a timeout."""
+"""Failed requests to a group at an address after which the scheduler takes over: each failure may take a timeout."""
 GRAPH_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
-"""Data pass the scheduler once on their way to the workers, so that it can rebuild a lost part without the driver."""
+"""No warning of large data: they pass the scheduler once, so that it can rebuild a lost part without the driver."""
 
 
 class Asked(NamedTuple):
-    """An open question, which went to the scheduler (with a future) or to the worker at an address."""
+    """An open question, sent to the scheduler (with a future) or to the worker at an address."""
 
     group: int
     question: Question
@@ -47,13 +47,13 @@ class DaskWorkplace(Workplace):
         self._client, self._source, self._patience, self._max_tries = client, source, patience, max_tries
         self._name, self._count = f"pybundle-{uuid.uuid4().hex[:12]}", 0
         self._done, self._pending = queue.SimpleQueue(), {}
-        self._balanced = time.monotonic()       # when parts were last distributed
-        self._alone = None                      # time since which there is no worker
+        self._balanced = time.monotonic()       # time of the last `_balance`
+        self._alone = None                      # when the last worker was lost
         self._homes = list(holders) or [slots[g % len(slots)] for g in range(len(groups))]
-        self._homeless = [None] * len(groups)   # times since which groups have no worker
+        self._homeless = [None] * len(groups)   # when each group lost its worker
         self._held = [self._make(g) for g in range(len(groups))]
-        self._addresses, self._direct = [None] * len(groups), direct    # requests may bypass the scheduler
-        self._failures = Counter()      # failed direct requests of every (group, address)
+        self._addresses, self._direct = [None] * len(groups), direct    # whether requests may bypass the scheduler
+        self._failures = Counter()      # failed direct requests by (group, address)
         if direct:
             from .dask_direct import Mailbox
 
@@ -65,7 +65,7 @@ class DaskWorkplace(Workplace):
         import dask
 
         self._count += 1
-        with dask.config.set(GRAPH_SIZE), self._named():
+        with dask.config.set(GRAPH_SIZE), self._plain_errors():
             return self._client.submit(Parts, self._source(g, self._homes[g]), len(self.groups[g]), pure=False,
                                        key=f"{self._name}-parts-{g}-{self._count}", workers=[self._homes[g]],
                                        allow_other_workers=True)
@@ -75,7 +75,10 @@ class DaskWorkplace(Workplace):
         if time.monotonic() - self._balanced > BALANCE_EVERY:
             self._balance()
         if self._direct and self._addresses[group] is None:
-            self._find()
+            finished = [held for held in self._held if held.status == "finished"]
+            holders = self._ask_scheduler(self._client.who_has, finished)
+            if holders is not None:
+                self._addresses = [next(iter(holders.get(held.key, ())), None) for held in self._held]
         address = self._addresses[group]
         if address is None or self._failures[group, address] >= MAX_FAILURES:
             self._submit(group, question, w, 1)
@@ -87,14 +90,8 @@ class DaskWorkplace(Workplace):
         self._client.loop.add_callback(exchange, self._client, address, self._held[group].key, key, question, w,
                                        self._done)
 
-    def _find(self):
-        """Find the addresses of the parts."""
-        holders = self._answer(self._client.who_has, [held for held in self._held if held.status == "finished"])
-        if holders is not None:
-            self._addresses = [next(iter(holders.get(held.key, ())), None) for held in self._held]
-
-    def _not_there(self, asked):
-        """Send an unanswered request through the scheduler, and look up the address of the parts again."""
+    def _reroute(self, asked):
+        """Send an unanswered request through the scheduler, and forget the address of the parts."""
         self._failures[asked.group, asked.address] += 1
         self._addresses[asked.group] = None
         self._submit(asked.group, asked.question, asked.w, asked.tries)
@@ -124,13 +121,13 @@ class DaskWorkplace(Workplace):
                     self._alone = None
                     found.append((asked.group, asked.question, answer))
                 elif asked.future is None:
-                    self._not_there(asked)
+                    self._reroute(asked)
                 else:
                     self._submit(asked.group, asked.question, asked.w, asked.tries + 1)
         return found
 
     def _finished(self, timeout):
-        """Return the futures and replies since the last call; check the cluster if there is none."""
+        """Return the futures and replies that have ended since the last call; check the cluster if there are none."""
         try:
             ended = [self._done.get(timeout=timeout)]
         except queue.Empty:
@@ -163,9 +160,9 @@ class DaskWorkplace(Workplace):
         return None
 
     def _result(self, future):
-        """Return the result of an ended future; wait while a worker holds it, since that may be lost meanwhile.
+        """Return the result of an ended future; wait for it while a worker holds it.
 
-        The wait ends with the run that asks, because a worker that is stopped still counts as a holder.
+        The wait ends with the time of the run, because a worker that was stopped still counts as a holder.
         """
         wait, run = min(GRACE, self._patience), self.run
         while True:
@@ -180,14 +177,14 @@ class DaskWorkplace(Workplace):
     def _check_cluster(self):
         """Raise if there has been no worker, or no scheduler, for too long; move parts to other workers."""
         now = time.monotonic()
-        workers = self._workers()
+        workers = sorted(self._ask_scheduler(self._client.nthreads) or ()) if self._client.status == "running" else []
         if workers:
             self._alone = None
             self._rehouse(workers, now)
             for key, asked in list(self._pending.items()):      # lost workers leave connections open, and never reply
                 if asked.future is None and asked.address not in workers:
                     del self._pending[key]
-                    self._not_there(asked)
+                    self._reroute(asked)
             return
         self._alone = now if self._alone is None else self._alone
         if self._client.status == "closed" or now - self._alone > self._patience:
@@ -196,12 +193,8 @@ class DaskWorkplace(Workplace):
             raise BundleError(f"there has been no Dask worker for {self._patience:g} s; start some, and continue with "
                               "warm_start=error.result")
 
-    def _workers(self):
-        """Return the addresses of workers; none if the scheduler does not answer."""
-        return sorted(self._answer(self._client.nthreads) or ()) if self._client.status == "running" else []
-
     def _rehouse(self, workers, now):
-        """Release parts that wait for a lost worker because no other one was left at that moment."""
+        """Move parts that still wait for a lost worker, because no other was left at that moment."""
         for g, held in enumerate(self._held):
             if held.status == "finished" or self._homes[g] in workers:
                 self._homeless[g] = None
@@ -213,7 +206,8 @@ class DaskWorkplace(Workplace):
     def _balance(self):
         """Move parts from workers with more groups than threads to workers without parts."""
         self._balanced = time.monotonic()
-        threads, holders = self._answer(self._client.nthreads), self._answer(self._client.who_has, self._held)
+        threads = self._ask_scheduler(self._client.nthreads)
+        holders = self._ask_scheduler(self._client.who_has, self._held)
         if threads is None or holders is None:
             return
         load = {address: [] for address in threads}
@@ -228,25 +222,25 @@ class DaskWorkplace(Workplace):
             self._move(load[address][0], address)
 
     def _move(self, g, home):
-        """Rebuild the parts of a group, and repeat the open requests."""
+        """Rebuild the parts of a group at another worker, and repeat its open questions."""
         open_questions = [asked for asked in self._pending.values() if asked.group == g]
         self._pending = {key: asked for key, asked in self._pending.items() if asked.group != g}
         futures = [asked.future for asked in open_questions if asked.future is not None]
-        with self._named():
+        with self._plain_errors():
             self._client.cancel([self._held[g], *futures], force=True)
         self._homes[g], self._homeless[g], self._addresses[g] = home, None, None
         self._held[g] = self._make(g)
         for asked in open_questions:
             self._submit(g, asked.question, asked.w, asked.tries + 1)
 
-    def _answer(self, question, *arguments):
-        """Ask the scheduler; return None if it does not answer."""
-        with contextlib.suppress(OSError, TimeoutError), self._named():
-            return question(*arguments)
+    def _ask_scheduler(self, method, *arguments):
+        """Call a method of the client; return None if the scheduler does not answer."""
+        with contextlib.suppress(OSError, TimeoutError), self._plain_errors():
+            return method(*arguments)
 
     @contextlib.contextmanager
-    def _named(self):
-        """Raise a plain error if the client is closed, because its own error is about its internals."""
+    def _plain_errors(self):
+        """Replace the errors of a closed client, which are about its internals."""
         try:
             yield
         except Exception as problem:

@@ -13,7 +13,7 @@ from ..core.validation import contiguous
 FLOAT32 = 2.0**-24
 """Largest relative rounding error of an entry in float32, in the normal range."""
 SMALLEST = 2.0**-149
-"""Largest absolute rounding error of an entry in float32 below that range."""
+"""Largest absolute rounding error of an entry in float32 below the normal range."""
 PACKED_DENSE_FROM = 2.0 / 3.0
 """Fraction of non-zeros above which dense slopes in float64 take fewer bytes than CSR."""
 
@@ -24,7 +24,7 @@ class Question(NamedTuple):
     Attributes
     ----------
     round : int
-        Comes back with the answer.
+        Number of the round, which comes back with the answer.
     kind : {"planes", "values", "describe"}
     precision : {None, "float32", "float64"}
         Working precision; None is the precision of the risk.
@@ -47,7 +47,7 @@ class Failure(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Arrays of a group of parts, and how they came about.
+    """The answer of a group of parts: arrays and a record, or the failure.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ def pack(planes, single=False):
 def unpack(arrays, dim):
     """Return the planes that `pack` packed, up to the rounding of float32."""
     values, offsets, data, *indices = arrays
-    data, indices = contiguous(data, np.float64), [contiguous(array) for array in indices]     # frames begin anywhere
+    data, indices = contiguous(data, np.float64), [contiguous(array) for array in indices]     # frames may be unaligned
     return Planes(values, offsets, sp.csr_array((data, *indices), shape=(len(values), dim)) if indices else data)
 
 

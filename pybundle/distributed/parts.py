@@ -1,4 +1,4 @@
-"""`Parts`, the risk of some parts that a worker builds once, and the answers that it gives."""
+"""`Parts`: a worker builds the risk of some parts once, and answers questions to it."""
 
 from __future__ import annotations
 
@@ -69,20 +69,20 @@ class Parts:
         self.n_parts = n_parts
         if risk is not None and risk.n_parts != n_parts:
             raise ParameterError(f"the risk of a group must have {n_parts} parts, got {risk.n_parts}")
-        if hasattr(risk, "dense_from"):         # slopes that would be made dense only to be packed as CSR
+        if hasattr(risk, "dense_from"):         # below this share `pack` would make dense slopes CSR again
             self._risks[None] = copy.copy(risk)
             self._risks[None].dense_from = PACKED_DENSE_FROM
 
     def __reduce__(self) -> Any:
-        # another worker gets the data, and makes compiled state itself
+        # the source alone is sent; another worker builds the risk itself
         return Parts, (self._source, self.n_parts)
 
     def __sizeof__(self):
-        # Dask moves objects that seem small from worker to worker
+        # Dask would move objects that seem small from worker to worker
         return super().__sizeof__() + _size(vars(self._source) if hasattr(self._source, "__dict__") else self._source)
 
     def answer(self, question, w):
-        """Return the answer to a question at w; it contains the exception if an oracle raises one."""
+        """Return the answer to a question at w, or a `Failure` in it if an oracle raises an exception."""
         began = time.perf_counter()
         try:
             with single_threaded_blas():
@@ -124,7 +124,7 @@ class Parts:
                 if not self._can_solve(first + k, w):
                     def counted(text, mine=first + k, theirs=int(i)):
                         return re.sub(rf"\bexample {mine}\b", f"example {theirs}", text)
-                    words, where = counted(words), f" for example {int(i)}"         # numbers of the driver
+                    words, where = counted(words), f" for example {int(i)}"         # as the driver counts
                     error.__notes__ = [counted(note) for note in getattr(error, "__notes__", ())]
                     break
             if where:

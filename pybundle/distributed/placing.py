@@ -8,8 +8,7 @@ from .risk import RemoteRisk
 
 
 def placing(executor):
-    """Return the executor if it places parts of a risk on workers (`place`), a client as `Dask`; None if it only maps.
-    """
+    """Return the executor if it places parts of a risk on workers, a `Dask` for a client, or None if it only maps."""
     if is_client(executor):
         return Dask(executor)
     if not isinstance(executor, type) and callable(getattr(executor, "place", None)):
@@ -23,9 +22,9 @@ def placing(executor):
 
 @contextmanager
 def placed(risk, executor, precision=None):
-    """Yield the risk with its parts at the workers of `executor`, or the risk itself for None, and close it after.
+    """Yield the risk with its parts at the workers of `executor`, or the risk itself for None; afterwards close it.
 
-    A risk that is placed already is used as it is, for this block alone. `precision` as in its `derive`.
+    A risk that was placed before is used as it is, and not closed. `precision` is that of `derive`.
     """
     where = risk if executor is None else executor.place(risk)
     try:

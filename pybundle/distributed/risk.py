@@ -1,4 +1,4 @@
-"""`RemoteRisk`: the protocol of `Risk` for parts that live with workers."""
+"""`RemoteRisk` implements the protocol of `Risk` for parts that live with workers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .waiting import TICK, OutOfTime, Waiting
 from .workplace import excerpt
 
 DENSE_FROM = 0.1
-"""Share of non-zeros from which slopes of all parts together are dense; the bundle has the same rule."""
+"""Share of non-zeros from which on the slopes of all parts are stored dense; the bundle has the same rule."""
 
 
 class RemoteRisk(RiskBase):
@@ -77,7 +77,7 @@ class RemoteRisk(RiskBase):
 
     @classmethod
     def described_by_workers(cls, workplace: Any, single: bool = False) -> RemoteRisk:
-        """Build the risk if only the workers have the data: they send sizes and bounds."""
+        """Return the risk of data that only the workers have; they send its description."""
         answers: list[Any] = [None] * len(workplace.groups)
         for g in range(len(answers)):
             workplace.ask(g, Question(0, "describe"), np.empty(0))
@@ -129,7 +129,7 @@ class RemoteRisk(RiskBase):
 
     @contextmanager
     def in_use(self, precision: str | None = None) -> Any:
-        """Yield the risk for one run, for the length of the block: two runs would take each other's answers."""
+        """Yield the risk for use in the block by one run, as two would take each other's answers."""
         if not self._workplace.in_use.acquire(blocking=False):
             raise ParameterError("risk must be in one run at a time if workers hold its parts, and another run "
                                  "uses it; place it twice, or wait")
@@ -156,14 +156,14 @@ class RemoteRisk(RiskBase):
             except (OutOfTime, KeyboardInterrupt) as end:
                 if self.home is None or run is None or run.has_begun:
                     raise
-                # without a first pass there is no result; a second Ctrl-C ends this, too
+                # a result needs a first pass, so make the rest of it here; a second Ctrl-C ends this, too
                 run.no_longer(isinstance(end, KeyboardInterrupt))
                 found |= {g: checked(Parts(excerpt(self.home, parts), len(parts)).answer(question, w))
                           for g, parts in enumerate(groups) if g not in found}
         return [found[g] for g in range(len(groups))]
 
     def _send(self, w, kind):
-        """Send w to all groups; return the question and a copy of w, which must not change meanwhile."""
+        """Send a copy of w, which must not change meanwhile, to all groups; return the question and the copy."""
         if self._workplace.is_closed:
             raise BundleError("the parts of this risk were given back by close(); place the risk again")
         w, number = np.array(w), self._accounts.open()
@@ -178,7 +178,7 @@ class RemoteRisk(RiskBase):
     def _receive(self, number):
         """Wait for answers; return those to the question of that number, by group.
 
-        Answers to earlier questions, which a failure or a Ctrl-C left open, are only counted.
+        Late answers to earlier questions, after a failure or a Ctrl-C, are only counted.
         """
         began, found, workplace = time.perf_counter(), [], self._workplace
         while not found:
@@ -188,7 +188,7 @@ class RemoteRisk(RiskBase):
         self._accounts.waited(time.perf_counter() - began)
         for _, question, answer in found:
             self._accounts.received(question.round, answer)
-            if self.waiting is not None:       # groups of one worker take turns
+            if self.waiting is not None:       # a worker evaluates its groups in turn
                 self.waiting.heard(answer.seconds * -(-len(workplace.groups) // workplace.n_workers))
         return {g: checked(answer) for g, question, answer in found if question.round == number}
 
@@ -231,11 +231,12 @@ def _joined(records, groups):
         return None if any(row is None for row in rows) else np.concatenate(rows)
 
     first = known[0]
-    means = first.means         # any will do: they only say how distances are measured
+    means = first.means         # with them distances are measured: any common ones are valid
     if means is not None:
         means = np.average([record.means for record in known], axis=0, weights=[record.n_examples for record in known])
         records = [record and _measured_from(record, means) for record in records]
-    constants, values = zip(*(record.constant for record in known), strict=True)    # R of the best one is no less
+    # the sum of the least values is at most R at any common constant
+    constants, values = zip(*(record.constant for record in known), strict=True)
     names = ("lower_bounds", "slope_errors", "offset_errors", "slope_sizes")
     return Description(first.dim, sum(record.n_examples for record in known), *map(column, names),
                        all(record.smooth for record in known), first.nonneg, first.free, means, first.shift,
@@ -247,8 +248,7 @@ def _joined(records, groups):
 def _measured_from(record, means):
     """Return the description with slope errors and sizes for the common means, see `RiskBase.slope_errors`.
 
-    A worker states the sum of a part for all columns and of |its own means| times a part for the intercept, which is
-    no larger.
+    A worker's bound is a + |its own means| b with b <= a, where a is for all columns and b for the intercept.
     """
     size, own = float(np.linalg.norm(means)), float(np.linalg.norm(record.means))
     factor = 1.0 + size if own == 0.0 else max(1.0, min(1.0 + size, 1.01 * size / own))

@@ -1,4 +1,4 @@
-"""`Waiting`: how long a run waits for answers of workers."""
+"""`Waiting` says how long a run waits for answers of workers."""
 
 import math
 import time
@@ -8,9 +8,9 @@ from ..runtime.interrupts import interrupt_noted_at
 TICK = 0.25
 """Seconds between two looks at the clock and at Ctrl-C while no answer comes."""
 GRACE = 2.0
-"""Least time, in seconds, that workers have for an answer after the time limit of the run."""
+"""Least number of seconds that workers have for an answer after the time limit of the run."""
 LONGER = 2.0
-"""That time is at least so many times the slowest answer so far."""
+"""Workers also have at least this multiple of the time of the slowest answer so far."""
 
 
 class OutOfTime(Exception):
@@ -33,18 +33,18 @@ class Waiting:
         self._asked, self._grace, self._is_interrupted = -math.inf, GRACE, False
 
     def asked(self):
-        """Note that a request is sent; raise a Ctrl-C that waited for a first result."""
+        """Note that a question is sent; raise a Ctrl-C that has waited for a first result."""
         if self._is_interrupted:
             self._is_interrupted = False
             raise KeyboardInterrupt
         self._asked = time.perf_counter()
 
     def heard(self, seconds):
-        """Note that an answer took so many seconds."""
+        """Note how many seconds an answer took."""
         self._grace = max(self._grace, LONGER * seconds)
 
     def no_longer(self, is_interrupted=False):
-        """End the grace for answers of workers; then the next `check` raises a noted Ctrl-C."""
+        """Give workers no more time after the limit; if `is_interrupted`, the next `asked` raises KeyboardInterrupt."""
         self._grace, self._is_interrupted = 0.0, is_interrupted
 
     def left(self):

@@ -1,4 +1,4 @@
-"""`CertifiedEstimator`, base of estimators that `minimize` fits: parameters, the solve behind `fit`, warm starts."""
+"""`CertifiedEstimator`, the base class of estimators that `minimize` fits: parameters, `fit`, warm starts."""
 
 from __future__ import annotations
 
@@ -70,16 +70,16 @@ CERTIFICATE = """gap_, objective_, lower_bound_ : float
 class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     """Base class of the estimators that `minimize` fits.
 
-    Before the solve, `fit` summarises the data in surveys, one per block, because several workers may hold the blocks.
+    Before the solve, `fit` summarises the data by a survey of each block, because several workers may hold the blocks.
     A subclass defines
 
     * `_take(X, y, sample_weight) -> (X, y, weights)`: checked, without examples of weight 0;
-    * `_survey(X, y, weights)`: what the fitted attributes depend on in a block;
+    * `_survey(X, y, weights)`: the properties of a block that the fitted attributes depend on;
     * `_learn(surveys) -> dict`: the fitted attributes that are known before the solve;
     * `_risk(X, y, weights, fitted)`: the risk of a block.
 
-    If `_surveys_again(fitted)`, further attributes follow from data and attributes: those that `_learn_again` returns
-    from a `_survey_again(X, y, weights, fitted)` of each block. For data in memory `_risk` adds them to `fitted`.
+    If `_surveys_again(fitted)`, some attributes depend on both data and these attributes: `_learn_again` returns them
+    from `_survey_again(X, y, weights, fitted)` of each block. For data in memory `_risk` adds them to `fitted`.
 
     Docstrings of subclasses are filled in: `{parameters}`, `{certificate}`, and the names in `_pieces`.
     """
@@ -87,7 +87,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     _pieces: Any = MappingProxyType({})         # texts by name for docstrings
     _further: Any = MappingProxyType({})        # options of `minimize` that only the command line sets
     _column_names: Any = None       # names of the columns of a file
-    _hint = ""                      # hint of the last run
+    _hint = ""                      # advice in the result of the last run
     _shift: Any = None      # `features.shift.Shift` of the last fit with a free intercept
     _dtypes: tuple[Any, ...] = (np.float64,)    # types that weights may have
     _dtype: Any = np.float64                    # type of the weights of the present fit
@@ -142,7 +142,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
             return self._solve(risk, fitted, X, y)
 
     def _surveys_again(self, fitted):
-        """Return whether `fitted` lacks attributes that a second survey of the data gives."""
+        """Return whether `fitted` lacks attributes that need a second survey of the data."""
         return False
 
     def _listed(self, X, y):
@@ -219,14 +219,14 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         return self
 
     def _regulariser(self, fitted):
-        """Return the argument of `minimize` that is the regulariser."""
+        """Return the regulariser as an argument of `minimize`."""
         return {"lam": self._lam()}
 
     def _lam(self):
         return rate_of(self.C, self._needs_penalty)
 
     def _options(self):
-        """Return the arguments of `minimize` that are parameters here, but for `n_jobs`."""
+        """Return the arguments of `minimize` that are parameters of the estimator, except `n_jobs`."""
         return {"tol": self.tol, "atol": self.atol, "method": self.method,
                 "max_iter": self.max_iter, "time_limit": self.time_limit, "random_state": self._seed(),
                 "verbose": self.verbose, **self._further}
@@ -243,7 +243,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         })
 
     def _watch(self, fitted, X, y):
-        """Return callbacks for `minimize`: the user's, with the estimator so far, and scikit-learn's."""
+        """Return callbacks for `minimize`: the user's, which get the estimator so far, and one for scikit-learn's."""
         held_out = vars(self).pop("_held_out", None)
         callbacks = [_WithEstimator(function, self, fitted, held_out) for function in as_callbacks(self.callback)]
         if getattr(self, "_skl_callbacks", None):
@@ -268,7 +268,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         if centre is not None and not (np.shape(centre) == (mine["n_features_in_"],) and centre.dtype == np.float64
                                        and np.isfinite(centre).all()):
             raise StateError("centre_ must be None, or hold a finite float64 number for each column")
-        for name, value in mine.items():        # sizes for which predictions allocate memory
+        for name, value in mine.items():        # predictions allocate arrays of these sizes
             if name.endswith("_") and name not in self._unlimited and isinstance(value, int) \
                     and not 0 <= value <= size:
                 raise StateError(f"{name} must be 0..{size}, the number of weights, got {value:.3g}")
@@ -300,7 +300,7 @@ def take_rows(data, rows):
 
 
 def without_weightless(X, y, weights):
-    """Leave out examples of weight 0, which would bring classes, features and sizes of their own."""
+    """Leave out examples of weight 0, whose classes and features must not count."""
     kept = np.flatnonzero(weights)
     if len(kept) == len(weights):
         return X, y, weights
@@ -308,26 +308,26 @@ def without_weightless(X, y, weights):
 
 
 def _equal(one, other):
-    """Compare values; lists of names are not made into arrays, in which each would take the room of the longest."""
+    """Return whether values are equal; lists are compared as such, since an array pads texts to the longest."""
     return one == other if isinstance(one, list) and isinstance(other, list) else np.array_equal(one, other)
 
 
 class _WithEstimator:
-    """A callback of the user, called with a `progress` that has the estimator so far."""
+    """Calls a callback of the user with a `progress` that has the estimator so far."""
 
     def __init__(self, function, estimator, fitted, held_out):
         self._function, self._estimator, self._fitted, self._held_out = function, estimator, fitted, held_out
         self.ends_path = getattr(function, "ends_path", True)
 
     def __call__(self, progress):
-        # made on demand: a copy takes longer than all else between two iterations
+        # made on demand: a copy takes longer than everything else between two iterations
         progress.make_estimator = partial(self._estimator._at, self._fitted, progress.w)
         progress.score_held_out = partial(self._score, progress)
         return self._function(progress)
 
     def _score(self, progress):
         estimator = progress.estimator
-        vars(estimator).pop("feature_names_in_", None)      # the examples held out are arrays
+        vars(estimator).pop("feature_names_in_", None)      # held-out examples are arrays
         return estimator.score(*self._held_out)
 
     def close(self):
@@ -336,7 +336,7 @@ class _WithEstimator:
 
 
 class _Bridge:
-    """A callback that calls scikit-learn's callbacks: each iteration is a task below the fit."""
+    """Calls scikit-learn's callbacks; to them each iteration is a task below the fit."""
 
     def __init__(self, estimator, fitted, X, y):
         self._estimator, self._fitted, self._data = estimator, fitted, {"X": X, "y": y}

@@ -136,7 +136,7 @@ class BinaryLabelingSVM(StructuredEstimator):
 
 
 def _split(y):
-    """Return labels and weights of nodes; the weights are None if no item has any."""
+    """Return the labels and the weights of nodes; the weights are None if no item has any."""
     labels = [item.labels if isinstance(item, WeightedLabels) else item for item in y]
     if not any(isinstance(item, WeightedLabels) for item in y):
         return labels, None

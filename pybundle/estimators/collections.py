@@ -13,7 +13,7 @@ from ..distributed.workplace import grouped
 from ..models.batch_oracle import check_lengths
 
 LEAST_PARTS = 16
-"""Least number of parts into which all blocks together are divided."""
+"""Least number of parts that all blocks together are divided into."""
 
 
 def is_collection(data):
@@ -24,9 +24,9 @@ def is_collection(data):
 
 @contextmanager
 def placed(estimator, X, y, sample_weight):
-    """Yield the risk of collections on the workers of the current client, and the fitted attributes known so far.
+    """Yield the risk of collections, which stay on the workers, and the fitted attributes known so far.
 
-    Workers check and summarise their blocks, the driver learns from the summaries, then every worker builds its risk.
+    Workers check and survey their blocks, the driver learns from the surveys, then every worker builds its risk.
     """
     executor = Dask(_client())
     client, bare = executor.client, _bare(estimator)
@@ -47,7 +47,7 @@ def placed(estimator, X, y, sample_weight):
     n_parts = -(-LEAST_PARTS // len(taken))
     risks = _mapped(client, "_risk", bare, taken, fitted=fitted, n_parts=n_parts)
     for future in risks:
-        if future.exception() is not None:      # so that it is raised as on the worker
+        if future.exception() is not None:      # raised here just as on the worker
             raise future.exception()
     del taken                                   # risks hold what they need of the data, encoded
     remote = executor.risk_of(risks, n_parts=n_parts)
@@ -101,22 +101,18 @@ def summed_by_blocks(function, X, y):
 def _take(estimator, first, *pieces):
     """Return the checked data (X, y, weights) of neighbouring blocks, or None if they hold no examples."""
     try:
-        return _checked(estimator, *pieces)
+        X, y, weights = (_joined([piece[k] for piece in pieces]) if len(pieces[0]) > k else None for k in range(3))
+        if not ((X.shape[0] if sp.issparse(X) else len(X)) or len(y)):
+            return None
+        X, y, weights = estimator._take(X, y, None if weights is None else np.asarray(weights, dtype=float))
     except Exception as problem:
         problem.add_note(f"pybundle: examples are counted from the first one of block {first} on")
         raise
-
-
-def _checked(estimator, *pieces):
-    X, y, weights = (_joined([piece[k] for piece in pieces]) if len(pieces[0]) > k else None for k in range(3))
-    if (X.shape[0] if sp.issparse(X) else len(X)) or len(y):
-        X, y, weights = estimator._take(X, y, None if weights is None else np.asarray(weights, dtype=float))
-        return (X, y, weights) if len(weights) else None
-    return None
+    return (X, y, weights) if len(weights) else None
 
 
 def _call(name, estimator, data, n_parts=None, **more):
-    """Call a method of the estimator with the data of a worker; a risk gets `n_parts`."""
+    """Call a method of the estimator on the data of a worker; a risk is divided into `n_parts`."""
     found = None if data is None else getattr(estimator, name)(*data, **more)
     return found if n_parts is None or found is None else found.derive(n_parts=n_parts)
 
@@ -152,7 +148,7 @@ def _client():
 
 
 def _mapped(client, name, estimator, taken, **more):
-    """Return futures of a method of the estimator on the data that workers hold."""
+    """Return futures of the results of a method on the data of each worker."""
     return client.map(_call, [name] * len(taken), [estimator] * len(taken), taken, pure=False, **more)
 
 
@@ -177,7 +173,7 @@ def served(estimator):
 
 
 def _pieces(**collections):
-    """Return the blocks of collections that belong together, a list of tuples, without weights that are None."""
+    """Return a list of tuples, blocks of X, y and, unless they are None, of weights that belong together."""
     columns = {name: _blocks(name, data) for name, data in collections.items()
                if data is not None or name != "sample_weight"}
     for name, blocks in columns.items():
@@ -188,7 +184,7 @@ def _pieces(**collections):
 
 
 def _blocks(name, data):
-    """Return the blocks of an array, cut between examples, or of a bag, as delayed values."""
+    """Return the blocks of a bag, or of an array cut between examples only, as delayed values."""
     if not is_collection(data):
         other = "y" if name == "X" else "X"
         raise InputTypeError(f"{name} must be a Dask array or bag like {other}, got {type(data).__name__}; use "

@@ -1,4 +1,4 @@
-"""Differences between the versions of scikit-learn from 1.5 on, and input checks that scikit-learn lacks."""
+"""Bridge differences between versions of scikit-learn from 1.5 on, and add input checks that it lacks."""
 
 from __future__ import annotations
 

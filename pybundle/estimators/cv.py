@@ -72,8 +72,8 @@ GRID = {
 }
 """Pieces of the docstrings of searches over C."""
 
-SEARCH_TOL = 1e-5
-FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2
+SEARCH_TOL = 1e-5                                   # relative gap at which the solves of a search end anyway
+FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2       # `share` of `Fold` below and from FEW examples on
 
 
 class PathCV:
@@ -168,7 +168,7 @@ class PathCV:
         scores, gaps = np.full((2, len(folds), len(grid)), np.nan)
         status = np.full(len(grid), "not tried")
         try:
-            with Parallel(n_jobs=self.n_jobs, require="sharedmem") as parallel:       # a path goes on where it was
+            with Parallel(n_jobs=self.n_jobs, require="sharedmem") as parallel:       # folds keep their paths
                 folds = [Fold(k, self._single(), grid, scorer, stop, share, *data, weights, *fold)
                          for k, fold in enumerate(folds)]
 

@@ -1,4 +1,4 @@
-"""`DependencyParser`, whose words are texts or numbers."""
+"""`DependencyParser`, a parser of sentences whose words are texts or numbers."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
         return without_weightless(X, y, np.where(is_empty, 0.0, weights)) if is_empty.any() else (X, y, weights)
 
     def _survey(self, X, y, weights):
-        """Return whether arcs are CSR rows, number of columns, counts of values or None, whether heads have a root."""
+        """Return whether arcs are CSR rows, the number of columns, counts of values, and whether heads have a root."""
         self._check_sentences(X)
         is_sparse = sp.issparse(X.values if isinstance(X, Ragged) else X[0])
         n_features = X[0].shape[1] if is_sparse else len(self.attributes)
@@ -204,15 +204,12 @@ class DependencyParser(Probabilities, StructuredEstimator):
     # ------------------------------------------------------------------ what users write
     def _count_values(self, X):
         """Return how often every value occurs, a Counter for each column whose values are counted."""
-        is_rare_apart = check_integer("min_count", self.min_count, low=1) > 1
+        has_rare = check_integer("min_count", self.min_count, low=1) > 1
         return {column: Counter(value for i, x in enumerate(X) for value in self._column(x, i, column))
-                for column in (range(len(self.attributes)) if is_rare_apart else self._between())}
+                for column in (range(len(self.attributes)) if has_rare else self._between())}
 
     def _frequent(self, counted):
-        """Return the names of the most frequent values between head and word, and of the values kept apart, or None.
-
-        `counted` is a list of results of `_count_values`.
-        """
+        """Return `kinds_` and `vocabulary_` from a list of results of `_count_values`."""
         counts = {column: sum((more[column] for more in counted[1:]), counted[0][column]) for column in counted[0]}
         kinds = []
         for column in self._between():
@@ -224,12 +221,12 @@ class DependencyParser(Probabilities, StructuredEstimator):
                        for value in sorted(counts[column]) if counts[column][value] >= self.min_count]
 
     def _between(self):
-        """Return the columns of attributes under `set` and `each` of templates."""
+        """Return the columns that templates ask for between head and word, by `set` and `each`."""
         templates = parse_templates(self._templates(), tuple(self.attributes))
         return sorted({max(t.set_column, t.each_column) for t in templates} - {-1})
 
     def _tables(self, fitted):
-        """Return for every attribute the numbers of its known values and of all others; None if texts are hashed."""
+        """Return for every attribute the numbers by value and that of all other values, or None if texts are hashed."""
         if fitted["kinds_"] is None:
             return None
         between, tables = self._between(), []
@@ -245,7 +242,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
         return tables
 
     def _words(self, X, attributes, tables):
-        """Return sentences in the form of the model, with `_tables` for words as texts."""
+        """Return sentences in the form that the model takes; `tables` convert words that are texts."""
         self._check_sentences(X)
         if not any(map(_n_words, X)):
             return [np.empty((0, len(self.attributes)), np.int64)] * len(X)

@@ -9,17 +9,17 @@ from ..runtime.result import Status
 from ..solvers.path import Grid, runs
 
 PROBE_GAP = 0.1
-"""Relative gap at which a probe may end, in units of F(w) or of its gain over the point of the C before, if smaller."""
+"""Gap at which a probe may end, relative to F(w), or to what it has gained over the C before if that is less."""
 LITTLE = 0.5
-"""Fraction of R(0) - R(w) above which lam |w|^2 counts as large; it is 1, its maximum, if R is linear up to w."""
+"""Fraction of R(0) - R(w) from which on lam |w|^2 counts as large; it is 1, the maximum, if R is linear up to w."""
 NO_LOSS = 1e-3
-"""Fraction of F below which training losses count as 0, and fraction of F(0) below which they are small."""
+"""Training losses count as 0 below this fraction of F, and as small below this fraction of F(0)."""
 NO_CLASS = 5e-3
 """Fraction of the training labels below which a class need not be predicted."""
 
 
 class Fold:
-    """The path of one fold, from small to large C; a call runs a method, and errors name the fold."""
+    """The path of one fold from small to large C; calling it runs one of its methods, and errors name the fold."""
 
     def __init__(self, number, estimator, grid, scorer, stop, share, X, y, weights, train, test):
         self._number, self._estimator, self._grid, self._scorer = number, estimator, grid, scorer
@@ -64,12 +64,12 @@ class Fold:
         return float(score)
 
     def misses_a_class(self, k):
-        """Return whether a class of the training examples is never predicted there: a larger C may learn it."""
+        """Return whether a class of the training examples is never predicted for them: a larger C may learn it."""
         classes, counts = np.unique(np.hstack(self._train[1]), return_counts=True)
         return not np.isin(classes[counts >= NO_CLASS * counts.sum()], self._predict(k, self._train)).all()
 
     def has_learnt_little(self, k):
-        """Return whether R is about linear up to w: examples have not left the margin, and scores are by accident."""
+        """Return whether R is nearly linear up to w: few examples have left the margin, and scores are accidental."""
         return 2.0 * self._penalties[k] >= LITTLE * (self._enough.start - self._losses[k])
 
     def has_learnt_all(self, k):
@@ -103,11 +103,11 @@ class Fold:
 
 
 class _Enough:
-    """End a solve whose gap is small enough for a score; with a `share` of 0 only probes end before their tolerance.
+    """Callback that ends a solve whose gap is small enough for a score; with a `share` of 0 it ends probes only.
 
-    A gap relative to F says little if C is small, since training hardly lowers F then: the gap is to be a small share
+    A gap relative to F says little if C is small, since training then hardly lowers F. So the gap must be a small share
     of what training has gained over w = 0. A probe starts at the point of the C before, and may also end when the gap
-    is a share of what it has gained over that.
+    is a small share of what it has gained over that point.
 
     Attributes
     ----------

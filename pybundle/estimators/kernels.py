@@ -1,4 +1,4 @@
-"""Convert groups of `pb.mkl` and their learnt functions to arrays, numbers and texts, and back; default kernels.
+"""Convert groups of `pb.mkl` and their learnt functions to arrays, numbers and texts, and back; choose kernels.
 
     Gaussian(0.5)                          {"": "Gaussian", ".sigma": 0.5, ".columns": None, ".low_rank": None}
     Mean([Linear(), Gaussian(0.5)])        {"": "Mean", ".kernels.0": "Linear", ".kernels.0.normalise": True, ...}
@@ -20,8 +20,7 @@ KINDS = {cls.__name__: cls for cls in (B1Spline, Features, Gaussian, Linear, Mea
 def suggested(X):
     """Return kernels for rows X: linear, quadratic, and Gaussians of half, once and twice the spread of the data.
 
-    The spread is the square root of the sum of the variances; half the mean squared distance of two rows is its square.
-    O(nnz).
+    The square of the spread is the sum of the variances, half the mean squared distance of two rows. Costs O(nnz).
     """
     squares = X.multiply(X).mean(axis=0) if sp.issparse(X) else np.square(X).mean(axis=0)
     variance = float(np.maximum(np.asarray(squares) - np.square(np.asarray(X.mean(axis=0))), 0.0).sum())
@@ -30,7 +29,7 @@ def suggested(X):
 
 
 def described(group, name=""):
-    """Return a group as a flat dictionary whose keys begin with `name`; raise StateError if it is code."""
+    """Return a group as a flat dictionary whose keys begin with `name`; raise StateError if it contains code."""
     kind = type(group).__name__
     if KINDS.get(kind) is not type(group):
         raise StateError(f"a kernel that is code cannot be saved, got {kind}; files know {', '.join(KINDS)}; pickle "
@@ -96,7 +95,7 @@ def part_of(kernel, support, coefs, X, n_labels):
 
 
 def support_of(arrays, index):
-    """Remove the examples of a group from the arrays of a file and return them; None if it has none."""
+    """Take the support examples of a group out of the arrays of a file; None if it has none."""
     if f"{index}.data" not in arrays:
         return arrays.pop(f"{index}.support", None)
     data, indices, indptr, shape = (arrays.pop(f"{index}.{name}") for name in ("data", "indices", "indptr", "shape"))
@@ -106,7 +105,7 @@ def support_of(arrays, index):
 
 
 def n_columns(kernel, n_features):
-    """Return the number of columns that a kernel uses; allocates nothing for a number from a file."""
+    """Return the number of columns that a kernel uses, without an array of a size that a file gives."""
     if kernel.columns is None:
         return n_features
     if isinstance(kernel.columns, slice):

@@ -66,7 +66,7 @@ def merged_classes(arrays):
     """Return the classes in any of these arrays, sorted; all must hold texts, or all numbers."""
     first, kept = None, []
     for i, labels in enumerate(arrays):
-        if len(labels) == 0:                # a float array to NumPy
+        if len(labels) == 0:                # NumPy makes it a float array
             continue
         kept.append(labels)
         if first is None:

@@ -16,8 +16,8 @@ from ..models import Landmarks
 from ..models.landmarks.oracle import positions_of, round_pixels
 from .structured import StructuredEstimator
 
-MOST_PIXELS = 1 << 24
-"""Largest side of an image, so that sums of a few such numbers do not overflow."""
+LARGEST_SIDE = 1 << 24
+"""Largest side of an image in pixels; sums of a few such numbers do not overflow."""
 
 
 class LandmarkDetector(StructuredEstimator):
@@ -113,8 +113,8 @@ class LandmarkDetector(StructuredEstimator):
     def _check_state(self):
         for name in ("shape_", "boxes_"):
             values = getattr(self, name)
-            if values.dtype.kind != "i" or not 0 <= values.min() <= values.max() < MOST_PIXELS:
-                raise StateError(f"{name} must be pixels 0..{MOST_PIXELS - 1}")
+            if values.dtype.kind != "i" or not 0 <= values.min() <= values.max() < LARGEST_SIDE:
+                raise StateError(f"{name} must be pixels 0..{LARGEST_SIDE - 1}")
         super()._check_state()
 
     def _parents(self, n_landmarks):

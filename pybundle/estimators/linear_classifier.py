@@ -60,7 +60,7 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
                 "class_weight_": class_factors(self.class_weight, classes, surveys)}
 
     def _regulariser(self, fitted):
-        """Return the elastic net; free weights are 0 for the first of several classes, or no bound would hold them."""
+        """Return the elastic net; free weights of the first class are 0, as a shift of all classes changes nothing."""
         rates = np.full((len(fitted["classes_"]), fitted["n_features_in_"] + self._has_intercept()), self._lam())
         if self._intercept_is_free and self._has_intercept():
             rates[:, -1] = 0.0
@@ -79,7 +79,7 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
 
     def _unpack(self, w):
         d, W = self.n_features_in_, w.reshape(-1, self.n_features_in_ + bool(self.fit_intercept))
-        if len(W) > 1 and self._shift is None:          # large ones would be rounded again
+        if len(W) > 1 and self._shift is None:          # a shift makes intercepts large: they are not rounded again
             W = W - np.where(self._is_free(), W.mean(axis=0), 0.0)
         intercept = W[:, d:].sum(axis=1) * self.intercept_scaling
         return {"coef_": W[:, :d].astype(self._dtype), "intercept_": intercept.astype(self._dtype)}

@@ -8,7 +8,7 @@ from ..prox import Separable
 
 
 def rate_of(C, needs_penalty=""):
-    """Return lam = 1 / C, 0 for infinity, which is refused where nothing but a penalty limits `needs_penalty`."""
+    """Return lam = 1 / C, 0 for an infinite C; this is refused if nothing but a penalty limits `needs_penalty`."""
     is_infinite = isinstance(C, (float, np.floating)) and C == np.inf
     if is_infinite and needs_penalty:
         raise ParameterError(f"C must be finite, got inf: without a penalty nothing limits {needs_penalty}")

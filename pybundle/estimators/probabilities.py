@@ -1,4 +1,4 @@
-"""Probabilities of labels, and errors of estimators that have none."""
+"""Methods for probabilities of labels; an estimator without a log-loss lacks them, with an error that says why."""
 
 from __future__ import annotations
 

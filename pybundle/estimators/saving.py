@@ -19,7 +19,7 @@ from ..core.exceptions import StateError
 from ..core.types import PathLike, Source
 from ..core.validation import check_number
 
-SAID = ("class", "parameters", "certificate", "values", "columns")       # entries of the header that the digest covers
+COVERED = ("class", "parameters", "certificate", "values", "columns")    # entries of the header that the digest covers
 FORMAT, VERSION = "pybundle estimators", 1
 CERTIFICATE = ("objective_", "lower_bound_", "gap_", "certified_", "converged_", "n_iter_", "n_passes_")
 PARAMETERS = "parameters/"          # prefix of the names of arrays that belong to parameters
@@ -28,8 +28,8 @@ PARAMETERS = "parameters/"          # prefix of the names of arrays that belong 
 class StoredEstimator(BaseEstimator):
     """Base class of estimators that can be saved.
 
-    The fitted state is the attributes with a trailing underscore: arrays, numbers, texts, lists of texts and
-    dictionaries of arrays, nothing else. Predictions make all else from them and the parameters.
+    The fitted state consists of the attributes with a trailing underscore: arrays, numbers, texts, lists of texts and
+    dictionaries of arrays, nothing else. Predictions derive everything else from these and the parameters.
     """
 
     _doc_link_module = "pybundle"
@@ -134,7 +134,7 @@ class StoredEstimator(BaseEstimator):
         return self
 
     def _check_state(self):
-        """Raise StateError unless the state can be that of a fit, so that no prediction reads beyond an array."""
+        """Raise StateError unless a fit can have this state, so that no prediction reads beyond an array."""
         mine = vars(self)
         for name in ("objective_", "lower_bound_", "gap_", "n_passes_"):
             if not isinstance(mine.get(name), float):
@@ -190,8 +190,8 @@ def load(path: Source) -> Any:
     """
     header, arrays = read_archive(path, FORMAT, VERSION)
     with refusing(f"{name_of(path)}: not an estimator", StateError):
-        said = {key: header[key] for key in SAID if key in header}
-        if len(said) < len(SAID) or header.get("digest") != digest(said, arrays):
+        covered = {key: header[key] for key in COVERED if key in header}
+        if len(covered) < len(COVERED) or header.get("digest") != digest(covered, arrays):
             raise ValueError("its digest does not fit: it was changed, or written before there was one; train again")
         cls = class_of(header["class"])
         if cls is None:
@@ -272,7 +272,7 @@ def _plain(name, array):
 
 
 def _packed(name, texts):
-    """Return a list of texts as two arrays; one array of texts would reserve the length of the longest for each."""
+    """Return a list of texts as two arrays; a single array of texts would pad each to the longest."""
     pieces = [text.encode() for text in texts]
     return {f"{name}/utf8": np.frombuffer(b"".join(pieces), dtype=np.uint8),
             f"{name}/ends": np.cumsum([len(piece) for piece in pieces], dtype=np.int64)}

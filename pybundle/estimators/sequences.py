@@ -1,4 +1,4 @@
-"""`ChainEstimator`, base of sequence labellers: tokens as rows, vocabularies, predictions, scores, names of weights."""
+"""`ChainEstimator`, the base class of sequence labellers: vocabularies, predictions, scores, names of weights."""
 
 from __future__ import annotations
 
@@ -46,13 +46,11 @@ MOST = 1 << 30
 class ChainEstimator(StructuredEstimator):
     """Base class of `ChainSVM` and `ChainCRF`, which define the loss."""
 
-    normalised: bool
-    rescaling: str
-    loss: str
+    normalised: bool = False        # this and the next three for subclasses without these parameters
+    rescaling: str = "margin"
+    loss: str = "hamming"
+    l1: float = 0.0
     token_weights: str
-
-    normalised, rescaling, loss = False, "margin", "hamming"       # a log-loss has none
-    l1: float = 0.0         # for subclasses without this parameter
     _needs_penalty = "weights of features that the examples lack; l1 > 0 does"
     _unlimited = ("n_iter_", "n_features_in_")      # `_check_state` checks the latter
 
@@ -70,7 +68,7 @@ class ChainEstimator(StructuredEstimator):
         return X, y, weights
 
     def _survey(self, X, y, weights):
-        """Return the classes, the counts of features by name (None for arrays and hashes), the number of columns."""
+        """Return the classes, counts of features by name or None for arrays and hashes, and the number of columns."""
         X, classes = as_lists(X), label_classes(y)
         _check_sizes(X, np.array([len(labels) for labels in y]))
         if not holds_texts(X):
@@ -124,7 +122,7 @@ class ChainEstimator(StructuredEstimator):
 
     @staticmethod
     def _nonempty(x, truths, weights):
-        """Leave empty sequences out; this comes late, so that messages count the sequences of the user."""
+        """Leave empty sequences out; the encoder does not, so that its errors count the user's sequences."""
         if x.sizes.all():
             return x, truths, weights
         kept = np.flatnonzero(x.sizes)
@@ -314,7 +312,7 @@ class ChainEstimator(StructuredEstimator):
 
 
 def _check_sizes(X, n_labels):
-    """Check that each sequence has as many labels as tokens; the encoder refuses values that are no sequences."""
+    """Check that each sequence has as many labels as tokens; values that are no sequences are left to the encoder."""
     if isinstance(X, Ragged):
         sizes = X.sizes.tolist()
     else:

@@ -1,4 +1,4 @@
-"""`StructuredEstimator`, base of estimators of structured labels, which build a model of `pb.models` from examples."""
+"""`StructuredEstimator`, the base class of estimators of structured labels, which learn a model of `pb.models`."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class StructuredEstimator(CertifiedEstimator):
     def _once(self, name, make):
         """Return `make()`, kept while all parameters and fitted attributes are the same objects."""
         mine = vars(self)
-        kept = mine.setdefault("_kept", {})         # before the loop: no thread may add a key while another iterates
+        kept = mine.setdefault("_kept", {})         # before the loop: a thread that adds a key would break another's
         sources = [value for key, value in mine.items() if key[-1] == "_" or key in mine["_of_fit"]]
         known, found = kept.get(name, ((), None))
         if len(known) != len(sources) or any(map(operator.is_not, known, sources)):
@@ -153,17 +153,17 @@ class StructuredEstimator(CertifiedEstimator):
         return float(weights @ right / (weights @ total))
 
     def _count(self, X, y):
-        """Return numerators and denominators of the score, (n,) each, such as numbers of right and of all labels."""
+        """Return numerator and denominator of each example's score, (n,) each, such as right labels and all labels."""
         raise NotImplementedError
 
     def _decoded(self, model, x, truths):
-        """Return the best labellings of encoded examples by the model's oracle; `truths` are any admissible ones."""
+        """Return the best labellings that the model's oracle finds; `truths` may be any admissible labellings."""
         oracle = model.oracle(x, truths)
         return oracle.solve_batch(np.arange(oracle.n_examples), oracle.prepare(self.coef_), loss=False).labellings
 
 
 def check_list(name, value):
-    """Return a sequence of examples; iterators and columns of tables become lists, also as examples."""
+    """Return a sequence of examples, in which iterators and columns of tables have become lists."""
     is_table = hasattr(value, "columns") or issparse(value)
     if is_table or isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         remedy = ("a table is no list of sequences: each is a list of tokens, as group.to_dict('records') makes of the "

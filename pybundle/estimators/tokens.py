@@ -39,7 +39,7 @@ def as_lists(X):
 
 
 def is_single(x):
-    """Return whether x is a scalar, like None or a number, and no list, dictionary, text or array."""
+    """Return whether x is a scalar, such as None or a number, rather than a list, dictionary, text or array."""
     return not getattr(x, "shape", ()) and not hasattr(x, "__len__")
 
 
@@ -94,7 +94,7 @@ def frequent_features(counts, min_count=1):
 
 
 def columns_of(vocabulary, bits=None):
-    """Return the arguments of `rows_of` for columns: a function from names to numbers, and a mask of hashes or None."""
+    """Return arguments of `rows_of`: the function from names to columns, and the mask of hashes or None."""
     if vocabulary is not None:
         return {name: k for k, name in enumerate(vocabulary)}.get, None
     return murmurhash3_32, (1 << check_bits(bits)) - 1
@@ -157,9 +157,9 @@ def entries(token, i, t):
 def _of_mapping(token, prefix, i, t):
     found = []
     for name, value in token.items():
-        if prefix or type(name) is not str:             # a text as it is has its hash
+        if prefix or type(name) is not str:             # else it is kept, as its hash is cached
             name = f"{prefix}{decoded(name, i, t) if isinstance(name, bytes) else name}"
-        if type(value) is float and -LARGEST <= value <= LARGEST:       # the usual ones first, as these are faster
+        if type(value) is float and -LARGEST <= value <= LARGEST:       # the common types first, for speed
             found.append((name, value))
         elif isinstance(value, str):
             found.append((f"{name}:{value}", 1.0))

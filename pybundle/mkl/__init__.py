@@ -7,15 +7,6 @@ from .online_mkl import OnlineMKL
 from .parts import Features
 
 __all__ = [
-    "B1Spline",
-    "Callable",
-    "Features",
-    "Gaussian",
-    "Kernel",
-    "Linear",
-    "Mean",
-    "OnlineMKL",
-    "OnlineProximal",
-    "Polynomial",
-    "Precomputed",
+    "B1Spline", "Callable", "Features", "Gaussian", "Kernel", "Linear", "Mean", "OnlineMKL", "OnlineProximal",
+    "Polynomial", "Precomputed",
 ]

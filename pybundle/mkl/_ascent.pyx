@@ -1,13 +1,13 @@
-"""Block steps in the dual of multiple kernel learning at fixed kernel weights, for chains of tokens and single tokens.
+"""Block steps in the dual of multiple kernel learning with fixed kernel weights, for chains of tokens or single tokens.
 
 With kernel weights nu_k, a distribution alpha_i over the labellings of each example i and a proximal centre c
 
     theta_k = s_k V_k,   s_k = nu_k / (lam + kappa),   V_k = -phi_k + kappa c_k / nu_k,
     phi = 1/n sum_i sum_y alpha_iy psi_i(y)
 
-A visit of an example finds its best labelling, adds it to the example's cache and moves weight between cached
-labellings by pairwise steps with exact line search. Every step updates the scores of the example's own tokens; the
-other scores are updated once, by the sum of the steps.
+A visit of an example finds its best labelling, adds it to the cache of the example, and moves weight between cached
+labellings by pairwise steps with exact line search. Each step updates the scores of the example's own tokens; all other
+scores are updated once, by the sum of the steps.
 """
 
 import numpy as np
@@ -19,12 +19,12 @@ from libc.string cimport memcpy, memset
 from pybundle.mkl._groups cimport Group
 from pybundle.mkl._rounds cimport TokenRounds
 
-cdef double PAUSE = 5e7
-cdef enum: SLOTS = 100
+cdef double PAUSE = 5e7     # as in `_rounds`
+cdef enum: SLOTS = 100      # most cached labellings of an example
 
 
 cdef class Ascent(TokenRounds):
-    """`TokenRounds` with a cache of labellings and their weights for every example; the first one is the truth."""
+    """Adds to `TokenRounds` a cache of labellings and their weights for every example; the truth comes first."""
 
     cdef int32_t[:, ::1] labellings           # (SLOTS, n_tokens)
     cdef double[:, ::1] alpha                 # (n_examples, SLOTS)
@@ -56,7 +56,7 @@ cdef class Ascent(TokenRounds):
         return total
 
     cdef Py_ssize_t keep(self, Py_ssize_t i, const int32_t* y) noexcept nogil:
-        """Return the slot of a labelling, cached now if it was not; -1 if no slot is free."""
+        """Return the slot of a labelling, which is cached if it was not; -1 if no slot is free."""
         cdef Py_ssize_t q, t, first = self.offsets[i], T = self.offsets[i + 1] - first, free_slot = -1
         for q in range(self.counts[i]):
             t = 0
@@ -77,9 +77,10 @@ cdef class Ascent(TokenRounds):
         return free_slot
 
     def visit(self, const Py_ssize_t[::1] order, bint oracle, int most_steps):
-        """Make block steps on the examples `order`, after a call of the oracle for each if `oracle`.
+        """Make block steps on the examples `order`; with `oracle` each visit first calls it.
 
-        Return the sum of block gaps before the steps over n, and that of `sum_k s_k |Delta_k|^2` of first directions.
+        Returns the sum of the block gaps before these steps, divided by n, and the sum over visits of
+        `sum_k s_k |Delta_k|^2` of their first direction.
         """
         cdef Py_ssize_t i, j, k, q, t, c, first, T, best, worst, n = self.counts.shape[0], L = self.n_labels
         cdef double* S = &self.S[0, 0]
@@ -174,7 +175,7 @@ cdef class Ascent(TokenRounds):
     def planes(self):
         """Return phi as coefficients of tokens (n_tokens, n_labels) and of links (n_labels + 2, n_labels), and B.
 
-        Pairwise steps let the sums of weights drift: sums above 1 are first scaled down to 1.
+        Sums of weights that rounding in pairwise steps has moved above 1 are first scaled to 1.
         """
         cdef Py_ssize_t i, q, r, c
         weights = np.asarray(self.alpha)[:, 1:]

@@ -1,4 +1,4 @@
-"""Features of tokens as a group of an online learner: lazily scaled weights for every feature and label."""
+"""Features of tokens as a group of an online learner, with lazily scaled weights for every feature and label."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,13 +18,13 @@ cdef class FeatureGroup(Group):
     ----------
     theta : LazyVectors, shape (n_features, n_labels)
     X : float64 array or CSR, shape (n, n_features)
-        The indices of each row of a CSR matrix are sorted, and none comes twice.
+        The indices in each row of a CSR matrix are sorted and distinct.
     """
 
     cdef bint is_sparse
     cdef object X
     cdef const double[::1] data
-    cdef const int32_t[::1] indices           # of dense rows, whose zeros are skipped, one row for all
+    cdef const int32_t[::1] indices           # columns of entries; all dense rows, whose zeros are skipped, share them
     cdef const int64_t[::1] indptr
 
     def __init__(self, LazyVectors theta, X):

@@ -1,10 +1,10 @@
-# Base class of one kernel, or one block of features: its scores of tokens and labels, and its steps; without the GIL.
+# Base class of groups (a kernel, features, links): they score tokens and labels and make steps, without the GIL.
 
 from pybundle.mkl._lazy cimport LazyVectors
 
 
 cdef struct Gradient:
-    # Delta = coefficients coefs[r] of labels at the tokens tokens[r], r < n_rows, and links of neighbouring labels
+    # Delta: coefficients coefs[r] of labels at the token tokens[r], r < n_rows, and those of pairs of labels
     Py_ssize_t n_rows
     Py_ssize_t* tokens
     double* coefs         # (n_rows, n_labels)
@@ -18,7 +18,7 @@ cdef class Group:
     cdef void add_scores(self, Py_ssize_t first, Py_ssize_t count, double* S) noexcept nogil
     # <v, Delta> and |Delta|^2
     cdef void measure(self, const Gradient* g, double* product, double* square) noexcept nogil
-    # S (count, n_labels) += amount times the scores of Delta as a vector of weights, without the scale
+    # S (count, n_labels) += amount times the scores of the tokens first.. by the weights Delta, without the scale
     cdef void add_own(self, const Gradient* g, double amount, Py_ssize_t first, Py_ssize_t count,
                       double* S) noexcept nogil
     # v += amount Delta

@@ -1,7 +1,7 @@
 """Base class of the groups of an online learner over tokens and labels, and the group of label pairs.
 
-A group is a kernel (`_kernel_group`) or features (`_feature_group`). A step changes theta_k where the gradient is not
-0, a prox only its scale. Norms follow formula (17) of Martins et al.
+Other groups are kernels (`_kernel_group`) and features (`_feature_group`). A step changes theta_k where the gradient is
+not 0, a prox only its scale. Formula (17) of Martins et al. updates the norms.
 """
 
 import numpy as np
@@ -32,11 +32,11 @@ cdef class Group:
         pass
 
     def state(self):
-        """Return v and the arrays that are linear in it. They are views: writing to them changes v, not the scale."""
+        """Return views of v and of its scores, if they are stored; writing to them leaves the scale."""
         return (self.theta.current_rows(),)
 
     def image(self, coefs, links):
-        """Return what inner products with a plane need: its scores of all tokens (n_labels, n), or `links` itself."""
+        """Return a plane's scores of all tokens (n_labels, n), for inner products with it; or `links` itself."""
         raise NotImplementedError
 
     def lengths(self):
@@ -77,9 +77,9 @@ cdef class Group:
         self.theta.set(0.0)
 
     def renew(self):
-        """Recompute what was accumulated over steps."""
+        """Recompute the numbers that steps only update."""
         self.refresh()
-        # not from the norm, which may be 0 by rounding although theta has scores
+        # the norm could round to 0 although theta has scores
         self.theta.is_zero[0] = not self.theta.current_rows().any()
 
     def all_scores(self, Py_ssize_t n):

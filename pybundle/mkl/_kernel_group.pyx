@@ -1,8 +1,8 @@
-"""A kernel as a group of an online learner: dual coefficients of tokens and labels.
+"""A kernel as a group of an online learner, with dual coefficients of tokens and labels.
 
-theta_k = sum over support pairs (token z, label c) of A[z, c] phi_k(z) x e_c is never formed. Its coefficients A are
-stored with the scores F[c, x] = sum_z A[z, c] K_k(x, z) of all training tokens. A step adds a row of the Gram matrix to
-F for each support pair of a wrong token, O(n); recomputing the scores of a single token would cost O(n n_labels).
+theta_k = sum_(z, c) A[z, c] phi_k(z) x e_c, over tokens z and labels c, is never formed. Stored are the coefficients A
+and the scores F[c, x] = sum_z A[z, c] K_k(x, z) of all training tokens. A step adds a row of the Gram matrix to F for
+each coefficient it changes, O(n); recomputing the scores of a single token would cost O(n n_labels).
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ cdef void add_row(double* F, const real* row, const int32_t* indices, Py_ssize_t
 
 
 cdef class KernelGroup(Group):
-    """A kernel on the tokens.
+    """A kernel on the tokens of a call.
 
     Parameters
     ----------
@@ -50,9 +50,10 @@ cdef class KernelGroup(Group):
     """
 
     cdef Py_ssize_t n, n_old
-    cdef bint is_sparse, is_single, is_stale
-    cdef object gram                          # the matrix, an array or CSR
-    cdef const float[::1] data32              # its values, row by row
+    cdef bint is_sparse, is_single            # whether the Gram matrix is CSR, and float32
+    cdef bint is_stale                        # whether scores are 0, whatever F holds
+    cdef object gram
+    cdef const float[::1] data32              # values of the Gram matrix, row by row
     cdef const double[::1] data64
     cdef const int32_t[::1] indices
     cdef const int64_t[::1] indptr
@@ -151,7 +152,7 @@ cdef class KernelGroup(Group):
     cdef int rescale(self, double factor) except -1 nogil:
         cdef double s = self.theta.scale[0] * factor
         cdef Py_ssize_t c, x
-        if s < SMALLEST:                # the scale is folded into v, and here into its scores
+        if s < SMALLEST:                # `theta` folds the scale into v; fold it into the scores, too
             for c in range(self.n_labels):
                 for x in range(self.n):
                     self.F[c, x] *= s
@@ -193,7 +194,7 @@ cdef class KernelGroup(Group):
         if self.is_sparse or not self.is_single:
             scores = coefs.T @ self.gram
             return scores.toarray() if sp.issparse(scores) else np.asarray(scores)
-        # a product with float64 copies the Gram matrix to float64: use some rows at a time
+        # the product converts the Gram matrix to float64: multiply some rows at a time
         out = np.zeros((self.n_labels, self.n))
         for first in range(0, self.n, ROWS):
             out += coefs[first:first + ROWS].T @ self.gram[first:first + ROWS]

@@ -1,4 +1,4 @@
-# Vectors theta_k = scale_k v_k for every group k, which can be rescaled as a whole in O(1).
+# Vectors theta_k = scale_k v_k, one for every group k; rescaling one costs O(1).
 
 from libc.stdint cimport int32_t
 
@@ -12,9 +12,9 @@ cdef class LazyVectors:
     cdef readonly double n_ticks          # points in the average
     cdef double[::1] scale                # (n_groups,)
     cdef double[::1] square               # (n_groups,) |v_k|^2, updated by formula (17)
-    cdef int32_t[::1] is_zero             # (n_groups,) theta_k = 0, whatever v holds
+    cdef int32_t[::1] is_zero             # (n_groups,) whether theta_k = 0, whatever v holds
     cdef double[:, ::1] v                 # (n_rows, width); a row reads as 0 if its stamp is older than the last reset
-    cdef double[:, ::1] u, total          # the same shape, see `_lazy.pyx`; no rows without averages
+    cdef double[:, ::1] u, total          # the same shape: u of `_lazy.pyx`, sum of points; no rows without averages
     cdef double[::1] sums                 # (n_groups,) sums of the scales since the last reset
     cdef int32_t[::1] stamp               # (n_rows,) n_resets of the group when the row was last touched; -1: row is 0
     cdef int32_t[::1] n_resets            # (n_groups,)

@@ -1,11 +1,11 @@
 """Lazily scaled vectors theta_k = scale_k v_k: a step touches only the active features, a prox only the scale.
 
-Averages need no dense work (between resets, v_t is a sum of increments d_r, and S_t = s_1 + ... + s_t):
+Averages need no dense work. Between resets v_t is a sum of increments d_r, so with S_t = s_1 + ... + s_t
 
     sum_t s_t v_t = S_T v_T - u,      u = sum_r S_{r-1} d_r
 
-At a reset the sum S is stored. A row that is next touched after the reset first adds its part to the average, with that
-S. Folding a small scale into v flushes all rows first: in another unit of v the two terms would no longer cancel.
+A reset stores the sum S, and the next touch of a row first adds these two terms, with that S, to the average. Before a
+small scale is folded into v, all rows are flushed, as u refers to the old unit of v.
 """
 
 import numpy as np
@@ -30,8 +30,7 @@ cdef class LazyVectors:
     shift : int
     averaging : bool
     eager : bool
-        Whether a reset writes zeros into the rows touched, so that other code may read v directly. The amortised cost
-        is O(1) for each row touched.
+        Whether a reset writes zeros into the rows touched since the last, so that other code may read v directly.
     """
 
     def __cinit__(self, Py_ssize_t n_rows, Py_ssize_t width, Py_ssize_t n_groups=1, labels=None, int shift=62,
@@ -128,7 +127,7 @@ cdef class LazyVectors:
     cdef void refold(self, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t i, j, g, first = 0, last = self.n_rows
         cdef double s
-        # with labels all groups are folded at once, as their scales shrink together
+        # with labels all groups are folded at once: their scales shrink together
         if not self.has_labels and self.n_groups > 1:
             first, last = k << self.shift, min((k + 1) << self.shift, self.n_rows)
         for i in range(first, last):
@@ -164,7 +163,7 @@ cdef class LazyVectors:
         return np.asarray(self.v)
 
     def current_rows(self):
-        """Return v (n_rows, width) itself, with zeros in rows from before a reset; only if there are no averages."""
+        """Return v itself, (n_rows, width), after clearing rows from before a reset; not for averages."""
         cdef Py_ssize_t i
         for i in range(self.n_rows):
             self.touch(i)
@@ -227,9 +226,9 @@ cdef class LazyVectors:
 
     def step(self, const int32_t[::1] indices, const double[::1] data, double eta, double lam, double radius,
              regulariser=None):
-        """Make a round with the gradient that has `data` at the rows `indices` (width 1): step, prox, projection.
+        """Make a round: gradient step, prox, projection; width is 1 and the gradient has `data` at the rows `indices`.
 
-        O(len(indices) + n_groups log n_groups). `regulariser` as in `TokenRounds.run`.
+        Costs O(len(indices) + n_groups log n_groups). `regulariser` is that of `TokenRounds.run`.
         """
         cdef Py_ssize_t e, k, p = self.n_groups, row
         cdef double value, total = 0.0, ratio
@@ -277,7 +276,7 @@ cdef class LazyVectors:
             self.tick()
 
     def renew(self):
-        """Recompute norms: formula (17) adds up rounding over many rounds."""
+        """Recompute the norms, since updates by formula (17) add up rounding errors."""
         squares = np.zeros(self.n_groups)
         cdef double[::1] total = squares
         cdef Py_ssize_t i, j
@@ -306,7 +305,7 @@ cdef class LazyVectors:
         return np.where(self.is_zero, 0.0, np.sqrt(np.maximum(self.square, 0.0)) * self.scale)
 
     def penalty(self, lam, regulariser):
-        """Return lam/2 (sum_k |theta_k|)^2, or what `regulariser` says of the norms."""
+        """Return lam/2 (sum_k |theta_k|)^2, or the value of `regulariser` at the norms."""
         norms = self.norms()
         return 0.5 * lam * float(norms.sum()) ** 2 if regulariser is None else float(regulariser._value(norms))
 

@@ -1,4 +1,4 @@
-# Rounds of the online learner over examples (chains of tokens, or single tokens) whose scores are sums over groups.
+# Rounds of the online learner on examples (chains of tokens, or single tokens); scores are sums over groups.
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -8,8 +8,8 @@ from pybundle.oracles._chain cimport ChainTables
 
 cdef class TokenRounds:
     cdef readonly list groups
-    cdef readonly object links                # LinkGroup, also the last of the groups; or None
-    cdef public list expected                 # or None
+    cdef readonly object links                # LinkGroup, which is also the last of the groups; or None
+    cdef public list expected                 # see the class; or None
     cdef void** members                       # the groups as borrowed references
     cdef Py_ssize_t n_groups, n_labels, longest
     cdef const int64_t[::1] offsets

@@ -19,14 +19,14 @@ from pybundle.mkl._groups cimport Gradient, Group, LinkGroup
 from pybundle.oracles._chain cimport ChainTables
 from pybundle.prox._threshold cimport shrink
 
-# Numbers read between two checks for signals: some 50 ms.
+# Numbers read between two checks for signals, in some 50 ms.
 cdef double PAUSE = 5e7
-# Rounds after which norms are recomputed.
+# Number of rounds after which norms are recomputed.
 cdef long FRESH = 10000
 
 
 cdef class TokenRounds:
-    """Groups of the learner, bound to the data of one call.
+    """Makes rounds on the groups of a learner, bound to the data of one call.
 
     Parameters
     ----------
@@ -41,10 +41,9 @@ cdef class TokenRounds:
     Attributes
     ----------
     expected : list or None
-        The plane of an epoch of the log-loss, coefficients (n_tokens, n_labels), links and offset, to which rounds add
-        each example once, linearised at the point of its round: `log sum_y exp <theta, psi(y)> >= H(p) + <theta, sum_y
-        p(y) psi(y)>` for every distribution p over labellings, with H its entropy. An example that is not yet added
-        counts as 0, a lower bound of any log-loss.
+        The plane of an epoch of the log-loss: coefficients (n_tokens, n_labels), links and offset. Each example adds
+        its plane at the point of its round, by `log sum_y exp <theta, psi(y)> >= H(p) + <theta, sum_y p(y) psi(y)>` for
+        every distribution p over labellings, with H its entropy. Before, it counts as 0, a lower bound of any log-loss.
     """
 
     def __cinit__(self, list groups, links, structure, data, Py_ssize_t batch=1):
@@ -96,7 +95,7 @@ cdef class TokenRounds:
                     self.tables.end[k] = x
 
     cdef int decode_example(self, Py_ssize_t i, int32_t* labels, double* value) noexcept nogil:
-        """Find the labelling of the largest hinge of example i, and the hinge; return 0 if this is not finite."""
+        """Find the labelling of the largest hinge of example i, and this hinge; return 0 if it is not finite."""
         cdef Py_ssize_t k, t, c, first = self.offsets[i], T = self.offsets[i + 1] - first, L = self.n_labels
         cdef double* S = &self.S[0, 0]
         cdef double true_score = 0.0
@@ -184,10 +183,9 @@ cdef class TokenRounds:
         cdef Py_ssize_t r, j, k, i, first, count, p = self.n_groups
         cdef double total = 0.0, value, size, loss, sum_of_squares, work = 0.0, amount, ratio
         cdef bint good = True, plain = regulariser is None
-        products_array, before_array = np.zeros(p), np.zeros(p)
-        squares_array, after_array = np.zeros(p), np.zeros(p)
-        cdef double[::1] product = products_array, before = before_array
-        cdef double[::1] square = squares_array, after = after_array
+        before_array, after_array = np.zeros(p), np.zeros(p)
+        cdef double[::1] before = before_array, after = after_array
+        cdef double[::1] product = np.zeros(p), square = np.zeros(p)
         for k in range(p):
             before[k] = (<Group>self.groups[k]).theta.norms()[0]
         with nogil:

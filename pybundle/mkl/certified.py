@@ -21,20 +21,20 @@ from .mixture_bound import KeptPlanes
 FLOOR = 1e-6
 """Smallest kernel weight; it stays above 0 so that it can grow again."""
 EXPONENT = 1.7
-"""Exponent of the update of kernel weights: 1 sets them to |theta_k| / sum, short steps; from 2 on they oscillate."""
+"""Exponent of the update of kernel weights: 1 sets |theta_k| / sum in short steps; from 2 on they oscillate."""
 KEPT = 10
-"""Planes of the last passes whose best mixture proves the bound: in a single plane the |phi_k| differ too much."""
+"""Number of recent planes whose best mixture proves the bound; one plane alone proves little, as its |phi_k| differ."""
 LARGEST = 4 << 30
 """Maximum number of bytes of Gram matrices and points with which solver="auto" is "certified": half the memory of a
-small computer, and about 10 000 rows of five kernels in float64; 9000 rows of 26 classes took 10 to 18 s. Online rounds
-need the same matrices, but few points, and their number is known beforehand."""
+small computer, enough for some 10 000 rows of five kernels in float64. Online rounds need the same matrices, but fewer
+points."""
 POINTS = {"hinge": 20, "logistic": 28}
-"""Number of points (coefficients and scores of all groups) that a run holds, as measured; planes count as points. With
+"""Measured number of points (coefficients and scores of all groups) that a run holds; a plane counts as a point. With
 the log-loss small runs keep more pairs of L-BFGS, up to 512 MB."""
 
 
 class Certified(NamedTuple):
-    """Value, bound and |theta_k| after a run; whether Ctrl-C ended it."""
+    """Result of a run: value, bound, |theta_k|, rows of the history, and whether Ctrl-C ended it."""
 
     objective: float
     lower_bound: float
@@ -55,7 +55,7 @@ class MeanLoss(RiskBase):
 
 
 def solve(run, max_passes):
-    """Step a run until its gap is small, it stalls, or `max_passes` is reached; Ctrl-C ends it, too.
+    """Step a run until its gap is small, it stalls, it has made `max_passes` passes, or Ctrl-C is pressed.
 
     The run appends the kernel weights of each row of its history to `weights`.
     """
@@ -72,14 +72,14 @@ def solve(run, max_passes):
 
 
 def rows(history, weights, n=1):
-    """Return seconds, value, bound (both divided by n), passes and kernel weights of each entry of a history."""
-    # after Ctrl-C the last entry of a column may be missing
+    """Return for each row of a history the seconds, value / n, bound / n, passes and kernel weights."""
+    # after Ctrl-C some columns may lack the last row
     return list(zip(history["time"], history["primal"] / n, history["lower_bound"] / n, history["n_passes"], weights,
                     strict=False))
 
 
 def reweighed(nu, norms):
-    """Return kernel weights from the norms |theta_k| of the point found with weights nu; nu itself if all norms are 0.
+    """Return new kernel weights from the norms |theta_k| of the point found with nu; nu itself if all norms are 0.
 
     >>> reweighed(np.array([0.5, 0.5]), np.array([1.0, 0.0])).round(3)
     array([1., 0.])
@@ -94,7 +94,7 @@ def reweighed(nu, norms):
 class GroupBlocks(BlockMethod):
     """Block method that proves its bound by the best mixture of the planes of the last passes.
 
-    Its core has kernel weights `nu`, and a method `source` that returns the evidence for the plane of its multipliers.
+    Its core has kernel weights `nu`, and a method `source` that returns evidence for the plane `aggregate()`.
     """
 
     def __init__(self, search, *arguments):

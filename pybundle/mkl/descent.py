@@ -3,10 +3,10 @@
     lam/2 (sum_k |theta_k|)^2 = min lam/2 |u|^2 |v|^2   over all u, v with theta_k = v_k u_k,   v_k a number,
 
 by Cauchy-Schwarz, so min F is the minimum of the smooth G(u, v) = lam/2 |u|^2 |v|^2 + R(v_1 u_1, ..., v_p u_p). G is
-not convex. But let u not be 0, the gradient be 0 and the Hessian have no negative eigenvalue: then theta is a minimum
-of F. For the gradient implies `|phi_k| = lam |u| |v|` for each group with v_k not 0, the Hessian
-`|phi_k| <= lam |u| |v|` for the others, and these are the conditions of optimality. The proof of the result does not
-need this: every pass finds a plane of R, and the bound of mixtures (`mixture_bound`) holds for any planes.
+not convex, but if u is not 0, the gradient is 0 and the Hessian has no negative eigenvalue, theta is a minimum of F:
+the gradient implies `|phi_k| = lam |u| |v|` for each group with v_k not 0, the Hessian `|phi_k| <= lam |u| |v|` for the
+others, and these are the conditions of optimality. The bound does not depend on this: every pass finds a plane of R,
+and `mixture_bound` proves it from any planes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .mixture_bound import CLOSE, KeptPlanes
 PLANES = 20
 """Maximum number of planes that are kept; there are fewer if a plane has more than 4e5 floats."""
 LEAST = 1e-3
-"""If no descent is left, v restarts with |v_k|^2 at least this fraction of the largest, since (0, 0) is a saddle."""
+"""Least |v_k|^2 after balancing, relative to the largest: groups at the saddle (u_k, v_k) = (0, 0) would stay 0."""
 
 
 def descend(risk, settings):
@@ -39,7 +39,7 @@ def descend(risk, settings):
 
 
 class _Descent(QuasiNewton):
-    """L-BFGS on x = (u, v); the last columns of each row are v."""
+    """L-BFGS on x = (u, v); each row of x ends with v."""
 
     def __init__(self, search):
         super().__init__(search)
@@ -58,7 +58,7 @@ class _Descent(QuasiNewton):
     def start(self, w0):
         lam, p = self.objective.lam, self.objective.penalty.n_groups
         value, slope = self._pass(w0)
-        # sum_k |theta_k| <= max_k |phi_k| / lam at the minimum for this plane, and sqrt(2 R(0) / lam) at that of F
+        # sum_k |theta_k| is max_k |phi_k| / lam at the minimum for this plane; at that of F it is <= sqrt(2 R(0) / lam)
         total = min(self.objective.penalty.norms(slope).max() / lam, np.sqrt(2.0 * value / lam))
         x = np.concatenate([w0, np.full((len(w0), p), np.sqrt(total / p))], axis=1)
         self.steps.begin(x, *self._joint(x, value, slope))
@@ -68,7 +68,7 @@ class _Descent(QuasiNewton):
         return None if status is Status.STALLED and self._balance() else status
 
     def _first_step(self, slope):
-        """Limit the first step to the one that suits a linear risk."""
+        """Limit the first step to 1 / (lam |v|^2), which minimises over u if the risk is linear."""
         step, growth = super()._first_step(slope)
         if len(self.steps.pairs):
             return step, growth
@@ -76,7 +76,7 @@ class _Descent(QuasiNewton):
         return min(step, 1.0 / (self.objective.lam * float(v @ v))), growth
 
     def _balance(self):
-        """Set |u_k| = |v_k| for the same theta, and v_k > 0 for groups at 0; only once, afterwards return False."""
+        """Make |u_k| = |v_k| at the same theta, and v_k > 0 for groups at 0; return False if this was done before."""
         norms = self.objective.penalty.norms(self.search.w)
         if self.was_balanced or not norms.any():
             return False
@@ -92,7 +92,7 @@ class _Descent(QuasiNewton):
         return self._joint(x, *self._pass(x[:, :self.n] * x[0, self.n:][self.objective.penalty.labels]))
 
     def _joint(self, x, value, slope):
-        """Return G(x) and its gradient, from value and slope of R."""
+        """Return G(x) and its gradient from the value and the slope of R."""
         u, v, lam, products = x[:, :self.n], x[0, self.n:], self.objective.lam, self.objective.penalty.products
         square, v_square = float(np.maximum(products(u, u), 0.0).sum()), float(v @ v)
         gradient = np.empty_like(x)
@@ -108,7 +108,7 @@ class _Descent(QuasiNewton):
         if norms.any():
             self.nu = np.maximum(norms / norms.sum(), 1e-9)
         value = self.search.observe(theta, loss)
-        # `effective` leaves out what the constraints theta_j >= 0 cancel
+        # `effective` drops the slopes that constraints theta_j >= 0 cancel
         self.planes.add(offset, self.objective.penalty.effective(slope), source, error)
         self.search.offer(self.planes.proven(self.objective.lam, self.nu, self.close))
         self.search.log(value)

@@ -1,8 +1,8 @@
 """The penalty of multiple kernel learning: the square of the sum of the norms of groups, and inner products by group.
 
-A point is a vector (dim,); for kernels it has two rows (2, N): the coefficients of tokens, and their products with the
-Gram matrix, the scores. In both cases `<a, b>` of a group is a sum of products, all steps are linear, and no features
-of a kernel are formed.
+A point is a vector (dim,); for kernels it has two rows (2, N), the coefficients of tokens and the scores, which are
+their products with the Gram matrix. In both cases `<a, b>` of a group is a sum of products, and steps are linear, so no
+features of a kernel are formed.
 """
 
 from __future__ import annotations
@@ -53,5 +53,5 @@ def group_sums(labels, n_groups):
     """
     starts = np.searchsorted(labels, np.arange(n_groups))
     if (np.diff(starts, append=len(labels)) > 0).all() and (np.diff(labels) >= 0).all():
-        return lambda values: np.add.reduceat(values, starts)        # several times faster, for contiguous groups
+        return lambda values: np.add.reduceat(values, starts)        # groups are contiguous: several times faster
     return lambda values: np.bincount(labels, values, n_groups)

@@ -1,7 +1,7 @@
-"""Base class of kernels between tokens: values, columns, normalisation, Gram matrices and their checks.
+"""Base class of kernels between tokens: it normalises their values, and computes and checks Gram matrices.
 
-A kernel is normalised to a unit diagonal by default, K(x, z) / sqrt(K(x, x) K(z, z)), so that the groups of a multiple
-kernel learner start on the same scale. Rows of zero norm stay zero.
+By default a kernel is normalised to a unit diagonal, K(x, z) / sqrt(K(x, x) K(z, z)), so that the groups of a multiple
+kernel learner have the same scale. Rows of norm 0 stay 0.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ..core.validation import check_choice, check_finite, check_flag, check_inte
 from ..runtime.executors import Serial
 
 ROWS = 512
-"""Rows of a Gram matrix computed or checked at a time, to keep temporary arrays small."""
+"""Number of rows of a Gram matrix that are computed or checked at a time, so that temporary arrays stay small."""
 SYMMETRY = 1e-8
-"""Largest difference from symmetry allowed, relative to the largest entry."""
+"""Largest difference |K_ij - K_ji| that is accepted, relative to the largest entry."""
 DEFINITE = 1e-8
-"""Eigenvalues down to minus this fraction of the trace count as zero."""
+"""Eigenvalues count as nonnegative if they are at least minus this fraction of the trace."""
 LARGEST_CHECKED = 1000
 """Maximum number of rows of the principal minor whose eigenvalues are checked."""
 
 
 def described(x):
-    """Return the constructor call of x as text, without arrays and defaults."""
+    """Return the call that makes x as text, without arrays and defaults."""
     values = [(name, getattr(x, name, parameter.default), parameter.default)
               for name, parameter in signature(type(x)).parameters.items()]
     given = [f"{name}={value!r}" for name, value, default in values
@@ -59,7 +59,7 @@ class Kernel:
     def __repr__(self) -> str:
         return described(self)
 
-    is_trusted = True           # whether it is known to be symmetric
+    is_trusted = True           # whether values are known to be symmetric
 
     def fit(self, X: Data) -> Kernel:
         """Choose parameters that depend on the data; return the kernel itself, or a copy with these parameters."""
@@ -131,8 +131,9 @@ class Kernel:
         if not self.normalise:
             return np.ones(X.shape[0])
         diagonal = self._diagonal(X)
-        if not (np.isfinite(diagonal) & (diagonal >= 0.0)).all():
-            t = int(np.flatnonzero(~(np.isfinite(diagonal) & (diagonal >= 0.0)))[0])
+        is_valid = np.isfinite(diagonal) & (diagonal >= 0.0)
+        if not is_valid.all():
+            t = int(np.argmin(is_valid))
             raise ParameterError(f"{type(self).__name__} must have a finite diagonal >= 0, got {diagonal[t]} for token "
                                  f"{t}; use another kernel on these data")
         return np.divide(1.0, np.sqrt(diagonal), out=np.zeros(len(diagonal)), where=diagonal > 0.0)
@@ -160,12 +161,12 @@ class Kernel:
 def check_gram(matrix, name, is_definite=True, is_symmetric=False, executor=None):
     """Raise an error if a matrix is not finite, symmetric and positive semidefinite.
 
-    `is_definite` asks for the check of pairs of rows and of a principal minor; `is_symmetric` skips that of symmetry.
+    With `is_definite` it checks all pairs of rows and a principal minor; `is_symmetric` skips the check of symmetry.
     """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise ParameterError(f"{name} must be a square matrix of kernel values, got shape {matrix.shape}")
     rounding = max(DEFINITE, 4.0 * float(np.finfo(matrix.dtype).eps))
-    # eigenvalues of a minor show nothing about pairs outside it: check |K(x, z)|^2 <= K(x, x) K(z, z) for all pairs
+    # the minor says nothing about other rows: for these check |K(x, z)|^2 <= K(x, x) K(z, z)
     sizes = np.sqrt(np.maximum(np.diagonal(matrix), 0.0)) if is_definite and len(matrix) > LARGEST_CHECKED else None
 
     def check(first):

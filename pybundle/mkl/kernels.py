@@ -1,4 +1,4 @@
-"""Kernels between tokens for `OnlineMKL`; Gram matrices are dense, or sparse if the kernel has compact support."""
+"""Kernels between tokens for `OnlineMKL`; the Gram matrix of `B1Spline` is sparse, all others are dense."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class B1Spline(Kernel):
         least = np.min(distances, where=distances > 0.0, initial=np.inf)
         if not np.isfinite(least):
             raise ParameterError("width cannot be chosen if all tokens are equal; pass B1Spline(width=...)")
-        # the quantile is 0 if many tokens are equal
+        # the quantile may be 0, if many tokens are equal
         return B1Spline(max(float(np.quantile(distances, 1.0 - self.sparsity)), float(least)), self.sparsity,
                         self.columns)
 
@@ -284,7 +284,7 @@ def squares_of(X):
 
 
 def _distances(X, Z):
-    """Return squared distances; those at the level of rounding are set to 0, as for equal rows."""
+    """Return squared distances of all pairs; those at the level of rounding become 0, as equal rows must have."""
     values, left, right = _products(X, Z), squares_of(X), squares_of(Z)
     values *= -2.0
     values += left[:, None]

@@ -5,9 +5,9 @@ psi_i(y_i), B = 1/n sum_i loss(y_i). Weights a >= 0, sum a <= 1, of several plan
 
     LB(a) = sum_e a_e B_e - max_k |sum_e a_e phi_ek|^2 / (2 lam)   <=   min_f lam/2 (sum_k |f_k|)^2 + R(f)
 
-because the conjugate of lam/2 (sum_k |f_k|)^2 is max_k |phi_k|^2 / (2 lam). The sum of a may be below 1 because 0 is a
-plane, too: no loss is negative. The best a is found in turns: for fixed kernel weights nu solve a small QP with the
-Gram matrix sum_k nu_k G_k, then set nu_k in proportion to nu_k |phi_k|. Every turn proves a valid bound.
+because the conjugate of lam/2 (sum_k |f_k|)^2 is max_k |phi_k|^2 / (2 lam). The sum of a may be below 1 because losses
+are nonnegative, so that 0 is a plane, too. Good weights a are found in turns: solve a small QP with the Gram matrix
+sum_k nu_k G_k for fixed kernel weights nu, then set nu_k in proportion to nu_k |phi_k|. Every turn proves a bound.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ..runtime.lower_bound import feasible
 TURNS = 200
 """Maximum number of turns between planes and kernel weights; with tens of planes a turn takes less than 1 ms."""
 ROUNDING = 2.0**-46
-"""Rounding error of a sum relative to the sum of its absolute terms: with N terms `sqrt(N) 2^-53` as a rule. It matters
-at tiny lam, where the terms of the best plane cancel."""
+"""Rounding error of a sum relative to the sum of its absolute terms, usually `sqrt(N) 2^-53` for N terms. It matters at
+tiny lam, where the terms of the best plane cancel."""
 CLOSE = 1e-4
 """Turns end if the bound can gain at most this fraction of itself."""
 
@@ -46,7 +46,7 @@ def best_bound(offsets: Array, grams: Array, lam: float, nu: Array | None = None
         Initial kernel weights.
     close : float, default CLOSE
     sizes : array, shape (n_groups, E), optional
-        Norms of the slopes if their terms did not cancel; default their norms.
+        Norms that the slopes would have if their terms did not cancel; default their norms.
     errors : array, shape (E,), optional
         Bounds on the norms of the errors of the slopes; default 0.
 
@@ -60,7 +60,7 @@ def best_bound(offsets: Array, grams: Array, lam: float, nu: Array | None = None
     """
     nu = np.full(len(grams), 1.0 / len(grams)) if nu is None else nu
     squares, grams = np.einsum("kee->ke", grams), grams.copy()
-    np.einsum("kee->ke", grams)[:] = np.maximum(squares, 0.0)       # running sums may round to a negative square
+    np.einsum("kee->ke", grams)[:] = np.maximum(squares, 0.0)       # rounding may make a running sum negative
     norms = np.sqrt(np.maximum(squares, 0.0))
     sizes = norms if sizes is None else np.maximum(sizes, norms)
     errors = np.zeros(len(offsets)) if errors is None else errors
@@ -75,7 +75,7 @@ def best_bound(offsets: Array, grams: Array, lam: float, nu: Array | None = None
         bound = gain - float(largest**2) / (2.0 * lam) - ROUNDING * gain
         if bound > best:
             best, best_a, best_nu = bound, a, nu
-        # with these kernel weights, the value of the QP bounds LB(a) for all a
+        # the value of the QP, for any kernel weights, is an upper bound of all LB(a)
         if gain - float(nu @ squares) / (2.0 * lam) - best <= close * best:
             break
         nu = nu * np.sqrt(squares)
@@ -87,7 +87,7 @@ def best_bound(offsets: Array, grams: Array, lam: float, nu: Array | None = None
 
 
 class Proven(NamedTuple):
-    """A lower bound of F, with the weights and sources of the planes whose mixture proves it, if they were kept."""
+    """A lower bound of F; if they were kept, the weights and sources of the planes whose mixture proves it."""
 
     value: float
     weights: np.ndarray | None = None
@@ -99,13 +99,13 @@ class Proven(NamedTuple):
         return self.value
 
     def plane(self):
-        """Return the mixture as a tuple: the weighted sums of the terms of the sources."""
+        """Return the mixture, a tuple like each source: the weighted sums of their terms."""
         return tuple(sum(a * term for a, term in zip(self.weights, terms, strict=True))
                      for terms in zip(*self.sources, strict=True))
 
 
 class KeptPlanes:
-    """At most `room` planes of the risk, their inner products group by group, and the bound of their best mixture.
+    """Keeps at most `room` planes of the risk with their inner products by group; their best mixture proves a bound.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class KeptPlanes:
         self.grams = np.zeros((n_groups, 0, 0))
 
     def add(self, offset, slope, source=None, error=0.0):
-        """Add a plane and its source; if there is no room, it replaces the plane of the smallest weight.
+        """Add a plane and its source, in place of the plane with the smallest weight if there is no room.
 
         `error` bounds the norm of the error of the slope.
         """
@@ -156,9 +156,9 @@ class KeptPlanes:
 
 
 def plane_grams(groups, planes, executor=None):
-    """Compute the inner products of planes (coefs, links, B) for every group: shape (n_groups, E, E).
+    """Return the inner products of planes (coefs, links, B) in every group, shape (n_groups, E, E).
 
-    Costs O(n nnz) for each kernel and each plane with nnz coefficients, on the threads of `executor`.
+    Costs O(n nnz) for each kernel and each plane of nnz coefficients, on the threads of `executor`.
     """
     rows = [coefs.T.reshape(1, -1) for coefs, _, _ in planes]
     is_sparse = sp.issparse(rows[0])

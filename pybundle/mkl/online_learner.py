@@ -1,4 +1,4 @@
-"""Base class of the online learners: epochs of rounds, the search for eta0, calls that are all or nothing."""
+"""Base class of the online learners: it runs epochs of rounds, searches for eta0, and undoes calls that fail."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .settings import Rate
 GRID = (0.01, 0.1, 1.0, 10.0)
 """Values of eta0 that eta0="auto" compares, as published."""
 TRIAL_EPOCHS = 3
-"""Number of epochs after which they are compared."""
+"""Number of epochs of each trial of eta0."""
 TRIAL_EXAMPLES = 1000
-"""Maximum number of examples for this comparison."""
+"""Maximum number of examples of a trial."""
 
 
 class OnlineLearner:
-    """Base of `OnlineMKL` and `OnlineProximal`.
+    """Base class of `OnlineMKL` and `OnlineProximal`.
 
-    `_learner` holds what persists between calls: a `TokenLearner` or a `VectorLearner`. It has `saved()`,
+    `_learner`, a `TokenLearner` or a `VectorLearner`, holds what persists between calls. It has `saved()`,
     `restore(saved)`, and `session(X, Y, settings, executor)`, which binds it to the examples of one call. A session
-    makes rounds: `run(order, etas)`, `end_epoch()`; `restart()` sets theta to 0, and `finish()` returns theta. It
-    also has `norms()`, `penalty()` and `risk()` of its point, and `certificate()`, the objective there and a bound.
-    `certify()` finds the minimum without rounds.
+    makes rounds by `run(order, etas)` and `end_epoch()`; `restart()` sets theta to 0, and `finish()` stores theta in
+    the learner. `norms()`, `penalty()` and `risk()` describe its point, `certificate()` returns the objective there and
+    a bound. `certify()` finds the minimum without rounds.
     """
 
     eta0_: Any
@@ -35,11 +35,11 @@ class OnlineLearner:
     history_: dict[str, Any]
 
     callback: Callbacks = None
-    _online = 0.0               # sum of the online objectives of all rounds
+    _online = 0.0               # sum over all rounds of the objective at their points
 
     @contextmanager
     def _all_or_nothing(self, is_fitted=False):
-        """Undo all changes if the body fails, and with `is_fitted` also those of the existing `_learner`."""
+        """Undo all changes if the body fails; with `is_fitted` also those in the existing `_learner`."""
         before = dict(self.__dict__)
         saved = (self._learner.saved(), self._rng.bit_generator.state) if is_fitted else None
         try:
@@ -52,8 +52,8 @@ class OnlineLearner:
             raise
 
     def _begin(self, session):
-        """Install a new learner before its first epoch; the old one stays if the search for a rate fails."""
-        eta0 = self._first_step(session)
+        """Install a new learner before its first epoch; the old one stays if the search for eta0 fails."""
+        eta0 = self._choose_eta0(session)
         self._learner, self.eta0_, self.n_rounds_, self._online = session.learner, eta0, 0, 0.0
         self._rng = np.random.default_rng(session.settings.random_state)
         self._clear_history()
@@ -61,11 +61,8 @@ class OnlineLearner:
     def _clear_history(self):
         self.history_ = {"seconds": np.zeros(0), "online": np.zeros(0)}
 
-    def _first_step(self, session):
-        """Return eta0; "auto" is the one of the published grid that decreases the objective most.
-
-        The session is at theta = 0 afterwards if it was tried out.
-        """
+    def _choose_eta0(self, session):
+        """Return eta0; "auto" tries the values of GRID, takes the best, and leaves the session at theta = 0."""
         s = session.settings
         if s.eta0 != "auto" or s.rate == "strong":
             return 1.0 if s.eta0 == "auto" else s.eta0
@@ -84,7 +81,7 @@ class OnlineLearner:
         return best
 
     def _epochs(self, session, n_epochs):
-        """Run epochs in random order, with a row of the history for each; a callback may end them early."""
+        """Run epochs in random order, and add a row to the history after each; a callback may end them early."""
         settings, n = session.settings, session.n_examples
         rate, n_rounds = Rate(settings.rate, self.eta0_, settings.sigma), -(-n // settings.batch)
         for _ in range(n_epochs):
@@ -99,7 +96,7 @@ class OnlineLearner:
                 break
 
     def _columns(self, session):
-        """Return the entries of further columns of the history after an epoch."""
+        """Return further entries of the row of the history, by column."""
         return {}
 
     def _check_learnt(self):
@@ -108,7 +105,7 @@ class OnlineLearner:
 
 
 def best_rate(trial):
-    """Return the entry of GRID whose trial returns the least objective; one that overflows counts as infinite."""
+    """Return the entry of GRID whose trial returns the least objective; an objective that overflows is infinite."""
     def value(eta0):
         try:
             found = trial(eta0)

@@ -204,12 +204,12 @@ class OnlineMKL(OnlineLearner):
     def _continue(self, settings, X, Y):
         """Run one more epoch, over new examples."""
         learner = self._learner
-        self.objective_ = self.lower_bound_ = self.gap_ = np.nan        # of earlier data, also if Ctrl-C comes now
+        self.objective_ = self.lower_bound_ = self.gap_ = np.nan        # they held for the earlier data
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             if self.solver_ == "certified":
                 saved = learner.saved()
                 try:
-                    eta0 = self._first_step(learner.session(X, Y, settings, executor))
+                    eta0 = self._choose_eta0(learner.session(X, Y, settings, executor))
                 finally:
                     learner.restore(saved)
                 self.solver_, self.eta0_, self.n_rounds_ = "online", eta0, self._n_visits
@@ -291,7 +291,7 @@ class OnlineMKL(OnlineLearner):
         return self._learner.weights()
 
     def _learnt_structure(self):
-        """Return the `TokenStructure`, None for groups of weights; StateError before the first call of `fit`."""
+        """Return the `TokenStructure`, or None for groups of weights; raise StateError before the first call."""
         self._check_learnt()
         return self._learner.structure
 
@@ -341,7 +341,7 @@ class OnlineMKL(OnlineLearner):
                       + remedy)
 
     def _run(self, session, n_epochs):
-        """Run epochs, then compute the certificate if it is wanted; Ctrl-C keeps what was learnt."""
+        """Run epochs, then compute the certificate if asked for; Ctrl-C keeps what was learnt."""
         self.objective_ = self.lower_bound_ = self.gap_ = np.nan
         try:
             self._epochs(session, n_epochs)
@@ -360,7 +360,7 @@ class OnlineMKL(OnlineLearner):
         self.history_["weights"] = np.zeros((0, self._learner.n_groups))
 
     def _set_bound(self, objective, bound):
-        self.objective_, self.lower_bound_ = objective, min(bound, objective)       # rounding may put the bound above
+        self.objective_, self.lower_bound_ = objective, min(bound, objective)       # rounding may make the bound larger
         self.gap_ = relative_gap(self.objective_, self.lower_bound_)
 
     def _set_norms(self, norms):

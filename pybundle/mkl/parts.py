@@ -1,7 +1,6 @@
-"""Parts of a learner over tokens: what a group has learnt between calls, and its scores of new tokens.
+"""Parts of a learner over tokens: each keeps what one group has learnt between calls, and scores new tokens.
 
-A part is made from an entry of `groups`. `bind` returns a compiled group for the data of one call, and `absorb` stores
-what this group has learnt.
+`bind` returns a compiled group for the data of one call, and `absorb` stores what this group has learnt.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .kernel import Kernel, check_gram, described
 from .kernels import as_kernel, squares_of
 
 BLOCK = 1024
-"""Number of tokens that are scored at a time."""
+"""Number of tokens scored at a time."""
 
 
 class Features:
@@ -77,12 +76,12 @@ class LowRank:
         values = kernel._block(self._landmarks, self._landmarks, self._factors, self._factors)
         check_gram(values, type(kernel).__name__, kernel.is_definite(X))
         squares, vectors = np.linalg.eigh(values)
-        # directions that hold only rounding errors would be magnified
+        # small eigenvalues are rounding errors, which the division would magnify
         kept = squares > 1e-10 * squares[-1]
         self._map = vectors[:, kept] / np.sqrt(squares[kept])
 
     def function(self, theta):
-        """Return what `KernelPart.function` does: `<theta, features>` is a sum over the landmarks."""
+        """Return (kernel, landmarks, coefficients (n_landmarks, n_labels)), as `KernelPart.function` does."""
         return self._kernel, self._landmarks, self._map @ theta
 
     def __call__(self, X):
@@ -91,7 +90,7 @@ class LowRank:
 
 
 def block_scores(scorers, n, n_labels, executor=None):
-    """Sum scorers (None is 0) in blocks of rows: shape (n, n_labels), the same bits for any number of threads."""
+    """Return the sum (n, n_labels) of scorers (None is 0), whose bits do not depend on the number of threads."""
     out = np.zeros((n, n_labels))
 
     def block(first):
@@ -105,7 +104,7 @@ def block_scores(scorers, n, n_labels, executor=None):
 
 
 def make_part(group, index, X, n_labels, averaging):
-    """Return the part of an entry of `groups`; automatic parameters are chosen from the tokens X."""
+    """Return the part for an entry of `groups`; the tokens X determine parameters that are left to the data."""
     if isinstance(group, Features):
         return FeaturePart(group, X, n_labels, averaging)
     kernel = as_kernel(group, index).fit(X)
@@ -123,7 +122,7 @@ class KernelPart:
         self._total, self._ticks, self._square = np.zeros((0, n_labels)), 0.0, 0.0
 
     def bind(self, X, precision, executor):
-        """Return the compiled group for tokens X; it needs n^2 kernel values, and those of X with the support."""
+        """Return the compiled group for tokens X; this computes n^2 kernel values, and those of X with the support."""
         gram = self.kernel.gram(X, precision, executor)
         if not len(self.coefs):
             return KernelGroup(gram, self.n_labels, averaging=self.averaging)
@@ -135,7 +134,7 @@ class KernelPart:
         return group
 
     def absorb(self, group, X, drop):
-        """Store the coefficients of `group`; support tokens below `drop` times the largest are dropped."""
+        """Store the coefficients of `group`, without tokens whose coefficients are below `drop` times the largest."""
         coefs = group.settle().copy()
         self._square = float(group.theta.norms()[0]) ** 2
         kept = np.abs(coefs).max(axis=1)
@@ -156,7 +155,7 @@ class KernelPart:
             self._total = total[kept]
 
     def saved(self):
-        """Return what `restore` needs; no copies, as `absorb` replaces arrays and never changes them."""
+        """Return what `restore` needs, without copies: `absorb` replaces arrays and never changes them."""
         return dict(self.__dict__)
 
     def restore(self, saved):
@@ -168,7 +167,7 @@ class KernelPart:
         return self.kernel, self.support, self.coefs
 
     def scorer(self, X, last=False):
-        """Return a thread-safe `f(rows)` with the scores (count, n_labels) of a slice of new tokens; None for 0."""
+        """Return a thread-safe function of a slice of the tokens X, which returns their scores; None if all are 0."""
         coefs = self.coefs if last or not self.averaging else self._total / max(self._ticks, 1.0)
         X = self.kernel.take(X)
         if self.support is not None and X.shape[1] != self.support.shape[1]:
@@ -177,18 +176,14 @@ class KernelPart:
         if not coefs.any():
             return None
         right = self.kernel._factors(self.support)
-
-        def some(rows):
-            return self.kernel._block(X[rows], self.support, self.kernel._factors(X[rows]), right) @ coefs
-
-        return some
+        return lambda rows: self.kernel._block(X[rows], self.support, self.kernel._factors(X[rows]), right) @ coefs
 
 
 class Weights:
     """Base class of parts with explicit weights `theta`."""
 
     def absorb(self, group, X, drop):
-        """Fold in the scales; the group has changed theta itself."""
+        """Fold the scales into theta, which the group has changed in place."""
         self.theta.settle()
 
     def saved(self):
@@ -215,13 +210,13 @@ class FeaturePart(Weights):
         return FeatureGroup(self.theta, X if sp.issparse(X) else np.ascontiguousarray(X))
 
     def function(self):
-        """Return what `KernelPart.function` does, or (features, None, weights (n_columns, n_labels)) for `Features`."""
+        """Return (features, None, weights (n_columns, n_labels)); for a `LowRank` what its `function` returns."""
         features, theta = self._features, self.theta.point()
         return (features, None, theta) if isinstance(features, Features) else features.function(theta)
 
     def scorer(self, X):
-        """Return a thread-safe `f(rows)` with the scores (count, n_labels) of a slice of new tokens."""
-        weights = self.theta.average()          # the point, without averages
+        """Return a thread-safe function of a slice of the tokens X, which returns their scores."""
+        weights = self.theta.average()
         self._checked_features(X[:1])           # checks the number of columns
         return lambda rows: np.asarray(self._checked_features(X[rows]) @ weights)
 
@@ -243,6 +238,6 @@ class LinkPart(Weights):
         return LinkGroup(self.theta)
 
     def weights(self):
-        """Return weights of transitions (n_labels, n_labels), of first and of last labels (n_labels,)."""
+        """Return the weights of transitions (n_labels, n_labels), first labels and last labels (n_labels,)."""
         theta = self.theta.average()
         return theta[:-2], theta[-2], theta[-1]

@@ -1,4 +1,4 @@
-"""Settings of the online learners: checked parameters, and the rates of the rounds with their regret bounds."""
+"""Settings of the online learners: checks of their parameters, and rates of the rounds with their regret bounds."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class OnlineSettings(NamedTuple):
 
 
 def check_rounds(learner):
-    """Return the checked parameters of rounds; a radius that is a string is left to the caller."""
+    """Return the checked parameters of rounds; the caller checks a radius that is a string."""
     if isinstance(learner.eta0, str) and learner.eta0 != "auto":
         raise ParameterError(f"eta0 must be a number > 0 or 'auto', got {learner.eta0!r}")
     Rate(learner.rate, 1.0 if isinstance(learner.eta0, str) else learner.eta0, learner.sigma)
@@ -91,7 +91,7 @@ def check_rounds(learner):
 
 
 def check_settings(learner):
-    """Return the checked parameters of an `OnlineMKL`, which is not changed."""
+    """Return the checked parameters of an `OnlineMKL`."""
     settings = check_rounds(learner)
     check_choice("precision", learner.precision, ("float64", "float32"))
     if learner.regulariser is not None and not isinstance(learner.regulariser, GroupwiseRegulariser):
@@ -101,7 +101,7 @@ def check_settings(learner):
     has_objective = learner.regulariser is None and not learner.average
     is_plain = has_objective and learner.batch == 1 and learner.radius is None
     if solver == "auto" and (not is_plain or learner.callback is not None):
-        solver = "online"           # the certified solver has no use for these options
+        solver = "online"           # "certified" lacks these options
     if solver == "certified" and not is_plain:
         raise ParameterError("solver='certified' needs average=False, batch=1 and neither radius nor regulariser")
     if isinstance(learner.radius, str):

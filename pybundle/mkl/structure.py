@@ -1,4 +1,4 @@
-"""Structures of learners over tokens: single tokens with a class each, or chains of tokens with labels."""
+"""Structures of learners over tokens: single tokens, each with a class, or chains of tokens with labels."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TokenStructure:
         return np.ones(len(sizes)) if self.is_flat or not self._chain.normalised else 1.0 / sizes
 
     def link_counts(self, labels, offsets):
-        """Count how often each label follows each other; then, if these have weights, how often it is first and last.
+        """Count transitions between labels, then first and last labels if these have weights: (n_labels + 2, n_labels).
 
         >>> as_structure(Chain(2, 1, end=False)).link_counts(np.array([0, 1, 1, 0]), np.array([0, 3, 4]))
         array([[0., 1.],

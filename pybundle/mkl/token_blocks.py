@@ -1,4 +1,4 @@
-"""Certified multiple kernel learning of the hinge over tokens: dual block steps on cached labellings."""
+"""Certified multiple kernel learning with the hinge over tokens: dual block steps on cached labellings."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from .group_norms import GroupNorms
 INNER = 5
 """Maximum number of cached passes after a pass with the oracle."""
 MOST_STEPS = 10
-"""Maximum number of pairwise steps of a visit."""
+"""Maximum number of pairwise steps in a visit of an example."""
 CENTRE = 0.1
-"""Weight of the centre, as a fraction of sqrt(lam Rbar^2): it damps the norms that kernel weights follow."""
+"""Weight of the proximal centre, as a fraction of sqrt(lam Rbar^2): it damps the norms, which kernel weights follow."""
 FRACTION = 0.1
-"""Cached passes end if their block gaps are this fraction of the gap of the certificate."""
+"""Cached passes end when their block gaps sum to this fraction of the gap."""
 
 
 def climb(ascent, settings, n_examples):
     """Ascend until F - LB <= tol |F|; afterwards the groups hold the best point, with scale 1.
 
-    `ascent` is new: the multipliers of all examples are at the truth, and all groups are 0. The result is a `Certified`
-    from running sums, which the caller recomputes, and the plane that proves the bound: coefficients of tokens and
-    links, and the offset, summed from multipliers. After Ctrl-C they are the best so far.
+    A new `ascent` is expected, with the multipliers of all examples at the truth and all groups 0. Returns a
+    `Certified` from running sums, which the caller recomputes, and the plane that proves the bound, summed from
+    multipliers: coefficients of tokens and of links, and the offset. After Ctrl-C these are the best so far.
     """
     arrays = [group.state() for group in ascent.groups]
     labels = np.repeat(np.arange(len(arrays)), [v[0].size for v in arrays])
@@ -59,8 +59,8 @@ class EachPass(Accelerated):
 class TokenBlocks(Core):
     """`Ascent` as the core of a block method.
 
-    The groups hold `theta_k = s_k V_k = (kappa c_k - nu_k phi_k) / (lam + kappa)`. A step changes V_k as it changes
-    -phi_k, so `s_k = nu_k / (lam + kappa)`.
+    The groups hold `theta_k = s_k V_k = (kappa c_k - nu_k phi_k) / (lam + kappa)`. A step changes V_k and -phi_k by the
+    same vector, so `s_k = nu_k / (lam + kappa)`.
     """
 
     def __init__(self, risk, known, ascent):
@@ -74,7 +74,7 @@ class TokenBlocks(Core):
     # ------------------------------------------------------------------ the point
     @property
     def w(self):
-        """theta with rows as in `group_norms`; weights of features are in both rows if there are kernels."""
+        """The point with the rows of `group_norms`; if there are kernels, weights of features are in both rows."""
         theta, s = np.empty(self._shape), self.nu / (self._lam + self._kappa)
         for group, part, scale in zip(self._ascent.groups, self._parts, s, strict=True):
             first, *second = group.state()
@@ -83,7 +83,7 @@ class TokenBlocks(Core):
         return theta
 
     def go_back(self, theta, scales=None):
-        """Write a point into the groups, with these scales."""
+        """Write a point into the groups, with scales s_k, by default 1."""
         scales = np.ones(len(self.nu)) if scales is None else scales
         for group, part, scale in zip(self._ascent.groups, self._parts, scales, strict=True):
             first, *second = group.state()
@@ -103,7 +103,7 @@ class TokenBlocks(Core):
         self._move(self.nu, lam, kappa, centre)
 
     def forget(self):
-        """Set new kernel weights from the norms of the point after an iteration; multipliers and centre stay."""
+        """Set new kernel weights from the norms of the point; multipliers and centre stay."""
         self._move(reweighed(self.nu, self._norms(self.w)), self._lam, self._kappa, self._centre)
 
     def _move(self, nu, lam, kappa, centre):
@@ -116,7 +116,7 @@ class TokenBlocks(Core):
         return self._default_kappa
 
     def aggregate(self):
-        """Return the plane from running sums, which drift by rounding; `source` computes it from multipliers."""
+        """Return the plane from running sums, which drift by rounding; `source` sums it from multipliers."""
         return Plane(self._ascent.offset(), self.phi())
 
     def source(self):

@@ -1,4 +1,4 @@
-"""Learner over tokens and labels (chains or single tokens) behind `OnlineMKL`: rounds, certificates, predictions."""
+"""Learner of `OnlineMKL` for kernels and `Features`, over chains of tokens or single tokens."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .parts import KernelPart, LinkPart, block_scores, make_part
 from .token_blocks import climb
 
 KEPT = {"hinge": 20, "logistic": 5}
-"""Number of epochs whose labellings or marginals are kept for the bound; marginals take more memory."""
+"""Number of epochs whose labellings or marginals are kept for the bound; marginals need more memory."""
 
 
 class TokenLearner:
-    """The parts of a learner over tokens, which persist between calls.
+    """Holds the parts of a learner over tokens, which persist between calls.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class TokenLearner:
 
     def __init__(self, structure, groups, average=False):
         self.structure, self.classes, self.average = structure, structure.classes, average
-        self._groups, self.parts = groups, None             # widths and landmarks are those of the first tokens
+        self._groups, self.parts = groups, None             # the first tokens determine widths and landmarks
         self.links = None if structure.is_flat else LinkPart(structure.n_labels, average)
 
     def session(self, X, Y, settings, executor=None):
@@ -46,7 +46,7 @@ class TokenLearner:
             self.parts = [make_part(group, index, data.X, structure.n_labels, self.average)
                           for index, group in enumerate(self._groups)]
         if radius == "auto":
-                # (9.1): the ball holds the minimiser of lam/2 |theta|_{2,1}^2 + mean loss; L(0) is at most `largest`
+            # (9.1): the ball contains the minimiser of lam/2 |theta|_{2,1}^2 + mean loss; L(0) is at most `largest`
             sizes = np.diff(data.offsets)
             largest = (float((structure.factors(data.offsets) * sizes).max() * structure.costs.max())
                        if settings.loss == "hinge" else float(sizes.max() * np.log(structure.n_labels)))
@@ -67,7 +67,7 @@ class TokenLearner:
             radius=radius, solver=solver, certify=settings.certify and is_definite), executor)
 
     def all_parts(self):
-        """Return the parts of the groups, that of label pairs last."""
+        """Return the parts of the groups, then the part of label pairs."""
         return self.parts if self.links is None else [*self.parts, self.links]
 
     @property
@@ -100,7 +100,7 @@ class TokenLearner:
 
 
 class TokenSession:
-    """One call: compiled groups over its tokens, and the labellings found for the certificate."""
+    """The session of a call: compiled groups over its tokens, and planes of recent epochs for the certificate."""
 
     def __init__(self, learner, data, settings, executor=None):
         self.learner, self.data, self.settings, self.executor = learner, data, settings, executor or Serial()
@@ -108,7 +108,8 @@ class TokenSession:
         self._links = learner.links and learner.links.bind(data.X, settings.precision, executor)
         self.rounds = TokenRounds(self._tokens, self._links, learner.structure, data, settings.batch)
         self.groups, self.n_examples, self.found = self.rounds.groups, data.n_examples, data.truth.copy()
-        self._forget_planes()
+        self._recent = []
+        self._begin_plane()
 
     def run(self, order, etas):
         """Make rounds over the examples `order`; return the sum of the online objectives."""
@@ -124,21 +125,19 @@ class TokenSession:
         """Set theta = 0."""
         for group in self.groups:
             group.restart()
-        self._forget_planes()
-
-    def _forget_planes(self):
         self._recent = []
-        self._expect_plane()
+        self._begin_plane()
 
-    def _expect_plane(self):
+    def _begin_plane(self):
+        """Begin the plane of an epoch of the log-loss; for the hinge `found` makes one."""
         if self.settings.certify and self.settings.loss == "logistic":
             L = self.learner.structure.n_labels
             self.rounds.expected = [np.zeros((len(self.data.truth), L)), np.zeros((L + 2, L)), 0.0]
 
     def end_epoch(self):
-        """Keep the plane of the epoch, or the labellings that make one."""
+        """Keep the plane of the epoch, or for the hinge the labellings that make one."""
         latest = self.found.copy() if self.rounds.expected is None else tuple(self.rounds.expected)
-        self._expect_plane()
+        self._begin_plane()
         self._recent = [*self._recent[1 - KEPT[self.settings.loss]:], latest]
 
     def norms(self):
@@ -150,7 +149,7 @@ class TokenSession:
         return 0.5 * self.settings.lam * float(self.norms().sum()) ** 2
 
     def risk(self):
-        """Return the mean loss at the current point, by decoding every example."""
+        """Return the mean loss at the current point, in a pass over the examples."""
         return self.rounds.hinge() if self.settings.loss == "hinge" else self._log_loss()[0]
 
     def certificate(self):
@@ -163,7 +162,7 @@ class TokenSession:
         return self.penalty() + loss, self._bound_of(planes) if planes else 0.0
 
     def _plane(self, found):
-        """Return the plane of one labelling of each example: coefficients, CSR (n_tokens, n_labels), links, and B."""
+        """Return the plane of one labelling of each example: coefficients of tokens (CSR), those of links, and B."""
         structure, data, n, truth = self.learner.structure, self.data, self.n_examples, self.data.truth
         wrong = np.flatnonzero(found != truth)
         entries = np.concatenate([wrong, wrong]), np.concatenate([found[wrong], truth[wrong]])
@@ -210,12 +209,12 @@ class TokenSession:
             plane = bound.plane()
             for group, coefs in zip(self.groups, risk.split(theta[0]), strict=True):
                 group.place(coefs)
-        self.executor.map(lambda group: group.renew(), self.groups)     # what they accumulated over steps
+        self.executor.map(lambda group: group.renew(), self.groups)     # without the rounding errors of steps
         loss = self.risk()
         return found._replace(objective=self.penalty() + loss, norms=self.norms(), lower_bound=self._bound_of([plane]))
 
     def _bound_of(self, planes):
-        """Return the best bound of a mixture of planes, with recomputed inner products and their rounding errors."""
+        """Return the bound of the best mixture of planes, from recomputed inner products and their rounding errors."""
         lengths, n_tokens = [group.lengths() for group in self.groups], len(self.data.truth)
         # norms that the planes would have if their terms did not cancel
         sizes = np.array([[np.linalg.norm(links if each is None else abs(coefs).T @ each) for coefs, links, _ in planes]
@@ -233,7 +232,7 @@ class TokenSession:
 
 
 class _LogLoss(MeanLoss):
-    """The log-loss for `descend`: coefficients and scores of tokens, kernel by kernel, then of label pairs."""
+    """Mean log-loss over tokens, for `descend`; a row of a point holds each kernel's numbers, then those of links."""
 
     def __init__(self, session):
         self._session, L = session, session.learner.structure.n_labels

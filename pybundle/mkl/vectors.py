@@ -1,10 +1,10 @@
-"""Learners of the weights of any structured model: in groups, with lazily scaled vectors, or as a plain vector.
+"""Learners of the weights of any structured model: in groups, as lazily scaled vectors, or without, as a plain vector.
 
-A round costs a decoding and O(active features + groups): a step touches the features in which labelling and truth
-differ, the prox only scales. The decoder of a model reads theta itself, written out in O(dim), unless it takes v with a
-factor for every group, as `pb.models.Dependency` does for templates with blocks and for listed features. With listed
-features theta holds only the weights whose features occurred. So whatever costs O(len(theta)), such as the planes of
-epochs and rounds of the log-loss, is independent of the number of possible features.
+A round costs a decoding and O(active features + groups): a step changes the features in which labelling and truth
+differ, the prox only scales. Most decoders read theta itself, which is written out in O(dim); that of
+`pb.models.Dependency` with blocks or listed features reads v and a factor for every group. With listed features theta
+holds only the weights whose features occurred. So whatever costs O(len(theta)), such as the planes of epochs and rounds
+of the log-loss, is independent of the number of possible features.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .parts import Features
 from .weighted import climb_weights
 
 KEPT = 5
-"""Number of planes of epochs kept for the bound; each is a vector of all weights."""
+"""Number of epochs whose planes are kept for the bound; a plane is a vector of all weights."""
 CHUNK = 64
-"""Number of examples that a thread decodes at a time."""
+"""Number of examples decoded at a time by a thread."""
 
 
 def are_of_weights(groups):
-    """Return whether `groups` are groups of the weights of a model, not kernels or features of tokens."""
+    """Return whether `groups` are groups of the weights of a model, rather than kernels or `Features`."""
     if isinstance(groups, (Groups, np.ndarray)):
         return True
     return isinstance(groups, (list, tuple)) and len(groups) > 0 and all(
@@ -43,7 +43,7 @@ def are_of_weights(groups):
 
 
 def group_labels(groups, model):
-    """Return the group (dim,) of every weight, or None if the groups are the blocks of the model."""
+    """Return the group of every weight, int32 (dim,), or None if the groups are the blocks of the model."""
     if groups is None:
         if getattr(model, "blocks", False):
             return None
@@ -58,7 +58,7 @@ def group_labels(groups, model):
 
 
 class DenseVector:
-    """theta without groups, for any list of regularisers: what `LazyVectors` does, but O(dim) each round."""
+    """A plain vector theta in place of `LazyVectors`, for any list of regularisers; a round costs O(dim)."""
 
     def __init__(self, n_rows, averaging):
         self.n_rows, self.averaging = n_rows, averaging
@@ -73,7 +73,7 @@ class DenseVector:
         return float(sum(R.value(self.theta) for R in regularisers))
 
     def step(self, indices, data, eta, lam, radius, regularisers):
-        """Make a round: a step along the gradient, the proximal operators in turn, the projection."""
+        """Make a round: a gradient step, the proximal operators in turn, and the projection onto the ball."""
         theta = self.theta.copy()
         theta[indices] -= eta * data
         for R in regularisers:
@@ -88,7 +88,7 @@ class DenseVector:
         out[:] = self.theta
 
     def average(self):
-        """Return the mean of the points of all rounds, or a copy of theta without averages."""
+        """Return the mean of the points of all rounds; without averaging a copy of theta."""
         return self.total / self.n_ticks if self.averaging and self.n_ticks else self.theta.copy()
 
     def settle(self):
@@ -98,7 +98,7 @@ class DenseVector:
 
 
 class VectorLearner:
-    """Weights theta of a model, which persist between calls.
+    """Holds the weights theta of a model, which persist between calls.
 
     Parameters
     ----------
@@ -116,13 +116,10 @@ class VectorLearner:
         self.model, self.average, self.is_dense, self.blocks = model, average, is_dense, groups is None and not is_dense
         self.labels = None if is_dense else group_labels(groups, model)
         self.n_groups = len(model.templates) if self.blocks else 0 if is_dense else int(self.labels.max()) + 1
-        self.theta = self._places = None        # its weights depend on the first examples
+        self.theta = self._places = None        # the first examples determine its weights
 
     def bind(self, X, Y):
-        """Return the oracle of the model for X and Y in terms of theta, to which weights of new features are appended.
-
-        A round then reads few cache lines, however many features there are.
-        """
+        """Return the oracle of X and Y for weights numbered as in theta; theta grows by weights of new features."""
         oracle = self.model.oracle(X, Y)
         if self.theta is None:
             self.allocate(self.labels is not None and oracle.listed_features is not None)
@@ -135,18 +132,18 @@ class VectorLearner:
         fresh = np.flatnonzero(is_met & (places < 0))
         self.theta.grow(self.labels[fresh])
         places[fresh] = np.arange(n_rows, self.theta.n_rows)
-        self._places = places           # last, as the old places are valid for the longer theta, too
+        self._places = places           # last: if Ctrl-C comes before, old places fit the longer theta, too
         return oracle.renumbered(self._places, self.theta.n_rows)
 
-    def allocate(self, is_placed=False):
-        """Allocate theta = 0 for all weights; with `is_placed` for none yet."""
-        # row of a weight in theta, -1 until its feature occurs
-        self._places = np.full(self.model.dim, -1, np.int32) if is_placed else None
-        self.is_scaled = self.blocks or is_placed                   # whether the decoder takes v and scales
+    def allocate(self, grows=False):
+        """Allocate theta = 0; if it grows, it has no weights until their features occur."""
+        # row of each weight in theta, or -1
+        self._places = np.full(self.model.dim, -1, np.int32) if grows else None
+        self.is_scaled = self.blocks or grows                   # whether the decoder reads v and scales
         if self.is_dense:
             self.theta = DenseVector(self.model.dim, self.average)
             return
-        n_rows, labels = (0, self.labels[:0]) if is_placed else (self.model.dim, self.labels)
+        n_rows, labels = (0, self.labels[:0]) if grows else (self.model.dim, self.labels)
         self.theta = LazyVectors(n_rows, 1, self.n_groups, labels, self.model.bits if self.blocks else 0, self.average,
                                  eager=self.is_scaled)
 
@@ -163,23 +160,23 @@ class VectorLearner:
     def weights(self):
         """Return the weights for predictions, shape (dim,)."""
         places = self._places
-        theta = np.ravel(self.theta.average())          # the point, without averages
-        return theta if places is None else np.append(theta, 0.0)[places]
+        theta = np.ravel(self.theta.average())
+        return theta if places is None else np.append(theta, 0.0)[places]       # place -1 reads the 0
 
     def predict(self, X, executor=None):
         """Return the labellings of the examples."""
         w = self.weights()
         if self.blocks:
-            # bind the features of all sentences at once; the truth is not used, so any tree is right
+            # bind the features of all sentences at once, with any trees as truth: without losses it is not used
             Y = [np.arange(-1, len(x), dtype=np.int32) for x in X]
             oracle = self.model.oracle(X, Y)
 
-            def some(rows):
+            def decode(rows):
                 return oracle.solve_batch(rows, w, loss=False).labellings
         else:
-            def some(rows):
+            def decode(rows):
                 return [self.model.decode(w, X[i]) for i in rows]
-        return [found for part in chunks(some, len(X), executor) for found in part]
+        return [found for part in chunks(decode, len(X), executor) for found in part]
 
     def saved(self):
         """Return what `restore` needs; O(len(theta))."""
@@ -192,8 +189,8 @@ class VectorLearner:
             self._places[self._places >= saved.n_rows] = -1
 
 
-class _Smooth(MeanLoss):
-    """A log-loss for `descend`."""
+class _LogLoss(MeanLoss):
+    """Mean log-loss of a structured model, for `descend`."""
 
     def __init__(self, risk, objective):
         super().__init__(objective, 1, risk.n_examples)
@@ -213,7 +210,7 @@ def chunks(function, n, executor=None):
 
 
 class VectorSession:
-    """The session of a call: the model bound to its examples; "certified" binds it to a risk instead."""
+    """The session of a call: it binds the learner to the oracle of the examples, or to their risk for "certified"."""
 
     def __init__(self, learner, X, Y, settings, executor=None):
         self.learner, self.settings, self._executor = learner, settings, executor
@@ -256,8 +253,8 @@ class VectorSession:
     def _expected(self, rows):
         """Return the mean log-loss of the examples `rows`, and the sparse mean of its gradients."""
         slope = np.zeros(self.oracle.dim)
-        values, entropies = self.oracle.marginals_batch(rows, self._prepared(), np.full(len(rows), 1.0 / len(rows)),
-                                                        slope)
+        values, entropies = self.oracle.marginals_batch(rows, self._oracle_weights(),
+                                                        np.full(len(rows), 1.0 / len(rows)), slope)
         indices = np.flatnonzero(slope).astype(np.int32)
         if self.settings.certify:
             self._take_planes(len(rows), entropies, indices, len(rows) * slope[indices])
@@ -277,23 +274,24 @@ class VectorSession:
         return float(np.maximum(found.uppers, 0.0).mean()), indices, data
 
     def _decode(self, rows, weights=None):
-        """Return the most violated labellings at the current point, with its `_prepared` weights if known."""
+        """Return the labellings of the largest hinge at the current point; `weights` are its `_oracle_weights`."""
         if self.learner.is_scaled:
             theta = self.learner.theta
             return self.oracle.solve_scaled(rows, np.ravel(theta.values), theta.scales, theta.row_labels)
-        return self.oracle.solve_batch(rows, self._prepared() if weights is None else weights)
+        return self.oracle.solve_batch(rows, self._oracle_weights() if weights is None else weights)
 
-    def _prepared(self):
+    def _oracle_weights(self):
+        """Return theta, written out and prepared for the oracle."""
         w = np.empty(self.oracle.dim)
         self.learner.theta.expand(w)
         return self.oracle.prepare(w)
 
     def _begin_plane(self):
-        """Begin the sum of the planes of an epoch; `_size` is the sum of the absolute values of all their slopes."""
+        """Begin the sum of the planes of an epoch; `_size` sums the absolute values of the entries of their slopes."""
         self._sum, self._size, self._offset, self._visits = None, 0.0, 0.0, 0
 
     def _take_planes(self, n_rows, offsets, indices, data):
-        """Add planes of single examples to their sum."""
+        """Add the planes of `n_rows` examples to the sum."""
         if self._sum is None:
             self._sum = np.zeros(self.oracle.dim)
         np.add.at(self._sum, indices, data)
@@ -320,15 +318,15 @@ class VectorSession:
 
     def risk(self):
         """Return the mean loss at the current point."""
-        weights = None if self.learner.is_scaled and self.settings.loss == "hinge" else self._prepared()
+        weights = None if self.learner.is_scaled and self.settings.loss == "hinge" else self._oracle_weights()
 
-        def some(rows):
+        def total(rows):
             if self.settings.loss == "logistic":
                 return float(self.oracle.marginals_batch(rows, weights, np.zeros(len(rows)),
                                                          np.zeros(self.oracle.dim))[0].sum())
             return float(np.maximum(self._decode(rows, weights).uppers, 0.0).sum())
 
-        return sum(chunks(some, self.n_examples, self._executor)) / self.n_examples
+        return sum(chunks(total, self.n_examples, self._executor)) / self.n_examples
 
     def penalty(self):
         """Return lam/2 (sum_k |theta_k|)^2."""
@@ -344,7 +342,7 @@ class VectorSession:
         return self.penalty() + self.risk(), kept.proven(lam).value if self._planes else 0.0
 
     def certify(self):
-        """Find the certified minimum; theta is its point afterwards."""
+        """Find the certified minimum, and set theta to its point."""
         s, learner, risk = self.settings, self.learner, self._risk
         learner.allocate()
         labels, p = learner.group_labels(), learner.n_groups
@@ -352,7 +350,7 @@ class VectorSession:
             found, theta = climb_weights(risk, labels, p, s, self._executor)
         else:
             objective = Objective(GroupNorms(s.lam, labels, p, risk.nonneg))
-            found, (theta,), _ = descend(_Smooth(risk.derive(executor=self._executor), objective), s)
+            found, (theta,), _ = descend(_LogLoss(risk.derive(executor=self._executor), objective), s)
         learner.theta.set(theta[:, None])
         return found
 

@@ -1,11 +1,11 @@
-"""Certified multiple kernel learning of the hinge of any structured model: a block method with changing kernel weights.
+"""Certified multiple kernel learning of hinges of structured models: a block method that changes kernel weights.
 
     min_theta lam/2 (sum_k |theta_k|)^2 + R(theta)  =  min_nu min_theta lam/2 sum_k |theta_k|^2 / nu_k + R(theta)
 
 For fixed nu the method "prox-bcfw" of `pb.minimize` ascends the dual on the cached planes of every example, in the
 inner product `sum_k nu_k <a_k, b_k>`. Before every iteration nu is set from the norms of the last point. Planes and
-multipliers do not depend on nu, so only the Gram matrices of the blocks are recomputed. The bound is that of
-`mixture_bound`, from mixtures of the planes of the last passes; it holds for any nu.
+multipliers do not depend on nu, so only the Gram matrices of the blocks are recomputed. `mixture_bound` proves the
+bound from planes of the last passes, whatever nu is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .certified import KEPT, Certified, GroupBlocks, reweighed, rows
 from .group_norms import GroupNorms
 
 CENTRE = 0.05
-"""Weight of the centre, as a fraction of that of plain "prox-bcfw": it damps the norms that nu follows."""
+"""Weight of the centre, as a fraction of that of plain "prox-bcfw": it damps the norms, which nu follows."""
 
 
 def climb_weights(risk, labels, n_groups, settings, executor=None):
@@ -49,7 +49,7 @@ def climb_weights(risk, labels, n_groups, settings, executor=None):
 
 
 class _WeightedBlocks(CachedBlocks):
-    """Cached planes in the inner product of the kernel weights nu."""
+    """Cached planes in the inner product `sum_k nu_k <a_k, b_k>`."""
 
     def __init__(self, risk, objective, known=None, **settings):
         super().__init__(risk, objective, known, **settings)
@@ -93,7 +93,7 @@ class _WeightedRun(GroupBlocks):
     def offer_mixture(self, proven, plane):
         objective, kept = self.objective, self.recent
         self.search.offer(LowerBound.of(objective, plane))
-        # rounding of any plane so far, and of the sum of at most KEPT planes
+        # the largest errors of a plane so far, and those of the sum of at most KEPT planes
         self._errors = np.maximum(self._errors, (plane.slope_error, plane.offset_error))
         sizes = np.sqrt(np.einsum("kee->e", kept.grams)), np.abs(kept.offsets)
         error, offset_error = (own + (2.0 * KEPT + 4.0) * UNIT * float(kept.weights @ size)

@@ -1,4 +1,4 @@
-"""`Display`, base class of displays; panels, the import of matplotlib, colours, errors for what cannot be drawn."""
+"""`Display`, the base class of displays; panels, the import of matplotlib, colours, names, errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIVERGING = "RdBu_r"
 
 
 class Display:
-    """Base class of displays of one panel; `_size()` is that of a new figure in inches, `_draw()` draws into `ax_`."""
+    """Base class of displays of one panel; `_size()` of a new figure is in inches, and `_draw()` draws into `ax_`."""
 
     ax_: Any
     figure_: Any
@@ -77,13 +77,13 @@ def line_style(k):
 
 
 def tidy(axis):
-    """Draw a faint grid and no box."""
+    """Draw a faint grid, and no box above and on the right."""
     axis.grid(True, which="major", alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
 
 
 def bare(axis):
-    """Draw neither ticks nor box: for images and trees."""
+    """Draw neither ticks nor box, for images and trees."""
     axis.set_xticks([])
     axis.set_yticks([])
     axis.spines[:].set_visible(False)
@@ -116,7 +116,7 @@ def fitted(estimator, name, expected):
 
 
 def what_came(run, name):
-    """Return the type found instead of an object with the attribute `name`, and the remedy."""
+    """Return in words what came in place of an object with the attribute `name`, and the remedy."""
     kind = type(run).__name__
     if isinstance(run, Result) or (isinstance(run, (list, tuple)) and len(run) and isinstance(run[0], Result)):
         return ("what pybundle.minimize or path returned; draw it by ConvergenceDisplay.from_results or "

@@ -182,7 +182,7 @@ def plot_convergence(results: Any, *, tol: float | None = None, title: str | Non
 
 def _named(argument, runs, field):
     """Return runs by name; the name "" keeps a single run out of the legend."""
-    if hasattr(runs, field) or hasattr(runs, "fit") or isinstance(runs, Result):      # a run, also of the wrong kind
+    if hasattr(runs, field) or hasattr(runs, "fit") or isinstance(runs, Result):      # one run, or its wrong kind
         named = {"": runs}
     elif isinstance(runs, Mapping):
         named = dict(runs)

@@ -11,7 +11,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from .canvas import FAINT, Display, fitted, line_style, names_of, tidy, what_came
 
 MOST_LINES = 8
-"""Largest number of groups with a colour; others are grey, with one entry of the legend."""
+"""Largest number of coloured lines; with more groups the others are grey and share one entry of the legend."""
 
 
 class KernelWeightsDisplay(Display):
@@ -84,7 +84,7 @@ class KernelWeightsDisplay(Display):
         self.lines_ = []
         n_epochs, n_groups = self.weights.shape
         epochs = np.arange(1, n_epochs + 1)
-        ranks = np.argsort(np.argsort(-self.weights[-1], kind="stable"))        # 0 for the largest at the end
+        ranks = np.argsort(np.argsort(-self.weights[-1], kind="stable"))        # 0 for the largest last weight
         n_lines = n_groups if n_groups <= MOST_LINES else MOST_LINES - 1
         for k, name in enumerate(self.names):
             is_shown = ranks[k] < n_lines
@@ -103,7 +103,7 @@ class KernelWeightsDisplay(Display):
 
 
 def _group_names(learner, n_groups):
-    """Return the names of templates of a parser, else of kernels, with numbers if names repeat, or None."""
+    """Return the names of a parser's templates or of kernels, numbered if they repeat; None if they are not known."""
     templates = getattr(getattr(learner, "model", None), "template_names", None)
     if templates is not None and len(templates) == n_groups:
         return list(templates)

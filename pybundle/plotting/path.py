@@ -149,7 +149,7 @@ class PathDisplay(Display):
 
 
 def _constants(results):
-    """Return the lam of each result of a path, or the rate of its penalty, and which of the two it is."""
+    """Return the lam of each result of a path, or the rate of its penalty, and the name of the axis."""
     try:
         penalties = [getattr(result, "penalty", None) for result in results]
         if not any(penalty is not None for penalty in penalties):
@@ -166,7 +166,7 @@ def _constants(results):
 
 
 def _positive(values, results):
-    """Return the argument `values` as a list; an error if it is not one number > 0 for each result."""
+    """Return the argument `values` as a list, after a check that it has one number > 0 for each result."""
     found = check_vector("values", values)
     if len(found) != len(results) or not (found > 0.0).all():
         raise ParameterError(f"values must be {len(results)} numbers > 0, one for each result, got {len(found)} from "

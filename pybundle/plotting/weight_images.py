@@ -13,9 +13,9 @@ from ..core.validation import check_integer
 from .canvas import DIVERGING, Display, bare, fitted, names_of, weight_bar, what_came
 
 TITLE = 18.0
-"""Height of a title in points, with an empty line above it."""
+"""Height of a title in points, with some space above it."""
 MARGIN = 1
-"""Columns between two images, in pixels of the images."""
+"""Width of the space between two images, in pixels of the images."""
 
 
 class WeightImagesDisplay(Display):
@@ -89,9 +89,9 @@ class WeightImagesDisplay(Display):
         return cls(images, names=names, n_columns=n_columns).plot(ax)
 
     def _grid(self, pixel=0.0):
-        """Return images in a row, rows, height and width of a cell, and the height of its title, in pixels of images.
+        """Return the numbers of columns and rows, and height and width of a cell and height of its title in pixels.
 
-        If the width of a pixel in points is known, titles get the room that they need.
+        With `pixel`, the width of a pixel in points, titles get the room that they need.
         """
         columns = min(self.n_columns, len(self.images))
         height, width = (max(image.shape[k] for image in self.images) for k in (0, 1))

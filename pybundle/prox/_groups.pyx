@@ -1,4 +1,4 @@
-"""Loops over groups: norms, scaling, and the prox of overlapping groups, one after another.
+"""Loops over groups: norms, scaling, and the prox of one overlapping group after another.
 
 Group g holds the entries `offsets[g]..offsets[g + 1] - 1` of a vector in the order of the groups, or of a list of
 indices. Norms neither overflow nor underflow: if the plain sum of squares is near the range of float64, it is computed
@@ -91,9 +91,9 @@ def shrink_in_turn(double[::1] z, const Py_ssize_t[::1] indices, const Py_ssize_
 
 
 def first_crossing(const Py_ssize_t[::1] indices, const Py_ssize_t[::1] offsets, Py_ssize_t dim):
-    """Return the first two groups that overlap and neither of which holds the other; (-1, -1) if the groups are a tree.
+    """Return the first two groups that overlap though neither holds the other; (-1, -1) if the groups form a tree.
 
-    Groups are in order of size. `last` is the last group of each feature; in a tree, the next group holds all of it.
+    Groups come in order of size. `last` is the latest group of each feature; in a tree, the next one holds all of it.
     """
     cdef Py_ssize_t[::1] last = np.full(dim, -1, dtype=np.intp)
     cdef Py_ssize_t[::1] seen = np.zeros(max(len(offsets) - 1, 1), dtype=np.intp)

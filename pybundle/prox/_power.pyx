@@ -1,7 +1,7 @@
-"""Scalar equations with powers for the prox of lq norms: b >= 0 with b + s b^(q-1) = a, for a, s >= 0 and q > 1.
+"""Equations with powers for the prox of lq norms: find b >= 0 with b + s b^(q-1) = a, for a, s >= 0 and q > 1.
 
 In units of min(a, (a/s)^(1/(q-1))) this is A v + B v^(q-1) = 1 with max(A, B) = 1, so 0 < v <= 1 and nothing
-overflows. The left side is convex in v for q >= 2, and in v^(q-1) for q < 2. In this variable Newton's method decreases
+overflows. The left side is convex in v for q >= 2, and in v^(q-1) for q < 2. In that variable Newton's method decreases
 from 1 to the root without passing it, in about five steps.
 """
 
@@ -15,7 +15,7 @@ cdef double ROUNDING = 2.0**-53
 
 
 cdef double _unit_root(double A, double B, double q) noexcept nogil:
-    # v in (0, 1] with A v + B v^(q-1) = 1, for A + B >= 1
+    # returns v in (0, 1] with A v + B v^(q-1) = 1, for A + B >= 1
     cdef bint convex = q >= 2.0
     cdef double r = q - 1.0 if convex else 1.0 / (q - 1.0)
     cdef double high = B if convex else A, low = A if convex else B     # high z^r + low z = 1
@@ -86,8 +86,8 @@ def mixed_norm_root(const double[::1] a, double t, double q, double tol, double[
                     power = t * pow(beta, q - 1.0)
                     beta = pow(beta, q)
                     total += beta
-                    slope += beta * _ratio(out[i], power, q)
-            # infinite or NaN if a power overflows: then the bracket is halved
+                    slope += beta * ((out[i] + power) / (out[i] + (q - 1.0) * power))
+            # if a power overflows, this is infinite or NaN, and the bracket is halved
             move = log(total) * (total / slope) / q if slope > 0.0 else -INFINITY
             if total >= 1.0:
                 low = B
@@ -102,7 +102,3 @@ def mixed_norm_root(const double[::1] a, double t, double q, double tol, double[
                     break
         for i in range(n):
             out[i] *= B
-
-
-cdef inline double _ratio(double beta, double power, double q) noexcept nogil:
-    return (beta + power) / (beta + (q - 1.0) * power)

@@ -50,7 +50,7 @@ cdef double _sum(const double* v, Py_ssize_t n) noexcept nogil:
 
 
 cdef inline double _root(double total, Py_ssize_t n, double top, double mass, double c) noexcept nogil:
-    # level of a set of n numbers with the sum total <= 0; at most the level of all numbers
+    # returns the level of n numbers whose sum is total <= 0; it is at most the level of all numbers
     return (total - mass) / (n + c) - top * (c / (n + c))
 
 
@@ -60,7 +60,7 @@ cdef int _descending(const void* a, const void* b) noexcept nogil:
 
 
 cdef double _level(double* v, Py_ssize_t n, double level, double top, double mass, double c) noexcept nogil:
-    # v (n,) holds all numbers above `level`, a lower bound of the root, and is overwritten
+    # returns the level of all numbers; v (n,) holds those above `level`, a lower bound of it, and is overwritten
     cdef double total
     cdef Py_ssize_t i, kept
     cdef int _

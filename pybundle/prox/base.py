@@ -1,4 +1,4 @@
-"""The interface of penalties, and their sums as far as prox and conjugate are known: `a + b`."""
+"""The interface of penalties, and the sums `a + b` whose prox and conjugate are known."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from .checks import check_step
 from .groups import euclidean
 
 SAFE = 1e-9
-"""Relative error of the least values of penalties of one's own."""
+"""Relative error that `Regulariser.least` allows the values of a penalty of one's own."""
 
 
 class Rounding(NamedTuple):
-    """Bounds on what the numbers of a sum of penalties have lost, so that the sum itself is known between two others.
+    """Bounds on the rounding errors of the numbers that make a sum of penalties.
 
     Attributes
     ----------
     rates : float
         Relative error of every l2 and l1.
     centre : float or ndarray, shape (d,)
-        Errors of the centre, by entries.
+        Errors of the entries of the centre.
     constant : float
+        Error of the constant.
     """
 
     rates: float = 0.0
@@ -61,7 +62,7 @@ class Regulariser:
     is_of_norm = False
     """Whether Omega is a function of one norm of w, see `OfNorm`."""
     is_provable = False
-    """Whether a certificate can hold Omega."""
+    """Whether a certificate can store Omega."""
     entries: Any = None
     """The canonical penalty by entries, as `Separable`; None if they are coupled."""
     centre: Any = 0.0
@@ -115,7 +116,7 @@ class Regulariser:
         """Return the same penalty of vectors of `dim` entries in the form that solvers use; checks the length."""
         try:
             self.value(np.zeros(dim))
-        except ValueError as problem:           # of a penalty of one's own
+        except ValueError as problem:           # raised by a penalty of one's own
             if isinstance(problem, BundleError):
                 raise
             raise ParameterError(f"penalty {type(self).__name__} must take vectors of {dim} entries, its value raised "
@@ -127,13 +128,13 @@ class Regulariser:
         return True
 
     def has_bound(self) -> bool:
-        """Return whether it has a `minimiser` of its own, if `moduli` are positive, else a `least` of its own."""
+        """Return whether it proves bounds: by its own `minimiser` if `moduli` are positive, else by its own `least`."""
         kind = type(self)
         return kind.minimiser is not Regulariser.minimiser if np.min(self.moduli) > 0.0 else (
             kind.least is not Regulariser.least)
 
     def lowered(self) -> Regulariser:
-        """Return a penalty that is at most Omega: lower bounds must not count what the numbers of a sum have gained."""
+        """Return a penalty that is at most Omega, for lower bounds: rounding may have raised the numbers of a sum."""
         return self
 
     def uncertainty(self, x: Array) -> float:
@@ -154,11 +155,11 @@ class Regulariser:
         return x
 
     def effective(self, phi: Array) -> Array:
-        """Return phi without what the signs of `OfNorm` cancel."""
+        """Return phi without the positive entries that the constraints w_k >= 0 of `OfNorm` cancel."""
         return phi
 
     def pushed_outside(self, phi: Array) -> Array:
-        """Return the entries of `OfNorm` with a sign that phi alone would make negative: masters constrain them."""
+        """Return the entries that phi would make negative against the constraints of `OfNorm`, for masters."""
         return np.empty(0, dtype=np.intp)
 
     def least(self, phi: Array, error: float = 0.0) -> float:
@@ -313,7 +314,7 @@ class PlusSquaredL2(Regulariser):
     def least(self, phi: Array, error: float = 0.0) -> float:
         """Bound as `Regulariser.least` does, by Fenchel's inequality: -phi is split between the two terms.
 
-            min >= -Omega*(y) - |phi + y|^2 / (2 rate)   for any y; the computed minimiser shows a good one
+            min >= -Omega*(y) - |phi + y|^2 / (2 rate)   for any y; the computed minimiser leads to a good one
         """
         if self.rate == 0.0:
             return self.inner.least(phi, error)
@@ -329,7 +330,7 @@ class PlusSquaredL2(Regulariser):
 
 
 def names_of(terms: Any) -> str:
-    """Return the kinds of penalties, in words."""
+    """Return the names of the classes of penalties, for an error."""
     terms = [getattr(term, "inner", term) for term in terms]
     return " and ".join(type(term).__name__ + ("" if getattr(term, "groups", None) is None else " with groups")
                         for term in terms)

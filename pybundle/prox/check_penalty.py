@@ -1,4 +1,4 @@
-"""Check a user's own penalty, and report in words each rule that it breaks."""
+"""`check_penalty` checks a user's own penalty, and reports in words each rule that it breaks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..core.validation import check_integer
 from .base import Regulariser
 
 ROUNDING = 1e-9
-"""Relative difference that rounding may leave."""
+"""Relative difference that counts as rounding."""
 
 
 def check_penalty(penalty: Any, dim: int, *, n_points: int = 20, random_state: int = 0) -> Report:
@@ -69,7 +69,7 @@ def check_penalty(penalty: Any, dim: int, *, n_points: int = 20, random_state: i
 
 
 def _findings(omega, dim, n_points, rng):
-    """Yield the rule and what was found, in words, wherever a rule is broken."""
+    """Yield a pair (rule, what was found in words) wherever a rule is broken."""
     zero = np.zeros(dim)
     try:
         members = {"minimiser": omega.minimiser(zero, 1.0, zero), "project": omega.project(zero)}

@@ -2,9 +2,9 @@
 
     Omega(x) = sum_g rate_g |x_g|_2
 
-The prox applies the prox of one term after another. This is exact if the groups form a tree, that is if one of any two
-groups with a common feature holds the other, and children are first (Jenatton et al. 2011). Otherwise
-`OverlappingGroupLasso` bounds the error. All of these are norms, so N = Omega in the notation of `Regulariser`.
+The prox applies the prox of one term after another. This is exact if children come first and the groups form a tree:
+one of any two groups with a common feature holds the other (Jenatton et al. 2011). Otherwise `OverlappingGroupLasso`
+bounds the error. All of these are norms, so N = Omega in the notation of `Regulariser`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .shrinkage import quotient, soft_threshold
 
 
 class _Norm(Regulariser):
-    """Base class of norms that define only value and prox."""
+    """Base class of norms: subclasses define `value`, `prox`, `subgradient_distance` and `_least_rate`."""
 
     def __init__(self, groups: Any) -> None:
         self.groups = groups
@@ -43,7 +43,7 @@ class _Norm(Regulariser):
         while self.prox(y, high).any():
             low, high = high, 4.0 * high
             if high == np.inf:
-                return high         # a feature without a rate
+                return high         # y is not 0 at a feature without a rate
         while low == 0.0 < 0.25 * high:
             if self.prox(y, 0.25 * high).any():
                 low = 0.25 * high
@@ -67,7 +67,7 @@ class _Norm(Regulariser):
         return 1.0 if largest <= 1.0 else float(1.0 / largest) * (1.0 - 8.0 * UNIT)
 
     def _largest_dual_norm(self, phi, error):
-        """Bound the dual norm of phi + d for |d| <= error, since Omega(x) >= least_rate |x|."""
+        """Bound the dual norm of phi + d for all |d| <= error, by Omega(x) >= least_rate |x|."""
         largest = self.dual_norm(phi + 0.0) * (1.0 + (2.0 * len(phi) + 64.0) * UNIT)
         if error > 0.0:
             largest += error / self._least_rate(len(phi))
@@ -104,13 +104,13 @@ class SparseGroupLasso(_Norm):
 
     def value(self, x: ArrayLike) -> float:
         x = check_vector("x", x)
-        groups, l1, l2 = self._parts(x)
+        groups, l1, l2 = self._parts(len(x))
         with np.errstate(over="ignore"):
             return float(np.sum(l1 * np.abs(x)) + np.sum(l2 * groups.norms(x)))
 
     def prox(self, x: ArrayLike, t: float = 1.0) -> Floats:
         x, t = check_vector("x", x), check_step(t)
-        groups, l1, l2 = self._parts(x)
+        groups, l1, l2 = self._parts(len(x))
         with np.errstate(over="ignore"):
             z = np.copysign(soft_threshold(np.abs(x), t * l1), x) + 0.0
             norms = groups.norms(z)
@@ -119,22 +119,23 @@ class SparseGroupLasso(_Norm):
     def subgradient_distance(self, x: ArrayLike, g: ArrayLike) -> float:
         x = check_vector("x", x)
         g = check_vector("g", g, len(x))
-        groups, l1, l2 = self._parts(x)
+        groups, l1, l2 = self._parts(len(x))
         norms = groups.norms(x)
         l2 = np.broadcast_to(l2, norms.shape)
         rest = g - np.sign(x) * l1 - groups.directions(x, norms) * groups.spread(l2)
-        # at an entry 0 the subdifferential absorbs up to l1, then at a group 0 up to l2 of the rest
+        # where x_k = 0, the subdifferential absorbs up to l1; where x_g = 0, it then absorbs up to l2 of the rest
         rest = np.where(x == 0.0, np.copysign(soft_threshold(np.abs(rest), l1), rest), rest)
         left = groups.norms(rest)
         return euclidean(np.where(norms > 0, left, soft_threshold(left, l2)))
 
     def _least_rate(self, dim):
-        groups, l1, l2 = self._parts(np.zeros(dim))
+        groups, l1, l2 = self._parts(dim)
         return np.float64(np.min(l1 + groups.spread(np.broadcast_to(l2, (groups.n_groups,)))))
 
-    def _parts(self, x):
-        groups = Groups.of(self.groups, len(x))
-        return groups, match_rates("l1", self.l1, len(x)), match_rates("l2", self.l2, groups.n_groups)
+    def _parts(self, dim):
+        """Return groups and rates for vectors of `dim` entries."""
+        groups = Groups.of(self.groups, dim)
+        return groups, match_rates("l1", self.l1, dim), match_rates("l2", self.l2, groups.n_groups)
 
 
 class OverlappingGroupLasso(_Norm):
@@ -177,7 +178,7 @@ class OverlappingGroupLasso(_Norm):
 
     def value(self, x: ArrayLike) -> float:
         x = check_vector("x", x)
-        groups, rates = self._parts(x)
+        groups, rates = self._parts(len(x))
         with np.errstate(over="ignore"):
             return float(np.sum(rates * groups.norms(x)))
 
@@ -197,29 +198,30 @@ class OverlappingGroupLasso(_Norm):
     def subgradient_distance(self, x: ArrayLike, g: ArrayLike) -> float:
         x = check_vector("x", x)
         g = check_vector("g", g, len(x))
-        groups, rates = self._parts(x)
+        groups, rates = self._parts(len(x))
         norms = groups.norms(x)
         sizes = np.diff(groups.offsets)
         directions = quotient(x[groups.indices], np.repeat(norms, sizes))
         rest = g - groups.add(directions * np.repeat(rates, sizes))
-        # the groups at 0 absorb all but the prox of their norms
+        # groups at 0 absorb all but what their prox leaves
         return euclidean(groups.shrink(rest, np.where(norms > 0, 0.0, rates), self.sweeps)[0])
 
     def _solve(self, x, t):
         x, t = check_vector("x", x), check_step(t)
-        groups, rates = self._parts(x)
+        groups, rates = self._parts(len(x))
         with np.errstate(over="ignore"):
             radii = t * rates
         return *groups.shrink(x, radii, self.sweeps), radii, groups
 
     def _least_rate(self, dim):
-        groups, rates = self._parts(np.zeros(dim))
-        most = np.zeros(dim)        # largest rate of the groups of every feature
+        groups, rates = self._parts(dim)
+        most = np.zeros(dim)        # for every feature the largest rate of its groups
         np.maximum.at(most, groups.indices, np.repeat(rates, np.diff(groups.offsets)))
         return most.min()
 
-    def _parts(self, x):
-        groups = OverlappingGroups.of(self.groups, len(x))
+    def _parts(self, dim):
+        """Return groups, from the smallest to the largest, and their rates, for vectors of `dim` entries."""
+        groups = OverlappingGroups.of(self.groups, dim)
         rates = match_rates("rate", self.rate, groups.n_groups)
         return groups, rates[groups.order] if np.ndim(rates) else np.full(groups.n_groups, rates)
 
@@ -239,7 +241,7 @@ class TreeGroupLasso(OverlappingGroupLasso):
     def __init__(self, groups: Any, rate: float | ArrayLike = 1.0) -> None:
         super().__init__(groups, rate)
 
-    def _parts(self, x):
-        groups, rates = super()._parts(x)
+    def _parts(self, dim):
+        groups, rates = super()._parts(dim)
         groups.check_tree()
         return groups, rates

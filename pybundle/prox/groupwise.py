@@ -3,8 +3,8 @@
     prox_Omega(x)_k = prox_h(|x_1|, ..., |x_p|)_k  x_k / |x_k|                 (Martins et al. 2011, Proposition 1)
 
 So a subclass only defines a function h of p nonnegative numbers, and all code for groups is here. The dual norm and
-the conjugate lift in the same way. A vector g is a subgradient at x if g_k is the partial derivative of h times
-x_k / |x_k| for every x_k != 0, and every other |g_k| is at most the right derivative at 0.
+the conjugate of Omega are those of h at the norms of groups. A vector g is a subgradient at x if g_k is the partial
+derivative of h times x_k / |x_k| for every x_k != 0, and every other |g_k| is at most the right derivative at 0.
 """
 
 from __future__ import annotations
@@ -94,21 +94,22 @@ class GroupwiseRegulariser(Regulariser):
 
     # ------------------------------------------------------------------ for solvers
     def least(self, phi: Array, error: float = 0.0) -> float:
-        """Bound as `Regulariser.least` does: h* grows with norms of groups, and none grows by more than the error."""
-        found = float(self._conjugate(self._reached(phi, error)))
+        """Bound as `Regulariser.least` does: h* increases with the norms of groups, each by at most the error."""
+        found = float(self._conjugate(self._largest_norms(phi, error)))
         return -found * (1.0 + (len(phi) + 16.0) * self._condition * UNIT)
 
     def scaling(self, phi: Array, error: float = 0.0) -> float:
-        norms = self._reached(phi, error)
+        norms = self._largest_norms(phi, error)
         with np.errstate(over="ignore"):
             if self._conjugate(norms) < np.inf:
                 return 1.0
             return float(1.0 / self._dual_norm(norms)) * (1.0 - (len(phi) + 16.0) * UNIT)
 
     _condition = 1.0
-    """Factor by which relative errors of norms grow in h*."""
+    """Factor between the relative errors of the norms and of h*."""
 
-    def _reached(self, phi, error):
+    def _largest_norms(self, phi, error):
+        """Bound the norms of the groups of phi + d for all |d| <= error."""
         norms = self._norms(phi, self._partition(len(phi)))
         return norms * (1.0 + (len(phi) + 8.0) * UNIT) + error
 

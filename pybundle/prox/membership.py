@@ -1,4 +1,4 @@
-"""Conversion of labels, slices and index arrays into one list of the features of all groups."""
+"""Convert labels, slices and index arrays into one list of the features of all groups."""
 
 import numbers
 from collections.abc import Iterable
@@ -72,7 +72,7 @@ def _features(g, group, dim):
 
 
 def check_covered(counts):
-    """Raise an error unless every feature is in a group; `counts` is its number of groups."""
+    """Raise an error unless every feature is in a group; `counts` holds the number of groups of each feature."""
     if not counts.all():
         missed = np.flatnonzero(counts == 0)
         raise _uncovered(len(counts), len(missed), missed[0])
@@ -84,5 +84,5 @@ def _uncovered(dim, n_missed, first):
 
 
 def offsets_of(sizes):
-    """Return the starts of consecutive pieces of these sizes, and the end of the last one."""
+    """Return the starts of consecutive pieces with these sizes, and the end of the last piece."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)

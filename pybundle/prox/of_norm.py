@@ -1,7 +1,7 @@
 """Penalties that are a function of one norm of w, with w_k >= 0 for k in a set N: a square, and a ball.
 
-The sign of a weight takes up the positive part of its slope: if phi_k > 0, the minimum of a plane is at w_k = 0. So
-they have a minimiser and a conjugate in closed form. `GroupNorms` of `mkl` is a third one.
+If k is in N and phi_k > 0, the minimum of a plane is at w_k = 0. So minimiser and conjugate have closed forms, in which
+the positive part of such a phi_k is left out. `GroupNorms` of `mkl` is a third such penalty.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ZERO = Separable()       # 0 everywhere
 def minimiser(phi, lam, kappa=0.0, centre=None):
     """Return `argmin_w <phi, w> + lam/2 |w|^2 + kappa/2 |w - c|^2`, without constraints.
 
-    If phi and c are images under a linear map, such as scores, so is the result.
+    If phi and c are images under a linear map, such as scores, the result is the image of the minimiser.
 
     >>> minimiser(np.array([1.0, -2.0]), 0.5, 0.5, np.array([2.0, 2.0]))
     array([0., 3.])
@@ -48,7 +48,7 @@ class OfNorm(Regulariser):
     nonneg : bool array, shape (d,), or None
         The set N.
     lam, radius : float or None
-        Of a square; of a ball.
+        Rate of a square, radius of a ball.
     modulus : float or None
         Constant of strong convexity.
     """
@@ -66,14 +66,14 @@ class OfNorm(Regulariser):
         return other
 
     def cost(self, slope: Array, error: float) -> float:
-        """Return a bound of `Omega*(-phi)` for all phi within an error of this slope."""
+        """Return an upper bound of `Omega*(-phi)` over all phi with `|phi - slope| <= error`."""
         raise NotImplementedError
 
     def least(self, phi: Array, error: float = 0.0) -> float:
         return -float(self.cost(phi, error)) * (1.0 + (len(phi) + 16.0) * UNIT)
 
     def point(self, phi: Array, lam: float) -> Floats:
-        """Return the minimiser of the model from the aggregate slope phi, and from lam of the master problem."""
+        """Return the minimiser of the model; phi is the aggregate slope, and lam belongs to the master problem."""
         raise NotImplementedError
 
     def project(self, x: Array) -> Floats:

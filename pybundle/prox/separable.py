@@ -4,8 +4,8 @@
     argmin_x omega(x) + phi x + weight/2 (x - d)^2 = clip( soft(v, l1) / s, lower, upper ),
         v = l2 c + weight d - phi,   s = l2 + weight,   soft(v, l1) = sign(v) max(|v| - l1, 0)
 
-Sums of such penalties are such penalties, but their numbers are rounded; that is counted in `rounding`, and bounds are
-those of the penalty that was meant. `Box` is the case of bounds alone.
+Sums of such penalties are such penalties, but their numbers are rounded; `rounding` bounds these errors, so that lower
+bounds hold for the exact sum. `Box` has bounds alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .base import Regulariser, Rounding
 from .checks import check_rates, check_step, match_rates
 from .groups import euclidean
 
-UNDERFLOW = 1e-300      # more than any sum of numbers that underflow to 0
+UNDERFLOW = 1e-300      # exceeds any sum of numbers that underflow to 0
 NOTHING = {"l2": 0.0, "l1": 0.0, "centre": 0.0, "lower": -np.inf, "upper": np.inf}
 """The numbers of a penalty that is 0 everywhere."""
 
@@ -57,7 +57,7 @@ class Separable(Regulariser):
 
     is_separable = True
     is_provable = True
-    constant = 0.0      # left by sums of squares about different centres
+    constant = 0.0      # a sum of squares about different centres leaves one
 
     def __init__(self, l2: float | ArrayLike = 0.0, l1: float | ArrayLike = 0.0, centre: float | ArrayLike = 0.0,
                  lower: float | ArrayLike = -np.inf, upper: float | ArrayLike = np.inf) -> None:
@@ -76,7 +76,7 @@ class Separable(Regulariser):
         x = self._point_of("x", x)
         if ((x < self.lower) | (x > self.upper)).any():
             return np.inf
-        with np.errstate(over="ignore", invalid="ignore"):      # infinite points of masters whose centre is too light
+        with np.errstate(over="ignore", invalid="ignore"):      # masters may try infinite points
             return float(np.sum(0.5 * self.l2 * (x - self.centre)**2 + self.l1 * np.abs(x)) + self.constant)
 
     def prox(self, x: ArrayLike, t: float = 1.0) -> Floats:
@@ -134,20 +134,20 @@ class Separable(Regulariser):
         return whole
 
     def replaced(self, **changes: Any) -> Separable:
-        """Return a copy with other numbers."""
+        """Return a copy in which some numbers are replaced."""
         other = copy.copy(self)
         vars(other).update(changes)
         return other
 
     def within(self, lower: Array, upper: Array) -> Separable:
-        """Return this penalty with further bounds; where they exclude all points, those between them are left."""
+        """Return this penalty with further bounds; where the bounds then cross, they are exchanged."""
         lower, upper = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
         return self.replaced(lower=np.minimum(lower, upper), upper=np.maximum(lower, upper))
 
     def lowered(self) -> Separable:
-        """Return the least penalty that this may be but for its centre, whose `rounding` `least` counts itself.
+        """Return a penalty that is at most the exact sum; errors of the centre stay in `rounding`, for `least`.
 
-        Squares about 0 that are tiny beside l1 norms are left out: they add and prove next to nothing.
+        Squares about 0 that are tiny relative to l1 are left out, since they prove next to nothing.
         """
         tiny = (self.l2 > 0.0) & (self.l2 < 2.0 * UNIT * self.l1) & (self.centre == 0.0)
         if tiny.any():
@@ -161,7 +161,7 @@ class Separable(Regulariser):
                              constant=self.constant - constant * (1.0 + 2.0 * UNIT) - 2.0 * UNIT * self.constant)
 
     def uncertainty(self, x: Array) -> float:
-        """Return how far `value` can be from the penalty that was meant at x, its own rounding apart."""
+        """Return how far `value` can be from the exact sum at x, apart from its own rounding."""
         rates, centre, constant = self.rounding
         if rates == 0.0 == constant and not np.any(centre):
             return 0.0
@@ -176,7 +176,7 @@ class Separable(Regulariser):
         return self.l2
 
     def support(self, x: Array) -> Array:
-        """Return which entries of a minimiser x move with phi, since no threshold and no bound holds them."""
+        """Return which entries of a minimiser x move with phi, because no threshold and no bound holds them."""
         return ((x != 0.0) | (self.l1 <= 0.0)) & (x > self.lower) & (x < self.upper)
 
     def project(self, x: Array) -> Floats:
@@ -186,8 +186,8 @@ class Separable(Regulariser):
     def least(self, phi: Array, error: Any = 0.0) -> float:
         """Return a proven lower bound of `min_x Omega(x) + <phi + d, x>` for all |d| <= error, a norm or an array.
 
-        The minimum of entry k moves by at most |d_k| times the largest minimiser between phi_k - error and
-        phi_k + error; another centre c + e changes it by at most `l2 |e| (|x - c| + |e|)`, x the minimiser.
+        d changes the minimum of entry k by at most |d_k| times the largest |minimiser| between phi_k - error and
+        phi_k + error; an error e of the centre c changes it by at most `l2 |e| (|x - c| + |e|)`, x the minimiser.
         """
         x = self.minimiser(phi)
         reach = np.maximum(np.abs(self.minimiser(phi - error)), np.abs(self.minimiser(phi + error)))
@@ -195,7 +195,7 @@ class Separable(Regulariser):
             return -np.inf
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             square, line, product = 0.5 * self.l2 * (x - self.centre)**2, self.l1 * np.abs(x), phi * x
-            # errors of the sums, and of the computed minimiser, whose value lies above the minimum
+            # errors of the sums, and of the computed minimiser, whose value is above the minimum
             size = float(np.sum(square) + np.sum(line) + np.sum(np.abs(product)))
             shift = np.where(self.l2 > 0.0, (self.l2 * np.abs(self.centre) + np.abs(phi) + self.l1)**2 / self.l2, 0.0)
             moved = (self.l2 > 0.0) & ((self.centre != 0.0) | (x != 0.0) | (np.abs(phi) > self.l1))    # else exactly 0
@@ -207,7 +207,7 @@ class Separable(Regulariser):
                 rounding += 1.01 * float(np.sum(moves))
             spread = float(np.sum(error * reach)) if np.ndim(error) else error * euclidean(reach)
             found = float(np.sum(square + line + product)) - rounding - 1.01 * spread + self.constant
-        if not (phi.any() or np.any(error)):        # Omega is at least that everywhere
+        if not (phi.any() or np.any(error)):        # Omega is nowhere smaller than its constant
             found = max(found, self.constant)
         return found if np.isfinite(found) else -np.inf
 
@@ -235,27 +235,27 @@ class Separable(Regulariser):
             yield self
             yield from (term.canonical(dim) for term in others)
 
-        def ways():         # of the centres from the first one: short if all are far from 0
+        def shifts():       # centres relative to the first one: small even if all are far from 0
             return (np.where(term.l2 > 0.0, term.centre - first, 0.0) for term in terms())
 
-        (l2, lost), (l1, lost_too) = (_sums(getattr(term, name) for term in terms()) for name in ("l2", "l1"))
-        lower, upper, whole = self.lower, self.upper, np.where(l2 > 0.0, l2, 1.0)
-        first, known, n_squares, rates = np.zeros(dim), np.zeros(dim), np.zeros(dim), 0.0
+        (l2, l2_rounded), (l1, l1_rounded) = (_sums(getattr(term, name) for term in terms()) for name in ("l2", "l1"))
+        lower, upper, divisor = self.lower, self.upper, np.where(l2 > 0.0, l2, 1.0)
+        first, errors, n_squares, rates = np.zeros(dim), np.zeros(dim), np.zeros(dim), 0.0
         for term in terms():
             lower, upper = np.maximum(lower, term.lower), np.minimum(upper, term.upper)
             first = np.where((n_squares == 0.0) & (term.l2 > 0.0), term.centre, first)
-            known = np.where(term.l2 > 0.0, np.maximum(known, term.rounding.centre), known)
+            errors = np.where(term.l2 > 0.0, np.maximum(errors, term.rounding.centre), errors)
             n_squares += term.l2 > 0.0
             rates = max(rates, term.rounding.rates)
-        way, _ = _sums(term.l2 / whole * part for term, part in zip(terms(), ways(), strict=True))
-        size, _ = _sums(term.l2 / whole * np.abs(part) for term, part in zip(terms(), ways(), strict=True))
-        rates = 1.01 * rates + 2.0 * UNIT * (lost or lost_too)
-        found = Separable(l2, l1, first + way, lower, upper).canonical(dim)
+        mean, _ = _sums(term.l2 / divisor * shift for term, shift in zip(terms(), shifts(), strict=True))
+        size, _ = _sums(term.l2 / divisor * np.abs(shift) for term, shift in zip(terms(), shifts(), strict=True))
+        rates = 1.01 * rates + 2.0 * UNIT * (l2_rounded or l1_rounded)
+        found = Separable(l2, l1, first + mean, lower, upper).canonical(dim)
         moved = np.where(size > 0.0, UNIT * np.abs(found.centre) + (2.02 * rates + 16.0 * UNIT) * size, 0.0)
-        centre, constant, rounding = 1.01 * (known + moved), 0.0, 0.0
-        for term, part in zip(terms(), ways(), strict=True):
-            far = np.abs(part - way)
-            error = centre + term.rounding.centre + 4.0 * UNIT * (far + np.abs(way))
+        centre, constant, rounding = 1.01 * (errors + moved), 0.0, 0.0
+        for term, shift in zip(terms(), shifts(), strict=True):
+            far = np.abs(shift - mean)
+            error = centre + term.rounding.centre + 4.0 * UNIT * (far + np.abs(mean))
             constant += term.constant + float(np.sum(0.5 * term.l2 * far**2))
             rounding += term.rounding.constant + float(np.sum(term.l2 * error * (far + error), where=n_squares > 1.0))
         found.constant = constant
@@ -271,7 +271,7 @@ class Separable(Regulariser):
 
 
 def _sums(arrays):
-    """Return the sum of arrays, rounded about once, and whether that lost anything (Neumaier)."""
+    """Return the sum of arrays by Neumaier's method, rounded about once, and whether it was rounded."""
     whole = rest = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         for array in arrays:
@@ -309,7 +309,7 @@ class Box(Separable):
 
 
 def spread(penalty, places):
-    """Return a canonical penalty of the weights at `places`, a mask; all others are free."""
+    """Return a canonical penalty for the weights that the mask `places` selects; all others are free."""
     def whole(value, nothing=0.0):
         found = np.full(len(places), nothing)
         found[places] = value

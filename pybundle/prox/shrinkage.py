@@ -1,4 +1,4 @@
-"""Proximity operators of nonnegative numbers: absolute values or norms of groups, checked by `regularisers`."""
+"""Proximity operators of nonnegative numbers, absolute values or norms of groups, which `regularisers` checks."""
 
 import numpy as np
 

@@ -11,7 +11,7 @@ import pybundle as pb
 from pybundle.core.exceptions import ParameterError
 
 
-class Smooth(pb.prox.Regulariser):
+class Smooth(pb.prox.Penalty):
     """`rate/2 (|x|^2 + sum_k (x_k - x_{k+1})^2)`: neighbouring weights are similar."""
 
     def __init__(self, rate, dim):
@@ -29,7 +29,7 @@ class Smooth(pb.prox.Regulariser):
         return np.linalg.solve(self.Q + weight * np.eye(len(phi)), weight * centre - phi)
 
 
-class Entropy(pb.prox.Regulariser):
+class Entropy(pb.prox.Penalty):
     """`sum_k x_k log x_k - x_k` for x >= 0: no square, so it brings its own bound."""
 
     def value(self, x):
@@ -83,7 +83,7 @@ def test_a_penalty_may_be_negative(loss, scale):
 
 
 def test_prox_alone_makes_no_bound():
-    class OnlyProx(pb.prox.Regulariser):
+    class OnlyProx(pb.prox.Penalty):
         moduli = 1.0
 
         def value(self, x):
@@ -138,7 +138,7 @@ def test_a_run_with_it_resumes_to_the_bit(tmp_path):
 
 
 def test_without_a_way_to_bounds_it_is_refused():
-    class Bare(pb.prox.Regulariser):
+    class Bare(pb.prox.Penalty):
         def value(self, x):
             return float(np.sum(x**4))
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import pybundle as pb
 from pybundle.proof.exact_penalty import least_of_sum
 from pybundle.proof.given import penalty_of
-from pybundle.proof.penalty import Penalty
+from pybundle.proof.penalty import ProvenPenalty
 from pybundle.proof.plane import ProvenPlane
 from pybundle.prox import L1, L2, Box, ElasticNet, Lq, Separable, SparseGroupLasso, SquaredL1, SquaredL2
 
@@ -206,7 +206,7 @@ def test_bounds_with_floats_enclose_those_of_fractions(seed):
     rng = np.random.default_rng(seed)
     d = 5
     omega, penalty, size = random_penalty(rng, d)
-    assert isinstance(penalty, Penalty)
+    assert isinstance(penalty, ProvenPenalty)
     phi, offset, floor = 10.0 ** rng.uniform(-3.0, 1.0) * rng.standard_normal(d), size * rng.random(), Fraction(-1)
     exact_phi = np.array([Fraction(x) for x in phi], dtype=object)
     low, high = penalty.bounds(ProvenPlane(Fraction(offset), exact_phi), floor, 3)
@@ -292,7 +292,7 @@ def test_errors_of_slopes_count_as_far_as_bounds_let_weights_move(seed):
     centre = 10.0 ** rng.uniform(-2.0, 4.0) * rng.standard_normal(d)
     lower = np.where(rng.random(d) < 0.7, centre - 10.0 ** rng.uniform(-3.0, 2.0, d), -np.inf)
     upper = np.where(rng.random(d) < 0.7, centre + 10.0 ** rng.uniform(-3.0, 2.0, d), np.inf)
-    penalty = Penalty(10.0 ** rng.uniform(-3.0, 2.0, d), rng.random(d) * (seed % 2), centre, lower, upper)
+    penalty = ProvenPenalty(10.0 ** rng.uniform(-3.0, 2.0, d), rng.random(d) * (seed % 2), centre, lower, upper)
     phi = 10.0 ** rng.uniform(-2.0, 12.0) * rng.standard_normal(d)
     error = 10.0 ** rng.uniform(-12.0, 0.0) * np.linalg.norm(phi)
     for entries in (None, error * np.abs(rng.standard_normal(d))):
@@ -334,7 +334,7 @@ def test_steep_planes_in_a_narrow_box_prove_what_runs_say():
 def test_errors_of_slopes_cost_nothing_where_an_l1_norm_holds_weights_at_zero():
     """The verifier took a square to give way to every error, and refused bounds of runs with large ones."""
     none = np.full(2, np.inf)
-    penalty = Penalty(np.full(2, 30.0), np.full(2, 30.0), np.zeros(2), -none, none)
+    penalty = ProvenPenalty(np.full(2, 30.0), np.full(2, 30.0), np.zeros(2), -none, none)
     low, _ = penalty.least(ProvenPlane(0.0, np.array([1.0, -2.0]), 0.0, 20.0), 1, 1)
     assert low > -1e-9
     low, _ = penalty.least(ProvenPlane(0.0, np.array([1.0, -25.0]), 0.0, 20.0), 1, 1)

@@ -27,7 +27,7 @@ from .penalty import rate_of
 from .saving import StoredEstimator
 
 PARAMETERS = """C : float
-        Weight of the losses against the regulariser: `F(w) = |w|^2 / (2 C) + sum_i c_i r_i(w)`, that is `lam = 1/C`
+        Weight of the losses against the penalty: `F(w) = |w|^2 / (2 C) + sum_i c_i r_i(w)`, that is `lam = 1/C`
         in the sum scale. Infinity leaves the weights of flat models free.
     tol : float
         Certified relative gap at which the fit ends, `(F(w) - lower bound) / F(w)`.
@@ -207,7 +207,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
             else:
                 warm = {"w0": self._last_point(risk, fitted)}
         risk.column_names = vars(self).get("feature_names_in_", self._column_names)
-        result = minimize(risk, **self._regulariser(fitted), callback=self._watch(fitted, X, y),
+        result = minimize(risk, **self._penalty(fitted), callback=self._watch(fitted, X, y),
                           n_jobs=self.n_jobs, **self._options(), **warm)
         self._store(result, fitted)
         self._state = result.state if self.warm_start else None
@@ -218,8 +218,8 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
                                                         reconstruction_attributes=lambda: {})
         return self
 
-    def _regulariser(self, fitted):
-        """Return the regulariser as an argument of `minimize`."""
+    def _penalty(self, fitted):
+        """Return the penalty as an argument of `minimize`."""
         return {"lam": self._lam()}
 
     def _lam(self):

@@ -59,7 +59,7 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
         return {"classes_": classes, "n_features_in_": widths[0],
                 "class_weight_": class_factors(self.class_weight, classes, surveys)}
 
-    def _regulariser(self, fitted):
+    def _penalty(self, fitted):
         """Return the elastic net; free weights of the first class are 0, as a shift of all classes changes nothing."""
         rates = np.full((len(fitted["classes_"]), fitted["n_features_in_"] + self._has_intercept()), self._lam())
         if self._intercept_is_free and self._has_intercept():

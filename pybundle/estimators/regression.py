@@ -67,7 +67,7 @@ class LinearRegressionEstimator(RegressorMixin, FlatEstimator):
         """Return the number by which weights are divided."""
         return 1.0
 
-    def _regulariser(self, fitted):
+    def _penalty(self, fitted):
         return elastic_net(self._lam(), self.l1_ratio)
 
     def _unpack(self, w):

@@ -54,7 +54,7 @@ class ChainEstimator(StructuredEstimator):
     _needs_penalty = "weights of features that the examples lack; l1 > 0 does"
     _unlimited = ("n_iter_", "n_features_in_")      # `_check_state` checks the latter
 
-    def _regulariser(self, fitted):
+    def _penalty(self, fitted):
         l1 = check_number("l1", self.l1, low=0.0)
         return squares_and_l1(self._lam(), l1)
 

@@ -80,7 +80,7 @@ class Examples:
             i = int(np.flatnonzero(overflows)[0])
             if self.bias is not None and abs(self.bias) > 1e150:
                 raise ParameterError(f"bias must have a finite square, got {self.bias:g}; 100 is large enough to take "
-                                     "the constant out of the regulariser")
+                                     "the constant out of the penalty")
             raise ParameterError(f"scale must leave rows of finite squared norm, got {self.scale:g}, with which row "
                                  f"{i} overflows; choose a smaller scale")
 

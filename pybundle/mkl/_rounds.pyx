@@ -177,7 +177,7 @@ cdef class TokenRounds:
             Radius of the Euclidean ball to project onto; infinity for none.
         found : (n_tokens,)
             Receives the labelling found last for each example.
-        regulariser : GroupwiseRegulariser, optional
+        regulariser : GroupwisePenalty, optional
             Replaces the squared l2,1 norm; its methods `shrink(norms, t)` and `_value(norms)` are used.
         """
         cdef Py_ssize_t r, j, k, i, first, count, p = self.n_groups

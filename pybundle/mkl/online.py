@@ -11,7 +11,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import Data
 from ..core.validation import check_number, check_vector
 from ..models.callable_model import as_model
-from ..prox import GroupwiseRegulariser, Regulariser
+from ..prox import GroupwisePenalty, Penalty
 from ..runtime.executors import single_threaded_blas
 from .online_learner import OnlineLearner
 from .settings import Rate, check_rounds
@@ -36,7 +36,7 @@ class OnlineProximal(OnlineLearner):
     ----------
     model : StructuredModel
         A model of `pb.models`, your own subclass, or a pair of callables as for `pb.risks.Structured`.
-    regularisers : Regulariser or list of Regulariser
+    regularisers : Penalty or list of Penalty
         Regularisers of `pb.prox` with their rates, in an order in which no prox raises an earlier regulariser: l1
         before groups, children before parents. Lemma 4 of the paper needs this order.
     loss : {"hinge", "logistic"}
@@ -155,7 +155,7 @@ class OnlineProximal(OnlineLearner):
     def _start(self, settings, X, Y, n_epochs):
         """Start a new learner; if this fails, the old one is unchanged."""
         R = settings.regulariser
-        groups = R[0].groups if len(R) == 1 and isinstance(R[0], GroupwiseRegulariser) else None
+        groups = R[0].groups if len(R) == 1 and isinstance(R[0], GroupwisePenalty) else None
         learner = VectorLearner(as_model(self.model, X, Y), groups, self.average, is_dense=groups is None)
         session = self._session(learner, X, Y, settings)
         self._begin(session)
@@ -179,10 +179,10 @@ class OnlineProximal(OnlineLearner):
     def _settings(self):
         regularisers = _as_list(self.regularisers)
         for j, R in enumerate(regularisers):
-            if not isinstance(R, Regulariser):
-                raise InputTypeError(f"regularisers[{j}] must be a Regulariser of pb.prox, got {type(R).__name__}")
+            if not isinstance(R, Penalty):
+                raise InputTypeError(f"regularisers[{j}] must be a Penalty of pb.prox, got {type(R).__name__}")
         if not regularisers:
-            raise ParameterError("regularisers must hold at least one Regulariser, got none")
+            raise ParameterError("regularisers must hold at least one Penalty, got none")
         settings = check_rounds(self)
         if isinstance(self.radius, str):
             raise InputTypeError(f"radius must be a number > 0 or None, got {self.radius!r}")

@@ -61,7 +61,7 @@ class OnlineMKL(OnlineLearner):
         Whether to predict with the mean of all points instead of the last one.
     radius : float, "auto" or None
         Radius of the Euclidean ball that points are projected onto; "auto" is the bound (9.1) on the solution.
-    regulariser : GroupwiseRegulariser, optional
+    regulariser : GroupwisePenalty, optional
         Function of the norms, with its rate, instead of lam/2 (sum)^2; for example `pb.prox.SquaredLq(1.5, rate=1e-4)`.
     precision : {"float64", "float32"}
         Data type of Gram matrices.

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice, check_flag, check_integer, check_number
-from ..prox import GroupwiseRegulariser
+from ..prox import GroupwisePenalty
 
 
 class Rate:
@@ -94,8 +94,8 @@ def check_settings(learner):
     """Return the checked parameters of an `OnlineMKL`."""
     settings = check_rounds(learner)
     check_choice("precision", learner.precision, ("float64", "float32"))
-    if learner.regulariser is not None and not isinstance(learner.regulariser, GroupwiseRegulariser):
-        raise InputTypeError("regulariser must be a GroupwiseRegulariser of pb.prox, got "
+    if learner.regulariser is not None and not isinstance(learner.regulariser, GroupwisePenalty):
+        raise InputTypeError("regulariser must be a GroupwisePenalty of pb.prox, got "
                              f"{type(learner.regulariser).__name__}")
     solver = check_choice("solver", learner.solver, ("auto", "online", "certified"))
     has_objective = learner.regulariser is None and not learner.average

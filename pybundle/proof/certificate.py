@@ -20,7 +20,7 @@ from ..core.ragged import Ragged
 from ..core.types import PathLike, Source
 from ..features.shift import Shift
 from .limits import Limits
-from .penalty import Penalty, digest
+from .penalty import ProvenPenalty, digest
 from .rows import Rows
 
 FORMAT, VERSION = "pybundle certificates", 1
@@ -174,7 +174,7 @@ class Certificate:
     lower_bound : float
         The lower bound that the evidence proves. `result.lower_bound`, the best of the whole run, is larger if its
         multipliers were not kept.
-    lam, radius, penalty : float, float, Penalty; or None
+    lam, radius, penalty : float, float, ProvenPenalty; or None
         One of them.
     nonneg : bool array, shape (dim,), or None
         Weights that must not be negative.
@@ -370,7 +370,7 @@ def load_certificate(path: Source) -> Certificate:
         shift = None if columns is None else Shift(columns, header.get("shift"))
         found = Certificate(w=w, shift=shift, phi=arrays.pop("phi"), nonneg=arrays.pop("nonneg", None),
                             evidence=None if kind is None else kind.from_arrays(arrays), limits=limits,
-                            penalty=Penalty.from_arrays(arrays) if has["penalty"] else None,
+                            penalty=ProvenPenalty.from_arrays(arrays) if has["penalty"] else None,
                             rows=Rows.from_arrays(arrays, len(w)) if has["rows"] else None,
                             **{name: header.get(name) for name in (
                                 *NUMBERS, "lam", "radius", "divisor", "risk", "fingerprint", "n_examples",

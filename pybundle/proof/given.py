@@ -14,11 +14,11 @@ import numpy as np
 from ..core.constraints import read_constraints
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice, check_number, check_vector
-from ..prox import L2, Ball, Box, Groups, Regulariser, Separable, SquaredL2
+from ..prox import L2, Ball, Box, Groups, Penalty, Separable, SquaredL2
 from ..prox.base import PlusSquaredL2
 from ..prox.composed import SparseGroupLasso
 from ..prox.separable import NOTHING, spread
-from .penalty import ARRAYS, Penalty
+from .penalty import ARRAYS, ProvenPenalty
 
 
 def penalty_of(omega, dim):
@@ -26,8 +26,9 @@ def penalty_of(omega, dim):
     if isinstance(omega, Separable):
         rates, centre, constant = omega.rounding
         centre = np.broadcast_to(centre, (dim,)).astype(np.float64) if np.any(centre) else None
-        return Penalty(**{name: np.array(getattr(omega, name)) for name in NOTHING}, constant=float(omega.constant),
-                       rate_error=float(rates), centre_error=centre, constant_error=float(constant))
+        return ProvenPenalty(**{name: np.array(getattr(omega, name)) for name in NOTHING},
+                             constant=float(omega.constant), rate_error=float(rates), centre_error=centre,
+                             constant_error=float(constant))
     plain, rate_error = dict(NOTHING), 0.0
     if isinstance(omega, PlusSquaredL2):
         plain["l2"], rate_error, omega = omega.rate, omega.rate_error, omega.inner
@@ -37,7 +38,7 @@ def penalty_of(omega, dim):
         rates = omega.rate
     groups = Groups.single(dim) if isinstance(omega, L2) else Groups.of(omega.groups, dim)
     arrays = {name: np.array(np.broadcast_to(value, (dim,)), dtype=np.float64) for name, value in plain.items()}
-    return Penalty(**arrays, rate_error=rate_error,
+    return ProvenPenalty(**arrays, rate_error=rate_error,
                    labels=groups.spread(np.arange(groups.n_groups)).astype(np.intp),
                    rates=np.array(np.broadcast_to(rates, (groups.n_groups,)), dtype=np.float64))
 
@@ -75,7 +76,7 @@ def as_penalty(certificate):
         return certificate.penalty
     dim = len(certificate.w)
     zeros, signs = np.zeros(dim), np.zeros(dim, dtype=bool) if certificate.nonneg is None else certificate.nonneg
-    return Penalty(np.full(dim, certificate.lam or 0.0), zeros, zeros, np.where(signs, 0.0, -np.inf),
+    return ProvenPenalty(np.full(dim, certificate.lam or 0.0), zeros, zeros, np.where(signs, 0.0, -np.inf),
                    np.full(dim, np.inf), rate_error=certificate.lam_error)
 
 
@@ -92,7 +93,7 @@ def _terms(risk, lam, penalty, nonneg):
         if np.min(lam) < 0.0:
             raise ParameterError(f"lam must not be negative, got {np.min(lam):g}")
         terms = [SquaredL2(lam)]
-    if penalty is not None and not isinstance(penalty, Regulariser):
+    if penalty is not None and not isinstance(penalty, Penalty):
         raise InputTypeError(f"penalty must be a penalty of pybundle.prox, got {type(penalty).__name__}")
     found = []
     for term in terms:

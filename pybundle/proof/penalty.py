@@ -32,7 +32,7 @@ ARRAYS = ("l2", "l1", "centre", "lower", "upper")
 
 
 @dataclass(frozen=True, eq=False)
-class Penalty:
+class ProvenPenalty:
     """A penalty that is a sum over weights, or over groups of them.
 
     Attributes

@@ -19,7 +19,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import PathLike
 from ..core.validation import check_flag
 from ..features.dependence import dependence_in
-from ..prox import Regulariser
+from ..prox import Penalty
 from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
 from ..risks.one_score import OneScore
 from . import exact as ex
@@ -85,7 +85,7 @@ class Report:
 
 
 def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, *,
-           lam: float | ArrayLike | None = None, radius: float | None = None, penalty: Regulariser | None = None,
+           lam: float | ArrayLike | None = None, radius: float | None = None, penalty: Penalty | None = None,
            nonneg: ArrayLike | None = None, constraints: Any = None, scale: str | None = None) -> Report:
     """Recompute the claims of a certificate without the solvers; calls risk or model only where the report says so.
 
@@ -100,7 +100,7 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
         What was minimised, made anew from the data.
     exact : bool
         Rational arithmetic: for hinge risks and callables of moderate size. Otherwise float64 with counted errors.
-    lam, radius, penalty : float or array_like, float, Regulariser
+    lam, radius, penalty : float or array_like, float, Penalty
         At most one of them, as for `minimize`. With one of them the whole problem is compared: `nonneg`, `constraints`
         and `scale` then have the defaults of `minimize`. Sums of penalties are compared without rounding.
     nonneg : bool array, shape (dim,), optional

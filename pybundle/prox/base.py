@@ -17,7 +17,7 @@ from .checks import check_step
 from .groups import euclidean
 
 SAFE = 1e-9
-"""Relative error that `Regulariser.least` allows the values of a penalty of one's own."""
+"""Relative error that `Penalty.least` allows the values of a penalty of one's own."""
 
 
 class Rounding(NamedTuple):
@@ -38,7 +38,7 @@ class Rounding(NamedTuple):
     constant: float = 0.0
 
 
-class Regulariser:
+class Penalty:
     """Base class of penalties: closed convex functions Omega of vectors, for `minimize` and for online learning.
 
     Most have `Omega(0) = 0 <= Omega(x) = Omega(-x)` and name a norm N. `a + b` is the sum, see `Sum`.
@@ -79,11 +79,11 @@ class Regulariser:
         ----------
         x : array_like, shape (d,)
         t : float >= 0
-            Step; it multiplies the rate of the regulariser.
+            Step; it multiplies the rate of the penalty.
 
         A subclass has this or `minimiser`; each is made from the other, but for minimisers of weight 0.
         """
-        if type(self).minimiser is Regulariser.minimiser:
+        if type(self).minimiser is Penalty.minimiser:
             raise NotImplementedError
         x, t = check_vector("x", x), check_step(t)
         return self.minimiser(np.zeros(len(x)), 1.0 / t, x) if t > 0.0 else np.array(self.project(x))
@@ -109,10 +109,10 @@ class Regulariser:
         raise NotImplementedError
 
     def __add__(self, other: Any) -> Any:
-        return Sum(self, other) if isinstance(other, Regulariser) else NotImplemented
+        return Sum(self, other) if isinstance(other, Penalty) else NotImplemented
 
     # ------------------------------------------------------------------ for solvers
-    def canonical(self, dim: int) -> Regulariser:
+    def canonical(self, dim: int) -> Penalty:
         """Return the same penalty of vectors of `dim` entries in the form that solvers use; checks the length."""
         try:
             self.value(np.zeros(dim))
@@ -130,10 +130,10 @@ class Regulariser:
     def has_bound(self) -> bool:
         """Return whether it proves bounds: by its own `minimiser` if `moduli` are positive, else by its own `least`."""
         kind = type(self)
-        return kind.minimiser is not Regulariser.minimiser if np.min(self.moduli) > 0.0 else (
-            kind.least is not Regulariser.least)
+        return kind.minimiser is not Penalty.minimiser if np.min(self.moduli) > 0.0 else (
+            kind.least is not Penalty.least)
 
-    def lowered(self) -> Regulariser:
+    def lowered(self) -> Penalty:
         """Return a penalty that is at most Omega, for lower bounds: rounding may have raised the numbers of a sum."""
         return self
 
@@ -180,7 +180,7 @@ class Regulariser:
         return 1.0
 
 
-class Sum(Regulariser):
+class Sum(Penalty):
     """The sum of penalties, written `a + b`.
 
     Any number of separable terms (`L1` and `ElasticNet` without groups, `SquaredL2`, `Box`, `Separable`) is allowed;
@@ -189,7 +189,7 @@ class Sum(Regulariser):
 
     Parameters
     ----------
-    *terms : Regulariser
+    *terms : Penalty
 
     Raises
     ------
@@ -203,7 +203,7 @@ class Sum(Regulariser):
     array([2., 0., 0.])
     """
 
-    def __init__(self, *terms: Regulariser) -> None:
+    def __init__(self, *terms: Penalty) -> None:
         self.terms: tuple[Any, ...] = tuple(part for term in terms for part in getattr(term, "terms", [term]))
         others = [term for term in self.terms if not term.is_separable]
         if len(others) > 1:
@@ -230,7 +230,7 @@ class Sum(Regulariser):
     def subgradient_distance(self, x: ArrayLike, g: ArrayLike) -> float:
         return self._of(check_vector("x", x)).subgradient_distance(x, g)
 
-    def canonical(self, dim: int) -> Regulariser:
+    def canonical(self, dim: int) -> Penalty:
         others: list[Any] = [term.canonical(dim) for term in self.terms if not term.is_separable]
         rests: list[Any] = [term for term in self.terms if term.is_separable]
         inner: Any = others[0] if others else None
@@ -252,13 +252,13 @@ class Sum(Regulariser):
         return self.canonical(len(x))
 
 
-class PlusSquaredL2(Regulariser):
+class PlusSquaredL2(Penalty):
     """`Omega(x) + rate/2 |x|^2`, the form in which `Sum` adds a square to a penalty that is not separable.
 
     `prox_t(x) = prox of Omega at x / (1 + t rate), with step t / (1 + t rate)`.
     """
 
-    def __init__(self, inner: Regulariser, rate: float, rate_error: float = 0.0) -> None:
+    def __init__(self, inner: Penalty, rate: float, rate_error: float = 0.0) -> None:
         self.inner, self.rate, self.rate_error = inner, rate, rate_error       # relative error of a rounded rate
 
     @property
@@ -295,7 +295,7 @@ class PlusSquaredL2(Regulariser):
         return self.inner.subgradient_distance(x, check_vector("g", g, len(x)) - self.rate * x)
 
     # ------------------------------------------------------------------ for solvers
-    def lowered(self) -> Regulariser:
+    def lowered(self) -> Penalty:
         low = 1.0 - self.rate_error - 2.0 * UNIT
         return PlusSquaredL2(self.inner, low * self.rate) if self.rate_error > 0.0 else self
 
@@ -312,7 +312,7 @@ class PlusSquaredL2(Regulariser):
         return self.inner.prox((weight * centre - phi) / s, 1.0 / s)
 
     def least(self, phi: Array, error: float = 0.0) -> float:
-        """Bound as `Regulariser.least` does, by Fenchel's inequality: -phi is split between the two terms.
+        """Bound as `Penalty.least` does, by Fenchel's inequality: -phi is split between the two terms.
 
             min >= -Omega*(y) - |phi + y|^2 / (2 rate)   for any y; the computed minimiser leads to a good one
         """

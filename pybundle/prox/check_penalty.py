@@ -10,7 +10,7 @@ import numpy as np
 from ..core.exceptions import InputTypeError
 from ..core.report import Report
 from ..core.validation import check_integer
-from .base import Regulariser
+from .base import Penalty
 
 ROUNDING = 1e-9
 """Relative difference that counts as rounding."""
@@ -21,7 +21,7 @@ def check_penalty(penalty: Any, dim: int, *, n_points: int = 20, random_state: i
 
     Parameters
     ----------
-    penalty : Regulariser
+    penalty : Penalty
     dim : int
         Number of weights.
     n_points : int
@@ -55,8 +55,8 @@ def check_penalty(penalty: Any, dim: int, *, n_points: int = 20, random_state: i
     >>> bool(report), report.findings[0].split(":")[0]
     (False, 'lower bound')
     """
-    if not isinstance(penalty, Regulariser):
-        raise InputTypeError(f"penalty must be a subclass of pybundle.prox.Regulariser, got {type(penalty).__name__}")
+    if not isinstance(penalty, Penalty):
+        raise InputTypeError(f"penalty must be a subclass of pybundle.prox.Penalty, got {type(penalty).__name__}")
     rng, omega = np.random.default_rng(random_state), penalty.canonical(check_integer("dim", dim, low=1))
     n_points = check_integer("n_points", n_points, low=1)
     found = list(_findings(omega, dim, n_points, rng))

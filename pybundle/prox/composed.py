@@ -4,7 +4,7 @@
 
 The prox applies the prox of one term after another. This is exact if children come first and the groups form a tree:
 one of any two groups with a common feature holds the other (Jenatton et al. 2011). Otherwise `OverlappingGroupLasso`
-bounds the error. All of these are norms, so N = Omega in the notation of `Regulariser`.
+bounds the error. All of these are norms, so N = Omega in the notation of `Penalty`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike
 from ..core.rounding import UNIT
 from ..core.types import Array, Floats
 from ..core.validation import check_integer, check_vector
-from .base import Regulariser
+from .base import Penalty
 from .checks import check_rates, check_step, match_rates
 from .groups import Groups, OverlappingGroups, euclidean
 from .shrinkage import quotient, soft_threshold
 
 
-class _Norm(Regulariser):
+class _Norm(Penalty):
     """Base class of norms: subclasses define `value`, `prox`, `subgradient_distance` and `_least_rate`."""
 
     def __init__(self, groups: Any) -> None:
@@ -59,7 +59,7 @@ class _Norm(Regulariser):
 
     # ------------------------------------------------------------------ for solvers
     def least(self, phi: Array, error: float = 0.0) -> float:
-        """Return the bound of `Regulariser.least`: 0 if the dual norm is at most 1, errors counted, else -infinity."""
+        """Return the bound of `Penalty.least`: 0 if the dual norm is at most 1, errors counted, else -infinity."""
         return 0.0 if self._largest_dual_norm(phi, error) <= 1.0 else -np.inf
 
     def scaling(self, phi: Array, error: float = 0.0) -> float:
@@ -144,7 +144,7 @@ class OverlappingGroupLasso(_Norm):
     Parameters
     ----------
     groups : OverlappingGroups or an argument of `OverlappingGroups`
-        Build an `OverlappingGroups` once if the regulariser is used often.
+        Build an `OverlappingGroups` once if the penalty is used often.
     rate : float or array_like, shape (n_groups,), default 1
         Nonnegative, in the order of the groups as given.
     sweeps : int, default 1
@@ -167,8 +167,8 @@ class OverlappingGroupLasso(_Norm):
     >>> z, gap = chain.prox_with_gap([3.0, 4.0, 3.0])
     >>> z.round(3), round(gap, 3)
     (array([2.4  , 2.47 , 2.316]), 0.028)
-    >>> regulariser = OverlappingGroupLasso([[0, 1], [1, 2]], sweeps=20)
-    >>> regulariser.prox_with_gap([3.0, 4.0, 3.0])[1] < 1e-12
+    >>> penalty = OverlappingGroupLasso([[0, 1], [1, 2]], sweeps=20)
+    >>> penalty.prox_with_gap([3.0, 4.0, 3.0])[1] < 1e-12
     True
     """
 

@@ -1,4 +1,4 @@
-"""Groups of features for regularisers, from slices, index arrays or labels: a partition, or groups that may overlap."""
+"""Groups of features for penalties, from slices, index arrays or labels: a partition, or groups that may overlap."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike
 from ..core.rounding import UNIT
 from ..core.types import Array, Floats
 from ..core.validation import check_vector
-from .base import Regulariser
+from .base import Penalty
 from .checks import check_norms, check_step
 from .groups import Groups, euclidean
 from .shrinkage import quotient, soft_threshold
 
 
-class GroupwiseRegulariser(Regulariser):
+class GroupwisePenalty(Penalty):
     """Base class of functions h of absolute values or norms of groups.
 
     A subclass implements `_value`, `_shrink`, `_slope`, `_dual_norm` and `_conjugate`.
@@ -31,7 +31,7 @@ class GroupwiseRegulariser(Regulariser):
     Parameters
     ----------
     groups : Groups or an argument of `Groups`, optional
-        By default every entry is a group. Build a `Groups` once if the regulariser is used often.
+        By default every entry is a group. Build a `Groups` once if the penalty is used often.
     """
 
     def __init__(self, groups: Any = None) -> None:
@@ -94,7 +94,7 @@ class GroupwiseRegulariser(Regulariser):
 
     # ------------------------------------------------------------------ for solvers
     def least(self, phi: Array, error: float = 0.0) -> float:
-        """Bound as `Regulariser.least` does: h* increases with the norms of groups, each by at most the error."""
+        """Bound as `Penalty.least` does: h* increases with the norms of groups, each by at most the error."""
         found = float(self._conjugate(self._largest_norms(phi, error)))
         return -found * (1.0 + (len(phi) + 16.0) * self._condition * UNIT)
 

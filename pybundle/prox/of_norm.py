@@ -16,7 +16,7 @@ from ..core.exceptions import ParameterError
 from ..core.rounding import UNIT, norm
 from ..core.types import Array, Floats
 from ..core.validation import check_number, check_vector
-from .base import Regulariser
+from .base import Penalty
 from .checks import check_step
 from .groups import euclidean
 from .separable import Separable
@@ -40,7 +40,7 @@ def minimiser(phi, lam, kappa=0.0, centre=None):
     return w
 
 
-class OfNorm(Regulariser):
+class OfNorm(Penalty):
     """Base class: a subclass adds `value`, `cost` and `point`.
 
     Attributes

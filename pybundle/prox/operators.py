@@ -1,4 +1,4 @@
-"""Proximity operators `argmin_z 1/2 |z - x|^2 + t Omega(z)` as functions, which call the regularisers.
+"""Proximity operators `argmin_z 1/2 |z - x|^2 + t Omega(z)` as functions, which call the penalties.
 
 With `groups`, Omega is a function of the norms of groups instead of the absolute values of entries: `prox_l1` is then
 the prox of the group lasso, `prox_squared_l1` that of the squared l2,1 norm.
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..core.types import Floats
 from .composed import OverlappingGroupLasso, SparseGroupLasso, TreeGroupLasso
-from .regularisers import L1, L2, ElasticNet, Lq, SquaredL1, SquaredL2, SquaredLq
+from .penalties import L1, L2, ElasticNet, Lq, SquaredL1, SquaredL2, SquaredLq
 
 
 def prox_l1(x: ArrayLike, t: float, groups: Any = None) -> Floats:

@@ -20,7 +20,7 @@ from ..core.exceptions import ParameterError
 from ..core.rounding import UNIT
 from ..core.types import Array, Floats
 from ..core.validation import check_vector, real_numbers
-from .base import Regulariser, Rounding
+from .base import Penalty, Rounding
 from .checks import check_rates, check_step, match_rates
 from .groups import euclidean
 
@@ -29,7 +29,7 @@ NOTHING = {"l2": 0.0, "l1": 0.0, "centre": 0.0, "lower": -np.inf, "upper": np.in
 """The numbers of a penalty that is 0 everywhere."""
 
 
-class Separable(Regulariser):
+class Separable(Penalty):
     """`Omega(x) = sum_k l2_k/2 (x_k - centre_k)^2 + l1_k |x_k|`, infinite unless `lower_k <= x_k <= upper_k`.
 
     Every argument is a number or an array of shape (d,). All methods cost O(d).

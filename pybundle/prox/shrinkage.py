@@ -1,4 +1,4 @@
-"""Proximity operators of nonnegative numbers, absolute values or norms of groups, which `regularisers` checks."""
+"""Proximity operators of nonnegative numbers, absolute values or norms of groups, which `penalties` checks."""
 
 import numpy as np
 

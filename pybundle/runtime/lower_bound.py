@@ -220,10 +220,10 @@ def certify(risk, objective, w, bound, known=None, limits=None):
     below = np.maximum((least if np.ndim(values) else np.sum(np.broadcast_to(least, risk.n_parts))) - values, 0.0)
     below = np.where(below <= CLIPPED * (1.0 + np.abs(values)), below, 0.0)     # a larger distance means a wrong bound
     values, errors = values + below, errors + below
-    regulariser, total = objective.value(w), float(np.sum(values))
-    fun = regulariser + total
+    penalty, total = objective.value(w), float(np.sum(values))
+    fun = penalty + total
     error = float(1.01 * np.sum(errors) + UNIT * (
-        (len(w) + 5) * abs(regulariser) + np.size(values) * np.sum(np.abs(values)) + 4.0 * abs(fun))
+        (len(w) + 5) * abs(penalty) + np.size(values) * np.sum(np.abs(values)) + 4.0 * abs(fun))
         + objective.factor * objective.penalty.uncertainty(w))
     plane, lower = bound.plane, LowerBound.of(objective, bound.plane, limits).value
     if limits is not None:

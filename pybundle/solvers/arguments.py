@@ -14,7 +14,7 @@ from ..features.dependence import dependence_in
 from ..proof.anchors import anchors_of
 from ..proof.given import penalty_of
 from ..proof.score_limits import score_limits
-from ..prox import Ball, Box, Regulariser, SquaredL2
+from ..prox import Ball, Box, Penalty, SquaredL2
 from ..prox.base import names_of
 from ..prox.of_norm import Square
 from ..prox.separable import NOTHING, spread
@@ -107,7 +107,7 @@ def make_objective(method, risk, signs=None, n=1, *, lam=None, radius=None, pena
 
 def _penalised(penalty, risk, signs, n, constraints):
     """The objective with a penalty, the signs among its bounds, and linear constraints."""
-    if not isinstance(penalty, Regulariser):
+    if not isinstance(penalty, Penalty):
         raise InputTypeError(f"penalty must be a penalty of pybundle.prox, got {type(penalty).__name__}; for "
                              "lam/2 |w|^2 pass lam")
     if risk.free is not None and not is_in_ball(penalty):

@@ -18,7 +18,7 @@ from ..core.exceptions import BundleError, StateError
 from ..core.plane import Plane
 from ..core.protocols import name_of
 from ..proof.score_limits import ScoreLimits
-from ..prox import Groups, OverlappingGroups, Regulariser
+from ..prox import Groups, OverlappingGroups, Penalty
 from ..runtime.checkpoint import Checkpoint
 from ..runtime.interrupts import interrupts_wait
 from ..runtime.lower_bound import Bracket, LowerBound
@@ -206,7 +206,7 @@ def _word(value):
         return value
     if isinstance(value, np.ndarray):
         return f"array {value.shape} of check sum {crc32(np.ascontiguousarray(value))}"
-    if isinstance(value, Regulariser):
+    if isinstance(value, Penalty):
         text = _spelled(value)
         return text if len(text) <= 50 else f"{type(value).__name__} of check sum {crc32(text.encode())}"
     return f"{type(value).__name__} of check sum {crc32(repr(value).encode())}"
@@ -218,7 +218,7 @@ def _spelled(value):
         return f"[{', '.join(map(_spelled, value))}]"
     if isinstance(value, dict):
         return ", ".join(f"{name}={_spelled(part)}" for name, part in sorted(value.items()))
-    if isinstance(value, (Regulariser, Groups, OverlappingGroups)):
+    if isinstance(value, (Penalty, Groups, OverlappingGroups)):
         return f"{type(value).__name__}({_spelled(vars(value))})"
     return str(_word(value))
 

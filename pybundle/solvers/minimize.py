@@ -14,7 +14,7 @@ from ..core.types import Callbacks, PathLike
 from ..core.validation import check_choice, check_flag, check_path
 from ..core.warn import warn_user
 from ..distributed.placing import placed, placing
-from ..prox import Regulariser
+from ..prox import Penalty
 from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.progress_table import ProgressTable
 from ..runtime.result import Result, Status
@@ -43,7 +43,7 @@ from .state import State
 
 
 def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike | None = None,
-             radius: float | None = None, penalty: Regulariser | None = None, method: str = "auto", tol: float = 0.01,
+             radius: float | None = None, penalty: Penalty | None = None, method: str = "auto", tol: float = 0.01,
              atol: float | None = None, n_parts: int | None = None, max_iter: int | None = None,
              time_limit: float | None = None, memory_limit: int | None = None, nonneg: ArrayLike | None = None,
              constraints: Any = None, callback: Callbacks = None, n_jobs: int | None = None, executor: Any = None,
@@ -66,7 +66,7 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         intercepts not counted.
     radius : float
         Radius of the ball for method "cutting-plane", which minimises R(w) over `|w| <= radius`.
-    penalty : Regulariser
+    penalty : Penalty
         `F(w) = penalty(w) + R(w)` for any penalty of `pybundle.prox`, or a sum of them, such as `L1(0.1) + Box(0.0)`.
         Methods "auto" and "oca" take it. `L1`, `ElasticNet`, `SquaredL2` and `Box` without groups, and their sums, are
         separable: "lbfgs" and "newton" take them, too, and "prox-bcfw" where the dual of an example is maximised

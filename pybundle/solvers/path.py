@@ -13,7 +13,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import completed
 from ..core.validation import check_choice, check_flag, check_number, check_path
 from ..core.warn import warn_user
-from ..prox import Regulariser
+from ..prox import Penalty
 from ..runtime.result import Result, Status
 from ..runtime.stopping import one_clock
 from .arguments import as_callbacks
@@ -21,7 +21,7 @@ from .lam_range import SHARE, reach
 from .minimize import minimize
 
 
-def path(risk: Any, lams: ArrayLike | Sequence[Regulariser], *, reuse: str = "planes", interval: bool = False,
+def path(risk: Any, lams: ArrayLike | Sequence[Penalty], *, reuse: str = "planes", interval: bool = False,
          w0: ArrayLike | None = None, method: str = "auto", **options: Any) -> list[Result]:
     """Solve `min lam/2 |w|^2 + R(w)` for every lam of a grid, or of an interval; or for every penalty of a list.
 
@@ -29,7 +29,7 @@ def path(risk: Any, lams: ArrayLike | Sequence[Regulariser], *, reuse: str = "pl
     ----------
     risk, method, **options
         As in `minimize`; with `checkpoint="run.npz"` the solves write the files run-0.npz, run-1.npz, ...
-    lams : sequence of float, or of Regulariser
+    lams : sequence of float, or of Penalty
         Regularisation constants are solved from the largest to the smallest. Penalties of `pybundle.prox` are solved in
         their order, which should be from the heaviest to the lightest: `[L1(rate) for rate in (1.0, 0.3, 0.1)]`.
     reuse : {"planes", "solution"}
@@ -68,8 +68,8 @@ def path(risk: Any, lams: ArrayLike | Sequence[Regulariser], *, reuse: str = "pl
                                  "penalties")
     if not isinstance(lams, (list, tuple, np.ndarray)) or len(lams) == 0 or any(np.ndim(lam) for lam in lams):
         raise ParameterError(f"lams must be a non-empty sequence of numbers or of penalties, got {lams!r:.60}")
-    are_penalties = all(isinstance(lam, Regulariser) for lam in lams)
-    if not are_penalties and any(isinstance(lam, Regulariser) for lam in lams):
+    are_penalties = all(isinstance(lam, Penalty) for lam in lams)
+    if not are_penalties and any(isinstance(lam, Penalty) for lam in lams):
         raise InputTypeError("lams must be numbers or penalties, got some of each; call path once for each kind")
     if not are_penalties:
         lams = [check_number("lams", lam, low=0.0, strict=True) for lam in lams]

@@ -23,7 +23,7 @@ FOLDERS = ("bundle", "datasets", "estimators", "features", "mkl", "models", "ora
            "runtime.callbacks", "solvers")
 LEFT_OUT = {
     "models.BatchOracle": "a base class", "models.StructuredModel": "a base class", "mkl.Kernel": "a base class",
-    "prox.Regulariser": "a base class", "prox.GroupwiseRegulariser": "a base class", "proof.Report": "a result",
+    "prox.Penalty": "a base class", "prox.GroupwisePenalty": "a base class", "proof.Report": "a result",
     "estimators.MulticlassSVMCV": "MulticlassSVM in a loop", "estimators.ChainSVMCV": "ChainSVM in a loop",
     "estimators.ChainCRFCV": "ChainCRF in a loop",
     **{f"estimators.{name}.{method}": "a hinge has none" for name in ("ChainSVM", "MulticlassSVM")

@@ -21,7 +21,7 @@ t the best known plane), and lines 3, 4 have alternatives on the Gram matrix of 
     "exact"         up to `max_steps` pairwise steps of second order, each towards the best plane [Joachims et al. 2009]
 
 Every step is an ascent of D of the proximal problem. With weights kept at or above 0, `w` is the clipped point; the
-Gram matrix then bounds the curvature from above, so steps remain ascents. After `weigh(m)` the regulariser and the
+Gram matrix then bounds the curvature from above, so steps remain ascents. After `weigh(m)` the penalty and the
 centre are those of `sum_j w_j^2 / m_j`: the same with `|phi|^2 = sum_j m_j phi_j^2` and, entry by entry,
 w = (kappa c - m phi) / s.
 """

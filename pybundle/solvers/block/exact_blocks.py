@@ -129,7 +129,7 @@ class ExactBlocks(Core):
     # ------------------------------------------------------------------ the point
     @property
     def w(self):
-        """The minimiser of the regulariser, the centre and `<phi, w>`, shape (dim,), from sums in float64."""
+        """The minimiser of the penalty, the centre and `<phi, w>`, shape (dim,), from sums in float64."""
         if self._w is None:
             phi = self.aggregate().slope
             self._w = (minimiser(phi, self._lam, self._kappa, self._pulled) if self._objective is None

@@ -87,12 +87,12 @@ class ProvenLimits(Kept):
     Parameters
     ----------
     objective : Objective
-    lowered : Regulariser, optional
+    lowered : Penalty, optional
         What is known at the start; default `lowered` of the objective.
 
     Attributes
     ----------
-    penalty : Regulariser
+    penalty : Penalty
         What is known at the start, and infinite beyond the limits proven for all points with F at most `level`.
     level : float
         Bounds hold if the minimum of F is at most this.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...core.rounding import UNIT, norm
-from ...prox import Box, Regulariser
+from ...prox import Box, Penalty
 from .coordinates import Coordinates
 
 
@@ -26,7 +26,7 @@ class Objective:
 
     Attributes
     ----------
-    penalty : Regulariser
+    penalty : Penalty
         Omega, as its method `canonical` returns it; a square is multiplied by the number of examples, with factor 1.
     floor : float
         A lower bound of R that the risk declares; -inf if none.
@@ -42,7 +42,7 @@ class Objective:
         Limits of the free weights in closed form; `ProvenLimits.hold` sets their level.
     anchors : ScoreAnchors or LabelAnchors or None
         They make slopes of free intercepts 0, if only intercepts are free.
-    lowered : Regulariser
+    lowered : Penalty
         Omega, less what its numbers may have lost, and infinite beyond what the linear constraints imply.
     coordinates : Coordinates
         Those in which distances between points are measured.
@@ -74,7 +74,7 @@ class Objective:
     -1.25
     """
 
-    penalty: Regulariser
+    penalty: Penalty
     floor: float = -np.inf
     factor: float = 1.0
     means: np.ndarray | None = None

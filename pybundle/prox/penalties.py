@@ -1,4 +1,4 @@
-"""Regularisers of entries or of norms of groups; each class defines a function h of nonnegative numbers."""
+"""Penalties of entries or of norms of groups; each class defines a function h of nonnegative numbers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike
 from ..core.exceptions import ParameterError
 from ..core.types import Floats
 from ..core.validation import check_number, check_vector
-from .base import PlusSquaredL2, Regulariser
+from .base import Penalty, PlusSquaredL2
 from .checks import check_norms, check_rates, match_rates
 from .groups import Groups, euclidean
-from .groupwise import GroupwiseRegulariser
+from .groupwise import GroupwisePenalty
 from .separable import Separable, check_centre
 from .shrinkage import mixed_norm, quotient, shrink_power, shrink_squared_l1, shrink_squared_mixed, soft_threshold
 
 
-class L1(GroupwiseRegulariser):
+class L1(GroupwisePenalty):
     """`Omega(x) = sum_k rate_k |x_k|`; with groups the group lasso, `sum_g rate_g |x_g|_2`. N = Omega.
 
     Parameters
@@ -66,7 +66,7 @@ class L1(GroupwiseRegulariser):
     def is_separable(self) -> bool:
         return self.groups is None
 
-    def canonical(self, dim: int) -> Regulariser:
+    def canonical(self, dim: int) -> Penalty:
         if self.is_separable:
             return Separable(l1=match_rates("rate", self.rate, dim)).canonical(dim)
         return super().canonical(dim)
@@ -94,7 +94,7 @@ class L2(L1):
         return Groups.single(dim)
 
 
-class ElasticNet(GroupwiseRegulariser):
+class ElasticNet(GroupwisePenalty):
     """`Omega(x) = l1 sum_k |x_k| + l2/2 |x|^2`; with groups of their norms. N is the first term.
 
     0 minimises Omega - <y, .> if and only if dual_norm(y) <= 1.
@@ -135,22 +135,22 @@ class ElasticNet(GroupwiseRegulariser):
     def is_separable(self) -> bool:
         return self.groups is None
 
-    def canonical(self, dim: int) -> Regulariser:
+    def canonical(self, dim: int) -> Penalty:
         if self.is_separable:
             return Separable(self.l2, self.l1).canonical(dim)
         norms = L1(self.l1, self.groups).canonical(dim)
         return PlusSquaredL2(norms, self.l2) if self.l2 > 0.0 else norms
 
 
-class _Rated(GroupwiseRegulariser):
-    """Base class of regularisers with one positive rate."""
+class _Rated(GroupwisePenalty):
+    """Base class of penalties with one positive rate."""
 
     def __init__(self, rate: float | ArrayLike = 1.0, groups: Any = None) -> None:
         super().__init__(groups)
         self.rate = check_number("rate", rate, low=0.0, strict=True)
 
 
-class SquaredL2(GroupwiseRegulariser):
+class SquaredL2(GroupwisePenalty):
     """`Omega(x) = sum_k rate_k/2 (x_k - centre_k)^2`, by default rate/2 |x|^2. N = |x|_2 for one rate and centre 0.
 
     Parameters
@@ -197,7 +197,7 @@ class SquaredL2(GroupwiseRegulariser):
     def subgradient_distance(self, x: ArrayLike, g: ArrayLike) -> float:
         return super().subgradient_distance(self._moved(x), g)
 
-    def canonical(self, dim: int) -> Regulariser:
+    def canonical(self, dim: int) -> Penalty:
         groups = self._partition(dim)
         rate = match_rates("rate", self.rate, dim if groups is None else groups.n_groups)
         if groups is not None and np.ndim(rate):
@@ -261,7 +261,7 @@ class SquaredL1(_Rated):
 
 
 class _Power(_Rated):
-    """Base class of regularisers with a rate and an exponent."""
+    """Base class of penalties with a rate and an exponent."""
 
     def __init__(self, q: float, rate: float | ArrayLike = 1.0, groups: Any = None) -> None:
         super().__init__(rate, groups)

@@ -18,6 +18,7 @@ from pybundle.solvers.block.mean_plane import MeanPlane
 from pybundle.solvers.block.part_planes import part_planes
 from pybundle.solvers.block.schedules import MultiPlane
 from pybundle.solvers.problem.objective import Objective
+from pybundle.solvers.search import Search
 
 METHODS = ["prox-bcfw", "bcfw", "mp-bcfw", "frank-wolfe"]
 
@@ -411,12 +412,11 @@ def test_scores_belong_to_the_point_that_is_returned(seed):
 
 
 def test_interrupts_keep_the_best_state(monkeypatch):
-    from pybundle.solvers.block import block_method
     from pybundle.solvers.newton import label_multipliers
 
     rng = np.random.default_rng(0)
     risk = pb.risks.MulticlassHinge(rng.normal(size=(60, 6)), np.arange(60) % 3)
-    observe, calls = block_method.BlockMethod.observe, []
+    observe, calls = Search.observe, []
 
     def interrupted(self, *arguments):
         calls.append(observe(self, *arguments))
@@ -424,7 +424,7 @@ def test_interrupts_keep_the_best_state(monkeypatch):
             raise KeyboardInterrupt
         return calls[-1]
     with monkeypatch.context() as patch:
-        patch.setattr(block_method.BlockMethod, "observe", interrupted)
+        patch.setattr(Search, "observe", interrupted)
         result = pb.minimize(risk, lam=0.1, method="prox-bcfw", tol=1e-6)
     fun = 0.05 * result.x @ result.x + risk.values(result.x)[0].sum()
     assert result.status == pb.Status.INTERRUPTED and result.certified and result.fun == pytest.approx(fun, rel=1e-12)

@@ -18,6 +18,7 @@ from pybundle.runtime.stopping import relative_gap
 from pybundle.solvers.arguments import make_objective
 from pybundle.solvers.bundle.constraints import Rows, as_rows, check_feasible
 from pybundle.solvers.bundle.master import plane_of
+from pybundle.solvers.methods import METHODS
 from pybundle.solvers.problem.objective import Objective
 
 D, N = 5, 30
@@ -381,7 +382,7 @@ def test_a_point_that_violates_rows_slightly_keeps_its_certificate(seed):
     rng = np.random.default_rng([13, seed])
     a, limit, lam = rng.uniform(0.5, 1.0, D), 10.0 ** rng.integers(-3, 4), 10.0 ** rng.integers(-6, 7)
     risk = pb.risks.Function(lambda w: (0.0, np.zeros(D)), D, lower_bounds=[0.0])
-    objective = make_objective("oca", risk, lam=lam, constraints=(a, limit, np.inf))
+    objective = make_objective(METHODS["oca"], risk, lam=lam, constraints=(a, limit, np.inf))
     least = Fraction(lam) * Fraction(limit)**2 / (2 * sum(Fraction(v)**2 for v in a.tolist()))
     w, y = limit / (a @ a) * a, lam * limit / (a @ a)
     bound = LowerBound.of(objective, replace(

@@ -59,12 +59,12 @@ def test_every_status_has_a_sentence():
 
 def test_history_has_equal_lengths():
     history = History()
-    assert all(len(column) == 0 for column in history.arrays().values())
+    assert all(len(column) == 0 for column in history.columns().values())
     history.record(0.1, 1.0, 12.0, 10.0, 9.0)
-    arrays = history.arrays()
+    arrays = history.columns()
     assert tuple(arrays) == FIELDS
     assert arrays["primal"][0] == 12.0 and arrays["gap"][0] == pytest.approx(0.1) and arrays["time"][0] == 0.1
-    assert history.arrays(least=20.0)["gap"][0] == pytest.approx(0.05)
+    assert history.columns(least=20.0)["gap"][0] == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("objective", [Objective(Square(3.0)), Objective(Ball(0.7))])

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from ..core.archive import name_of, read_archive, refusing, write_archive
 from ..core.exceptions import InputTypeError, ParameterError, StateError
-from ..core.kept import Kept, check_array
+from ..core.kept import check_array
 from ..core.plane import Planes
 from ..core.rounding import UNIT
 from ..core.sparse import check_sparse
@@ -40,7 +40,7 @@ from .sizes import SPARSE_BELOW, estimate_bytes
 FORMAT, VERSION = "pybundle bundles", 1
 
 
-class Bundle(Kept):
+class Bundle:
     """Planes `offsets[j] + <a_j, w> <= R_p(w)` with p = parts[j], and `H[i, j] = <a_i, a_j>`.
 
     Parameters
@@ -103,7 +103,7 @@ class Bundle(Kept):
             return
         self._room = n_planes
         if self.n_planes:
-            self.restore(self.arrays() | {"room": n_planes})
+            self.__setstate__(self.__getstate__() | {"room": n_planes})
 
     @property
     def H(self) -> Floats:
@@ -416,14 +416,13 @@ class Bundle(Kept):
         """Return an independent bundle with the same planes, without a centre."""
         return self._from_arrays(self._arrays(), self._header())
 
-    def arrays(self) -> dict[str, Any]:
-        """Return what a checkpoint or a pickle holds: of the compiled store its arrays, as `save` does."""
+    def __getstate__(self) -> Any:
+        # the compiled store cannot be pickled; its arrays are those of `save`
         is_chosen = self._store is not None
         return {"arrays": self._arrays(), "header": self._header(), "is_chosen": is_chosen, "room": self._room,
                 "centre": self.centre, "products": None if self.centre is None else self.products}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Become the bundle that `arrays` described, to the last bit."""
+    def __setstate__(self, state: Any) -> None:
         self.__dict__.update(self._from_arrays(state["arrays"], state["header"], state["room"]).__dict__)
         if self._store is None and state["is_chosen"]:
             self._store = self._new_store(state["header"]["sparse"])
@@ -432,8 +431,6 @@ class Bundle(Kept):
             check_array("centre", self.centre, (self.dim,))
             check_array("products", state["products"], (self.n_planes,))
             self.products[:] = state["products"]
-
-    __getstate__, __setstate__ = arrays, restore
 
     def _header(self):
         return {"dim": self.dim, "n_parts": self.n_parts, "storage": self.storage, "sparse": self.is_sparse}

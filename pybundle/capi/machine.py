@@ -77,7 +77,7 @@ class Machine:
                 raise
             except Exception as error:
                 self.status, self._error = Status.FAILED, str(error) or type(error).__name__
-                self._search.distrust(error)
+                self._search.retract(error)
                 raise
             return self.status is not None
 

@@ -145,8 +145,8 @@ class Checkpointing(NoCheckpoint):
         else:
             is_over = status is not None and bracket is not None and search.rule.holds(*bracket.range)
         # for fine tolerances other methods follow in "auto", and scores are in float64
-        if not (is_same or is_over) and (
-                memory != self._settings.memory_limit or is_fine(tol) != is_fine(gap.tol)):
+        is_other = not is_same and (memory != self._settings.memory_limit or is_fine(tol) != is_fine(gap.tol))
+        if not is_over and (is_other or old.kind != held["run"]["kind"]):
             return self._start_from(fresh, old.state() or search.state(), search.trace), None
         if left is not None and fresh.fallbacks is not None:
             fresh.fallbacks.restore(left)

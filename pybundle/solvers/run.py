@@ -74,14 +74,19 @@ class Run(Kept):
         return self.search.state()
 
     # ------------------------------------------------------------------ checkpoints
+    @property
+    def kind(self):
+        """Name of what moves w: a run of another kind starts anew from the state of this one."""
+        return type(self).__name__
+
     def arrays(self):
         """Return what a checkpoint holds."""
-        return {"search": self.search.arrays(), **super().arrays()}
+        return {"kind": self.kind, "search": self.search.arrays(), **super().arrays()}
 
     def restore(self, arrays):
         """Become the run that `arrays` described, in place of a start."""
         self.search.restore(arrays["search"])
-        super().restore({name: value for name, value in arrays.items() if name != "search"})
+        super().restore({name: arrays[name] for name in self.kept})
 
     def to_float64(self):
         """float32 was not enough for the certificate: `risk` now works in float64."""

@@ -210,7 +210,7 @@ class Search(Kept):
             return None
         return self.values, risk.value_errors(self.w, self.values)
 
-    def distrust(self, error):
+    def retract(self, error):
         """Drop what proves nothing after an error: everything, if the risk contradicted itself.
 
         The planes of a risk that is not convex bound nothing, and what it declares may be wrong too: all that is left

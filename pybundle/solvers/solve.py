@@ -217,7 +217,7 @@ class Solve:
         if run.search.w is None:
             return
         if not self._is_asking_user:
-            run.search.distrust(error)
+            run.search.retract(error)
         if not run.search.is_refuted:
             self._checkpointing.rescue(run, self.status)
         error.result = result = self._as_given(self._failed(error), run)

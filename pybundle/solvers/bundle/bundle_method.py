@@ -69,7 +69,7 @@ class Aggregate(NamedTuple):
 class BundleMethod(Run):
     """A run of the loop with one policy on one risk."""
 
-    kept = "bundle", "master", "policy", "_errors", "max_planes"
+    kept = "master", "policy", "_errors", "max_planes"
     patience = 300      # published proximal steps may continue for T = 100 iterations without any progress
 
     def __init__(self, search, policy):
@@ -172,16 +172,26 @@ class BundleMethod(Run):
         points = [record.points[k] for k in used.tolist()]
         return of_points(self.search, risk, [*points, self.search.w])
 
+    # ------------------------------------------------------------------ checkpoints
+    @property
+    def kind(self):
+        return type(self.policy).__name__
+
+    def arrays(self):
+        return super().arrays() | {"bundle": self.bundle.__getstate__()}
+
     def restore(self, arrays):
-        shape = self.risk.dim, self.risk.n_parts
-        self.bundle = Bundle(*shape)
+        n_parts, self.bundle = self.risk.n_parts, Bundle(self.risk.dim, self.risk.n_parts)
+        self.bundle.__setstate__(arrays["bundle"])
+        if (self.bundle.dim, self.bundle.n_parts) != (self.risk.dim, n_parts):
+            raise ValueError("the bundle belongs to another risk")
         self.master = self._make_master()
         self._limit_memory()
+        if arrays["kind"] != self.kind:         # of another policy: the planes are what a new run starts from
+            arrays = arrays | {"policy": self.policy.arrays()}
         super().restore(arrays)
         for errors in self._errors:
-            check_array("errors", errors, shape[1:], low=0.0)
-        if (self.bundle.dim, self.bundle.n_parts) != shape:
-            raise ValueError("the bundle belongs to another risk")
+            check_array("errors", errors, (n_parts,), low=0.0)
 
     def to_float64(self):
         if self.policy.scores is not None:

@@ -150,7 +150,7 @@ class Centred(Policy):
     refresh_every = 50     # moves after which the products are recomputed from the planes
 
     def __init__(self):
-        self.alpha, self._moves, self._is_clipped = 0.0, 0, False
+        self.alpha, self.centre_fun, self._moves, self._is_clipped = 0.0, None, 0, False
 
     def resume(self, loop, state):
         self.centre_fun = loop.search.fun

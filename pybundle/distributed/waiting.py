@@ -10,7 +10,7 @@ TICK = 0.25
 GRACE = 2.0
 """Least number of seconds that workers have for an answer after the time limit of the run."""
 LONGER = 2.0
-"""Workers also have at least this multiple of the time of the slowest answer so far."""
+"""That time is also at least this multiple of the time of the slowest answer so far."""
 
 
 class OutOfTime(Exception):

@@ -1,4 +1,4 @@
-"""Choose C by cross-validation: a warm-started path for each fold, in step, until larger C only overfit."""
+"""Choose C by cross-validation: all folds follow warm-started paths in step, until larger C only overfit."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ class PathCV:
                       if name in names}
         tol = SEARCH_TOL if self.search_tol is None else self.search_tol
         made = self._kind(**parameters | {"tol": tol, "atol": None, "n_jobs": None, "warm_start": False,
-                                          "random_state": self._seed()})       # threads must not draw from one
+                                          "random_state": self._seed()})       # threads must not share a generator
         made._further = self._further
         return made
 

@@ -38,7 +38,7 @@ class Fold:
             raise
 
     def solve(self, k, is_probe, best):
-        """Return score and gap of the k-th C, which may be the last one again; NaN if the path was stopped.
+        """Return score and gap of the k-th C, which a probe may have solved roughly; NaN if the path was stopped.
 
         Keeps the points of this C, of the one before and of the best one.
         """
@@ -73,9 +73,9 @@ class Fold:
         return 2.0 * self._penalties[k] >= LITTLE * (self._enough.start - self._losses[k])
 
     def has_learnt_all(self, k):
-        """Return whether a larger C changes nothing: losses are about 0, or small and nothing new since the C before.
+        """Return whether a larger C changes nothing: losses are nearly 0, or small while predictions stay the same.
 
-        Equal predictions alone say little: of two C that are too small, both predict the largest class.
+        Equal predictions alone say little: two values of C that are too small both predict the largest class.
         """
         X, y, metadata = self._train
         if self._losses[k] > NO_LOSS * self._enough.start or self._at(k).score(X, y, **metadata) < 1.0:

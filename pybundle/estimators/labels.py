@@ -98,7 +98,7 @@ def class_factors(class_weight, classes, surveys):
         if not sums.all():
             raise ParameterError("class_weight='balanced' needs a weight > 0 in every class, got none of "
                                  f"{classes.tolist()[int(sums.argmin())]!r}")
-        return sums.sum() / (len(classes) * sums)       # weighted: a weight of 2 is an example twice
+        return sums.sum() / (len(classes) * sums)       # an example of weight 2 counts twice
     names = set(classes.tolist())
     if not isinstance(class_weight, dict) or not (names >= set(class_weight) or names <= set(class_weight)):
         raise ParameterError(f"class_weight must be a dictionary of classes of y, {classes.tolist()!r:.60}, 'balanced' "

@@ -15,7 +15,7 @@ cdef class CompiledOracle:
     batch : int
         Largest number of examples in one call.
     width : int
-        Of `PlaneRows`.
+        Width of the scratch block of `PlaneRows`.
     """
 
     def __init__(self, Py_ssize_t dim, Py_ssize_t batch, Py_ssize_t width=0):
@@ -68,7 +68,7 @@ cdef class CompiledOracle:
         cdef void* found
         for j in range(n):
             self.offsets[j + 1] = self.offsets[j] + starts[rows[j] + 1] - starts[rows[j]]
-        if self.labels == NULL or self.offsets[n] > self.room:      # a long example may be asked for many times
+        if self.labels == NULL or self.offsets[n] > self.room:      # examples may repeat: the batch is no bound
             found = realloc(self.labels, sizeof(int32_t) * (self.offsets[n] + 1))
             if found == NULL:
                 with gil:

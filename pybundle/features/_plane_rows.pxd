@@ -20,23 +20,23 @@ cdef class PlaneRows:
     cdef uint64_t* order                    # label << 32 | entry, of `arrange`
     cdef Py_ssize_t order_room
 
-    # No row is there any more
+    # Remove all rows
     cdef void clear(self) noexcept nogil
-    # Room for `more` entries to wait; MemoryError
+    # Make room for `more` entries to wait
     cdef int reserve(self, Py_ssize_t more) except -1 nogil
-    # An entry of the open row waits; there must be room
+    # Let an entry of the open row wait; there must be room
     cdef inline void put(self, Py_ssize_t index, double value) noexcept nogil:
         self.values[self.waiting] = value
         self.keys[self.waiting] = <uint64_t>index << 32 | <uint64_t>self.waiting
         self.waiting += 1
-    # Sorts keys[0..n - 1], which ascend already in their lower halves; the sorted ones are where it points to
+    # Sort keys[0..n - 1], whose lower halves ascend already; return where the sorted keys are
     cdef const uint64_t* sort(self, Py_ssize_t n) noexcept nogil
-    # The entries that wait go to the open row; they must stand behind all that is there
+    # Append the entries that wait to the open row; their indices must lie above those in it
     cdef int flush(self) except -1 nogil
-    # So does block[:width], as entries first..first + width - 1; no entry may wait
+    # Append block[:width] to the open row as entries first..first + width - 1; no entry may wait
     cdef int flush_block(self, Py_ssize_t first, Py_ssize_t width) except -1 nogil
-    # order = the entries whose coefficient is not 0, label after label; returns how many they are. None may wait
+    # Set `order` to the entries with nonzero coefficients, label after label; return their number. No entry may wait
     cdef Py_ssize_t arrange(self, Py_ssize_t n, const int32_t* labels, const double* coefs) except -1 nogil
-    # Flushes and ends the open row
+    # Flush and end the open row
     cdef int close(self) except -1 nogil
     cdef int _extend(self, Py_ssize_t more) except -1 nogil

@@ -1,8 +1,8 @@
 """Sparse planes of many labellings: rows of a CSR matrix, sorted, merged, without zeros.
 
-A plane is added from pieces: rows of features in the blocks of some labels, single indicators. What is dense is summed
-in a block of scratch and compressed; what is sparse waits as (index, value), is sorted and merged. Nothing costs
-O(dim), and nothing is kept between two calls, so that many threads may build planes at once.
+A plane is the sum of pieces: rows of features in the blocks of some labels, and single indicators. Dense pieces are
+summed in a block of scratch and compressed; sparse entries wait as (index, value) and are then sorted and merged.
+Nothing costs O(dim), and no state is shared, so that many threads may build planes at once.
 """
 
 import numpy as np
@@ -62,7 +62,7 @@ cdef class PlaneRows:
         cdef Py_ssize_t capacity = self.size + more
         if capacity <= self.capacity:
             return 0
-        # realloc moves the pages of a long array, not its bytes
+        # for a long array realloc moves pages instead of copying bytes
         capacity = max(capacity, 2 * self.capacity)
         cdef void* data = realloc(self.data, capacity * sizeof(double))
         if data != NULL:
@@ -119,13 +119,13 @@ cdef class PlaneRows:
                     j -= 1
                 keys[j] = key
             return keys
-        # least significant digit first, stable; the lower halves are sorted already
+        # radix sort from the least significant digit, stable; the lower halves are sorted already
         differing >>= 32
         while differing >> bits:
             bits += 1
         n_digits = least = (bits + DIGIT_BITS - 1) // DIGIT_BITS
         for digit in range(least + 1, 6):
-            # a digit costs two steps for each key and one for each of its values
+            # a digit costs two steps for each key and one for each value of the digit
             if digit * (2 * n + (1 << (bits + digit - 1) // digit)) \
                     < n_digits * (2 * n + (1 << (bits + n_digits - 1) // n_digits)):
                 n_digits = digit
@@ -211,14 +211,14 @@ cdef class PlaneRows:
         return 0
 
     def matrix(self):
-        """Return the rows as csr_array (n_planes, dim), which takes the memory: the object must not be used after."""
+        """Return the rows as csr_array (n_planes, dim), which takes over the memory: use the object no more."""
         indptr = np.asarray(self.indptr)
         if self.size <= np.iinfo(np.int32).max:
             indptr = indptr.astype(np.int32)
         cdef array data, indices
         if self.size == 0:
             return sp.csr_array((np.empty(0), np.empty(0, dtype=np.int32), indptr), shape=(self.n_planes, self.dim))
-        # NumPy takes the memory over; what is not used goes back
+        # NumPy takes the memory over; the unused end is released
         data = <double[:self.size]><double*>realloc(self.data, self.size * sizeof(double))
         data.callback_free_data = free
         self.data = NULL
@@ -229,7 +229,7 @@ cdef class PlaneRows:
 
 
 def merge_rows(slopes, Py_ssize_t n_planes, Py_ssize_t dim):
-    """Return a csr_array of `n_planes` dense vectors or CSR rows of an iterable, each sorted and merged.
+    """Return a csr_array of the `n_planes` dense vectors or CSR rows in an iterable, each sorted and merged.
 
     Raises ValueError if there are more or fewer, or if they do not fit into `dim` columns.
     """

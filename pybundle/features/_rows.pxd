@@ -59,7 +59,7 @@ cdef class Rows:
     cdef readonly int kind
     cdef readonly Py_ssize_t n_rows, n_features
     cdef readonly int n_scores
-    # n_weights = n_blocks * width: a block of `width` weights for each score; one block of all where W is sparse
+    # n_weights = n_blocks * width: a block of `width` weights for each score; a sparse W is a single block
     cdef readonly Py_ssize_t n_blocks, width, n_weights
     cdef readonly double scale, bias
     cdef readonly bint has_bias
@@ -69,17 +69,17 @@ cdef class Rows:
     cdef const pb_kernels* kernels
     cdef object _args
 
-    # ValueError if the weights were packed for rows of another width, or never
+    # Raise ValueError if the weights were packed for rows of another width, or never
     cdef int check_weights(self, PackedWeights w) except -1
-    # Weights packed in float64 from w = W.ravel(), which all changed
+    # Pack w = W.ravel() again, in float64
     cdef void refresh(self, PackedWeights packed, const double* w) noexcept nogil
-    # S (n_scores, BLOCK) = scores of n rows; `ahead` more row numbers follow, which are fetched meanwhile
+    # S (n_scores, BLOCK) = scores of n rows; the rows of the next `ahead` numbers are fetched meanwhile
     cdef void score(self, PackedWeights w, const Py_ssize_t* rows, int n, int ahead, void* S) noexcept nogil
-    # out (n, n_scores) = scores of n rows in float64; S (n_scores, BLOCK) is scratch. Without packed weights, for CSR,
-    # from W (n_blocks, width) as it stands
+    # out (n, n_scores) = scores of n rows in float64; S (n_scores, BLOCK) is scratch. If `packed` is None (CSR only),
+    # they are computed by `score_unpacked`
     cdef void score_all(self, PackedWeights packed, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* S,
                         double* out) noexcept nogil
-    # out (n, n_scores) = scores of n CSR rows against W (n_blocks, width) as it stands
+    # out (n, n_scores) = scores of n CSR rows from W (n_blocks, width), which is not packed
     cdef void score_unpacked(self, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* out) noexcept nogil
     # out (n, n_scores) = scores of n rows at W in the layout of `PackedPoint`, sums rounded in another order than by
     # `score_all`; S (n_scores, BLOCK) is scratch
@@ -88,14 +88,14 @@ cdef class Rows:
     # W in the same layout += sum_e coef[e * ldc + k] X_rows[e] for score k, e < n <= STEP
     cdef void update_step(self, const Py_ssize_t* rows, Py_ssize_t n, const double* coef, int ldc, double* W,
                           Py_ssize_t ldw) noexcept nogil
-    # returns how many entries of that W belong to a column, and writes the index of the first one to `first`; CSR only
+    # Return the number of entries of that W for a column of CSR rows, and set `first` to the index of the first
     cdef Py_ssize_t entries_of(self, int32_t column, Py_ssize_t ldw, Py_ssize_t* first) noexcept nogil
     # slope (width,) += sum_e coef[e] x_rows[e], without scale
     cdef void accumulate(self, const Py_ssize_t* rows, const double* coef, int n, double* slope) noexcept nogil
-    # slope += sum_e coefs[e] x_rows[e] in the block of labels[e], a slope of all blocks
+    # slope (n_weights,) += sum_e coefs[e] x_rows[e], each in the block of labels[e], without scale
     cdef int add_labelled(self, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels, const double* coefs,
                           double* slope) except -1 nogil
-    # the open row of `out` gets the same, blocks behind entry `first`. No entry may wait
+    # Append the same, with scale, to the open row of `out`, where blocks begin at entry `first`. No entry may wait
     cdef int put(self, PlaneRows out, Py_ssize_t first, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels,
                  const double* coefs) except -1 nogil
     cdef int _put_sparse(self, PlaneRows out, Py_ssize_t start, const Py_ssize_t* rows, const double* coefs,

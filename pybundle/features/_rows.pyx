@@ -127,14 +127,12 @@ cdef class Rows:
         data = storage[0]
         if len(storage) == 1:
             self.kind = {"f4": PB_FLOAT32, "f8": PB_FLOAT64, "u1": PB_UINT8}[data.dtype.str[1:]]
+            fits = data.shape == (self.n_rows, n_features) and data.flags.c_contiguous
         else:
             self.kind = {"f4": PB_CSR32, "f8": PB_CSR64}[data.dtype.str[1:]]
             indices, indptr = storage[1], storage[2]
             self.X.indices = &indices[0] if indices.shape[0] else NULL
             self.X.indptr = &indptr[0]
-        if len(storage) == 1:
-            fits = data.shape == (self.n_rows, n_features) and data.flags.c_contiguous
-        else:
             fits = indptr.shape[0] == self.n_rows + 1 and indptr[self.n_rows] <= min(data.size, indices.shape[0])
         if not fits:
             raise ValueError(f"storage must hold {self.n_rows} contiguous rows of {n_features} features")

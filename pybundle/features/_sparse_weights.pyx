@@ -1,6 +1,6 @@
-"""Products of CSR rows with a sparse W: most features of a text occur with few labels, and only those have weights.
+"""Products of CSR rows with a sparse W: features of texts occur with few labels, and only these pairs have weights.
 
-The weights are those of a CSC matrix W (K, d), feature by feature, those of a feature in the order of its labels:
+The weights are those of a CSC matrix W (K, d), feature by feature, and for each feature in the order of labels:
 
     w = [W[l, j] for j = 0 .. d - 1 for l in labels_j]
 """
@@ -18,7 +18,7 @@ from ._rows cimport PB_CSR32, Rows
 
 @cython.final
 cdef class SparseWeightRows(Rows):
-    """CSR rows seen by K linear scores, each of which has weights for some of the features only.
+    """CSR rows for products with K linear scores, each of which has weights for some of the features only.
 
     A token costs one product for each weight of each of its features. This class has its own `score_unpacked`,
     `score_step`, `update_step`, `entries_of`, `add_labelled` and `put`; weights are never packed, so methods with

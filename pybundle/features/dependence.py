@@ -1,9 +1,9 @@
-"""Find columns that are sums of others: weights without penalty may be 0 there, and all scores can still be reached.
+"""Find columns that are sums of others: if their weights have no penalty, these may be fixed at 0.
 
-If `X_j = sum_k z_k X_k`, no score changes along the weights (1, -z): the minimum of F is that over weights with
-`w_j = 0`. Bounds rest on this, so it is proven: the sum is 0 in every row, computed with fractions, for z of small
-denominators; or the columns that are kept are a square matrix, far from singular, and span all of R^n. Beside a
-constant one, a column of two values stands for the indicator of one of them: so do standardised indicators.
+If `X_j = sum_k z_k X_k`, no score changes along the weights (1, -z), so F has its minimum at weights with `w_j = 0`,
+too. Bounds rely on such sums, so each is proven: either it is 0 in every row, in exact fractions for z of small
+denominators; or the columns that are kept form a square matrix, far from singular, and span all of R^n. Beside a
+constant column, a column of two values, such as a standardised indicator, is replaced by the indicator of one of them.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from scipy.linalg import qr
 
 from ..core.types import Array, Floats
 
-NEAR = 1e-9         # a column whose distance from the span of others is this share of its norm seems to be in it
+NEAR = 1e-9         # a column seems to be in the span of others if its distance is at most this share of its norm
 LARGEST, MOST_NUMBERS, MOST_WEIGHTS = 10**6, 1 << 25, 1000       # LARGEST: the largest denominator of z
 
 
 class Dependence(NamedTuple):
-    """Weights `left_out` (m,) that may be 0, though the `penalty` of the user does not hold them, as others make up.
+    """Weights `left_out` (m,) that may be fixed at 0 though the user's `penalty` leaves them free: others replace them.
 
-    The square `projection` takes `weights` (g,) to those of least norm, intercepts not counted, with the same scores.
-    The columns `near` are sums of others but for rounding.
+    The square matrix `projection` maps the entries `weights` (g,) of a point to those of least norm, intercepts not
+    counted, with the same scores. The columns `near` are sums of others up to rounding.
     """
 
     penalty: Any
@@ -44,8 +44,8 @@ class Dependence(NamedTuple):
 def dependence_in(risk, penalty, rows):
     """Return the `Dependence` of columns without penalty, bounds and linear constraints in any class, or None.
 
-    What the weights of K > 1 classes share changes no loss, so that those of the first class may be 0, or must be. Rows
-    of weight 0 do not count.
+    The same vector added to the weights of all K > 1 classes changes no loss, so the weights of the first class may be
+    fixed at 0, or are already. Rows of weight 0 do not count.
     """
     examples = getattr(risk, "user_rows", None)
     if examples is None:
@@ -56,12 +56,12 @@ def dependence_in(risk, penalty, rows):
     X, n, K = examples.X, int(is_row.sum()), risk.dim // examples.width
     is_free, is_held = is_free.reshape(K, -1), ((penalty.lower == 0.0) & (penalty.upper == 0.0))[:examples.width]
     usable = is_free[1:].all(axis=0) & (is_free[0] | (is_held & (K > 1)))
-    if risk.examples is None and risk.shift is not None:        # moved rows of classes are rounded, unless they are 0
+    if risk.examples is None and risk.shift is not None:        # columns that the shift has moved are rounded, unless 0
         moved = np.flatnonzero(risk.shift.columns)
         usable[moved] &= np.asarray(abs(examples.X[:, moved]).sum(axis=0)).ravel() == 0.0
     columns = np.flatnonzero(usable)
     c, is_own = len(columns), columns < examples.n_features
-    # entries of sparse data at one place are added, and rounded
+    # sums of duplicate entries of sparse data would be rounded
     if not 0 < K * c <= MOST_WEIGHTS or not 0 < n * c <= MOST_NUMBERS or not getattr(X, "has_canonical_format", True):
         return None
     X = X if n == len(is_row) else X[is_row]
@@ -93,7 +93,7 @@ def dependence_in(risk, penalty, rows):
 def _sums(A, first):
     """Return directions that change no score, which columns are sums of others, and which only seem to be.
 
-    The column `first` is kept before all others, and of equal ones the last.
+    The column `first` is kept rather than any other, and of equal columns the last.
     """
     c, sizes = A.shape[1], np.linalg.norm(A, axis=0)
     scales = np.where(np.arange(c) == first, 1.2, np.linspace(1.0, 1.1, c)) / np.where(sizes > 0.0, sizes, 1.0)

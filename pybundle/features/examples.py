@@ -1,4 +1,4 @@
-"""The examples X of a linear risk: checked, described for the compiled passes, never copied."""
+"""`Examples`, the examples X of a linear risk, checked and described for compiled passes; X is not copied."""
 
 import mmap
 from zlib import crc32
@@ -15,7 +15,7 @@ from ._rows import Rows
 from ._sparse_weights import SparseWeightRows
 
 SAMPLE = 1 << 15
-"""Size of a sample in numbers; one row if that is longer."""
+"""Number of entries of a sample; a sample has at least one row."""
 LARGEST_INDEX = np.iinfo(np.int32).max
 
 
@@ -58,7 +58,7 @@ class Examples:
         if self.n_examples == 0 or self.n_features == 0:
             raise ParameterError("X must have at least one example and one feature, "
                                  f"got shape {self.X.shape}")
-        mapping = self.storage[0]       # ends as the memory map of a file that the array is a view of, or as None
+        mapping = self.storage[0]       # the loop goes from the view to the memory map of a file, or to None
         while mapping is not None and not isinstance(mapping, mmap.mmap):
             mapping = mapping.obj if isinstance(mapping, memoryview) else getattr(
                 mapping, "_mmap", getattr(mapping, "base", None))
@@ -101,7 +101,7 @@ class Examples:
         return self.checksum() == self.fingerprint if whole else self._sampled() == self._sample
 
     def _sampled(self):
-        """Return checksums of rows, or of entries, far apart, which any scaling or shift of the data changes."""
+        """Return checksums of rows or entries far apart; any scaling or shift of the data changes them."""
         return tuple(crc32(np.ascontiguousarray(array[::max(1, array.size // max(SAMPLE, 16 * array[:1].size))]))
                      for array in self.storage)
 

@@ -19,15 +19,15 @@ from ..core.rounding import exact_product
 from ..core.types import Array, Floats
 
 FAR = 16.0
-"""A column is far from 0 if its median is this many times its standard deviation. Scores of nearer ones lose no more
-than a few of 53 bits, and subtracting a median from dense columns copies them."""
+"""A column is far from 0 if its median is this many times its standard deviation. Scores of nearer columns lose only a
+few of 53 bits, which is not worth a shifted copy of dense columns."""
 VAST = 1e100        # products with larger medians might overflow
 ROWS, NUMBERS = 1000, 1 << 20       # largest sample from which medians are taken
-PROBED = 64                         # rows of a sparse matrix in which a column must be stored to be looked at
+PROBED = 64                         # rows of a sparse matrix that are tried for columns with an entry in each
 
 
 class Location(NamedTuple):
-    """Where the columns and the targets of some rows lie."""
+    """Medians of the columns and of the targets of some rows."""
 
     medians: Floats         # (d,)
     squares: Floats         # (d,), mean squared distances from them; infinite for columns that are not all stored
@@ -51,7 +51,7 @@ def locate(X, y, weights):
 
 
 def _stored(X):
-    """Return the columns of a CSR matrix that have an entry in each row: only these can be far from 0."""
+    """Return the columns of a CSR matrix with an entry in each row: no others can be far from 0."""
     columns = X.indices[:X.indptr[1]]
     for row in np.unique(np.linspace(0, X.shape[0] - 1, PROBED).astype(int)):
         columns = np.intersect1d(columns, X.indices[X.indptr[row]:X.indptr[row + 1]])
@@ -71,9 +71,9 @@ def median(y, weights):
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """The change of variables; points have K rows (w_k, b_k), K = 1 but for classes.
+    """The change of variables; points have K rows (w_k, b_k), with K > 1 for classes only.
 
-    What the b_k of all classes share changes no loss: the first is 0 for solvers, and users get those of mean 0 at m.
+    A number added to all b_k changes no loss of classes: solvers fix the first at 0, and users get mean 0 at m.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Shift:
     @classmethod
     def of(cls, locations):
         """Return the shift of rows that lie in blocks at these locations; None if nothing is shifted."""
-        weight = max(sum(location.weight for location in locations), 1e-300)      # no weight: of nothing
+        weight = max(sum(location.weight for location in locations), 1e-300)      # all weights may be 0
         medians, shares = locations[0].medians, [location.weight / weight for location in locations]
         with np.errstate(over="ignore", invalid="ignore"):
             squares = sum(share * (location.squares + (location.medians - medians) ** 2)
@@ -147,7 +147,7 @@ class Shift:
         return type(X)((_narrowed(moved, X.dtype), X.indices, X.indptr), shape=X.shape)
 
     def fits(self, X, scale):
-        """Return whether an intercept makes up for what `data` takes off X, whose entries that are not stored stay."""
+        """Return whether an intercept makes up for the change by `data`, which leaves zeros of a sparse X alone."""
         is_whole = not sp.issparse(X) or np.isin(np.flatnonzero(self.columns), _stored(X)).all()
         return len(self.columns) == X.shape[1] and (not self.columns.any() or (scale == 1.0 and is_whole))
 
@@ -175,7 +175,7 @@ def sums(W, b, m, c=0.0):
 def scores(X, W, b, m):
     """Return `(X - m) W' + b + m W'`, shape (n, K): columns that m shifts are centred before they are multiplied.
 
-    Row by row differences of two large numbers would lose what W says of these columns. m may be None, for 0.
+    Otherwise differences of large numbers would cancel the scores of these columns. m may be None, for 0.
     """
     if m is None:
         found = X @ W.T.astype(X.dtype, copy=False)

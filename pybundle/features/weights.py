@@ -1,11 +1,11 @@
-"""`LazyWeights`: the weights of a pass, packed for the kernels only if enough rows use them."""
+"""`LazyWeights` packs the weights of a pass for the kernels, but only if enough rows use them."""
 
 import numpy as np
 
 from ._sparse_weights import SparseWeightRows
 
 NARROW = 2
-"""A batch whose non-zeros are this many times fewer than the features reads W as it stands: packing W would cost
+"""A batch reads W unpacked if it has this many times fewer non-zeros than there are features: packing W would cost
 more. On CoNLL-2000 (22 labels, 118687 features) both cost the same at about 120 sentences."""
 
 
@@ -41,7 +41,7 @@ class LazyWeights:
         if is_narrow(self._rows, n_rows):
             return None
         if self._packed is None:
-            self._packed = self._rows.pack(self.W)        # two threads may both do it: they get the same
+            self._packed = self._rows.pack(self.W)        # two threads may both do it, with the same result
         return self._packed
 
     def scores(self, rows, n_rows=None):

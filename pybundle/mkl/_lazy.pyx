@@ -163,7 +163,7 @@ cdef class LazyVectors:
         return np.asarray(self.v)
 
     def current_rows(self):
-        """Return v itself, (n_rows, width), after clearing rows from before a reset; not for averages."""
+        """Return v itself, (n_rows, width), after clearing rows from before a reset; only valid without averages."""
         cdef Py_ssize_t i
         for i in range(self.n_rows):
             self.touch(i)

@@ -166,7 +166,7 @@ def check_gram(matrix, name, is_definite=True, is_symmetric=False, executor=None
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise ParameterError(f"{name} must be a square matrix of kernel values, got shape {matrix.shape}")
     rounding = max(DEFINITE, 4.0 * float(np.finfo(matrix.dtype).eps))
-    # the minor says nothing about other rows: for these check |K(x, z)|^2 <= K(x, x) K(z, z)
+    # the minor says nothing about other rows: check |K(x, z)|^2 <= K(x, x) K(z, z) for all pairs, too
     sizes = np.sqrt(np.maximum(np.diagonal(matrix), 0.0)) if is_definite and len(matrix) > LARGEST_CHECKED else None
 
     def check(first):

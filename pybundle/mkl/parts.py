@@ -90,7 +90,7 @@ class LowRank:
 
 
 def block_scores(scorers, n, n_labels, executor=None):
-    """Return the sum (n, n_labels) of scorers (None is 0), whose bits do not depend on the number of threads."""
+    """Return the sum of scorers (None is 0), shape (n, n_labels), with the same bits for any number of threads."""
     out = np.zeros((n, n_labels))
 
     def block(first):

@@ -1,4 +1,4 @@
-"""Learners of the weights of any structured model: in groups, as lazily scaled vectors, or without, as a plain vector.
+"""Learners of the weights of any structured model, as lazily scaled vectors of groups or as a plain vector.
 
 A round costs a decoding and O(active features + groups): a step changes the features in which labelling and truth
 differ, the prox only scales. Most decoders read theta itself, which is written out in O(dim); that of
@@ -119,7 +119,10 @@ class VectorLearner:
         self.theta = self._places = None        # the first examples determine its weights
 
     def bind(self, X, Y):
-        """Return the oracle of X and Y for weights numbered as in theta; theta grows by weights of new features."""
+        """Return the oracle of X and Y for weights numbered as in theta; theta grows by weights of new features.
+
+        A round then reads few cache lines, however many features there are.
+        """
         oracle = self.model.oracle(X, Y)
         if self.theta is None:
             self.allocate(self.labels is not None and oracle.listed_features is not None)

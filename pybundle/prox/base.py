@@ -219,16 +219,16 @@ class Sum(Penalty):
         return " + ".join(map(repr, self.terms))
 
     def value(self, x: ArrayLike) -> float:
-        return self._of(check_vector("x", x)).value(x)
+        return self._canonical("x", x).value(x)
 
     def prox(self, x: ArrayLike, t: float = 1.0) -> Floats:
-        return self._of(check_vector("x", x)).prox(x, t)
+        return self._canonical("x", x).prox(x, t)
 
     def conjugate(self, y: ArrayLike) -> float:
-        return self._of(check_vector("y", y)).conjugate(y)
+        return self._canonical("y", y).conjugate(y)
 
     def subgradient_distance(self, x: ArrayLike, g: ArrayLike) -> float:
-        return self._of(check_vector("x", x)).subgradient_distance(x, g)
+        return self._canonical("x", x).subgradient_distance(x, g)
 
     def canonical(self, dim: int) -> Penalty:
         others: list[Any] = [term.canonical(dim) for term in self.terms if not term.is_separable]
@@ -248,8 +248,8 @@ class Sum(Penalty):
     def is_separable(self) -> bool:
         return all(term.is_separable for term in self.terms)
 
-    def _of(self, x):
-        return self.canonical(len(x))
+    def _canonical(self, name, x):
+        return self.canonical(len(check_vector(name, x)))
 
 
 class PlusSquaredL2(Penalty):

@@ -231,7 +231,7 @@ class Separable(Penalty):
         """
         dim = len(self.l2)
 
-        def terms():        # one at a time: all of them may not fit into memory
+        def terms():        # one at a time: together they might not fit into memory
             yield self
             yield from (term.canonical(dim) for term in others)
 

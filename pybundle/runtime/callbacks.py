@@ -1,7 +1,7 @@
 """Callbacks, which watch a run and may end it.
 
-A callback is anything with `callback(progress)`; a true return value or StopIteration ends the run, a `Status` says for
-what reason. If it has a method `close`, that is called when the run has ended, whatever the reason.
+A callback is anything with `callback(progress)`; a true return value or StopIteration ends the run, a `Status` tells
+the reason. If it has a method `close`, that is called when the run has ended, for whatever reason.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ProgressBar:
             raise ImportError("a progress bar needs tqdm, which is not installed; "
                               "run: pip install 'pybundle-ml[progress]'") from problem
         self.desc, self.interval, self.options = desc, check_number("interval", interval, low=0.0), options
-        # no monitor thread, which would be started and joined for every solve
+        # no monitor thread, which each solve would start and join
         bar: Any = type("Bar", (tqdm.auto.tqdm,), {"monitor_interval": 0})
         self._make = bar
         if not hasattr(bar, "_lock"):
@@ -162,7 +162,7 @@ class EarlyStopping:
     True
     """
 
-    ends_path = False       # but the run only
+    ends_path = False       # it ends the run only
 
     def __init__(self, X: Data = None, y: Any = None, *, validation_fraction: float | None = None, score: Any = None,
                  patience: int = 5, min_delta: float = 0.0, every: float = 1.0) -> None:

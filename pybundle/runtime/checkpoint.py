@@ -1,11 +1,11 @@
 """Write and read the file from which a run resumes; Ctrl-C waits until a write has ended.
 
     header    terms of the run (data, parameters), status, iterations; what `core.kept` says of the run;
-              a digest of all that and of the arrays
-    arrays    their numbers
+              a digest of these and of the arrays
+    arrays    the numbers
 
-A new file is written beside the old one, flushed to the disk and renamed, so that a file of that name is complete
-whenever the process ends.
+A new file is written beside the old one, flushed to the disk and renamed, so that the file is complete whenever the
+process ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMAT, VERSION = "pybundle checkpoint", 1
 EVERY = 60.0
 """Seconds between two checkpoints by default."""
 SHARE = 0.05
-"""Largest fraction of the time that writing may take: the default interval is longer if writing takes long."""
+"""Largest fraction of the time spent on writing: if a write takes long, the default interval is longer."""
 
 
 class CheckpointContents(NamedTuple):
@@ -38,7 +38,7 @@ class CheckpointContents(NamedTuple):
 
 
 class Checkpoint:
-    """A checkpoint file, and when to write it again.
+    """A checkpoint file, which also knows when to be written again.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Checkpoint:
     every : float or None
         Seconds between two writes; None is `EVERY`, or more if writing takes long.
     terms : dict
-        What the run is made from, as JSON has it: a file of other terms is refused.
+        Data and parameters of the run in JSON form; a file with other terms is refused.
     records : tuple of type
         Named tuples and dataclasses that it may hold, see `core.kept`.
     """
@@ -93,7 +93,7 @@ class Checkpoint:
         return CheckpointContents(run, header)
 
     def write(self, run, n_iter, **more):
-        """Replace the file; warn after a failure, unless it is the first write, and try again the next time."""
+        """Replace the file; a failure is an error in the first write, later a warning."""
         start = time.monotonic()
         try:
             tree, arrays = encode(run, self._records)
@@ -115,7 +115,7 @@ class Checkpoint:
         return time.monotonic() >= self._next
 
     def lock(self):
-        """Lock the file against other runs, and remove what processes that were killed while writing have left behind.
+        """Lock the file against other runs, and remove unfinished files of processes that were killed.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class Checkpoint:
 
 
 def _digest(header, arrays):
-    """Return the digest of everything that a resumed run trusts, since it does not prove bounds again."""
+    """Return the digest of all that a resumed run trusts: it does not prove bounds again."""
     return digest({name: header[name] for name in ("terms", "n_iter", "status", "settings", "run")}, arrays)
 
 

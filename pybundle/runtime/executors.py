@@ -1,4 +1,4 @@
-"""Run work units in threads or on workers, with BLAS held to one thread.
+"""Executors run work units in threads or on workers; BLAS is limited to one thread.
 
 An executor has one of two methods:
 
@@ -8,7 +8,7 @@ An executor has one of two methods:
     for workers that share no memory with this process: they hold the parts of the risk, and `place` returns a risk that
     calls them, see `pybundle.distributed`.
 
-`close()` ends its threads.
+`close()` ends the threads of an executor.
 """
 
 import os
@@ -52,7 +52,7 @@ class Threads:
     def map(self, function, items):
         """Return the results in the order of the items; raise the first exception.
 
-        The calling thread is one of the `n_jobs`: it works instead of waiting, so one thread fewer has to be woken.
+        The calling thread is one of the `n_jobs`: it works instead of waiting, so that one thread fewer must be woken.
         """
         items = list(items)
         left, results, failures = deque(range(len(items))), [None] * len(items), {}
@@ -78,10 +78,10 @@ class Threads:
                 if not helper.cancel():     # it has begun
                     helper.result()
         if failures:
-            # Ctrl-C and the like before all others
+            # Ctrl-C and the like come before all other errors
             raise failures[min(failures, key=lambda k: (isinstance(failures[k], Exception), k))]
         answers = results.copy()
-        results.clear()         # a thread of the pool may hold `work` for a while, which must not hold them as well
+        results.clear()         # a thread of the pool may keep `work` alive, but not the results
         return answers
 
     def close(self):
@@ -107,10 +107,10 @@ def cpu_count():
 
 
 class _BlasLimit:
-    """A context manager that holds BLAS to one thread while any solve runs.
+    """A context manager that limits BLAS to one thread while any solve runs.
 
-    The number of BLAS threads belongs to the process, so overlapping solves share one counted limit: the first
-    to enter sets it, the last to leave restores what was there, from whichever thread that is.
+    The number of BLAS threads belongs to the process, so overlapping solves share one limit and count its users: the
+    first to enter sets it, the last to leave restores the number before, in whichever threads they run.
     """
 
     def __init__(self):
@@ -122,7 +122,7 @@ class _BlasLimit:
     def __enter__(self):
         with self._lock:
             if self._users == 0:
-                # a search takes as long as a small solve, and libraries are usually loaded with modules
+                # search for libraries only after new modules came: it takes as long as a small solve
                 count = len(sys.modules)
                 if self._n_modules != count:
                     self._controller, self._n_modules = ThreadpoolController(), count
@@ -140,7 +140,7 @@ class _BlasLimit:
                 self._limit = None
 
     def _take_control(self):
-        """Let this thread change OpenBLAS, as threadpoolctl >= 3.7 lets only one do; our lock admits one at a time."""
+        """Let this thread change OpenBLAS: threadpoolctl >= 3.7 allows only one thread to; our lock admits one."""
         for library in self._controller.lib_controllers:
             if hasattr(library, "clear_controlling_thread"):
                 library.clear_controlling_thread(force=True)

@@ -13,8 +13,8 @@ except ImportError:                 # Windows
 class FileLock:
     """A lock that the system releases when its process ends, however it ends.
 
-    The lock is on a file of its own, since the file that it guards is replaced. If the system or the folder has no
-    locks, `take` refuses nobody.
+    The lock is on a separate file, since the file that it guards is replaced. If the system or the folder has no locks,
+    `take` refuses nobody.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class FileLock:
                 is_there = False
             if is_there:
                 self._handle = handle
-            else:                           # the one before removed it between our two calls
+            else:                           # the last owner removed the file between our two calls
                 os.close(handle)
         return True
 

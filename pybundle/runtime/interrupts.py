@@ -26,7 +26,7 @@ class Noted:
 
 @contextlib.contextmanager
 def interrupts_wait():
-    """Raise a Ctrl-C inside the block at the end of the block, and a second one at once.
+    """Defer a Ctrl-C inside the block to the end of the block, but raise a second one at once.
 
     This holds in the main thread only, and only if no other handler of the signal is installed.
     """

@@ -1,4 +1,4 @@
-"""Proven bounds: an upper bound from an exact pass, a lower bound from feasible multipliers, both in float64."""
+"""Proven bounds in float64: an upper bound from an exact pass, a lower bound from feasible multipliers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..core.rounding import UNIT, norm
 from ..core.validation import read_only
 from .result import CROSSING
 
-LEAST = 1e-150      # no radius is smaller: below, squares underflow
+LEAST = 1e-150      # least radius: smaller squares would underflow
 SMALLEST = 1.5e-154     # the root of the least normal number, 2.2e-308
 ROUGH = 1e-6        # relative rounding error of planes of a risk that works in float32
 CLIPPED = 1e-9      # largest distance, relative and absolute, of a value below its lower bound by rounding
@@ -36,10 +36,10 @@ class LowerBound:
 
     @classmethod
     def of(cls, objective, plane, limits=None):
-        """Bound for an objective from a plane, within limits of free weights.
+        """Return the bound of an objective by a plane, within limits of free weights.
 
-        The norm of the slope and the difference in which the bound ends, which cancels, are rounded too; that is
-        counted here and needs no `slope_error`.
+        This counts the rounding of the norm of the slope and of the final difference, whose terms cancel; so
+        `slope_error` and `offset_error` need not.
         """
         error = plane.slope_error if objective.takes_entries else norm(plane.slope_error)
         counted = Plane(plane.offset, plane.slope, _reach(plane.slope, error), plane.offset_error)
@@ -52,7 +52,7 @@ class LowerBound:
         return self.plane.offset
 
     def slope(self, objective):
-        """Return the norm of the slope without what sign constraints take up, errors counted."""
+        """Return the norm of the slope without the entries that sign constraints cancel, errors counted."""
         slope = self.plane.slope
         return norm(objective.penalty.effective(slope)) + _reach(
             slope, norm(self.plane.slope_error))
@@ -66,7 +66,7 @@ def _reach(slope, error):
 
 
 def feasible(beta, parts, slack):
-    """Return feasible multipliers: those of a master, divided by their sums, which drift by rounding.
+    """Return feasible multipliers: those of a master divided by their sums, which rounding moves from 1.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def feasible(beta, parts, slack):
 
 
 def aggregation_error(beta, norms, plane_errors):
-    """Bound the rounding error of `sum_j beta_j a_j`: of the planes, of the sum, and of the sums of the multipliers.
+    """Bound the error of `sum_j beta_j a_j`: rounding of planes and of the sum, and sums of multipliers other than 1.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def aggregation_errors(beta, offsets, norms, parts, plane_errors, offset_errors)
     error, offset_error : float
         For multipliers as `feasible` returns them; both errors count how far their sums are from 1.
     """
-    beta, parts = np.where(parts >= 0, beta, 0.0), np.maximum(parts, 0)     # constraints are no part of the sums
+    beta, parts = np.where(parts >= 0, beta, 0.0), np.maximum(parts, 0)     # constraints are left out
     weights = beta * np.abs(offsets)
     terms = 2 * int(np.count_nonzero(beta)) + 4
     offset_error = terms * UNIT * weights.sum() + weights @ np.asarray(offset_errors)[parts]
@@ -171,8 +171,8 @@ def ball(objective, w, certificate, bound):
     D is the bound of the aggregate plane, v the minimiser of its model under the constraints. F and the model
     are lam-strongly convex, and the model lies below F.
 
-    The plane is known up to an error of its slope, which moves v by `error/lam`; that, the rounding of G, of the
-    norm and of the centre all make the radius larger.
+    The radius counts the error of the slope, which moves v by `error/lam`, and the rounding of G, of the norm and of
+    the centre.
     """
     lam = objective.modulus
     if lam is None:

@@ -7,7 +7,7 @@ INTERVAL = 0.3      # seconds between two lines
 
 
 class ProgressTable:
-    """A table of progress that is printed while a run goes on, called as a stopping rule that never stops.
+    """A table of progress, printed while a run goes on; to the run it is a stopping rule that never stops.
 
     Parameters
     ----------

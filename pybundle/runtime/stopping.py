@@ -16,8 +16,8 @@ from ..core.validation import check_number, read_only
 from .result import Status
 
 SHARE = 1e-12
-"""The default of atol as a fraction of what a run can gain. Below it, rounding drowns differences, and for risks whose
-minimum is 0 methods stall or need up to ten times the passes, as was measured."""
+"""The default of atol as a fraction of what a run can gain. Smaller differences drown in rounding; for risks whose
+minimum is 0, methods then stall or need up to ten times the passes, as was measured."""
 
 
 def relative_gap(fun, lower_bound, least=0.0):
@@ -37,7 +37,7 @@ def relative_gap(fun, lower_bound, least=0.0):
 
 @dataclass(slots=True)
 class Progress:
-    """Where a run stands; what callbacks and stopping rules are given.
+    """The state of a run that callbacks and stopping rules see.
 
     `fun` and `lower_bound` are the best so far; `w` is the best point, read-only, which no later step changes. `tol` is
     the gap that the run has to reach, relative to |fun|, or to `least` if that is larger. Fits of estimators pass
@@ -165,9 +165,9 @@ def one_clock(callbacks):
 
 @dataclass(slots=True, eq=False)
 class Callback:
-    """Call a function of the user: a true return value or StopIteration stops the run; a `Status` is the reason shown.
+    """Calls a function of the user: a true return value or StopIteration stops the run; a `Status` is the reason shown.
 
-    Values are multiplied by `scale` on the way out (1/n for the mean scale), and points are those of the user.
+    The function gets values multiplied by `scale` (1/n for the mean scale), and points in the user's coordinates.
     """
 
     function: Any
@@ -197,10 +197,10 @@ class Callback:
 
 
 def time_of_end(rules):
-    """Return the earliest `time.perf_counter()` at which a time limit, also as a callback, ends a run, or infinity."""
+    """Return the earliest `time.perf_counter()` at which a time limit ends a run, infinity without a limit."""
     found = math.inf
     for rule in rules:
-        for _ in range(2):          # a callback of a path is wrapped twice
+        for _ in range(2):          # a path wraps its callbacks twice
             rule = getattr(rule, "function", rule)
         if isinstance(rule, TimeLimit):
             found = min(found, rule.latest())
@@ -208,7 +208,7 @@ def time_of_end(rules):
 
 
 def first_reason(rules, progress):
-    """Return the status of the first rule that stops the run, or None. All rules run, so callbacks always do."""
+    """Return the status of the first rule that stops the run, or None. All rules run, so that callbacks always do."""
     found = None
     for rule in rules:
         reason = rule(progress)

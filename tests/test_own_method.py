@@ -23,18 +23,12 @@ class FixedSteps(Run):
         self.delay, self.phi, self.offset, self.error = delay, np.zeros(search.risk.dim), 0.0, 0.0
 
     def start(self, w0, state=None):
-        if state is not None:
-            self.search.take(state)
-            w0 = state.w
-        self._visit(self.objective.project(np.array(w0)), 1.0)
+        self._visit(self.search.take(w0, state), 1.0)
 
     def iterate(self):
         self.trace.n_iter += 1
         self._visit(self.objective.point(self.phi, self.objective.lam), 2.0 / (self.trace.n_iter + 1.0 + self.delay))
         return Status.CONVERGED if self.search.is_close() else None
-
-    def describe(self):
-        return "fixed steps"
 
     def _visit(self, w, weight):
         planes, _ = self.search.visit(w)

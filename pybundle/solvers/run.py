@@ -1,4 +1,4 @@
-"""A run of one method: what it keeps beside its search. A method adds `start`, `iterate`, `describe`, and its state.
+"""A run of one method: what it keeps beside its search. A method adds `start`, `iterate` and its state.
 
 A `Solve` calls `start`, `step` and `describe`; `ending` says whether a run may end, and makes its result.
 """
@@ -10,7 +10,7 @@ from ..runtime.result import Status
 
 
 class Run(Kept):
-    """A run of one method on one risk; subclasses add `start`, `iterate`, `describe` and what they keep.
+    """A run of one method on one risk; subclasses add `start`, `iterate` and what they keep.
 
     Attributes
     ----------
@@ -61,6 +61,10 @@ class Run(Kept):
         return Status.STALLED
 
     # ------------------------------------------------------------------ what subclasses answer
+    def describe(self):
+        """Return a few words for the user: what is about to run, and the memory that it expects to need."""
+        return f"method {self.name!r}"
+
     def n_planes(self):
         """Planes kept at the moment."""
         return 0

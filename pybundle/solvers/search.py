@@ -87,8 +87,13 @@ class Search(Kept):
         """Return what another run could start from: the best point and bound, and what the method has kept."""
         return State(self.w, self.risk_value, fingerprint_of(self.risk), **{"bound": self.bound, **kept})
 
-    def take(self, state):
-        """Take over size and bound of the state of another run; refuse a state of another risk."""
+    def take(self, w0, state=None):
+        """Return the feasible point to start from: w0, or the best one of another run.
+
+        Of the state of that run size and bound are taken over; a state of another risk is refused.
+        """
+        if state is None:
+            return self.objective.project(w0)
         mine, theirs = fingerprint_of(self.risk), state.fingerprint
         if state.w.shape != (self.risk.dim,) or theirs == NAMELESS or (
                 mine is not None and theirs is not None and mine != theirs):
@@ -98,6 +103,7 @@ class Search(Kept):
         self.trace.size = max(state.size, self.trace.size)
         if state.bound is not None:
             self.offer(self.bound_from(state.bound.plane))
+        return self.objective.project(state.w)
 
     # ------------------------------------------------------------------ passes
     @contextmanager

@@ -99,7 +99,8 @@ class Solve:
         self._tell_waiting()
         self.run, self.status = self._checkpointing.begin(self.run, *self._start)
         if self._report is not None:
-            words = self.run.describe()
+            risk = self.run.risk
+            words = f"{risk.n_examples} examples, dimension {risk.dim}: {self.run.describe()}"
             choice = self.run.search.choice
             self._report.say(f"{choice}; {words}" if choice else words)
         seconds = self._checkpointing.seconds

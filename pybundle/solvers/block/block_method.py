@@ -87,16 +87,13 @@ class BlockMethod(Run):
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):
         """Start with the centre at `w0`, or at the best point of another run with any lam, whose blocks are kept."""
-        search, blocks = self.search, None
-        if state is not None:
-            search.take(state)
-            blocks, w0 = state.blocks, state.w
+        search, w = self.search, self.search.take(w0, state)
+        blocks, w0 = (None, w0) if state is None else (state.blocks, state.w)
         self.core = self._kind(self.risk, known=blocks, **self._options)
         if blocks is not None and self.objective.is_of_norm:
             with search.working("oracle", visitor=self.core):
                 self.core.shrink(self._modulus)
         self._centre = self._before = np.asarray(w0)            # replaced, never changed
-        w = self.objective.project(self._centre)
         search.w = w if search.w is None else search.w          # the result until there is a value
         if state is not None and self.objective.contains(state.w):
             search.observe(state.w, state.risk_value)
@@ -162,9 +159,7 @@ class BlockMethod(Run):
         return None
 
     def describe(self):
-        """What is about to run."""
-        return (f"{self.risk.n_examples} examples, dimension {self.risk.dim}: {self.schedule.describe()}, "
-                f"{self.core.nbytes() / 2**20:.0f} MB of multipliers to begin with")
+        return f"{self.schedule.describe()}, {self.core.nbytes() / 2**20:.0f} MB of multipliers to begin with"
 
     def n_planes(self):
         return self.core.n_planes()

@@ -83,9 +83,7 @@ class BundleMethod(Run):
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):
         """Evaluates the risk at `w0`, made feasible, or takes another run over without asking the risk."""
-        risk = self.risk
-        if state is not None:
-            self.search.take(state)
+        risk, w = self.risk, self.search.take(w0, state)
         kept = None if state is None else state.bundle
         if kept is not None and (kept.n_parts, kept.dim) == (risk.n_parts, risk.dim):
             self.bundle = kept.copy()
@@ -99,7 +97,6 @@ class BundleMethod(Run):
                 self.search.observe(state.w, state.risk_value)
                 self.policy.resume(self, state)
             else:
-                w = self.objective.project(state.w)
                 self.append(self._named(self.policy.start(self, w), w))
             return
         self.bundle = Bundle(risk.dim, risk.n_parts)
@@ -107,7 +104,6 @@ class BundleMethod(Run):
         self._limit_memory()
         lower = self.search.lower_bounds
         flat = np.isfinite(lower) & (lower != 0.0)
-        w = self.objective.project(state.w if state is not None else w0)
         self.append(self._named(self.policy.start(self, w), w))
         known = None if state is None else part_planes(risk, state.blocks)
         if known is not None:
@@ -146,14 +142,12 @@ class BundleMethod(Run):
         return Status.CONVERGED if is_over else None
 
     def describe(self):
-        """What is about to run and the memory it expects to need."""
-        risk = self.risk
-        planes = risk.n_parts * (self.max_idle + 2)
-        size = estimate_bytes(risk.dim, planes) / 2**20
+        n_parts = self.risk.n_parts
+        planes = n_parts * (self.max_idle + 2)
+        size = estimate_bytes(self.risk.dim, planes) / 2**20
         limit = "" if self.max_planes is None else f", at most {self.max_planes} under the memory limit"
-        parts = "1 part" if risk.n_parts == 1 else f"{risk.n_parts} parts"
-        return (f"{risk.n_examples} examples, dimension {risk.dim}, {parts}: about {size:.0f} MB "
-                f"for {planes} dense planes{limit}")
+        parts = "1 part" if n_parts == 1 else f"{n_parts} parts"
+        return f"{parts}, about {size:.0f} MB for {planes} dense planes{limit}"
 
     def n_planes(self):
         return self.bundle.n_planes

@@ -32,16 +32,14 @@ class FrankWolfe(Run):
 
     def start(self, w0, state=None):
         """The plane at `w0`."""
-        if state is not None:
-            self.search.take(state)
-            w0 = state.w
+        w = self.search.take(w0, state)
         self._steps = 0
         self._error = 0.0                       # of any slope so far
         self.phi, self.offset = np.zeros(self.risk.dim), 0.0
         self._size = self._largest = 0.0        # largest slope and offset so far, to which rounding is relative
         search = self.search
         search.offer(search.bound_from(Plane(float(search.lower_bounds.sum()), self.phi.copy())))
-        self._plane = self._look(self.objective.project(w0))
+        self._plane = self._look(w)
         self._bound()
         search.log(search.fun)
 
@@ -73,10 +71,6 @@ class FrankWolfe(Run):
         check_array("the plane", self._plane.slope, (self.risk.dim,))
         for number in (self._error, self._size, self._largest):
             check_float("an error", number, 0.0)
-
-    def describe(self):
-        """What is about to run."""
-        return f"{self.risk.n_examples} examples, dimension {self.risk.dim}: batch Frank-Wolfe"
 
     def _look(self, w):
         planes, self._value = self.search.visit(w)

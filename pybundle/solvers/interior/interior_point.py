@@ -67,8 +67,7 @@ class InteriorPoint(Run):
         """Start from w0, or from the best point of another run; from least squares if w0 is 0."""
         search, w0 = self.search, self.objective.project(w0 if state is None else state.w)
         search.observe(w0, self.barrier.loss(self.barrier.residuals(w0)))
-        if state is not None:       # its bound needs the limits
-            search.take(state)
+        search.take(w0, state)      # its bound needs the limits
         self.n_near = size_of_sample(self.barrier.m, self.risk.dim)
         if self.n_near:
             w, n_steps = of_sample(self.barrier, self.n_near)
@@ -132,9 +131,6 @@ class InteriorPoint(Run):
         if bound.value > self.best[0]:
             self.best = bound.value, a
         self.search.offer(bound)
-
-    def describe(self):
-        return f"{self.risk.n_examples} examples, dimension {self.risk.dim}: Newton steps of an interior point method"
 
     # ------------------------------------------------------------------ evidence
     def evidence(self, risk):

@@ -75,11 +75,9 @@ class AugmentedLagrangian(Run):
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
         """Start from the multipliers of another run at its best point, or from the truths at w0."""
-        alpha = None
-        if state is not None:
-            self.search.take(state)
-            w0, alpha = state.w, state.blocks if isinstance(state.blocks, np.ndarray) else None
-        self.alpha = self.multipliers.truth() if alpha is None else self.multipliers.check(alpha)
+        w0, blocks = self.search.take(w0, state), None if state is None else state.blocks
+        known = isinstance(blocks, np.ndarray)
+        self.alpha = self.multipliers.check(blocks) if known else self.multipliers.truth()
         self._point, self._scores = w0, self._score(w0)
         self._take(self.multipliers.step(self.alpha, self._scores, FIRST_SIGMA * self._unit))
         value = self._observe()
@@ -112,8 +110,7 @@ class AugmentedLagrangian(Run):
         return None
 
     def describe(self):
-        return (f"{self.risk.n_examples} examples, dimension {self.risk.dim}: augmented Lagrangian from "
-                f"sigma = {self.sigma:.3g}")
+        return f"augmented Lagrangian from sigma = {self.sigma:.3g}"
 
     def state(self):
         return self.search.state(blocks=self._step.alpha)

@@ -77,7 +77,7 @@ class QuasiNewton(SmoothRun):
     def describe(self):
         pairs = self.steps.pairs.room
         size = 16 * self.risk.dim * pairs / 2**20
-        return f"{self.risk.n_examples} examples, dimension {self.risk.dim}: at most {size:.0f} MB for {pairs} pairs"
+        return f"at most {size:.0f} MB for {pairs} pairs"
 
     def state(self):
         return self.search.state(pairs=self.steps.pairs)

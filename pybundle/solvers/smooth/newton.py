@@ -77,8 +77,7 @@ class Newton(SmoothRun):
         self.steps.work = 0.0
 
     def describe(self):
-        size = bytes_of_models(self.risk.examples, self.risk.dim) / 2**20
-        return f"{self.risk.n_examples} examples, dimension {self.risk.dim}: about {size:.0f} MB for models"
+        return f"about {bytes_of_models(self.risk.examples, self.risk.dim) / 2**20:.0f} MB for models"
 
     def _model(self, x):
         """Return the model at a point."""

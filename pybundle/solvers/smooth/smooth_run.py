@@ -33,7 +33,7 @@ FEWEST = 5
 
 
 class SmoothRun(Run):
-    """A run on a smooth risk; a subclass sets `steps`, and adds `trial` and `describe`."""
+    """A run on a smooth risk; a subclass sets `steps`, and adds `trial`."""
 
     kept = "steps", "newest", "_newest", "_origin"
     patience = 60
@@ -50,14 +50,11 @@ class SmoothRun(Run):
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
         """Evaluate the risk at `w0`, or at the point of `state`."""
-        if state is not None:
-            self.search.take(state)
-            w0 = state.w
-        search = self.search
+        search, w = self.search, self.search.take(w0, state)
         known = float(search.lower_bounds.sum())
         if np.isfinite(known):
             search.offer(search.bound_from(Plane(known, np.zeros(self.risk.dim))))
-        self._begin_at(self.objective.project(w0))
+        self._begin_at(w)
 
     def iterate(self):
         """Make one trial of the line search; return a Status if the run is over, else None."""

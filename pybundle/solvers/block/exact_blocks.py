@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
-import scipy.sparse as sp
 
 from ...core.kept import check_array, check_float
 from ...core.plane import Plane
@@ -16,7 +13,7 @@ from ..evidence.proof import of_labels
 from ..problem.coordinates import inner
 from ._label_blocks import set_capacity
 from ._label_dual import LabelDual
-from .centre_weight import CentreWeight, share_of_squares
+from .centre_weight import CentreWeight
 from .core import Core
 from .intercepts import MovingIntercepts
 
@@ -43,7 +40,7 @@ class ExactBlocks(Core):
     risk : LinearRisk
         With an `engine`, see `has_exact_blocks`.
     objective : Objective
-        With a separable penalty.
+        Of equal squares; intercepts of classes may be free.
     known : ndarray, shape (n, K), optional
         Multipliers of another run.
 
@@ -60,13 +57,7 @@ class ExactBlocks(Core):
     def __init__(self, risk, objective, known=None):
         self.risk, self._exact = risk, risk.derive(precision="float64")
         self.n_examples, self.dim = risk.n_examples, risk.dim
-        self._intercepts, self._given = MovingIntercepts.of(objective, risk.examples), objective
-        # steps move an intercept alone, not the shift of the columns with it
-        self._objective = replace(objective, means=None) if objective.even is None else None
-        if self._objective is not None:
-            self._free = np.flatnonzero(self._objective.is_free)
-            self._shares = np.array([share_of_squares(risk.examples, k % (self.dim // risk.n_scores))
-                                     for k in self._free])
+        self._intercepts, self._means = MovingIntercepts.of(objective, risk.examples), objective.means
         self._dual = LabelDual(risk.engine, risk.search_precision, known if isinstance(known, np.ndarray) else None)
         self._evaluated = 0.0
         self._aggregate = self._w = None        # of the multipliers, until the next step
@@ -89,8 +80,7 @@ class ExactBlocks(Core):
         for vector in (self._centre, self._pulled):
             check_array("the centre", vector, (self.dim,))
         check_float("the reach", self._reach, 0.0)
-        self._set_penalty()
-        self._free_intercepts()
+        self._set_steps()
         if known["alpha"].dtype == self._dual.alpha.dtype:
             self._dual.set_state(known)
         else:               # the risk works in another precision now: multipliers are what a new run starts from
@@ -131,12 +121,12 @@ class ExactBlocks(Core):
     def w(self):
         """The minimiser of the penalty, the centre and `<phi, w>`, shape (dim,), from sums in float64."""
         if self._w is None:
-            phi = self.aggregate().slope
-            self._w = (minimiser(phi, self._lam, self._kappa, self._pulled) if self._objective is None
-                       else self._objective.minimiser(phi, self._weights(), self._centre))
-            if self._intercepts is not None:
-                self._w = self._intercepts.point(self._w)
+            self._w = self._minimiser(self.aggregate().slope)
         return self._w
+
+    def _minimiser(self, phi):
+        w = minimiser(phi, self._lam, self._kappa, self._pulled)
+        return w if self._intercepts is None else self._intercepts.point(w)
 
     def shrink(self, lam):
         """Multiply the multipliers of a run with a larger lam by the t <= 1 of the best dual value.
@@ -151,60 +141,17 @@ class ExactBlocks(Core):
             self._aggregate = None
 
     def place(self, lam, kappa, centre):
-        """Sets lam, kappa and the centre; the multipliers stay.
-
-        With a penalty lam is that of the square about the centre which weights without penalty get beside kappa.
-        """
+        """Set lam, kappa and the centre; the multipliers stay."""
         self._lam, self._kappa, self._centre, self._w = lam, kappa, centre, None
         self._pulled = centre if self._intercepts is None else self._intercepts.move(centre)
-        if self._objective is None:
-            self._dual.set_point(minimiser(self.aggregate().slope, lam, kappa, self._pulled), lam + kappa)
-            self._free_intercepts()
-        else:
-            omega, factor = self._set_penalty(), self._objective.factor
-            self._dual.set_penalised_point(
-                factor * omega.l2 * omega.centre + self._weights() * centre - self.aggregate().slope, self.w)
+        self._dual.set_point(minimiser(self.aggregate().slope, lam, kappa, self._pulled), lam + kappa)
+        self._set_steps()
 
-    def _free_intercepts(self):
+    def _set_steps(self):
+        """Give the intercepts that are free to the steps."""
         if self._intercepts is not None:
             self._dual.set_intercepts(self._intercepts)
             self._dual.examples["square"] = self._intercepts.squares
-
-    def _weights(self):
-        """Return the weight of the centre by entries.
-
-        A free weight moves with nearly all examples. It gets `kappa + lam` times the share of its feature in the
-        squares of the examples, so that its part in the curvature of a step is that of all others together.
-        """
-        weights = np.full(self.dim, self._kappa)
-        weights[self._free] = (self._kappa + self._lam) * self._shares
-        return weights
-
-    def _set_penalty(self):
-        """Give thresholds and bounds of the penalty to the steps, and return it; None without one."""
-        if self._objective is None:
-            return None
-        omega, factor = self._objective.penalty, self._objective.factor
-        s = factor * omega.l2 + self._weights()
-        self._dual.set_penalty(s, factor * omega.l1, omega.lower, omega.upper, self._curvatures(s))
-        return omega
-
-    def _curvatures(self, s):
-        """Return `sum_j x_ij^2 / s_j` of every example, with the least s_j of all scores: O(n) if these are equal."""
-        examples = self.risk.examples
-        rates = 1.0 / s.reshape(self.risk.n_scores, -1).min(axis=0)
-        bias2 = (examples.bias or 0.0) ** 2
-        of_bias, rates = bias2 * rates[-1], rates[:examples.n_features]
-        if len(rates) == 0 or rates.min() == rates.max():
-            return np.maximum(examples.norms**2 - bias2, 0.0) * rates.max(initial=0.0) + of_bias
-        if sp.issparse(examples.X):
-            X = examples.X
-            squares = sp.csr_array((X.data.astype(np.float64) ** 2, X.indices, X.indptr), X.shape) @ rates
-        else:
-            blocks = range(0, self.n_examples, SHARD_ROWS)
-            squares = np.concatenate([examples.X[first:first + SHARD_ROWS].astype(np.float64) ** 2 @ rates
-                                      for first in blocks])
-        return examples.scale**2 * squares + of_bias
 
     # ------------------------------------------------------------------ passes
     def oracle_pass(self, order):
@@ -291,8 +238,8 @@ class ExactBlocks(Core):
         return [(0, half), (half, n)] if entries >= max(LEAST_ENTRIES, 4 * self.dim) else [(0, n)]
 
     def _sum(self, rows):
-        slope, means = np.zeros(self.dim), self._given.means
-        offset, *errors = self._dual.aggregate(slope, *rows, far=0.0 if means is None else norm(means))
+        slope, far = np.zeros(self.dim), 0.0 if self._means is None else norm(self._means)
+        offset, *errors = self._dual.aggregate(slope, *rows, far=far)
         return Plane(offset, slope, *errors)
 
     def known_value(self, search):

@@ -13,6 +13,7 @@ from .block_method import BlockMethod
 from .cached_blocks import CAP, CachedBlocks
 from .exact_blocks import ExactBlocks
 from .log_loss_blocks import LogLossBlocks
+from .penalised_blocks import PenalisedBlocks
 from .schedules import Accelerated, Exact, MultiPlane, Plain, Sequential
 
 
@@ -42,11 +43,12 @@ def prox_bcfw(search, kappa, batch, n_best):
         if search.settings.record is not None and risk.oracle is None:
             raise ParameterError("method 'prox-bcfw' keeps no evidence of a loss without labellings, got "
                                  "evidence=True; use 'auto'")
+        kind = PenalisedBlocks if search.objective.even is None else ExactBlocks
         limit, needed = search.settings.memory_limit, ExactBlocks.bytes_needed(risk, search.objective)
         if limit is not None and limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers "
                                  f"and scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")
-        return BlockMethod(search, ExactBlocks, on_labels(risk), kappa, {"objective": search.objective})
+        return BlockMethod(search, kind, on_labels(risk), kappa, {"objective": search.objective})
     require("method 'prox-bcfw' with weights >= 0", [LABELLINGS], risk, "use method 'oca'")
     return cached(search, accelerated(n_best), kappa, batch=default_batch(risk) if batch is None else batch,
                   n_best=n_best)

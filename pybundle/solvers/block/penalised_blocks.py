@@ -1,0 +1,67 @@
+"""Blocks of examples whose labels can be enumerated, with a penalty by entries in place of equal squares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...risks.partition import SHARD_ROWS
+from .centre_weight import share_of_squares
+from .exact_blocks import ExactBlocks
+
+
+class PenalisedBlocks(ExactBlocks):
+    """`ExactBlocks` of an objective with a separable penalty; weights may be free."""
+
+    def __init__(self, risk, objective, known=None):
+        super().__init__(risk, objective, known)
+        # steps move an intercept alone, not the shift of the columns with it
+        self._objective = replace(objective, means=None)
+        self._free = np.flatnonzero(self._objective.is_free)
+        self._shares = np.array([share_of_squares(risk.examples, k % (self.dim // risk.n_scores)) for k in self._free])
+
+    def place(self, lam, kappa, centre):
+        """Set kappa, the centre, and the lam of the square about it which free weights get beside kappa."""
+        self._lam, self._kappa, self._centre, self._pulled, self._w = lam, kappa, centre, centre, None
+        self._set_steps()
+        omega, factor = self._objective.penalty, self._objective.factor
+        self._dual.set_penalised_point(
+            factor * omega.l2 * omega.centre + self._weights() * centre - self.aggregate().slope, self.w)
+
+    def _minimiser(self, phi):
+        return self._objective.minimiser(phi, self._weights(), self._centre)
+
+    def _weights(self):
+        """Return the weight of the centre by entries.
+
+        A free weight moves with nearly all examples. It gets `kappa + lam` times the share of its feature in the
+        squares of the examples, so that its part in the curvature of a step is that of all others together.
+        """
+        weights = np.full(self.dim, self._kappa)
+        weights[self._free] = (self._kappa + self._lam) * self._shares
+        return weights
+
+    def _set_steps(self):
+        """Give thresholds and bounds of the penalty to the steps."""
+        omega, factor = self._objective.penalty, self._objective.factor
+        s = factor * omega.l2 + self._weights()
+        self._dual.set_penalty(s, factor * omega.l1, omega.lower, omega.upper, self._curvatures(s))
+
+    def _curvatures(self, s):
+        """Return `sum_j x_ij^2 / s_j` of every example, with the least s_j of all scores: O(n) if these are equal."""
+        examples = self.risk.examples
+        rates = 1.0 / s.reshape(self.risk.n_scores, -1).min(axis=0)
+        bias2 = (examples.bias or 0.0) ** 2
+        of_bias, rates = bias2 * rates[-1], rates[:examples.n_features]
+        if len(rates) == 0 or rates.min() == rates.max():
+            return np.maximum(examples.norms**2 - bias2, 0.0) * rates.max(initial=0.0) + of_bias
+        if sp.issparse(examples.X):
+            X = examples.X
+            squares = sp.csr_array((X.data.astype(np.float64) ** 2, X.indices, X.indptr), X.shape) @ rates
+        else:
+            blocks = range(0, self.n_examples, SHARD_ROWS)
+            squares = np.concatenate([examples.X[first:first + SHARD_ROWS].astype(np.float64) ** 2 @ rates
+                                      for first in blocks])
+        return examples.scale**2 * squares + of_bias

@@ -41,8 +41,8 @@ def chosen(risk, tol=1e-2, **options):
     with opened(risk, tol=tol, **options) as solve:
         run = solve.run
         words = run.search.choice.removeprefix("auto chose ").split(":")[0]
-        left = vars(run).get("_left")
-        return words, None if left is None else [(one.method, one.slow, one.at_gap, one.most) for one in left]
+        return words, None if run.fallbacks is None else [
+            (one.method, one.slow, one.at_gap, one.most) for one in run.fallbacks.left]
 
 
 NOW = (np.inf, None, np.inf)        # a fallback that waits for a stall

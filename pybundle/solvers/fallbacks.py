@@ -19,21 +19,21 @@ class Fallbacks(Kept):
     """
 
     def __init__(self, left, make):
-        self._left, self._make = list(left), make
+        self.left, self._make = list(left), make
         self._mark = 0.0, np.inf            # passes and gap when the gap had last halved
 
     def arrays(self):
-        return {"n_left": len(self._left), "mark": self._mark}
+        return {"n_left": len(self.left), "mark": self._mark}
 
     def restore(self, arrays):
-        self._left = self._left[max(len(self._left) - arrays["n_left"], 0):]
+        self.left = self.left[max(len(self.left) - arrays["n_left"], 0):]
         self._mark = tuple(arrays["mark"])
 
     def after(self, run, status):
         """Return the run that goes on after a step of this one, and the status of that."""
-        if not self._left:
+        if not self.left:
             return run, status
-        _, n_slow, at_gap, n_most = self._left[0]
+        _, n_slow, at_gap, n_most = self.left[0]
         at = run.search.progress()
         if not at.fun - at.lower_bound > 0.5 * self._mark[1]:
             self._mark = at.n_passes, at.fun - at.lower_bound
@@ -45,8 +45,8 @@ class Fallbacks(Kept):
         return run, status
 
     def _next(self, first):
-        second = self._make(self._left[0].method, first.search.successor())
+        second = self._make(self.left[0].method, first.search.successor())
         second.start(first.search.w, first.state())     # the first run keeps its state until this returns
         second.fallbacks, self._mark = self, (second.trace.n_passes, np.inf)
-        del self._left[0]
+        del self.left[0]
         return second

@@ -8,9 +8,9 @@ from ..runtime.interrupts import interrupt_noted_at
 TICK = 0.25
 """Seconds between two looks at the clock and at Ctrl-C while no answer comes."""
 GRACE = 2.0
-"""Least number of seconds that workers have for an answer after the time limit of the run."""
+"""Least grace: seconds that workers have for an answer after the time limit of the run."""
 LONGER = 2.0
-"""That time is also at least this multiple of the time of the slowest answer so far."""
+"""The grace is also at least this multiple of the time of the slowest answer so far."""
 
 
 class OutOfTime(Exception):

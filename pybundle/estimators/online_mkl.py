@@ -267,9 +267,7 @@ class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
     def _describe(parameter):
         return described(parameter) if isinstance(parameter, (Features, Kernel)) else None
 
-    @staticmethod
-    def _make(described):
-        return made(described)
+    _make = staticmethod(made)
 
     def _get_state(self):
         plain = copy.copy(self)

@@ -48,13 +48,9 @@ cdef class Group:
         self.theta.set(coefs)
 
     def set_scale(self, double scale):
-        """Set the scale; v stays."""
+        """Set the scale, after changes of v by `state`."""
         self.theta.scale[0], self.theta.is_zero[0] = scale, 0
-
-    def square(self):
-        """Recompute and return |v|^2."""
         self.refresh()
-        return max(float(self.theta.square[0]), 0.0)
 
     cdef int reset(self) except -1 nogil:
         return self.theta.reset(0)

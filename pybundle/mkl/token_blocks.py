@@ -91,7 +91,6 @@ class TokenBlocks(Core):
             for scores in second:
                 scores[:] = theta[-1, part].reshape(first.shape).T / scale
             group.set_scale(scale)
-            group.square()
 
     def phi(self):
         theta = -(self._lam + self._kappa) * self.w

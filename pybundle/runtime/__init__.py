@@ -1,1 +1,1 @@
-"""What every run needs: result, history, stopping rules, certificate, progress, executors."""
+"""Result, history, stopping rules, bounds, checkpoints, progress and executors, which every run needs."""

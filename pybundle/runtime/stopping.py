@@ -70,7 +70,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class GapBelow:
-    """A rule that holds if `fun - lower_bound <= max(tol |fun|, atol)`; `Run.rule` replaces an atol of None."""
+    """A rule that holds if `fun - lower_bound <= max(tol |fun|, atol)`; `Search.rule` replaces an atol of None."""
 
     tol: float
     atol: float | None = 0.0

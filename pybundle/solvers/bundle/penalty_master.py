@@ -165,7 +165,7 @@ class PenaltyMaster(Kept):
                            tol=max(min(0.1 * gap, tol), rounding), max_steps=100_000)
             step = self._feasible(x) - beta
             slope = self._combine(step)
-            t = self._search(phi, slope, float(step @ bundle.offsets), alpha, centre)
+            t = self._line_search(phi, slope, float(step @ bundle.offsets), alpha, centre)
             is_short = not is_short and t < SHORT
             if t == 0.0 and not is_short:
                 break               # rounding
@@ -252,7 +252,7 @@ class PenaltyMaster(Kept):
             gram += float(means @ of_means[rows]) * np.outer(last, last)
         return gram
 
-    def _search(self, phi, slope, offset, alpha, centre, max_trials=30):
+    def _line_search(self, phi, slope, offset, alpha, centre, max_trials=30):
         """The t in [0, 1] at which D is largest along a step; D' falls in t."""
         def derivative(t):
             return offset + float(slope @ self._minimiser(phi + t * slope, alpha, centre))

@@ -98,7 +98,7 @@ class AugmentedLagrangian(Run):
             tol = min(0.1, 0.3 * np.sqrt(norm / max(self._first_norm, 1e-300)))
             direction, n_products = self._newton(faces, self._gradient, self.sigma, tol)
         self.trace.n_passes += n_products * faces.n_rows / self.risk.n_examples
-        length = self._search(direction)
+        length = self._line_search(direction)
         search.log(self._observe())
         if search.is_close():
             return Status.CONVERGED
@@ -154,7 +154,7 @@ class AugmentedLagrangian(Run):
             self.best = bound.value, step.alpha
         self.search.offer(bound)
 
-    def _search(self, direction):
+    def _line_search(self, direction):
         # halve the step until Phi falls by a fraction of its predicted decrease; scores are affine, hence no pass
         change = self._score(direction)
         slope, t = float(self._gradient @ direction), 1.0

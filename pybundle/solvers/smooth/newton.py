@@ -56,7 +56,7 @@ class Newton(SmoothRun):
     def trial(self):
         """Return the next point to evaluate, or None if no descent is left."""
         gap = self.search.gap / max(abs(self.search.fun), 1e-300)
-        x = self.steps.trial(self._model, self._search, min(2.0 * gap, NEAR))
+        x = self.steps.trial(self._model, self._line_search, min(2.0 * gap, NEAR))
         self._take_work()
         swept, self.steps.sweeps = self.steps.sweeps, None
         if swept is not None:
@@ -89,7 +89,7 @@ class Newton(SmoothRun):
                 weights = np.maximum(weights, self.steps.flat * risk.sample_weight)
             return self._data().on(weights)
 
-    def _search(self, x, z, change):
+    def _line_search(self, x, z, change):
         """Return where between x and z the sum of R and of a parabola above the penalty is least.
 
         Scores are formed here if their change is None.

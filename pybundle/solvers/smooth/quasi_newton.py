@@ -82,17 +82,17 @@ class QuasiNewtonSteps(Kept):
     array([1., 2.])
     """
 
-    kept = ("pairs", "rounding", "x", "fun", "gradient", "_search", "_direction", "_moving", "_lower", "_upper",
+    kept = ("pairs", "rounding", "x", "fun", "gradient", "_line_search", "_direction", "_moving", "_lower", "_upper",
             "_l1_slopes")
 
     def __init__(self, pairs, orthants=None, rounding=1e-12):
         self.pairs, self.orthants, self.rounding = pairs, orthants, rounding
-        self._search, self._lower, self._upper, self._l1_slopes = None, -np.inf, np.inf, 0.0
+        self._line_search, self._lower, self._upper, self._l1_slopes = None, -np.inf, np.inf, 0.0
         self._direction = self._moving = None
 
     def begin(self, x, fun, gradient):
         """Set the iterate x; pairs stay."""
-        self.x, self.fun, self.gradient, self._search = x, fun, gradient, None
+        self.x, self.fun, self.gradient, self._line_search = x, fun, gradient, None
 
     def trial(self, first):
         """Return the next point to evaluate, or None if no descent is left.
@@ -100,9 +100,9 @@ class QuasiNewtonSteps(Kept):
         `first(slope)` returns the first step along a direction with this derivative, and the largest factor between
         two trials.
         """
-        if self._search is None and not self._aim(first):
+        if self._line_search is None and not self._aim(first):
             return None
-        x = self.x + self._search.step * self._direction
+        x = self.x + self._line_search.step * self._direction
         self._moving = self._direction
         if self.orthants is not None:
             clipped = np.minimum(np.maximum(x, self._lower), self._upper)
@@ -115,25 +115,25 @@ class QuasiNewtonSteps(Kept):
         Return False if the search has failed along the steepest descent, too.
         """
         whole = gradient if self.orthants is None else gradient + self._l1_slopes
-        if self._search.update(fun, inner(whole, self._moving)):
+        if self._line_search.update(fun, inner(whole, self._moving)):
             self.pairs.add(x - self.x, gradient - self.gradient)
             self.begin(x, fun, gradient)
-        elif self._search.has_failed:
-            self._search = None
+        elif self._line_search.has_failed:
+            self._line_search = None
             if len(self.pairs) == 0:
                 return False
             self.pairs.clear()
         return True
 
     def restore(self, arrays):
-        if arrays["_search"] is not None:
-            self._search = WolfeSearch(0.0, -1.0, 1.0)
+        if arrays["_line_search"] is not None:
+            self._line_search = WolfeSearch(0.0, -1.0, 1.0)
         super().restore(arrays)
 
     def check(self, shape):
         """Raise ValueError if an array does not have this shape."""
         vectors = {"x": self.x, "gradient": self.gradient}
-        if self._search is not None:
+        if self._line_search is not None:
             vectors |= {"direction": self._direction, "moving": self._moving}
         for name, vector in vectors.items():
             check_array(name, vector, shape)
@@ -156,7 +156,7 @@ class QuasiNewtonSteps(Kept):
             if len(self.pairs) == 0:
                 return False
             self.pairs.clear()          # rounding made them useless
-        self._search = WolfeSearch(self.fun, slope, *first(slope), self.rounding)
+        self._line_search = WolfeSearch(self.fun, slope, *first(slope), self.rounding)
         return True
 
 

@@ -437,6 +437,28 @@ def test_interrupts_keep_the_best_state(monkeypatch):
     assert result.status == pb.Status.INTERRUPTED and result.certified and result.gap < 1e-2
 
 
+def test_visits_before_an_interrupt_count():
+    class Interrupted(pb.models.Multiclass):
+        calls = 0
+
+        def oracle(self, X, Y):
+            oracle = super().oracle(X, Y)
+            solve = oracle.solve_batch
+
+            def solve_batch(rows, weights, *more):
+                Interrupted.calls += 1
+                if Interrupted.calls == 38:
+                    raise KeyboardInterrupt
+                return solve(rows, weights, *more)
+            oracle.solve_batch = solve_batch
+            return oracle
+
+    X = np.random.default_rng(0).normal(size=(60, 6))
+    risk = pb.risks.Structured(Interrupted(3, 6), list(X), list(np.arange(60) % 3))
+    result = pb.minimize(risk, lam=1.0, method="bcfw")
+    assert result.status == pb.Status.INTERRUPTED and result.n_passes == pytest.approx(37.0 / 60.0 + 1.0)
+
+
 def test_before_the_first_value():
     risk, seen = chains(), []
     with pytest.warns(pb.ConvergenceWarning):

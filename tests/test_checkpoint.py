@@ -735,6 +735,20 @@ def test_forged_limits_of_free_weights_prove_nothing(method, name, factor, tmp_p
     assert outcomes == {"LimitProof", "LowerBound"}
 
 
+def test_a_forged_certificate_of_an_ended_run_is_refused(tmp_path):
+    """A run that has ended returns what the file says of its certificate, which its plane must prove."""
+    file = tmp_path / "run.npz"
+    result = solve("bmrm", "dense", {"tol": 1e-2, "max_iter": 300}, checkpoint=file)
+    assert result.success and result.gap > 1e-4
+
+    def change(header, arrays):
+        node, = (node for node in nodes(header["run"]) if node[:2] == ["record", "Bracket"])
+        node[2][1] = result.fun
+    rewrite(file.read_bytes(), file, change)
+    with pytest.raises(pb.StateError, match=r"run\.npz.*certificate is not what its evidence proves"):
+        solve("bmrm", "dense", {"tol": 1e-2, "max_iter": 300}, checkpoint=file)
+
+
 @pytest.mark.parametrize("k", range(len(STATES)), ids=["-".join(state[:2]) for state in STATES])
 def test_a_changed_state_is_refused_whatever_its_check_sums(k, half_way, tmp_path):
     (method, name, options), (raw, _) = STATES[k], half_way(k)

@@ -15,6 +15,7 @@ import pybundle as pb
 from pybundle import prox as pp
 from pybundle.core.exceptions import InputTypeError, ParameterError
 from pybundle.core.plane import Plane
+from pybundle.prox.of_norm import Square
 from pybundle.solvers.problem.free_weights import ProvenLimits
 from pybundle.solvers.problem.objective import Objective
 
@@ -662,3 +663,15 @@ def test_moving_a_slope_to_inner_coordinates_is_known_up_to_its_error():
                    for row, found in zip(phi.reshape(-1, 4), inner.reshape(-1, 4), strict=True)
                    for a, b, m in zip(row, found, means, strict=True)]
             assert 0 < sum(x * x for x in off) <= Fraction(error) ** 2
+
+
+@pytest.mark.parametrize("penalty", [
+    Square(2.0), pp.Ball(2.0), pp.SquaredL2(2.0).canonical(4), (pp.L1(0.1) + pp.SquaredL2(2.0)).canonical(4),
+    (pp.L2(0.1) + pp.SquaredL2(1.0)).canonical(4)], ids=["square", "ball", "squares", "l1", "groups"])
+def test_errors_of_a_plane_are_taken_from_its_bound(penalty):
+    objective, slope = Objective(penalty, 0.0), np.array([0.3, -0.2, 0.1, 0.05])
+    whole = objective.lower_bound(Plane(1.0, slope))
+    assert whole - objective.lower_bound(Plane(1.0, slope, 0.0, 0.25)) == pytest.approx(0.25)
+    for direction in np.vstack([np.eye(4), -np.eye(4), slope / np.linalg.norm(slope)]):
+        moved = objective.lower_bound(Plane(1.0, slope + 0.1 * direction))
+        assert objective.lower_bound(Plane(1.0, slope, 0.1)) <= moved + 1e-12

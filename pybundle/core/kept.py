@@ -1,8 +1,9 @@
 """What a checkpoint holds of objects: the attributes that they name, as JSON and arrays, and no pickles.
 
 An object of a run lists in `kept` what changes in the run and does not follow from the rest: numbers, texts, arrays,
-generators, lists and dicts of these, records (`encode` is told their classes), and further such objects. It is read into
-an object that is made anew from the same data, with such objects in the same places; nothing else is made or called.
+generators, lists and dicts of these, records (`encode` is told their classes), and further such objects. It is read
+into an object that is made anew from the same data, with such objects in the same places; nothing else is made or
+called.
 
     ["array", number, layout]       layout "C" or "F"
     ["list" | "tuple", [...]], ["dict", [[key, value], ...]], ["csr", shape, data, indices, indptr]

@@ -30,7 +30,7 @@ FRACTION = 0.3      # few rows are solved to this fraction of the tolerance
 
 
 class InteriorPoint(Run):
-    """The interior point method for a risk with a `curve`, and a square or separable penalty with equal bounds only."""
+    """The interior point method for a risk with a `curve` and a separable penalty whose bounds only fix weights."""
 
     kept = "point", "best", "n_near"
     patience = 12

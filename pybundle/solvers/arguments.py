@@ -256,7 +256,7 @@ def regrouped(risk, n_parts, method, pool, settings, is_placed=False, takes_oca=
         method = METHODS["auto"]
     default = method.n_parts
     if risk.is_mapped and risk.partition != "contiguous":
-        default = 1             # parts are read one after the other, and rows of one lie all over the file
+        default = 1             # parts are read one after the other, and each has rows all over the file
     if settings.memory_limit is not None:
         default = parts_within(risk, settings.memory_limit, default)
     if n_parts is not None:

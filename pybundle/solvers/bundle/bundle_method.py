@@ -30,7 +30,7 @@ from .master import Master, plane_of
 from .penalty_master import PenaltyMaster
 
 MANY_PARTS = 64
-"""From so many parts on idle planes are dropped early: an iteration adds many, and their products cost most."""
+"""With at least so many parts idle planes are dropped early, because their products take most of the time."""
 
 
 def working_bytes(risk, n_parts, vectors=8, numbers=4):

@@ -85,7 +85,7 @@ class PenaltyMaster(Kept):
         self.bundle, self.slack, self.objective = bundle, slack, objective
         self._qp, self.centre = SimplexQP(), None
         self._alpha = 1.0       # the last weight of the centre
-        self.lightest = 0.0     # least weight of the centre, which alone holds w where Omega does not
+        self.lightest = 0.0     # least weight of the centre; without it w could run away where Omega is flat
 
     def first_alpha(self, fun):
         """Return the weight at which a step along the aggregate slope a would bring F to 0: |a|^2 / (2 F).

@@ -41,7 +41,7 @@ def prove_limits(search, limits, planes_of):
     """
     if not search.limits.is_proven:          # the run itself has not found any, or needs none
         return None
-    highest = max(search.fun, search.bracket.range[0])      # the verifier knows the point of users only
+    highest = max(search.fun, search.bracket.range[0])      # the verifier knows only the point that users get
     if search.objective.score_limits is not None:
         limits.hold(highest, search.trace.size)
         return _proof(limits, [])

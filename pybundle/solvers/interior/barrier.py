@@ -133,7 +133,7 @@ class Barrier:
                 mu = float(np.clip(left, 0.0, 1.0)) ** 3 * gap / (2 * len(a))
                 first, second = da * du, -da * dv
         dual, primal = (min(1.0, SHARE * x) for x in (dual, primal))
-        if self.l2.any():       # the equations of slopes join both
+        if self.l2.any():       # squares couple weights and multipliers, which then take the same step length
             dual = primal = min(dual, primal)
         moved = w + primal * dw
         a = np.clip(a + dual * da, self.lo, self.hi)

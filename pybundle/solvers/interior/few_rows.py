@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 FIRST = 1e-4        # gap at which a sample counts as solved, as a fraction of its loss
-FEW = 4.0           # a sample is solved first if it has less than one row in so many
+FEW = 4.0           # a sample is solved first if it has less than 1 / FEW of the rows
 SIZE = 2.0          # number of rows in units of n^(2/3) d^(1/3): about as many as the sample leaves undecided
 MOST = 40           # most steps on few rows
 

@@ -27,7 +27,7 @@ def inner(a, b):
 class Coordinates:
     """Coordinates with the intercept at the mean m of the columns, `b + <m, w>`, in place of b; without means b itself.
 
-    A free intercept takes up every shift of the columns. Distances between points are measured with this one, so that
+    A free intercept takes up every shift of the columns. Distances between points use `b + <m, w>`, so that
     columns far from 0 cost no more passes than centred ones. Intercepts of classes are relative to the first.
 
     Attributes

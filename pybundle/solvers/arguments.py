@@ -1,4 +1,4 @@
-"""The arguments of a solve, checked, as the objects that a run is made of."""
+"""Checks the arguments of a solve, and turns them into the objects that a run needs."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from .problem.objective import Objective
 from .state import Settings, is_fine
 
 LARGEST = 1e100
-"""Of lam, radius, their inverses and the entries of w0: squares and their products stay finite."""
+"""Bound on lam, radius, their inverses and the entries of w0, so that products of squares stay finite."""
 
 
 def as_risk(risk, w0):
-    """The argument `risk` as an object with all members of `RiskBase`."""
+    """Return the argument `risk` as an object with all members of `RiskBase`."""
     if isinstance(w0, numbers.Real):
         raise ParameterError(f"w0 must be a vector, got the number {w0}; if this is the regularisation constant, write "
                              f"lam={w0}")
@@ -76,7 +76,7 @@ def make_signs(nonneg, risk):
 
 
 def make_objective(method, risk, signs=None, n=1, *, lam=None, radius=None, penalty=None, constraints=None):
-    """The `Objective` of lam, radius or a penalty, one of which is given; lam and penalty are multiplied by n."""
+    """Return the `Objective` of lam, radius or penalty, one of which is given; lam and penalty are multiplied by n."""
     given = {name: value for name, value in (("lam", lam), ("radius", radius), ("penalty", penalty))
              if value is not None}
     if len(given) != 1:
@@ -106,7 +106,7 @@ def make_objective(method, risk, signs=None, n=1, *, lam=None, radius=None, pena
 
 
 def _penalised(penalty, risk, signs, n, constraints):
-    """The objective with a penalty, the signs among its bounds, and linear constraints."""
+    """Return the objective with a penalty, the signs among its bounds, and linear constraints."""
     if not isinstance(penalty, Penalty):
         raise InputTypeError(f"penalty must be a penalty of pybundle.prox, got {type(penalty).__name__}; for "
                              "lam/2 |w|^2 pass lam")
@@ -117,7 +117,7 @@ def _penalised(penalty, risk, signs, n, constraints):
         raise ParameterError(f"nonneg takes lam, radius or a separable penalty, got {kind}; leave it out")
     if signs is not None:
         penalty = penalty + Box(np.where(signs, 0.0, -np.inf))
-    # a bound on the intercept itself is none on the intercept at the means
+    # a sign of the intercept itself does not bound the intercept at the means
     means = None if signs is not None and risk.free is not None and (signs & risk.free).any() else risk.means
     omega = penalty.canonical(risk.dim)
     if omega.is_of_norm:
@@ -181,7 +181,7 @@ def _check_sizes(penalty):
 
 
 def _of_held(penalty, places):
-    """The penalty on the weights at `places`; the others are free."""
+    """Return the penalty on the weights at `places`; the others are free."""
     inner = penalty.canonical(np.count_nonzero(places))
     if inner.entries is None:
         kind = names_of(getattr(penalty, "terms", [penalty]))
@@ -207,8 +207,7 @@ def is_in_ball(penalty):
 
 
 def is_intercept_bounded(risk, penalty, signs, constraints):
-    """Return whether a free intercept lies in a ball, has a sign, or stands in linear constraints: it stays as it is.
-    """
+    """Return whether a ball, a sign or linear constraints bound a free intercept: then columns are not centred."""
     if risk.free is None or risk.shift is not None:
         return False
     if is_in_ball(penalty):
@@ -229,7 +228,7 @@ def make_start(w0, dim, shift=None):
 
 
 def make_settings(tol, atol, memory_limit, options, n, random_state=None, deterministic=True):
-    """`Settings`; atol is multiplied by n."""
+    """Return the `Settings`; atol is multiplied by n."""
     atol = None if atol is None else n * check_number("atol", atol, low=0.0)
     gap = GapBelow(check_number("tol", tol, low=0.0), atol)
     if memory_limit is not None:
@@ -245,9 +244,9 @@ def make_settings(tol, atol, memory_limit, options, n, random_state=None, determ
 
 
 def regrouped(risk, n_parts, method, pool, settings, is_placed=False, takes_oca=False):
-    """The risk in the parts, precision and executor of this run; risks that cannot be regrouped stay as they are.
+    """Return the risk with parts, precision and executor of this run; a risk that cannot be regrouped stays as it is.
 
-    The parts of a risk that is placed go to the workers of an executor of its own, and are as many for smooth risks.
+    If workers hold the parts (`is_placed`), they compute them, and smooth risks have as many parts as others.
     """
     # "auto" takes the gradient of a smooth risk whole: in parts it is as dense, and each is checked and summed
     is_whole = method.name == "auto" and risk.smooth and not is_placed and not takes_oca
@@ -257,7 +256,7 @@ def regrouped(risk, n_parts, method, pool, settings, is_placed=False, takes_oca=
         method = METHODS["auto"]
     default = method.n_parts
     if risk.is_mapped and risk.partition != "contiguous":
-        default = 1             # parts are read one after the other, and rows of one lie all over the file
+        default = 1             # parts are read one after the other, and each has rows all over the file
     if settings.memory_limit is not None:
         default = parts_within(risk, settings.memory_limit, default)
     if n_parts is not None:
@@ -273,7 +272,7 @@ def precision_of(settings):
 
 
 def as_callbacks(callback):
-    """The argument `callback` as a list."""
+    """Return the argument `callback` as a list."""
     callbacks = [] if callback is None else list(callback) if isinstance(callback, (list, tuple)) else [callback]
     for function in callbacks:
         if not callable(function):
@@ -282,12 +281,12 @@ def as_callbacks(callback):
 
 
 def check_seconds(every):
-    """The argument `checkpoint_every`."""
+    """Check the argument `checkpoint_every`."""
     return None if every is None else check_number("checkpoint_every", every, low=0.0)
 
 
 def make_rules(max_iter, time_limit, method):
-    """What ends a run besides its gap and its callbacks."""
+    """Return the rules that end a run besides its gap and its callbacks."""
     default = method.n_epochs or 10000
     rules = [MaxIterations(check_integer("max_iter", default if max_iter is None else max_iter, low=1))]
     if time_limit is not None:

@@ -27,8 +27,8 @@ NEAR = 1e-3
 FEW_WEIGHTS = 50
 """With so few weights of classes, methods on planes reach fine tolerances sooner than steps on examples do."""
 NARROW, TINY = 1 << 15, 1e-8
-"""Weights up to which a Newton step of "alm" costs about as much as some passes, so that it may take over from a slow
-run; and the tolerance up to which it always does then: its last steps gain many digits each."""
+"""Up to NARROW weights a Newton step of "alm" costs about as much as some passes, so that it takes over from slow runs;
+if the tolerance is at most TINY, it does so in any case, because its last steps gain many digits each."""
 AT_ONCE = 150.0
 """Passes that steps of "interior-point" may cost where "auto" starts with them, unless all weights are free."""
 UNEVEN, MANY = 100.0, 100.0
@@ -50,7 +50,7 @@ OCA = Fallback("oca")
 
 
 class Case:
-    """What the table asks of a problem; an answer is computed when it is first asked for."""
+    """The answers of a problem to the questions of the table; each is computed on first use."""
 
     def __init__(self, search):
         self.search, self.risk, self.objective = search, search.risk, search.objective
@@ -73,7 +73,7 @@ class Case:
 
     @cached_property
     def all_free(self):
-        """Whether no weight has a penalty but those that are fixed."""
+        """Whether all weights are free or fixed."""
         if not self.is_penalised:
             return False
         omega = self.objective.entries
@@ -134,7 +134,7 @@ class Case:
     # ------------------------------------------------------------------ fallbacks
     @property
     def last(self):
-        """After a smooth method. With free intercepts of classes none: planes of parts prove no better bound there."""
+        """Fallbacks of a smooth method; none with free intercepts of classes, where planes of parts prove no more."""
         return () if self.classes is not None else (OCA,)
 
     @property
@@ -147,7 +147,7 @@ class Case:
 
     @property
     def half_or_less(self):
-        """How long "prox-bcfw" may be slow before "alm" on labels."""
+        """Passes for which "prox-bcfw" may be slow before "alm" on labels takes over."""
         return SLOW / (6.0 if self.is_fine or scaling(self.risk) else 2.0)
 
     @property
@@ -158,7 +158,7 @@ class Case:
 
 
 class Row(NamedTuple):
-    """If `holds`, take a method, for a reason in words, and then `fallbacks`; those without a function have none."""
+    """If `holds`, take the method for the reason in `words`; its fallbacks, or None if nothing may take over."""
 
     holds: Callable[[Case], Any]
     method: str
@@ -192,7 +192,7 @@ TABLE = (
         "'oca': the planes of parts are the evidence"),
     Row(lambda c: c.is_penalised and c.suits_planes, "oca",
         "'oca': columns are far from 0, weights are free, or they are few and tol is small"),
-    # steps on examples: with free intercepts of classes planes of parts follow as early as "alm" without
+    # steps on examples; with free intercepts of classes "oca" follows as early as "alm" does without them
     Row(lambda c: c.classes is not None, "prox-bcfw", "'prox-bcfw': the dual of an example is maximised exactly",
         lambda c: (Fallback("oca", SLOW / (6.0 if c.is_fine else 2.0)),)),
     Row(lambda c: c.is_penalised or c.steps_cost is not None or not c.has_labels, "prox-bcfw",
@@ -218,9 +218,9 @@ def choose(search):
 
 
 def suits_blocks(objective, n_examples):
-    """Return whether steps on examples need less time than L-BFGS, which scales columns, for free intercepts: measured.
+    """Return whether steps on examples are faster than L-BFGS, which scales columns, with free intercepts of classes.
 
-    Seconds to 1e-3 were 0.05 : 0.11 on 1797 x 64 pixels, 0.50 : 0.17 on 20000 x 50, 0.30 : 0.04 if sizes differ.
+    Measured seconds to 1e-3: 0.05 : 0.11 on 1797 x 64 pixels, 0.50 : 0.17 on 20000 x 50, 0.30 : 0.04 if sizes differ.
     """
     if objective.even is None:
         return False

@@ -48,9 +48,9 @@ class Checkpointing(NoCheckpoint):
     path, every
         As in `Checkpoint`.
     risk : Risk
-        The risk of the caller.
+        The risk that the run asks.
     terms : dict
-        See `terms_of`.
+        What must match, from `terms_of`.
     settings : Settings
     make : callable
         `make(name, memory_limit)` builds the run of a method.
@@ -98,7 +98,7 @@ class Checkpointing(NoCheckpoint):
         return result
 
     def rescue(self, run, status=None):
-        """Write the last whole iteration, if the file has not got it; what ends inside an iteration is not written."""
+        """Write the run after its last iteration if the file lacks that; a run inside an iteration is not written."""
         trace, written = run.trace, self._file.n_iter
         if written is None or self._is_inside:          # it had not begun
             return
@@ -109,7 +109,7 @@ class Checkpointing(NoCheckpoint):
         self._file.close()
 
     def explain(self, problem):
-        """Blame the file if only code of this package and its libraries can have raised an error of a resumed run."""
+        """Blame the file if an error of a resumed run was raised by this package or its libraries alone."""
         if not self._has_read or isinstance(problem, BundleError) or not isinstance(problem, RAW):
             return problem
         trace = problem.__traceback__
@@ -127,7 +127,7 @@ class Checkpointing(NoCheckpoint):
         self._file.write(held, run.trace.n_iter, status=None if status is None else int(status), settings=self._words())
 
     def _words(self):
-        # what may change from call to call, but not without a new start
+        # what may change from call to call, but may ask for a new run
         gap = self._settings.gap
         return [gap.tol, gap.atol, self._settings.memory_limit]
 
@@ -213,7 +213,7 @@ def _word(value):
 
 
 def _spelled(value):
-    """Return a penalty and all that it is made of in words; arrays are check sums."""
+    """Return a penalty with all its attributes in words; arrays are check sums."""
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_spelled, value))}]"
     if isinstance(value, dict):
@@ -224,10 +224,10 @@ def _spelled(value):
 
 
 def _probe(risk, w):
-    """Return a substitute for a fingerprint: the risk at w and at a nearby point; the calls do not count as passes.
+    """Return a substitute for a fingerprint from the risk at w and at a nearby point; the calls do not count as passes.
 
-    Values of the parts, and products of their slopes with fixed random vectors, to nine digits: other signs or another
-    order of the coordinates would change them.
+    It has the values of the parts, and products of their slopes with fixed random vectors, to nine digits, which other
+    signs or another order of the coordinates would change.
     """
     rng, marks = np.random.default_rng(0), []
     for point in (w, w + rng.standard_normal(len(w))):

@@ -25,7 +25,7 @@ def hint(search):
 def is_separated(search, bracket):
     """Return whether every loss of a log-loss is below log 2, so that all truths win, and no weight has a penalty.
 
-    Along the ray through this point F falls to 0, which it has nowhere.
+    F then falls to 0 along the ray through this point, and has no minimum.
     """
     objective, weights = search.objective, getattr(search.risk, "sample_weight", None)
     if not (getattr(search.risk, "log_loss", False) and weights is not None and objective.is_free.any()):

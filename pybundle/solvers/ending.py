@@ -1,4 +1,4 @@
-"""How a run ends: is its best point close enough in float64, too, and what result and message follow."""
+"""The end of a run: whether its best point is close enough in float64, too, and the result that follows."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def confirm(run):
 
 
 def _is_close_from_reference(run):
-    """Whether the run may end by the default of atol, which follows from F at `reference_point`, not from the start.
+    """Return whether the run may end by the default of atol, which follows from F at `reference_point`.
 
-    One pass if the relative gap has not ended the run and that value is not known; the run starts again from there
-    if it is better than all points so far.
+    This takes one pass unless the relative gap has ended the run, or that value is known. The run starts again from
+    the reference point if it is better than all points so far.
     """
     search, trace, gap = run.search, run.trace, run.settings.gap
     if (gap.atol is not None or trace.is_size_known or run.settings.stop == "published"
@@ -63,7 +63,7 @@ def finish(run, status, ask_risk=True, risk=None):
     run.settle()
     search = run.search
     if search.bound is None and not search.is_refuted and np.isfinite(search.lower_bounds).all():
-        # it ended before its first bound: there is what the risk declares
+        # the run ended before its first bound: take what the risk declares
         search.bound = search.bound_from(Plane(float(search.lower_bounds.sum()), np.zeros(run.risk.dim)))
         search.bound_version += 1
     if search.bound is not None and not _is_certified(search):
@@ -81,7 +81,7 @@ def finish(run, status, ask_risk=True, risk=None):
     gap, success = rule.gap(highest, lower), bracket.certified and rule.holds(highest, lower)
     if run.settings.stop == "published":
         success = bracket.certified and status is Status.CONVERGED
-    elif success and status is Status.STALLED:      # by what the certificate has gained
+    elif success and status is Status.STALLED:      # the certificate is better than the bound of the run
         status = Status.CONVERGED
     elif status is Status.CONVERGED and not success:
         status = Status.STALLED
@@ -114,7 +114,7 @@ def for_user(search, w):
 
 
 def rule_of_users(search):
-    """Return the rule for the point that users get: rounding its intercepts to float64 may cost as much, in any run."""
+    """Return the rule for the point that users get: atol covers what rounding its intercepts to float64 may cost."""
     rule = search.rule
     if search.settings.gap.atol is not None or search.risk.shift is None or search.w is None:
         return rule
@@ -168,7 +168,7 @@ def _certify(run, ask_risk=True, risk=None):
 
 
 def _trusted_value(search, risk):
-    """Return the values at the best point if another pass would only repeat them, as one of a plain function."""
+    """Return the values at the best point if another pass would only repeat them, as with a plain function."""
     repeats = search.values is not None and risk is search.risk and risk.precision == "float64"
     if not repeats or risk.values is not None:
         return None

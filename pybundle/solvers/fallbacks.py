@@ -1,4 +1,4 @@
-"""What takes over from a run: the next of some methods, when the present one stalls or slows down."""
+"""Fallbacks: the methods that take over one after another when the present one stalls or slows down."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..runtime.result import Status
 
 
 class Fallbacks(Kept):
-    """The methods that are left to take over; best point, bound, blocks and history are handed on.
+    """The methods that are left to take over; they get best point, bound, blocks and history.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Fallbacks(Kept):
         self._mark = tuple(arrays["mark"])
 
     def after(self, run, status):
-        """Return the run that goes on after a step of this one, and the status of that."""
+        """Return the run that continues after a step of `run`, and its status."""
         if not self.left:
             return run, status
         _, n_slow, at_gap, n_most = self.left[0]

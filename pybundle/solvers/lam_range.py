@@ -23,7 +23,7 @@ SHARE = 0.5
 
 
 def gap_at(result, lam, other, floor=0.0):
-    """Proven gap of `result.x`, from a run at lam, as an answer at another lam; relative to `F` there.
+    """Return the relative gap that the result of a run at lam proves for its point at another lam.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def gap_at(result, lam, other, floor=0.0):
 
 
 def reach(result, lam, least, tol, floor=0.0):
-    """The smallest lam' in [least, lam] down to which `result` is an answer to relative gap tol; lam if none is."""
+    """Return the smallest lam' in [least, lam] down to which the relative gap of `result` is at most tol, else lam."""
     least = max(least, 1e-100 * lam)
     if gap_at(result, lam, least, floor) <= tol:
         return least

@@ -40,7 +40,7 @@ def method_of(method):
 
 
 def make_run(method, search, options):
-    """The run of a method, with its requirements and options checked."""
+    """Build the run of a method; check what it requires and its options."""
     if method is AUTO:
         return _chosen(search, options)
     objective = search.objective
@@ -61,7 +61,7 @@ def make_run(method, search, options):
 
 
 def _chosen(search, options):
-    """Build the run of the method that `choose` takes, and of those that take over from it."""
+    """Build the run of the method that `choose` takes; fallbacks are built when they take over."""
     name, words, fallbacks = choose(search)
     search.choice = f"auto chose {words}"
     run = make_run(METHODS[name], search, options)
@@ -90,7 +90,7 @@ def check_options(method, options, risk, arguments):
 
 
 def usable(method, risk):
-    """Options of a method that mean something for this risk, sorted."""
+    """Return the options of a method that have an effect for this risk, sorted."""
     risk = completed(risk)
     return sorted(key for key, option in method.options.items()
                   if all(capability.holds(risk) for capability in option.needs))

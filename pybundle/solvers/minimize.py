@@ -301,7 +301,7 @@ def state_of(warm):
 
 
 def _close(rule):
-    """The run has ended; a callback that fails now takes neither its result nor the error of the run away."""
+    """Close a callback after the run; if that fails, the result or the error of the run still counts."""
     try:
         rule.close()
     except Exception as error:

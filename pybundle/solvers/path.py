@@ -83,7 +83,7 @@ def path(risk: Any, lams: ArrayLike | Sequence[Penalty], *, reuse: str = "planes
 
 
 def _collected(plan, results):
-    """All results in the order of the plan; an exception carries those so far."""
+    """Return all results in the order of the plan; an exception carries those so far."""
     found = []
     try:
         for result in results:
@@ -114,7 +114,7 @@ def runs(plan, risk, *, reuse="planes", w0=None, warm_start=None, checkpoint=Non
                 previous.state = None           # its planes live on in the new bundle
             previous, result[plan.argument], n = result, lam, n + 1
             warm = {"w0": result.x} | ({"warm_start": result} if reuse == "planes" else {})
-            # a limit of seconds that is not one of every solve is a callback's, for all of them together
+            # without `time_limit` a limit of seconds is that of a callback, which holds for the whole path
             is_over = result.status is Status.TIME_LIMIT and options.get("time_limit") is None
             is_over |= result.status is Status.INTERRUPTED
             is_over |= result.status is Status.CALLBACK and any(function.asked for function in watching)
@@ -140,13 +140,13 @@ class _OfPath:
         return answer
 
     def close(self):
-        """A run has ended."""
+        """Called after each run."""
         if hasattr(self.function, "close"):
             self.function.close()
 
 
 def _numbered(checkpoint, k):
-    """The file of the k-th solve."""
+    """Return the file of the k-th solve."""
     if checkpoint is None:
         return None
     stem, extension = os.path.splitext(check_path("checkpoint", checkpoint))
@@ -160,7 +160,7 @@ CRAWL = 0.1
 class Grid:
     """Every lam of a list, largest first."""
 
-    argument = "lam"        # of `minimize`, and the field of its result
+    argument = "lam"        # argument of `minimize`, and field of its result
 
     def __init__(self, lams):
         self.order = self.order_of(lams)
@@ -175,7 +175,7 @@ class Grid:
         return self.lams[self.order[self.n]] if self.n < len(self.lams) else None
 
     def sort(self, found):
-        """In the order of the list."""
+        """Return the results in the order of the list."""
         return [result for _, result in sorted(zip(self.order, found, strict=False), key=lambda pair: pair[0])]
 
 
@@ -189,7 +189,7 @@ class InOrder(Grid):
 
 
 class Interval:
-    """Solve at the lam where the previous certificate ends, and so on; sets the tolerance of the runs in `options`."""
+    """Each lam is the one where the certificate before it ends; sets `tol` and `atol` of the runs in `options`."""
 
     argument = "lam"
 
@@ -209,7 +209,7 @@ class Interval:
         self.first, self.least = max(lams), min(lams)
         self.tol = check_number("tol", options.get("tol", 1e-2), low=0.0, strict=True)
         options["tol"] = SHARE * self.tol
-        options.setdefault("atol", 0.0)         # what is promised between two lams are relative gaps
+        options.setdefault("atol", 0.0)         # between two lams only relative gaps are promised
         self.floor = float(np.sum(bounds)) / (risk.n_examples if options.get("scale") == "mean" else 1)
 
     def next(self, result):

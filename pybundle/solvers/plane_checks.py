@@ -1,4 +1,4 @@
-"""What the loop demands of a risk: shapes, finite numbers, and planes that lie below it."""
+"""What a search demands of a risk: shapes, finite numbers, and planes that lie below the risk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNSTATED = 2.0**-40
 
 
 class PlaneChecks(Kept):
-    """Whether planes of a risk contradict each other by more than rounding.
+    """Refuses planes of a risk that contradict each other by more than rounding.
 
     Called with planes, the risk, the best point and the values of the parts there (or None), it returns the planes with
     their errors; it refuses a wrong shape, NaN, and what lies above the risk at the best point.
@@ -75,7 +75,7 @@ def summed(planes, coordinates):
 
 
 def lower_bounds_of(risk):
-    """Lower bounds of the parts, shape (P,); a single number holds for all."""
+    """Return the lower bounds of the parts, shape (P,); a single number holds for all."""
     try:
         return np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
     except (TypeError, ValueError) as problem:
@@ -91,7 +91,7 @@ def as_arrays(planes: Planes):
             slopes = csr_array(check_sparse("slopes of the risk", slopes, OracleError))
         else:
             slopes = np.ascontiguousarray(slopes, dtype=np.float64)
-        values, offsets = (np.array(part, dtype=np.float64) for part in planes[:2])      # which a run keeps
+        values, offsets = (np.array(part, dtype=np.float64) for part in planes[:2])      # copies, which a run keeps
     except (TypeError, ValueError) as problem:
         raise OracleError(f"the risk must return real values (P,) and slopes (P, dim): {problem}") from problem
     return planes._replace(values=values, offsets=offsets, slopes=slopes)

@@ -10,7 +10,7 @@ from ..runtime.result import Status
 
 
 class Run(Kept):
-    """A run of one method on one risk; subclasses add `start`, `iterate` and what they keep.
+    """Base class of the methods: a method adds `start` and `iterate`, which move w, and names what it keeps.
 
     Attributes
     ----------
@@ -21,9 +21,9 @@ class Run(Kept):
     kept : tuple of str
         Names of the attributes that a checkpoint holds beside the search, see `core.kept`.
     name : str
-        Of the method.
+        Name of the method.
     fallbacks : Fallbacks or None
-        What takes over from it.
+        The methods that take over from it.
     """
 
     patience = 300
@@ -53,7 +53,7 @@ class Run(Kept):
 
     def is_stalled(self):
         """Whether neither best value nor best bound has moved for long."""
-        found = self.objective.dependence      # columns that are nearly sums of others are hardly ever limited
+        found = self.objective.dependence      # nearly dependent columns: limits are rarely proven
         return self.search.idle >= (self.patience if found is None or not found.near else min(self.patience, 30))
 
     def stalled(self):
@@ -66,11 +66,11 @@ class Run(Kept):
         return f"method {self.name!r}"
 
     def n_planes(self):
-        """Planes kept at the moment."""
+        """Return the number of planes kept at the moment."""
         return 0
 
     def is_short_of_memory(self):
-        """Whether `memory_limit` has cost it planes."""
+        """Return whether `memory_limit` has cost the run planes."""
         return False
 
     def state(self):
@@ -80,7 +80,7 @@ class Run(Kept):
     # ------------------------------------------------------------------ checkpoints
     @property
     def kind(self):
-        """Name of what moves w: a run of another kind starts anew from the state of this one."""
+        """Name of what moves w: if that of a checkpoint differs, a new run starts from its state."""
         return type(self).__name__
 
     def arrays(self):
@@ -88,12 +88,12 @@ class Run(Kept):
         return {"kind": self.kind, "search": self.search.arrays(), **super().arrays()}
 
     def restore(self, arrays):
-        """Become the run that `arrays` described, in place of a start."""
+        """Become the run that `arrays` described; this replaces `start`."""
         self.search.restore(arrays["search"])
         super().restore({name: arrays[name] for name in self.kept})
 
     def to_float64(self):
-        """float32 was not enough for the certificate: `risk` now works in float64."""
+        """Called when float32 did not suffice for the certificate, and `risk` works in float64 from now on."""
 
     def settle(self):
         """Choose the last point if no value of F is known yet; called before the run is finished."""

@@ -11,8 +11,8 @@ def scaling(risk, uneven=100.0, large_entries=1000.0, shifted=10.0):
     The size of a column is the root mean square of its entries other than 0, so that rare words and the borders of
     images, which cost no passes, are no small columns; of a dense column without zeros it is the standard deviation.
     Means count for dense data only: centred sparse data are dense.
-    Uneven is the ratio of the largest to a small column (tenth percentile), shifted that of means to spread; bytes (up
-    to 255) are no large entries.
+    `uneven` limits the ratio of the largest size to the tenth percentile, `shifted` that of means to spread;
+    `large_entries` admits bytes.
     """
     examples = _rows_of(risk)
     if examples is None:
@@ -50,16 +50,16 @@ def _rows_of(risk):
 
 
 def _largest(examples):
-    """At least the largest entry of X: divided by it, squares stay finite."""
+    """Return a bound on the entries of X; divided by it, they have finite squares."""
     return float(examples.norms.max()) / examples.scale or 1.0
 
 
 def _moments(examples, most_rows=2000, few=100, numbers=20_000_000, at_once=1 << 12):
-    """Numbers of entries other than 0, sums of their squares, plain and about the means of dense columns without zeros,
-    by columns; norms of the means and of the spread.
+    """Return by columns the numbers of entries other than 0, the sums of their squares, and those sums about the means
+    of dense columns without zeros; then the norms of means and spread, which are 0 for sparse data.
 
-    From a sample of the rows, smaller for long rows, in units of `_largest`; the norms are 0 for sparse data. A few
-    numbers are read at once: runs may have a memory limit.
+    The numbers come from a sample of the rows, which is smaller for long rows, and are in units of `_largest`. Few rows
+    are read at once, because runs may have a memory limit.
     """
     X, d, unit = examples.X, examples.n_features, _largest(examples)
     n_rows = min(most_rows, max(few, numbers // d))

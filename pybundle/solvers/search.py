@@ -1,7 +1,7 @@
 """What all methods share: the risk that is asked, the best point, the best bound, and what is counted on the way.
 
-A method asks for planes at points of its choice (`visit`), tells of values that it has found in other ways (`observe`)
-and of lower bounds (`offer`), and ends when both are close (`is_close`).
+A method asks for planes at points of its choice (`visit`), reports values that it has found in other ways (`observe`)
+and lower bounds (`offer`), and ends when best value and best bound are close (`is_close`).
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Search(Kept):
     version, bound_version : int
         Grow with every new best point, and with every new best bound.
     bracket, bracket_of : Bracket or None, (int, int) or None
-        The last bracket in float64, and the versions of the point and of the bound that it is of.
+        The last bracket in float64, and the versions of point and bound that it belongs to.
     margin : float
         Factor of the tolerance, at first 1; halved whenever float64 does not confirm the gap.
     limits, free : ProvenLimits or None, FreeWeights or None
-        What is proven of weights without penalty, and the planes from which it is.
+        Limits proven for weights without penalty, and the cuts that prove them.
     moves : Dependence or None
-        Of free columns, once F at the point of least norm is certified.
+        Leads from the best point to that of least norm, which users get; None until F is certified there.
     checks : PlaneChecks
     trace : Trace
     idle : int
@@ -90,7 +90,7 @@ class Search(Kept):
     def take(self, w0, state=None):
         """Return the feasible point to start from: w0, or the best one of another run.
 
-        Of the state of that run size and bound are taken over; a state of another risk is refused.
+        The size and the bound of that state are taken over, too; a state of another risk is refused.
         """
         if state is None:
             return self.objective.project(w0)
@@ -108,10 +108,10 @@ class Search(Kept):
     # ------------------------------------------------------------------ passes
     @contextmanager
     def working(self, phase, passes=0.0, visitor=None):
-        """Add the time of a block to a phase, and its passes if nothing is raised.
+        """Add the time of a `with` statement to a phase, and its passes if nothing is raised.
 
-        The visits that a visitor counts, `visits` of its `n_examples` and `cached_visits`, are added in any case: also
-        if Ctrl-C ends them.
+        What a visitor counts (`visits` of its `n_examples`, and `cached_visits`) is added in any case, even if Ctrl-C
+        ends the visits.
         """
         trace, start = self.trace, time.perf_counter()
         visits, cached = (0.0, 0.0) if visitor is None else (visitor.visits, visitor.cached_visits)
@@ -187,7 +187,7 @@ class Search(Kept):
             self.bound_version += 1
         if not trace.is_size_known and not np.any(self.objective.centre):       # a plane at w = 0 is at most F(0)
             trace.size = max(best.offset, trace.size)
-        elif trace.size == 0.0 and np.isfinite(self.fun - best.value):          # F(0) = 0, as of one class
+        elif trace.size == 0.0 and np.isfinite(self.fun - best.value):          # F(0) = 0, as with one class
             trace.size = max(float(self.fun - best.value), 0.0)
         return self.bound is bound
 
@@ -198,7 +198,7 @@ class Search(Kept):
 
     @property
     def rule(self):
-        """When best value and best bound are close enough, with atol as a number: a share of what the run can gain."""
+        """Return the stopping rule; an atol of None becomes a share of the most that F can fall."""
         gap = self.settings.gap
         if gap.atol is not None:
             return gap
@@ -269,7 +269,7 @@ class Search(Kept):
         check_float("offset_error", plane.offset_error, 0.0)
         again = self.bound_from(plane).value
         scale = abs(plane.offset) + abs(plane.offset - again)
-        # a bound that is older than the limits of free weights is below what follows from them
+        # a bound found before the limits of free weights may lie below what follows from them
         least = -np.inf if self.limits is not None and self.limits.is_proven else again - 1e-9 * scale
         if not least <= bound.value <= again + 1e-9 * scale:
             raise ValueError("a lower bound is not what its evidence proves")
@@ -298,7 +298,7 @@ def fingerprint_of(risk):
     """Return what identifies a risk, or None."""
     try:
         return risk.fingerprint
-    except Exception:       # raised by an oracle that fails by now
+    except Exception:       # the oracle may fail by now
         return NAMELESS
 
 

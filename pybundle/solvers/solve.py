@@ -1,4 +1,4 @@
-"""One solve: a run and what stands around it, stepped until a rule or the method says stop, and proven at its end."""
+"""One solve: drives a run until a rule or the method ends it, and returns the certified result."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class NoCheckpoint:
 
 
 class Solve:
-    """`complete` solves to the end; a host that drives the steps itself calls `begin`, `step` and `finish`.
+    """Drives a run: `complete` solves to the end; a host that makes the steps itself calls `begin`, `step`, `finish`.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Solve:
         Not started yet.
     w0 : array, shape (dim,)
     state : State or None
-        Of another run, to start from.
+        State of another run to start from.
     rules : sequence of callable
         Each takes the progress, and returns a status if the run should end.
     report : ProgressTable or None
@@ -74,16 +74,16 @@ class Solve:
     checkpointing : NoCheckpoint
         Writes the run into a file, or resumes it from there instead of starting it.
     at_home : Risk or None
-        If the parts of the run live with workers, the risk over the data here: the certificate asks it if they are
-        lost.
+        If workers hold the parts of the run, the risk over the data of this process, which the certificate asks if
+        they are lost.
     home : Risk or None
-        The risk over the data here, for evidence; None if the user passed a risk whose parts live with workers.
+        The risk over the data of this process, for evidence; None if the user passed a risk whose parts workers hold.
 
     Attributes
     ----------
     run : Run
     status : Status or None
-        Why it has ended; None if it goes on.
+        Why the run has ended; None if it goes on.
     result : Result or None
     """
 
@@ -108,7 +108,7 @@ class Solve:
             return
         if self._report is not None:
             self._report.say(self._checkpointing.words)
-        # rules that count from the first start of the run; callbacks have seen this state before it was saved
+        # limits count from the first start of the run; callbacks saw this state before it was saved
         limits = [rule for rule in self._rules if not isinstance(rule, Callback)]
         for rule in limits:
             if isinstance(rule, TimeLimit):
@@ -149,7 +149,7 @@ class Solve:
 
     def so_far(self, status, ask_risk=True):
         """Return the certified result of the best point so far; the run can go on."""
-        run = copy(self.run)        # to finish may settle on a point, or count a pass
+        run = copy(self.run)        # `finish` may settle on a point, or count a pass
         run.search = copy(run.search)
         run.search.trace = copy(run.search.trace)
         return self._as_given(finish(run, status, ask_risk), run)
@@ -182,24 +182,24 @@ class Solve:
     def _ended_early(self, end):
         """Return the result after Ctrl-C, or after the time limit while a worker was silent."""
         run = self.run
-        if run.search.w is None:    # before the first pass has ended there is nothing to hand back
+        if run.search.w is None:    # there is no result before the end of the first pass
             if isinstance(end, KeyboardInterrupt):
                 raise end
             raise BundleError("no result: workers did not answer at the first point within the time limit; raise it, "
                               "or look at their logs") from end
-        with suppress(KeyboardInterrupt):       # a second one
+        with suppress(KeyboardInterrupt):       # a second Ctrl-C
             self._checkpointing.rescue(run, self.status)
         result = self._without_waiting(isinstance(end, OutOfTime))
-        # evidence that takes no further pass
+        # only evidence that takes no further pass
         result.certificate = self._certificate(result, self._home if run.settings.record is None else None)
         return result
 
     def _without_waiting(self, is_late):
-        """Return the result of the run, for which no silent worker is waited for."""
+        """Return the result of the run without waiting for silent workers."""
         run, status = self.run, Status.TIME_LIMIT if is_late else Status.INTERRUPTED
         if run.risk.remote is None:
             return finish(run, status)
-        result = finish(run, status, ask_risk=False, risk=self._at_home)       # by the values at the best point
+        result = finish(run, status, ask_risk=False, risk=self._at_home)       # from the values known at the best point
         if not result.certified and not is_late:
             run.risk.remote.waiting.end = -np.inf
             with suppress(OutOfTime, BundleError):
@@ -210,7 +210,7 @@ class Solve:
         return result
 
     def _add_result(self, error):
-        """Give an error its result, or raise what explains it."""
+        """Attach the result to an error, or raise the error that explains it."""
         run = self.run
         explained = error if self._is_asking_user else self._checkpointing.explain(error)
         if explained is not error:
@@ -235,7 +235,7 @@ class Solve:
 
     # ------------------------------------------------------------------ what users get
     def _certificate(self, result, home):
-        """Return the certificate of a result, with evidence where there is some; that may take passes over the data."""
+        """Return the certificate of a result, with evidence if there is any, which may take passes over the data."""
         run = self.run
         if not result.certified or not run.objective.penalty.is_provable:
             return None
@@ -261,7 +261,7 @@ class Solve:
                               for_user(search, search.w), found or Proof(None, search.bound), round(1.0 / self._factor))
 
     def _as_given(self, result, run):
-        """Return the result in the problem of the caller: objective and bounds times the factor, its intercepts."""
+        """Return the result as the caller sees it: w in his coordinates, objective and bounds times the factor."""
         result.x = for_user(run.search, result.x)
         for name in ("fun", "lower_bound", "error", "slope"):
             result[name] *= self._factor

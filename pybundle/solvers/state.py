@@ -1,4 +1,4 @@
-"""What a run is made of beside its method: its settings, its counters, and what another run can start from."""
+"""The settings and counters of a run, and the state that another run can start from."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Settings:
 
 @dataclass(repr=False)
 class State:
-    """What another run can start from: like planes it does not depend on lam.
+    """What another run can start from, with any lam.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class State:
     pairs : Pairs or None
         Steps and changes of the gradient, of a quasi-Newton method.
     bound : LowerBound or None
-        The best aggregate plane: evidence for any lam.
+        Best lower bound; its plane holds for any lam.
     errors : (ndarray, ndarray) or None
         Rounding errors of slopes and offsets of the planes in `bundle`, by parts.
     record : Record or None

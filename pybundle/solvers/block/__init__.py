@@ -1,1 +1,1 @@
-"""Block methods: passes over single examples, their steps, and what they keep of each."""
+"""Block methods: passes over single examples, steps on their blocks, and the storage of blocks."""

@@ -17,9 +17,9 @@ with mom = (1 - sqrt q) / (1 + sqrt q), q = lam / (lam + kappa): the extrapolati
 Candes 2015], and always if passes are too inexact for it. Without proximity (kappa = 0) the loop is BCFW and its
 relatives [Lacoste-Julien et al. 2013; Shah et al. 2015].
 
-A separable penalty stands in place of `lam/2 |w|^2` if the core takes it: w, bound and momentum then follow from the
-penalty, see `balance.py`. After 20 iterations without progress the centre returns to the best point, which a search
-along a line or a cut on free weights may have found far from w.
+A separable penalty may replace `lam/2 |w|^2` if the core takes it: w, bound and momentum then follow from the penalty,
+see `balance.py`. After 20 iterations without progress the centre returns to the best point, which a line search or a
+probe of free weights may have found far from w.
 
 A *core* stores the blocks (contract: `core.py`; `cached_blocks.py`, `exact_blocks.py`), a *schedule* chooses the
 actions (`schedules.py`).
@@ -39,8 +39,8 @@ from ..run import Run
 from .balance import Balance
 from .mean_plane import MeanPlane
 
-IDLE = 20       # values without progress after which a run that balances its centre goes back to its best point
-FLOAT32_PATIENCE = 25   # values during which the gap falls by less than LEAST_FALL; then float64 goes on
+IDLE = 20       # values without progress after which a balanced centre returns to the best point
+FLOAT32_PATIENCE = 25   # values during which the gap falls by less than LEAST_FALL before float64 continues
 LEAST_FALL = 0.01
 
 
@@ -50,7 +50,7 @@ class BlockMethod(Run):
     Parameters
     ----------
     search : Search
-        Whose penalty is a square, or another that the core takes.
+        Its penalty is a square, or another that the core takes.
     core : type
         `core(risk, known=blocks, **options)` builds the core from the blocks of another run, or from None.
     schedule : Schedule
@@ -68,7 +68,7 @@ class BlockMethod(Run):
 
     kept = ("core", "schedule", "rng", "kappa", "last_gaps", "_rises", "_last", "_n_flat", "_flat_gap", "_balance",
             "_mean", "_centre", "_before")
-    _proof = None       # of the best bound, with free intercepts of classes
+    _proof = None       # `Proof` of the best bound, with free intercepts of classes
 
     def __init__(self, search, core, schedule, kappa=None, options=None):
         super().__init__(search)
@@ -77,7 +77,7 @@ class BlockMethod(Run):
         self.rng = np.random.default_rng(self.settings.random_state)
         self._wanted, self.kappa = kappa, 0.0
         self._rises, self._last = 0, np.inf
-        self._n_flat, self._flat_gap = 0, np.inf        # values since the gap fell by LEAST_FALL, and to what it fell
+        self._n_flat, self._flat_gap = 0, np.inf        # values since the gap fell by LEAST_FALL, and the gap then
         is_penalised = self._is_penalised = objective.even is None
         self._balance = Balance() if is_penalised or not schedule.extrapolates else None
         self._mean = MeanPlane(objective.means) if is_penalised and objective.classes is None else None
@@ -93,8 +93,8 @@ class BlockMethod(Run):
         if blocks is not None and self.objective.is_of_norm:
             with search.working("oracle", visitor=self.core):
                 self.core.shrink(self._modulus)
-        self._centre = self._before = np.asarray(w0)            # replaced, never changed
-        search.w = w if search.w is None else search.w          # the result until there is a value
+        self._centre = self._before = np.asarray(w0)            # replaced, never changed in place
+        search.w = w if search.w is None else search.w          # the result as long as no value is known
         if state is not None and self.objective.contains(state.w):
             search.observe(state.w, state.risk_value)
         if self.schedule.is_proximal:
@@ -108,7 +108,7 @@ class BlockMethod(Run):
     def iterate(self):
         """Do one iteration; return a Status if the stopping rule of the method holds, else None."""
         search = self.search
-        if self.trace.n_iter == 0 and search.is_close():        # as good as the run before
+        if self.trace.n_iter == 0 and search.is_close():        # the run before was good enough
             search.log(search.fun)
             return Status.CONVERGED
         value = None
@@ -148,13 +148,13 @@ class BlockMethod(Run):
         return self.schedule.patience
 
     def is_stalled(self):
-        """Whether neither best value nor best bound has moved for long; in float32, whether they have hardly moved."""
+        """Return whether neither best value nor best bound has moved for long; in float32 they may move a little."""
         return super().is_stalled() or (self._n_flat >= FLOAT32_PATIENCE and self.risk.search_precision == "float32")
 
     def stalled(self):
         if self.risk.search_precision == "float64":
             return Status.STALLED
-        self.search.risk, self.search.idle = self.risk.derive(precision="float64"), 0       # float32 comes no nearer
+        self.search.risk, self.search.idle = self.risk.derive(precision="float64"), 0       # float32 gets no closer
         self.to_float64()
         return None
 
@@ -165,7 +165,7 @@ class BlockMethod(Run):
         return self.core.n_planes()
 
     def restore(self, arrays):
-        # the core is made as it was, in the precision of the search
+        # the core is made anew, in the precision of the search
         self.search.restore(arrays["search"])
         self.core = self._kind(self.risk, known=None, **self._options)
         super().restore(arrays)
@@ -177,7 +177,7 @@ class BlockMethod(Run):
 
     def evidence(self, risk):
         keeps = self.settings.record is not None
-        if self.objective.is_free.any() and not keeps:      # it would take passes that nobody has asked for
+        if self.objective.is_free.any() and not keeps:      # limits would take passes that nobody asked for
             return None
         if self.objective.classes is not None:
             proofs = [self._proof, self.core.evidence(self.objective, risk)]
@@ -187,7 +187,7 @@ class BlockMethod(Run):
         return None if found is None else found._replace(limits=limits)
 
     def to_float64(self):
-        # the weight of the centre starts again, too: to keep it took up to a fifth more passes
+        # the weight of the centre starts anew: keeping it took up to a fifth more passes
         self.core = self._kind(self.risk, known=self.core.known(), **self._options)
         self.core.place(self._modulus, self.kappa, self._centre)
         self._bound()
@@ -197,7 +197,7 @@ class BlockMethod(Run):
 
     # ------------------------------------------------------------------ what schedules use
     def dual(self):
-        """D of the multipliers at the running point, kappa = 0."""
+        """Return D of the multipliers at the running point, with kappa = 0."""
         return self.objective.lower_bound(Plane(self.core.offset, self.core.phi()))
 
     # ------------------------------------------------------------------ inside
@@ -215,14 +215,14 @@ class BlockMethod(Run):
             search.free.add(plane, is_aggregate=True)
         is_best = search.offer(search.bound_from(plane))
         if is_best and self.settings.record is not None and self.objective.classes is not None:
-            self._proof = self.core.evidence(self.objective, self.risk)     # bounds of later multipliers may be less
-        if self._mean is not None and self.settings.record is None:      # evidence is of the newest plane
+            self._proof = self.core.evidence(self.objective, self.risk)     # later multipliers may prove less
+        if self._mean is not None and self.settings.record is None:      # evidence is that of the newest plane
             search.offer(search.bound_from(self._mean.add(plane)))
 
     def _lam(self):
         """Return the constant of strong convexity from which the weight of the centre and the momentum follow.
 
-        With a penalty it is at least `gap / |w|^2`: a square of this weight changes F by half the gap at most.
+        With a penalty it is at least `gap / |w|^2`, since a square of this weight changes F by half the gap at most.
         """
         modulus = self._modulus
         if not self._is_penalised:
@@ -243,12 +243,12 @@ class BlockMethod(Run):
         return float(self.core.default_kappa(self._lam())) or self._least_kappa()
 
     def _least_kappa(self):
-        """Return a weight that is not 0 if no square but the centre makes w unique."""
+        """Return 1 if only the centre makes w unique, else 0."""
         is_unique = self._modulus > 0.0 and not self.objective.is_free.any()
         return 0.0 if is_unique or (self._balance is None and self.objective.classes is None) else 1.0
 
     def _move_centre(self):
-        """The restart test looks at w before the centre moves; with the new w the product is never positive."""
+        """Move the centre, by extrapolation unless the restart test forbids it; that test needs w before the move."""
         lam, x = self._lam(), self.core.w.copy()
         idle = IDLE * self.schedule.every
         is_lost = self._balance is not None and self.search.idle > 0 and self.search.idle % idle == 0
@@ -270,6 +270,6 @@ class BlockMethod(Run):
 
     def settle(self):
         search = self.search
-        if not np.isfinite(search.fun) and self.trace.n_iter:       # no value yet: no better point is known
+        if not np.isfinite(search.fun) and self.trace.n_iter:       # no value is known yet, so no better point
             search.w = self.objective.project(self.core.w.copy())
             search.version += 1

@@ -24,22 +24,22 @@ from ._bcfw import Blocks
 from .core import Core
 from .oracle_pass import OraclePass
 
-CAP = 100           # most planes of an example
-SHARD = 256         # examples that a thread decodes at a time,
-WAVE = 16           # and shards whose planes wait to be stored
-HOLES = 1.15        # heap that blocks take as they grow and shrink, over what they hold: measured, 1.1 to 1.3
+CAP = 100           # most planes kept of an example
+SHARD = 256         # examples that a thread decodes at a time
+WAVE = 16           # shards whose planes wait to be stored
+HOLES = 1.15        # heap that growing and shrinking blocks take, relative to what they hold: measured, 1.1 to 1.3
 BLOCK = 400         # bytes of a block beside its slopes
 
 
 class CachedBlocks(Core):
-    """Planes found so far and their multipliers, for all examples of a risk.
+    """Core with the planes found so far and their multipliers, for all examples of a risk.
 
     Parameters
     ----------
     risk : Structured or LinearRisk
         Its `oracle()` decodes examples in batches.
     objective : Objective
-        Of a square.
+        Its penalty is a square.
     batch : int
         Examples decoded at one point in an exact pass; 1 is fully sequential.
     step, max_steps, cap
@@ -49,9 +49,9 @@ class CachedBlocks(Core):
     n_best : int
         Labellings added per call of the oracle, if it returns more than the best.
     memory_limit : int or None
-        Bytes for planes, multipliers, Gram matrices and points: beyond, idle planes go, and those in use are merged.
+        Bytes for planes, multipliers, Gram matrices and points; beyond, idle planes are dropped and others merged.
     sigma, growth
-        Of the Newton steps in `solve`, as in `AugmentedLagrangian`.
+        Arguments of `AugmentedLagrangian`, for the Newton steps in `solve`.
     record : Record or None
         Stores the labellings of planes as evidence.
 
@@ -71,8 +71,8 @@ class CachedBlocks(Core):
         self.risk = risk
         self.oracle, self.record = batched(risk.oracle()), record
         self.n_examples, self.dim = risk.n_examples, risk.dim
-        settings = objective.nonneg, step, max_steps, cap if record is None else 1 << 20    # evidence: none is merged
-        if not isinstance(known, Blocks):       # multipliers of labels are no planes
+        settings = objective.nonneg, step, max_steps, cap if record is None else 1 << 20    # evidence allows no merging
+        if not isinstance(known, Blocks):       # multipliers of labels have no planes
             known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
         self.batch, self.n_best, self.towards = batch, n_best, step == "frank-wolfe"
@@ -122,7 +122,7 @@ class CachedBlocks(Core):
 
     # ------------------------------------------------------------------ the point
     def phi(self):
-        """phi of the multipliers, from the running point."""
+        """Return phi of the multipliers, from the running point."""
         x = self.blocks.unclipped()
         x *= -self.blocks.curvature
         if self.kappa:
@@ -130,7 +130,7 @@ class CachedBlocks(Core):
         return x
 
     def place(self, lam, kappa, centre):
-        """w = (kappa c - phi) / (lam + kappa); multipliers stay."""
+        """Set lam, kappa and the centre c, and so w; the multipliers stay."""
         self._place(lam, kappa, centre, self._phi if self._phi is not None else self.phi())
 
     def _place(self, lam, kappa, centre, phi):
@@ -142,7 +142,7 @@ class CachedBlocks(Core):
 
     # ------------------------------------------------------------------ passes
     def oracle_pass(self, order):
-        """Asks the oracle for each example of `order`, a batch at a time, and takes a step on its block."""
+        """Ask the oracle for the examples of `order`, a batch at a time, and step on their blocks."""
         total, done, self._phi = 0.0, 0, None
         while done < len(order):
             before = self.blocks.visits
@@ -156,13 +156,13 @@ class CachedBlocks(Core):
         return total
 
     def working_bytes(self, vectors=11, numbers=4):
-        """What is needed beside the blocks: vectors of length dim, and numbers of every example."""
+        """Return the bytes needed beside the blocks, for vectors of length dim and numbers of each example."""
         return 8 * (vectors * self.dim + numbers * self.n_examples) + self._pass.working_bytes()
 
     def _keep_within(self, shrink=0.95, merged=1.5):
-        """Aggregate planes if the blocks exceed their memory, to somewhat below the limit so that this happens rarely.
+        """Merge planes if the blocks exceed their memory, to `shrink` times the limit so that this is rare.
 
-        Merged planes have more entries than others, `merged` times as many to begin with.
+        Merged planes have more entries than others; the error message assumes `merged` times as many.
         """
         if self.blocks.bytes <= self._for_blocks:
             return
@@ -174,7 +174,7 @@ class CachedBlocks(Core):
                                  "'oca', which keeps planes of parts")
 
     def plane_bytes(self, sample=64):
-        """Of the slope of an example, the mean of some at w = 0."""
+        """Return the mean bytes of a slope, from some examples at w = 0."""
         rows = np.unique(np.linspace(0, self.n_examples - 1, sample).astype(np.intp))
         found = self.oracle.solve_batch(rows, self.oracle.prepare(np.zeros(self.dim)))
         slopes = self.oracle.planes(rows, found.labellings)[1]
@@ -182,11 +182,10 @@ class CachedBlocks(Core):
         return 8.0 * self.dim if is_dense else 12.0 * slopes.nnz / len(rows)
 
     def cached_pass(self, rng, target, full=10, used=0.3):
-        """A step on many blocks over stored planes; an estimate of the sum of all gaps.
+        """Step on many blocks over stored planes; return an estimate of the sum of all gaps.
 
-        A pass over all planes computes the gaps and activates planes. Fewer than `full` passes follow over blocks
-        with several planes in use, and over those planes alone, as long as the gaps between them exceed `used` times
-        the target: they cost little.
+        A pass over all planes computes the gaps and activates planes. Fewer than `full` cheap passes follow, over the
+        planes in use of blocks that use several, as long as the gaps between these exceed `used` times the target.
         """
         self._turn, self._phi = self._turn + 1, None
         if self._turn % full and self._used_gap > used * target:
@@ -203,14 +202,14 @@ class CachedBlocks(Core):
         return self._gap
 
     def solve(self, w, target):
-        """Newton steps from w on the problem of all planes; whether its gap is `target` now, or as small as can be.
+        """Do Newton steps from w on the problem of all planes; return whether its gap is at `target`, or stuck.
 
-        Until there are new planes, the next call continues where this one ended.
+        The next call continues where this one ended, until there are new planes.
         """
         if self._master is None:
             self._master = PlaneMaster(self.blocks, self.lam, w, self._sigma, self._growth)
         is_solved = self._master.solve(target)
-        self._sigma, self._phi = self._master.sigma, None       # w follows when the multipliers are summed
+        self._sigma, self._phi = self._master.sigma, None       # `aggregate` sums the multipliers and sets w
         return is_solved
 
     def measure(self):
@@ -218,23 +217,23 @@ class CachedBlocks(Core):
         self.blocks.measure()
 
     def gaps(self):
-        """The last gap known of every block."""
+        """Return the last known gap of every block."""
         return self.blocks.gaps()
 
     def forget(self, idle=4, idle_of_many=2):
-        """After an iteration: planes idle for some time go, unless they are being worked on.
+        """Drop planes that have been idle for some iterations, unless `solve` works on them.
 
-        Earlier if each call of the oracle adds several planes, most of which are never used.
+        They go earlier if each call of the oracle adds several planes, most of which are never used.
         """
         if self._master is None and self.record is None:        # merged planes have no labelling
             self.blocks.forget(idle if self.n_best == 1 else idle_of_many)
 
     def known(self):
-        """What another run can start from: the blocks."""
+        """Return the blocks, from which another run can start."""
         return self.blocks
 
     def nbytes(self):
-        """Memory of planes, multipliers and Gram matrices."""
+        """Return the bytes of planes, multipliers and Gram matrices."""
         return self.blocks.bytes
 
     @property
@@ -246,9 +245,9 @@ class CachedBlocks(Core):
         return self.blocks.n_planes
 
     def average(self):
-        """The combination of the averages over oracle steps and over cached steps of largest D; None before any.
+        """Return the best combination, by D, of the averages over oracle and over cached steps; None before any.
 
-        With d the difference of the two, D is `D0 + t (B1 - B0 - lam <w0, w1 - w0>) - t^2 lam/2 |w1 - w0|^2`.
+        On the segment between both, D is `D0 + t (B1 - B0 - lam <w0, w1 - w0>) - t^2 lam/2 |w1 - w0|^2`.
         """
         first, second = self.blocks.average(0), self.blocks.average(1)
         if second is None or first is None:
@@ -258,7 +257,7 @@ class CachedBlocks(Core):
         return first[0] + min(max(slope / curve, 0.0), 1.0) * step if curve > 0.0 else first[0]
 
     def evaluate(self, search, w):
-        """`F(w)`, or F at the best point of the master or at the average; the planes found there are stored."""
+        """Return F at w, or at the best point of the master or the average if there is one; store the planes found."""
         better = self.average() if self._master is None else self._master.w
         w = w if better is None else better
         self._master = None
@@ -269,7 +268,7 @@ class CachedBlocks(Core):
             return self.oracle.total(rows, found.uppers, far), planes
 
         value, error = 0.0, 0.0
-        size, wave = (SHARD, WAVE) if self._limit is None else (64, 1)      # the limit is looked at after each wave
+        size, wave = (SHARD, WAVE) if self._limit is None else (64, 1)      # a memory limit is checked after each wave
         shards = np.array_split(np.arange(self.n_examples), -(-self.n_examples // size))
         for first in range(0, len(shards), wave):
             for (part, part_error), planes in self.risk.map_shards(look, shards[first:first + wave]):
@@ -285,11 +284,11 @@ class CachedBlocks(Core):
         return fun
 
     def known_value(self, search):
-        """R at the best point and a bound on its rounding error, from the pass that found it; None without."""
+        """Return R at the best point and a bound on its rounding error, from the pass that found it, or None."""
         return None if self._value is None or self._value[0] != search.version else self._value[1:]
 
     def aggregate(self):
-        """Return the `Plane` of the multipliers, summed afresh; the point follows, its drift ends here."""
+        """Return the `Plane` of the multipliers, summed afresh; the point is set from it, which removes its drift."""
         offset, phi, size = self.blocks.aggregate()
         if self._phi is None:
             self._place(self.lam, self.kappa, self.centre, phi)
@@ -302,19 +301,19 @@ class CachedBlocks(Core):
                      (offset_error + (terms + merged) * UNIT) * abs(offset))
 
     def evidence(self, objective, risk, limits=None):
-        """Return multipliers of labellings as evidence, if they were kept, and the bound that they prove; or None."""
+        """Return the `Proof` of the multipliers if their labellings were kept, else None."""
         return None if self.record is None else of_blocks(
             self.blocks, self.record, objective, risk.sample_weight, *self._errors)
 
     def default_kappa(self, lam):
-        """Weight of the centre, `sqrt(lam Rbar^2)`, Rbar^2 the mean |psi|^2 of the planes known now.
+        """Return the weight of the centre, `sqrt(lam Rbar^2)` with Rbar^2 the mean |psi|^2 of the planes known now.
 
-        Those near the optimum are much shorter than the first.
+        Planes near the optimum are much shorter than the first ones.
         """
         return np.sqrt(lam) * np.sqrt(self.blocks.mean_squared_norm())
 
 
 def _rounding_of(risk):
-    """Bounds on the rounding errors of the slope of all examples together, and of offsets (relative)."""
+    """Return bounds on rounding errors: of the slope of all examples together, and of offsets (relative)."""
     slope_errors, offset_errors = errors_of(risk)
     return float(slope_errors.sum()), float(offset_errors.max())

@@ -9,9 +9,9 @@ from ...core.exceptions import NumericalError
 from ...core.kept import Kept
 from ._label_blocks import set_capacity
 
-SAMPLE = 32     # examples from which the similarity of rows is estimated
-COLUMNS = 4096  # columns at a time, if these rows are dense
-ORTHOGONAL = 0.1    # relative mean squared product of two examples below which CROWDED limits the centre's weight
+SAMPLE = 32     # examples from which the inner products of rows are estimated
+COLUMNS = 4096  # columns at a time if these rows are dense
+ORTHOGONAL = 0.1    # mean squared product of two examples, relative, below which CROWDED limits the weight
 LIGHT = 0.5         # factor of the weight of the centre if examples have working sets: measured
 CROWDED = 3e-3      # fraction of n rho Rbar^2 beyond which the centre slows w down at first: measured
 GROWTH = 1.5        # factor by which this limit grows after an iteration whose passes were not enough
@@ -28,13 +28,13 @@ class CentreWeight(Kept):
     limit is `CROWDED n rho Rbar^2`, rho being the same quotient with the mean example subtracted in the products. Close
     to the minimum steps do interact, see `raise_limit`.
 
-    Sparse rows of one score that use more columns than there are rows are mostly independent, and steps on the others
-    undo little of a step. Then the factor is `(rows / columns)^1.5`, and there is no limit. On word counts of 840 to
+    Sparse rows of one score that use more columns than there are rows are mostly independent: later steps undo little
+    of an earlier one. Then the factor is `(rows / columns)^1.5`, and there is no limit. On word counts of 840 to
     12544 texts this saves up to three quarters of the passes in most runs and cost up to a fifth in a few; on tf-idf it
     hardly matters.
 
-    The factor is LIGHT with working sets of labels, else 1: steps on them cost so little beside a value that a lighter
-    centre, which asks for more of them, pays.
+    Otherwise it is LIGHT with working sets of labels, and 1 without: steps on working sets are so cheap beside a value
+    that a lighter centre, which needs more of them, pays.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class CentreWeight(Kept):
     kept = ("_limit",)
 
     def __init__(self, risk, norms):
-        copies = 2.0 if risk.n_scores > 1 else 1.0      # of x_i in a plane: psi is x_i for k, -x_i for y_i
+        copies = 2.0 if risk.n_scores > 1 else 1.0      # of x_i in psi, which has x_i for k, -x_i for y_i
         norms = risk.sample_weight * norms
         if not copies * float(norms.sum()) < 1e153:     # squares of sums of slopes stay finite
             raise NumericalError("squares of the slopes overflow; scale the data or sample_weight down")
@@ -71,14 +71,14 @@ class CentreWeight(Kept):
         return min(self._rate * float(np.sqrt(lam)), self._limit)
 
     def raise_limit(self):
-        """Raise the limit, after passes that no longer solve the problem about a centre."""
+        """Raise the limit, because passes no longer solve the problem about a centre."""
         self._limit *= GROWTH
 
 
 def share_of_squares(examples, feature):
-    """Return the mean square of a feature over that of all of them together, at least 1e-8.
+    """Return the mean square of a feature over that of all features together, at least 1e-8.
 
-    It is the share of a free weight, such as an intercept, in the weight of the centre.
+    A free weight, such as an intercept, gets this share of the weight of the centre.
     """
     if feature == examples.n_features:
         column = examples.bias
@@ -90,7 +90,7 @@ def share_of_squares(examples, feature):
 
 
 def _rows_per_column(examples):
-    """Return the number of sparse rows over that of the columns in use; 1 if these are fewer, or rows are dense."""
+    """Return the number of sparse rows over that of the columns in use, at most 1; 1 for dense rows."""
     if not examples.is_sparse or examples.n_examples >= examples.n_features:
         return 1.0
     is_used = np.zeros(examples.n_features, dtype=bool)
@@ -101,7 +101,7 @@ def _rows_per_column(examples):
 def _squared_products(examples):
     """Return the mean of `<x_i, x_j>^2` over the square of the mean |x|^2, plain and centred; 1 if unknown.
 
-    i and j are two examples of a sample. Centred: the mean example is subtracted in the products.
+    i and j are two examples of a sample. The centred products have the mean example subtracted.
     """
     rows = np.linspace(0, examples.n_examples - 1, min(examples.n_examples, SAMPLE)).astype(np.intp)
     gram = np.full((len(rows), len(rows)), ((examples.bias or 0.0) / examples.scale) ** 2)

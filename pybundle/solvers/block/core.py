@@ -8,7 +8,7 @@ from ...core.kept import Kept
 
 
 class Core(Kept, ABC):
-    """Multipliers of every example (a block), and passes over them; made as `core(risk, known=blocks, **options)`.
+    """Blocks of multipliers, one for each example, and passes over them; made by `core(risk, known=blocks, **options)`.
 
     Attributes
     ----------
@@ -20,7 +20,7 @@ class Core(Kept, ABC):
     n_merged : int
         Planes that lost their own multipliers to a memory limit.
     bound_takes_pass : bool
-        Whether the aggregate costs as much as a pass, so that it is asked for beside values only.
+        Whether the aggregate costs as much as a pass, so that it is computed only when a value is.
     """
 
     cached_visits = 0.0
@@ -34,10 +34,10 @@ class Core(Kept, ABC):
 
     @abstractmethod
     def default_kappa(self, lam):
-        """The weight of the centre that suits the planes known now."""
+        """Return the weight of the centre that suits the planes known now."""
 
     def raise_kappa(self):
-        """Called when cached passes did not reach their target: a centre that is lighter than usual gets heavier."""
+        """Called when cached passes missed their target: a centre that is lighter than usual gets heavier."""
         return
 
     @abstractmethod
@@ -45,7 +45,7 @@ class Core(Kept, ABC):
         """Return the `Plane` of the multipliers, summed afresh."""
 
     def shrink(self, lam):
-        """Multiply the multipliers of a run with a larger lam by what suits this one, where the dual then rises."""
+        """Scale the multipliers of a run with a larger lam to this one if that raises the dual."""
         return
 
     # ------------------------------------------------------------------ passes
@@ -60,7 +60,7 @@ class Core(Kept, ABC):
     def cached_passes(self, rng, target, most, most_visits):
         """Make at most `most` cached passes, until one returns at most `target`; return whether one did.
 
-        None begins after `visits` has passed `most_visits`. Accelerated schedules call this one, others `cached_pass`.
+        No pass begins once `visits` exceeds `most_visits`. `Accelerated` calls this, other schedules `cached_pass`.
         """
         for _ in range(most):
             if self.cached_pass(rng, target) <= target:
@@ -79,15 +79,15 @@ class Core(Kept, ABC):
         return None
 
     def nbytes(self):
-        """Memory of the blocks."""
+        """Return the bytes of the blocks."""
         return 0
 
     def n_planes(self):
-        """Planes stored."""
+        """Return the number of planes stored."""
         return 0
 
     def forget(self):
-        """Called after an iteration: idle planes may be dropped."""
+        """Called after an iteration, to drop idle planes."""
         return
 
     def known_value(self, search):
@@ -95,7 +95,7 @@ class Core(Kept, ABC):
         return None
 
     def evidence(self, objective, risk, limits=None):
-        """As `Run.evidence`, within limits of free weights."""
+        """Return the `Proof` for `Run.evidence`, within limits of free weights, or None."""
         return None
 
     # ------------------------------------------------------------------ with penalties only
@@ -107,17 +107,17 @@ class Core(Kept, ABC):
     offset = None       # B at the running point
 
     def phi(self):
-        """phi at the running point, for schedules that watch the dual."""
+        """Return phi at the running point, for schedules that watch the dual."""
         raise NotImplementedError
 
     def solve(self, w, target):
-        """Steps from w on the problem of all stored planes; whether its gap is `target`, or as small as can be."""
+        """Solve the problem of all stored planes from w; return whether its gap is at `target`, or stuck."""
         raise NotImplementedError
 
     def measure(self):
-        """Makes the gaps those at the running point."""
+        """Recompute the gaps at the running point."""
         raise NotImplementedError
 
     def gaps(self):
-        """The last gap known of every block, for sampling."""
+        """Return the last known gap of every block, for sampling."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Blocks of examples whose labels can be enumerated: exact steps from scores, no plane is ever stored."""
+"""Blocks of examples whose labels can be enumerated: exact steps from scores, without stored planes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .centre_weight import CentreWeight
 from .core import Core
 from .intercepts import MovingIntercepts
 
-VECTORS = 11    # of length dim, at a batch pass: measured
-HELD = 12       # more of them with a penalty: the point before threshold and bounds, thresholds and bounds
-LEAST_ENTRIES = 1_000_000       # stored entries of X from which two threads sum the aggregate: one starts in 0.1 ms
-SHRINKS = 0.9   # a warm start scales the multipliers by a smaller factor only; with nearly the same lam it keeps them
+VECTORS = 11    # vectors of length dim in a batch pass: measured
+HELD = 12       # further vectors with a penalty: the point before threshold and bounds, and these
+LEAST_ENTRIES = 1_000_000       # stored entries of X from which two threads sum the aggregate: a start takes 0.1 ms
+SHRINKS = 0.9   # `shrink` scales only by factors below this: with nearly the same lam multipliers stay
 
 
 class ExactBlocks(Core):
@@ -40,7 +40,7 @@ class ExactBlocks(Core):
     risk : LinearRisk
         With an `engine`, see `has_exact_blocks`.
     objective : Objective
-        Of equal squares; intercepts of classes may be free.
+        Its penalty has equal squares; intercepts of classes may be free.
     known : ndarray, shape (n, K), optional
         Multipliers of another run.
 
@@ -60,11 +60,11 @@ class ExactBlocks(Core):
         self._intercepts, self._means = MovingIntercepts.of(objective, risk.examples), objective.means
         self._dual = LabelDual(risk.engine, risk.search_precision, known if isinstance(known, np.ndarray) else None)
         self._evaluated = 0.0
-        self._aggregate = self._w = None        # of the multipliers, until the next step
-        self._scores = None         # at the best point of the search, of the version `_scored`
-        self._scored = None         # None while the scores change
-        self._spare = None          # an array for the next ones
-        self._reach = 0.0           # they are known up to reach |x_i|
+        self._aggregate = self._w = None        # valid until the next step
+        self._scores = None         # scores at the best point of the search, whose version is `_scored`
+        self._scored = None         # None while `_scores` change
+        self._spare = None          # an array for the next scores
+        self._reach = 0.0           # `_scores` are known up to reach |x_i|
         squares = risk.examples.norms**2 if self._intercepts is None else self._intercepts.squares
         self._centre_weight = CentreWeight(risk, np.sqrt(squares))
 
@@ -83,12 +83,12 @@ class ExactBlocks(Core):
         self._set_steps()
         if known["alpha"].dtype == self._dual.alpha.dtype:
             self._dual.set_state(known)
-        else:               # the risk works in another precision now: multipliers are what a new run starts from
+        else:               # the risk now works in another precision: start anew from the multipliers
             self._dual.restore(known["alpha"])
 
     @staticmethod
     def bytes_needed(risk, objective):
-        """Memory of multipliers, of three arrays of scores and of points."""
+        """Return the bytes of multipliers, of three arrays of scores and of points."""
         width = 4 if risk.search_precision == "float32" else 8
         each = (width + 24) * risk.n_scores + 4 * set_capacity(risk.engine) + 40
         vectors = VECTORS if objective.is_of_norm else VECTORS + HELD
@@ -103,11 +103,11 @@ class ExactBlocks(Core):
         return self._dual.cached_visits
 
     def known(self):
-        """What another run can start from: the multipliers `c_i alpha_i`, shape (n, K); [0, c_i] for one score."""
+        """Return the multipliers for another run, shape (n, K), with sums c_i; within [0, c_i] for one score."""
         return self._dual.alpha
 
     def default_kappa(self, lam):
-        """See `CentreWeight`."""
+        """Return the weight of `CentreWeight`."""
         return self._centre_weight.at(lam)
 
     def raise_kappa(self):
@@ -129,10 +129,10 @@ class ExactBlocks(Core):
         return w if self._intercepts is None else self._intercepts.point(w)
 
     def shrink(self, lam):
-        """Multiply the multipliers of a run with a larger lam by the t <= 1 of the best dual value.
+        """Multiply the multipliers of a run with a larger lam by the best t <= 1.
 
-        That value is at least `t B - t^2 |phi|^2 / (2 lam)`, which is largest at t = lam B / |phi|^2. Once no loss is
-        left, the minimiser does not depend on lam, and t = lam / (lam before) leaves w where it is.
+        The dual value is at least `t B - t^2 |phi|^2 / (2 lam)`, which is largest at t = lam B / |phi|^2. Once no loss
+        is left, the minimiser does not depend on lam, and t = lam / (lam before) leaves w where it is.
         """
         plane = self.aggregate()
         square, best = inner(plane.slope, plane.slope), lam * max(plane.offset, 0.0)
@@ -148,28 +148,28 @@ class ExactBlocks(Core):
         self._set_steps()
 
     def _set_steps(self):
-        """Give the intercepts that are free to the steps."""
+        """Pass free intercepts on to the steps."""
         if self._intercepts is not None:
             self._dual.set_intercepts(self._intercepts)
             self._dual.examples["square"] = self._intercepts.squares
 
     # ------------------------------------------------------------------ passes
     def oracle_pass(self, order):
-        """Exact block steps at the rows of `order`; the sum of the block gaps before."""
+        """Do exact block steps at the rows of `order`; return the sum of the block gaps before."""
         self._aggregate = self._w = None
         return self._dual.visit(order)
 
     def cached_passes(self, rng, target, most, most_visits):
-        """Exact block steps at the active rows, in random orders, on the working sets of labels if these are many."""
+        """Do exact block steps at the active rows in random orders, on working sets of labels if labels are many."""
         self._aggregate = self._w = None
         return self._dual.visit_active(int(rng.integers(1 << 63)), target, most, most_visits - self._evaluated)
 
     def nbytes(self):
-        """Memory of the multipliers."""
+        """Return the bytes of the multipliers."""
         return self._dual.alpha.nbytes
 
     def evaluate(self, search, w):
-        """A batch pass at w: `F(w)`, and a line search between the best point and w."""
+        """Do a batch pass at w and a line search between the best point and w; return `F(w)`."""
         scores = self._exact.scores(w, self._spare)
         self._spare = None
         self._evaluated += self.n_examples
@@ -182,7 +182,7 @@ class ExactBlocks(Core):
             if search.w is w:
                 self._scores, self._reach, self._scored = scores, reach, search.version
                 return fun
-            # the best point is that of a warm start, of the run in float32 or of a cut: its scores take a pass
+            # a warm start, the run in float32 or a probe found the best point: its scores take a pass
             self._scores, self._reach = self._exact.scores(search.w), self._reach_of(search.w)
             self._scored = search.version
             self._evaluated += self.n_examples
@@ -191,7 +191,7 @@ class ExactBlocks(Core):
         t, risk_value = self._exact.line_search(self._scores, scores, *search.objective.along(best, w, step))
         point = np.multiply(step, t, out=step)
         point += best
-        # w itself where the search ends, and within bounds that rounding may have crossed
+        # exactly w at the end of the segment, else within bounds that rounding may have crossed
         point = w if t == 1.0 else search.objective.project(point)
         if t > 0.0:
             search.observe(point, risk_value)
@@ -226,13 +226,13 @@ class ExactBlocks(Core):
         return self._aggregate
 
     def evidence(self, objective, risk, limits=None):
-        """The multipliers of labels as evidence, and the bound that they prove."""
-        if self.risk.oracle is None:        # multipliers of a loss of one score belong to no labels
+        """Return the `Proof` of the multipliers of labels."""
+        if self.risk.oracle is None:        # a loss of one score has no labels
             return None
         return of_labels(risk, objective, self._dual.alpha, self.aggregate(), limits)
 
     def _ranges(self):
-        """Return the rows that one thread sums: all, or half of them if X is much larger than a second slope."""
+        """Return ranges of rows, one for each thread: two if X is much larger than a second slope, else one."""
         n, entries = self.n_examples, self.risk.examples.storage[0].size
         half = n // 2
         return [(0, half), (half, n)] if entries >= max(LEAST_ENTRIES, 4 * self.dim) else [(0, n)]
@@ -243,10 +243,10 @@ class ExactBlocks(Core):
         return Plane(offset, slope, *errors)
 
     def known_value(self, search):
-        """R at the best point and a bound on its rounding error, from the scores at hand; None without scores.
+        """Return R at the best point and a bound on its rounding error from the scores at hand, or None without scores.
 
-        A score is off by `reach |x_i|` at most, in which what a loss adds to it is contained; two of them make a loss,
-        times the steepest slope. A sum of n losses `c_i l_i` is off by n + 8 units of what is added, targets among it.
+        A score with what the loss adds to it is off by at most `reach |x_i|`; a loss takes two of them, times the
+        steepest slope. A sum of n losses `c_i l_i` is off by n + 8 roundings of its terms and of the targets.
         """
         if self._scores is None or self._scored != search.version:
             return None

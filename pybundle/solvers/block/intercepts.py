@@ -1,9 +1,9 @@
 """Free intercepts of classes in block methods: centred columns, a last one of their size, and a centre that moves.
 
 All columns are centred implicitly, x - m. The column of the intercepts is scaled to `sqrt(ratio)`, the root mean square
-norm of centred rows, so that one rate suits all weights; it is larger if their square would hold the intercepts too
-long, where the rate exceeds the weight of the least class. This square, about a centre, is no part of F: the centre
-moves to the present point again and again, which costs hardly more passes than intercepts of that rate.
+norm of centred rows, so that one rate suits all weights; it is larger where the rate exceeds the weight of the smallest
+class, since the square would then slow intercepts down. This square is no part of F: its centre follows the present
+point, which costs hardly more passes than intercepts with a penalty of that rate.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class MovingIntercepts(Kept):
     Attributes
     ----------
     origin : ndarray, shape (K,)
-        Their centre, in the coordinates of the mean.
+        Centre of the intercepts, in the coordinates of the mean.
     ratio : float
-        The square of the last column.
+        Square of the entries of the last column.
     products, squares : ndarray, shape (n,)
-        `<m, x_i>` of the rows, and squares of the norms that they have with these columns.
+        `<m, x_i>` of the rows, and squared norms of the rows with these columns.
     """
 
     kept = ("origin",)
@@ -44,14 +44,14 @@ class MovingIntercepts(Kept):
         return None if objective.classes is None or objective.even is None else cls(objective, examples)
 
     def move(self, centre):
-        """Make the intercepts of a point their centre; return the rest of it, about the means."""
+        """Make the intercepts of a point their centre; return the point without them, about the means."""
         W = self._objective.coordinates.inner(centre).reshape(len(self.origin), -1)
         self.origin = W[:, -1].copy()
         W[:, -1] = 0.0
         return W.ravel()
 
     def point(self, w):
-        """Return the weights of the user from those of rows that are not centred, w."""
+        """Return the weights of users from w, a sum of rows that are not centred."""
         W = w.reshape(len(self.origin), -1)
         found = W - np.outer(W[:, -1], self.means)
         found[:, -1] = self.origin + self.ratio * W[:, -1]

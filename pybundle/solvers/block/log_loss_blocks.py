@@ -1,4 +1,4 @@
-"""Blocks of classes and chains with a log-loss: distributions of labellings, no plane is stored."""
+"""Blocks of classes and chains with a log-loss: distributions of labellings, without stored planes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._chain_dual import ChainDual
 from .core import Core
 from .intercepts import MovingIntercepts
 
-VECTORS = 12    # of length dim, in a run with a penalty: measured
+VECTORS = 12    # vectors of length dim in a run with a penalty: measured
 
 
 class LogLossBlocks(Core):
@@ -25,17 +25,17 @@ class LogLossBlocks(Core):
     Parameters
     ----------
     risk : Structured
-        With `chains`.
+        With `log_loss_tokens`.
     objective : Objective
-        With a separable penalty.
+        Its penalty is separable.
     known : (nodes, edges), optional
-        Logarithms of the factors of the distributions of another run.
+        Logarithms of the factors of the distributions, from another run.
 
     Attributes
     ----------
     n_examples, dim : int
     visits : float
-        Chains visited so far, by steps, for the aggregate or for the value at a point.
+        Chains visited so far: by steps, for the aggregate, and for values.
     """
 
     kept = "_evaluated", "_value", "_kappa", "_numerator", "_intercepts"
@@ -48,7 +48,7 @@ class LogLossBlocks(Core):
         self._intercepts = MovingIntercepts.of(objective, self.risk.user_rows)
         self._dual = self._make(known if isinstance(known, tuple) else None)
         self._evaluated = 0.0
-        self._aggregate = self._w = None        # of the distributions, until the next step
+        self._aggregate = self._w = None        # valid until the next step
         self._value = None                      # (version, R, bound on its rounding error) of the best point
 
     def _make(self, known=None):
@@ -59,9 +59,9 @@ class LogLossBlocks(Core):
         return {"dual": self._dual.get_state(), "is_fresh": self._aggregate is not None, **super().arrays()}
 
     def restore(self, arrays):
-        """Become the core that `arrays` described.
+        """Become the core that `arrays` described; a fresh aggregate is computed again.
 
-        The next point follows from the aggregate, computed again, or from sums if steps came after it.
+        The next point follows from that, or after further steps from their sums.
         """
         super().restore({name: arrays[name] for name in self.kept})
         check_array("the numerator", self._numerator, (self.dim,))
@@ -88,8 +88,8 @@ class LogLossBlocks(Core):
     def first_lam(self):
         """Return `Rbar^2 / n`, so that the first weight of the centre is `Rbar^2 / sqrt n`.
 
-        The best one was lighter, a half to a fourteenth on 1000 and 8936 sentences with l1 norms of 3 and 1; too light
-        a centre costs far more passes than too heavy a one.
+        The best weight was a half to a fourteenth of that on 1000 and 8936 sentences with l1 norms of 3 and 1, but too
+        light a centre costs far more passes than too heavy a one.
         """
         return self._square() / self.n_examples
 
@@ -128,19 +128,19 @@ class LogLossBlocks(Core):
             self._dual.set_limits(l2 + self._kappa, *rest)
 
     def _phi(self):
-        """Return the slope of the aggregate; after steps from the point, with the rounding errors of their sums."""
+        """Return the slope of the aggregate; after steps it follows from the point, with the rounding of their sums."""
         if self._aggregate is None and self._dual.visits:
             return self._numerator - self._dual.unshrunk_point()
         return self.aggregate().slope
 
     # ------------------------------------------------------------------ passes
     def oracle_pass(self, order):
-        """Steps on the chains of `order`; their gaps are not known."""
+        """Step on the chains of `order`; their gaps are not known."""
         self._aggregate = self._w = None
         self._dual.visit(order)
 
     def evaluate(self, search, w):
-        """The values of all chains at w."""
+        """Compute the losses of all chains at w; return `F(w)`."""
         values, errors = self.risk.values(w)
         self._evaluated += self.n_examples
         value = float(values.sum())
@@ -158,7 +158,7 @@ class LogLossBlocks(Core):
         return self._aggregate
 
     def _computed(self):
-        planes = self.risk.planes_of(self._dual)        # of one part
+        planes = self.risk.planes_of(self._dual)        # the risk has one part
         offset = float(planes.offsets[0])
         return Plane(offset, planes.slopes[0], float(self.risk.slope_errors[0]),
                      float(self.risk.offset_errors[0]) * offset)
@@ -174,23 +174,23 @@ class LogLossBlocks(Core):
 
     # ------------------------------------------------------------------ memory
     def nbytes(self):
-        """Memory of factors and marginals."""
+        """Return the bytes of factors and marginals."""
         return 3 * (self._dual.nodes.nbytes + self._dual.edges.nbytes)
 
     @staticmethod
     def multiplier_bytes(risk):
-        """Memory of factors and marginals before they are made, with six tables and three edges of one chain."""
+        """Return the bytes that factors and marginals will take, with work space for one chain."""
         labelled, K = risk.log_loss_tokens, risk.log_loss_tokens.tokens.n_scores
         return 12 * K * (len(labelled.truth) + K * labelled.pairs * (risk.n_examples + 5))
 
     @classmethod
     def bytes_needed(cls, risk):
-        """Memory of multipliers and of points."""
+        """Return the bytes of multipliers and of points."""
         return cls.multiplier_bytes(risk) + 8 * VECTORS * risk.dim
 
 
 class Limits(NamedTuple):
-    """A separable penalty by entries, arrays (dim,): `l2 centre`, l2, l1 and bounds."""
+    """The numbers of a separable penalty, arrays (dim,): `l2 centre`, l2, l1 and bounds."""
 
     pull: np.ndarray
     l2: np.ndarray
@@ -200,7 +200,7 @@ class Limits(NamedTuple):
 
 
 def limits_of(objective, dim):
-    """Return the limits of an objective; None for equal squares, with which the point is linear in the steps."""
+    """Return the `Limits` of an objective; None if the point is linear in the steps, as with equal squares."""
     if objective.is_linear:
         return None
     omega, factor = objective.entries, objective.factor

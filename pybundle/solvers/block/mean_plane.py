@@ -1,8 +1,7 @@
-"""The mean of many planes of R, the recent ones weighted most, which proves a bound as each of them does.
+"""A weighted mean of many planes of R, most of all the recent ones, which proves a bound as each of them does.
 
-The slope of the plane at a point x, or of the multipliers near it, lies off the subgradients of the penalty as long as
-x moves. Under an l1 norm it is then scaled down until its largest entry fits, which costs most of the bound. In a mean
-these errors nearly cancel.
+As long as x moves, minus the slope of its plane is no subgradient of the penalty. Under an l1 norm the slope must then
+be scaled down until its largest entry fits, which costs most of the bound. In a mean these errors nearly cancel.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ RECENT = 5.0            # the mean of k planes weighs the newest by RECENT / (k 
 
 
 class MeanPlane(Kept):
-    """Mean of the planes added so far.
+    """Weighted mean of the planes added so far.
 
-    With `means` m, those of the columns, slope errors also bound those of `phi - phi_b m`, phi_b being the last entry.
+    With means m of the columns, slope errors also bound those of `phi - phi_b m`, phi_b being the last entry.
 
     Attributes
     ----------

@@ -55,21 +55,21 @@ def prox_bcfw(search, kappa, batch, n_best):
 
 
 def refuse_penalty(objective, risk):
-    """Refuse a penalty for cached planes, which take none."""
+    """Refuse a penalty for cached planes, which take a square only."""
     if not objective.is_of_norm and not risk.has_exact_blocks:
         raise ParameterError("method 'prox-bcfw' takes a penalty or free weights where labels can be enumerated or with"
                              f" a log-loss, got {type(risk).__name__}; use 'oca'")
 
 
 def default_batch(risk):
-    """Examples decoded at one point in a sequential pass."""
+    """Return the number of examples decoded at one point in a sequential pass."""
     return min(max(risk.n_examples // 32, 1), 32)
 
 
 def on_labels(risk):
     """Build the schedule of runs on multipliers of labels.
 
-    With working sets the first passes look at all labels, and the many in between at few of them.
+    With working sets the first passes look at all labels, and the cached ones, of which there are many, at few.
     """
     if set_capacity(risk.engine):
         return Accelerated(opening=3, most_passes=30)
@@ -77,8 +77,8 @@ def on_labels(risk):
 
 
 def accelerated(n_best=1):
-    """Build the schedule of runs on cached planes, if a visit of an example brings `n_best` planes."""
-    # with n_best > 1 more planes are known early and deserve more passes
+    """Build the schedule of runs on cached planes, to which each visit of an example adds `n_best`."""
+    # with n_best > 1 more planes are known early, which deserve more passes
     opening, fraction = (5, 0.2) if n_best == 1 else (4, 0.1)
     return Accelerated(opening, fraction, fraction_before=fraction, most_passes=100)
 
@@ -114,7 +114,7 @@ def alm(search, sigma, growth):
 
 
 def fewer_than_cap(name, value):
-    """Check the number of planes that a visit brings, all of which are kept."""
+    """Check the number of planes that a visit adds, all of which are kept."""
     value = integer(name, value)
     if value >= CAP:
         raise ParameterError(f"{name} must be less than {CAP}, the planes kept of an example, got {value}")

@@ -6,8 +6,8 @@ import numpy as np
 
 from ...core.validation import read_only
 
-SHARD = 2048        # work of a shard, in the sizes of the oracle: a map costs 0.2 ms
-MOST_SHARDS = 2     # of a batch, whatever the number of threads
+SHARD = 2048        # least work of a shard, in the sizes of the oracle: a map costs 0.2 ms
+MOST_SHARDS = 2     # most shards of a batch, whatever the number of threads
 
 
 class OraclePass:
@@ -22,9 +22,9 @@ class OraclePass:
     batch : int
         Examples decoded at one point.
     n_best : int
-        Labellings learnt of an example.
+        Labellings asked for in each call.
     run : callable
-        `map`, or that of an executor, by which the shards of a batch are decoded.
+        `map`, or the map of an executor, which decodes the shards of a batch.
     record : Record or None
         Stores the labellings of planes.
 
@@ -32,7 +32,7 @@ class OraclePass:
     ----------
     compiled : CompiledOracle or None
     most_bytes : float
-        Of the blocks: a pass ends with the batch that makes them larger. Infinite to begin with.
+        A pass ends with the batch that makes the blocks larger than this; infinite at first.
     """
 
     def __init__(self, blocks, oracle, batch, n_best=1, run=map, record=None):
@@ -41,13 +41,13 @@ class OraclePass:
         self.compiled = oracle.compiled(batch) if n_best == 1 and record is None else None
 
     def working_bytes(self):
-        """What is needed beside the blocks: prepared weights."""
+        """Return the bytes needed beside the blocks, for prepared weights."""
         return 8 * self.oracle.dim if self.compiled is None else self.compiled.working_bytes()
 
     def visit(self, order, towards=False):
-        """Asks for each example and steps on its block, till memory is full; the sum of the block gaps before.
+        """Ask for each example and step on its block until memory is full; return the sum of the block gaps before.
 
-        With `towards` the new plane is the target of the step. `blocks.visits` counts the steps.
+        With `towards` the step goes towards the new plane. `blocks.visits` counts the steps.
         """
         if self.compiled is not None:
             return self.blocks.ask(self.compiled, order, self.batch, towards, self.most_bytes)
@@ -78,6 +78,6 @@ class OraclePass:
         return rows, losses, slopes
 
     def _shards(self, rows):
-        """The examples of a batch in shards that depend on nothing but their work."""
+        """Divide the examples of a batch into shards, which depend on their work only."""
         n = max(1, min(int(self.oracle.sizes[rows].sum()) // SHARD, MOST_SHARDS, len(rows)))
         return [rows[len(rows) * k // n:len(rows) * (k + 1) // n] for k in range(n)]

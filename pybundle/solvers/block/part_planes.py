@@ -1,8 +1,8 @@
-"""Convert multipliers of single examples to planes of parts: how a bundle method starts from a block method.
+"""Converts multipliers of single examples to planes of parts, from which a bundle method starts.
 
-With phi_i = sum_q alpha_iq psi_iq and B_i alike, the plane `sum_{i in part p} (B_i + <phi_i, w>)` lies below R_p, and
-the bound of these P planes is exactly the D(alpha) of the block method; a better one of earlier multipliers goes over
-as `State.bound`.
+With phi_i = sum_q alpha_iq psi_iq and B_i alike, the plane `sum_{i in part p} (B_i + <phi_i, w>)` lies below R_p. These
+P planes together have exactly the bound D(alpha) of the block method; a better bound of earlier multipliers is passed
+on as `State.bound`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ._label_dual import LabelDual
 def part_planes(risk, blocks):
     """Return planes of the parts of `risk` from the blocks of a `State`; None if the risk cannot use such blocks.
 
-    Their values are not known: NaN. A remote risk does not know which examples its parts have.
+    Their values are unknown, NaN. A remote risk cannot use them: it does not know the examples of its parts.
     """
     if risk.remote is not None:
         return None
@@ -59,7 +59,7 @@ def _of_labels(risk, alpha):
 
 
 def _planes(risk, offsets, slopes, slope_errors, offset_errors):
-    """Planes with the errors of planes of the risk, and those of sums of them."""
+    """Return planes whose errors are those of planes of the risk plus those of the sums."""
     own_slopes, own_offsets = errors_of(risk)
     return Planes(np.full(risk.n_parts, np.nan), offsets, slopes, own_slopes + slope_errors,
                   own_offsets + offset_errors)

@@ -1,4 +1,4 @@
-"""Blocks of examples whose labels can be enumerated, with a penalty by entries in place of equal squares."""
+"""Blocks of examples whose labels can be enumerated, with a separable penalty in place of equal squares."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .exact_blocks import ExactBlocks
 
 
 class PenalisedBlocks(ExactBlocks):
-    """`ExactBlocks` of an objective with a separable penalty; weights may be free."""
+    """`ExactBlocks` for a separable penalty; weights may be free."""
 
     def __init__(self, risk, objective, known=None):
         super().__init__(risk, objective, known)
-        # steps move an intercept alone, not the shift of the columns with it
+        # steps move the intercept itself, not the intercept at the means
         self._objective = replace(objective, means=None)
         self._free = np.flatnonzero(self._objective.is_free)
         self._shares = np.array([share_of_squares(risk.examples, k % (self.dim // risk.n_scores)) for k in self._free])
 
     def place(self, lam, kappa, centre):
-        """Set kappa, the centre, and the lam of the square about it which free weights get beside kappa."""
+        """Set kappa and the centre; free weights get a share of lam beside kappa, see `_weights`."""
         self._lam, self._kappa, self._centre, self._pulled, self._w = lam, kappa, centre, centre, None
         self._set_steps()
         omega, factor = self._objective.penalty, self._objective.factor
@@ -34,23 +34,23 @@ class PenalisedBlocks(ExactBlocks):
         return self._objective.minimiser(phi, self._weights(), self._centre)
 
     def _weights(self):
-        """Return the weight of the centre by entries.
+        """Return the weight of the centre for each entry.
 
-        A free weight moves with nearly all examples. It gets `kappa + lam` times the share of its feature in the
-        squares of the examples, so that its part in the curvature of a step is that of all others together.
+        Nearly all examples move a free weight. It gets `kappa + lam` times the share of its feature in the squares of
+        the examples, so that it adds as much to the curvature of a step as all other weights together.
         """
         weights = np.full(self.dim, self._kappa)
         weights[self._free] = (self._kappa + self._lam) * self._shares
         return weights
 
     def _set_steps(self):
-        """Give thresholds and bounds of the penalty to the steps."""
+        """Pass thresholds and bounds of the penalty on to the steps."""
         omega, factor = self._objective.penalty, self._objective.factor
         s = factor * omega.l2 + self._weights()
         self._dual.set_penalty(s, factor * omega.l1, omega.lower, omega.upper, self._curvatures(s))
 
     def _curvatures(self, s):
-        """Return `sum_j x_ij^2 / s_j` of every example, with the least s_j of all scores: O(n) if these are equal."""
+        """Return `sum_j x_ij^2 / s_j` of every example, s_j the least of all scores; O(n) if all s_j are equal."""
         examples = self.risk.examples
         rates = 1.0 / s.reshape(self.risk.n_scores, -1).min(axis=0)
         bias2 = (examples.bias or 0.0) ** 2

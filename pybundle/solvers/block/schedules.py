@@ -1,18 +1,18 @@
-"""What a block method does when: passes of the oracle, certificates, passes over known planes.
+"""Schedules: the order in which a block method does oracle passes, cached passes and evaluations.
 
 A schedule has eight members; `BlockMethod` uses no others.
 
 ``is_proximal``         whether the centre moves
-``extrapolates``        whether it is extrapolated; if not, its weight follows from the gap even without a penalty
-``every``               iterations from one value to the next, if the weight of the centre follows from the gap
+``extrapolates``        whether the centre is extrapolated; if not, its weight always follows from the gap
+``every``               iterations from one value to the next, where the weight of the centre follows from the gap
 ``patience``            iterations without progress after which the run has stalled
 ``actions(run)``        "visit", "value" and "cached" in the order of this iteration
 ``order(run)``          the examples to visit
-``cached_passes(run)``  passes over known planes
+``cached_passes(run)``  does the passes over known planes
 ``describe()``          a few words for the user
 
-It uses these members of the run: `search`, `core` (see `core.py`), `trace.n_iter`, `risk.n_examples`, `n_planes()`, the
-generator `rng`, `dual()`, and `last_gaps`, the sum of the block gaps that the last sequential pass saw.
+A schedule uses these members of the run: `search`, `core` (see `core.py`), `trace.n_iter`, `risk.n_examples`,
+`n_planes()`, the generator `rng`, `dual()`, and `last_gaps`, the sum of the block gaps in the last sequential pass.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_VISITS = 12    # visits with all labels per example, on average, between tw
 
 
 class Schedule(Kept):
-    """Permutations, no proximity, no passes over known planes."""
+    """Base class: random permutations, no proximal centre, no passes over known planes."""
 
     is_proximal = False
     extrapolates = True
@@ -42,21 +42,21 @@ class Schedule(Kept):
 
 
 class Accelerated(Schedule):
-    """Few sequential passes, then only evaluations of F, with cached passes in between to a fraction of the gap.
+    """A few sequential passes, then evaluations of F only; cached passes in between end at a fraction of the gap.
 
-    A pass over the examples one after another makes more progress than one at a single point, most of all in the
-    beginning, but computes no value of F; after `opening` passes the value is worth more.
+    A sequential pass makes more progress than a pass at a single point, most of all at first, but computes no value of
+    F. After `opening` passes the value is worth more.
 
     Parameters
     ----------
     opening : int
-        Iterations that begin with a sequential pass. The first value is computed after the last of them, or earlier
-        if the block gaps of a pass are so small that this value may end the run.
+        Iterations that begin with a sequential pass. The first value follows the last of these passes, or an earlier
+        one whose block gaps are so small that the value may end the run.
     fraction, fraction_before : float
-        Cached passes end when their block gaps sum to `fraction` times the gap; before the first value to
+        Cached passes end when their block gaps sum to `fraction` times the gap, or, before the first value, to
         `fraction_before` times the sum of the block gaps in the sequential pass.
     most_passes : int
-        Maximum number of cached passes of an iteration.
+        Most cached passes of an iteration.
     """
 
     kept = ("opening",)
@@ -89,8 +89,8 @@ class Accelerated(Schedule):
 class Sequential(Schedule):
     """Sequential passes about a moving centre, and a value of F with every third one.
 
-    A pass alone is too inexact for an extrapolated centre. Value and bound cost as much as two passes; with every third
-    pass the total time was least.
+    A pass alone is too inexact for an extrapolated centre. Value and bound cost as much as two passes; the total time
+    was least with one value in three passes.
     """
 
     is_proximal = True
@@ -112,7 +112,7 @@ class Exact(Schedule):
     Parameters
     ----------
     fraction : float
-        The problem of known planes is solved to this fraction of the gap.
+        Fraction of the gap to which the problem of known planes is solved.
     """
 
     kept = ("_is_solved",)
@@ -122,7 +122,7 @@ class Exact(Schedule):
         self.fraction, self._is_solved = fraction, False
 
     def actions(self, run):
-        """F is evaluated as soon as the problem of the known planes is solved."""
+        """Yield "value" only once the problem of the known planes is solved."""
         if run.n_planes() == 0:
             yield "visit"
         elif np.isfinite(run.search.gap):
@@ -159,7 +159,7 @@ class Plain(Schedule):
         n, k = run.risk.n_examples, run.trace.n_iter
         if not self.gap_sampling or k == 1:
             return super().order(run)
-        if k % (self.gap_check + 1) == 1:       # after a certificate: a gap of 0 may have gone stale
+        if k % (self.gap_check + 1) == 1:       # after a certificate, as gaps of 0 may be out of date
             run.core.measure()
         gaps = run.core.gaps()
         total = gaps.sum()
@@ -174,8 +174,8 @@ class Plain(Schedule):
 class MultiPlane(Plain):
     """A variant of MP-BCFW [Shah, Kolmogorov, Lampert 2015]: passes over known planes as long as they pay.
 
-    They stop when the last one gained less of the dual per unit of time than the iteration so far. Time is the clock's,
-    or, in deterministic runs, the number of steps; a step with a call of the oracle counts as `cost` cached ones.
+    They stop when the last one raised the dual less per unit of time than the iteration so far. Deterministic runs
+    count steps in place of time; a step with a call of the oracle counts as `cost` cached steps.
     """
 
     def __init__(self, gap_check=5, gap_sampling=False, cost=None, max_cached=1000):

@@ -5,7 +5,7 @@
         2  lower bound from beta, whatever the stabilisation was
         3  stop if best value and best bound are close enough
         4  the policy evaluates the risk somewhere: new planes, perhaps a better point
-        5  forget idle planes, store the new ones
+        5  drop idle planes, store the new ones
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ from .master import Master, plane_of
 from .penalty_master import PenaltyMaster
 
 MANY_PARTS = 64
-"""Parts from which planes are forgotten early: each iteration adds so many that products with idle ones cost most."""
+"""With at least so many parts idle planes are dropped early, because their products take most of the time."""
 
 
 def working_bytes(risk, n_parts, vectors=8, numbers=4):
-    """Of new planes of so many parts, of some vectors of length dim, and of some numbers of all examples."""
+    """Return the bytes of one pass: planes of `n_parts` parts, vectors of length dim, and numbers of each example."""
     slopes = n_parts + vectors + min(WAVE, -(-risk.n_examples // SHARD_ROWS))
     return 8 * (slopes * risk.dim + numbers * risk.n_examples)
 
 
 def parts_within(risk, limit, n_parts):
-    """As many parts, up to `n_parts`, as a memory limit has room for.
+    """Return the number of parts, at most `n_parts`, for which a memory limit has room.
 
-    Each needs three planes, which have a Gram matrix, and one of a pass.
+    Each part needs three planes in the Gram matrix, and one more during a pass.
     """
     room, slopes, pairs = max(limit - working_bytes(risk, 0), 0), 32.0 * risk.dim, 9.0 * PAIR
     return max(1, min(n_parts, int((np.sqrt(slopes**2 + 4.0 * pairs * room) - slopes) / (2.0 * pairs))))
 
 
 class Aggregate(NamedTuple):
-    """What multipliers prove.
+    """The aggregate plane of multipliers, and what it proves.
 
     Attributes
     ----------
     phi : ndarray, shape (dim,)
         Slope of the aggregate plane.
     dual : float
-        Lower bound from these multipliers, without rounding: at the current iterate it stops the published methods.
+        Lower bound from these multipliers, rounding not counted; published methods stop by it.
     gap : float
         Best value minus best lower bound.
     """
@@ -75,22 +75,22 @@ class BundleMethod(Run):
     def __init__(self, search, policy):
         super().__init__(search)
         n_parts, self.policy, self.slack = self.risk.n_parts, policy, search.lower_bounds >= 0.0
-        self._changing = False      # while planes are half stored
+        self._changing = False      # True while planes are half stored
         self._errors = np.zeros(n_parts), np.zeros(n_parts)
         self.max_planes = None
         self.max_idle = self.settings.max_idle or (50 if n_parts == 1 else 8 if n_parts < MANY_PARTS else 2)
 
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):
-        """Evaluates the risk at `w0`, made feasible, or takes another run over without asking the risk."""
+        """Evaluate the risk at `w0`, made feasible, or take over the planes of another run without asking the risk."""
         risk, w = self.risk, self.search.take(w0, state)
         kept = None if state is None else state.bundle
         if kept is not None and (kept.n_parts, kept.dim) == (risk.n_parts, risk.dim):
             self.bundle = kept.copy()
             self._errors = state.errors
-            self.bundle.drop_constraints()      # those of another run may not hold here
+            self.bundle.drop_constraints()      # linear constraints of another run may not hold here
             if state.record is not self.settings.record:
-                self.bundle.origins[:] = -1     # nor are its points
+                self.bundle.origins[:] = -1     # indices of points in the record of another run
             self._limit_memory()
             self.master = self._make_master()
             if self.objective.contains(state.w):
@@ -122,13 +122,13 @@ class BundleMethod(Run):
             return Status.CONVERGED
         found = self.policy.advance(self, solution, aggregate)                            # 4
         probe = search.probe()
-        if probe is not None:       # a risk may return the same buffer again
+        if probe is not None:       # the second pass may reuse the buffer of the first
             found = found._replace(planes=[planes._replace(slopes=planes.slopes.copy()) for planes in found.planes])
             found.planes.append(self.visit(probe)[0])
         self._changing = True
         self.bundle.prune(self.max_idle)                                                  # 5
         signs = self.bundle.new_constraints(self._outside)
-        if self.max_planes is not None:         # a part needs an aggregate, the newest plane and the one being added
+        if self.max_planes is not None:         # a part needs its aggregate, its newest plane and the one being added
             signs = signs[:self.max_planes - 3 * self.risk.n_parts]
         for planes in found.planes:
             self.append(self._named(planes, found.at), len(signs))
@@ -155,7 +155,7 @@ class BundleMethod(Run):
     def state(self):
         if self._changing:
             return None
-        kept = {} if self.objective.rows is None else {"bound": None}     # it may hold within these constraints only
+        kept = {} if self.objective.rows is None else {"bound": None}     # the bound may need these constraints
         return self.search.state(bundle=self.bundle, scores=self.policy.scores, errors=self._errors, **kept)
 
     def evidence(self, risk):
@@ -181,7 +181,7 @@ class BundleMethod(Run):
             raise ValueError("the bundle belongs to another risk")
         self.master = self._make_master()
         self._limit_memory()
-        if arrays["kind"] != self.kind:         # of another policy: the planes are what a new run starts from
+        if arrays["kind"] != self.kind:         # a new run of another policy starts from these planes
             arrays = arrays | {"policy": self.policy.arrays()}
         super().restore(arrays)
         for errors in self._errors:
@@ -199,9 +199,9 @@ class BundleMethod(Run):
             return self.master.solve(self._tolerance() if tol is None else tol, alpha)
 
     def visit(self, w, solution=None):
-        """A pass at w: planes and F(w).
+        """Return the planes at w and F(w): one pass.
 
-        With the solution that w is the minimiser of, a value below the model is refused.
+        If w is the minimiser of `solution`, a value below the model is refused.
         """
         if solution is None:
             return self.search.visit(w)
@@ -210,12 +210,12 @@ class BundleMethod(Run):
         return planes, self.search.observe(w, float(planes.values.sum()), planes.values)
 
     def improve_bound(self, solution, settle=True):
-        """The lower bound from the multipliers, `Aggregate`; they are kept in the bundle if `settle`.
+        """Offer the bound of a solution; return its `Aggregate`. With `settle` the bundle stores its multipliers.
 
-        Multipliers of signs are left out: the objective finds the best ones for phi itself.
+        Multipliers of signs are left out, because the objective finds the best ones for phi.
         """
         beta = np.zeros(self.bundle.n_planes)
-        beta[:len(solution.beta)] = solution.beta       # linear constraints that another master has added come last
+        beta[:len(solution.beta)] = solution.beta       # constraints that a later master has added come last
         search, plane = self.search, plane_of(self.bundle, self.slack, self.objective, beta, *self._errors)
         self._outside = self.objective.penalty.pushed_outside(plane.slope)
         search.offer(search.bound_from(plane))
@@ -240,17 +240,17 @@ class BundleMethod(Run):
         return planes._replace(origin=record.point(w))
 
     def _tolerance(self):
-        """`theta` times the outer gap, at most 1e-3 and at least 1e-12 of the best value.
+        """Return `theta` times the outer gap, at most 1e-3 and at least 1e-12 of the best value.
 
-        An iteration that moved neither value nor bound makes the next master up to a thousand times tighter: a
-        solution within a loose tolerance may be returned unchanged although its planes have been cut.
+        After iterations that moved neither value nor bound it is up to a thousand times less: within a loose tolerance
+        the master may return its last solution although a new plane cuts it off.
         """
         theta = self.settings.theta * 0.1 ** min(self.search.idle, 3)
         scale = max(abs(self.search.fun), 1e-300)
         return float(np.clip(theta * self.search.gap, 1e-12 * scale, 1e-3 * scale))
 
     def check_model(self, solution, w, values):
-        """Refuses a risk whose value at the candidate w lies below planes that it gave before."""
+        """Refuse a risk whose value at the candidate w lies below its earlier planes."""
         allowed = self.search.checks.allowance(self.risk, w, self._errors[0])
 
         def excess(products):
@@ -261,7 +261,7 @@ class BundleMethod(Run):
         scale = largest + np.abs(values)
         if (excess(self.master.products(solution)) <= ROUNDING * scale).all():
             return
-        # products in Gram space cancel at small lam: only products of the planes with w itself are evidence
+        # products in Gram space cancel at small lam, so compute those of the planes with w itself
         products = self.bundle.dot(w)
         np.maximum.at(largest, self.bundle.parts[planes], np.abs(products[planes]))
         refuse_above(excess(products), largest + np.abs(values), "a stored plane", "the new point")
@@ -270,7 +270,7 @@ class BundleMethod(Run):
         return self.max_planes is not None and self.trace.max_planes >= self.max_planes - 2 * self.risk.n_parts
 
     def append(self, planes, room=0):
-        """Stores planes under the memory limit, and leaves it room for some more."""
+        """Store planes within the memory limit, with room left for `room` more."""
         if self.max_planes is not None:
             if self.bundle.is_sparse or (self.bundle.n_planes == 0 and planes.density() < SPARSE_BELOW):
                 self._count_sparse(planes)
@@ -281,7 +281,7 @@ class BundleMethod(Run):
         overflown = np.flatnonzero(~np.isfinite(self.bundle.H.diagonal()))
         if len(overflown):
             self.bundle.drop(overflown)
-            self._changing = False              # what stays fits together
+            self._changing = False              # the planes left are consistent
             raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
 
@@ -289,22 +289,22 @@ class BundleMethod(Run):
         limit, risk = self.settings.memory_limit, self.risk
         if limit is None:
             return
-        least = 3 * risk.n_parts                # per part: an aggregate, the newest plane, one being added
+        least = 3 * risk.n_parts                # for each part an aggregate, the newest plane, and the one being added
         needed = estimate_bytes(risk.dim, least)
         if limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for {risk.n_parts} parts of dimension "
                                  f"{risk.dim}, got {limit}; raise it or lower n_parts")
-        # of a small limit half at least: beside it Python's own objects are no smaller than points
+        # at least half of a small limit: there Python's own objects are as large as points
         self._for_planes = max(limit - self.working_bytes(), min(limit // 2, 1 << 20), needed)
         self.max_planes = planes_within(self._for_planes, risk.dim)
         self.bundle.reserve(self.max_planes)
 
     def working_bytes(self):
-        """What a run takes beside its planes and their Gram matrix."""
+        """Return the bytes of a run beside its planes and their Gram matrix."""
         return working_bytes(self.risk, self.risk.n_parts) + self.policy.working_bytes(self.risk)
 
     def _count_sparse(self, planes):
-        """How many planes there may be, by the mean number of their entries; a store that grows is there twice."""
+        """Set the most planes from their mean number of entries; while a store grows, its old copy exists, too."""
         entries = self.bundle.slope_bytes / ENTRY + planes.density() * self.risk.n_parts * self.risk.dim
         size = 2.0 * ENTRY * entries / (self.bundle.n_planes + self.risk.n_parts)
         within = int((-size + np.sqrt(size**2 + 4.0 * PAIR * self._for_planes)) / (2.0 * PAIR))

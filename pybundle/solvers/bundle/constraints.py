@@ -1,4 +1,4 @@
-"""The argument `constraints` of `minimize`: rows `A w <= u`, whose multipliers are found by the master problem.
+"""The argument `constraints` of `minimize`: rows `A w <= u`; the master problem finds their multipliers.
 
 Any multipliers y >= 0 prove a bound (weak duality): for all w that meet the constraints
 
@@ -22,18 +22,18 @@ from ...core.plane import Plane, Planes
 from ...core.rounding import UNIT
 from .penalty_master import PenaltyMaster
 
-MEETS = 1e-10       # a point meets a row if it violates it by at most that fraction of its terms
-VIOLATES = 1e-13    # beyond that fraction a point is moved
-SWEEPS = 3          # over the rows, in search of bounds that follow
-VAST = 1e100        # larger bounds are none
-SAFE = 1e-9         # relative allowance for the rounding of sums; nothing is lost by it
-TINY = 1e-300       # more than what underflows
+MEETS = 1e-10       # a point meets a row if it violates it by at most this fraction of its terms
+VIOLATES = 1e-13    # a point that violates a row by more is moved
+SWEEPS = 3          # sweeps over the rows in search of bounds that follow
+VAST = 1e100        # larger bounds count as infinite
+SAFE = 1e-9         # relative allowance for the rounding of sums; it hardly weakens bounds
+TINY = 1e-300       # exceeds any product that underflows
 EXACT = 1e-10       # the least tolerance of HiGHS
-ROUNDS = 10         # of corrections of the rounding of a projection
+ROUNDS = 10         # most corrections of a rounded projection
 
 
 class Rows:
-    """The constraints `A w <= upper`; those from below and equalities are rows with the opposite sign.
+    """The constraints `A w <= upper`; bounds from below and equalities give rows with the opposite sign.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Rows:
     def __repr__(self):
         arrays = self.A.data, self.A.indices, self.A.indptr, self.upper
         words = b"".join(np.ascontiguousarray(array) for array in arrays)
-        return f"{self.m} rows of check sum {crc32(words)}"         # by which a checkpoint knows them
+        return f"{self.m} rows of check sum {crc32(words)}"         # for the terms of a checkpoint
 
     def excess(self, w):
         """Return how far w violates each row, as a fraction of its terms; negative where it does not."""
@@ -75,7 +75,7 @@ class Rows:
     def implied(self, lower, upper):
         """Return bounds of the weights that follow from the rows and from other bounds.
 
-        In a row whose other terms are at least s, `a w_k <= u - s`.
+        If the other terms of a row sum to at least s, `a w_k <= u - s`.
         """
         entries = self.A.tocoo()
         row, k, a = entries.row, entries.col, entries.data
@@ -102,7 +102,7 @@ class Rows:
             return squares
         last = self._last()
         inner = squares - 2.0 * last * (self.A @ means) + last**2 * float(means @ means)
-        return np.maximum(inner, UNIT * squares)        # it cancels
+        return np.maximum(inner, UNIT * squares)        # the difference cancels
 
     @staticmethod
     def box(objective):
@@ -119,13 +119,13 @@ class Rows:
         return Planes(np.zeros(len(numbers)), -self.upper[numbers], slopes if is_sparse else slopes.toarray())
 
     def pull(self, parts, beta):
-        """Return `A'y` for multipliers y among those of the planes of a bundle, and y, shape (m,)."""
+        """Return `A'y` and the multipliers y of the rows, shape (m,), taken from those of a bundle."""
         y, is_row = np.zeros(self.m), parts < 0
         y[-1 - parts[is_row]] = beta[is_row]
         return self.A.T @ y, y
 
     def relax(self, plane, parts, beta, means=None, safety=1.0):
-        """Return an aggregate plane with the rows added; rounding counts in its errors, `safety` times.
+        """Return an aggregate plane with the rows added; its errors count the rounding of that `safety` times.
 
         The error of the slope holds in `Coordinates`, too.
         """
@@ -140,8 +140,8 @@ class Rows:
     def nearest(self, objective, v):
         """Return the point nearest to v, in `Coordinates`, that meets the rows, up to rounding, and the bounds.
 
-        Where rows are so ill-conditioned that none is found, it is `inside`. The objective has these rows and a
-        box alone.
+        It is `inside` if rows are so ill-conditioned that no such point is found. The objective has only these rows
+        and a box.
         """
         bundle = Bundle(len(v), 1)
         master = PenaltyMaster(bundle, np.array([True]), objective)
@@ -151,7 +151,7 @@ class Rows:
         return w if self.inside is None or self.contains(w) else self.inside.copy()
 
     def _corrected(self, w, active, lower, upper):
-        """Return w after the shortest steps, of the weights that no bound holds, into the active rows."""
+        """Return w after the shortest steps to the active rows, made by the weights inside their bounds."""
         for _ in range(ROUNDS):
             outside = self.violated(w)
             if len(outside) == 0:
@@ -169,7 +169,7 @@ class Rows:
     def least_violated(self, lower, upper):
         """Return the point within bounds whose largest violation of a row is least, and the multipliers of the rows.
 
-        It is None if the solver finds none. The solver works in units in which the largest bound of a row is 1.
+        The point is None if the solver finds none. The largest bound of a row is the unit of the solver.
         """
         from scipy.optimize import linprog  # which takes longer to import than all else
 
@@ -188,13 +188,13 @@ class Rows:
     def excluded(self, y, lower, upper):
         """Return the largest B for which multipliers y >= 0 prove that no point with |w_k| <= B meets the rows.
 
-        It is infinite if there is no such point at all, and not positive if they prove nothing. All points within
-        bounds that meet the rows have `<A'y, w> <= y'u` (Farkas).
+        B is infinite if they exclude all points, and not positive if they prove nothing. All points within bounds that
+        meet the rows have `<A'y, w> <= y'u` (Farkas).
         """
         slope, sizes = self.A.T @ y, self._absolute.T @ y
         errors = 1.01 * (np.count_nonzero(y) + 4.0) * UNIT * sizes
         errors += np.where(self._absolute.T @ (y > 0.0) > 0.0, TINY, 0.0)
-        ends = np.where(slope > 0.0, lower, upper)              # where the term of a weight is least
+        ends = np.where(slope > 0.0, lower, upper)              # at which the term of a weight is least
         is_open, is_bounded = np.isinf(ends), np.isfinite(lower) & np.isfinite(upper)
         terms = np.append(np.where(is_open, 0.0, slope * np.where(is_open, 0.0, ends)), -y * self.upper)
         margin = float(terms.sum()) - 1.01 * len(terms) * UNIT * float(np.abs(terms).sum())
@@ -209,10 +209,10 @@ def as_rows(constraints, dim):
 
 
 def check_feasible(objective):
-    """Find a point that meets the rows and bounds of an objective; raises ParameterError if none is found.
+    """Find a point that meets the rows and bounds of an objective; raise ParameterError if none is found.
 
-    The projection of 0 is one, unless rows are so ill-conditioned that it misses them; then a linear program finds the
-    point whose largest violation is least. Its multipliers tell how far from 0 all points that meet the rows must be.
+    The projection of 0 is tried first. It may miss ill-conditioned rows; then a linear program finds the point whose
+    largest violation is least. Its multipliers tell how far from 0 all points that meet the rows must be.
     """
     rows, dim = objective.rows, objective.rows.A.shape[1]
     w = objective.project(np.zeros(dim))

@@ -1,4 +1,4 @@
-"""Evidence of the planes at some points: the best multipliers of their master problem, made feasible."""
+"""Makes evidence of the planes at some points: the best multipliers of their master problem, made feasible."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .master import Master
 from .penalty_master import PenaltyMaster
 
 POOR = 10.0
-"""Evidence whose gap is so many times that of the run is replaced if there is better one."""
+"""If the gap of evidence is more than this many times that of the run, other evidence is tried."""
 LIGHTER = 20
-"""Weights of a centre that are tried, each a tenth of the one before."""
+"""Number of weights of the centre that are tried, each a tenth of the one before."""
 
 def of_points(search, risk, points, labelled=True):
-    """Return the `Proof` of the planes at some points and at the best one: one pass for each.
+    """Return the `Proof` of the planes at some points: one pass for each.
 
     If the labellings of the examples are known, they are the evidence; ties and rounding then have no effect.
     """
@@ -56,7 +56,7 @@ def of_points(search, risk, points, labelled=True):
         else:
             norms = objective.coordinates.norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
             error, offset_error = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, *errors)
-            if planes_of.is_labelled and exact.examples is not None:       # a check sums all rows at once
+            if planes_of.is_labelled and exact.examples is not None:       # the verifier sums all rows at once
                 terms = multipliers.n_terms(exact.n_examples) + len(points) + exact.n_scores
                 error = max(error, terms * UNIT * float(np.sum(exact.slope_sizes)))
         flats = np.where(np.isfinite(lower), np.abs(lower), 0.0)
@@ -75,7 +75,7 @@ def of_points(search, risk, points, labelled=True):
     if best.value == -np.inf:
         return None
     found = Proof(planes_of.evidence(points, known, best_weights), best, pull, limits)
-    # labellings as good as others at these points may lack planes, as where l1 norms make classes equal
+    # where labellings tie at the points, as with an l1 norm that makes classes equal, planes may be missing
     is_poor = search.fun - best.value > POOR * search.gap
     if is_poor and planes_of.is_labelled and not objective.is_of_norm:
         other = of_points(search, risk, points, labelled=False)
@@ -84,9 +84,9 @@ def of_points(search, risk, points, labelled=True):
 
 
 def _solutions(search, bundle, slack, objective):
-    """Multipliers of the master problem of a bundle; with a penalty also with a centre, lighter and lighter.
+    """Yield multipliers of the master problem of a bundle; with a penalty first with a centre that gets ever lighter.
 
-    The model alone may have no minimum, or one that is hard to find.
+    Without a centre the model may have no minimum, or one that is hard to find.
     """
     tol = max(1e-3 * search.gap, 1e-300)
     if objective.is_of_norm:
@@ -111,9 +111,9 @@ def _solutions(search, bundle, slack, objective):
 
 
 def _feasible(beta, bundle, lower_bounds, n_points):
-    """Multipliers of planes at points, made feasible whatever the order of their sum, and what lower bounds add.
+    """Return multipliers that are feasible in any order of summation, and what declared lower bounds add to the offset.
 
-    Parts with a lower bound sum to a little less than 1, and the bound has the rest; others sum to 1.
+    Multipliers of a part with a lower bound sum to a little less than 1; the bound gets the rest. Others sum to 1.
     """
     is_plane = (bundle.parts >= 0) & (bundle.origins >= 0)
     parts, beta = bundle.parts[is_plane], np.where(is_plane, beta, 0.0)

@@ -1,9 +1,9 @@
-"""Batch Frank-Wolfe on the dual: one plane of the whole risk a pass, exact line search.
+"""Batch Frank-Wolfe on the dual: a step is one pass, which gives one plane of the whole risk, and an exact line search.
 
     (phi, B) <- (1 - gamma) (phi, B) + gamma (phi_hat, B_hat),   gamma = clip(lam g / |phi_hat - phi|^2, 0, 1)
 
-with the plane (phi_hat, B_hat) of all examples at w = -phi / lam and the gap g = F(w) - D [Lacoste-Julien et al. 2013,
-Algorithm 2]. The gap is known at every step, so each pass certifies.
+Here (phi_hat, B_hat) is the plane of all examples at w = -phi / lam, and g = F(w) - D the gap [Lacoste-Julien et al.
+2013, Algorithm 2]. Each pass gives the gap, and so certifies.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from .evidence_of_points import of_points
 
 
 class FrankWolfe(Run):
-    """A run of batch Frank-Wolfe, which starts from zero planes: every part of the risk must be bounded below by 0.
+    """Batch Frank-Wolfe from the zero plane: every part of the risk must be bounded below by 0.
 
-    A start `w0` is evaluated and kept as best point; the dual starts from the plane found there.
+    The first step goes towards the plane at `w0`, which is also the first best point.
     """
 
     kept = "phi", "offset", "_steps", "_error", "_size", "_largest", "_plane", "_value"
 
     def start(self, w0, state=None):
-        """The plane at `w0`."""
+        """Start from the zero plane; compute the plane at `w0`."""
         w = self.search.take(w0, state)
         self._steps = 0
-        self._error = 0.0                       # of any slope so far
+        self._error = 0.0                       # largest error of a slope so far
         self.phi, self.offset = np.zeros(self.risk.dim), 0.0
         self._size = self._largest = 0.0        # largest slope and offset so far, to which rounding is relative
         search = self.search
@@ -44,7 +44,7 @@ class FrankWolfe(Run):
         search.log(search.fun)
 
     def iterate(self):
-        """One line search and one pass."""
+        """Do one line search and one pass."""
         plane, lam = self._plane, self.objective.lam
         change = plane.slope - self.phi
         w = self.objective.point(self.phi, lam)

@@ -2,8 +2,8 @@
 
     min_beta  1/2 beta' H beta / s - f' beta,   s = lam + 2 alpha,   f = b + (2 alpha / s) A c
 
-over the product of P simplices (sum at most 1 if the risk is never negative). H is the bundle's; nothing here
-depends on dim.
+over the product of P simplices (sum at most 1 if the risk is never negative). H is the Gram matrix of the bundle;
+nothing here depends on dim.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class MasterSolution:
 
 
 def plane_of(bundle, slack, objective, beta, slope_errors, offset_errors):
-    """Return the `Plane` that multipliers of a bundle prove, all rounding counted; errors have shape (P,)."""
+    """Return the aggregate `Plane` of multipliers of a bundle, all rounding counted; errors have shape (P,)."""
     multipliers = feasible(beta, bundle.parts, slack)
     phi, offset = bundle.combine(multipliers)
     norms = objective.coordinates.norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
@@ -61,34 +61,34 @@ class Master(Kept):
     slack : bool array, shape (P,)
         Parts that are never negative.
     objective : Objective
-        Of a square or a ball.
+        Its penalty is a square or a ball.
     """
 
-    lightest = 0.0      # weight of the centre
+    lightest = 0.0      # least weight of the centre
 
     def __init__(self, bundle, slack, objective):
         self.bundle, self.slack, self.objective = bundle, slack, objective
         self._qp = SimplexQP()
 
     def first_alpha(self, fun):
-        """Weight of the centre to begin with, at a point with F(w) = fun."""
+        """Return the first weight of the centre, at a point with F(w) = fun."""
         return self.objective.lam
 
     def solve(self, tol, alpha=None):
-        """Multipliers to duality gap `tol`: at a weight of the centre, or (None) without centre, also in a ball."""
+        """Return the solution to duality gap `tol`; alpha is the weight of the centre, None without it or in a ball."""
         if alpha is None and self.objective.radius is not None:
             return self._solve_ball(self.objective.radius, tol)
         return self._solve(self.objective.lam, tol, alpha or 0.0)
 
     # ------------------------------------------------------------------ the minimiser, in Gram space
     def products(self, solution):
-        """`<a_j, w>` for every plane, w the minimiser that belongs to beta; infinite or NaN if that overflows."""
+        """Return `<a_j, w>` for every plane at the minimiser w of a solution; infinite or NaN if it overflows."""
         lam, alpha = solution.lam, solution.alpha
         with np.errstate(over="ignore", invalid="ignore"):
             return minimiser(solution.h, lam, 2.0 * alpha, self.bundle.products)
 
     def value(self, solution):
-        """Cutting-plane model of F at the minimiser."""
+        """Return the cutting-plane model of F at the minimiser."""
         centre, lam, alpha, beta = self.bundle.centre, solution.lam, solution.alpha, solution.beta
         s = lam + 2.0 * alpha
         norm2 = 4.0 * alpha**2 * float(centre @ centre) - 4.0 * alpha * float(beta @ self.bundle.products)
@@ -96,7 +96,7 @@ class Master(Kept):
         return 0.5 * lam * norm2 + float(self.bundle.model(self.products(solution), self.slack).sum())
 
     def point(self, solution, phi):
-        """`w = (2 alpha c - phi) / (lam + 2 alpha)` for the aggregate slope phi, whatever the constraints."""
+        """Return `w = (2 alpha c - phi) / (lam + 2 alpha)` for the aggregate slope phi; it may be infeasible."""
         return minimiser(phi, self.objective.lam, 2.0 * solution.alpha, self.bundle.centre)
 
     def move_centre(self, w, solution=None):
@@ -104,25 +104,25 @@ class Master(Kept):
         self.bundle.move_centre(w, None if solution is None else self.products(solution))
 
     def least_alpha(self, solve, radius, start):
-        """Smallest weight of the centre whose step is at most the radius, and its solution; see there."""
+        """Return what `_alpha_search.least_alpha` finds: the least alpha whose step is at most `radius`."""
         centre = self.bundle.centre
         return least_alpha(solve, self.objective.lam, radius, start, self.bundle.products, float(centre @ centre))
 
     # ------------------------------------------------------------------ inside
     def _solve(self, lam, tol, alpha=0.0, beta=None):
-        # from `beta`, by default the multipliers of the bundle
+        # starts from `beta`, by default the multipliers of the bundle
         bundle, s = self.bundle, lam + 2.0 * alpha
         f = bundle.offsets if alpha == 0.0 else bundle.offsets + (2.0 * alpha / s) * bundle.products
         x = np.array(bundle.beta if beta is None else beta)
         if len(x) == 0:             # nothing but the zero planes, which need no multiplier
             return MasterSolution(x, np.empty(0), alpha, lam, 0.0, tol)
-        parts = np.maximum(bundle.parts, -1)        # constraints: a sign, no sum
+        parts = np.maximum(bundle.parts, -1)        # constraints have a sign but no sum
         record = self._qp.solve(bundle.H, np.ascontiguousarray(f), parts, self.slack, x, scale=1.0 / s, tol=tol,
-                                max_steps=100_000)      # some thousand are usual; any multipliers are a bound
+                                max_steps=100_000)      # some thousand are usual; any multipliers prove a bound
         return MasterSolution(x, record.h, alpha, lam, record.gap, tol)
 
     def _solve_ball(self, radius, tol, max_trials=60):
-        """The lam at which `|w(lam)| = |A' beta| / lam` equals the radius, by secant steps on log lam.
+        """Return the solution at the lam where `|w(lam)| = |A' beta| / lam` is the radius, by secant steps on log lam.
 
         `|w(lam)|` falls in lam. If the model has a minimiser inside the ball, no lam fits, and the smallest one
         tried stands for 0.
@@ -134,8 +134,8 @@ class Master(Kept):
             solution = self._solve(lam, 0.5 * tol, beta=beta)
             beta = solution.beta
             norm = float(np.sqrt(max(beta @ solution.h, 0.0))) / lam
-            # duality gap left in the ball problem: lam/2 (radius^2 - |w|^2) in Lagrangian terms
-            # slopes that cancel do so for smaller lam, too
+            # the ball adds lam/2 (radius^2 - |w|^2) to the duality gap
+            # where slopes cancel, they do so for smaller lam, too
             if norm == 0.0 or abs(norm - radius) * lam * radius <= 0.5 * tol or (norm < radius and lam <= low * 1.01):
                 break
             low, high = (lam, high) if norm > radius else (low, lam)

@@ -31,14 +31,14 @@ def oca(search, mu, line_search):
     if line_search:
         require("line_search=True", [AFFINE_SCORES], risk, "leave the option out")
     if line_search is None:
-        # of a mapped file the rows that count on a segment would be a second read
+        # the line search would read the rows of a mapped file a second time
         line_search = AFFINE_SCORES.holds(risk) and not risk.is_mapped and (
             limit is None or policy.working_bytes(risk) <= limit // 2)
     return BundleMethod(search, policy if line_search else BestPoint())
 
 
 def step_length(name, value):
-    """Of "prox-bmrm": "auto" or a positive number."""
+    """Check the step length of "prox-bmrm": "auto" or a positive number."""
     return value if isinstance(value, str) and value == "auto" else number(low=0.0, strict=True)(name, value)
 
 

@@ -27,25 +27,25 @@ from ...core.plane import Plane
 from ...qp._simplex_qp import SimplexQP
 from ...runtime.lower_bound import feasible
 
-LIGHT = 1e-3        # of the last weight of the centre, where there has to be one
-ROUNDING = 1e-14    # relative, of the duality gap of a QP
-MISSED = 1e-7       # fraction of F: a master with a larger gap was not solved
-PATIENCE = 6        # steps that do not halve the smallest gap
-DIFFERENCE = 1e-8   # relative steps of differences, and their error
+LIGHT = 1e-3        # fraction of the last weight of the centre, where the model needs a centre
+ROUNDING = 1e-14    # relative rounding of the duality gap of a QP
+MISSED = 1e-7       # a master whose gap is a larger fraction of F counts as not solved
+PATIENCE = 6        # most steps that do not halve the smallest gap
+DIFFERENCE = 1e-8   # relative step of finite differences, and their error
 SHORT = 0.1         # a step shorter than this fraction got nowhere
-ROUNDS = 20         # of solving and of adding the linear constraints that are violated
-RIDGE = 1e-9        # relative curvature for the multipliers of constraints, which nothing bounds
+ROUNDS = 20         # most rounds of solving and of adding violated linear constraints
+RIDGE = 1e-9        # relative curvature added for multipliers of constraints, which are unbounded
 
 
 @dataclass(frozen=True)
 class PenaltySolution:
-    """Multipliers and what follows from them.
+    """Multipliers, their minimiser and its value in the model.
 
     Attributes
     ----------
     beta : ndarray, shape (n_planes,)
     w : ndarray, shape (dim,)
-        Minimiser that belongs to beta.
+        Minimiser of the model for these multipliers.
     products : ndarray, shape (n_planes,)
         `<a_j, w>`.
     value : float
@@ -66,7 +66,7 @@ class PenaltySolution:
 
 
 class PenaltyMaster(Kept):
-    """The cutting-plane model of one bundle with a penalty: as `Master`, for the proximal bundle.
+    """The cutting-plane model with any penalty and linear constraints: as `Master`, without `least_alpha`.
 
     Attributes
     ----------
@@ -78,19 +78,19 @@ class PenaltyMaster(Kept):
 
     kept = "centre", "lightest", "most_planes", "_alpha"
     max_rounds = 40
-    max_moves = 10      # of a light centre
-    most_planes = 2**31 - 1     # with linear constraints
+    max_moves = 10      # most moves of a light centre
+    most_planes = 2**31 - 1     # in the bundle, with linear constraints
 
     def __init__(self, bundle, slack, objective):
         self.bundle, self.slack, self.objective = bundle, slack, objective
         self._qp, self.centre = SimplexQP(), None
         self._alpha = 1.0       # the last weight of the centre
-        self.lightest = 0.0     # no weight is smaller: it is all that keeps w in place where Omega does not
+        self.lightest = 0.0     # least weight of the centre; without it w could run away where Omega is flat
 
     def first_alpha(self, fun):
-        """The weight at which the step along the slope of all planes would reach 0: |a|^2 / (2 F).
+        """Return the weight at which a step along the aggregate slope a would bring F to 0: |a|^2 / (2 F).
 
-        If the risk may be negative, F may fall further, and it may start at 0: the model says how far.
+        If the risk may be negative, a lower bound of the model takes the place of 0.
         """
         beta = self._start()
         phi, size = self._combine(beta), abs(fun)
@@ -103,9 +103,9 @@ class PenaltyMaster(Kept):
         return alpha
 
     def solve(self, tol, alpha=None):
-        """Multipliers to duality gap `tol` at a weight of the centre, or (None, 0) without one.
+        """Return the solution to duality gap `tol`, with weight alpha of the centre, or (None, 0) without one.
 
-        The model alone may have no minimum: then a light centre follows w for some steps.
+        Without a centre the model may have no minimum: then a light centre follows w for some steps.
         """
         if alpha:
             self._alpha = alpha
@@ -122,7 +122,7 @@ class PenaltyMaster(Kept):
         return solution
 
     def _solve(self, tol, alpha, centre, beta):
-        """Multipliers of planes and linear constraints; those that w violates join the bundle."""
+        """Solve for planes and linear constraints; add the constraints that w violates to the bundle."""
         bundle, rows = self.bundle, self.objective.rows
         solution = self._climb(tol, alpha, centre, beta)
         for _ in range(ROUNDS if rows is not None else 0):
@@ -151,7 +151,7 @@ class PenaltyMaster(Kept):
             n_idle = 0 if best is None or gap < 0.5 * best.gap else n_idle + 1
             if best is None or gap < best.gap:
                 best = PenaltySolution(beta, w, products, self.objective.value(w) + model, alpha, gap, tol)
-            if gap <= tol or n_idle >= PATIENCE:        # rounding allows no more: a light centre makes H / alpha vast
+            if gap <= tol or n_idle >= PATIENCE:        # no progress is rounding: a light centre makes H / alpha vast
                 break
             if is_short:
                 H = self._gram(np.full(bundle.dim, 1.0 / np.min(self.objective.moduli + 2.0 * alpha)))
@@ -170,21 +170,21 @@ class PenaltyMaster(Kept):
             if t == 0.0 and not is_short:
                 break               # rounding
             beta, phi = beta + t * step, phi + t * slope
-        if best.gap > max(tol, MISSED * abs(best.value)):       # too light: norms of groups bend D too sharply
+        if best.gap > max(tol, MISSED * abs(best.value)):       # too light: norms of groups bend D sharply
             self.lightest = max(self.lightest, 4.0 * alpha)
         return best
 
     def products(self, solution):
-        """`<a_j, w>` for every plane at the minimiser."""
+        """Return `<a_j, w>` for every plane at the minimiser."""
         is_current = len(solution.products) == self.bundle.n_planes     # else constraints were added since
         return solution.products if is_current else self.bundle.dot(solution.w)
 
     def value(self, solution):
-        """Cutting-plane model of F at the minimiser."""
+        """Return the cutting-plane model of F at the minimiser."""
         return solution.value
 
     def point(self, solution, phi):
-        """The minimiser for the aggregate slope phi."""
+        """Return the minimiser for the aggregate slope phi."""
         return self._minimiser(phi, solution.alpha, self.centre)
 
     def move_centre(self, w, solution=None):
@@ -193,11 +193,11 @@ class PenaltyMaster(Kept):
 
     # ------------------------------------------------------------------ inside
     def _start(self):
-        """Feasible multipliers: those of the bundle; a part without any takes its newest plane that is not flat."""
+        """Return the multipliers of the bundle, made feasible; a part without any gets 1 at its newest plane."""
         bundle = self.bundle
         beta = bundle.beta.copy()
         planes = np.flatnonzero(bundle.parts >= 0)
-        # flat planes, of declared bounds, go first: a step along them alone is none, and alpha would start at 0
+        # flat planes go first: from them alone alpha would start at 0
         planes = planes[np.argsort(bundle.H.diagonal()[planes] > 0.0, kind="stable")]
         has_none = np.bincount(bundle.parts[planes], beta[planes], len(self.slack)) <= 0.0
         newest = np.full(len(self.slack), -1)
@@ -206,13 +206,13 @@ class PenaltyMaster(Kept):
         return self._feasible(beta)
 
     def _feasible(self, beta):
-        """Feasible multipliers, those of linear constraints among them."""
+        """Return multipliers made feasible, those of linear constraints among them."""
         bundle, rows = self.bundle, self.objective.rows
         found = feasible(beta, bundle.parts, self.slack)
         return found if rows is None else np.where(bundle.parts < 0, np.maximum(beta, 0.0), found)
 
     def _combine(self, beta):
-        """`A'beta`, linear constraints included."""
+        """Return `A'beta`, linear constraints included."""
         bundle, rows = self.bundle, self.objective.rows
         phi, _ = bundle.combine(beta)
         return phi if rows is None else phi + rows.pull(bundle.parts, beta)[0]
@@ -221,7 +221,7 @@ class PenaltyMaster(Kept):
         return self.objective.minimiser(phi) if alpha == 0.0 else self.objective.minimiser(phi, 2.0 * alpha, centre)
 
     def _hessian(self, phi, w, alpha, centre):
-        """Minus the second derivative of D; from differences of the minimiser if its entries are coupled."""
+        """Return minus the Hessian of D, by finite differences of the minimiser if the penalty couples weights."""
         bundle, objective = self.bundle, self.objective
         if objective.entries is not None:
             rates = 1.0 / np.maximum(objective.moduli + 2.0 * alpha, 1e-300)
@@ -239,7 +239,7 @@ class PenaltyMaster(Kept):
         return H
 
     def _gram(self, weights):
-        """`A diag(weights) A'` for the slopes in `Coordinates`, which are `a - a_b m`."""
+        """Return `A diag(weights) A'` for the slopes in `Coordinates`, which are `a - a_b m`."""
         bundle, means = self.bundle, self.objective.means
         gram = bundle.weighted_gram(weights)
         if means is None:
@@ -253,7 +253,7 @@ class PenaltyMaster(Kept):
         return gram
 
     def _line_search(self, phi, slope, offset, alpha, centre, max_trials=30):
-        """The t in [0, 1] at which D is largest along a step; D' falls in t."""
+        """Return the t in [0, 1] at which D is about largest along a step; D' falls in t."""
         def derivative(t):
             return offset + float(slope @ self._minimiser(phi + t * slope, alpha, centre))
 
@@ -276,6 +276,6 @@ class PenaltyMaster(Kept):
 
 
 def _gap_of_rows(y, excess, curvatures):
-    """What linear constraints can add to D, about: slack of rows with a multiplier, violations of all."""
+    """Estimate what linear constraints can add to D: by slack where y > 0, and by violations."""
     gains = np.maximum(excess, 0.0)**2 / (2.0 * np.maximum(curvatures, 1e-300))
     return float(np.sum(np.maximum(np.abs(y * excess), gains)))

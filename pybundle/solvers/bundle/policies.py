@@ -18,7 +18,7 @@ Of the loop a policy uses six members:
 ``improve_bound(solution, settle)``        the lower bound that follows
 ``visit(w, solution)``     a pass: planes and F(w)
 
-Another policy, `sgd.py`, checks the planes of its epochs itself.
+The policy in `sgd.py` also uses `settings` and `append`, for the planes of its epochs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PLAIN_EVERY = 5     # iterations after which a proximal method also computes the
 
 
 class StepOutcome(NamedTuple):
-    """What an iteration brought.
+    """What an iteration found.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class StepOutcome(NamedTuple):
     has_converged : bool
         Whether the published stopping rule holds.
     at : ndarray, shape (dim,), or None
-        Point of the planes, if not computed by `visit`.
+        Point of the planes if `visit` did not compute them.
     """
 
     planes: list
@@ -69,7 +69,7 @@ class Policy(Kept):
         pass
 
     def working_bytes(self, risk):
-        """What the policy keeps beside the bundle."""
+        """Return the bytes that the policy keeps beside the bundle."""
         return 0
 
 
@@ -85,7 +85,7 @@ class LastIterate(Policy):
 
     def advance(self, loop, solution, aggregate):
         objective = loop.master.objective
-        in_ball = objective.radius is not None      # w may have been scaled, and the model was not solved there
+        in_ball = objective.radius is not None      # w may have been scaled: it need not minimise the model
         planes, fun = loop.visit(objective.point(aggregate.phi, solution.lam), None if in_ball else solution)
         search = loop.search
         return StepOutcome([planes], fun, search.rule.holds(search.fun if in_ball else fun, aggregate.dual))
@@ -94,7 +94,7 @@ class LastIterate(Policy):
 class LineSearch(Kept):
     """Exact line search between best point and minimiser (method "oca") [Franc & Sonnenburg 2009].
 
-    Needs scores that are affine in w. The planes are computed at `best + mu (w - best)` after the best point has moved
+    Scores must be affine in w. The planes are computed at `best + mu (w - best)` after the best point has moved
     to the minimum of F on the segment.
     """
 
@@ -105,7 +105,7 @@ class LineSearch(Kept):
         self.scores = None
 
     def working_bytes(self, risk):
-        """Return scores at both ends of a segment, at the best point and at that of the planes, and a difference."""
+        """Return the bytes of scores at two ends, the best point and that of the planes, and of a difference."""
         return 5 * (4 if risk.precision == "float32" else 8) * risk.n_examples * risk.n_scores
 
     def start(self, loop, w0):
@@ -137,14 +137,14 @@ class LineSearch(Kept):
             planes = risk.planes_at(risk.combine(moved, scores, self.mu))
         planes = check_planes(planes, risk)
         if t > 0.0:
-            fun = search.observe(objective.project(best + t * step), risk_value)      # but for rounding no change
+            fun = search.observe(objective.project(best + t * step), risk_value)      # projected for rounding only
             self.scores = moved
         at = best + (t + self.mu * (1.0 - t)) * step
         return StepOutcome([planes], fun, search.rule.holds(fun, aggregate.dual), at)
 
 
 class Centred(Policy):
-    """Common part of the proximal policies: a centre c, `<a_j, c>` kept in Gram space, a weight alpha."""
+    """Base class of the proximal policies: a centre c of weight alpha, with `<a_j, c>` kept in Gram space."""
 
     kept: tuple = ("alpha", "centre_fun", "_moves", "_is_clipped")
     refresh_every = 50     # moves after which the products are recomputed from the planes
@@ -158,19 +158,19 @@ class Centred(Policy):
         self.begin(loop)
 
     def begin(self, loop):
-        """Constants of the policy that depend on the first point."""
+        """Set what depends on the first point."""
 
     def point(self, loop, solution, phi):
-        """The minimiser at the weight of the centre of the solution, made feasible."""
+        """Return the minimiser of a solution, made feasible."""
         w = loop.master.point(solution, phi)
         inside = loop.master.objective.project(w)
-        # constraints that the master does not have yet: its own products belong to another point then
+        # if constraints that the master lacks move w, the products of the solution are those of another point
         with np.errstate(over="ignore"):
             self._is_clipped = inside is not w and float(np.linalg.norm(inside - w)) > 1e-12 * float(np.linalg.norm(w))
         return inside
 
     def move(self, loop, solution, w, fun):
-        """Makes w the centre; the products follow without touching the planes."""
+        """Make w the centre; products follow without the planes, unless they are stale."""
         self._moves += 1
         is_stale = self._is_clipped or self._moves % self.refresh_every == 0
         loop.master.move_centre(w, None if is_stale else solution)
@@ -178,14 +178,14 @@ class Centred(Policy):
 
 
 class PublishedProximity(Centred):
-    """Prox-BMRM and Prox-P-BMRM [Uricar & Franc 2013, Alg. 2], but for zero planes: the centre is the last iterate.
+    """Prox-BMRM and Prox-P-BMRM [Uricar & Franc 2013, Alg. 2], plus zero planes: the centre is the last iterate.
 
     Parameters
     ----------
     K : float or "auto"
         Largest step. "auto" is 0.01 |w_1|, and 0.4 for w_1 = 0.
     T : int
-        Number of iterations in which the present step length must reach the tolerance, else alpha is tuned anew.
+        Iterations in which steps of the present length must reach the tolerance; else alpha is tuned anew.
     """
 
     kept = *Centred.kept, "radius", "required"
@@ -218,7 +218,7 @@ class PublishedProximity(Centred):
         if self._plain is None and self.centre_fun - fun < self.required:       # a poor step: tune alpha
             tuned = self._tune(loop)
             if tuned.alpha != solution.alpha:
-                solution, new = tuned, [planes._replace(slopes=planes.slopes.copy())]   # in a buffer used again?
+                solution, new = tuned, [planes._replace(slopes=planes.slopes.copy())]   # the risk may reuse its buffer
                 w = self.point(loop, tuned, loop.improve_bound(tuned).phi)
                 planes, fun = loop.visit(w, tuned)
                 new.append(planes)
@@ -227,7 +227,7 @@ class PublishedProximity(Centred):
         return StepOutcome(new, fun, has_converged)
 
     def _require(self, loop, fun):
-        """gamma (2.2) after tuning, and the published stop, tested only here."""
+        """Set gamma (2.2 of the paper) after tuning; return whether the published rule holds, tested only here."""
         bound, rule = loop.improve_bound(self._plain, settle=False).dual, loop.search.rule
         self.required = (fun - bound / max(1.0 - rule.tol, 1e-12)) / self.T
         return rule.holds(fun, bound)
@@ -247,7 +247,7 @@ class BestPoint(Centred):
     """
 
     def begin(self, loop):
-        self.alpha = 0.0        # until there are planes
+        self.alpha = 0.0        # chosen when there are planes
 
     def propose(self, loop, k):
         search = loop.search
@@ -255,7 +255,7 @@ class BestPoint(Centred):
         solution = loop.solve(self.alpha)
         self._model = loop.master.value(solution)
         floor = 1e-14 * max(abs(search.fun), 1e-300)
-        # a master that missed its tolerance is at the end of float64
+        # a master that missed its tolerance has reached the limits of float64
         while solution.tol >= solution.gap > 0.1 * (search.fun - self._model) and solution.tol > floor:
             solution = loop.solve(self.alpha, max(0.01 * solution.tol, floor))
             self._model = loop.master.value(solution)
@@ -273,7 +273,7 @@ class BestPoint(Centred):
         return StepOutcome([planes], fun, loop.search.rule.holds(fun, aggregate.dual))
 
     def adapt(self, before, predicted, gained, tol, gap):
-        """alpha after a step from the value `before`, with a master solved to `tol`."""
+        """Change alpha after a step from the value `before`, with a master solved to `tol`."""
         if predicted <= max(tol, 1e-13 * abs(before)):
             self.alpha *= 0.1
         elif gained > 0.5 * predicted:

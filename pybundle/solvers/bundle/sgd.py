@@ -20,7 +20,7 @@ from .policies import Policy, StepOutcome
 
 TUNING_SHARE = 0.1
 GRID = 10.0 ** np.arange(0, 9)
-MOST_ENTRIES = 1 << 16      # weights up to which a step on labellings takes one example; above, dim / MOST_ENTRIES
+MOST_ENTRIES = 1 << 16      # up to so many weights a step on labellings takes one example, else dim / MOST_ENTRIES
 
 
 class StochasticSubgradient(Policy):
@@ -65,11 +65,11 @@ class StochasticSubgradient(Policy):
         return loop.solve()
 
     def advance(self, loop, solution, aggregate):
-        """Return the point at which the epoch ended."""
+        """Return F where the epoch ended, whose planes are stored already."""
         return StepOutcome([], self._fun, loop.search.rule.holds(self._fun, aggregate.dual))
 
     def _tune(self, loop):
-        """The t0 of least objective after one epoch over 10 % of the examples, from the present w."""
+        """Return the t0 with the least objective after one epoch over 10 % of the examples from the present w."""
         risk, objective, n = loop.risk, loop.master.objective, loop.risk.n_examples
         sample = self._rng.permutation(n)[:max(1, round(TUNING_SHARE * n))]
         oracle = risk.oracle()
@@ -89,7 +89,7 @@ class StochasticSubgradient(Policy):
 
 
 def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
-    """Stochastic subgradient steps over the examples `order`; w changes in place.
+    """Make stochastic subgradient steps over the examples `order`; w changes in place.
 
     Step: `w <- w - eta (lam w + n r_i'(w))`, `eta = 1 / (lam (t0 + t))`, t counts up; `lam` belongs to the sum scale.
     On flat data w is held as a scalar times a vector, so that a step costs its scores and two rows of W. Else it costs
@@ -113,10 +113,9 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
     t : float
         Counter after the epoch.
     planes : Planes
-        For every part the sum of the example planes found on the way, hence valid planes at no further oracle call: of
-        several visits the last counts, examples that were not visited contribute nothing (the plane 0, valid as no loss
-        is negative). They are tight only when the whole part was visited; `values` are their values at the last
-        w.
+        For every part the sum of the example planes found on the way, which is valid and costs no further oracle call.
+        The last visit of an example counts; one without visits adds the plane 0, valid as no loss is negative. The
+        planes are tight only if the whole part was visited; `values` are their values at the last w.
     """
     if not isinstance(w, np.ndarray) or w.dtype != np.float64 or w.shape != (risk.dim,) \
             or not w.flags.c_contiguous or not w.flags.writeable:
@@ -136,7 +135,7 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
 
 
 def _over_rows(risk, w, order, lam, start, latest):
-    """Number of steps, and `add(rows, slope) -> offset` of the planes found."""
+    """Return the number of steps, and `add(rows, slope) -> offset`, which sums the planes found."""
     label, coef, offset = epoch(risk.engine, w, order, lam, start)
     if latest is not None:
         found = risk._labellings(label, coef)

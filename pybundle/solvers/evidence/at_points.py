@@ -13,10 +13,10 @@ from .record import FoundLabellings
 
 
 class PlanesAtPoints:
-    """Planes of a risk at points, in float64, and evidence made of them; with labellings of examples if known.
+    """Computes planes of a risk at points in float64, with labellings of examples if known, and evidence of the planes.
 
-    For losses of one score without labellings the evidence is multipliers: another machine may round scores, and so
-    slopes, differently.
+    For losses of one score without labellings the evidence is multipliers, because another machine may round scores,
+    and so slopes, differently.
 
     Attributes
     ----------
@@ -46,13 +46,13 @@ class PlanesAtPoints:
     def evidence(self, points, known, weights):
         """Return evidence of planes with weights, shape (n_points, P) or (n_points, 1).
 
-        `known` are the labellings that calls of this object returned; the result is None if they are no numbers.
+        `known` are the labellings that calls of this object returned; if they are not numbers, the result is None.
         """
         weights = np.array(np.broadcast_to(weights, (len(points), self.risk.n_parts)))
         if self.is_labelled:
             return _of_labelled(self.risk, known, weights)
         if self.has_multipliers:
-            beta = np.zeros(self.risk.n_examples)       # formed again: those of all points may not fit into memory
+            beta = np.zeros(self.risk.n_examples)       # again: those of all points may not fit into memory
             for k in np.flatnonzero(weights.any(axis=1)):
                 found = self.risk.sample_weight * self.risk.multipliers(self.risk.scores(points[k])[:, 0])
                 for rows, share in zip(self.risk.parts, weights[k], strict=True):
@@ -63,7 +63,7 @@ class PlanesAtPoints:
 
 
 def labelled_planes(risk, oracle, w):
-    """Planes of the parts at w, or of `FoundLabellings`, from labellings of examples, and these; None for truths."""
+    """Return planes of the parts at w, or of `FoundLabellings`, and the labellings of the examples; None for truths."""
     rows = np.arange(risk.n_examples)
     if isinstance(w, FoundLabellings):
         labellings = w.labellings
@@ -84,7 +84,7 @@ def labelled_planes(risk, oracle, w):
 
 
 def _of_labelled(risk, known, weights):
-    """Return the weights of planes of parts as multipliers of the labellings that they sum."""
+    """Return evidence: the weights of planes of parts as multipliers of the labellings whose planes they sum."""
     examples, labellings, masses = [], [], []
     for labels, shares in zip(known, weights, strict=True):
         for p in np.flatnonzero(shares):
@@ -95,7 +95,7 @@ def _of_labelled(risk, known, weights):
     if not examples:
         return Labellings.of(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64), np.empty(0), risk.sample_weight)
     examples, masses = np.concatenate(examples), np.concatenate(masses)
-    places, sums = {}, []           # one entry for each labelling of an example
+    places, sums = {}, []           # one entry for each example and labelling
     for j, (i, labelling) in enumerate(zip(examples.tolist(), labellings, strict=True)):
         name = i, np.asarray(labelling).tobytes()
         k = places.setdefault(name, len(sums))

@@ -1,6 +1,6 @@
-"""Limits of free weights that are proven anew for a certificate, from some passes at points far out.
+"""Proves limits of free weights anew for a certificate, from some passes at points far out.
 
-Those that the run itself has found come from planes that it no longer has.
+The limits of the run itself come from planes that it no longer has.
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ from ..plane_checks import summed
 from ..problem.free_weights import COSTLY, FreeWeights, ProvenLimits
 from .at_points import PlanesAtPoints
 
-PASSES = 30     # per free weight, until its limits are proven
+PASSES = 30     # most passes per free weight
 
 
 def with_limits(search, risk, labelled=True):
-    """Return limits of the free weights of a search that are proven anew, and their proof; either may be None."""
+    """Return limits of the free weights of a search, proven anew, and their proof; either may be None."""
     if search.limits is None:
         return None, None
-    # what linear constraints imply is no part of a certificate, which has multipliers of them
+    # a certificate has multipliers of linear constraints, not the bounds that they imply
     limits = ProvenLimits(search.objective, search.objective.penalty.lowered())
     if not search.objective.is_free.any():
         return limits, None
-    # planes of their own: slopes far out may be larger, and so may their errors
+    # these planes serve limits only: slopes far out may be larger, and so may their errors
     return limits, prove_limits(search, limits, PlanesAtPoints(search.trace, risk, labelled))
 
 
 def prove_limits(search, limits, planes_of):
     """Find limits of the free weights, and return the proof, or None if none is found.
 
-    Without limits such weights leave no more than the declared lower bound of R.
+    Without limits of free weights no more than the declared lower bound of R can be proven.
 
     Parameters
     ----------
     search : Search
-        Whose best point is the centre.
+        Its best point is the centre.
     limits : ProvenLimits
     planes_of : PlanesAtPoints
     """
     if not search.limits.is_proven:          # the run itself has not found any, or needs none
         return None
-    highest = max(search.fun, search.bracket.range[0])      # the verifier knows the point of users only
+    highest = max(search.fun, search.bracket.range[0])      # the verifier knows only the point that users get
     if search.objective.score_limits is not None:
         limits.hold(highest, search.trace.size)
         return _proof(limits, [])
@@ -77,7 +77,7 @@ def prove_limits(search, limits, planes_of):
 
 
 def _proof(limits, evidence):
-    # without evidence they follow from the data
+    # limits without evidence follow from the data
     objective, within = limits.objective, limits.penalty
     sizes = np.maximum(np.abs(within.lower), np.abs(within.upper))[objective.is_free]
     means = None if objective.means is None else np.array(objective.means)

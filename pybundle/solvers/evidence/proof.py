@@ -1,6 +1,6 @@
-"""Evidence that a run has at its end, the bound that it proves, and the certificate made of both.
+"""Evidence at the end of a run, the bound that it proves, and the certificate made of both.
 
-Multipliers of labels are evidence as they are. Other methods do not store the origin of their planes; with
+Multipliers of labels are evidence as they are. Other methods forget where their planes come from, unless with
 `evidence=True` a `Record` stores the points of planes, and the labellings of planes of single examples.
 """
 
@@ -24,7 +24,7 @@ from ...runtime.lower_bound import LowerBound
 from .record import names_of
 
 WIDER = 2.0
-"""Claims are made with errors so many times as large, as those who check them may count rounding less sharply."""
+"""Factor of the errors in a certificate, because its verifier may bound rounding less sharply."""
 
 class Proof(NamedTuple):
     """Evidence, and the bound that it proves.
@@ -33,11 +33,11 @@ class Proof(NamedTuple):
     ----------
     evidence : Labellings, Points or Multipliers
     bound : LowerBound
-        Its plane is one of R alone, its value is that with linear constraints.
+        Its plane lies below R alone; its value counts linear constraints.
     multipliers : ndarray or None
-        Of linear constraints.
+        Multipliers of the linear constraints.
     limits : Limits or None
-        Of free weights.
+        Limits of the free weights.
     """
 
     evidence: Any
@@ -47,7 +47,7 @@ class Proof(NamedTuple):
 
 
 def of_labels(risk, objective, multipliers, plane, limits=None):
-    """Evidence from multipliers of all labels, shape (n, K), and the bound that it proves.
+    """Return the `Proof` of multipliers of all labels, shape (n, K).
 
     `plane` is that of the multipliers. Multipliers of true labels are left out.
     """
@@ -64,9 +64,9 @@ def of_labels(risk, objective, multipliers, plane, limits=None):
 
 
 def _best(objective, evidence, size, plane, limits=None):
-    """Evidence whose multipliers are scaled to the best bound, the truths having the rest, and that bound.
+    """Return the `Proof` of multipliers scaled to their best bound; truths get the rest.
 
-    `size` bounds `sum_j alpha_j |psi_j|`; sums of multipliers were cut by a rounding, which moves phi by that share.
+    `size` bounds `sum_j alpha_j |psi_j|`: `Labellings` may cut sums of multipliers by a rounding, which moves phi.
     """
     counts = np.bincount(evidence.examples, minlength=1) if len(evidence.examples) else np.zeros(1)
     cut, lam = (float(counts.max()) + 12.0) * 2.0**-51, objective.lam
@@ -81,10 +81,9 @@ def _best(objective, evidence, size, plane, limits=None):
 
 
 def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
-    """Evidence from planes of examples and their multipliers, and the bound that it proves.
+    """Return the `Proof` of planes of examples and their multipliers.
 
-    Planes without a known labelling (merged, or from another run) are left out: the truths take
-    their multipliers.
+    Planes without a known labelling (merged, or from another run) are left out: the truths get their multipliers.
     """
     rows, offsets, alpha, slopes = blocks.arrays()
     used = np.flatnonzero(alpha > 0.0)
@@ -114,7 +113,7 @@ def of_distributions(risk, objective, P):
 
 
 def certificate_of(risk, objective, bracket, w, proof, divisor):
-    """Return the certificate of a result in the scale of the user, from numbers in the sum scale, at his point w."""
+    """Return the certificate at the point w of users, in their scale, from numbers in the sum scale."""
     lam, bound = objective.lam, proof.bound
     penalty, rows, plane = None, None, bound.plane
     if not objective.is_of_norm:
@@ -139,7 +138,7 @@ def stated(objective, dim, multipliers=None):
 
 
 def check_provable(objective):
-    """Refuse evidence for a penalty that no certificate can hold: some norms of groups, and powers."""
+    """Refuse evidence for a penalty that no certificate can hold: some norms of groups, and powers of norms."""
     if not objective.penalty.is_provable:
         raise ParameterError("evidence takes L1, ElasticNet, SquaredL2, Box, Ball, L2 and SparseGroupLasso as penalty, "
                              f"got {kinds_of([objective.penalty])}, which pb.verify cannot check; leave out evidence")

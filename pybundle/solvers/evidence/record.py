@@ -9,22 +9,22 @@ import numpy as np
 
 
 class Record:
-    """Points of planes by index, and labellings by example and plane.
+    """Stores points of planes by index, and labellings by example and plane.
 
-    In the place of a point there may be `FoundLabellings`, labellings of examples that one plane is the sum of.
+    In place of a point there may be `FoundLabellings`: the plane is then the sum of theirs.
     """
 
     def __init__(self):
         self.points, self.labellings, self._next = {}, {}, 0
 
     def point(self, w):
-        """The number of a point, which is kept."""
+        """Store a point and return its index."""
         self.points[self._next] = np.array(w)
         self._next += 1
         return self._next - 1
 
     def labels(self, labellings):
-        """The number of labellings, one or None for each example, whose planes were added up."""
+        """Store labellings whose planes were added up, one or None for each example; return the index."""
         self.points[self._next] = FoundLabellings(labellings)
         self._next += 1
         return self._next - 1
@@ -35,7 +35,7 @@ class Record:
             self.labellings.setdefault(name, labelling)
 
     def keep(self, numbers):
-        """Drop all other points."""
+        """Drop all points but these."""
         self.points = {k: self.points[k] for k in set(numbers) & self.points.keys()}
 
 
@@ -46,7 +46,7 @@ class FoundLabellings(NamedTuple):
 
 
 def names_of(rows, offsets, slopes):
-    """Names of planes of examples: equal ones have equal numbers."""
+    """Yield a name for each plane of an example; equal planes have equal names."""
     slopes = slopes.tocsr()
     for j, (i, offset) in enumerate(zip(np.asarray(rows).tolist(), np.asarray(offsets).tolist(), strict=True)):
         inside = slice(slopes.indptr[j], slopes.indptr[j + 1])

@@ -7,8 +7,8 @@ With p = hi - a and m = a - lo, the equations u p = mu, v m = mu, u - v = r, A'a
 
     (L2 + A'QA) dw = A'a + fixed - l2 (w - centre) + A'Qt,   da = Q (t - A dw),   Q = 1 / (u/p + v/m)
 
-A step with mu = 0 predicts how far mu can fall, and what the products of the steps add; a second one, with the same
-matrix, corrects for both.
+A first solve with mu = 0 predicts how far mu can fall and what products of steps add; a second solve with the same
+matrix corrects for both.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from scipy.linalg import cho_factor, cho_solve
 
 from .woodbury import wide_solver
 
-INSIDE = 1e-3           # of a box: weights whose multiplier is so far from its ends become 0
-SHARE = 0.9995          # of the way to the nearest border
-LEAST = 1e-15           # of a box: no multiplier is closer to an end, so that quotients are finite
-BLOCK = 1 << 17         # numbers of rows that are weighed and multiplied at a time: they stay in the cache
-RIDGES = 1e-14, 1e-11, 1e-8     # relative, on the diagonal: the next one is tried if a decomposition fails
+INSIDE = 1e-3           # a weight becomes 0 if its multiplier is this fraction of its box away from the ends
+SHARE = 0.9995          # fraction of the way to the nearest border that a step takes
+LEAST = 1e-15           # least distance of a multiplier to the ends of its box, relative: quotients stay finite
+BLOCK = 1 << 17         # entries of rows that are weighted and multiplied at a time: they fit into the cache
+RIDGES = 1e-14, 1e-11, 1e-8     # relative increases of the diagonal, tried in turn until a factorisation works
 
 
 class Point(NamedTuple):
@@ -38,9 +38,9 @@ class Point(NamedTuple):
 
 
 class Barrier:
-    """The problem of some `Rows`; `held` (dim,) are the values of weights that the penalty fixes, NaN for all others.
+    """The problem of some `Rows`; `held` (dim,) has the values of weights that the penalty fixes, NaN for all others.
 
-    `fixed` (dim,) is `A'a` of other rows, whose multipliers stay.
+    `fixed` (dim,) is `A'a` of other rows, whose multipliers do not change.
     """
 
     def __init__(self, rows, l1, l2, centre, held, fixed=0.0):
@@ -59,7 +59,7 @@ class Barrier:
         return Barrier(self.rows.some(index), share * self.l1, share * self.l2, self.centre, self.held, fixed)
 
     def first(self, w=None):
-        """Return a point to start from: at w, or at the least squares."""
+        """Return the first point: at w, or at the least-squares solution."""
         if w is None:
             w = np.where(np.isnan(self.held), self.centre, self.held)
             ridge = 1e-3 * np.einsum("ij,ij->j", self._A, self._A) if len(self.columns) > self.m else 0.0
@@ -80,7 +80,7 @@ class Barrier:
         return self.y - self._spread(w)
 
     def multipliers(self, a):
-        """Return those of examples, shape (m,): the sums over the sides of a loss."""
+        """Return the multipliers of examples, shape (m,): sums over the sides of a loss."""
         return a[:self.m * self.n_sides].reshape(self.n_sides, self.m).sum(axis=0)
 
     def loss(self, r):
@@ -101,7 +101,7 @@ class Barrier:
         return self._known[1]
 
     def gap(self, point):
-        """Return what the products u p and v m sum to: the gap, once the equations that are linear hold."""
+        """Return the sum of the products u p and v m: the duality gap, once the linear equations hold."""
         return float(point.u @ (self.hi - point.a) + point.v @ (point.a - self.lo))
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -133,7 +133,7 @@ class Barrier:
                 mu = float(np.clip(left, 0.0, 1.0)) ** 3 * gap / (2 * len(a))
                 first, second = da * du, -da * dv
         dual, primal = (min(1.0, SHARE * x) for x in (dual, primal))
-        if self.l2.any():       # the equations of slopes join both
+        if self.l2.any():       # squares couple weights and multipliers, which then take the same step length
             dual = primal = min(dual, primal)
         moved = w + primal * dw
         a = np.clip(a + dual * da, self.lo, self.hi)
@@ -152,7 +152,7 @@ class Barrier:
         return slope
 
     def _rest(self, w, a, slope=None):
-        # what the equations of slopes lack
+        # residual of the equations of slopes
         return self._transposed(a, slope) + self.fixed - self.l2 * (w - self.centre)
 
     def _solver(self, Q, D):
@@ -166,7 +166,7 @@ class Barrier:
         for first in range(0, self.m, size):
             x = root[first:first + size] * self._A[first:first + size]
             M += x.T @ x
-        M[np.diag_indices(d)] += D + ((D == 0.0) & (np.diag(M) == 0.0))     # columns of zeros
+        M[np.diag_indices(d)] += D + ((D == 0.0) & (np.diag(M) == 0.0))     # for columns of zeros
         for ridge in RIDGES:
             try:
                 factor = cho_factor(M + np.diag(ridge * np.diag(M)), check_finite=False)

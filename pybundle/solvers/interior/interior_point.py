@@ -24,21 +24,21 @@ from .barrier import Barrier
 from .few_rows import near_corners, of_sample, size_of_sample
 from .rows import Rows
 
-PASSES = 4.0        # of a step: products with rows or columns count as half a pass, the matrix as one
-DONE = 1e-3         # of the tolerance: this gap of a point is enough
-FRACTION = 0.3      # of the tolerance, on few rows
+PASSES = 4.0        # cost of a step: products with rows or columns count as half a pass each, the matrix as one
+DONE = 1e-3         # a point is done at a gap of this fraction of the tolerance
+FRACTION = 0.3      # few rows are solved to this fraction of the tolerance
 
 
 class InteriorPoint(Run):
-    """A run of the method on a risk with a `curve`, with a square or a separable penalty; bounds only fix weights."""
+    """The interior point method for a risk with a `curve` and a separable penalty whose bounds only fix weights."""
 
     kept = "point", "best", "n_near"
     patience = 12
 
     def __init__(self, search):
         super().__init__(search)
-        self.point, self.best = None, (-np.inf, None)       # the largest bound, and the multipliers that prove it
-        self.n_near = 0         # rows to be solved next, 0 for all
+        self.point, self.best = None, (-np.inf, None)       # best bound and its multipliers
+        self.n_near = 0         # number of rows to solve next, 0 for all
 
     def restore(self, arrays):
         super().restore(arrays)
@@ -67,7 +67,7 @@ class InteriorPoint(Run):
         """Start from w0, or from the best point of another run; from least squares if w0 is 0."""
         search, w0 = self.search, self.objective.project(w0 if state is None else state.w)
         search.observe(w0, self.barrier.loss(self.barrier.residuals(w0)))
-        search.take(w0, state)      # its bound needs the limits
+        search.take(w0, state)      # after `observe`, as its bound needs limits of free weights
         self.n_near = size_of_sample(self.barrier.m, self.risk.dim)
         if self.n_near:
             w, n_steps = of_sample(self.barrier, self.n_near)
@@ -86,7 +86,7 @@ class InteriorPoint(Run):
             self._solve_few()
         elif not search.is_close():
             left = self.barrier.gap(self.point) / self._most()
-            if left <= DONE and search.idle > 1:      # the rest is rounding
+            if left <= DONE and search.idle > 1:      # the rest of the gap is rounding
                 return Status.STALLED
             try:
                 with search.working("qp", passes=PASSES):
@@ -98,7 +98,7 @@ class InteriorPoint(Run):
         return Status.CONVERGED if search.is_close() else None
 
     def _solve_few(self):
-        # the rows near the corners of their losses, value and bound on all rows, and how many come next
+        # solves the rows near the corners of their losses; value and bound are those of all rows
         barrier, size = self.barrier, self.n_near
         with self.search.working("qp"):
             w, a, n_steps = near_corners(barrier, self.search.w, size, FRACTION * self._most())
@@ -110,13 +110,13 @@ class InteriorPoint(Run):
             self.point = barrier.first(self.search.w)
 
     def _look(self):
-        """Value and bound of the point, with the zeros that l1 leaves; return the value."""
+        """Take value and bound of the point, with the zeros that l1 makes; return the value."""
         barrier, point = self.barrier, self.point
         with self.search.working("oracle"):
             r, slope = barrier.known(point)
             w = barrier.thresholded(point)
             value = self.search.observe(w, barrier.loss(barrier.residuals(w) if len(barrier.sharp) else r))
-        if barrier.gap(point) <= DONE * self._most():       # whatever rounding has made of zeros
+        if barrier.gap(point) <= DONE * self._most():       # rounding may have spoiled the zeros
             self.search.observe(np.array(point.w), barrier.loss(r))
         self._prove(barrier.multipliers(point.a), slope)
         return value
@@ -126,7 +126,7 @@ class InteriorPoint(Run):
         return max(rule.tol * abs(self.search.fun), rule.atol, 1e-300)
 
     def _prove(self, a, slope):
-        # the bound of multipliers, from A'a
+        # `slope` is A'a
         bound = self.search.bound_from(self.barrier.rows.plane(a, slope, self.objective))
         if bound.value > self.best[0]:
             self.best = bound.value, a

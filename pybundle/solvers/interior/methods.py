@@ -11,11 +11,11 @@ from ..method import WARM_START, Method
 from .interior_point import InteriorPoint
 
 INSTEAD = "use method 'oca'"
-STEPS = 12.0                # about as many are needed
+STEPS = 12.0                # about as many steps are needed
 
 
 def refusal(search):
-    """Return why the method does not take a problem with a loss of one score with corners, or None."""
+    """Return why the method refuses a problem whose loss of one score has corners, or None."""
     risk, objective = search.risk, search.objective
     if risk.is_mapped or search.settings.memory_limit is not None:
         return "keeps the rows in memory, got mapped data or a memory_limit"
@@ -32,7 +32,7 @@ def refusal(search):
 
 
 def cost_in_passes(risk):
-    """Return how many passes of steps on examples take as long as all steps of this method, as measured."""
+    """Return how many passes of steps on examples take as long as all steps of this method; measured."""
     n, d, entries = risk.n_examples, risk.dim, risk.examples.storage[0].size / risk.n_examples
     return STEPS * (n * (1e-10 * d * min(n, d) + 2e-7) + 5e-4) / (n * (2e-9 * entries + 5e-8) + 5e-5)
 

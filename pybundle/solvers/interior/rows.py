@@ -18,9 +18,9 @@ from ...proof.score_limits import rows_of
 
 
 class Rows:
-    """A (m, dim) without the signs of labels, X itself if it can be; targets y and boxes lo, hi, rounded to the inside.
+    """A (m, dim) without the signs of labels, X itself if possible; targets y; boxes lo, hi, rounded to the inside.
 
-    `places` are the examples; all arrays have shape (m,).
+    `places` are the numbers of the examples; vectors have shape (m,).
     """
 
     def __init__(self, risk):
@@ -32,7 +32,7 @@ class Rows:
         self.signs = None if risk.is_regression else labels.astype(np.float64)
         self.y = (labels if risk.is_regression else np.zeros(len(c))) + linear
         self.lo, self.hi = (np.nextafter(c * end, 0.0) for end in (-high, -low))
-        # norms of columns, and sizes of targets, which rounding is proportional to
+        # rounding is proportional to these norms of columns and sizes of targets
         self._norms = np.sqrt(np.einsum("ij,ij->j", self.A, self.A))
         self._size = np.abs(self.y) + 2.0 * abs(linear) + self.flat
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-SMALL = 1e-4    # times the median of D: inverses of such entries would swamp all others
+SMALL = 1e-4    # entries of D below this times the median are small: their inverses would swamp all others
 
 
 def wide_solver(A, Q, D):
-    """Return a function that solves `(D + A'QA) x = b` for A (m, d) with m < d, D = 0 for few columns only.
+    """Return a function that solves `(D + A'QA) x = b` for A (m, d) with m < d; D is 0 for few columns only.
 
     With k = QAx, columns f of small D and all others p, S = A_p D^-1 A_p' + 1/Q:
 
         S k = A_p D^-1 b_p + A_f x_f,    A_f' k + D x_f = b_f
 
-    A second solution makes up for what the inverses lose.
+    A second solve, for the residual, corrects what the inverses lose.
     """
     m, least = len(A), SMALL * np.median(D)
     is_small = D <= min(least, np.partition(D, m - 1)[m - 1])

@@ -4,8 +4,8 @@ The proximal point method on the dual: with multipliers alpha and a step sigma
 
     Phi(w) = lam/2 |w|^2 + max_a sum_i <a_i, u_i(w)> - |a_i - alpha_i|^2 / (2 sigma),   alpha <- a(w*),  w* = argmin Phi
 
-Phi is once differentiable, and quadratic as long as no a_i changes its face: damped Newton steps minimise it, in which
-only the examples count that lie on a face of two labels or more [Li, Sun, Toh 2018]. Every step yields feasible
+Phi is once differentiable, and quadratic as long as no a_i changes its face. Damped Newton steps minimise it; only
+examples on a face of two labels or more enter them [Li, Sun, Toh 2018]. Every step yields feasible
 multipliers, hence a lower bound, and scores, hence an upper bound by exact line search from the best point.
 """
 
@@ -23,35 +23,35 @@ from .directions import LARGEST_RANK, NewtonDirection
 FRACTION = 0.1          # Phi is minimised until |grad|^2 / (2 lam) is this fraction of the gap
 DECREASE = 1e-4         # Armijo's constant
 SHORTEST = 1e-6         # a shorter step means that rounding has taken over
-SAMPLE = 16384          # faces beyond this number are sampled: in the first steps, when all examples lie on some
-FIRST_SIGMA = 1e-9      # so short a step that the multipliers stay: evidence of the starting point
+SAMPLE = 16384          # more faces are sampled, as in the first steps, when all examples lie on one
+FIRST_SIGMA = 1e-9      # so short a step that the multipliers hardly move: it gives the first bound and value
 LARGEST_SIGMA = 1e7     # in units of lam / Rbar^2: beyond, rounding of the scores moves the multipliers
 
 
 class AugmentedLagrangian(Run):
-    """A run of the method on the risk of some `Multipliers`.
+    """The augmented Lagrangian method on the risk of some `Multipliers`.
 
     Parameters
     ----------
     search : Search
-        Of a square without constraints on signs.
+        Its penalty is a square without constraints on signs.
     multipliers : LabelMultipliers or PlaneMultipliers
     sigma : float or None
-        First step of the proximal point method; None is `lam / Rbar^2 / sqrt(gap)`, Rbar^2 = mean |psi|^2 and the
-        relative gap at the start, at most 1: sigma grows about like that in a run from the truths.
+        First step of the proximal point method; None is `lam / Rbar^2 / sqrt(gap)` with Rbar^2 = mean |psi|^2 and the
+        relative gap at the start, at most 1. In a run from the truths sigma grows in about this proportion.
     growth : float
-        Its factor after each proximal step.
+        Factor of sigma after each proximal step.
     largest_rank, max_products : int
         As in `NewtonDirection`, whose `max_iter` is the latter.
     """
 
     kept = "alpha", "best", "sigma", "_point", "_scores", "_best_scores", "_first_norm", "_newton"
-    patience = 50       # Newton steps that moved neither bound
+    patience = 50       # Newton steps that moved neither value nor bound
 
     def __init__(self, search, multipliers, sigma=None, growth=1.5, largest_rank=LARGEST_RANK, max_products=60):
         super().__init__(search)
         self.multipliers, self.lam, self.growth = multipliers, self.objective.lam, growth
-        # if X is 0 any step will do; the largest is some 1e7 times the unit
+        # any unit will do if X is 0; the largest step is 1e7 units
         self._unit = self.lam / max(self.multipliers.squared_radius, 1e-280 * max(self.lam, 1.0))
         self.sigma, self._given_sigma = sigma or self._unit, sigma
         limit = self.settings.memory_limit
@@ -60,7 +60,7 @@ class AugmentedLagrangian(Run):
         self._newton = NewtonDirection(self.lam, self.multipliers.row_size, largest_rank, max_products)
         self._point = self._scores = self._best_scores = self._step = self._gradient = None
         self._first_norm = 0.0
-        self.best = -np.inf, None           # the largest D found, and its multipliers
+        self.best = -np.inf, None           # largest bound found, and its multipliers
 
     def restore(self, arrays):
         super().restore(arrays)
@@ -70,7 +70,7 @@ class AugmentedLagrangian(Run):
         check_array("multipliers", self.alpha, shape, low=0.0)
         for scores in (self._scores, self._best_scores):
             check_array("scores", scores, shape)
-        self._propose()                 # what follows from these is made again
+        self._propose()                 # recomputes what follows from these
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
@@ -81,7 +81,7 @@ class AugmentedLagrangian(Run):
         self._point, self._scores = w0, self._score(w0)
         self._take(self.multipliers.step(self.alpha, self._scores, FIRST_SIGMA * self._unit))
         value = self._observe()
-        self.sigma = min(self.sigma, LARGEST_SIGMA * self._unit)        # the unit of the other run may differ
+        self.sigma = min(self.sigma, LARGEST_SIGMA * self._unit)        # another run may have another unit
         if self._given_sigma is None:
             gap = min(max(self.search.gap / max(self.search.fun, 1e-300), 1e-12), 1.0)
             self.sigma = self._unit / np.sqrt(gap)
@@ -123,7 +123,7 @@ class AugmentedLagrangian(Run):
         return of_labels(risk, self.objective, alpha, self.multipliers.aggregate(alpha, support))
 
     def to_float64(self):
-        """Scores in float64 from now on."""
+        """Compute scores in float64 from now on."""
         self.multipliers.risk = self.risk
         self._scores, self._best_scores = self._score(self._point), self._score(self.search.w)
         self._propose()
@@ -136,13 +136,13 @@ class AugmentedLagrangian(Run):
             return self.risk.scores(w).astype(np.float64, copy=False)
 
     def _advance(self):
-        # a proximal step: Phi has a new centre
+        # after a proximal step Phi has a new centre
         self._propose()
         self._newton.restart()
         self._first_norm = float(np.linalg.norm(self._gradient))
 
     def _propose(self):
-        # a(w) at the current point, gradient and lower bound
+        # computes a(w) at the current point, gradient and lower bound
         self._take(self.multipliers.step(self.alpha, self._scores, self.sigma))
 
     def _take(self, step):
@@ -155,7 +155,7 @@ class AugmentedLagrangian(Run):
         self.search.offer(bound)
 
     def _line_search(self, direction):
-        # halve the step until Phi falls by a fraction of its predicted decrease; scores are affine, hence no pass
+        # halves the step until Phi falls by a fraction of the predicted decrease; affine scores need no further pass
         change = self._score(direction)
         slope, t = float(self._gradient @ direction), 1.0
         value = self.objective.value(self._point) + self._step.smooth
@@ -171,7 +171,7 @@ class AugmentedLagrangian(Run):
         return t
 
     def _observe(self):
-        # the best point between the best so far and this one
+        # offers the best point between the best so far and this one
         search, value = self.search, self.objective.value(self._point) + self._step.risk
         if value < search.fun:
             search.observe(self._point, self._step.risk)

@@ -1,10 +1,10 @@
-"""Newton directions of `lam/2 |w|^2 + sigma * (sum over faces)`: conjugate gradients with a preconditioner that fits.
+"""Newton directions of the augmented Lagrangian, by conjugate gradients with one of three preconditioners.
 
     (lam I + sigma A'A) d = -g,      A: one row for every direction of every face
 
-Many faces, far from the solution: Jacobi. Few faces, when sigma is large and conjugate gradients are slow: a Cholesky
-factor of the small matrix `(lam / sigma) I + A A'` inverts the large one (Woodbury), and only rounding is left to them.
-With few weights a factor of the large one does, whatever the sizes of the columns are.
+Far from the solution, with many faces, the diagonal is enough (Jacobi). Near it sigma is large and faces are few: a
+Cholesky factor of the small matrix `(lam / sigma) I + A A'` inverts the large one (Woodbury) up to rounding. With few
+weights the large matrix itself is factored, whatever the sizes of the columns.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from ...core.kept import Kept
 
 LARGEST_RANK = 6000
-"""Order of the largest factor: 150 MB in float32."""
+"""Order of the largest small matrix that is factored: 150 MB in float32."""
 FEW = 2000
-"""Weights of which the large matrix may be factored: 32 MB. Columns of unequal sizes make Jacobi slow."""
+"""Most weights for which the large matrix is factored: 32 MB. With columns of unequal sizes Jacobi is slow."""
 EXACT = 8.0
-"""Its factor may cost that many times the small one: products in float32 go wrong if columns differ by much in size."""
+"""The large factor may cost this many times the small one, whose float32 products fail if columns differ in size."""
 PAYS_OFF = 8.0
-"""A factorisation, which is GEMM, runs that many times as fast as a product of the operator."""
+"""Speed of a factorisation, which is GEMM, relative to products of the operator."""
 TOO_ROUGH = 20
-"""Iterations with an exact factor that show that float32 is too rough for it."""
+"""More iterations than this with an exact factor show that float32 is too coarse for it."""
 
 
 class NewtonDirection(Kept):
@@ -34,7 +34,7 @@ class NewtonDirection(Kept):
     ----------
     lam : float
     row_size : float
-        Entries of a row of X that count.
+        Mean number of entries of a row of X that a product reads.
     largest_rank : int
     """
 
@@ -47,18 +47,18 @@ class NewtonDirection(Kept):
         self._kind = np.float32
 
     def restart(self):
-        """A new subproblem begins."""
+        """Begin a new subproblem."""
         self._spent = 0
 
     def __call__(self, faces, gradient, sigma, tol):
-        """Direction d with `|H d + g| <= tol |g|`, if `max_iter` products suffice, and their number."""
+        """Return a direction d with `|H d + g| <= tol |g|`, if `max_iter` products suffice, and their number."""
         is_whole, self._factored = self._choice(faces, len(gradient))
         direction = self._solution(faces, sigma, gradient) if self._factored and is_whole else None
         if direction is not None:
             return direction, 1
         precondition = self._factor(faces, sigma) if self._factored and not is_whole else None
         if precondition is None:
-            with np.errstate(over="ignore"):                    # infinite curvature: a step of 0
+            with np.errstate(over="ignore"):                    # infinite curvature gives a step of 0
                 diagonal = self.lam + sigma * faces.diagonal()
             precondition = lambda r: r / diagonal                                                   # noqa: E731
         direction, n_products = conjugate_gradients(
@@ -70,9 +70,8 @@ class NewtonDirection(Kept):
         return direction, n_products
 
     def _choice(self, faces, dim):
-        # A factor is bought as soon as the products spent on this subproblem have cost as much, and from then on
-        # always: later subproblems have fewer faces and a larger sigma. That of the large matrix is bought as soon as
-        # the products for one direction have cost as much.
+        # The small matrix is factored once the products of this subproblem have cost as much, the large one once those
+        # of one direction have. From then on there is always a factor: faces get fewer, and sigma larger.
         rank, size, factor, whole = float(faces.rank), self._row_size, np.inf, np.inf
         if faces.fraction == 1.0 and rank <= self.largest_rank:
             factor = rank * rank * (size + rank / 3.0)
@@ -83,14 +82,14 @@ class NewtonDirection(Kept):
         return whole < EXACT * factor, min(whole, factor) < np.inf and (self._factored or has_paid)
 
     def _solution(self, faces, sigma, gradient):
-        # without products, whose scores may be rounded to float32
+        # needs no products, whose scores may be rounded to float32
         with np.errstate(over="ignore", invalid="ignore"):
             H = faces.matrix()
             H *= sigma
         H.flat[::len(H) + 1] += self.lam
         try:
             return cho_solve(cho_factor(H.T, overwrite_a=True), -gradient)
-        except (LinAlgError, ValueError):       # of numbers that are not finite
+        except (LinAlgError, ValueError):       # the matrix is not finite
             return None
 
     def _factor(self, faces, sigma):
@@ -99,7 +98,7 @@ class NewtonDirection(Kept):
                 X, Q = faces.directions(kind)
                 H = X @ X.T
                 H = H.toarray() if sp.issparse(H) else H
-                for start in range(0, len(H), 512):             # the product of Q with itself is never whole
+                for start in range(0, len(H), 512):             # so that Q Q' is never stored as a whole
                     H[start:start + 512] *= Q[start:start + 512] @ Q.T
                 H.flat[::len(H) + 1] += self.lam / sigma
             if not np.isfinite(H.diagonal()).all():
@@ -121,9 +120,9 @@ class NewtonDirection(Kept):
 
 
 def conjugate_gradients(product, gradient, precondition, tol, max_iter):
-    """`d` with `|H d + g| <= tol |g|`, or what `max_iter` products of H came to; a descent direction in any case.
+    """Return d with `|H d + g| <= tol |g|`, or what `max_iter` products of H reach, and the number of products.
 
-    It ends before a product that overflows.
+    d is a descent direction in any case. Iterations end before a product that overflows.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return _conjugate_gradients(product, gradient, precondition, tol, max_iter)

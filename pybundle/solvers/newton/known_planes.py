@@ -1,8 +1,8 @@
-"""The risk of the planes known of every example, and its multipliers.
+"""The risk that the known planes of all examples define, and its multipliers.
 
     R(w) = sum_i max_q u_iq(w),   u_iq = l_iq + <psi_iq, w>,   q = 0 the truth, u_i0 = 0
 
-It lies below the risk that the planes come from, and so do all bounds from multipliers alpha_i in the simplex.
+It lies below the risk that the planes come from, so bounds from its multipliers hold for that risk, too.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from ._faces import GramProduct
 from ._proximal_steps import plane_step
 from .multipliers import Faces, Multipliers, Step
 
-HALVINGS = 40       # of [0, 1], in a line search
+HALVINGS = 40       # of [0, 1] in a line search, by bisection
 
 
 class KnownPlanes(RiskBase):
-    """The members of the risk that the augmented Lagrangian method uses.
+    """The risk of known planes, with the members that the augmented Lagrangian method uses.
 
-    Planes and truths together are numbered example after example, the truth of each first.
+    Planes and truths share one numbering, example after example; the truth of an example comes first.
 
     Parameters
     ----------
     n_examples : int
     rows : intp array, shape (m,)
-        The example of every plane in ascending order, truths left out.
+        The example of every plane, ascending; truths are left out.
     offsets : ndarray, shape (m,)
     slopes : csr_array, shape (m, dim)
     """
@@ -45,17 +45,17 @@ class KnownPlanes(RiskBase):
         self.is_plane = self.with_truths(1.0) > 0.0
 
     def with_truths(self, values):
-        """Values of planes among zeros for truths, shape (n + m,)."""
+        """Return values of planes with zeros for truths, shape (n + m,)."""
         all_values = np.zeros(self.starts[-1])
         all_values[self.places] = values
         return all_values
 
     def scores(self, w):
-        """`<psi_iq, w>`, shape (n + m,)."""
+        """Return `<psi_iq, w>`, shape (n + m,)."""
         return self.with_truths(self.slopes @ w)
 
     def line_search(self, s0, s1, a, b):
-        """The t in [0, 1] that minimises `a t + b t^2 / 2 + R` at scores `s0 + t (s1 - s0)`, and R there."""
+        """Return the t in [0, 1] that minimises `a t + b t^2 / 2 + R` at scores `s0 + t (s1 - s0)`, and R there."""
         rise, first, sizes = s1 - s0, self.starts[:-1], np.diff(self.starts)
         u0, low, high = s0 + self.losses, 0.0, 1.0
         for _ in range(HALVINGS):
@@ -79,7 +79,7 @@ class PlaneMultipliers(Multipliers):
         return 1.0 - self.risk.is_plane
 
     def complete(self, alpha):
-        """Multipliers of planes with what they leave to the truths."""
+        """Return multipliers of planes and truths; a truth gets what its planes leave."""
         full = self.risk.with_truths(alpha)
         first = self.risk.starts[:-1]
         full[first] = np.maximum(1.0 - np.add.reduceat(full, first), 0.0)
@@ -90,7 +90,7 @@ class PlaneMultipliers(Multipliers):
         return alpha
 
     def step(self, alpha, scores, sigma):
-        """The proximal `Step` at scores (n + m,): O(n + m)."""
+        """Return the proximal `Step` at scores (n + m,) in O(n + m)."""
         out, support = np.empty_like(alpha), np.empty(self.risk.n_examples, dtype=np.int32)
         smooth, value = plane_step(self.risk.starts, alpha, scores + self.risk.losses, sigma, out, support)
         return Step(out, support, smooth, float(out @ self.risk.losses), value)
@@ -106,10 +106,10 @@ class PlaneMultipliers(Multipliers):
 
 
 class PlaneFaces(Faces):
-    """`sum_i Psi_i' J_i Psi_i` at a step, Psi_i the slopes of the planes of example i.
+    """`sum_i Psi_i' J_i Psi_i` at a step; Psi_i has the slopes of the planes of example i.
 
-    Directions are Helmert's: the first j planes of a face together against the next one. Labellings of one example have
-    most of their features in common, and those cancel: directions are much sparser than planes.
+    Directions are Helmert contrasts: the mean of the first j planes of a face minus the next one. Labellings of an
+    example share most features, which cancel, so that directions are much sparser than planes.
     """
 
     def __init__(self, risk, step, largest=None):
@@ -123,7 +123,7 @@ class PlaneFaces(Faces):
 
     @staticmethod
     def _planes(risk, step, kept):
-        # the slopes of the planes on these faces, face after face; slopes of truths are empty
+        # returns the slopes of the planes on these faces, face after face; slopes of truths are empty
         is_kept = np.zeros(risk.n_examples, dtype=bool)
         is_kept[kept] = True
         on = np.flatnonzero(np.repeat(is_kept, np.diff(risk.starts)) & (step.alpha > 0.0))
@@ -135,7 +135,7 @@ class PlaneFaces(Faces):
 
     @staticmethod
     def _helmert(sizes):
-        # rows (1, ..., 1, -j), j of the ones, for every face: small integers, with which what is common cancels exactly
+        # returns rows (1, ..., 1, -j) with j ones for every face: common features cancel exactly in small integers
         j = ranges(sizes - 1) + 1
         ends = np.cumsum(j + 1)
         indices = ranges(j + 1) + np.repeat(np.repeat(np.cumsum(sizes) - sizes, sizes - 1), j + 1)
@@ -152,6 +152,6 @@ class PlaneFaces(Faces):
 
 
 def ranges(sizes):
-    """`0, ..., sizes[0] - 1, 0, ..., sizes[1] - 1, ...`."""
+    """Return `0, ..., sizes[0] - 1, 0, ..., sizes[1] - 1, ...`."""
     ends = np.cumsum(sizes)
     return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)

@@ -40,7 +40,7 @@ class LabelMultipliers(Multipliers):
         return alpha
 
     def check(self, alpha):
-        """Multipliers from elsewhere, projected."""
+        """Return multipliers of another run, projected to feasible ones."""
         alpha = np.array(alpha, dtype=np.float64, order="C")
         if alpha.shape != self.shape or not np.isfinite(alpha).all():
             raise ParameterError(f"multipliers must be finite and of shape (n_examples, n_scores) = {self.shape}, got "
@@ -52,7 +52,7 @@ class LabelMultipliers(Multipliers):
         return feasible
 
     def step(self, alpha, scores, sigma):
-        """The proximal `Step` at scores (n, K): O(n K)."""
+        """Return the proximal `Step` at scores (n, K) in O(n K)."""
         risk, work = self.risk, hinge_step if self.is_binary else multiclass_step
         out, support = np.empty(self.shape), np.empty(len(alpha), dtype=np.int32)
 
@@ -71,8 +71,8 @@ class LabelMultipliers(Multipliers):
     def aggregate(self, alpha, support):
         """Return the `Plane` of the multipliers, in float64.
 
-        The weight of a truth is what the other labels leave, so only their sum must not exceed c_i. If it does, by
-        the rounding of a projection, it is brought down to c_i; `(K + 1) 2^-53` of it are left, which the errors count.
+        A truth has the weight that the other labels leave, so only their sum must not exceed c_i. If it does by
+        rounding, it is scaled to c_i; an excess of `(K + 1) 2^-53` may be left, which the errors count.
         """
         rows = np.flatnonzero(support)
         risk, K = self.risk, self.shape[1]
@@ -89,13 +89,13 @@ class LabelMultipliers(Multipliers):
             coef[here, truth] = -coef.sum(axis=1)
         phi = risk.examples.unscale(self.add(lambda part, out: add_rows(self.rows, coef[part], rows[part], out),
                                              len(rows)), K)
-        # of a sum over rows, of the sum for a truth, and what is left of the sums of multipliers
+        # roundings of a sum over rows and of the sum for a truth, and the excess of sums of multipliers
         terms = np.count_nonzero(coef, axis=0) + len(rows) // SHARD_ROWS + 2.0 * K + 8.0
         error = 1.01 * UNIT * float(terms @ (np.abs(coef).T @ risk.examples.norms[rows]))
         return Plane(offset, phi, error, 1.01 * UNIT * (len(rows) * K + K + 8.0) * offset)
 
     def add(self, work, n):
-        """Sum of `work(slice, out)` over fixed pieces of n rows, in order: the same bits for any executor."""
+        """Return the sum of `work(slice, out)` over fixed pieces of n rows in order: the same bits for any executor."""
         def piece(start):
             out = np.zeros(self.risk.dim)
             work(slice(start, min(start + SHARD_ROWS, n)), out)
@@ -108,14 +108,14 @@ class LabelMultipliers(Multipliers):
 
 
 class LabelFaces(Faces):
-    """`V -> sum_i J_i V x_i x_i'` at a step."""
+    """The operator `V -> sum_i J_i V x_i x_i'` at a step."""
 
     def __init__(self, multipliers, step, largest=None):
         super().__init__(step, largest)
         self._multipliers, self._alpha = multipliers, step.alpha
 
     def product(self, v):
-        """The operator at v (dim,), from scores in float32 if the data have them: a direction needs no more."""
+        """Return the operator at v (dim,); float32 scores are exact enough for a direction."""
         risk, m = self._multipliers.risk, self._multipliers
         packed = m.rows.pack(v, "float32")
         out = m.add(lambda part, out: add_face_products(m.rows, packed, self._alpha, self.rows[part], m.is_binary,
@@ -139,7 +139,7 @@ class LabelFaces(Faces):
         return out.ravel()
 
     def matrix(self):
-        """The operator as a matrix (dim, dim), of which the lower triangle is right."""
+        """Return the operator as a matrix (dim, dim); only the lower triangle is right."""
         m, examples = self._multipliers, self._multipliers.risk.examples
         K, width = m.shape[1], examples.width
         H = np.zeros((K, width, K, width))
@@ -160,10 +160,10 @@ class LabelFaces(Faces):
         return H.reshape(K * width, -1)
 
     def directions(self, kind):
-        """Orthonormal directions of all faces: `(X, Q)`, the e-th being `Q[e] X[e]'` in the shape of the weights.
+        """Return orthonormal directions of all faces as `(X, Q)`: the e-th is `Q[e] X[e]'` in the shape of the weights.
 
-        Rows of X (rank, width) occur as often as their face has dimensions; Q (rank, K). Directions of a face of s
-        labels are Helmert's: the first j of its labels together against the next one, j = 1..s-1.
+        X (rank, width) has a row once for each dimension of its face; Q is (rank, K). Directions of a face of s labels
+        are Helmert contrasts: the mean of its first j labels minus the next one, j = 1..s-1.
         """
         examples = self._multipliers.risk.examples
         if self._multipliers.is_binary:

@@ -1,7 +1,7 @@
 """The contract of a dual for the augmented Lagrangian method: multipliers of all labels, or of all known planes.
 
-The multipliers alpha_i of example i lie in c_i times a simplex, over its labels or over the planes known of it, and
-every alpha proves a bound:
+The multipliers alpha_i of example i lie in c_i times a simplex over its labels, or over its known planes, and every
+alpha proves a bound:
 
     B + <phi, w> <= R(w) for all w,    B = sum_ik alpha_ik L_ik,    phi = sum_ik alpha_ik psi_ik
 
@@ -24,7 +24,7 @@ class Step(NamedTuple):
     Attributes
     ----------
     alpha : ndarray
-        As `Multipliers.truth()` in shape.
+        Has the shape of `Multipliers.truth()`.
     support : int32 array, shape (n,)
         Labels of positive weight; 0 for an example whose whole weight is on the truth, hence outside of phi.
     smooth : float
@@ -41,7 +41,7 @@ class Step(NamedTuple):
 
 
 class Multipliers(ABC):
-    """The dual of a risk; multipliers themselves are plain arrays, shaped as its scores.
+    """The dual of a risk; multipliers are plain arrays in the shape of its scores.
 
     Attributes
     ----------
@@ -62,15 +62,15 @@ class Multipliers(ABC):
 
     @abstractmethod
     def truth(self):
-        """All weight on the truths: phi = 0."""
+        """Return multipliers with all weight on the truths: phi = 0."""
 
     @abstractmethod
     def check(self, alpha):
-        """Multipliers from elsewhere as feasible ones."""
+        """Return multipliers of another run as feasible ones."""
 
     @abstractmethod
     def step(self, alpha, scores, sigma):
-        """The proximal `Step` of length sigma from `alpha` at float64 scores; no pass over the data."""
+        """Return the proximal `Step` of length sigma from `alpha` at float64 scores, without a pass over the data."""
 
     @abstractmethod
     def aggregate(self, alpha, support):
@@ -78,7 +78,7 @@ class Multipliers(ABC):
 
     @abstractmethod
     def faces(self, step, largest=None):
-        """Curvature of the smooth bound at a step, see `Faces`."""
+        """Return the curvature of the smooth bound at a step, see `Faces`."""
 
 
 class Faces(ABC):
@@ -95,7 +95,7 @@ class Faces(ABC):
     rows, sizes : ndarray, shape (n_rows,)
         Examples on a face, and their labels of positive weight.
     n_rows, rank : int
-        How many these are, and the sum of the dimensions of their faces.
+        Number of these examples, and sum of the dimensions of their faces.
     fraction : float
         Number of examples on faces divided by `n_rows`.
     """
@@ -110,12 +110,12 @@ class Faces(ABC):
 
     @abstractmethod
     def product(self, v):
-        """The operator at v (dim,)."""
+        """Return the operator at v (dim,)."""
 
     @abstractmethod
     def diagonal(self):
-        """The diagonal of the operator, (dim,)."""
+        """Return the diagonal of the operator, (dim,)."""
 
     def directions(self, kind):
-        """Orthonormal directions of all faces, for a factor of the Newton system: `(X, Q)`, see `LabelFaces`."""
+        """Return orthonormal directions of all faces as `(X, Q)`, to factor the Newton system; see `LabelFaces`."""
         raise NotImplementedError(f"{type(self).__name__} has products only")

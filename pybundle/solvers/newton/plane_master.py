@@ -1,4 +1,4 @@
-"""The problem of all known planes, solved to high accuracy: the n-slack master by the augmented Lagrangian method."""
+"""Solves the n-slack master problem of all known planes accurately, by the augmented Lagrangian method."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..state import Settings, State
 from .alm import AugmentedLagrangian
 from .known_planes import KnownPlanes, PlaneMultipliers
 
-MOST_STEPS = 10     # Newton steps in a row: the caller looks at the clock after them
-MOST_PRODUCTS = 150     # of conjugate gradients: of 60, 150 and 400 the fastest on letter sequences
+MOST_STEPS = 10     # Newton steps in a row, after which the caller looks at the clock
+MOST_PRODUCTS = 150     # most products of conjugate gradients: the fastest of 60, 150 and 400 on letter sequences
 
 
 class PlaneMaster(Kept):
     """`min lam/2 |w|^2 + sum_i max_q l_iq + <psi_iq, w>` over the planes of `Blocks`, from their multipliers.
 
-    Only weights that some plane needs take part, the others are 0: of millions of features that may be a few per cent.
+    Weights that no plane uses stay 0 and are left out: of millions of features a few per cent may be used.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class PlaneMaster(Kept):
     w : ndarray, shape (dim,)
         Starting point: the point of the multipliers alone may be far worse than the best one.
     sigma : float or None
-        Step of the proximal point method to begin with, of an earlier master; None leaves it to the run.
+        First step of the proximal point method, from an earlier master; None leaves it to the run.
     growth : float
         As in `AugmentedLagrangian`.
     """
@@ -56,7 +56,7 @@ class PlaneMaster(Kept):
 
     @property
     def w(self):
-        """The best point."""
+        """The best point, shape (dim,)."""
         w = np.zeros(self._blocks.dim)
         w[self._columns] = self._run.search.w
         return w
@@ -66,7 +66,7 @@ class PlaneMaster(Kept):
         return self._run.sigma
 
     def solve(self, target):
-        """Some Newton steps; the blocks get the multipliers. Whether the gap is below `target`, or will never be."""
+        """Make some Newton steps, and store the multipliers; return whether the gap is at `target` or stuck."""
         run = self._run
         for _ in range(MOST_STEPS):
             if run.search.gap <= target or run.step() is Status.STALLED:

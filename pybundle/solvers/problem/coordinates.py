@@ -1,4 +1,4 @@
-"""Coordinates of points: the intercept, if it is free, at the mean of the columns; and inner products of points."""
+"""Coordinates of points, with a free intercept at the mean of the columns; and inner products of points."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def inner(a, b):
 
 @dataclass(frozen=True)
 class Coordinates:
-    """The intercept at the mean m of the columns, `b + <m, w>`, in place of the intercept b; as it is without means.
+    """Coordinates with the intercept at the mean m of the columns, `b + <m, w>`, in place of b; without means b itself.
 
-    A free intercept takes up every shift of the columns. Distances between points are measured with this one, so that
+    A free intercept takes up every shift of the columns. Distances between points use `b + <m, w>`, so that
     columns far from 0 cost no more passes than centred ones. Intercepts of classes are relative to the first.
 
     Attributes

@@ -21,16 +21,16 @@ import numpy as np
 
 from ...core.kept import Kept, check_array, check_float
 
-FAR = 10.0      # the linear programs stop at that many times 1 + |u|, ten times as many after a point that stays within
-FARTHEST = 1e12     # the linear programs give up there: the points as good as the best one seem to be unbounded
-MOST = 4        # points at one distance
-MOST_FREE = 1000    # weights: linear programs have two tables of their squares
-NEAR = 0.1      # the linear programs start there the next time if limits cost too much
-COSTLY = 0.1    # limits cost too much if they take that fraction of the tolerance from a bound
-INSIDE = 1e-3   # a point is inside a cut that it violates by that fraction of the terms
-SAFE = 1e-9     # relative allowance for the rounding of sums; nothing is lost by it
+FAR = 10.0      # the linear programs stop at this times 1 + |u|, and ten times as far if no cut is missing there
+FARTHEST = 1e12     # the linear programs give up beyond this factor: points as good as the best one seem unbounded
+MOST = 4        # points tried at one distance
+MOST_FREE = 1000    # most free weights: linear programs have two tables of their squares
+NEAR = 0.1      # the linear programs start at this factor the next time if limits cost too much
+COSTLY = 0.1    # limits cost too much if they take this fraction of the tolerance from a bound
+INSIDE = 1e-3   # a point that violates a cut by this fraction of the terms counts as inside
+SAFE = 1e-9     # relative allowance for the rounding of sums; it hardly weakens limits
 LOWER = 0.5     # closed-form limits are taken again when the best value has fallen to this fraction of the level
-MARGIN = 1e-2   # the level lies so much above the best value, of which it is a fraction: values are rounded, too
+MARGIN = 1e-2   # the level lies above the best value by this fraction of it, because values are rounded, too
 
 
 @dataclass
@@ -43,9 +43,9 @@ class LimitProof:
     constants, slopes, errors : ndarray, shapes (m,), (m, f), (m,)
         Cuts `constants + <slopes, u> <= level`, slopes known up to their errors.
     multipliers : ndarray, shape (2, f, m)
-        Of the cuts: first with the sign + of each weight, then with -.
+        Multipliers of the cuts, for the sign + of each weight and then for -.
     bound_multipliers : ndarray, shape (2, f, f, 2)
-        Of the lower and upper bounds of each weight.
+        Multipliers of the lower and upper bounds of each weight.
     """
 
     level: float
@@ -56,7 +56,7 @@ class LimitProof:
     bound_multipliers: np.ndarray
 
     def sizes(self, lower, upper):
-        """Return the limits, shape (f,), that follow with bounds of the free weights; None if none do."""
+        """Return the limits, shape (f,), that follow if the free weights have these bounds; None if none follow."""
         f, bounds = len(lower), np.stack([-lower, upper], axis=-1)
         mu, nu, room = self.multipliers, self.bound_multipliers, self.level - self.constants
         if nu[..., np.isinf(bounds)].any():
@@ -88,16 +88,16 @@ class ProvenLimits(Kept):
     ----------
     objective : Objective
     lowered : Penalty, optional
-        What is known at the start; default `lowered` of the objective.
+        Omega with the bounds known at the start; default `lowered` of the objective.
 
     Attributes
     ----------
     penalty : Penalty
-        What is known at the start, and infinite beyond the limits proven for all points with F at most `level`.
+        That, and infinite beyond the limits proven for all points with F at most `level`.
     level : float
-        Bounds hold if the minimum of F is at most this.
+        The limits hold for points with F at most this; infinite without limits.
     proofs : list of LimitProof or ScoreLimits
-        Of these limits, in their order.
+        Proofs of these limits, in their order.
     """
 
     kept = ("proofs",)
@@ -113,7 +113,7 @@ class ProvenLimits(Kept):
     def confine(self, proof):
         """Limit the free weights at all points with F <= level; return whether a proof gives any limits.
 
-        Earlier limits, of a higher level, hold there, too.
+        Earlier limits have a higher level, and so hold there, too.
         """
         free = np.flatnonzero(self.objective.is_free)
         limits = proof.sizes(self.penalty.lower[free], self.penalty.upper[free])
@@ -132,12 +132,12 @@ class ProvenLimits(Kept):
         return self.level < np.inf
 
     def hold(self, value, size):
-        """Limit the free weights by the closed form at points as good as one of this value; `size` is about F(0)."""
+        """Limit the free weights in closed form at points with F up to about `value`; `size` is about F(0)."""
         if value < LOWER * self.level:
             self.confine(replace(self.objective.score_limits, level=value + MARGIN * max(value, MARGIN * size)))
 
     def restore(self, arrays):
-        """Hold the limits that the proofs of a checkpoint prove."""
+        """Take the limits that the proofs of a checkpoint prove."""
         self.forget()
         for proof in arrays["proofs"]:
             if isinstance(proof, LimitProof):
@@ -154,14 +154,14 @@ class FreeWeights(Kept):
     Parameters
     ----------
     limits : ProvenLimits
-        Gets the limits that are found.
+        Receives the limits that are found.
 
     Attributes
     ----------
     shares : list of float
         The factor t of the plane of each cut, the rest of which is the declared bound of R.
     proof : LimitProof or None
-        The last one, of the cuts `proof_cuts`.
+        The last proof; `proof_cuts` are the numbers of its cuts.
     """
 
     kept = ("shares", "proof", "proof_cuts", "_constants", "_slopes", "_errors", "_wait", "_next", "_far", "_probed",
@@ -178,9 +178,7 @@ class FreeWeights(Kept):
 
     @classmethod
     def of(cls, objective, limits):
-        """Return the cuts of an objective, without any yet; None if no weights are free, or too many, or others limit
-        them.
-        """
+        """Return an object without cuts; None if no weights are free, or too many, or if they are limited otherwise."""
         is_needed = objective.is_free.any() and objective.anchors is None and objective.score_limits is None
         return cls(limits) if is_needed and np.count_nonzero(objective.is_free) <= MOST_FREE else None
 
@@ -190,7 +188,7 @@ class FreeWeights(Kept):
         return bool(np.isfinite(self.limits.penalty.upper[self.free]).all())
 
     def add(self, plane, is_aggregate=False):
-        """Take a plane below R; an aggregate proves bounds.
+        """Add the cut of a plane below R; an aggregate is one that proves bounds.
 
         The cut is on the free weights in `Coordinates`, which is where their limits are used.
         """
@@ -207,9 +205,9 @@ class FreeWeights(Kept):
                 self._lean = self._slopes[-1]
 
     def probe(self, search):
-        """After 1, 3, 7, 15, ... iterations try to prove limits; return a point whose plane that needs, or None.
+        """Try to prove limits after 1, 3, 7, 15, ... iterations; return a point whose plane they still need, or None.
 
-        Until there are limits one pass at such a point is asked for after every iteration.
+        Until there are limits, every iteration asks for one pass at such a point.
         """
         if search.trace.n_iter < self._next:
             return None
@@ -219,11 +217,11 @@ class FreeWeights(Kept):
         return point
 
     def start_near(self):
-        """Let the linear programs begin near the best point, for limits as narrow as can be."""
+        """Let the linear programs start near the best point, which gives the narrowest limits."""
         self._far = NEAR
 
     def cost(self):
-        """Return about what the limits cost a bound: slopes and the largest error of one, times their size."""
+        """Estimate what the limits cost a bound: the slope of the aggregate and the largest error, times the limits."""
         limits = self.limits.penalty.upper[self.free]
         if not np.isfinite(limits).all():
             return np.inf
@@ -232,7 +230,7 @@ class FreeWeights(Kept):
     def prove(self, w, fun, size):
         """Limit the free weights at all points with F <= F(w) = fun; return a point where a cut is missing, or None.
 
-        `size` is about F(0), for values of about 0.
+        `size` is about F(0); it sets the margin of the level where F is about 0.
         """
         from scipy.optimize import linprog  # which takes longer to import than all else
 
@@ -241,11 +239,11 @@ class FreeWeights(Kept):
         if self._probed is not None:        # a point at which cuts met, as far as the linear program is exact
             excess, terms = slopes @ self._probed - room, np.abs(slopes) @ np.abs(self._probed) + np.abs(room)
             self._n_probed += 1
-            if (excess <= INSIDE * terms).all() or self._n_probed > MOST:     # no cut was missing, or many are
+            if (excess <= INSIDE * terms).all() or self._n_probed > MOST:     # no cut is missing here, or too many are
                 self._far, self._n_probed = 10.0 * self._far, 0
         self._probed = None
         far = self._far * (1.0 + np.abs(u))
-        # for the solver in units of `far` from u: of rows of size 1, without those that hold everywhere
+        # the solver gets units of `far` from u, and rows of size 1 that do not hold everywhere
         bounds = np.column_stack([self.limits.penalty.lower, self.limits.penalty.upper])[self.free]
         ends = (bounds - u[:, None]) / far[:, None]
         is_near = np.abs(ends) <= 1.0
@@ -261,7 +259,7 @@ class FreeWeights(Kept):
                 found = linprog(-direction, A_ub=rows, b_ub=least, bounds=np.clip(ends, [-1.0, 0.0], [0.0, 1.0]))
                 if found.x is None:
                     self._next += 1
-                    return None         # the best point itself is cut off: by rounding
+                    return None         # rounding cuts off the best point itself
                 if (~is_near & (np.column_stack([-found.x, found.x]) >= 0.99)).any():
                     self._next += 1 if self._far <= FARTHEST else 1 << 40
                     self._probed = u + far * found.x

@@ -5,7 +5,7 @@ slowly for phi, as the l1 norm does, that is minus infinity. Then the plane is m
 
     min F >= t offset + (1 - t) c - Omega*(-t phi),    t <= 1 the largest for which this is finite.
 
-A penalty of one norm, such as a square, has this bound in closed form, with t = 1. `factor` is 1 here.
+A penalty of one norm, such as a square, has this bound in closed form, with t = 1. These formulas have factor 1.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class Objective:
     anchors : ScoreAnchors or LabelAnchors or None
         They make slopes of free intercepts 0, if only intercepts are free.
     lowered : Penalty
-        Omega, less what its numbers may have lost, and infinite beyond what the linear constraints imply.
+        Omega less the rounding of its numbers, and infinite beyond the bounds that linear constraints imply.
     coordinates : Coordinates
-        Those in which distances between points are measured.
+        Coordinates in which distances between points are measured.
     is_of_norm, lam, radius, nonneg
         Whether Omega is a function of one norm, and what `OfNorm` says of it; None for other penalties.
     takes_entries : bool
         The error of a slope may be an array, of its entries.
     even : float or None
-        lam; or the rate of the squares, if equal ones are all of the penalty, and intercepts of classes all that is
+        lam; or the rate of the squares, if the penalty has equal squares only, and only intercepts of classes are
         free.
     centre : float or ndarray, shape (dim,)
         Where the penalty is least without constraints.
@@ -130,7 +130,7 @@ class Objective:
 
     @property
     def is_linear(self):
-        """Whether the minimiser of a model is linear in its slope, but for intercepts."""
+        """Whether the minimiser of a model is linear in the slope, apart from intercepts."""
         return self.even is not None and self.nonneg is None
 
     # ------------------------------------------------------------------ values and slopes
@@ -147,9 +147,9 @@ class Objective:
         return self.factor * float((self.dependence or self).penalty.value(w))
 
     def along(self, best, w, step):
-        """Return a and b: from best to w = best + step the penalty rises by `a t + b t^2/2`, or less in between.
+        """Return a and b: the penalty rises by at most `a t + b t^2/2` from best to best + t step; w = best + step.
 
-        In general b follows from the moduli of strong convexity, and a from the values at both ends.
+        Without one norm b follows from the moduli of strong convexity, and a from the values at both ends.
         """
         if self.is_of_norm:
             return self.lam * float(best @ step), self.lam * float(step @ step)
@@ -160,7 +160,7 @@ class Objective:
     def lower_bound(self, plane, limits=None):
         """Return a lower bound of F from a plane, whose errors are counted, within `ProvenLimits`.
 
-        Rounding of this computation is counted, too, but for penalties of one norm, where `LowerBound` does it.
+        It counts its own rounding, too; for penalties of one norm `LowerBound` does so.
         """
         if self.is_of_norm:
             with np.errstate(over="ignore"):
@@ -178,7 +178,7 @@ class Objective:
         found = float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
         if limits is None or limits.level == np.inf:
             return found
-        # without limits of the free weights t may have been 0, and limits make no bound less
+        # without limits of the free weights t may have been 0; limits never lower a bound
         least = self.factor * limits.penalty.least(np.zeros(len(phi)))
         return max(found, self.floor + least - 4.0 * UNIT * (abs(self.floor) + abs(least)))
 
@@ -225,7 +225,7 @@ class Objective:
         return self.coordinates.outer(self.penalty.minimiser(phi, weight / self.factor, centre))
 
     def point(self, phi, lam):
-        """Return the minimiser of the model from the aggregate slope phi, and from lam of the master problem."""
+        """Return the minimiser of the model with aggregate slope phi; a ball takes the lam of the master problem."""
         return self.penalty.point(phi, lam) if self.is_of_norm else self.minimiser(phi)
 
     def point_error(self, phi, lam):

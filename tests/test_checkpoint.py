@@ -203,6 +203,16 @@ def test_a_memory_limit_may_come_later(tmp_path):
     assert free.success and free.nit > 5
 
 
+def test_an_ended_run_may_be_read_under_any_memory_limit(tmp_path):
+    """The file was written again under the limit of the reader, under which its method could not be made."""
+    options = {"tol": 1e-6, "max_iter": 500}
+    whole = solve("auto", "quantile", options)
+    assert whole.success and "interior-point" in whole.message
+    for limit in (None, 1 << 20, 1 << 20, None):
+        again = solve("auto", "quantile", options, memory_limit=limit, checkpoint=tmp_path / "run.npz")
+        assert bits(again) == bits(whole)
+
+
 @pytest.mark.parametrize("name", RISKS)
 @pytest.mark.parametrize("limits", [(None, 1 << 20), (1 << 20, None)])
 def test_auto_goes_on_under_another_memory_limit(name, limits, tmp_path):
@@ -862,7 +872,8 @@ def test_values_come_back_as_they_were():
 
 def test_nothing_unknown_is_written():
     plane = Plane(1.0, np.arange(3.0))
-    for stranger in (plane, object(), print, lambda: None, {1, 2}, np.array([None])):
+    for stranger in (plane, object(), print, lambda: None, {1, 2}, np.array([None]), np.longdouble(1.0),
+                     np.arange(3.0).astype(">f8"), np.random.Generator(np.random.MT19937(0))):
         with pytest.raises(pb.StateError, match="cannot be part of a checkpoint"):
             through([stranger])
     found = through({"plane": (plane, None)}, (Plane,))["plane"][0]
@@ -882,6 +893,10 @@ def test_an_object_is_read_into_one_of_the_same_kind():
     assert second.x == 1.5 and second.part.x.tolist() == [0, 1] and second.part.part is None
     with pytest.raises(ValueError, match=r"Whole holds \['part', 'x'\]"):
         second.restore({"x": 1.0})
+    with pytest.raises(ValueError, match="part of Whole is NoneType in the object made anew, and was another object"):
+        Whole(0.0).restore(through(first.arrays()))
+    with pytest.raises(ValueError, match="part of Whole is Whole in the object made anew, and was no object"):
+        first.restore(through(Whole(0.0).arrays()))
 
 
 def test_a_callable_of_other_signs_is_another_problem(tmp_path):

@@ -78,3 +78,19 @@ def test_its_options_and_requirements_are_checked():
         pb.minimize(blobs(), lam=1.0, method=FIXED_STEPS, delay=0)
     with pytest.raises(pb.ParameterError, match="method 'fixed-steps' starts from the bound R >= 0, which Function"):
         pb.minimize(lambda w: (float(w @ w), 2.0 * w), [1.0], lam=1.0, method=FIXED_STEPS)
+
+
+def test_what_no_file_can_hold_is_told_with_the_best_state(tmp_path):
+    class Growing(FixedSteps):
+        kept = *FixedSteps.kept, "seen"
+        seen = ()
+
+        def iterate(self):
+            self.seen = (*self.seen, {self.trace.n_iter})
+            return super().iterate()
+
+    method = FIXED_STEPS._replace(make=Growing)
+    with pytest.raises(pb.StateError, match="set cannot be part of a checkpoint") as caught:
+        pb.minimize(blobs(), lam=5.0, method=method, tol=0.02, checkpoint=tmp_path / "run.npz", checkpoint_every=0.0)
+    result = caught.value.result
+    assert result.nit >= 1 and 0.0 <= result.lower_bound <= result.fun

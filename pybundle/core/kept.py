@@ -6,7 +6,7 @@ into an object that is made anew from the same data, with such objects in the sa
 called.
 
     ["array", number, layout]       layout "C" or "F"
-    ["list" | "tuple", [...]], ["dict", [[key, value], ...]], ["csr", shape, data, indices, indptr]
+    ["list" | "tuple", [...]], ["dict" | "kept", [[key, value], ...]], ["csr", shape, data, indices, indptr]
     ["scalar", dtype, value], ["dtype", name], ["generator", state], ["record", name, [...]]
 """
 
@@ -23,6 +23,10 @@ from .exceptions import StateError
 PLAIN = (bool, int, float, str, type(None))
 
 
+class Held(dict[str, Any]):
+    """What an object inside of another one keeps."""
+
+
 class Kept:
     """An object of which a checkpoint holds the attributes in `kept`."""
 
@@ -31,7 +35,7 @@ class Kept:
     def arrays(self) -> dict[str, Any]:
         """Return what a checkpoint holds of the object."""
         found = {name: getattr(self, name) for name in self.kept}
-        return {name: value.arrays() if isinstance(value, Kept) else value for name, value in found.items()}
+        return {name: Held(value.arrays()) if isinstance(value, Kept) else value for name, value in found.items()}
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """Become the object that `arrays` described, to the last bit; raise any exception if that cannot be."""
@@ -39,6 +43,9 @@ class Kept:
             raise ValueError(f"{type(self).__name__} holds {sorted(self.kept)}, not {sorted(arrays)}")
         for name in self.kept:
             mine, value = getattr(self, name, None), arrays[name]
+            if isinstance(mine, Kept) != isinstance(value, Held):
+                raise ValueError(f"{name} of {type(self).__name__} is {type(mine).__name__} in the object made anew, "
+                                 f"and was {'another' if isinstance(value, Held) else 'no'} object that keeps something")
             if isinstance(mine, Kept):
                 mine.restore(value)
             else:
@@ -56,19 +63,19 @@ def encode(tree: Any, records: tuple[type, ...] = ()) -> tuple[Any, dict[str, An
         cls = type(x)
         if cls in PLAIN:
             return x
-        if cls is np.ndarray and x.dtype.kind in "biufU":
+        if cls is np.ndarray and x.dtype.kind in "biufU" and x.dtype.isnative:
             is_fortran = x.flags.f_contiguous and not x.flags.c_contiguous
             arrays[str(len(arrays))] = x.T if is_fortran else x
             return ["array", len(arrays) - 1, "F" if is_fortran else "C"]
-        if isinstance(x, np.generic) and x.dtype.kind in "biuf":
+        if isinstance(x, np.generic) and x.dtype.kind in "biuf" and type(x.item()) in PLAIN:
             return ["scalar", x.dtype.str, x.item()]
         if cls in (list, tuple):
             return [cls.__name__, several(x)]
-        if cls is dict:
-            return ["dict", [several(pair) for pair in x.items()]]
+        if cls in (dict, Held):
+            return ["dict" if cls is dict else "kept", [several(pair) for pair in x.items()]]
         if cls is csr_array:
             return ["csr", list(map(int, x.shape)), *several((x.data, x.indices, x.indptr))]
-        if cls is np.random.Generator:
+        if cls is np.random.Generator and type(x.bit_generator) is np.random.PCG64:
             return ["generator", value(x.bit_generator.state)]
         if isinstance(x, type) and issubclass(x, np.generic):
             return ["dtype", np.dtype(x).str]
@@ -114,9 +121,12 @@ def decode(tree: Any, arrays: dict[str, Any], records: tuple[type, ...] = ()) ->
     def several(items):
         return [value(item) for item in items]
 
+    def table(items):
+        return {value(key): value(item) for key, item in items}
+
     readers = {"array": array, "dtype": dtype, "csr": csr, "generator": generator, "list": several,
                "tuple": lambda items: tuple(several(items)), "scalar": lambda name, number: dtype(name)(number),
-               "dict": lambda items: {value(key): value(item) for key, item in items},
+               "dict": table, "kept": lambda items: Held(table(items)),
                "record": lambda name, items: made[name](*several(items))}
 
     def value(x):

@@ -8,7 +8,7 @@ Counters and history continue in any case.
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from zlib import crc32
 
 import numpy as np
@@ -103,7 +103,8 @@ class Checkpointing(NoCheckpoint):
         if written is None or self._is_inside:          # it had not begun
             return
         if trace.n_iter != written or (status in ENDED and not self._is_over):
-            self._write(run, status if status in ENDED else None)
+            with suppress(StateError):          # contents that no file can hold: an earlier write has told
+                self._write(run, status if status in ENDED else None)
 
     def close(self):
         self._file.close()
@@ -140,10 +141,8 @@ class Checkpointing(NoCheckpoint):
             left = held["fallbacks"]
         search, gap = old.search, self._settings.gap
         is_same, bracket = (tol, atol, memory) == tuple(self._words()), search.bracket
-        if is_same:
-            is_over = self._is_over = status is not None
-        else:
-            is_over = status is not None and bracket is not None and search.rule.holds(*bracket.range)
+        is_over = status is not None and (is_same or (bracket is not None and search.rule.holds(*bracket.range)))
+        self._is_over = is_over         # then the file stays: of a run under its own settings
         # for fine tolerances other methods follow in "auto", and scores are in float64
         is_other = not is_same and (memory != self._settings.memory_limit or is_fine(tol) != is_fine(gap.tol))
         if not is_over and (is_other or old.kind != held["run"]["kind"]):

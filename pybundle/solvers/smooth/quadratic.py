@@ -28,7 +28,7 @@ ENOUGH = 0.25       # fraction of `<slope, step>` that a clipped step has to gai
 FIRST = 5           # sweeps before a Newton step on many columns, at least
 GAIN = 128.0        # m^3 of a Cholesky factor that take the time in which sweeps read one entry
 LARGEST = 4096      # columns on which a Newton step is made
-HELD, EXACT = 0.25, 1e-10       # share of them, or of FEW, that may end at bounds; tolerance of the forces there
+HELD, EXACT = 0.25, 1e-6        # share of them, or of FEW, that may end at bounds; tolerance of the forces there
 ROWS = 1024         # rows of a dense block
 
 
@@ -89,11 +89,13 @@ class Hessians:
         unit = 1.01 * UNIT * float(np.linalg.norm(v))
         return out, unit * self._sizes[0], unit * self._sizes[1]
 
-    def gram(self, weights, free=slice(None)):
+    def gram(self, weights, free=None):
         """Return the Hessian, or only its rows and columns `free`."""
-        examples, moduli = self._examples, self.moduli[free]
-        m, means = len(moduli), None if self.means is None else self.means[free]
-        H, A = np.zeros((m, m)), self._rows[:, free] if examples.is_sparse else None
+        examples, A = self._examples, self._rows if self._examples.is_sparse else None
+        A, free = (A, slice(None)) if free is None else (None if A is None else A[:, free], free)
+        moduli, means = self.moduli[free], None if self.means is None else self.means[free]
+        m = len(moduli)
+        H = np.zeros((m, m))
         if A is not None and A.nnz <= 0.25 * examples.n_examples * m:
             diagonal = np.zeros(m)
             add_gram(A.data, A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int64), weights, H, diagonal)
@@ -107,19 +109,18 @@ class Hessians:
             roots, is_whole, room = np.sqrt(weights[rows]), len(rows) == len(weights), np.empty((ROWS, m))
             for start in range(0, len(rows), ROWS):
                 block = slice(start, start + ROWS)
-                A = self._dense(block if is_whole else rows[block])[:, free]
+                part = block if is_whole else rows[block]
+                B = self._dense(part)[:, free] if A is None else A[part].toarray()
                 if means is not None:
-                    A = A - means
-                A = np.multiply(A, roots[block, None], out=room[:len(A)])
-                H += A.T @ A
+                    B = B - means
+                B = np.multiply(B, roots[block, None], out=room[:len(B)])
+                H += B.T @ B
         H[np.diag_indices(m)] += moduli
         return H
 
     def _dense(self, rows):
-        """Return a dense block of float64."""
+        """Return a block of a dense matrix, as float64."""
         examples = self._examples
-        if examples.is_sparse:
-            return self._rows[rows].toarray()
         X = np.asarray(examples.X[rows], dtype=np.float64)
         if examples.scale != 1.0:
             X = X * examples.scale
@@ -132,7 +133,7 @@ def bytes_of_models(examples, dim):
     """Return about how many bytes the models of some examples take."""
     n, copies = examples.n_examples, 24 * (examples.X.nnz if examples.is_sparse else examples.X.size)
     if dim > FEW:
-        return copies + 40 * n
+        return copies + 40 * n + 24 * min(dim, LARGEST)**2
     return 24 * dim**2 + 40 * n + (copies if examples.is_sparse else 24 * min(n, ROWS) * dim)
 
 

@@ -69,6 +69,10 @@ class Hessians:
         n, d = A.shape
         return A.ravel("F"), np.tile(np.arange(n, dtype=np.int32), d), n * np.arange(d + 1, dtype=np.int64)
 
+    def part(self, free):
+        """Return some columns."""
+        return sp.csc_array(self.columns, shape=(self._examples.n_examples, self.dim))[:, free]
+
     @cached_property
     def _sizes(self):
         """Roundings in `pull`, as bounds on the norm of all entries and on the last, for multipliers of norm 1."""
@@ -92,7 +96,10 @@ class Hessians:
     def gram(self, weights, free=None):
         """Return the Hessian, or only its rows and columns `free`."""
         examples, A = self._examples, self._rows if self._examples.is_sparse else None
-        A, free = (A, slice(None)) if free is None else (None if A is None else A[:, free], free)
+        if free is None:
+            free = slice(None)
+        elif A is not None:
+            A = self.part(free).tocsr()
         moduli, means = self.moduli[free], None if self.means is None else self.means[free]
         m = len(moduli)
         H = np.zeros((m, m))
@@ -249,7 +256,7 @@ class Sweeps:
         y = np.clip(y, low, high)
         y[held[force != 0.0]] = ends[force != 0.0]
         step = y - x
-        u = sp.csc_array(self.A, shape=(len(self.u), len(z)))[:, free] @ step - self.means[free] @ step
+        u = self.hessians.part(free) @ step - self.means[free] @ step
         if not slope @ step + 0.5 * (self.weights * u) @ u + 0.5 * self.moduli[free] @ step**2 < 0.0:
             return False
         z[free], self.u = y, self.u + u

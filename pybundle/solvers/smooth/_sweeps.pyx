@@ -44,12 +44,13 @@ def descend(const double[::1] data, const int32_t[::1] indices, const int64_t[::
 
     H = A' diag(weights) A + diag(moduli), A (n, m) the columns of a CSC matrix minus their means; g is the gradient at
     the first z. Columns that are held firmly by a kink or a bound rest until the others meet the goal. Returns the
-    product of A with the change of z, and the number of entries read.
+    product of A with the change of z, the number of entries read, and whether the goal is met.
     """
     cdef Py_ssize_t j, k, r, n = weights.shape[0], m = z.shape[0], n_all = columns.shape[0], n_active = n_all
     cdef int64_t q, n_read = 0
     cdef int32_t i
     cdef int n_sweeps = 0
+    cdef bint is_done = False
     cdef double d, slope, left, right, a, violation, rest, largest, total = 0.0, shift = 0.0, moved = 0.0
     cdef double firm = INFINITY
     cdef double[::1] h = np.empty(m), sums = np.empty(m), first = np.array(z), u = np.zeros(n)
@@ -105,11 +106,12 @@ def descend(const double[::1] data, const int32_t[::1] indices, const int64_t[::
             firm = largest / n
             if rest <= goal:
                 if n_active == n_all:
+                    is_done = True
                     break
                 n_active, firm = n_all, INFINITY
         for i in range(n):
             u[i] += shift
-    return np.asarray(u), n_read
+    return np.asarray(u), n_read, is_done
 
 
 def column_sums(const double[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr, const double[::1] v,

@@ -39,6 +39,7 @@ LONG_ROW = 128      # entries of a sparse row from which products of columns cos
 DEAR, CHEAP = 4.0, 2.0      # passes that a step may cost to be made at once, with an l1 norm and without
 NEAR = 0.1          # slopes that near l1, relatively, let a column move; twice the gap if that is less
 SHARP = 0.1         # coordinate descent makes violations that much smaller
+EAGER = 0.25        # `NewtonSteps.share` once sweeps have not been enough
 FLAT, SHORT = 1e-12, 0.3     # least of `NewtonSteps.flat`, and a step that raises it
 
 
@@ -164,6 +165,8 @@ class NewtonSteps(Kept):
     flat : float
         Second derivatives of losses of weight 1 are at least this in models of many columns and in regression. Where
         all are 0, points would move a long way. With 1 a model is nowhere below the risk.
+    share : float
+        What sweeps may cost, as a share of a Newton step, before one follows; less after the first one.
     sweeps : Sweeps or None
         The last model, if coordinate descent has minimised it; the caller drops it.
     """
@@ -177,7 +180,7 @@ class NewtonSteps(Kept):
         l1, lower, upper = self._penalty
         self._has_kinks = bool(l1.any() or np.isfinite(lower).any() or np.isfinite(upper).any())
         self._direction, self._t, self._slope, self._first = None, 1.0, 0.0, 0.0
-        self.flat, self._n_models, self._is_rejected = FLAT, 0, False
+        self.flat, self.share, self._n_models, self._is_rejected = FLAT, 1.0, 0, False
 
     def begin(self, x, fun, gradient):
         """Set the iterate x."""
@@ -219,7 +222,7 @@ class NewtonSteps(Kept):
                 check_array(name, vector, shape)
         for name in ("fun", "_slope"):
             check_float(name, getattr(self, name))
-        for name in ("rounding", "work", "_t", "_first", "flat"):
+        for name in ("rounding", "work", "_t", "_first", "flat", "share"):
             check_float(name, getattr(self, name), 0.0)
 
     def _aim(self, model_at, reach):
@@ -235,8 +238,9 @@ class NewtonSteps(Kept):
         if isinstance(model, Sweeps):
             self._n_models += 1
             near = (x > low) & (x < high) | (rest != 0.0) | (np.abs(self.gradient) >= (1.0 - reach) * l1)
-            model.descend(np.flatnonzero(near), z, self.gradient, self._penalty, SHARP * float(np.abs(rest).sum()),
-                          self._n_models)
+            if model.descend(np.flatnonzero(near), z, self.gradient, self._penalty,
+                             SHARP * float(np.abs(rest).sum()), self._n_models, self.share):
+                self.share = EAGER
             self.sweeps = model
         else:
             minimise(model, z, self.gradient.copy(), self._penalty if self._has_kinks else None,

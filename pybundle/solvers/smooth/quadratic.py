@@ -3,8 +3,8 @@
     R''(w) = sum_i d_i x_i x_i',    d = risk.second_derivatives(scores)
 
 On few columns the Hessian is formed, and Cholesky factors solve its systems. On more it stays a product of columns, and
-coordinate descent minimises the model. Columns are centred if the risk has a free intercept, as in
-`Coordinates`.
+coordinate descent minimises the model; where that is slow, the Hessian of the columns that it leaves free is formed.
+Columns are centred if the risk has a free intercept, as in `Coordinates`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg.lapack import dposv
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ...core.rounding import UNIT
 from ._sweeps import GROUP_OF_SUMS, add_gram, column_sums, descend, sweep_gram
@@ -25,6 +25,10 @@ SWEEPS = 2          # between two Newton steps
 ROUNDS, STEPS = 30, 50      # of sweeps, and of Newton steps after them, at most
 MOST = 500          # sweeps over many columns
 ENOUGH = 0.25       # fraction of `<slope, step>` that a clipped step has to gain; one without clipping gains 0.5
+FIRST = 5           # sweeps before a Newton step on many columns, at least
+GAIN = 128.0        # m^3 of a Cholesky factor that take the time in which sweeps read one entry
+LARGEST = 4096      # columns on which a Newton step is made
+HELD, EXACT = 0.25, 1e-6        # share of them, or of FEW, that may end at bounds; tolerance of the forces there
 ROWS = 1024         # rows of a dense block
 
 
@@ -53,12 +57,7 @@ class Hessians:
 
     def on(self, weights):
         """Return the model with second derivatives `weights` of the losses."""
-        means, moduli = np.zeros(self.dim) if self.means is None else self.means, self.moduli
-        if self.dim <= FEW:
-            H = self._gram(weights, means)
-            H[np.diag_indices(len(H))] += moduli
-            return Gram(H)
-        return Sweeps(self.columns, weights, means, np.ascontiguousarray(moduli))
+        return Gram(self.gram(weights)) if self.dim <= FEW else Sweeps(self, weights)
 
     @cached_property
     def columns(self):
@@ -69,6 +68,10 @@ class Hessians:
         A = self._dense(slice(None))
         n, d = A.shape
         return A.ravel("F"), np.tile(np.arange(n, dtype=np.int32), d), n * np.arange(d + 1, dtype=np.int64)
+
+    def part(self, free):
+        """Return some columns."""
+        return sp.csc_array(self.columns, shape=(self._examples.n_examples, self.dim))[:, free]
 
     @cached_property
     def _sizes(self):
@@ -90,35 +93,41 @@ class Hessians:
         unit = 1.01 * UNIT * float(np.linalg.norm(v))
         return out, unit * self._sizes[0], unit * self._sizes[1]
 
-    def _gram(self, weights, means):
-        m = len(means)
-        H, examples = np.zeros((m, m)), self._examples
-        is_sparse = examples.is_sparse and self._rows.nnz <= 0.25 * examples.n_examples * self.dim
-        if is_sparse:
-            A, diagonal = self._rows, np.zeros(m)
+    def gram(self, weights, free=None):
+        """Return the Hessian, or only its rows and columns `free`."""
+        examples, A = self._examples, self._rows if self._examples.is_sparse else None
+        if free is None:
+            free = slice(None)
+        elif A is not None:
+            A = self.part(free).tocsr()
+        moduli, means = self.moduli[free], None if self.means is None else self.means[free]
+        m = len(moduli)
+        H = np.zeros((m, m))
+        if A is not None and A.nnz <= 0.25 * examples.n_examples * m:
+            diagonal = np.zeros(m)
             add_gram(A.data, A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int64), weights, H, diagonal)
             H += H.T
             H[np.diag_indices(m)] += diagonal
-            if self.means is not None:
+            if means is not None:
                 sums = A.T @ weights
                 H -= np.outer(sums, means) + np.outer(means, sums) - weights.sum() * np.outer(means, means)
-            return H
-        rows = np.flatnonzero(weights)
-        roots, is_whole, room = np.sqrt(weights[rows]), len(rows) == len(weights), np.empty((ROWS, m))
-        for start in range(0, len(rows), ROWS):
-            block = slice(start, start + ROWS)
-            A = self._dense(block if is_whole else rows[block])
-            if self.means is not None:
-                A = A - means
-            A = np.multiply(A, roots[block, None], out=room[:len(A)])
-            H += A.T @ A
+        else:
+            rows = np.flatnonzero(weights)
+            roots, is_whole, room = np.sqrt(weights[rows]), len(rows) == len(weights), np.empty((ROWS, m))
+            for start in range(0, len(rows), ROWS):
+                block = slice(start, start + ROWS)
+                part = block if is_whole else rows[block]
+                B = self._dense(part)[:, free] if A is None else A[part].toarray()
+                if means is not None:
+                    B = B - means
+                B = np.multiply(B, roots[block, None], out=room[:len(B)])
+                H += B.T @ B
+        H[np.diag_indices(m)] += moduli
         return H
 
     def _dense(self, rows):
-        """Return a dense block of float64."""
+        """Return a block of a dense matrix, as float64."""
         examples = self._examples
-        if examples.is_sparse:
-            return self._rows[rows].toarray()
         X = np.asarray(examples.X[rows], dtype=np.float64)
         if examples.scale != 1.0:
             X = X * examples.scale
@@ -131,7 +140,7 @@ def bytes_of_models(examples, dim):
     """Return about how many bytes the models of some examples take."""
     n, copies = examples.n_examples, 24 * (examples.X.nnz if examples.is_sparse else examples.X.size)
     if dim > FEW:
-        return copies + 40 * n
+        return copies + 40 * n + 24 * min(dim, LARGEST)**2
     return 24 * dim**2 + 40 * n + (copies if examples.is_sparse else 24 * min(n, ROWS) * dim)
 
 
@@ -155,15 +164,9 @@ class Gram:
         """Return p with `H p = b` on the coordinates `free`, about."""
         if len(free) == 0:      # LAPACK refuses that
             return np.zeros(0)
-        H, ridge = self.H[free][:, free], RIDGE
-        diagonal = H.diagonal().copy()
-        while ridge < 1.0:
-            np.fill_diagonal(H, np.where(diagonal > 0.0, diagonal * (1.0 + ridge), 1.0))
-            _, p, failed = dposv(H, b)
-            if not failed:
-                return p
-            ridge *= 100.0
-        return b / np.maximum(diagonal, 1e-300)
+        H = self.H[free][:, free]
+        factor = _factor(H)
+        return b / np.maximum(H.diagonal(), 1e-300) if factor is None else dpotrs(factor, b)[0]
 
     def product(self, free, p):
         """Return `H p` for a step p on the coordinates `free`."""
@@ -171,7 +174,10 @@ class Gram:
 
 
 class Sweeps:
-    """The same on many columns, minimised by coordinate descent in random order.
+    """The same on many columns: coordinate descent in random order, and Newton steps where it is slow.
+
+    It is slow where columns nearly depend on each other, as frequent words do. Once sweeps have cost as much as a
+    Newton step on the columns that they leave free, such a step follows.
 
     Attributes
     ----------
@@ -179,14 +185,94 @@ class Sweeps:
         Change of the scores up to the minimum.
     """
 
-    def __init__(self, A, weights, means, moduli):
-        self.A, self.weights, self.means, self.moduli, self.u, self.work = A, weights, means, moduli, None, 0.0
+    def __init__(self, hessians, weights):
+        self.hessians, self.A, self.weights, self.u, self.work = hessians, hessians.columns, weights, None, 0.0
+        self.means = np.zeros(hessians.dim) if hessians.means is None else hessians.means
+        self.moduli = np.ascontiguousarray(hessians.moduli)
 
-    def descend(self, columns, z, gradient, penalty, goal, seed):
-        """Move z, where the model has this gradient, on some columns until violations sum to at most `goal`."""
-        self.u, n_read = descend(*self.A, columns.astype(np.int32), self.weights, self.means, self.moduli, z, gradient,
-                                 *penalty, goal, MOST, seed)
-        self.work += 0.5 + 0.5 * n_read / max(len(self.A[0]), 1)
+    def descend(self, columns, z, gradient, penalty, goal, seed, share=1.0):
+        """Move z, where the model has this gradient, on some columns until violations sum to at most `goal`.
+
+        Sweeps may cost `share` of a Newton step before one follows. Return whether one did.
+        """
+        columns, first, slope, left, has_stepped = columns.astype(np.int32), z.copy(), gradient, MOST, False
+        n_entries, width = max(len(self.A[0]), 1), 1 + int(np.diff(self.A[2])[columns].sum())
+        self.u = np.zeros(len(self.weights))
+        while left > 0:
+            n_sweeps = min(left, FIRST + int(share * self._price(z, penalty) / width))
+            u, n_read, is_done = descend(*self.A, columns, self.weights, self.means, self.moduli, z, slope, *penalty,
+                                         goal, n_sweeps, seed)
+            self.u, left = self.u + u, left - n_sweeps
+            self.work += 0.5 + 0.5 * n_read / n_entries
+            if is_done:
+                break
+            slope, price = self._slope(gradient, z - first), self._price(z, penalty)
+            if share * price <= n_sweeps * width:
+                self.work += 0.5 * price / n_entries
+                if self._step(z, slope, penalty):
+                    slope, has_stepped = self._slope(gradient, z - first), True
+                else:
+                    share *= 4.0
+        return has_stepped
+
+    def _price(self, z, penalty):
+        """Return how many entries sweeps read in the time of a Newton step on the columns that are free at z."""
+        l1, lower, upper = penalty
+        return np.count_nonzero((z > lower) & (z < upper) & ((z != 0.0) | (l1 == 0.0)))**3 / GAIN + len(self.A[0])
+
+    def _slope(self, gradient, step):
+        """Return the gradient of the model after a step."""
+        change, out = self.weights * self.u, np.empty(len(step))
+        column_sums(*self.A, change, out)
+        self.work += 0.5
+        return gradient + out - change.sum() * self.means + self.moduli * step
+
+    def _step(self, z, slope, penalty):
+        """Minimise over the columns that are free at z, within their orthant, in place; return whether that served.
+
+        Where weights would leave the orthant, forces hold them at its bound: the solution of a small problem. Nothing
+        moves if these weights are many.
+        """
+        low, high, slopes = Orthants(*penalty[1:], penalty[0]).at(z, slope)
+        free = np.flatnonzero((z > low) & (z < high))
+        x, slope, low, high = z[free], (slope + slopes)[free], low[free], high[free]
+        factor = _factor(self.hessians.gram(self.weights, free)) if 0 < len(free) <= LARGEST else None
+        if factor is None:
+            return False
+        y = start = x - dpotrs(factor, slope)[0]
+        held, ends, force, columns = np.zeros(0, dtype=int), np.zeros(0), np.zeros(0), np.zeros((len(free), 0))
+        while len(new := np.setdiff1d(np.flatnonzero((y < low) | (y > high)), held)):
+            held, ends = np.append(held, new), np.append(ends, np.clip(y, low, high)[new])
+            if len(held) > HELD * max(len(free), FEW):
+                return False
+            unit = np.zeros((len(free), len(new)))
+            unit[new, np.arange(len(new))] = 1.0
+            columns, force = np.hstack([columns, dpotrs(factor, unit)[0]]), np.append(force, np.zeros(len(new)))
+            M, none = np.ascontiguousarray(columns[held]), np.zeros(len(held))
+            ways = np.where(ends == low[held], np.inf, -np.inf)
+            minimise(Gram(M), force, M @ force + start[held] - ends,
+                     (none, np.minimum(ways, none), np.maximum(ways, none)), EXACT)
+            y = start + columns @ force
+        y = np.clip(y, low, high)
+        y[held[force != 0.0]] = ends[force != 0.0]
+        step = y - x
+        u = self.hessians.part(free) @ step - self.means[free] @ step
+        if not slope @ step + 0.5 * (self.weights * u) @ u + 0.5 * self.moduli[free] @ step**2 < 0.0:
+            return False
+        z[free], self.u = y, self.u + u
+        return True
+
+
+def _factor(H):
+    """Return the Cholesky factor of H with as small a ridge as serves, or None; the diagonal of H changes."""
+    diagonal, ridge = H.diagonal().copy(), RIDGE
+    while ridge < 1.0:
+        np.fill_diagonal(H, np.where(diagonal > 0.0, diagonal * (1.0 + ridge), 1.0))
+        factor, failed = dpotrf(H.T, clean=0)       # as Fortran has it
+        if not failed:
+            return factor
+        ridge *= 100.0
+    return None
 
 
 def minimise(model, z, gradient, penalty, tol):

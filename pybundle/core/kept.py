@@ -44,8 +44,9 @@ class Kept:
         for name in self.kept:
             mine, value = getattr(self, name, None), arrays[name]
             if isinstance(mine, Kept) != isinstance(value, Held):
+                was = "another" if isinstance(value, Held) else "no"
                 raise ValueError(f"{name} of {type(self).__name__} is {type(mine).__name__} in the object made anew, "
-                                 f"and was {'another' if isinstance(value, Held) else 'no'} object that keeps something")
+                                 f"and was {was} object that keeps something")
             if isinstance(mine, Kept):
                 mine.restore(value)
             else:

@@ -171,7 +171,7 @@ class NewtonSteps(Kept):
         The last model, if coordinate descent has minimised it; the caller drops it.
     """
 
-    kept = ("x", "fun", "gradient", "rounding", "work", "flat", "_direction", "_t", "_slope", "_first", "_n_models",
+    kept = ("x", "fun", "gradient", "rounding", "work", "flat", "share", "_direction", "_t", "_slope", "_first", "_n_models",
             "_is_rejected")
 
     def __init__(self, orthants, dim, rounding=1e-12):

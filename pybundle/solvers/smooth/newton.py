@@ -171,8 +171,8 @@ class NewtonSteps(Kept):
         The last model, if coordinate descent has minimised it; the caller drops it.
     """
 
-    kept = ("x", "fun", "gradient", "rounding", "work", "flat", "share", "_direction", "_t", "_slope", "_first", "_n_models",
-            "_is_rejected")
+    kept = ("x", "fun", "gradient", "rounding", "work", "flat", "share", "_direction", "_t", "_slope", "_first",
+            "_n_models", "_is_rejected")
 
     def __init__(self, orthants, dim, rounding=1e-12):
         self.rounding, self.work, self.sweeps = rounding, 0.0, None

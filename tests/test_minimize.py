@@ -726,3 +726,32 @@ def test_runs_without_a_seed_are_those_of_seed_0(method):
         found = [pb.minimize(risk, lam=1.0, method=method, max_iter=2, **options).fun
                  for options in ({}, {}, {"random_state": 0})]
     assert found[0] == found[1] == found[2]
+
+
+def test_a_second_error_does_not_take_the_result_away():
+    """A callback fails, and then the risk, which is asked for the certificate."""
+    broken = []
+
+    def risk(w):
+        if broken:
+            raise RuntimeError("gone")
+        return float(abs(w - 1.0).sum()), np.sign(w - 1.0)
+
+    def callback(progress):
+        if progress.n_iter == 3:
+            broken.append(True)
+            raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError) as caught:
+        pb.minimize(risk, np.zeros(4), lam=0.1, tol=1e-9, callback=callback)
+    assert caught.value.result.nit == 3 and caught.value.result.lower_bound <= caught.value.result.fun
+
+
+def test_a_run_within_a_looser_tolerance_has_converged(tmp_path):
+    """It had ended by a limit, and the same limit ends it again."""
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    risk, options = pb.risks.BinaryHinge(X, np.where(X[:, 0] > 0.0, 1, -1)), {"lam": 1.0, "method": "bmrm"}
+    options |= {"max_iter": 12, "checkpoint": tmp_path / "run.npz"}
+    with pytest.warns(pb.ConvergenceWarning):
+        first = pb.minimize(risk, tol=1e-6, **options)
+    again = pb.minimize(risk, tol=2.0 * first.gap, **options)
+    assert again.success and again.status is pb.Status.CONVERGED and again.nit == first.nit

@@ -9,7 +9,6 @@ from pybundle.core.protocols import BOUNDED
 from pybundle.core.rounding import UNIT
 from pybundle.runtime.result import Status
 from pybundle.solvers.method import WARM_START, Method, Option, integer
-from pybundle.solvers.plane_checks import summed
 from pybundle.solvers.run import Run
 
 
@@ -32,11 +31,11 @@ class FixedSteps(Run):
 
     def _visit(self, w, weight):
         planes, _ = self.search.visit(w)
-        plane = summed(planes, self.objective.coordinates)
+        plane = self.search.summed(planes)
         self.phi = (1.0 - weight) * self.phi + weight * plane.slope
         self.offset += weight * (plane.offset - self.offset)
         self.error = max(self.error, plane.slope_error) + 8.0 * UNIT * float(np.linalg.norm(plane.slope))
-        self.search.offer(self.search.bound_from(Plane(self.offset, self.phi, self.error, 1e-12 * self.offset)))
+        self.search.offer(self.search.bound_from(Plane(self.offset, self.phi, self.error, 1e-12 * abs(self.offset))))
         self.search.log(self.search.fun)
 
 

@@ -27,7 +27,7 @@ class Plane:
         Bound on the rounding error of the slope in the Euclidean norm, or of its entries in the `Coordinates` of the
         objective.
     offset_error : float
-        Bound on the rounding error of the offset.
+        Bound on the rounding error of the offset; absolute, unlike those of `Planes`.
     """
 
     offset: float

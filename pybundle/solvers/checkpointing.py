@@ -193,7 +193,7 @@ def terms_of(risk, given, objective, method, options, w0, **parameters):
     terms |= {"method": method, "w0": _word(w0 if w0.any() else None)}
     for name, value in sorted(options.items()):
         state = getattr(value, "state", value)
-        terms[name] = _word(state.w if isinstance(state, State) else value)
+        terms[f"option {name}" if name in terms else name] = _word(state.w if isinstance(state, State) else value)
     return terms
 
 

@@ -10,7 +10,7 @@ from ..core.plane import Plane
 from ..runtime.lower_bound import Bracket, ball, certify
 from ..runtime.result import CROSSING, Result, Status, sentence
 from ..runtime.stopping import GapBelow
-from .diagnostics import advice, hint
+from .diagnostics import UNFINISHED, advice, hint
 from .search import fingerprint_of, reference_point, size_at
 from .state import State
 
@@ -81,7 +81,7 @@ def finish(run, status, ask_risk=True, risk=None):
     gap, success = rule.gap(highest, lower), bracket.certified and rule.holds(highest, lower)
     if run.settings.stop == "published":
         success = bracket.certified and status is Status.CONVERGED
-    elif success and status is Status.STALLED:      # the certificate is better than the bound of the run
+    elif success and status in UNFINISHED:          # the certificate is better than the bound of the run
         status = Status.CONVERGED
     elif status is Status.CONVERGED and not success:
         status = Status.STALLED
@@ -162,7 +162,7 @@ def _certify(run, ask_risk=True, risk=None):
             run.trace.n_passes += 1
         elif shift is not None:
             kept = replace(own, error=own.error + _rounding_of_intercepts(search))
-    search.bracket, search.bracket_of = kept, (search.version, search.bound_version)    # also where Ctrl-C ends a pass
+    search.bracket, search.bracket_of = kept, (search.version, search.bound_version)
     run.trace.n_passes += known is None
     return own
 

@@ -40,6 +40,18 @@ class Run(Kept):
     def trace(self):
         return self.search.trace
 
+    # ------------------------------------------------------------------ what a method adds
+    def start(self, w0, state=None):
+        """Begin at w0, or at the best point of the state of another run, see `Search.take`.
+
+        It may be called again, at a better point: everything begins anew but the search.
+        """
+        raise NotImplementedError
+
+    def iterate(self):
+        """Make one iteration: count it, log F at its point, and return a Status if the run is over, else None."""
+        raise NotImplementedError
+
     # ------------------------------------------------------------------ steps
     def step(self):
         """One iteration; a Status when the run is over, else None."""
@@ -88,12 +100,15 @@ class Run(Kept):
         return {"kind": self.kind, "search": self.search.arrays(), **super().arrays()}
 
     def restore(self, arrays):
-        """Become the run that `arrays` described; this replaces `start`."""
+        """Become the run that `arrays` described; this replaces `start`.
+
+        What is `Kept` itself must be there after `__init__`, or be made here before.
+        """
         self.search.restore(arrays["search"])
         super().restore({name: arrays[name] for name in self.kept})
 
     def to_float64(self):
-        """Called when float32 did not suffice for the certificate, and `risk` works in float64 from now on."""
+        """Renew what was computed before: the certificate missed the tolerance, and `risk` now works in float64."""
 
     def settle(self):
         """Choose the last point if no value of F is known yet; called before the run is finished."""

@@ -90,13 +90,14 @@ class Search(Kept):
     def take(self, w0, state=None):
         """Return the feasible point to start from: w0, or the best one of another run.
 
-        The size and the bound of that state are taken over, too; a state of another risk is refused.
+        The size and the bound of that state are taken over, too. A state of another risk is refused; nothing tells two
+        risks without a fingerprint apart.
         """
         if state is None:
             return self.objective.project(w0)
         mine, theirs = fingerprint_of(self.risk), state.fingerprint
         if state.w.shape != (self.risk.dim,) or theirs == NAMELESS or (
-                mine is not None and theirs is not None and mine != theirs):
+                mine != theirs):
             raise ParameterError("warm_start must be a run on the same risk (data, labels, weights, partition), got "
                                  "one on another; pass w0=result.x to start from its point only. Data that were "
                                  "changed in place since that run are other data")
@@ -132,9 +133,13 @@ class Search(Kept):
             planes = as_arrays(self.risk.planes(read_only(w)))
         planes = self.checks(planes, self.risk, self.w, self.values)
         if self.free is not None:
-            self.free.add(summed(planes, self.objective.coordinates))
+            self.free.add(self.summed(planes))
         record = self.settings.record
         return planes if record is None else planes._replace(origin=record.point(w))
+
+    def summed(self, planes):
+        """Return the `Plane` of all parts together."""
+        return summed(planes, self.objective.coordinates)
 
     def visit(self, w):
         """Return the planes at w and `F(w)`: one pass, whose point may be the best one."""
@@ -178,7 +183,7 @@ class Search(Kept):
         Return whether it was kept.
         """
         declared, best, trace = float(self.lower_bounds.sum()), bound, self.trace
-        if bound.value < declared:      # by rounding, if the optimum is 0
+        if bound.value < declared:      # a weak plane, or rounding where the optimum is 0
             known = self.bound if self.bound is not None and self.bound.value >= declared else self.bound_from(
                 Plane(declared, np.zeros_like(bound.plane.slope)))
             best = max(known, bound, key=lambda bound: bound.value)         # a penalty may be negative

@@ -57,7 +57,7 @@ class NoCheckpoint:
 
 
 class Solve:
-    """Drives a run: `complete` solves to the end; a host that makes the steps itself calls `begin`, `step`, `finish`.
+    """Drives a run: `complete` solves to the end; a host that makes the steps itself calls `begin`, `step`, `so_far`.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Solve:
             return
         if self._report is not None:
             self._report.say(self._checkpointing.words)
-        # limits count from the first start of the run; callbacks saw this state before it was saved
+        # limits count from the first start of the run; callbacks are called after the next iteration
         limits = [rule for rule in self._rules if not isinstance(rule, Callback)]
         for rule in limits:
             if isinstance(rule, TimeLimit):
@@ -220,18 +220,25 @@ class Solve:
         if not self._is_asking_user:
             run.search.retract(error)
         if not run.search.is_refuted:
-            self._checkpointing.rescue(run, self.status)
-        error.result = result = self._as_given(self._failed(error), run)
+            with suppress(Exception):       # the first error counts
+                self._checkpointing.rescue(run, self.status)
+        result = self._failed(error)
+        if result is None:
+            return
+        error.result = self._as_given(result, run)
         if not isinstance(error, BundleError):
             error.add_note(f"pybundle: stopped after {result.nit} iterations at fun {result.fun:.6g}, "
                            f"lower bound {result.lower_bound:.6g}")
 
     def _failed(self, error):
-        """Return the result of a run that an error ended."""
+        """Return the result of a run that an error ended; None if a second error forbids it."""
         if self._at_home is not None and isinstance(error, BundleError) and not isinstance(error, OracleError):
             with suppress(Exception):               # workers have failed, the risk has not
                 return finish(self.run, Status.FAILED, risk=self._at_home)
-        return finish(self.run, Status.FAILED, ask_risk=self._is_asking_user)
+        for ask_risk in dict.fromkeys((self._is_asking_user, False)):
+            with suppress(Exception):
+                return finish(self.run, Status.FAILED, ask_risk=ask_risk)
+        return None
 
     # ------------------------------------------------------------------ what users get
     def _certificate(self, result, home):

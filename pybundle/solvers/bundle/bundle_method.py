@@ -16,7 +16,7 @@ import numpy as np
 
 from ...bundle import ENTRY, PAIR, SPARSE_BELOW, Bundle, estimate_bytes, planes_within
 from ...core.exceptions import NumericalError, ParameterError
-from ...core.kept import check_array
+from ...core.kept import Held, check_array
 from ...core.plane import Plane
 from ...core.validation import read_only
 from ...risks.partition import SHARD_ROWS
@@ -182,7 +182,7 @@ class BundleMethod(Run):
         self.master = self._make_master()
         self._limit_memory()
         if arrays["kind"] != self.kind:         # a new run of another policy starts from these planes
-            arrays = arrays | {"policy": self.policy.arrays()}
+            arrays = arrays | {"policy": Held(self.policy.arrays())}
         super().restore(arrays)
         for errors in self._errors:
             check_array("errors", errors, (n_parts,), low=0.0)

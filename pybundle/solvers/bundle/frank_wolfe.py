@@ -17,7 +17,6 @@ from ...core.protocols import BOUNDED
 from ...core.rounding import UNIT
 from ...runtime.result import Status
 from ..method import WARM_START, Method
-from ..plane_checks import summed
 from ..run import Run
 from .evidence_of_points import of_points
 
@@ -76,7 +75,7 @@ class FrankWolfe(Run):
         planes, self._value = self.search.visit(w)
         if self.settings.record is not None:
             self.settings.record.keep(range(planes.origin - 100, planes.origin + 1))
-        plane = summed(planes, self.objective.coordinates)
+        plane = self.search.summed(planes)
         self._error = max(self._error, plane.slope_error)
         if not float(np.abs(plane.slope).sum()) < 1e153:        # squares of differences stay finite
             raise NumericalError("squares of the slopes overflow; scale the data or the risk down")

@@ -137,8 +137,9 @@ class LineSearch(Kept):
             planes = risk.planes_at(risk.combine(moved, scores, self.mu))
         planes = check_planes(planes, risk)
         if t > 0.0:
+            before = search.version
             fun = search.observe(objective.project(best + t * step), risk_value)      # projected for rounding only
-            self.scores = moved
+            self.scores = self.scores if search.version == before else moved
         at = best + (t + self.mu * (1.0 - t)) * step
         return StepOutcome([planes], fun, search.rule.holds(fun, aggregate.dual), at)
 

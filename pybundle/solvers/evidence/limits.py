@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from ...proof.limits import Limits
-from ..plane_checks import summed
 from ..problem.free_weights import COSTLY, FreeWeights, ProvenLimits
 from .at_points import PlanesAtPoints
 
@@ -48,7 +47,7 @@ def prove_limits(search, limits, planes_of):
     cuts, point, points, known = FreeWeights(limits), search.w, [], []
     for _ in range(PASSES * len(cuts.free)):
         planes, names = planes_of(point)
-        cuts.add(summed(planes, search.objective.coordinates))
+        cuts.add(search.summed(planes))
         if len(cuts.shares) > len(points):
             points.append(np.array(point))
             known.append(names)

@@ -174,7 +174,7 @@ class Gram:
 
 
 class Sweeps:
-    """The same on many columns: coordinate descent in random order, and Newton steps where it is slow.
+    """The quadratic model on many columns: coordinate descent in random order, and Newton steps where it is slow.
 
     It is slow where columns nearly depend on each other, as frequent words do. Once sweeps have cost as much as a
     Newton step on the columns that they leave free, such a step follows.

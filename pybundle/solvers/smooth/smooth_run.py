@@ -22,7 +22,6 @@ from ...core.plane import Plane
 from ...runtime.result import Status
 from ..bundle.evidence_of_points import of_points
 from ..evidence.proof import of_distributions
-from ..plane_checks import summed
 from ..run import Run
 from .quasi_newton import Orthants
 
@@ -118,7 +117,7 @@ class SmoothRun(Run):
         """Evaluate F and its gradient at w in one pass, and improve the bound with the plane at w."""
         search = self.search
         planes, fun = search.visit(w)
-        plane = summed(planes, self.objective.coordinates)
+        plane = search.summed(planes)
         with np.errstate(over="ignore"):
             if not np.isfinite(plane.slope @ plane.slope):
                 raise NumericalError("squares of the slopes overflow; scale the data or the risk down")

@@ -90,14 +90,14 @@ class Search(Kept):
     def take(self, w0, state=None):
         """Return the feasible point to start from: w0, or the best one of another run.
 
-        The size and the bound of that state are taken over, too. A state of another risk is refused; nothing tells two
-        risks without a fingerprint apart.
+        The size and the bound of that state are taken over, too. A state of another risk is refused, but
+        where one of them has no fingerprint.
         """
         if state is None:
             return self.objective.project(w0)
         mine, theirs = fingerprint_of(self.risk), state.fingerprint
         if state.w.shape != (self.risk.dim,) or theirs == NAMELESS or (
-                mine != theirs):
+                mine is not None and theirs is not None and mine != theirs):
             raise ParameterError("warm_start must be a run on the same risk (data, labels, weights, partition), got "
                                  "one on another; pass w0=result.x to start from its point only. Data that were "
                                  "changed in place since that run are other data")

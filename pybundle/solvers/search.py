@@ -90,8 +90,8 @@ class Search(Kept):
     def take(self, w0, state=None):
         """Return the feasible point to start from: w0, or the best one of another run.
 
-        The size and the bound of that state are taken over, too. A state of another risk is refused, but
-        where one of them has no fingerprint.
+        The size and the bound of that state are taken over, too. A state of another risk is refused,
+        unless one of the two has no fingerprint.
         """
         if state is None:
             return self.objective.project(w0)

@@ -27,7 +27,7 @@ class FrankWolfe(Run):
     The first step goes towards the plane at `w0`, which is also the first best point.
     """
 
-    kept = "phi", "offset", "_steps", "_error", "_size", "_largest", "_plane", "_value"
+    kept = "phi", "offset", "_steps", "_error", "_size", "_largest", "_plane"
 
     def start(self, w0, state=None):
         """Start from the zero plane; compute the plane at `w0`."""

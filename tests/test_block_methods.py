@@ -17,7 +17,7 @@ from pybundle.solvers.block.cached_blocks import CachedBlocks
 from pybundle.solvers.block.mean_plane import MeanPlane
 from pybundle.solvers.block.part_planes import part_planes
 from pybundle.solvers.block.schedules import MultiPlane
-from pybundle.solvers.problem.objective import Objective
+from pybundle.solvers.problem.problem import Problem
 from pybundle.solvers.search import Search
 
 METHODS = ["prox-bcfw", "bcfw", "mp-bcfw", "frank-wolfe"]
@@ -158,7 +158,7 @@ def test_an_interrupt_while_examples_are_decoded_leaves_the_point_of_the_multipl
     monkeypatch.setattr("pybundle.models.BatchOracle.compiled", lambda self, batch: None)    # all in Python
     monkeypatch.setattr("pybundle.solvers.block.oracle_pass.SHARD", 1)
     executor = Interrupting(at)
-    core = CachedBlocks(chains().derive(executor=executor), Objective(Square(1.0)), batch=6)
+    core = CachedBlocks(chains().derive(executor=executor), Problem(Square(1.0)), batch=6)
     core.place(1.0, 0.0, None)
     with pytest.raises(KeyboardInterrupt):
         for _ in range(3):
@@ -474,7 +474,7 @@ def test_before_the_first_value():
 
 
 def test_what_merging_planes_rounds_counts_in_the_bound():
-    core = CachedBlocks(chains(), Objective(Square(1.0)), cap=3)
+    core = CachedBlocks(chains(), Problem(Square(1.0)), cap=3)
     core.place(1.0, 0.0, None)
     for _ in range(8):
         core.oracle_pass(np.arange(25))

@@ -15,11 +15,11 @@ from pybundle.core.exceptions import InputTypeError, ParameterError
 from pybundle.core.plane import Plane, Planes
 from pybundle.runtime.lower_bound import LowerBound, certify
 from pybundle.runtime.stopping import relative_gap
-from pybundle.solvers.arguments import make_objective
+from pybundle.solvers.arguments import make_problem
 from pybundle.solvers.bundle.constraints import Rows, as_rows, check_feasible
 from pybundle.solvers.bundle.master import plane_of
 from pybundle.solvers.methods import METHODS
-from pybundle.solvers.problem.objective import Objective
+from pybundle.solvers.problem.problem import Problem
 
 D, N = 5, 30
 
@@ -179,7 +179,7 @@ def test_any_multipliers_of_rows_prove_a_bound(seed):
     rows = Rows(sp.csr_array(A), upper)
     omega = pp.Separable(rng.choice([1.0, 1e-4, 1e5], D), rng.choice([0.0, 2.0], D), rng.standard_normal(D))
     omega = omega.canonical(D)
-    objective, parts = Objective(omega, 0.0, rows=rows), -1 - np.arange(6)
+    objective, parts = Problem(omega, 0.0, rows=rows), -1 - np.arange(6)
     for _ in range(30):
         phi, y = rng.standard_normal(D) * 10.0 ** rng.integers(-6, 7), 10.0 ** rng.uniform(-8, 8, 6)
         bound = LowerBound.of(objective, rows.relax(Plane(0.0, phi), parts, y)).value
@@ -193,7 +193,7 @@ def test_any_multipliers_of_rows_prove_a_bound(seed):
 def test_the_rounding_of_rows_counts_in_the_bound_of_a_bundle():
     rng = np.random.default_rng(4)
     rows = Rows(sp.csr_array(1e6 * rng.standard_normal((2, D))), 1e6 * np.ones(2))
-    objective, bundle = Objective(pp.Separable(1.0).canonical(D), 0.0, rows=rows), pb.bundle.Bundle(D, 1)
+    objective, bundle = Problem(pp.Separable(1.0).canonical(D), 0.0, rows=rows), pb.bundle.Bundle(D, 1)
     bundle.append(Planes(np.ones(1), np.ones(1), rng.standard_normal((1, D))))
     bundle.append(rows.planes(np.arange(2), bundle.is_sparse), parts=-1 - np.arange(2))
     beta = np.array([1.0, 0.5, 2.0])
@@ -218,7 +218,7 @@ def test_implied_bounds_hold_and_points_are_projected(seed):
             best = linprog(sign * np.eye(6)[k], A_ub=found.A.toarray(), b_ub=found.upper, bounds=list(zip(low, high,
                                                                                                       strict=True)))
             assert bound == -np.inf or best.fun >= bound
-    objective = Objective(pp.Box(low, high).canonical(6), 0.0, rows=found)
+    objective = Problem(pp.Box(low, high).canonical(6), 0.0, rows=found)
     x = 3.0 * rng.standard_normal(6)
     p = objective.project(x)
     assert objective.contains(p) and objective.project(p) is p
@@ -382,7 +382,7 @@ def test_a_point_that_violates_rows_slightly_keeps_its_certificate(seed):
     rng = np.random.default_rng([13, seed])
     a, limit, lam = rng.uniform(0.5, 1.0, D), 10.0 ** rng.integers(-3, 4), 10.0 ** rng.integers(-6, 7)
     risk = pb.risks.Function(lambda w: (0.0, np.zeros(D)), D, lower_bounds=[0.0])
-    objective = make_objective(METHODS["oca"], risk, lam=lam, constraints=(a, limit, np.inf))
+    objective = make_problem(METHODS["oca"], risk, lam=lam, constraints=(a, limit, np.inf))
     least = Fraction(lam) * Fraction(limit)**2 / (2 * sum(Fraction(v)**2 for v in a.tolist()))
     w, y = limit / (a @ a) * a, lam * limit / (a @ a)
     bound = LowerBound.of(objective, replace(
@@ -414,7 +414,7 @@ def test_a_point_between_nearly_parallel_rows_is_found(seed):
     found = as_rows((A, -np.inf, upper), dim)
     low = np.where(rng.random(dim) < 0.3, np.minimum(point, 0.0), -np.inf)
     high = np.where(rng.random(dim) < 0.3, np.maximum(point, 0.0), np.inf)
-    objective = Objective(pp.Box(low, high).canonical(dim), 0.0, rows=found)
+    objective = Problem(pp.Box(low, high).canonical(dim), 0.0, rows=found)
     check_feasible(objective)
     assert objective.contains(found.inside)
     for y in (found.least_violated(low, high)[1], *10.0 ** rng.uniform(-9, 9, (5, found.m))):

@@ -13,7 +13,7 @@ from sklearn.datasets import load_wine
 import pybundle as pb
 from pybundle.core.plane import Plane
 from pybundle.proof import Multipliers
-from pybundle.solvers.arguments import make_objective
+from pybundle.solvers.arguments import make_problem
 from pybundle.solvers.methods import METHODS
 from pybundle.solvers.smooth.quasi_newton import Pairs
 
@@ -83,7 +83,7 @@ def test_planes_are_repaired_below_the_risk():
     for seed in range(40):
         X, y, c, penalty, _ = problem(seed)
         risk, r = risk_of(X, y, c), np.random.default_rng(seed)
-        objective = make_objective(METHODS["auto"], risk, penalty=penalty)
+        objective = make_problem(METHODS["auto"], risk, penalty=penalty)
         if objective.classes is None:
             assert (np.bincount(y, c) == 0.0).any()
             continue
@@ -438,7 +438,7 @@ def test_repaired_planes_of_chains_lie_below_the_risk_whatever_the_error(loss):
     """The slopes at the label weights are wrong by all that their error allows, in the directions that raise t."""
     for seed in range(20):
         risk, is_held = chains(seed, loss, start=seed % 4 < 2, end=seed % 3 < 2)
-        objective = make_objective(METHODS["auto"], risk, penalty=pb.prox.Separable(l2=is_held))
+        objective = make_problem(METHODS["auto"], risk, penalty=pb.prox.Separable(l2=is_held))
         r, known, free = np.random.default_rng(seed), labellings(risk), is_held == 0.0
         (offset,), (phi,) = risk.planes(r.standard_normal(risk.dim))[1:3]
         for error in (1e-13, 1e-3, 1.0):
@@ -460,7 +460,7 @@ def test_constraints_on_intercepts_leave_no_anchors():
     for place, is_known in ((0, True), (2 * X.shape[1] - 1, False)):
         A[:] = np.arange(A.size) == place
         given = {"penalty": penalty, "constraints": (A, 3.0, np.inf)}
-        assert (make_objective(METHODS["auto"], risk_of(X, y), **given).anchors is not None) == is_known
+        assert (make_problem(METHODS["auto"], risk_of(X, y), **given).anchors is not None) == is_known
         result = pb.minimize(risk_of(X, y), **given, evidence=True)
         assert result.success and pb.verify(result.certificate, risk_of(X, y), **given).ok
 

@@ -13,7 +13,7 @@ import pybundle as pb
 from pybundle.core.plane import Plane
 from pybundle.models.multiclass.oracle import MulticlassOracle
 from pybundle.solvers.block._chain_dual import ChainDual
-from pybundle.solvers.problem.objective import Objective
+from pybundle.solvers.problem.problem import Problem
 
 INFINITE = np.inf
 
@@ -106,7 +106,7 @@ def test_every_pass_raises_the_dual_and_keeps_the_point(dtype, start, end, penal
     risk = risk_of(rng, dtype, start, end, weighted=True)
     dual, dim = dual_of(risk), risk.dim
     penalty = (penalty + pb.prox.SquaredL2(0.05)).canonical(dim)
-    objective = Objective(penalty, floor=0.0)
+    objective = Problem(penalty, floor=0.0)
     arrays = [np.broadcast_to(values, (dim,)) for values in (penalty.l2, penalty.l1, penalty.lower, penalty.upper)]
     dual.set_limits(*arrays)
     centre = penalty.l2 * penalty.centre

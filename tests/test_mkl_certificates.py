@@ -12,7 +12,7 @@ from pybundle.mkl import Features, Gaussian, Linear, OnlineMKL, Precomputed
 from pybundle.mkl.group_norms import GroupNorms
 from pybundle.mkl.mixture_bound import KeptPlanes, best_bound
 from pybundle.mkl.tokens import TokenSession
-from pybundle.solvers.problem.objective import Objective
+from pybundle.solvers.problem.problem import Problem
 
 
 def chains(n=20, d=4, K=3, seed=0):
@@ -156,15 +156,15 @@ def test_mixtures_of_planes_bound_the_objective():
 def test_no_point_is_below_the_model_of_one_plane(signs):
     rng = np.random.default_rng(0)
     labels, nonneg = np.array([0, 0, 1, 2, 2]), np.array([True, False, False, True, True]) if signs else None
-    objective_ = Objective(GroupNorms(0.7, labels, 3, nonneg))
+    problem = Problem(GroupNorms(0.7, labels, 3, nonneg))
     for _ in range(20):
         phi, least = rng.standard_normal(5), np.inf
-        bound = objective_.lower_bound(Plane(0.0, phi))
-        others = objective_.project(rng.standard_normal(5)) * rng.uniform(0.0, 3.0, (200, 1))
-        for w in [objective_.point(phi, 0.7), *others]:
-            least = min(least, objective_.value(w) + phi @ w)
+        bound = problem.lower_bound(Plane(0.0, phi))
+        others = problem.project(rng.standard_normal(5)) * rng.uniform(0.0, 3.0, (200, 1))
+        for w in [problem.point(phi, 0.7), *others]:
+            least = min(least, problem.value(w) + phi @ w)
         assert abs(least - bound) < 1e-12
-        assert objective_.lower_bound(Plane(0.0, phi, 0.1)) < bound
+        assert problem.lower_bound(Plane(0.0, phi, 0.1)) < bound
 
 
 def test_threads_give_the_same_bits():

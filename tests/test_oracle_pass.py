@@ -14,7 +14,7 @@ from pybundle.models.batch_oracle import batched
 from pybundle.prox.of_norm import Square
 from pybundle.solvers.block._bcfw import Blocks
 from pybundle.solvers.block.cached_blocks import CachedBlocks
-from pybundle.solvers.problem.objective import Objective
+from pybundle.solvers.problem.problem import Problem
 
 N, LAM = 150, 0.7
 number, integer = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int)
@@ -145,7 +145,7 @@ def test_bits_are_those_of_batches_in_python(name, batch, step):
     cores = []
     assert RISKS[name]().oracle().compiled(batch) is not None
     for risk in (RISKS[name](), asked_in_python(RISKS[name]())):
-        core = CachedBlocks(risk, Objective(Square(LAM)), batch=batch, step=step, cap=4, average=True)
+        core = CachedBlocks(risk, Problem(Square(LAM)), batch=batch, step=step, cap=4, average=True)
         core.place(LAM, 0.3, np.ones(core.dim))
         rng = np.random.default_rng(2)
         core.answers = []
@@ -165,7 +165,7 @@ def test_bits_are_those_of_batches_in_python(name, batch, step):
 
 def test_an_example_that_fails_is_named_and_nothing_is_lost():
     lines = Lines(bad=100)
-    core = CachedBlocks(lines.risk, Objective(Square(LAM)), batch=8)
+    core = CachedBlocks(lines.risk, Problem(Square(LAM)), batch=8)
     core.place(LAM, 0.0, None)
     with pytest.raises(pb.OracleError, match="code 7 for example 100"):
         core.oracle_pass(np.arange(N))
@@ -186,7 +186,7 @@ def test_a_sentence_beyond_float64_is_named_and_nothing_is_lost():
     risk, centre = sentences(np.float64, change=change), np.zeros(12)
     centre[0], texts = 1e200, set()
     for form in (lambda risk: risk, asked_in_python):
-        core = CachedBlocks(form(risk), Objective(Square(LAM)), batch=8)
+        core = CachedBlocks(form(risk), Problem(Square(LAM)), batch=8)
         core.place(LAM, 0.3, centre)
         with pytest.raises(pb.NumericalError, match="sentence 100 has") as caught:
             core.oracle_pass(np.arange(N))
@@ -209,7 +209,7 @@ def test_a_long_example_may_fill_a_batch():
     for risk in (pb.risks.Structured(pb.models.Dependency.hashed(9), X, Y),
                  pb.risks.Structured(pb.models.Chain(3, 2), [x.astype(float) for x in X], tags)):
         forms = (lambda risk: risk, asked_in_python)
-        cores = [CachedBlocks(form(risk), Objective(Square(LAM)), batch=64) for form in forms]
+        cores = [CachedBlocks(form(risk), Problem(Square(LAM)), batch=64) for form in forms]
         for core in cores:
             core.place(LAM, 0.0, None)
             core.answer = core.oracle_pass(np.full(64, 5))
@@ -219,7 +219,7 @@ def test_a_long_example_may_fill_a_batch():
 def test_rows_outside_are_refused_before_they_are_read():
     rows = np.arange(N)
     rows[3] = 10 ** 9
-    core = CachedBlocks(words(), Objective(Square(LAM)))
+    core = CachedBlocks(words(), Problem(Square(LAM)))
     with pytest.raises(IndexError, match=str(10 ** 9)):
         core.oracle_pass(rows)
     assert core.oracle_pass(np.arange(0)) == 0.0
@@ -255,8 +255,8 @@ def test_memory_is_looked_at_after_every_batch():
     oracle, planes = risk.oracle(), risk.oracle().planes
     oracle.planes = lambda *batch: seen.append(held.nbytes()) or planes(*batch)
     for which in (words(), risk):
-        limit = own + CachedBlocks(which, Objective(Square(LAM)), batch=8).working_bytes()
-        held = CachedBlocks(which, Objective(Square(LAM)), batch=8, memory_limit=limit)
+        limit = own + CachedBlocks(which, Problem(Square(LAM)), batch=8).working_bytes()
+        held = CachedBlocks(which, Problem(Square(LAM)), batch=8, memory_limit=limit)
         for k in range(6):
             held.place(LAM, 0.5, np.random.default_rng(k).normal(size=risk.dim))
             held.oracle_pass(np.arange(N))
@@ -311,7 +311,7 @@ def test_proxies_are_asked_themselves():
 @FORMS
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 def test_scores_beyond_the_range_of_numbers_are_refused(name, form):
-    core = CachedBlocks(form(RISKS[name]()), Objective(Square(1.0)), batch=8)
+    core = CachedBlocks(form(RISKS[name]()), Problem(Square(1.0)), batch=8)
     core.place(1e-300, 1.0, np.full(core.dim, 1e308))
     with pytest.raises(pb.NumericalError, match=r"example \d+ has scores beyond"):
         core.oracle_pass(np.arange(N))
@@ -320,7 +320,7 @@ def test_scores_beyond_the_range_of_numbers_are_refused(name, form):
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers of the system")
 def test_long_passes_can_be_interrupted():
-    core = CachedBlocks(words(), Objective(Square(LAM)), batch=4)
+    core = CachedBlocks(words(), Problem(Square(LAM)), batch=4)
     core.place(LAM, 0.0, None)
     order = np.tile(np.arange(N), 1000)
     with interrupted_once(lambda: core.blocks.visits > 0):

@@ -17,7 +17,7 @@ from pybundle.core.exceptions import InputTypeError, ParameterError
 from pybundle.core.plane import Plane
 from pybundle.prox.of_norm import Square
 from pybundle.solvers.problem.free_weights import ProvenLimits
-from pybundle.solvers.problem.objective import Objective
+from pybundle.solvers.problem.problem import Problem
 
 numbers = st.one_of(st.floats(-5, 5), st.integers(-2, 2).map(float), st.floats(-1e6, 1e6), st.floats(-1e-6, 1e-6))
 rates = st.one_of(st.just(0.0), st.floats(1e-8, 5), st.floats(1e3, 1e8))
@@ -99,12 +99,12 @@ PENALTIES = {
 @settings(max_examples=40)
 @given(data=st.data())
 def test_the_bound_lies_below_every_value(name, data):
-    """`Objective.lower_bound <= Omega(w) + offset + <phi + d, w>` for every w, near the minimum above all."""
+    """`Problem.lower_bound <= Omega(w) + offset + <phi + d, w>` for every w, near the minimum above all."""
     d = 6
     phi = np.array(data.draw(st.lists(numbers, min_size=d, max_size=d)))
     error = data.draw(st.sampled_from([0.0, 1e-9, 1e-3]))
     factor = data.draw(st.sampled_from([1.0, 7.0]))
-    objective = Objective(PENALTIES[name](d).canonical(d), -2.0, factor)
+    objective = Problem(PENALTIES[name](d).canonical(d), -2.0, factor)
     bound = objective.lower_bound(Plane(3.0, phi, error))
     assert bound > -np.inf
     weights = [1e-9, 1e-3, 1.0] if objective.modulus is None else [0.0]
@@ -646,7 +646,7 @@ def test_the_sum_that_ends_a_bound_is_rounded_down(size):
         phi, offset = rng.standard_normal(3), size * float(rng.standard_normal())
         omega = pp.Separable(rng.uniform(0.5, 2.0, 3), rng.uniform(0.0, 1.0, 3)).canonical(3)
         exact = Fraction(offset) + exact_minimum(omega, phi)
-        assert Fraction(Objective(omega, 0.0).lower_bound(Plane(offset, phi))) <= exact
+        assert Fraction(Problem(omega, 0.0).lower_bound(Plane(offset, phi))) <= exact
 
 
 def test_moving_a_slope_to_inner_coordinates_is_known_up_to_its_error():
@@ -657,7 +657,7 @@ def test_moving_a_slope_to_inner_coordinates_is_known_up_to_its_error():
             means = np.append(rng.standard_normal(3) * 10.0 ** rng.integers(0, 7), 0.0)
             omega = pp.Separable(np.tile([1.0, 1.0, 1.0, 0.0], n_classes)).canonical(4 * n_classes)
             phi = rng.standard_normal(4 * n_classes)
-            plane = Objective(omega, 0.0, means=means).coordinates.plane(Plane(0.0, phi))
+            plane = Problem(omega, 0.0, means=means).coordinates.plane(Plane(0.0, phi))
             inner, error = plane.slope, plane.slope_error
             off = [Fraction(float(b)) - Fraction(float(a)) + Fraction(float(m)) * Fraction(float(row[-1]))
                    for row, found in zip(phi.reshape(-1, 4), inner.reshape(-1, 4), strict=True)
@@ -669,7 +669,7 @@ def test_moving_a_slope_to_inner_coordinates_is_known_up_to_its_error():
     Square(2.0), pp.Ball(2.0), pp.SquaredL2(2.0).canonical(4), (pp.L1(0.1) + pp.SquaredL2(2.0)).canonical(4),
     (pp.L2(0.1) + pp.SquaredL2(1.0)).canonical(4)], ids=["square", "ball", "squares", "l1", "groups"])
 def test_errors_of_a_plane_are_taken_from_its_bound(penalty):
-    objective, slope = Objective(penalty, 0.0), np.array([0.3, -0.2, 0.1, 0.05])
+    objective, slope = Problem(penalty, 0.0), np.array([0.3, -0.2, 0.1, 0.05])
     whole = objective.lower_bound(Plane(1.0, slope))
     assert whole - objective.lower_bound(Plane(1.0, slope, 0.0, 0.25)) == pytest.approx(0.25)
     for direction in np.vstack([np.eye(4), -np.eye(4), slope / np.linalg.norm(slope)]):

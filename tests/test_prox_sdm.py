@@ -17,7 +17,7 @@ from pybundle.runtime.executors import make_executor
 from pybundle.solvers.block import exact_blocks
 from pybundle.solvers.block._label_dual import LabelDual
 from pybundle.solvers.block.exact_blocks import ExactBlocks
-from pybundle.solvers.problem.objective import Objective
+from pybundle.solvers.problem.problem import Problem
 
 
 def dual_of(risk):
@@ -191,7 +191,7 @@ def test_float64_rows_that_float32_cannot_hold_are_searched_in_float64():
 def test_the_heaviest_centre_depends_on_what_examples_have_in_common():
     def core(X, **options):
         y = np.arange(len(X) if isinstance(X, np.ndarray) else X.shape[0]) % 3
-        return ExactBlocks(pb.risks.MulticlassHinge(X, y, **options), Objective(Square(1.0)))
+        return ExactBlocks(pb.risks.MulticlassHinge(X, y, **options), Problem(Square(1.0)))
 
     def largest(X, **options):
         blocks = core(X, **options)
@@ -295,7 +295,7 @@ def test_halves_of_an_aggregate_are_within_their_bounds_with_any_threads(kind, m
     seen = []
     for n_jobs in (1, 2, 3):
         pool = make_executor(n_jobs)
-        core = ExactBlocks(risk.derive(executor=pool), Objective(Square(1.0)))
+        core = ExactBlocks(risk.derive(executor=pool), Problem(Square(1.0)))
         core.place(5.0, 3.0, np.zeros(risk.dim))
         core.oracle_pass(np.random.default_rng(3).permutation(n))
         seen.append(core.aggregate())
@@ -337,7 +337,7 @@ def test_a_second_slope_only_where_the_data_are_larger():
     columns = np.sort(np.random.default_rng(0).integers(d // 400, size=(3000, 400)) + 500 * np.arange(400))
     short = sp.csr_array((np.ones(columns.size), columns.ravel(), np.arange(3001) * 400), shape=(3000, d))
     assert short.nnz > exact_blocks.LEAST_ENTRIES
-    core = ExactBlocks(pb.risks.MulticlassHinge(short, y), Objective(Square(1.0)))
+    core = ExactBlocks(pb.risks.MulticlassHinge(short, y), Problem(Square(1.0)))
     core.place(1.0, 0.0, np.zeros(core.dim))
     core.oracle_pass(np.arange(3000))
     tracemalloc.start()

@@ -13,7 +13,7 @@ from pybundle.core.plane import Planes
 from pybundle.core.protocols import Decodings
 from pybundle.models.batch_oracle import batched
 from pybundle.runtime.lower_bound import certify
-from pybundle.solvers.problem.objective import Objective
+from pybundle.solvers.problem.problem import Problem
 
 METHODS = ("auto", "prox-bcfw", "bcfw", "mp-bcfw", "oca", "bmrm", "prox-bmrm", "frank-wolfe", "sgd")
 
@@ -149,7 +149,7 @@ def test_a_value_below_its_lower_bound_by_rounding_is_the_bound_and_counts():
     result = pb.minimize(risk, lam=1.0)
     assert result.certified and result.fun >= result.lower_bound >= 0.0
     bound = result.state.bound
-    certificate = certify(risk, Objective(pb.prox.Box().canonical(2), 0.0), np.zeros(2), bound)
+    certificate = certify(risk, Problem(pb.prox.Box().canonical(2), 0.0), np.zeros(2), bound)
     assert certificate.fun == 0.0 and certificate.error >= 4e-16 and certificate.certified
     wrong = pb.risks.Function(lambda w: (np.abs(w).sum() - 1e-3, np.sign(w)), dim=2, lower_bounds=0.0)
     with pytest.raises(ContradictionError, match="below its lower bound"):

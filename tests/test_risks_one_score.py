@@ -18,7 +18,7 @@ from pybundle.core.protocols import planes_of
 from pybundle.prox.of_norm import Square
 from pybundle.risks import Absolute, EpsilonInsensitive, Huber, Pinball, SquaredHinge
 from pybundle.solvers.block.exact_blocks import ExactBlocks
-from pybundle.solvers.problem.objective import Objective
+from pybundle.solvers.problem.problem import Problem
 
 # name: (class, arguments, l(u) with u = score - target, or label times score)
 LOSSES = {
@@ -241,7 +241,7 @@ def test_what_multipliers_of_examples_prove_holds_in_exact_arithmetic(name, seed
     y = y * size + rng.choice([0.0, 1e6])
     X[0] = 0.0
     risk = made(name, X, y, sample_weight=rng.random(9) + 0.01)
-    core = ExactBlocks(risk, Objective(Square(1.0)))
+    core = ExactBlocks(risk, Problem(Square(1.0)))
     core.place(rng.choice([1e-3, 1.0]), 0.0, np.zeros(2))
     before = -np.inf
     for _ in range(passes):

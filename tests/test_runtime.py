@@ -28,7 +28,7 @@ from pybundle.runtime.lower_bound import (
 from pybundle.runtime.result import SENTENCES, Status
 from pybundle.runtime.stopping import Callback, GapBelow, MaxIterations, Progress, TimeLimit, first_reason, relative_gap
 from pybundle.solvers.problem.free_weights import ProvenLimits
-from pybundle.solvers.problem.objective import Objective
+from pybundle.solvers.problem.problem import Problem
 
 
 def progress(fun=10.0, lower=9.0, n_iter=1):
@@ -67,7 +67,7 @@ def test_history_has_equal_lengths():
     assert history.columns(least=20.0)["gap"][0] == pytest.approx(0.05)
 
 
-@pytest.mark.parametrize("objective", [Objective(Square(3.0)), Objective(Ball(0.7))])
+@pytest.mark.parametrize("objective", [Problem(Square(3.0)), Problem(Ball(0.7))])
 def test_a_lower_bound_is_the_minimum_of_its_plane(objective):
     rng = np.random.default_rng(0)
     phi, offset = rng.normal(size=4), 2.5
@@ -80,7 +80,7 @@ def test_a_lower_bound_is_the_minimum_of_its_plane(objective):
             assert objective.value(v) + offset + phi @ v >= bound
 
 
-@pytest.mark.parametrize("objective", [Objective(Square(1.0)), Objective(Ball(0.7))])
+@pytest.mark.parametrize("objective", [Problem(Square(1.0)), Problem(Ball(0.7))])
 def test_rounding_errors_count_against_the_bound(objective):
     phi = np.array([3.0, 4.0])
     exact = LowerBound.of(objective, Plane(1.0, phi)).value
@@ -100,7 +100,7 @@ def test_a_lower_bound_is_one_in_exact_arithmetic():
         phi, lam = rng.standard_normal(rng.integers(1, 6)) * 10.0 ** rng.uniform(-12, 6), 10.0 ** rng.uniform(-6, 6)
         offset = float(rng.standard_normal() * 10.0 ** rng.uniform(-6, 6))
         exact = Fraction(offset) - sum(Fraction(float(x)) ** 2 for x in phi) / (2 * Fraction(lam))
-        assert Fraction(LowerBound.of(Objective(Square(lam)), Plane(offset, phi)).value) <= exact
+        assert Fraction(LowerBound.of(Problem(Square(lam)), Plane(offset, phi)).value) <= exact
 
 
 def test_squares_that_underflow_count():
@@ -108,27 +108,27 @@ def test_squares_that_underflow_count():
     phi = np.full(5, 1e-164)
     for lam in (1e-100, 1e-90):
         exact = Fraction(1e-220) - sum(Fraction(float(x)) ** 2 for x in phi) / (2 * Fraction(lam))
-        assert Fraction(LowerBound.of(Objective(Square(lam)), Plane(1e-220, phi)).value) <= exact
-    assert LowerBound.of(Objective(Square(1e-100)), Plane(0.0, np.zeros(5))).value == 0.0
+        assert Fraction(LowerBound.of(Problem(Square(lam)), Plane(1e-220, phi)).value) <= exact
+    assert LowerBound.of(Problem(Square(1e-100)), Plane(0.0, np.zeros(5))).value == 0.0
 
 
 def test_certify_recomputes_both_sides():
     risk = pb.risks.BinaryHinge(np.array([[1.0], [2.0], [-1.0]], dtype=np.float32), [1, 1, -1])
     bound = LowerBound(Plane(3.0, np.array([-4.0])), value=99.0)     # a wrong stored value must not survive
-    certificate = certify(risk, Objective(Square(1.0)), np.array([0.5]), bound)
+    certificate = certify(risk, Problem(Square(1.0)), np.array([0.5]), bound)
     assert certificate.fun == pytest.approx(0.125 + 0.5 + 0.0 + 0.5)
     assert certificate.lower_bound == pytest.approx(3.0 - 8.0) and certificate.certified
     # above F(w), and above R(w), which is 1, with a bound of 0.875
     with pytest.raises(pb.OracleError, match="cross"):
-        certify(risk, Objective(Square(1.0)), np.array([0.5]), LowerBound(Plane(50.0, np.array([0.0])), 0.875))
+        certify(risk, Problem(Square(1.0)), np.array([0.5]), LowerBound(Plane(50.0, np.array([0.0])), 0.875))
     above = LowerBound(Plane(1.0, np.array([0.5])), 0.875)
-    assert not certify(risk, Objective(Square(1.0)), np.array([0.5]), above).certified
+    assert not certify(risk, Problem(Square(1.0)), np.array([0.5]), above).certified
 
 
 def test_a_certificate_claims_no_more_than_the_level_of_its_limits():
     """Limits of free weights hold only where F is at most that."""
     risk = pb.risks.BinaryHinge(np.array([[1.0], [2.0], [-1.0]]), [1, 1, -1])
-    objective = Objective(pb.prox.Separable(1.0).canonical(1), 0.0)
+    objective = Problem(pb.prox.Separable(1.0).canonical(1), 0.0)
     bound = LowerBound.of(objective, Plane(1.0, np.array([-1.0])))     # of one example
     limits = ProvenLimits(objective)
     assert certify(risk, objective, np.array([0.5]), bound, None, limits).lower_bound == pytest.approx(0.5)
@@ -144,14 +144,14 @@ def test_the_offset_error_counts_against_the_bound():
     assert offset_error == pytest.approx(1.01 * (2.0 * 1e-3 + 2.0 * 1e-2))
     assert aggregation_errors(beta, offsets, norms, parts, np.zeros(2), np.zeros(2))[1] == 1.01 * 10 * UNIT * 4.0
     phi = np.array([3.0, 4.0])
-    exact, counted = (LowerBound.of(Objective(Square(1.0)), Plane(1.0, phi, 0.0, e)).value for e in (0.0, 0.25))
+    exact, counted = (LowerBound.of(Problem(Square(1.0)), Plane(1.0, phi, 0.0, e)).value for e in (0.0, 0.25))
     assert exact - counted == pytest.approx(0.25)
 
 
 def test_the_rounding_of_a_cancelling_bound_is_counted():
     phi = np.full(10, 1e8 / 3)
     exact = Fraction(float(phi @ phi / 2)) - sum(Fraction(float(p)) ** 2 for p in phi) / 2
-    assert LowerBound.of(Objective(Square(1.0)), Plane(float(phi @ phi / 2), phi)).value <= exact
+    assert LowerBound.of(Problem(Square(1.0)), Plane(float(phi @ phi / 2), phi)).value <= exact
 
 
 def test_the_sum_of_planes_is_within_its_errors():
@@ -191,7 +191,7 @@ def test_errors_that_a_risk_declares_count_in_every_method(method):
     runs = [pb.minimize(with_errors(kind, *errors)(*data), lam=1.0, method=method, tol=1e-9, max_iter=6).state.bound
             for errors in ((slope, 0.0), (slope, part))]
     for bound in runs:
-        assert bound.value <= Objective(Square(1.0)).lower_bound(replace(bound.plane, slope_error=slope))
+        assert bound.value <= Problem(Square(1.0)).lower_bound(replace(bound.plane, slope_error=slope))
     if method in ("frank-wolfe", "lbfgs", "newton"):        # these take the error from the offset at once
         assert runs[1].value < runs[0].value - 0.9 * part * abs(runs[0].plane.offset)
     else:
@@ -202,7 +202,7 @@ def test_the_rounding_of_a_long_norm_is_counted():
     """Each of the small squares is lost beside what has been summed before."""
     phi = np.r_[np.ones(64), np.full(5000, 0.99 * 2.0**-26)]
     exact = -sum(Fraction(float(p)) ** 2 for p in phi) / 2
-    assert LowerBound.of(Objective(Square(1.0)), Plane(0.0, phi)).value <= exact
+    assert LowerBound.of(Problem(Square(1.0)), Plane(0.0, phi)).value <= exact
 
 
 @pytest.mark.parametrize("tol", [0.0, 1e-6, 0.1])
@@ -225,7 +225,7 @@ def test_a_value_that_cancels_is_certified_with_its_error():
     X, y = rng.integers(0, 256, (60, 30)).astype(np.uint8), np.arange(60) % 3
     risk = pb.risks.MulticlassHinge(X, y, scale=1e4)
     w = pb.minimize(risk, lam=1e-7, tol=1e-3, max_iter=300).x
-    certificate = certify(risk, Objective(Square(1e-7)), w, LowerBound(Plane(0.0, np.zeros(90)), 0.0))
+    certificate = certify(risk, Problem(Square(1e-7)), w, LowerBound(Plane(0.0, np.zeros(90)), 0.0))
     loss = Fraction(0)
     W = [[Fraction(float(v)) for v in row] for row in w.reshape(3, 30)]
     for x, truth in zip(X, y, strict=True):
@@ -246,10 +246,10 @@ def test_a_risk_may_state_its_errors():
         def values(self, w):
             return np.array([1.0, 2.0]), np.array([0.25, 0.5])
 
-    certificate = certify(Stated(), Objective(Square(1.0)), np.zeros(1), LowerBound(Plane(3.5, np.zeros(1)), 0.0))
+    certificate = certify(Stated(), Problem(Square(1.0)), np.zeros(1), LowerBound(Plane(3.5, np.zeros(1)), 0.0))
     assert certificate.fun == 3.0 and certificate.certified and certificate.error == pytest.approx(0.7575)
     with pytest.raises(pb.OracleError, match="fun 3 < lower bound 4"):
-        certify(Stated(), Objective(Square(1.0)), np.zeros(1), LowerBound(Plane(4.0, np.zeros(1)), 0.0))
+        certify(Stated(), Problem(Square(1.0)), np.zeros(1), LowerBound(Plane(4.0, np.zeros(1)), 0.0))
 
 
 @pytest.mark.parametrize("method", ["oca", "bmrm"])
@@ -268,7 +268,7 @@ def test_errors_of_evaluated_values_count_without_a_pass(method):
     result = pb.minimize(risk, lam=1.0, tol=0.2, method=method)
     assert result.certified and result.error == pytest.approx(0.2525) and risk.calls == result.n_passes
     bound = LowerBound(Plane(0.0, np.zeros(2)), 0.0)
-    assert certify(risk, Objective(Square(1.0)), np.zeros(2), bound).error == pytest.approx(0.2525)
+    assert certify(risk, Problem(Square(1.0)), np.zeros(2), bound).error == pytest.approx(0.2525)
 
 
 def test_executors_keep_the_order():

@@ -11,7 +11,7 @@ import pybundle as pb
 from pybundle.prox.of_norm import Square
 from pybundle.solvers.block._label_dual import LabelDual
 from pybundle.solvers.block.exact_blocks import ExactBlocks
-from pybundle.solvers.problem.objective import Objective
+from pybundle.solvers.problem.problem import Problem
 
 
 def counts(n=150, d=600, seed=0, scale=1.0):
@@ -41,7 +41,7 @@ def test_rows_that_were_left_out_are_looked_at_before_a_certificate():
     counts all rows, and the next pass visits these."""
     X, y = counts(400, 600, seed=3)
     risk, lam, rng = pb.risks.BinaryHinge(X, y), 1e-2, np.random.default_rng(0)
-    core = ExactBlocks(risk, Objective(Square(1.0)))
+    core = ExactBlocks(risk, Problem(Square(1.0)))
     core.place(lam, 0.0, np.zeros(risk.dim))
     core.oracle_pass(rng.permutation(len(y)))
     core.cached_passes(rng, 0.0, 30, np.inf)

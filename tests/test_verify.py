@@ -16,7 +16,7 @@ from pybundle.core.plane import Plane
 from pybundle.proof import Labellings, Multipliers, Points
 from pybundle.prox.of_norm import Square
 from pybundle.solvers.evidence.proof import of_labels
-from pybundle.solvers.problem.objective import Objective
+from pybundle.solvers.problem.problem import Problem
 
 METHODS = ("auto", "prox-bcfw", "alm", "lbfgs", "newton", "oca", "bmrm", "prox-bmrm", "bcfw", "mp-bcfw",
            "frank-wolfe", "sgd")
@@ -609,7 +609,7 @@ def test_multipliers_are_scaled_to_the_best_bound():
     X = rng.standard_normal((40, 4)) + 1.0
     risk = pb.risks.BinaryHinge(X, np.ones(40), n_classes=2)
     phi = -X.sum(axis=0)
-    proof = of_labels(risk, Objective(Square(lam)), np.ones(40), Plane(40.0, phi))
+    proof = of_labels(risk, Problem(Square(lam)), np.ones(40), Plane(40.0, phi))
     t = lam * 40.0 / (phi @ phi)
     assert t < 0.9 and proof.bound.value == pytest.approx(0.5 * t * 40.0)
     np.testing.assert_allclose(proof.evidence.masses, t)

@@ -14,7 +14,7 @@ from pybundle.prox.of_norm import Square
 from pybundle.solvers.block._label_blocks import set_capacity
 from pybundle.solvers.block._label_dual import LabelDual
 from pybundle.solvers.block.exact_blocks import ExactBlocks
-from pybundle.solvers.problem.objective import Objective
+from pybundle.solvers.problem.problem import Problem
 
 N, D, K = 400, 23, 80
 S = 4.0             # the curvature lam + kappa
@@ -178,7 +178,7 @@ def test_passes_over_active_rows_are_visits_in_random_order(precision):
 def test_cached_passes_end_at_the_limit_of_visits_values_included():
     X, y = planted()
     risk = risk_of(X, y)
-    core = ExactBlocks(risk, Objective(Square(1.0)))
+    core = ExactBlocks(risk, Problem(Square(1.0)))
     core.place(S, 0.0, np.zeros(risk.dim))
     core.oracle_pass(np.arange(N))
     core._evaluated += 40.0 * N                     # visits of values

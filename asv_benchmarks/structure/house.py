@@ -7,7 +7,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import product
 
-FORMS = ("Objective", "Regulariser", "Penalty")     # base classes of forms of the objective
+FORMS = ("Objective", "Problem", "Regulariser", "Penalty")     # base classes of forms of the objective
 FLAGS = ("nonneg", "is_penalised", "_is_penalised", "is_separable", "is_square", "is_of_norm",
          "is_linear")
 FORMS_OF = ("radius", "entries")        # of an objective, compared with None

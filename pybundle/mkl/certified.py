@@ -49,9 +49,9 @@ class MeanLoss(RiskBase):
 
     n_parts, lower_bounds = 1, 0.0
 
-    def __init__(self, objective, n_rows, n_examples):
-        self.objective, self.nonneg, self.n_rows, self.n_examples = objective, objective.nonneg, n_rows, n_examples
-        self.dim = n_rows * len(objective.penalty.labels)
+    def __init__(self, problem, n_rows, n_examples):
+        self.problem, self.nonneg, self.n_rows, self.n_examples = problem, problem.nonneg, n_rows, n_examples
+        self.dim = n_rows * len(problem.penalty.labels)
 
 
 def solve(run, max_passes):
@@ -60,14 +60,14 @@ def solve(run, max_passes):
     The run appends the kernel weights of each row of its history to `weights`.
     """
     is_interrupted = False
-    run.start(np.zeros((run.risk.n_rows, len(run.objective.penalty.labels))))
+    run.start(np.zeros((run.risk.n_rows, len(run.problem.penalty.labels))))
     try:
         while run.trace.n_passes < max_passes and run.step() is None:
             pass
     except KeyboardInterrupt:
         is_interrupted = True
     search, trace = run.search, run.trace
-    return Certified(search.fun, search.bound.value, run.objective.penalty.norms(search.w), round(trace.n_passes),
+    return Certified(search.fun, search.bound.value, run.problem.penalty.norms(search.w), round(trace.n_passes),
                      rows(trace.history.columns(), run.weights), is_interrupted)
 
 
@@ -99,7 +99,7 @@ class GroupBlocks(BlockMethod):
 
     def __init__(self, search, *arguments):
         super().__init__(search, *arguments)
-        norms = self.objective.penalty
+        norms = self.problem.penalty
         self.recent, self.weights = KeptPlanes(norms.n_groups, KEPT, norms.products), []
 
     def iterate(self):
@@ -109,8 +109,8 @@ class GroupBlocks(BlockMethod):
 
     def _bound(self):
         plane = self.core.aggregate()
-        self.recent.add(plane.offset, self.objective.penalty.effective(plane.slope), self.core.source())
-        self.offer_mixture(self.recent.proven(self.objective.lam, self.core.nu), plane)
+        self.recent.add(plane.offset, self.problem.penalty.effective(plane.slope), self.core.source())
+        self.offer_mixture(self.recent.proven(self.problem.lam, self.core.nu), plane)
 
     def offer_mixture(self, proven, plane):
         """Offer the bound of the best mixture of the recent planes, the last of which is `plane`."""

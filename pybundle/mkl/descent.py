@@ -34,7 +34,7 @@ def descend(risk, settings):
     `risk` is a `MeanLoss` whose `plane(theta) -> (value, offset, slope, error, source)` returns the loss at theta and
     its plane there, a bound on the norm of the error of the slope, and the evidence for the plane.
     """
-    run = _Descent(Search(risk, risk.objective, Settings(GapBelow(settings.tol))))
+    run = _Descent(Search(risk, risk.problem, Settings(GapBelow(settings.tol))))
     return solve(run, settings.max_iter), run.search.w, run.search.bound
 
 
@@ -43,23 +43,23 @@ class _Descent(QuasiNewton):
 
     def __init__(self, search):
         super().__init__(search)
-        norms = self.objective.penalty
+        norms = self.problem.penalty
         self.n, p = len(norms.labels), norms.n_groups
         self.planes = KeptPlanes(p, min(PLANES, max(FEWEST, FLOATS // (8 * self.risk.dim))), norms.products)
         self.close = min(CLOSE, 0.1 * self.settings.gap.tol)
         self.nu, self.weights, self.was_balanced = np.full(p, 1.0 / p), [], False
 
     def orthants(self):
-        nonneg, p = self.objective.nonneg, self.objective.penalty.n_groups
+        nonneg, p = self.problem.nonneg, self.problem.penalty.n_groups
         if nonneg is None:
             return None
         return Orthants(np.where(np.concatenate([nonneg, np.ones(p, dtype=bool)]), 0.0, -np.inf))
 
     def start(self, w0):
-        lam, p = self.objective.lam, self.objective.penalty.n_groups
+        lam, p = self.problem.lam, self.problem.penalty.n_groups
         value, slope = self._pass(w0)
         # sum_k |theta_k| is max_k |phi_k| / lam at the minimum for this plane; at that of F it is <= sqrt(2 R(0) / lam)
-        total = min(self.objective.penalty.norms(slope).max() / lam, np.sqrt(2.0 * value / lam))
+        total = min(self.problem.penalty.norms(slope).max() / lam, np.sqrt(2.0 * value / lam))
         x = np.concatenate([w0, np.full((len(w0), p), np.sqrt(total / p))], axis=1)
         self.steps.begin(x, *self._joint(x, value, slope))
 
@@ -73,30 +73,30 @@ class _Descent(QuasiNewton):
         if len(self.steps.pairs):
             return step, growth
         v = self.steps.x[0, self.n:]
-        return min(step, 1.0 / (self.objective.lam * float(v @ v))), growth
+        return min(step, 1.0 / (self.problem.lam * float(v @ v))), growth
 
     def _balance(self):
         """Make |u_k| = |v_k| at the same theta, and v_k > 0 for groups at 0; return False if this was done before."""
-        norms = self.objective.penalty.norms(self.search.w)
+        norms = self.problem.penalty.norms(self.search.w)
         if self.was_balanced or not norms.any():
             return False
         self.was_balanced = True
         v = np.sqrt(np.maximum(norms, LEAST * norms.max()))
         self.steps.pairs.clear()
-        u = self.search.w / v[self.objective.penalty.labels]
+        u = self.search.w / v[self.problem.penalty.labels]
         self._begin_at(np.concatenate([u, np.tile(v, (len(self.search.w), 1))], axis=1))
         return True
 
     def _value_and_gradient(self, x):
         """Evaluate G and its gradient at x, in one pass."""
-        return self._joint(x, *self._pass(x[:, :self.n] * x[0, self.n:][self.objective.penalty.labels]))
+        return self._joint(x, *self._pass(x[:, :self.n] * x[0, self.n:][self.problem.penalty.labels]))
 
     def _joint(self, x, value, slope):
         """Return G(x) and its gradient from the value and the slope of R."""
-        u, v, lam, products = x[:, :self.n], x[0, self.n:], self.objective.lam, self.objective.penalty.products
+        u, v, lam, products = x[:, :self.n], x[0, self.n:], self.problem.lam, self.problem.penalty.products
         square, v_square = float(np.maximum(products(u, u), 0.0).sum()), float(v @ v)
         gradient = np.empty_like(x)
-        gradient[:, :self.n] = lam * v_square * u + v[self.objective.penalty.labels] * slope
+        gradient[:, :self.n] = lam * v_square * u + v[self.problem.penalty.labels] * slope
         gradient[:, self.n:] = lam * square * v + products(u, slope)
         return 0.5 * lam * square * v_square + value, gradient
 
@@ -104,13 +104,13 @@ class _Descent(QuasiNewton):
         """Evaluate R and its slope at theta; record the value of F and improve its bound."""
         loss, offset, slope, error, source = self.risk.plane(theta)
         self.trace.n_passes += 1
-        norms = self.objective.penalty.norms(theta)
+        norms = self.problem.penalty.norms(theta)
         if norms.any():
             self.nu = np.maximum(norms / norms.sum(), 1e-9)
         value = self.search.observe(theta, loss)
         # `effective` drops the slopes that constraints theta_j >= 0 cancel
-        self.planes.add(offset, self.objective.penalty.effective(slope), source, error)
-        self.search.offer(self.planes.proven(self.objective.lam, self.nu, self.close))
+        self.planes.add(offset, self.problem.penalty.effective(slope), source, error)
+        self.search.offer(self.planes.proven(self.problem.lam, self.nu, self.close))
         self.search.log(value)
         self.weights.append(self.nu)
         return loss, slope

@@ -11,7 +11,7 @@ from ..prox.of_norm import minimiser
 from ..runtime.stopping import GapBelow
 from ..solvers.block.core import Core
 from ..solvers.block.schedules import Accelerated
-from ..solvers.problem.objective import Objective
+from ..solvers.problem.problem import Problem
 from ..solvers.search import Search
 from ..solvers.state import Settings
 from .certified import GroupBlocks, MeanLoss, reweighed, solve
@@ -36,8 +36,8 @@ def climb(ascent, settings, n_examples):
     """
     arrays = [group.state() for group in ascent.groups]
     labels = np.repeat(np.arange(len(arrays)), [v[0].size for v in arrays])
-    objective = Objective(GroupNorms(settings.lam, labels, len(arrays)))
-    search = Search(MeanLoss(objective, max(map(len, arrays)), n_examples), objective,
+    problem = Problem(GroupNorms(settings.lam, labels, len(arrays)))
+    search = Search(MeanLoss(problem, max(map(len, arrays)), n_examples), problem,
                     Settings(GapBelow(settings.tol), random_state=settings.random_state))
     schedule = EachPass(fraction=FRACTION, fraction_before=np.inf, most_passes=INNER)
     run = GroupBlocks(search, TokenBlocks, schedule, None, {"ascent": ascent})
@@ -64,12 +64,12 @@ class TokenBlocks(Core):
     """
 
     def __init__(self, risk, known, ascent):
-        objective, self.n_examples, self.dim, self.visits = risk.objective, risk.n_examples, risk.dim, 0.0
-        omega = objective.penalty
+        problem, self.n_examples, self.dim, self.visits = risk.problem, risk.n_examples, risk.dim, 0.0
+        omega = problem.penalty
         self._ascent, self._shape, self._labels = ascent, (risk.n_rows, len(omega.labels)), omega.labels
         self._norms, self._default_kappa, p = omega.norms, 0.0, omega.n_groups
         self._parts = [slice(*ends) for ends in np.searchsorted(self._labels, [[k, k + 1] for k in range(p)])]
-        self.nu, self._lam, self._kappa, self._centre = np.full(p, 1.0 / p), objective.lam, 0.0, None
+        self.nu, self._lam, self._kappa, self._centre = np.full(p, 1.0 / p), problem.lam, 0.0, None
 
     # ------------------------------------------------------------------ the point
     @property

@@ -9,7 +9,7 @@ from ..core.exceptions import NumericalError, ParameterError
 from ..core.ragged import Ragged
 from ..oracles import forward_backward_batch, viterbi_batch
 from ..runtime.executors import Serial
-from ..solvers.problem.objective import Objective
+from ..solvers.problem.problem import Problem
 from ._ascent import Ascent
 from ._rounds import TokenRounds
 from .certified import LARGEST, POINTS, MeanLoss
@@ -241,7 +241,7 @@ class _LogLoss(MeanLoss):
         sizes, p = [n_rows * L for n_rows, _ in self._shapes], len(self._shapes)
         self._edges = np.cumsum(sizes)[:-1]
         norms = GroupNorms(session.settings.lam, np.repeat(np.arange(p), sizes), p)
-        super().__init__(Objective(norms), 2, session.n_examples)
+        super().__init__(Problem(norms), 2, session.n_examples)
 
     def split(self, row):
         """Return views of the arrays of all groups in a row of a point."""

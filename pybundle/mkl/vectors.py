@@ -18,7 +18,7 @@ from ..core.protocols import planes_of
 from ..prox import Groups, project_l2_ball
 from ..risks import Structured
 from ..runtime.executors import Serial
-from ..solvers.problem.objective import Objective
+from ..solvers.problem.problem import Problem
 from ._lazy import LazyVectors
 from .certified import MeanLoss
 from .descent import descend
@@ -195,8 +195,8 @@ class VectorLearner:
 class _LogLoss(MeanLoss):
     """Mean log-loss of a structured model, for `descend`."""
 
-    def __init__(self, risk, objective):
-        super().__init__(objective, 1, risk.n_examples)
+    def __init__(self, risk, problem):
+        super().__init__(problem, 1, risk.n_examples)
         self._risk = risk
 
     def plane(self, theta):
@@ -352,8 +352,8 @@ class VectorSession:
         if s.loss == "hinge":
             found, theta = climb_weights(risk, labels, p, s, self._executor)
         else:
-            objective = Objective(GroupNorms(s.lam, labels, p, risk.nonneg))
-            found, (theta,), _ = descend(_LogLoss(risk.derive(executor=self._executor), objective), s)
+            problem = Problem(GroupNorms(s.lam, labels, p, risk.nonneg))
+            found, (theta,), _ = descend(_LogLoss(risk.derive(executor=self._executor), problem), s)
         learner.theta.set(theta[:, None])
         return found
 

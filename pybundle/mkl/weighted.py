@@ -19,7 +19,7 @@ from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
 from ..solvers.block.cached_blocks import CachedBlocks
 from ..solvers.block.methods import accelerated, default_batch
-from ..solvers.problem.objective import Objective
+from ..solvers.problem.problem import Problem
 from ..solvers.search import Search
 from ..solvers.solve import Solve
 from ..solvers.state import Settings
@@ -37,23 +37,23 @@ def climb_weights(risk, labels, n_groups, settings, executor=None):
     is in the mean scale. The result does not depend on the number of threads of `executor`, bit for bit.
     """
     n = risk.n_examples
-    objective = Objective(GroupNorms(n * settings.lam, labels, n_groups, risk.nonneg))
-    search = Search(risk.derive(executor=executor), objective,
+    problem = Problem(GroupNorms(n * settings.lam, labels, n_groups, risk.nonneg))
+    search = Search(risk.derive(executor=executor), problem,
                     Settings(GapBelow(settings.tol), random_state=settings.random_state or 0))
     run = _WeightedRun(search, _WeightedBlocks, accelerated(), None,
-                       {"objective": objective, "batch": default_batch(risk)})
+                       {"problem": problem, "batch": default_batch(risk)})
     result = Solve(run, np.zeros(risk.dim), rules=[
         lambda progress: Status.ITERATION_LIMIT if progress.n_passes >= settings.max_iter else None]).complete()
-    return Certified(result.fun / n, result.lower_bound / n, objective.penalty.norms(result.x), result.n_passes,
+    return Certified(result.fun / n, result.lower_bound / n, problem.penalty.norms(result.x), result.n_passes,
                      rows(result.history, run.weights, n), result.status is Status.INTERRUPTED), result.x
 
 
 class _WeightedBlocks(CachedBlocks):
     """Cached planes in the inner product `sum_k nu_k <a_k, b_k>`."""
 
-    def __init__(self, risk, objective, known=None, **settings):
-        super().__init__(risk, objective, known, **settings)
-        self._norms, self.nu = objective.penalty, np.full(objective.penalty.n_groups, 1.0 / objective.penalty.n_groups)
+    def __init__(self, risk, problem, known=None, **settings):
+        super().__init__(risk, problem, known, **settings)
+        self._norms, self.nu = problem.penalty, np.full(problem.penalty.n_groups, 1.0 / problem.penalty.n_groups)
         self._weigh()
 
     def phi(self):
@@ -91,8 +91,8 @@ class _WeightedRun(GroupBlocks):
     _errors = np.zeros(2)
 
     def offer_mixture(self, proven, plane):
-        objective, kept = self.objective, self.recent
-        self.search.offer(LowerBound.of(objective, plane))
+        problem, kept = self.problem, self.recent
+        self.search.offer(LowerBound.of(problem, plane))
         # the largest errors of a plane so far, and those of the sum of at most KEPT planes
         self._errors = np.maximum(self._errors, (plane.slope_error, plane.offset_error))
         sizes = np.sqrt(np.einsum("kee->e", kept.grams)), np.abs(kept.offsets)
@@ -100,4 +100,4 @@ class _WeightedRun(GroupBlocks):
                                for own, size in zip(self._errors, sizes, strict=True))
         mixture = sum(a * slope for a, slope in zip(kept.weights, kept.slopes, strict=True))
         plane = Plane(float(kept.weights @ kept.offsets), mixture, error, offset_error)
-        self.search.offer(LowerBound.of(objective, plane))
+        self.search.offer(LowerBound.of(problem, plane))

@@ -35,15 +35,15 @@ class LowerBound:
     value: float
 
     @classmethod
-    def of(cls, objective, plane, limits=None):
+    def of(cls, problem, plane, limits=None):
         """Return the bound of an objective by a plane, within limits of free weights.
 
         This counts the rounding of the norm of the slope and of the final difference, whose terms cancel; so
         `slope_error` and `offset_error` need not.
         """
-        error = plane.slope_error if objective.takes_entries else norm(plane.slope_error)
+        error = plane.slope_error if problem.takes_entries else norm(plane.slope_error)
         counted = Plane(plane.offset, plane.slope, _reach(plane.slope, error), plane.offset_error)
-        value = objective.lower_bound(counted, limits)
+        value = problem.lower_bound(counted, limits)
         return cls(plane, value - 8.0 * UNIT * (abs(plane.offset) + abs(plane.offset - value)))
 
     @property
@@ -51,10 +51,10 @@ class LowerBound:
         """A lower bound of R(0), up to the error of the offset."""
         return self.plane.offset
 
-    def slope(self, objective):
+    def slope(self, problem):
         """Return the norm of the slope without the entries that sign constraints cancel, errors counted."""
         slope = self.plane.slope
-        return norm(objective.penalty.effective(slope)) + _reach(
+        return norm(problem.penalty.effective(slope)) + _reach(
             slope, norm(self.plane.slope_error))
 
 
@@ -160,7 +160,7 @@ class Bracket:
         return self.fun + self.error, self.lower_bound
 
 
-def ball(objective, w, certificate, bound):
+def ball(problem, w, certificate, bound):
     """Return centre and radius of a ball that contains the minimiser of F; None unless F is strongly convex.
 
     None also if squares overflow.
@@ -174,14 +174,14 @@ def ball(objective, w, certificate, bound):
     The radius counts the error of the slope, which moves v by `error/lam`, and the rounding of G, of the norm and of
     the centre.
     """
-    lam = objective.modulus
+    lam = problem.modulus
     if lam is None:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         plane = bound.plane
-        v, error = objective.point(plane.slope, lam), norm(plane.slope_error)
+        v, error = problem.point(plane.slope, lam), norm(plane.slope_error)
         sizes = UNIT * (norm(w) + 4.0 * norm(v))
-        shift = 1.01 * (error / lam + sizes + objective.point_error(plane.slope, lam)) + LEAST
+        shift = 1.01 * (error / lam + sizes + problem.point_error(plane.slope, lam)) + LEAST
         excess = max(certificate.fun + certificate.error - bound.value, 0.0)
         excess += 4.0 * UNIT * (abs(certificate.fun) + abs(bound.value))
         centre = w + v
@@ -193,7 +193,7 @@ def ball(objective, w, certificate, bound):
     return (centre, radius) if np.isfinite(radius) and np.isfinite(distance) else None
 
 
-def certify(risk, objective, w, bound, known=None, limits=None):
+def certify(risk, problem, w, bound, known=None, limits=None):
     """Bracket the minimum in float64: F(w) from an exact pass or from `known`, and the bound of the plane.
 
     `known` is R(w) in float64, and a bound on its rounding error.
@@ -220,20 +220,20 @@ def certify(risk, objective, w, bound, known=None, limits=None):
     below = np.maximum((least if np.ndim(values) else np.sum(np.broadcast_to(least, risk.n_parts))) - values, 0.0)
     below = np.where(below <= CLIPPED * (1.0 + np.abs(values)), below, 0.0)     # a larger distance means a wrong bound
     values, errors = values + below, errors + below
-    penalty, total = objective.value(w), float(np.sum(values))
+    penalty, total = problem.value(w), float(np.sum(values))
     fun = penalty + total
     error = float(1.01 * np.sum(errors) + UNIT * (
         (len(w) + 5) * abs(penalty) + np.size(values) * np.sum(np.abs(values)) + 4.0 * abs(fun))
-        + objective.factor * objective.penalty.uncertainty(w))
-    plane, lower = bound.plane, LowerBound.of(objective, bound.plane, limits).value
+        + problem.factor * problem.penalty.uncertainty(w))
+    plane, lower = bound.plane, LowerBound.of(problem, bound.plane, limits).value
     if limits is not None:
         lower = min(lower, limits.level)
     product = float(plane.slope @ w)
     excess, scale = plane.offset + product - total, abs(plane.offset) + abs(product) + abs(total)
     fits = excess <= error + ROUGH * scale
-    if objective.rows is not None:      # the multipliers times the violations bound what w gains by them
+    if problem.rows is not None:      # the multipliers times the violations bound what w gains by them
         error += max(float(excess), 0.0)
     if lower - fun > error + 1e-12 * (scale + abs(fun)):
         raise ContradictionError(f"{CROSSING} (fun {fun:.6g} < lower bound {lower:.6g})")
     agree = bool(np.isfinite(error) and lower - fun <= error + 1e-12 * abs(fun) and fits)
-    return Bracket(fun, min(lower, fun) if agree else lower, agree, error, bound.slope(objective))
+    return Bracket(fun, min(lower, fun) if agree else lower, agree, error, bound.slope(problem))

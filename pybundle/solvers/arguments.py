@@ -25,7 +25,7 @@ from .bundle.bundle_method import parts_within
 from .bundle.constraints import as_rows, check_feasible
 from .methods import METHODS
 from .plane_checks import lower_bounds_of
-from .problem.objective import Objective
+from .problem.problem import Problem
 from .state import Settings, is_fine
 
 LARGEST = 1e100
@@ -75,8 +75,8 @@ def make_signs(nonneg, risk):
     return mask.copy() if mask.any() else None
 
 
-def make_objective(method, risk, signs=None, n=1, *, lam=None, radius=None, penalty=None, constraints=None):
-    """Return the `Objective` of lam, radius or penalty, one of which is given; lam and penalty are multiplied by n."""
+def make_problem(method, risk, signs=None, n=1, *, lam=None, radius=None, penalty=None, constraints=None):
+    """Return the `Problem` of lam, radius or penalty, one of which is given; lam and penalty are multiplied by n."""
     given = {name: value for name, value in (("lam", lam), ("radius", radius), ("penalty", penalty))
              if value is not None}
     if len(given) != 1:
@@ -94,7 +94,7 @@ def make_objective(method, risk, signs=None, n=1, *, lam=None, radius=None, pena
     if lam is not None and np.ndim(lam) == 0:
         lam = _check_scale("lam", lam)
         if risk.free is None and constraints is None:
-            return Objective(Square(n * lam, signs))
+            return Problem(Square(n * lam, signs))
         penalty = SquaredL2(lam)
     elif lam is not None:
         lam = check_vector("lam", lam, risk.dim if risk.free is None else np.count_nonzero(~risk.free))
@@ -122,12 +122,12 @@ def _penalised(penalty, risk, signs, n, constraints):
     omega = penalty.canonical(risk.dim)
     if omega.is_of_norm:
         _check_scale("radius", omega.radius)
-        return Objective(omega)
+        return Problem(omega)
     if omega.entries is not None:
         _check_sizes(omega)
         if constraints is None and _is_square(omega):
             held = omega.lower == 0.0
-            return Objective(Square(n * float(omega.l2[0]), held if held.any() else None))
+            return Problem(Square(n * float(omega.l2[0]), held if held.any() else None))
     if not omega.has_exact_prox(risk.dim):
         raise ParameterError("penalty must have an exact prox, got OverlappingGroupLasso with sweeps=1 of groups that "
                              "are no tree; pass more sweeps, such as 1000")
@@ -137,7 +137,7 @@ def _penalised(penalty, risk, signs, n, constraints):
                              "add SquaredL2(rate)")
     rows = None if constraints is None else as_rows(constraints, risk.dim)
     if rows is not None:
-        check_feasible(Objective(omega, 0.0, rows=rows))
+        check_feasible(Problem(omega, 0.0, rows=rows))
     anchors = anchors_of(risk, omega, means, rows) if omega.entries is not None else None
     has_means = anchors is not None and anchors.means is not None
     found = dependence_in(risk, omega, rows) if omega.entries is not None and not has_means else None
@@ -145,21 +145,21 @@ def _penalised(penalty, risk, signs, n, constraints):
         bounds = np.where(np.isin(np.arange(risk.dim), found.left_out), 0.0, np.inf)
         omega = omega.within(-bounds, bounds)
         anchors = anchors_of(risk, omega, means, rows)
-    objective = Objective(omega, float(lower_bounds_of(risk).sum()), float(n), rows=rows, dependence=found,
+    problem = Problem(omega, float(lower_bounds_of(risk).sum()), float(n), rows=rows, dependence=found,
                           anchors=anchors, means=means if anchors is None else anchors.means)
-    if objective.is_free.any() and anchors is None:
-        objective.score_limits = score_limits(risk, penalty_of(omega, risk.dim), objective.means, 0.0, float(n))
+    if problem.is_free.any() and anchors is None:
+        problem.score_limits = score_limits(risk, penalty_of(omega, risk.dim), problem.means, 0.0, float(n))
     if rows is not None and omega.entries is not None:
         lower, upper = rows.implied(omega.lower, omega.upper)
         if means is not None:       # the penalty is on the intercept at the means
             lower[-1], upper[-1] = -np.inf, np.inf
-        objective.lowered = objective.lowered.within(lower, upper)
+        problem.lowered = problem.lowered.within(lower, upper)
     steep = np.full(risk.dim, LARGEST)
-    if min(objective.penalty.scaling(steep), objective.penalty.scaling(-steep)) < 1.0 and not np.isfinite(
-            objective.floor):
+    if min(problem.penalty.scaling(steep), problem.penalty.scaling(-steep)) < 1.0 and not np.isfinite(
+            problem.floor):
         raise ParameterError("penalty proves no lower bound for a risk without lower_bounds, because it does not grow "
                              "faster than its slopes; add SquaredL2 or Box, or let the risk declare lower_bounds")
-    return objective
+    return problem
 
 
 def _is_square(omega):

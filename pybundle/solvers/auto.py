@@ -53,31 +53,31 @@ class Case:
     """The answers of a problem to the questions of the table; each is computed on first use."""
 
     def __init__(self, search):
-        self.search, self.risk, self.objective = search, search.risk, search.objective
-        self.classes = self.objective.classes
+        self.search, self.risk, self.problem = search, search.risk, search.problem
+        self.classes = self.problem.classes
         self.has_limit = search.settings.memory_limit is not None
         self.keeps = search.settings.record is not None        # points of planes, as evidence
         self.tol, self.is_fine = search.settings.gap.tol, is_fine(search.settings.gap.tol)
         self.is_few, self.is_narrow = self.risk.dim <= FEW_WEIGHTS, self.risk.dim <= NARROW
-        self.is_penalised = not self.objective.is_of_norm
+        self.is_penalised = not self.problem.is_of_norm
 
     @cached_property
     def is_coupled(self):
         """Whether the penalty needs planes of parts."""
         return self.is_penalised and (
-            self.objective.entries is None or not (self.risk.smooth or self.risk.has_exact_blocks))
+            self.problem.entries is None or not (self.risk.smooth or self.risk.has_exact_blocks))
 
     @cached_property
     def has_free(self):
-        return bool(self.objective.is_free.any())
+        return bool(self.problem.is_free.any())
 
     @cached_property
     def all_free(self):
         """Whether all weights are free or fixed."""
         if not self.is_penalised:
             return False
-        omega = self.objective.entries
-        return bool((self.objective.is_free | (omega.lower == omega.upper)).all())
+        omega = self.problem.entries
+        return bool((self.problem.is_free | (omega.lower == omega.upper)).all())
 
     @cached_property
     def has_distributions(self):
@@ -86,13 +86,13 @@ class Case:
         if risk.log_loss_tokens is None or self.has_limit or LogLossBlocks.multiplier_bytes(risk) > MOST_BYTES:
             return False
         if self.classes is not None and risk.smooth:
-            return suits_blocks(self.objective, risk.n_examples)
+            return suits_blocks(self.problem, risk.n_examples)
         return not (self.is_few or self.keeps or self.has_free)
 
     @cached_property
     def newton_after(self):
         """Slow passes of "lbfgs" until "newton" takes over, None if it never does."""
-        return None if self.has_limit else patience_before(self.risk, self.objective)
+        return None if self.has_limit else patience_before(self.risk, self.problem)
 
     @cached_property
     def steps_cost(self):
@@ -109,7 +109,7 @@ class Case:
 
     @cached_property
     def has_signs(self):
-        return self.objective.nonneg is not None
+        return self.problem.nonneg is not None
 
     @cached_property
     def has_labels(self):
@@ -124,7 +124,7 @@ class Case:
     @cached_property
     def suits_planes(self):
         """Whether planes of parts come sooner than steps on examples with a penalty."""
-        is_far = self.objective.even is None and self.objective.coordinates.are_far(self.risk.examples)
+        is_far = self.problem.even is None and self.problem.coordinates.are_far(self.risk.examples)
         return self.steps_cost is None and (self.all_free or is_far or (self.is_few and self.is_fine))
 
     @cached_property
@@ -167,13 +167,13 @@ class Row(NamedTuple):
 
 
 TABLE = (
-    Row(lambda c: c.objective.radius is not None, "cutting-plane", "'cutting-plane': a radius is given"),
-    Row(lambda c: c.objective.rows is not None, "oca", "'oca': it takes constraints"),
+    Row(lambda c: c.problem.radius is not None, "cutting-plane", "'cutting-plane': a radius is given"),
+    Row(lambda c: c.problem.rows is not None, "oca", "'oca': it takes constraints"),
     Row(lambda c: c.is_coupled, "oca", "'oca': it takes any penalty"),
     # log-losses and other smooth losses
     Row(lambda c: c.has_distributions, "prox-bcfw",
         "'prox-bcfw': examples with a log-loss can be visited one at a time",
-        lambda c: (Fallback("lbfgs", SLOW if c.objective.even is None else SLOW / 3.0), *c.last)),
+        lambda c: (Fallback("lbfgs", SLOW if c.problem.even is None else SLOW / 3.0), *c.last)),
     Row(lambda c: c.risk.smooth and c.newton_after is None, "lbfgs", "'lbfgs': the risk is smooth", lambda c: c.last),
     Row(lambda c: c.risk.smooth and c.newton_after == 0.0, "newton",
         "'newton': the risk is smooth, and steps on few columns are cheap", lambda c: (Fallback("lbfgs"), *c.last)),
@@ -217,14 +217,14 @@ def choose(search):
     return row.method, words, None if row.fallbacks is None else row.fallbacks(case)
 
 
-def suits_blocks(objective, n_examples):
+def suits_blocks(problem, n_examples):
     """Return whether steps on examples are faster than L-BFGS, which scales columns, with free intercepts of classes.
 
     Measured seconds to 1e-3: 0.05 : 0.11 on 1797 x 64 pixels, 0.50 : 0.17 on 20000 x 50, 0.30 : 0.04 if sizes differ.
     """
-    if objective.even is None:
+    if problem.even is None:
         return False
-    K, d = objective.classes.rows.shape
-    sizes = objective.anchors.curvatures(objective.even).reshape(K, d)[1, :-1]
+    K, d = problem.classes.rows.shape
+    sizes = problem.anchors.curvatures(problem.even).reshape(K, d)[1, :-1]
     is_even = sizes.max(initial=0.0) <= UNEVEN * np.median(sizes) if len(sizes) else True
     return n_examples <= MANY * d and (is_even or n_examples <= d)

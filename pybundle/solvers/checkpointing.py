@@ -109,16 +109,16 @@ class Checkpointing(NoCheckpoint):
     def close(self):
         self._file.close()
 
-    def explain(self, problem):
+    def explain(self, error):
         """Blame the file if an error of a resumed run was raised by this package or its libraries alone."""
-        if not self._has_read or isinstance(problem, BundleError) or not isinstance(problem, RAW):
-            return problem
-        trace = problem.__traceback__
+        if not self._has_read or isinstance(error, BundleError) or not isinstance(problem, RAW):
+            return error
+        trace = error.__traceback__
         while trace is not None:
             if trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in OURS:
-                return problem
+                return error
             trace = trace.tb_next
-        return StateError(f"checkpoint {self._file.path}: its contents are inconsistent ({problem!r:.200}); "
+        return StateError(f"checkpoint {self._file.path}: its contents are inconsistent ({error!r:.200}); "
                           "delete it, or choose another path")
 
     # ------------------------------------------------------------------ inside
@@ -174,21 +174,21 @@ class Checkpointing(NoCheckpoint):
         return run
 
 
-def terms_of(risk, given, objective, method, options, w0, **parameters):
+def terms_of(risk, given, problem, method, options, w0, **parameters):
     """Return in JSON form what must match for a run to resume.
 
     Parameters
     ----------
     risk, given : Risk
         Divided into the parts of the run, and as the caller passed it.
-    objective : Objective
+    problem : Problem
     options, w0, **parameters
         Arguments of `minimize`.
     """
     terms = {"risk": name_of(risk), "dim": int(risk.dim), "n_examples": int(risk.n_examples),
              "n_parts": int(risk.n_parts), "precision": given.precision}
     fingerprint = risk.fingerprint
-    terms["data"] = _probe(risk, objective.project(w0)) if fingerprint is None else _word(fingerprint)
+    terms["data"] = _probe(risk, problem.project(w0)) if fingerprint is None else _word(fingerprint)
     terms |= {name: _word(value) for name, value in parameters.items()}
     terms |= {"method": method, "w0": _word(w0 if w0.any() else None)}
     for name, value in sorted(options.items()):

@@ -27,19 +27,19 @@ def is_separated(search, bracket):
 
     F then falls to 0 along the ray through this point, and has no minimum.
     """
-    objective, weights = search.objective, getattr(search.risk, "sample_weight", None)
-    if not (getattr(search.risk, "log_loss", False) and weights is not None and objective.is_free.any()):
+    problem, weights = search.problem, getattr(search.risk, "sample_weight", None)
+    if not (getattr(search.risk, "log_loss", False) and weights is not None and problem.is_free.any()):
         return False
-    penalty = objective.penalty
+    penalty = problem.penalty
     lower, upper, has_rate = penalty.lower, penalty.upper, (penalty.l2 > 0.0) | (penalty.l1 > 0.0)
-    is_cone = objective.rows is None and np.isin([lower, -upper], [0.0, -np.inf]).all()
+    is_cone = problem.rows is None and np.isin([lower, -upper], [0.0, -np.inf]).all()
     return bool(is_cone and not (has_rate & (lower < upper)).any()
                 and bracket.fun < np.log(2.0) * np.min(weights[weights > 0.0]))
 
 
 def advice(run, status, bracket, about_data):
     """Return advice for a finished run with a status and a `Bracket`, or ""; `about_data` is what `hint` returns."""
-    search, found, objective, tol = run.search, [], run.objective, run.settings.gap.tol
+    search, found, problem, tol = run.search, [], run.problem, run.settings.gap.tol
     if status not in UNFINISHED:
         return about_data
     difference, size = bracket.fun + bracket.error - bracket.lower_bound, run.trace.size
@@ -53,25 +53,25 @@ def advice(run, status, bracket, about_data):
     if is_near_zero:
         found.append(f"the objective is about 0: pass atol, {2.0 * run.settings.factor * difference:.1g} holds here")
     if run.settings.memory_limit is not None and (status is Status.STALLED or run.is_short_of_memory()):
-        signs = "" if objective.nonneg is None else " (sign constraints use part of it)"
+        signs = "" if problem.nonneg is None else " (sign constraints use part of it)"
         found.append(f"raise memory_limit{signs}")
-    is_known = (search.limits is not None and search.limits.is_proven) or objective.anchors is not None
-    n_free = 0 if is_known else int(np.count_nonzero(objective.is_free))
+    is_known = (search.limits is not None and search.limits.is_proven) or problem.anchors is not None
+    n_free = 0 if is_known else int(np.count_nonzero(problem.is_free))
     is_unbounded = is_separated(search, bracket)
     if is_unbounded:
         found.append("the classes are separable: without a penalty F has no minimum; penalise the weights (finite C)")
     elif n_free:
-        near = [] if objective.dependence is None else objective.dependence.near
+        near = [] if problem.dependence is None else problem.dependence.near
         found.append(f"the bound needs limits of the {n_free} weights without penalty: " + (
             f"leave out {columns_in_words(run.risk, near)}, but for rounding a sum of others" if near
             else "penalise them, or leave out columns that are nearly sums of others"))
     if about_data:
         found.append(about_data)
     elif ((is_wide and not n_free) or is_rough) and not is_unbounded:
-        weak = "take a smaller radius" if objective.radius is not None else "raise lam (lower C)"
+        weak = "take a smaller radius" if problem.radius is not None else "raise lam (lower C)"
         found.append(f"{weak} or scale X to about 1: the regularisation is weak for data of this scale")
     if search.bound is not None and run.risk.remote is not None and run.risk.remote.is_single:
-        exact = objective.lower_bound(Plane(search.bound.plane.offset, search.bound.plane.slope))
+        exact = problem.lower_bound(Plane(search.bound.plane.offset, search.bound.plane.slope))
         if exact - search.bound.value > 0.5 * tol * abs(bracket.fun):
             found.append("use compress='exact': the rounding of planes to float32 is counted against the bound")
     if not search.choice and (is_wide or status is Status.STALLED):

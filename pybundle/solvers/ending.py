@@ -27,7 +27,7 @@ def confirm(run):
         return True
     search.margin *= 0.5
     search.fun, search.values = own.fun, None           # the values are from a coarser pass
-    search.risk_value = own.fun - run.objective.value(search.w)
+    search.risk_value = own.fun - run.problem.value(search.w)
     search.risk = run.risk.derive(precision="float64")
     run.to_float64()
     return False
@@ -43,10 +43,10 @@ def _is_close_from_reference(run):
     if (gap.atol is not None or trace.is_size_known or run.settings.stop == "published"
             or GapBelow(gap.tol).holds(search.fun, search.bound.value)):
         return True
-    point = reference_point(run.risk, run.objective)
+    point = reference_point(run.risk, run.problem)
     planes = search.planes(point)
     value = float(planes.values.sum())
-    fun = value + run.objective.value(point)
+    fun = value + run.problem.value(point)
     trace.size, trace.is_size_known = size_at(run.risk, fun), True
     if fun < search.fun:
         run.start(point)
@@ -76,7 +76,7 @@ def finish(run, status, ask_risk=True, risk=None):
         lower = float(search.lower_bounds.sum()) if search.bound is None else search.bound.value
         bracket = Bracket(search.fun, -np.inf if search.is_refuted else lower, certified=False)
     elif not np.isfinite(search.risk_value):
-        search.fun, search.risk_value = bracket.fun, bracket.fun - run.objective.value(search.w)
+        search.fun, search.risk_value = bracket.fun, bracket.fun - run.problem.value(search.w)
     rule, (highest, lower) = rule_of_users(search), bracket.range
     gap, success = rule.gap(highest, lower), bracket.certified and rule.holds(highest, lower)
     if run.settings.stop == "published":
@@ -89,7 +89,7 @@ def finish(run, status, ask_risk=True, risk=None):
     return Result(
         x=search.w.copy(), fun=bracket.fun, lower_bound=lower, error=bracket.error, gap=gap,
         slope=bracket.slope, certified=bracket.certified, success=success, status=status, certificate=None,
-        ball=ball(run.objective, search.w, bracket, search.bound) if bracket.certified else None,
+        ball=ball(run.problem, search.w, bracket, search.bound) if bracket.certified else None,
         message=_message(run, status, bracket, gap, about_data), hint=about_data,
         nit=trace.n_iter, n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=run.n_planes(),
         max_planes=trace.max_planes, seconds=trace.clock.seconds(),
@@ -146,7 +146,7 @@ def _message(run, status, bracket, gap, about_data):
 # ---------------------------------------------------------------------- the bracket
 def _certify(run, ask_risk=True, risk=None):
     """Set `bracket` of the search for the point that the user gets; return the bracket of the run's own point."""
-    search, risk, found = run.search, run.risk if risk is None else risk, run.objective.dependence
+    search, risk, found = run.search, run.risk if risk is None else risk, run.problem.dependence
     search.moves = found if ask_risk and found is not None and len(found.left_out) else None
     shift, bound, limits = run.risk.shift, search.bound, search.limits
     with search.working("oracle"):
@@ -155,10 +155,10 @@ def _certify(run, ask_risk=True, risk=None):
             known = _trusted_value(search, risk) if ask_risk else search.exact_value(risk)
         if known is None and not ask_risk:
             return None
-        own = kept = certify(risk, run.objective, search.w, bound, known, limits)
+        own = kept = certify(risk, run.problem, search.w, bound, known, limits)
         if ask_risk and (shift is not None or search.moves is not None):   # at the point of users
             w = for_user(search, search.w)
-            kept = certify(risk, run.objective, w if shift is None else shift.from_user(w), bound, None, limits)
+            kept = certify(risk, run.problem, w if shift is None else shift.from_user(w), bound, None, limits)
             run.trace.n_passes += 1
         elif shift is not None:
             kept = replace(own, error=own.error + _rounding_of_intercepts(search))

@@ -24,7 +24,7 @@ from .arguments import (
     as_risk,
     check_seconds,
     is_intercept_bounded,
-    make_objective,
+    make_problem,
     make_rules,
     make_settings,
     make_signs,
@@ -249,7 +249,7 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
     if radius is None and not is_intercept_bounded(risk, penalty, signs, constraints):
         risk = risk.centred()
     n = risk.n_examples if scale == "mean" else 1
-    objective = make_objective(method, risk, signs, n, lam=lam, radius=radius, penalty=penalty, constraints=constraints)
+    problem = make_problem(method, risk, signs, n, lam=lam, radius=radius, penalty=penalty, constraints=constraints)
     settings = make_settings(tol, atol, memory_limit, options, n, random_state, deterministic)
     rules = make_rules(max_iter, time_limit, method)
     w0 = make_start(w0, risk.dim, risk.shift)
@@ -258,14 +258,14 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
     if evidence:
         if checkpoint is not None:
             raise ParameterError("evidence=True takes no checkpoint, which would not hold it; leave one of them out")
-        check_provable(objective)
+        check_provable(problem)
         settings = replace(settings, record=getattr(state, "record", None) or Record())
     with ExitStack() as stack:
         pool = stack.enter_context(closing(make_executor(n_jobs))) if executor is None else executor
         places = placing(pool)
-        if places is not None and objective.classes is not None:       # workers know means of their own rows only
-            objective = replace(objective, anchors=None, means=None)
-        takes_oca = not objective.is_of_norm and (objective.entries is None or objective.rows is not None)
+        if places is not None and problem.classes is not None:       # workers know means of their own rows only
+            problem = replace(problem, anchors=None, means=None)
+        takes_oca = not problem.is_of_norm and (problem.entries is None or problem.rows is not None)
         risk = regrouped(risk, n_parts, method, pool, settings, places is not None, takes_oca)
         watching = [Callback(function, settings.factor, risk.shift) for function in callbacks]
         for rule in reversed(watching):
@@ -273,16 +273,16 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
         checkpointing = NoCheckpoint()
         stack.callback(lambda: checkpointing.close())
         working = stack.enter_context(placed(risk, places, precision_of(settings)))
-        run = make_run(method, Search(working, objective, settings), options)
+        run = make_run(method, Search(working, problem, settings), options)
         if checkpoint is not None:
             checkpointing = Checkpointing(
                 check_path("checkpoint", checkpoint), every, working,
-                terms_of(risk, given, objective, method.name, options, w0, lam=lam, radius=radius,
-                         penalty=penalty, nonneg=signs, constraints=objective.rows, scale=scale,
+                terms_of(risk, given, problem, method.name, options, w0, lam=lam, radius=radius,
+                         penalty=penalty, nonneg=signs, constraints=problem.rows, scale=scale,
                          random_state=random_state, deterministic=bool(deterministic)), settings,
                 lambda name, limit: make_run(
                     method if name == method.name else METHODS[name],
-                    Search(working, objective, replace(settings, memory_limit=limit)), options))
+                    Search(working, problem, replace(settings, memory_limit=limit)), options))
         # home: the data of this process, for evidence; at_home: the same if workers compute, in case they fail
         home = risk if risk.remote is None else None
         at_home = risk.remote.home if home is None else None if working is risk else risk

@@ -78,9 +78,9 @@ def lower_bounds_of(risk):
     """Return the lower bounds of the parts, shape (P,); a single number holds for all."""
     try:
         return np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError) as error:
         raise ParameterError(f"lower_bounds of the risk must be a number or have shape ({risk.n_parts},), got "
-                             f"{risk.lower_bounds!r}") from problem
+                             f"{risk.lower_bounds!r}") from error
 
 
 def as_arrays(planes: Planes):
@@ -92,8 +92,8 @@ def as_arrays(planes: Planes):
         else:
             slopes = np.ascontiguousarray(slopes, dtype=np.float64)
         values, offsets = (np.array(part, dtype=np.float64) for part in planes[:2])      # copies, which a run keeps
-    except (TypeError, ValueError) as problem:
-        raise OracleError(f"the risk must return real values (P,) and slopes (P, dim): {problem}") from problem
+    except (TypeError, ValueError) as error:
+        raise OracleError(f"the risk must return real values (P,) and slopes (P, dim): {error}") from error
     return planes._replace(values=values, offsets=offsets, slopes=slopes)
 
 
@@ -111,8 +111,8 @@ def check_planes(planes: Planes, risk):
             raise OracleError(f"{name} of the risk must be finite, got NaN or infinity; check the risk at this w")
     try:
         planes = with_errors(planes, risk)
-    except (TypeError, ValueError) as problem:
-        raise OracleError(f"slope_errors and offset_errors must have shape ({n_parts},): {problem}") from problem
+    except (TypeError, ValueError) as error:
+        raise OracleError(f"slope_errors and offset_errors must have shape ({n_parts},): {error}") from error
     if not ((planes.slope_errors >= 0.0).all() and (planes.offset_errors >= 0.0).all()):
         raise OracleError("slope_errors and offset_errors must not be negative or NaN, got "
                           f"{planes.slope_errors} and {planes.offset_errors}")

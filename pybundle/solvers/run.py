@@ -30,7 +30,7 @@ class Run(Kept):
     name, fallbacks = "", None
 
     def __init__(self, search):
-        self.search, self.objective, self.settings = search, search.objective, search.settings
+        self.search, self.problem, self.settings = search, search.problem, search.settings
 
     @property
     def risk(self):
@@ -65,7 +65,7 @@ class Run(Kept):
 
     def is_stalled(self):
         """Whether neither best value nor best bound has moved for long."""
-        found = self.objective.dependence      # nearly dependent columns: limits are rarely proven
+        found = self.problem.dependence      # nearly dependent columns: limits are rarely proven
         return self.search.idle >= (self.patience if found is None or not found.near else min(self.patience, 30))
 
     def stalled(self):

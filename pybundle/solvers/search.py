@@ -31,7 +31,7 @@ class Search(Kept):
 
     Attributes
     ----------
-    risk, objective, settings
+    risk, problem, settings
         `risk` is replaced by its version in float64 where float32 is not enough.
     w, risk_value, fun : ndarray, float, float
         Best point, `R(w)`, `F(w)`; None and infinite until there is one.
@@ -62,14 +62,14 @@ class Search(Kept):
     kept = ("w", "risk_value", "fun", "values", "version", "bound", "bound_version", "bracket", "bracket_of", "margin",
             "limits", "free", "checks", "trace", "idle", "is_refuted", "choice")
 
-    def __init__(self, risk, objective, settings):
-        self.risk, self.objective, self.settings, self._given = completed(risk), objective, settings, risk
+    def __init__(self, risk, problem, settings):
+        self.risk, self.problem, self.settings, self._given = completed(risk), problem, settings, risk
         self.lower_bounds, self.checks, self.trace = lower_bounds_of(risk), PlaneChecks(risk), Trace()
         self.w, self.risk_value, self.fun, self.values, self.bound = None, np.inf, np.inf, None, None
         self.version = self.bound_version = self.idle = 0
         self.bracket, self.bracket_of, self.margin = None, None, 1.0
-        self.limits = None if objective.is_of_norm else ProvenLimits(objective)
-        self.free = FreeWeights.of(objective, self.limits)
+        self.limits = None if problem.is_of_norm else ProvenLimits(problem)
+        self.free = FreeWeights.of(problem, self.limits)
         self.moves, self.is_refuted, self.choice = None, False, ""
 
     # ------------------------------------------------------------------ from one run to another
@@ -78,7 +78,7 @@ class Search(Kept):
 
         It asks the risk in its first precision, and finds the best point itself.
         """
-        other = Search(self._given, self.objective, self.settings)
+        other = Search(self._given, self.problem, self.settings)
         other.trace, other.choice, other.bound = self.trace, self.choice, self.bound
         other.limits, other.free = self.limits, self.free
         return other
@@ -94,7 +94,7 @@ class Search(Kept):
         unless one of the two has no fingerprint.
         """
         if state is None:
-            return self.objective.project(w0)
+            return self.problem.project(w0)
         mine, theirs = fingerprint_of(self.risk), state.fingerprint
         if state.w.shape != (self.risk.dim,) or theirs == NAMELESS or (
                 mine is not None and theirs is not None and mine != theirs):
@@ -104,7 +104,7 @@ class Search(Kept):
         self.trace.size = max(state.size, self.trace.size)
         if state.bound is not None:
             self.offer(self.bound_from(state.bound.plane))
-        return self.objective.project(state.w)
+        return self.problem.project(state.w)
 
     # ------------------------------------------------------------------ passes
     @contextmanager
@@ -128,7 +128,7 @@ class Search(Kept):
     def planes(self, w):
         """Return the planes at w, checked, with the index of w if evidence is kept: one pass."""
         if not np.isfinite(w).all():
-            raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
+            raise NumericalError(f"w overflows for {self.problem}; use a larger lam, or scale the data")
         with self.working("oracle", passes=1):
             planes = as_arrays(self.risk.planes(read_only(w)))
         planes = self.checks(planes, self.risk, self.w, self.values)
@@ -139,7 +139,7 @@ class Search(Kept):
 
     def summed(self, planes):
         """Return the `Plane` of all parts together."""
-        return summed(planes, self.objective.coordinates)
+        return summed(planes, self.problem.coordinates)
 
     def visit(self, w):
         """Return the planes at w and `F(w)`: one pass, whose point may be the best one."""
@@ -156,17 +156,17 @@ class Search(Kept):
 
         w becomes read-only, because the stored values were computed at it.
         """
-        fun, trace = self.objective.value(w) + risk_value, self.trace
+        fun, trace = self.problem.value(w) + risk_value, self.trace
         if np.isfinite(fun) and not np.isfinite(self.fun) and not trace.is_size_known:
             trace.is_size_known = (
-                np.array_equal(w, reference_point(self.risk, self.objective)) if w.any() or self.risk.constant[0]
-                else not np.any(self.objective.centre))
+                np.array_equal(w, reference_point(self.risk, self.problem)) if w.any() or self.risk.constant[0]
+                else not np.any(self.problem.centre))
             trace.size = size_at(self.risk, fun) if trace.is_size_known else max(float(fun), trace.size)
-        if fun < self.fun and self.objective.contains(w):
+        if fun < self.fun and self.problem.contains(w):
             w.setflags(write=False)
             self.w, self.risk_value, self.fun, self.values = w, risk_value, fun, values
             self.version += 1
-            if self.objective.score_limits is not None:
+            if self.problem.score_limits is not None:
                 self.limits.hold(fun, trace.size)
         if self.w is None:
             raise NumericalError(f"F must be finite at the first point, got {fun:g} for |w| = {np.linalg.norm(w):.3g}; "
@@ -175,7 +175,7 @@ class Search(Kept):
 
     def bound_from(self, plane):
         """Return the `LowerBound` that follows from a plane."""
-        return LowerBound.of(self.objective, plane, self.limits)
+        return LowerBound.of(self.problem, plane, self.limits)
 
     def offer(self, bound):
         """Keep a lower bound if it is better than the present one and than the bound that the risk declares.
@@ -190,7 +190,7 @@ class Search(Kept):
         if self.bound is None or best.value > self.bound.value:
             self.bound = best
             self.bound_version += 1
-        if not trace.is_size_known and not np.any(self.objective.centre):       # a plane at w = 0 is at most F(0)
+        if not trace.is_size_known and not np.any(self.problem.centre):       # a plane at w = 0 is at most F(0)
             trace.size = max(best.offset, trace.size)
         elif trace.size == 0.0 and np.isfinite(self.fun - best.value):          # F(0) = 0, as with one class
             trace.size = max(float(self.fun - best.value), 0.0)
@@ -257,7 +257,7 @@ class Search(Kept):
         if was_exact and not is_exact(self.risk):
             self.risk = self.risk.derive(precision="float64")
         super().restore(arrays)
-        self.moves = self.objective.dependence if has_moved else None
+        self.moves = self.problem.dependence if has_moved else None
         shape, bound, bracket = (self.risk.dim,), self.bound, self.bracket
         if self.w is not None:
             check_array("w", self.w, shape)
@@ -283,15 +283,15 @@ class Search(Kept):
             raise ValueError("a certificate is not what its evidence proves")
 
 
-def reference_point(risk, objective):
+def reference_point(risk, problem):
     """Return the feasible point nearest to the centre, with intercepts at the best constant.
 
     `Trace.size` is F there, or R of the best constant where that is less: columns may make up for a constant.
     """
-    w = np.zeros(risk.dim) + objective.centre
+    w = np.zeros(risk.dim) + problem.centre
     if risk.free is not None:
         w[risk.free] = risk.constant[0]
-    return objective.project(w)
+    return problem.project(w)
 
 
 def is_exact(risk):

@@ -51,9 +51,9 @@ class NoCheckpoint:
     def close(self):
         """Release the checkpoint."""
 
-    def explain(self, problem):
-        """Return the exception to raise in place of `problem`."""
-        return problem
+    def explain(self, error):
+        """Return the exception to raise in place of `error`."""
+        return error
 
 
 class Solve:
@@ -70,7 +70,7 @@ class Solve:
         Each takes the progress, and returns a status if the run should end.
     report : ProgressTable or None
     factor : float
-        Objective and bounds of the result, also of one that an exception carries, are multiplied by it.
+        Problem and bounds of the result, also of one that an exception carries, are multiplied by it.
     checkpointing : NoCheckpoint
         Writes the run into a file, or resumes it from there instead of starting it.
     at_home : Risk or None
@@ -244,7 +244,7 @@ class Solve:
     def _certificate(self, result, home):
         """Return the certificate of a result, with evidence if there is any, which may take passes over the data."""
         run = self.run
-        if not result.certified or not run.objective.penalty.is_provable:
+        if not result.certified or not run.problem.penalty.is_provable:
             return None
         found = None
         if result.state is not None:
@@ -264,7 +264,7 @@ class Solve:
                               "method must keep some", RuntimeWarning)
             result.n_passes += run.trace.n_passes - passes
         search = run.search
-        return certificate_of(run.risk if home is None else home, run.objective, search.bracket,
+        return certificate_of(run.risk if home is None else home, run.problem, search.bracket,
                               for_user(search, search.w), found or Proof(None, search.bound), round(1.0 / self._factor))
 
     def _as_given(self, result, run):

@@ -38,13 +38,13 @@ class Balance(Kept):
         if self.kappa is not None:
             self.kappa = self._first
 
-    def update(self, objective, x, risk_value, bound, plane, kappa, n_iter=1):
+    def update(self, problem, x, risk_value, bound, plane, kappa, n_iter=1):
         """Set the weight from the best point, its risk, the bound that the plane proves, and the present weight.
 
         `n_iter` iterations have passed since the last update.
         """
         rest = risk_value - plane.offset - float(plane.slope @ x)
-        of_penalty = objective.value(x) + risk_value - bound.value - rest
+        of_penalty = problem.value(x) + risk_value - bound.value - rest
         if self.kappa is None:
             self.kappa = self._first = kappa
         if of_penalty > LIGHTER * rest:

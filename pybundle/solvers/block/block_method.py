@@ -72,16 +72,16 @@ class BlockMethod(Run):
 
     def __init__(self, search, core, schedule, kappa=None, options=None):
         super().__init__(search)
-        objective = self.objective
+        problem = self.problem
         self._kind, self._options, self.schedule = core, options or {}, schedule
         self.rng = np.random.default_rng(self.settings.random_state)
         self._wanted, self.kappa = kappa, 0.0
         self._rises, self._last = 0, np.inf
         self._n_flat, self._flat_gap = 0, np.inf        # values since the gap fell by LEAST_FALL, and the gap then
-        is_penalised = self._is_penalised = objective.even is None
+        is_penalised = self._is_penalised = problem.even is None
         self._balance = Balance() if is_penalised or not schedule.extrapolates else None
-        self._mean = MeanPlane(objective.means) if is_penalised and objective.classes is None else None
-        self._modulus = objective.least_modulus
+        self._mean = MeanPlane(problem.means) if is_penalised and problem.classes is None else None
+        self._modulus = problem.least_modulus
         self.last_gaps = 0.0
 
     # ------------------------------------------------------------------ start, step, finish
@@ -90,12 +90,12 @@ class BlockMethod(Run):
         search, w = self.search, self.search.take(w0, state)
         blocks, w0 = (None, w0) if state is None else (state.blocks, state.w)
         self.core = self._kind(self.risk, known=blocks, **self._options)
-        if blocks is not None and self.objective.is_of_norm:
+        if blocks is not None and self.problem.is_of_norm:
             with search.working("oracle", visitor=self.core):
                 self.core.shrink(self._modulus)
         self._centre = self._before = np.asarray(w0)            # replaced, never changed in place
         search.w = w if search.w is None else search.w          # the result as long as no value is known
-        if state is not None and self.objective.contains(state.w):
+        if state is not None and self.problem.contains(state.w):
             search.observe(state.w, state.risk_value)
         if self.schedule.is_proximal:
             self.kappa = self._kappa()
@@ -130,7 +130,7 @@ class BlockMethod(Run):
         self.trace.max_planes = max(self.trace.max_planes, self.n_planes())
         if value is not None:
             if self._balance is not None and (search.free is None or search.free.are_limited):
-                self._balance.update(self.objective, search.w, search.risk_value, search.bound, self.core.aggregate(),
+                self._balance.update(self.problem, search.w, search.risk_value, search.bound, self.core.aggregate(),
                                      self.kappa, self.schedule.every)
             self._rises = self._rises + 1 if value > self._last else 0
             self._last = value
@@ -177,13 +177,13 @@ class BlockMethod(Run):
 
     def evidence(self, risk):
         keeps = self.settings.record is not None
-        if self.objective.is_free.any() and not keeps:      # limits would take passes that nobody asked for
+        if self.problem.is_free.any() and not keeps:      # limits would take passes that nobody asked for
             return None
-        if self.objective.classes is not None:
-            proofs = [self._proof, self.core.evidence(self.objective, risk)]
+        if self.problem.classes is not None:
+            proofs = [self._proof, self.core.evidence(self.problem, risk)]
             return max(filter(None, proofs), key=lambda proof: proof.bound.value, default=None)
         within, limits = with_limits(self.search, risk) if keeps else (self.search.limits, None)
-        found = self.core.evidence(self.objective, risk, within)
+        found = self.core.evidence(self.problem, risk, within)
         return None if found is None else found._replace(limits=limits)
 
     def to_float64(self):
@@ -198,7 +198,7 @@ class BlockMethod(Run):
     # ------------------------------------------------------------------ what schedules use
     def dual(self):
         """Return D of the multipliers at the running point, with kappa = 0."""
-        return self.objective.lower_bound(Plane(self.core.offset, self.core.phi()))
+        return self.problem.lower_bound(Plane(self.core.offset, self.core.phi()))
 
     # ------------------------------------------------------------------ inside
     def _evaluate(self, w):
@@ -210,12 +210,12 @@ class BlockMethod(Run):
         with search.working("oracle", visitor=self.core):
             plane = self.core.aggregate()
         if not np.isfinite(plane.slope).all():
-            raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
+            raise NumericalError(f"w overflows for {self.problem}; use a larger lam, or scale the data")
         if search.free is not None:
             search.free.add(plane, is_aggregate=True)
         is_best = search.offer(search.bound_from(plane))
-        if is_best and self.settings.record is not None and self.objective.classes is not None:
-            self._proof = self.core.evidence(self.objective, self.risk)     # later multipliers may prove less
+        if is_best and self.settings.record is not None and self.problem.classes is not None:
+            self._proof = self.core.evidence(self.problem, self.risk)     # later multipliers may prove less
         if self._mean is not None and self.settings.record is None:      # evidence is that of the newest plane
             search.offer(search.bound_from(self._mean.add(plane)))
 
@@ -244,8 +244,8 @@ class BlockMethod(Run):
 
     def _least_kappa(self):
         """Return 1 if only the centre makes w unique, else 0."""
-        is_unique = self._modulus > 0.0 and not self.objective.is_free.any()
-        return 0.0 if is_unique or (self._balance is None and self.objective.classes is None) else 1.0
+        is_unique = self._modulus > 0.0 and not self.problem.is_free.any()
+        return 0.0 if is_unique or (self._balance is None and self.problem.classes is None) else 1.0
 
     def _move_centre(self):
         """Move the centre, by extrapolation unless the restart test forbids it; that test needs w before the move."""
@@ -271,5 +271,5 @@ class BlockMethod(Run):
     def settle(self):
         search = self.search
         if not np.isfinite(search.fun) and self.trace.n_iter:       # no value is known yet, so no better point
-            search.w = self.objective.project(self.core.w.copy())
+            search.w = self.problem.project(self.core.w.copy())
             search.version += 1

@@ -38,7 +38,7 @@ class CachedBlocks(Core):
     ----------
     risk : Structured or LinearRisk
         Its `oracle()` decodes examples in batches.
-    objective : Objective
+    problem : Problem
         Its penalty is a square.
     batch : int
         Examples decoded at one point in an exact pass; 1 is fully sequential.
@@ -66,18 +66,18 @@ class CachedBlocks(Core):
     kept = ("visits", "cached_visits", "lam", "kappa", "centre", "_phi", "_value", "_turn", "_gap", "_used_gap",
             "_sigma", "_master")
 
-    def __init__(self, risk, objective, known=None, *, batch=64, step="exact", max_steps=7, cap=CAP,
+    def __init__(self, risk, problem, known=None, *, batch=64, step="exact", max_steps=7, cap=CAP,
                  average=False, n_best=1, memory_limit=None, sigma=None, growth=1.5, record=None):
         self.risk = risk
         self.oracle, self.record = batched(risk.oracle()), record
         self.n_examples, self.dim = risk.n_examples, risk.dim
-        settings = objective.nonneg, step, max_steps, cap if record is None else 1 << 20    # evidence allows no merging
+        settings = problem.nonneg, step, max_steps, cap if record is None else 1 << 20    # evidence allows no merging
         if not isinstance(known, Blocks):       # multipliers of labels have no planes
             known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
         self.batch, self.n_best, self.towards = batch, n_best, step == "frank-wolfe"
         self.visits = self.cached_visits = 0.0
-        self.lam, self.kappa, self.centre = objective.lam, 0.0, None
+        self.lam, self.kappa, self.centre = problem.lam, 0.0, None
         self._phi = None if known is None else self.blocks.aggregate()[1]
         self._errors = _rounding_of(risk)
         self._value = None              # (version, R, bound on its rounding error) of the best point
@@ -300,10 +300,10 @@ class CachedBlocks(Core):
         return Plane(offset, phi, slope_error + self.blocks.merging_error + terms * UNIT * size,
                      (offset_error + (terms + merged) * UNIT) * abs(offset))
 
-    def evidence(self, objective, risk, limits=None):
+    def evidence(self, problem, risk, limits=None):
         """Return the `Proof` of the multipliers if their labellings were kept, else None."""
         return None if self.record is None else of_blocks(
-            self.blocks, self.record, objective, risk.sample_weight, *self._errors)
+            self.blocks, self.record, problem, risk.sample_weight, *self._errors)
 
     def default_kappa(self, lam):
         """Return the weight of the centre, `sqrt(lam Rbar^2)` with Rbar^2 the mean |psi|^2 of the planes known now.

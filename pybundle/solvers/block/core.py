@@ -94,7 +94,7 @@ class Core(Kept, ABC):
         """Return R at the best point and a bound on its rounding error, if a pass has computed both; or None."""
         return None
 
-    def evidence(self, objective, risk, limits=None):
+    def evidence(self, problem, risk, limits=None):
         """Return the `Proof` for `Run.evidence`, within limits of free weights, or None."""
         return None
 

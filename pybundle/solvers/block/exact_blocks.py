@@ -39,7 +39,7 @@ class ExactBlocks(Core):
     ----------
     risk : LinearRisk
         With an `engine`, see `has_exact_blocks`.
-    objective : Objective
+    problem : Problem
         Its penalty has equal squares; intercepts of classes may be free.
     known : ndarray, shape (n, K), optional
         Multipliers of another run.
@@ -54,10 +54,10 @@ class ExactBlocks(Core):
     kept = ("_evaluated", "_scores", "_scored", "_reach", "_lam", "_kappa", "_centre", "_pulled", "_centre_weight",
             "_intercepts")
 
-    def __init__(self, risk, objective, known=None):
+    def __init__(self, risk, problem, known=None):
         self.risk, self._exact = risk, risk.derive(precision="float64")
         self.n_examples, self.dim = risk.n_examples, risk.dim
-        self._intercepts, self._means = MovingIntercepts.of(objective, risk.examples), objective.means
+        self._intercepts, self._means = MovingIntercepts.of(problem, risk.examples), problem.means
         self._dual = LabelDual(risk.engine, risk.search_precision, known if isinstance(known, np.ndarray) else None)
         self._evaluated = 0.0
         self._aggregate = self._w = None        # valid until the next step
@@ -87,11 +87,11 @@ class ExactBlocks(Core):
             self._dual.restore(known["alpha"])
 
     @staticmethod
-    def bytes_needed(risk, objective):
+    def bytes_needed(risk, problem):
         """Return the bytes of multipliers, of three arrays of scores and of points."""
         width = 4 if risk.search_precision == "float32" else 8
         each = (width + 24) * risk.n_scores + 4 * set_capacity(risk.engine) + 40
-        vectors = VECTORS if objective.is_of_norm else VECTORS + HELD
+        vectors = VECTORS if problem.is_of_norm else VECTORS + HELD
         return risk.n_examples * each + 8 * vectors * risk.dim
 
     @property
@@ -176,7 +176,7 @@ class ExactBlocks(Core):
         risk_value = self._mark(scores)
         reach = self._reach_of(w)
         if self._scored == search.version:
-            fun = search.objective.value(w) + risk_value
+            fun = search.problem.value(w) + risk_value
         else:
             fun = search.observe(w, risk_value)
             if search.w is w:
@@ -188,11 +188,11 @@ class ExactBlocks(Core):
             self._evaluated += self.n_examples
         best = search.w
         step = w - best
-        t, risk_value = self._exact.line_search(self._scores, scores, *search.objective.along(best, w, step))
+        t, risk_value = self._exact.line_search(self._scores, scores, *search.problem.along(best, w, step))
         point = np.multiply(step, t, out=step)
         point += best
         # exactly w at the end of the segment, else within bounds that rounding may have crossed
-        point = w if t == 1.0 else search.objective.project(point)
+        point = w if t == 1.0 else search.problem.project(point)
         if t > 0.0:
             search.observe(point, risk_value)
         if search.w is point:
@@ -225,11 +225,11 @@ class ExactBlocks(Core):
             self._aggregate = Plane(offset, self.risk.examples.unscale(slope, self.risk.n_scores), *errors)
         return self._aggregate
 
-    def evidence(self, objective, risk, limits=None):
+    def evidence(self, problem, risk, limits=None):
         """Return the `Proof` of the multipliers of labels."""
         if self.risk.oracle is None:        # a loss of one score has no labels
             return None
-        return of_labels(risk, objective, self._dual.alpha, self.aggregate(), limits)
+        return of_labels(risk, problem, self._dual.alpha, self.aggregate(), limits)
 
     def _ranges(self):
         """Return ranges of rows, one for each thread: two if X is much larger than a second slope, else one."""

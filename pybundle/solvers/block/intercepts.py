@@ -28,20 +28,20 @@ class MovingIntercepts(Kept):
 
     kept = ("origin",)
 
-    def __init__(self, objective, examples):
-        self._objective, self.means = objective, objective.classes.means
-        counts = objective.classes.counts
-        least = objective.even / float(counts[counts > 0.0].min())
-        self.ratio = float(np.clip(max(objective.classes.variances[:-1].sum(), least), 1e-8, 1e8))
+    def __init__(self, problem, examples):
+        self._objective, self.means = problem, problem.classes.means
+        counts = problem.classes.counts
+        least = problem.even / float(counts[counts > 0.0].min())
+        self.ratio = float(np.clip(max(problem.classes.variances[:-1].sum(), least), 1e-8, 1e8))
         self.products = examples.scale * np.ascontiguousarray(examples.X @ self.means[:examples.n_features])
         excess = self.means @ self.means - 1.0 - 2.0 * self.products
         self.squares = np.maximum(examples.norms**2 + excess, 0.0) + self.ratio
-        self.origin = np.zeros(len(objective.classes.rows))
+        self.origin = np.zeros(len(problem.classes.rows))
 
     @classmethod
-    def of(cls, objective, examples):
+    def of(cls, problem, examples):
         """Return the intercepts if they are free and equal squares are all of the penalty, else None."""
-        return None if objective.classes is None or objective.even is None else cls(objective, examples)
+        return None if problem.classes is None or problem.even is None else cls(problem, examples)
 
     def move(self, centre):
         """Make the intercepts of a point their centre; return the point without them, about the means."""

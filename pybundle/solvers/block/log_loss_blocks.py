@@ -26,7 +26,7 @@ class LogLossBlocks(Core):
     ----------
     risk : Structured
         With `log_loss_tokens`.
-    objective : Objective
+    problem : Problem
         Its penalty is separable.
     known : (nodes, edges), optional
         Logarithms of the factors of the distributions, from another run.
@@ -41,11 +41,11 @@ class LogLossBlocks(Core):
     kept = "_evaluated", "_value", "_kappa", "_numerator", "_intercepts"
     bound_takes_pass = True
 
-    def __init__(self, risk, objective, known=None):
+    def __init__(self, risk, problem, known=None):
         self.risk = risk.derive(n_parts=1)
         self.n_examples, self.dim = risk.n_examples, risk.dim
-        self._objective, self._limits = objective, limits_of(objective, self.dim)
-        self._intercepts = MovingIntercepts.of(objective, self.risk.user_rows)
+        self._objective, self._limits = problem, limits_of(problem, self.dim)
+        self._intercepts = MovingIntercepts.of(problem, self.risk.user_rows)
         self._dual = self._make(known if isinstance(known, tuple) else None)
         self._evaluated = 0.0
         self._aggregate = self._w = None        # valid until the next step
@@ -166,11 +166,11 @@ class LogLossBlocks(Core):
     def known_value(self, search):
         return self._value[1:] if self._value is not None and self._value[0] == search.version else None
 
-    def evidence(self, objective, risk, limits=None):
-        if objective.classes is None:
+    def evidence(self, problem, risk, limits=None):
+        if problem.classes is None:
             return None
         P = softmax(self._dual.nodes.astype(np.float64), axis=1)
-        return of_distributions(risk, objective, P)
+        return of_distributions(risk, problem, P)
 
     # ------------------------------------------------------------------ memory
     def nbytes(self):
@@ -199,10 +199,10 @@ class Limits(NamedTuple):
     upper: np.ndarray
 
 
-def limits_of(objective, dim):
+def limits_of(problem, dim):
     """Return the `Limits` of an objective; None if the point is linear in the steps, as with equal squares."""
-    if objective.is_linear:
+    if problem.is_linear:
         return None
-    omega, factor = objective.entries, objective.factor
+    omega, factor = problem.entries, problem.factor
     found = factor * omega.l2 * omega.centre, factor * omega.l2, factor * omega.l1, omega.lower, omega.upper
     return Limits(*(np.broadcast_to(values, (dim,)) for values in found))

@@ -19,7 +19,7 @@ from .schedules import Accelerated, Exact, MultiPlane, Plain, Sequential
 
 def cached(search, schedule, kappa=None, **options):
     """Build a run of a block method on cached planes."""
-    options = {"objective": search.objective, "memory_limit": search.settings.memory_limit,
+    options = {"problem": search.problem, "memory_limit": search.settings.memory_limit,
                "record": search.settings.record} | options
     return BlockMethod(search, CachedBlocks, schedule, kappa, options)
 
@@ -31,32 +31,32 @@ def prox_bcfw(search, kappa, batch, n_best):
         raise ParameterError(f"n_best must be 1 for a model that returns the best labelling only, got {n_best}; chains "
                              "with margin rescaling and dependency trees return more")
     if risk.log_loss_tokens is not None:
-        if search.settings.record is not None and search.objective.classes is None:
+        if search.settings.record is not None and search.problem.classes is None:
             raise ParameterError("method 'prox-bcfw' keeps no evidence of a log-loss, got evidence=True; use 'auto'")
         limit, needed = search.settings.memory_limit, LogLossBlocks.bytes_needed(risk)
         if limit is not None and limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', distributions "
                                  f"of labellings of {risk.n_examples} examples, got {limit}; raise it or use 'lbfgs'")
-        return BlockMethod(search, LogLossBlocks, Sequential(), kappa, {"objective": search.objective})
-    refuse_penalty(search.objective, risk)
-    if risk.has_exact_blocks and search.objective.nonneg is None:
+        return BlockMethod(search, LogLossBlocks, Sequential(), kappa, {"problem": search.problem})
+    refuse_penalty(search.problem, risk)
+    if risk.has_exact_blocks and search.problem.nonneg is None:
         if search.settings.record is not None and risk.oracle is None:
             raise ParameterError("method 'prox-bcfw' keeps no evidence of a loss without labellings, got "
                                  "evidence=True; use 'auto'")
-        kind = PenalisedBlocks if search.objective.even is None else ExactBlocks
-        limit, needed = search.settings.memory_limit, ExactBlocks.bytes_needed(risk, search.objective)
+        kind = PenalisedBlocks if search.problem.even is None else ExactBlocks
+        limit, needed = search.settings.memory_limit, ExactBlocks.bytes_needed(risk, search.problem)
         if limit is not None and limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers "
                                  f"and scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")
-        return BlockMethod(search, kind, on_labels(risk), kappa, {"objective": search.objective})
+        return BlockMethod(search, kind, on_labels(risk), kappa, {"problem": search.problem})
     require("method 'prox-bcfw' with weights >= 0", [LABELLINGS], risk, "use method 'oca'")
     return cached(search, accelerated(n_best), kappa, batch=default_batch(risk) if batch is None else batch,
                   n_best=n_best)
 
 
-def refuse_penalty(objective, risk):
+def refuse_penalty(problem, risk):
     """Refuse a penalty for cached planes, which take a square only."""
-    if not objective.is_of_norm and not risk.has_exact_blocks:
+    if not problem.is_of_norm and not risk.has_exact_blocks:
         raise ParameterError("method 'prox-bcfw' takes a penalty or free weights where labels can be enumerated or with"
                              f" a log-loss, got {type(risk).__name__}; use 'oca'")
 
@@ -96,14 +96,14 @@ def mp_bcfw(search, gap_check, gap_sampling, cost=20.0, **options):
 
 def averaged(search, schedule, average, **options):
     """Build a run on cached planes that averages its points if `average`."""
-    if average and search.objective.nonneg is not None:
+    if average and search.problem.nonneg is not None:
         raise ParameterError("average=True takes no constraints w_k >= 0, got nonneg; leave one of them out")
     return cached(search, schedule, average=average, **options)
 
 
 def alm(search, sigma, growth):
     """Build a run of the augmented Lagrangian method on multipliers of labels, or on planes if there are too many."""
-    if search.objective.nonneg is not None:
+    if search.problem.nonneg is not None:
         raise ParameterError("method 'alm' takes no constraints w_k >= 0, got nonneg; use method 'oca'")
     if search.risk.has_exact_blocks:
         return AugmentedLagrangian(search, LabelMultipliers(search.risk), sigma, growth)

@@ -15,10 +15,10 @@ from .exact_blocks import ExactBlocks
 class PenalisedBlocks(ExactBlocks):
     """`ExactBlocks` for a separable penalty; weights may be free."""
 
-    def __init__(self, risk, objective, known=None):
-        super().__init__(risk, objective, known)
+    def __init__(self, risk, problem, known=None):
+        super().__init__(risk, problem, known)
         # steps move the intercept itself, not the intercept at the means
-        self._objective = replace(objective, means=None)
+        self._objective = replace(problem, means=None)
         self._free = np.flatnonzero(self._objective.is_free)
         self._shares = np.array([share_of_squares(risk.examples, k % (self.dim // risk.n_scores)) for k in self._free])
 

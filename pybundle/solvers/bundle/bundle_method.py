@@ -93,7 +93,7 @@ class BundleMethod(Run):
                 self.bundle.origins[:] = -1     # indices of points in the record of another run
             self._limit_memory()
             self.master = self._make_master()
-            if self.objective.contains(state.w):
+            if self.problem.contains(state.w):
                 self.search.observe(state.w, state.risk_value)
                 self.policy.resume(self, state)
             else:
@@ -155,7 +155,7 @@ class BundleMethod(Run):
     def state(self):
         if self._changing:
             return None
-        kept = {} if self.objective.rows is None else {"bound": None}     # the bound may need these constraints
+        kept = {} if self.problem.rows is None else {"bound": None}     # the bound may need these constraints
         return self.search.state(bundle=self.bundle, scores=self.policy.scores, errors=self._errors, **kept)
 
     def evidence(self, risk):
@@ -216,18 +216,18 @@ class BundleMethod(Run):
         """
         beta = np.zeros(self.bundle.n_planes)
         beta[:len(solution.beta)] = solution.beta       # constraints that a later master has added come last
-        search, plane = self.search, plane_of(self.bundle, self.slack, self.objective, beta, *self._errors)
-        self._outside = self.objective.penalty.pushed_outside(plane.slope)
+        search, plane = self.search, plane_of(self.bundle, self.slack, self.problem, beta, *self._errors)
+        self._outside = self.problem.penalty.pushed_outside(plane.slope)
         search.offer(search.bound_from(plane))
         if settle:
             self.bundle.settle(beta)
         exact = Plane(float(beta @ self.bundle.offsets), plane.slope)
-        return Aggregate(plane.slope, self.objective.lower_bound(exact, search.limits), search.gap)
+        return Aggregate(plane.slope, self.problem.lower_bound(exact, search.limits), search.gap)
 
     # ------------------------------------------------------------------ inside
     def _make_master(self):
-        kind = Master if self.objective.is_of_norm else PenaltyMaster
-        master = kind(self.bundle, self.slack, self.objective)
+        kind = Master if self.problem.is_of_norm else PenaltyMaster
+        master = kind(self.bundle, self.slack, self.problem)
         if self.max_planes is not None:
             master.most_planes = self.max_planes
         return master
@@ -275,7 +275,7 @@ class BundleMethod(Run):
             if self.bundle.is_sparse or (self.bundle.n_planes == 0 and planes.density() < SPARSE_BELOW):
                 self._count_sparse(planes)
             grown = self.bundle.shrink_to(self.max_planes - self.risk.n_parts - room)
-            self._errors = self._errors[0] + self.objective.coordinates.norms(grown, lambda: grown), self._errors[1]
+            self._errors = self._errors[0] + self.problem.coordinates.norms(grown, lambda: grown), self._errors[1]
         self._errors = tuple(map(np.maximum, self._errors, (planes.slope_errors, planes.offset_errors)))
         self.bundle.append(planes, self.slack)
         overflown = np.flatnonzero(~np.isfinite(self.bundle.H.diagonal()))

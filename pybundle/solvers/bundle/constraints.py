@@ -105,9 +105,9 @@ class Rows:
         return np.maximum(inner, UNIT * squares)        # the difference cancels
 
     @staticmethod
-    def box(objective):
+    def box(problem):
         """Return the bounds of the weights, two arrays of shape (dim,)."""
-        omega, dim = objective.entries, objective.rows.A.shape[1]
+        omega, dim = problem.entries, problem.rows.A.shape[1]
         return (np.full(dim, -np.inf), np.full(dim, np.inf)) if omega is None else (omega.lower, omega.upper)
 
     def _last(self):
@@ -137,17 +137,17 @@ class Rows:
                      plane.slope_error + safety * (terms * float(y @ norms)),
                      plane.offset_error + safety * (terms * (float(products.sum()) + abs(plane.offset))))
 
-    def nearest(self, objective, v):
+    def nearest(self, problem, v):
         """Return the point nearest to v, in `Coordinates`, that meets the rows, up to rounding, and the bounds.
 
         It is `inside` if rows are so ill-conditioned that no such point is found. The objective has only these rows
         and a box.
         """
         bundle = Bundle(len(v), 1)
-        master = PenaltyMaster(bundle, np.array([True]), objective)
+        master = PenaltyMaster(bundle, np.array([True]), problem)
         master.move_centre(v)
         solution = master.solve(1e-14 * max(float(v @ v), 1e-100), 0.5)
-        w = self._corrected(solution.w, -1 - bundle.parts[solution.beta > 0.0], *self.box(objective))
+        w = self._corrected(solution.w, -1 - bundle.parts[solution.beta > 0.0], *self.box(problem))
         return w if self.inside is None or self.contains(w) else self.inside.copy()
 
     def _corrected(self, w, active, lower, upper):
@@ -208,22 +208,22 @@ def as_rows(constraints, dim):
     return Rows(*read_constraints(constraints, dim))
 
 
-def check_feasible(objective):
+def check_feasible(problem):
     """Find a point that meets the rows and bounds of an objective; raise ParameterError if none is found.
 
     The projection of 0 is tried first. It may miss ill-conditioned rows; then a linear program finds the point whose
     largest violation is least. Its multipliers tell how far from 0 all points that meet the rows must be.
     """
-    rows, dim = objective.rows, objective.rows.A.shape[1]
-    w = objective.project(np.zeros(dim))
-    if objective.contains(w):
+    rows, dim = problem.rows, problem.rows.A.shape[1]
+    w = problem.project(np.zeros(dim))
+    if problem.contains(w):
         rows.inside = w
         return
-    w, y = rows.least_violated(*rows.box(objective))
-    if w is not None and objective.contains(w):
+    w, y = rows.least_violated(*rows.box(problem))
+    if w is not None and problem.contains(w):
         rows.inside = w
         return
-    reach = rows.excluded(y, *rows.box(objective))
+    reach = rows.excluded(y, *rows.box(problem))
     if reach > 0.0:
         within = "" if reach == np.inf else f" of entries up to {0.95 * reach:.1e}"
         raise ParameterError("constraints must have a common point within the bounds of the weights, but a linear "

@@ -42,9 +42,9 @@ def of_points(search, risk, points, labelled=True):
     bundle.append_flat(np.where(np.isfinite(lower) & (lower != 0.0), lower, -np.inf))
     if planes_of.is_labelled and planes_of.evidence(points, known, np.ones((len(points), exact.n_parts))) is None:
         return of_points(search, risk, points, labelled=False)
-    objective, (within, limits) = search.objective, with_limits(search, risk, planes_of.is_labelled)
+    problem, (within, limits) = search.problem, with_limits(search, risk, planes_of.is_labelled)
     best, pull, best_weights = None, None, None
-    for solved in _solutions(search, bundle, slack, objective):
+    for solved in _solutions(search, bundle, slack, problem):
         beta, rest = _feasible(np.append(solved, np.zeros(bundle.n_planes - len(solved))), bundle, lower, len(points))
         phi, offset = bundle.combine(beta)
         weights, used = np.zeros((len(points), exact.n_parts)), (bundle.origins >= 0) & (bundle.parts >= 0)
@@ -52,9 +52,9 @@ def of_points(search, risk, points, labelled=True):
         if planes_of.has_multipliers:
             proven = multipliers.plane(exact, planes_of.evidence(points, known, weights).beta)
             offset, phi, offset_error = proven.offset, proven.phi, proven.offset_error
-            error = objective.coordinates.norms(proven.slope_error, lambda last=proven.last_error: last)
+            error = problem.coordinates.norms(proven.slope_error, lambda last=proven.last_error: last)
         else:
-            norms = objective.coordinates.norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
+            norms = problem.coordinates.norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
             error, offset_error = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, *errors)
             if planes_of.is_labelled and exact.examples is not None:       # the verifier sums all rows at once
                 terms = multipliers.n_terms(exact.n_examples) + len(points) + exact.n_scores
@@ -62,12 +62,12 @@ def of_points(search, risk, points, labelled=True):
         flats = np.where(np.isfinite(lower), np.abs(lower), 0.0)
         offset_error += 4.0 * (len(points) + 8.0) * UNIT * float(flats.sum())
         plane, y = Plane(offset + rest, phi, WIDER * error, WIDER * offset_error), None
-        bound = LowerBound.of(objective, plane, within)
-        if objective.rows is not None:
+        bound = LowerBound.of(problem, plane, within)
+        if problem.rows is not None:
             used = bundle.parts[:len(solved)]
-            _, y = objective.rows.pull(used, np.maximum(solved, 0.0))
-            relaxed = objective.rows.relax(plane, used, solved, objective.means, WIDER)
-            bound = LowerBound(plane, LowerBound.of(objective, relaxed, within).value)
+            _, y = problem.rows.pull(used, np.maximum(solved, 0.0))
+            relaxed = problem.rows.relax(plane, used, solved, problem.means, WIDER)
+            bound = LowerBound(plane, LowerBound.of(problem, relaxed, within).value)
         if best is None or bound.value > best.value:
             best, pull, best_weights = bound, y, weights
         if best.value >= 2.0 * search.bound.value - search.fun:
@@ -77,30 +77,30 @@ def of_points(search, risk, points, labelled=True):
     found = Proof(planes_of.evidence(points, known, best_weights), best, pull, limits)
     # where labellings tie at the points, as with an l1 norm that makes classes equal, planes may be missing
     is_poor = search.fun - best.value > POOR * search.gap
-    if is_poor and planes_of.is_labelled and not objective.is_of_norm:
+    if is_poor and planes_of.is_labelled and not problem.is_of_norm:
         other = of_points(search, risk, points, labelled=False)
         found = other if other is not None and other.bound.value > best.value else found
     return found
 
 
-def _solutions(search, bundle, slack, objective):
+def _solutions(search, bundle, slack, problem):
     """Yield multipliers of the master problem of a bundle; with a penalty first with a centre that gets ever lighter.
 
     Without a centre the model may have no minimum, or one that is hard to find.
     """
     tol = max(1e-3 * search.gap, 1e-300)
-    if objective.is_of_norm:
-        master = Master(bundle, slack, objective)
+    if problem.is_of_norm:
+        master = Master(bundle, slack, problem)
         for _ in range(30):         # constraints w_k >= 0 are added when violated
             beta = master.solve(tol).beta
             phi, _ = bundle.combine(np.where(bundle.parts >= 0, beta, 0.0))
-            new = bundle.new_constraints(objective.penalty.pushed_outside(phi))
+            new = bundle.new_constraints(problem.penalty.pushed_outside(phi))
             if len(new) == 0:
                 break
             bundle.append_signs(new)
         yield beta
         return
-    master = PenaltyMaster(bundle, slack, objective)
+    master = PenaltyMaster(bundle, slack, problem)
     master.move_centre(search.w)
     alpha = master.first_alpha(search.fun)
     for k in range(LIGHTER):

@@ -44,16 +44,16 @@ class FrankWolfe(Run):
 
     def iterate(self):
         """Do one line search and one pass."""
-        plane, lam = self._plane, self.objective.lam
+        plane, lam = self._plane, self.problem.lam
         change = plane.slope - self.phi
-        w = self.objective.point(self.phi, lam)
+        w = self.problem.point(self.phi, lam)
         gain, curve = plane.offset - self.offset + float(change @ w), float(change @ change)
         gamma = min(lam * gain / curve, 1.0) if gain > 0.0 and curve > 0.0 else float(gain > 0.0)
         self.phi += gamma * change
         self.offset += gamma * (plane.offset - self.offset)
         self._steps += 1
         self.trace.n_iter += 1
-        self._plane = self._look(self.objective.point(self.phi, lam))
+        self._plane = self._look(self.problem.point(self.phi, lam))
         self._bound()
         self.search.log(self._value)
         return Status.CONVERGED if self.search.is_close() else None

@@ -42,14 +42,14 @@ class MasterSolution:
     tol: float
 
 
-def plane_of(bundle, slack, objective, beta, slope_errors, offset_errors):
+def plane_of(bundle, slack, problem, beta, slope_errors, offset_errors):
     """Return the aggregate `Plane` of multipliers of a bundle, all rounding counted; errors have shape (P,)."""
     multipliers = feasible(beta, bundle.parts, slack)
     phi, offset = bundle.combine(multipliers)
-    norms = objective.coordinates.norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
+    norms = problem.coordinates.norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
     errors = aggregation_errors(multipliers, bundle.offsets, norms, bundle.parts, slope_errors, offset_errors)
     plane = Plane(offset, phi, *errors)
-    return plane if objective.rows is None else objective.rows.relax(plane, bundle.parts, beta, objective.means)
+    return plane if problem.rows is None else problem.rows.relax(plane, bundle.parts, beta, problem.means)
 
 
 class Master(Kept):
@@ -60,25 +60,25 @@ class Master(Kept):
     bundle : Bundle
     slack : bool array, shape (P,)
         Parts that are never negative.
-    objective : Objective
+    problem : Problem
         Its penalty is a square or a ball.
     """
 
     lightest = 0.0      # least weight of the centre
 
-    def __init__(self, bundle, slack, objective):
-        self.bundle, self.slack, self.objective = bundle, slack, objective
+    def __init__(self, bundle, slack, problem):
+        self.bundle, self.slack, self.problem = bundle, slack, problem
         self._qp = SimplexQP()
 
     def first_alpha(self, fun):
         """Return the first weight of the centre, at a point with F(w) = fun."""
-        return self.objective.lam
+        return self.problem.lam
 
     def solve(self, tol, alpha=None):
         """Return the solution to duality gap `tol`; alpha is the weight of the centre, None without it or in a ball."""
-        if alpha is None and self.objective.radius is not None:
-            return self._solve_ball(self.objective.radius, tol)
-        return self._solve(self.objective.lam, tol, alpha or 0.0)
+        if alpha is None and self.problem.radius is not None:
+            return self._solve_ball(self.problem.radius, tol)
+        return self._solve(self.problem.lam, tol, alpha or 0.0)
 
     # ------------------------------------------------------------------ the minimiser, in Gram space
     def products(self, solution):
@@ -97,7 +97,7 @@ class Master(Kept):
 
     def point(self, solution, phi):
         """Return `w = (2 alpha c - phi) / (lam + 2 alpha)` for the aggregate slope phi; it may be infeasible."""
-        return minimiser(phi, self.objective.lam, 2.0 * solution.alpha, self.bundle.centre)
+        return minimiser(phi, self.problem.lam, 2.0 * solution.alpha, self.bundle.centre)
 
     def move_centre(self, w, solution=None):
         """Make w the centre c; if w is the minimiser of a solution, products follow without reading the planes."""
@@ -106,7 +106,7 @@ class Master(Kept):
     def least_alpha(self, solve, radius, start):
         """Return what `_alpha_search.least_alpha` finds: the least alpha whose step is at most `radius`."""
         centre = self.bundle.centre
-        return least_alpha(solve, self.objective.lam, radius, start, self.bundle.products, float(centre @ centre))
+        return least_alpha(solve, self.problem.lam, radius, start, self.bundle.products, float(centre @ centre))
 
     # ------------------------------------------------------------------ inside
     def _solve(self, lam, tol, alpha=0.0, beta=None):

@@ -73,7 +73,7 @@ class PenaltyMaster(Kept):
     bundle : Bundle
     slack : bool array, shape (P,)
         Parts that are never negative.
-    objective : Objective
+    problem : Problem
     """
 
     kept = "centre", "lightest", "most_planes", "_alpha"
@@ -81,8 +81,8 @@ class PenaltyMaster(Kept):
     max_moves = 10      # most moves of a light centre
     most_planes = 2**31 - 1     # in the bundle, with linear constraints
 
-    def __init__(self, bundle, slack, objective):
-        self.bundle, self.slack, self.objective = bundle, slack, objective
+    def __init__(self, bundle, slack, problem):
+        self.bundle, self.slack, self.problem = bundle, slack, problem
         self._qp, self.centre = SimplexQP(), None
         self._alpha = 1.0       # the last weight of the centre
         self.lightest = 0.0     # least weight of the centre; without it w could run away where Omega is flat
@@ -94,9 +94,9 @@ class PenaltyMaster(Kept):
         """
         beta = self._start()
         phi, size = self._combine(beta), abs(fun)
-        slope = self.objective.coordinates.slope(phi)
+        slope = self.problem.coordinates.slope(phi)
         if not self.slack.all():
-            least = self.objective.lower_bound(Plane(float(beta @ self.bundle.offsets), phi))
+            least = self.problem.lower_bound(Plane(float(beta @ self.bundle.offsets), phi))
             size = max(size, fun - least) if np.isfinite(least) else size
         alpha = max(float(slope @ slope), 1e-100) / (2.0 * max(size, 1e-100))
         self.lightest = 1e-8 * alpha
@@ -109,7 +109,7 @@ class PenaltyMaster(Kept):
         """
         if alpha:
             self._alpha = alpha
-        if alpha or self.objective.modulus is not None:
+        if alpha or self.problem.modulus is not None:
             return self._solve(tol, alpha or 0.0, self.centre, self._start())
         alpha = max(LIGHT * self._alpha, self.lightest)
         centre, beta = self.centre, self._start()
@@ -123,7 +123,7 @@ class PenaltyMaster(Kept):
 
     def _solve(self, tol, alpha, centre, beta):
         """Solve for planes and linear constraints; add the constraints that w violates to the bundle."""
-        bundle, rows = self.bundle, self.objective.rows
+        bundle, rows = self.bundle, self.problem.rows
         solution = self._climb(tol, alpha, centre, beta)
         for _ in range(ROUNDS if rows is not None else 0):
             new = bundle.new_constraints(rows.violated(solution.w))[:max(self.most_planes - bundle.n_planes, 0)]
@@ -137,8 +137,8 @@ class PenaltyMaster(Kept):
         bundle, is_short = self.bundle, False
         phi, is_row = self._combine(beta), bundle.parts < 0
         if is_row.any():
-            squares = self.objective.rows.squares(self.objective.means)[-1 - bundle.parts[is_row]]
-            curvatures = squares / np.min(self.objective.moduli + 2.0 * alpha)
+            squares = self.problem.rows.squares(self.problem.means)[-1 - bundle.parts[is_row]]
+            curvatures = squares / np.min(self.problem.moduli + 2.0 * alpha)
         best, n_idle = None, 0
         for _ in range(self.max_rounds):
             w = self._minimiser(phi, alpha, centre)
@@ -150,11 +150,11 @@ class PenaltyMaster(Kept):
                 gap += _gap_of_rows(beta[is_row], gains[is_row], curvatures)
             n_idle = 0 if best is None or gap < 0.5 * best.gap else n_idle + 1
             if best is None or gap < best.gap:
-                best = PenaltySolution(beta, w, products, self.objective.value(w) + model, alpha, gap, tol)
+                best = PenaltySolution(beta, w, products, self.problem.value(w) + model, alpha, gap, tol)
             if gap <= tol or n_idle >= PATIENCE:        # no progress is rounding: a light centre makes H / alpha vast
                 break
             if is_short:
-                H = self._gram(np.full(bundle.dim, 1.0 / np.min(self.objective.moduli + 2.0 * alpha)))
+                H = self._gram(np.full(bundle.dim, 1.0 / np.min(self.problem.moduli + 2.0 * alpha)))
             else:
                 H = self._hessian(phi, w, alpha, centre)
             if is_row.any():
@@ -207,27 +207,27 @@ class PenaltyMaster(Kept):
 
     def _feasible(self, beta):
         """Return multipliers made feasible, those of linear constraints among them."""
-        bundle, rows = self.bundle, self.objective.rows
+        bundle, rows = self.bundle, self.problem.rows
         found = feasible(beta, bundle.parts, self.slack)
         return found if rows is None else np.where(bundle.parts < 0, np.maximum(beta, 0.0), found)
 
     def _combine(self, beta):
         """Return `A'beta`, linear constraints included."""
-        bundle, rows = self.bundle, self.objective.rows
+        bundle, rows = self.bundle, self.problem.rows
         phi, _ = bundle.combine(beta)
         return phi if rows is None else phi + rows.pull(bundle.parts, beta)[0]
 
     def _minimiser(self, phi, alpha, centre):
-        return self.objective.minimiser(phi) if alpha == 0.0 else self.objective.minimiser(phi, 2.0 * alpha, centre)
+        return self.problem.minimiser(phi) if alpha == 0.0 else self.problem.minimiser(phi, 2.0 * alpha, centre)
 
     def _hessian(self, phi, w, alpha, centre):
         """Return minus the Hessian of D, by finite differences of the minimiser if the penalty couples weights."""
-        bundle, objective = self.bundle, self.objective
-        if objective.entries is not None:
-            rates = 1.0 / np.maximum(objective.moduli + 2.0 * alpha, 1e-300)
-            return self._gram(np.where(objective.penalty.support(w), rates, 0.0))
+        bundle, problem = self.bundle, self.problem
+        if problem.entries is not None:
+            rates = 1.0 / np.maximum(problem.moduli + 2.0 * alpha, 1e-300)
+            return self._gram(np.where(problem.penalty.support(w), rates, 0.0))
         H, norms = np.zeros((bundle.n_planes, bundle.n_planes)), np.sqrt(bundle.H.diagonal())
-        size = float(np.linalg.norm(phi)) + float(np.linalg.norm((self.objective.moduli + 2.0 * alpha) * w))
+        size = float(np.linalg.norm(phi)) + float(np.linalg.norm((self.problem.moduli + 2.0 * alpha) * w))
         size = size or 1.0
         for j in np.flatnonzero(norms):
             slope = self._combine((np.arange(bundle.n_planes) == j).astype(np.float64))
@@ -235,12 +235,12 @@ class PenaltyMaster(Kept):
             step = self._minimiser(phi - h * slope, alpha, centre) - self._minimiser(phi + h * slope, alpha, centre)
             H[j] = bundle.dot(step) / (2.0 * h)
         H = 0.5 * (H + H.T)
-        H[np.diag_indices(len(H))] += DIFFERENCE * norms**2 / np.min(self.objective.moduli + 2.0 * alpha)
+        H[np.diag_indices(len(H))] += DIFFERENCE * norms**2 / np.min(self.problem.moduli + 2.0 * alpha)
         return H
 
     def _gram(self, weights):
         """Return `A diag(weights) A'` for the slopes in `Coordinates`, which are `a - a_b m`."""
-        bundle, means = self.bundle, self.objective.means
+        bundle, means = self.bundle, self.problem.means
         gram = bundle.weighted_gram(weights)
         if means is None:
             return gram

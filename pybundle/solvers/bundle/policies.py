@@ -84,9 +84,9 @@ class LastIterate(Policy):
         return loop.solve()
 
     def advance(self, loop, solution, aggregate):
-        objective = loop.master.objective
-        in_ball = objective.radius is not None      # w may have been scaled: it need not minimise the model
-        planes, fun = loop.visit(objective.point(aggregate.phi, solution.lam), None if in_ball else solution)
+        problem = loop.master.problem
+        in_ball = problem.radius is not None      # w may have been scaled: it need not minimise the model
+        planes, fun = loop.visit(problem.point(aggregate.phi, solution.lam), None if in_ball else solution)
         search = loop.search
         return StepOutcome([planes], fun, search.rule.holds(search.fun if in_ball else fun, aggregate.dual))
 
@@ -126,19 +126,19 @@ class LineSearch(Kept):
         return loop.solve()
 
     def advance(self, loop, solution, aggregate):
-        search, risk, objective = loop.search, loop.risk, loop.master.objective
+        search, risk, problem = loop.search, loop.risk, loop.master.problem
         best, fun = search.w, search.fun
-        w = objective.point(aggregate.phi, solution.lam)
+        w = problem.point(aggregate.phi, solution.lam)
         step = w - best
         with search.working("oracle", passes=1):
             scores = risk.scores(read_only(w))
-            t, risk_value = risk.line_search(self.scores, scores, *objective.along(best, w, step))
+            t, risk_value = risk.line_search(self.scores, scores, *problem.along(best, w, step))
             moved = risk.combine(self.scores, scores, t)
             planes = risk.planes_at(risk.combine(moved, scores, self.mu))
         planes = check_planes(planes, risk)
         if t > 0.0:
             before = search.version
-            fun = search.observe(objective.project(best + t * step), risk_value)      # projected for rounding only
+            fun = search.observe(problem.project(best + t * step), risk_value)      # projected for rounding only
             self.scores = self.scores if search.version == before else moved
         at = best + (t + self.mu * (1.0 - t)) * step
         return StepOutcome([planes], fun, search.rule.holds(fun, aggregate.dual), at)
@@ -164,7 +164,7 @@ class Centred(Policy):
     def point(self, loop, solution, phi):
         """Return the minimiser of a solution, made feasible."""
         w = loop.master.point(solution, phi)
-        inside = loop.master.objective.project(w)
+        inside = loop.master.problem.project(w)
         # if constraints that the master lacks move w, the products of the solution are those of another point
         with np.errstate(over="ignore"):
             self._is_clipped = inside is not w and float(np.linalg.norm(inside - w)) > 1e-12 * float(np.linalg.norm(w))

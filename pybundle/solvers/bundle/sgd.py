@@ -47,16 +47,16 @@ class StochasticSubgradient(Policy):
             self.t0 = self._tune(loop)
 
     def propose(self, loop, k):
-        risk, objective = loop.risk, loop.master.objective
+        risk, problem = loop.risk, loop.master.problem
         with loop.search.working("oracle", passes=1):
             order = self._rng.permutation(risk.n_examples)
             record, kept = loop.settings.record, {}
             if record is not None and not risk.smooth:
                 kept = {"latest": [None] * risk.n_examples}
-            self._t, from_epoch = sgd_epoch(risk, self._w, order, objective.lam, self._t, self.t0, **kept)
+            self._t, from_epoch = sgd_epoch(risk, self._w, order, problem.lam, self._t, self.t0, **kept)
             if kept:
                 from_epoch = from_epoch._replace(origin=record.labels(kept["latest"]))
-            self._w = objective.project(self._w)
+            self._w = problem.project(self._w)
         search = loop.search
         planes, self._fun = search.visit(self._w.copy())
         from_epoch = search.checks(from_epoch, risk, search.w, search.values)   # they must lie below the risk, too
@@ -70,19 +70,19 @@ class StochasticSubgradient(Policy):
 
     def _tune(self, loop):
         """Return the t0 with the least objective after one epoch over 10 % of the examples from the present w."""
-        risk, objective, n = loop.risk, loop.master.objective, loop.risk.n_examples
+        risk, problem, n = loop.risk, loop.master.problem, loop.risk.n_examples
         sample = self._rng.permutation(n)[:max(1, round(TUNING_SHARE * n))]
         oracle = risk.oracle()
         best, best_fun = GRID[-1], np.inf
         for t0 in GRID:
             w = self._w.copy()
             with loop.search.working("oracle"):
-                sgd_epoch(risk, w, sample, objective.lam, 0, t0)
+                sgd_epoch(risk, w, sample, problem.lam, 0, t0)
             if not np.isfinite(w).all():
                 continue
             with loop.search.working("oracle", passes=2.0 * len(sample) / n):
                 losses = sum(oracle.solve(int(i), w).value for i in sample)
-            fun = objective.value(w) + losses * n / len(sample)
+            fun = problem.value(w) + losses * n / len(sample)
             if fun < best_fun:
                 best, best_fun = t0, fun
         return best

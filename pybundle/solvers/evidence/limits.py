@@ -19,8 +19,8 @@ def with_limits(search, risk, labelled=True):
     if search.limits is None:
         return None, None
     # a certificate has multipliers of linear constraints, not the bounds that they imply
-    limits = ProvenLimits(search.objective, search.objective.penalty.lowered())
-    if not search.objective.is_free.any():
+    limits = ProvenLimits(search.problem, search.problem.penalty.lowered())
+    if not search.problem.is_free.any():
         return limits, None
     # these planes serve limits only: slopes far out may be larger, and so may their errors
     return limits, prove_limits(search, limits, PlanesAtPoints(search.trace, risk, labelled))
@@ -41,7 +41,7 @@ def prove_limits(search, limits, planes_of):
     if not search.limits.is_proven:          # the run itself has not found any, or needs none
         return None
     highest = max(search.fun, search.bracket.range[0])      # the verifier knows only the point that users get
-    if search.objective.score_limits is not None:
+    if search.problem.score_limits is not None:
         limits.hold(highest, search.trace.size)
         return _proof(limits, [])
     cuts, point, points, known = FreeWeights(limits), search.w, [], []
@@ -77,7 +77,7 @@ def prove_limits(search, limits, planes_of):
 
 def _proof(limits, evidence):
     # limits without evidence follow from the data
-    objective, within = limits.objective, limits.penalty
-    sizes = np.maximum(np.abs(within.lower), np.abs(within.upper))[objective.is_free]
-    means = None if objective.means is None else np.array(objective.means)
+    problem, within = limits.problem, limits.penalty
+    sizes = np.maximum(np.abs(within.lower), np.abs(within.upper))[problem.is_free]
+    means = None if problem.means is None else np.array(problem.means)
     return Limits(sizes, means, evidence or [None] * (2 * len(sizes)))

@@ -46,7 +46,7 @@ class Proof(NamedTuple):
     limits: Any = None
 
 
-def of_labels(risk, objective, multipliers, plane, limits=None):
+def of_labels(risk, problem, multipliers, plane, limits=None):
     """Return the `Proof` of multipliers of all labels, shape (n, K).
 
     `plane` is that of the multipliers. Multipliers of true labels are left out.
@@ -58,29 +58,29 @@ def of_labels(risk, objective, multipliers, plane, limits=None):
         off = labels != risk.labels[examples]
         used, examples, labels = used[off], examples[off], labels[off]
     evidence = Labellings.of(examples, labels, alpha[used], risk.sample_weight)
-    far = 0.0 if objective.means is None else float(np.linalg.norm(objective.means))
+    far = 0.0 if problem.means is None else float(np.linalg.norm(problem.means))
     size = 1.5 * float(evidence.masses @ (risk.examples.norms[evidence.examples] + far))
-    return _best(objective, evidence, size, plane, limits)
+    return _best(problem, evidence, size, plane, limits)
 
 
-def _best(objective, evidence, size, plane, limits=None):
+def _best(problem, evidence, size, plane, limits=None):
     """Return the `Proof` of multipliers scaled to their best bound; truths get the rest.
 
     `size` bounds `sum_j alpha_j |psi_j|`: `Labellings` may cut sums of multipliers by a rounding, which moves phi.
     """
     counts = np.bincount(evidence.examples, minlength=1) if len(evidence.examples) else np.zeros(1)
-    cut, lam = (float(counts.max()) + 12.0) * 2.0**-51, objective.lam
-    effective, offset, phi = objective.penalty.effective(plane.slope), plane.offset, plane.slope
+    cut, lam = (float(counts.max()) + 12.0) * 2.0**-51, problem.lam
+    effective, offset, phi = problem.penalty.effective(plane.slope), plane.offset, plane.slope
     square, t = float(effective @ effective), 1.0
     if lam is not None and 0.0 <= offset * lam < 0.999 * square:        # B t - t^2 |phi|^2 / (2 lam) is largest here
         t = offset * lam / square
         evidence = Labellings(evidence.examples, evidence.labellings, t * evidence.masses)
         phi = t * phi
     errors = WIDER * t * (plane.slope_error + cut * size), WIDER * t * (plane.offset_error + cut * offset)
-    return Proof(evidence, LowerBound.of(objective, Plane(t * offset, phi, *errors), limits))
+    return Proof(evidence, LowerBound.of(problem, Plane(t * offset, phi, *errors), limits))
 
 
-def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
+def of_blocks(blocks, record, problem, weights, slope_error, offset_error):
     """Return the `Proof` of planes of examples and their multipliers.
 
     Planes without a known labelling (merged, or from another run) are left out: the truths get their multipliers.
@@ -99,46 +99,46 @@ def of_blocks(blocks, record, objective, weights, slope_error, offset_error):
     size = float(alpha @ np.sqrt(slopes.multiply(slopes).sum(axis=1))) if len(rows) else 0.0
     offset = float(alpha @ offsets)
     errors = slope_error + terms * UNIT * size, (terms * UNIT + offset_error) * offset
-    return _best(objective, evidence, size, Plane(offset, np.asarray(slopes.T @ alpha), *errors))
+    return _best(problem, evidence, size, Plane(offset, np.asarray(slopes.T @ alpha), *errors))
 
 
-def of_distributions(risk, objective, P):
+def of_distributions(risk, problem, P):
     """Return the `Proof` of distributions of classes with free intercepts, shape (n, K)."""
     c, risk = risk.sample_weight, risk.derive(n_parts=1)
     P = np.maximum(P / P.sum(axis=1, keepdims=True), 1e-300)
     planes = risk.planes_of(SimpleNamespace(nodes=np.log(P)))
     offset, (error, offset_error) = float(planes.offsets[0]), (WIDER * float(errors[0]) for errors in errors_of(risk))
-    bound = LowerBound.of(objective, Plane(offset, planes.slopes[0], error, offset_error * offset))
+    bound = LowerBound.of(problem, Plane(offset, planes.slopes[0], error, offset_error * offset))
     return Proof(Multipliers(c[:, None] * P), bound)
 
 
-def certificate_of(risk, objective, bracket, w, proof, divisor):
+def certificate_of(risk, problem, bracket, w, proof, divisor):
     """Return the certificate at the point w of users, in their scale, from numbers in the sum scale."""
-    lam, bound = objective.lam, proof.bound
+    lam, bound = problem.lam, proof.bound
     penalty, rows, plane = None, None, bound.plane
-    if not objective.is_of_norm:
-        penalty, rows = stated(objective, len(w), proof.multipliers)
+    if not problem.is_of_norm:
+        penalty, rows = stated(problem, len(w), proof.multipliers)
     return Certificate(
         w=w, shift=risk.shift,
         fun=float(bracket.fun / divisor), error=float(WIDER * bracket.error / divisor),
         lower_bound=float(min(bound.value, bracket.fun) / divisor),
-        lam=None if lam is None else float(lam / divisor), radius=objective.radius, nonneg=objective.nonneg,
+        lam=None if lam is None else float(lam / divisor), radius=problem.radius, nonneg=problem.nonneg,
         divisor=divisor, offset=float(plane.offset), phi=plane.slope, offset_error=float(plane.offset_error),
         slope_error=float(np.linalg.norm(plane.slope_error)), risk=name_of(risk), fingerprint=fingerprint_of(risk),
         n_examples=int(risk.n_examples), evidence=proof.evidence,
         penalty=penalty, rows=rows, limits=proof.limits)
 
 
-def stated(objective, dim, multipliers=None):
+def stated(problem, dim, multipliers=None):
     """Return the penalty of an objective, and its linear constraints with multipliers, or None if there are none."""
-    rows, penalty = objective.rows, penalty_of((objective.dependence or objective).penalty, dim)
+    rows, penalty = problem.rows, penalty_of((problem.dependence or problem).penalty, dim)
     if rows is None:
         return penalty, None
     return penalty, ProvenRows(rows.A, rows.upper, np.zeros(rows.m) if multipliers is None else multipliers)
 
 
-def check_provable(objective):
+def check_provable(problem):
     """Refuse evidence for a penalty that no certificate can hold: some norms of groups, and powers of norms."""
-    if not objective.penalty.is_provable:
+    if not problem.penalty.is_provable:
         raise ParameterError("evidence takes L1, ElasticNet, SquaredL2, Box, Ball, L2 and SparseGroupLasso as penalty, "
-                             f"got {kinds_of([objective.penalty])}, which pb.verify cannot check; leave out evidence")
+                             f"got {kinds_of([problem.penalty])}, which pb.verify cannot check; leave out evidence")

@@ -58,14 +58,14 @@ class InteriorPoint(Run):
     @cached_property
     def barrier(self):
         """The problem of all rows."""
-        omega, factor, none = self.objective.entries, self.objective.factor, np.zeros(self.risk.dim)
+        omega, factor, none = self.problem.entries, self.problem.factor, np.zeros(self.risk.dim)
         return Barrier(Rows(self.risk), none + factor * omega.l1, none + factor * omega.l2, none + omega.centre,
                        none + np.where(omega.lower == omega.upper, omega.lower, np.nan))
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
         """Start from w0, or from the best point of another run; from least squares if w0 is 0."""
-        search, w0 = self.search, self.objective.project(w0 if state is None else state.w)
+        search, w0 = self.search, self.problem.project(w0 if state is None else state.w)
         search.observe(w0, self.barrier.loss(self.barrier.residuals(w0)))
         search.take(w0, state)      # after `observe`, as its bound needs limits of free weights
         self.n_near = size_of_sample(self.barrier.m, self.risk.dim)
@@ -127,7 +127,7 @@ class InteriorPoint(Run):
 
     def _prove(self, a, slope):
         # `slope` is A'a
-        bound = self.search.bound_from(self.barrier.rows.plane(a, slope, self.objective))
+        bound = self.search.bound_from(self.barrier.rows.plane(a, slope, self.problem))
         if bound.value > self.best[0]:
             self.best = bound.value, a
         self.search.offer(bound)
@@ -137,12 +137,12 @@ class InteriorPoint(Run):
         a, rows, (within, limits) = self.best[1], self.barrier.rows, with_limits(self.search, risk)
         if a is None:
             return None
-        plane = rows.plane(a, rows.transposed(a), self.objective)
+        plane = rows.plane(a, rows.transposed(a), self.problem)
         whole = np.zeros(risk.n_examples)
         whole[rows.places] = a
         if self.risk.oracle is not None:
             plane = replace(plane, slope_error=float(np.linalg.norm(plane.slope_error)))
-            return of_labels(risk, self.objective, whole, plane, within)._replace(limits=limits)
+            return of_labels(risk, self.problem, whole, plane, within)._replace(limits=limits)
         plane = replace(plane, slope_error=WIDER * plane.slope_error, offset_error=WIDER * plane.offset_error)
-        bound = LowerBound.of(self.objective, plane, within)
+        bound = LowerBound.of(self.problem, plane, within)
         return Proof(Multipliers(-whole), bound, None, limits)

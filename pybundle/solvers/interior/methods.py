@@ -16,14 +16,14 @@ STEPS = 12.0                # about as many steps are needed
 
 def refusal(search):
     """Return why the method refuses a problem whose loss of one score has corners, or None."""
-    risk, objective = search.risk, search.objective
+    risk, problem = search.risk, search.problem
     if risk.is_mapped or search.settings.memory_limit is not None:
         return "keeps the rows in memory, got mapped data or a memory_limit"
     if risk.examples.is_sparse and risk.n_examples * risk.dim > MOST_ENTRIES:
         return f"makes the rows dense, got CSR of shape {risk.examples.X.shape}"
-    if objective.nonneg is not None:
+    if problem.nonneg is not None:
         return "takes no constraints w_k >= 0, got nonneg"
-    omega, free = objective.entries, objective.is_free
+    omega, free = problem.entries, problem.is_free
     if (np.isfinite(omega.lower) | np.isfinite(omega.upper))[omega.lower < omega.upper].any():
         return "takes no bounds of weights, got a penalty with some"
     if free.any() and 0.0 in risk.curve[:2] and np.flatnonzero(free).tolist() != np.flatnonzero(risk.free).tolist():

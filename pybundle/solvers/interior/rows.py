@@ -55,7 +55,7 @@ class Rows:
             total += a[first:first + ROWS] @ self.A[first:first + ROWS]
         return total
 
-    def plane(self, a, slope, objective):
+    def plane(self, a, slope, problem):
         """Return the `Plane` of multipliers in their boxes, from `A' a`.
 
         Each product has two or three roundings beside those of sums: of scales, and of columns and targets that a
@@ -64,7 +64,7 @@ class Rows:
         m = len(a)
         terms = a * self.y - self.flat * np.abs(a)
         error = 1.02 * UNIT * n_terms(m) * float(np.linalg.norm(a)) * self._norms
-        if objective.means is not None:
-            error = error + np.abs(objective.means) * error[-1]
+        if problem.means is not None:
+            error = error + np.abs(problem.means) * error[-1]
         sizes = float(np.abs(a) @ self._size)
         return Plane(float(np.sum(terms)), -slope, error, 1.01 * UNIT * (np.log2(m + 1.0) + 64.0) * sizes)

@@ -50,7 +50,7 @@ class AugmentedLagrangian(Run):
 
     def __init__(self, search, multipliers, sigma=None, growth=1.5, largest_rank=LARGEST_RANK, max_products=60):
         super().__init__(search)
-        self.multipliers, self.lam, self.growth = multipliers, self.objective.lam, growth
+        self.multipliers, self.lam, self.growth = multipliers, self.problem.lam, growth
         # any unit will do if X is 0; the largest step is 1e7 units
         self._unit = self.lam / max(self.multipliers.squared_radius, 1e-280 * max(self.lam, 1.0))
         self.sigma, self._given_sigma = sigma or self._unit, sigma
@@ -120,7 +120,7 @@ class AugmentedLagrangian(Run):
             return None
         alpha = self.best[1] if self.best[1] is not None else self.alpha
         support = np.count_nonzero(alpha > 0.0, axis=1).astype(np.int32)
-        return of_labels(risk, self.objective, alpha, self.multipliers.aggregate(alpha, support))
+        return of_labels(risk, self.problem, alpha, self.multipliers.aggregate(alpha, support))
 
     def to_float64(self):
         """Compute scores in float64 from now on."""
@@ -131,7 +131,7 @@ class AugmentedLagrangian(Run):
     # ------------------------------------------------------------------ inside
     def _score(self, w):
         if not np.isfinite(w).all():
-            raise NumericalError(f"w overflows for {self.objective}; use a larger lam, or scale the data")
+            raise NumericalError(f"w overflows for {self.problem}; use a larger lam, or scale the data")
         with self.search.working("oracle", passes=1):
             return self.risk.scores(w).astype(np.float64, copy=False)
 
@@ -158,11 +158,11 @@ class AugmentedLagrangian(Run):
         # halves the step until Phi falls by a fraction of the predicted decrease; affine scores need no further pass
         change = self._score(direction)
         slope, t = float(self._gradient @ direction), 1.0
-        value = self.objective.value(self._point) + self._step.smooth
+        value = self.problem.value(self._point) + self._step.smooth
         while True:
             point, scores = self._point + t * direction, self._scores + t * change
             step = self.multipliers.step(self.alpha, scores, self.sigma)
-            reached = self.objective.value(point) + step.smooth
+            reached = self.problem.value(point) + step.smooth
             if reached <= value + DECREASE * t * slope + 1e-13 * abs(value) or t < SHORTEST:
                 break
             t *= 0.5
@@ -172,18 +172,18 @@ class AugmentedLagrangian(Run):
 
     def _observe(self):
         # offers the best point between the best so far and this one
-        search, value = self.search, self.objective.value(self._point) + self._step.risk
+        search, value = self.search, self.problem.value(self._point) + self._step.risk
         if value < search.fun:
             search.observe(self._point, self._step.risk)
             self._best_scores = self._scores
             return value
         move = self._point - search.w
         t, risk_value = self.risk.line_search(self._best_scores, self._scores,
-                                              *self.objective.along(search.w, self._point, move))
+                                              *self.problem.along(search.w, self._point, move))
         if t > 0.0:
             scores = self._best_scores + t * (self._scores - self._best_scores)
             point = search.w + t * move
-            if self.objective.value(point) + risk_value < search.fun:
+            if self.problem.value(point) + risk_value < search.fun:
                 search.observe(point, risk_value)
                 self._best_scores = scores
         return value

@@ -9,7 +9,7 @@ from ...core.kept import Kept
 from ...prox.of_norm import Square
 from ...runtime.result import Status
 from ...runtime.stopping import GapBelow
-from ..problem.objective import Objective
+from ..problem.problem import Problem
 from ..search import Search
 from ..state import Settings, State
 from .alm import AugmentedLagrangian
@@ -49,7 +49,7 @@ class PlaneMaster(Kept):
                            shape=(len(rows), len(self._columns)))
         self._risk = KnownPlanes(blocks.n_blocks, rows, offsets, slopes)
         self._run = AugmentedLagrangian(
-            Search(self._risk, Objective(Square(lam)), Settings(GapBelow(0.0, 0.0))), PlaneMultipliers(self._risk),
+            Search(self._risk, Problem(Square(lam)), Settings(GapBelow(0.0, 0.0))), PlaneMultipliers(self._risk),
             sigma, growth, largest_rank=0, max_products=MOST_PRODUCTS)
         w = w[self._columns]
         self._run.start(w, State(w, np.inf, blocks=self._run.multipliers.complete(alpha)))

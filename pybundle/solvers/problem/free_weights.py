@@ -86,7 +86,7 @@ class ProvenLimits(Kept):
 
     Parameters
     ----------
-    objective : Objective
+    problem : Problem
     lowered : Penalty, optional
         Omega with the bounds known at the start; default `lowered` of the objective.
 
@@ -102,8 +102,8 @@ class ProvenLimits(Kept):
 
     kept = ("proofs",)
 
-    def __init__(self, objective, lowered=None):
-        self.objective, self._lowered = objective, objective.lowered if lowered is None else lowered
+    def __init__(self, problem, lowered=None):
+        self.problem, self._lowered = problem, problem.lowered if lowered is None else lowered
         self.forget()
 
     def forget(self):
@@ -115,7 +115,7 @@ class ProvenLimits(Kept):
 
         Earlier limits have a higher level, and so hold there, too.
         """
-        free = np.flatnonzero(self.objective.is_free)
+        free = np.flatnonzero(self.problem.is_free)
         limits = proof.sizes(self.penalty.lower[free], self.penalty.upper[free])
         if limits is None:
             return False
@@ -134,7 +134,7 @@ class ProvenLimits(Kept):
     def hold(self, value, size):
         """Limit the free weights in closed form at points with F up to about `value`; `size` is about F(0)."""
         if value < LOWER * self.level:
-            self.confine(replace(self.objective.score_limits, level=value + MARGIN * max(value, MARGIN * size)))
+            self.confine(replace(self.problem.score_limits, level=value + MARGIN * max(value, MARGIN * size)))
 
     def restore(self, arrays):
         """Take the limits that the proofs of a checkpoint prove."""
@@ -143,7 +143,7 @@ class ProvenLimits(Kept):
             if isinstance(proof, LimitProof):
                 proof.check()
             else:
-                proof = replace(self.objective.score_limits, level=proof.level)
+                proof = replace(self.problem.score_limits, level=proof.level)
             if not self.confine(proof):
                 raise ValueError("limits of free weights are not what their planes prove")
 
@@ -170,17 +170,17 @@ class FreeWeights(Kept):
     proof_cuts: np.ndarray | None = None
 
     def __init__(self, limits):
-        self.objective, self.limits = limits.objective, limits
-        self.free = np.flatnonzero(self.objective.is_free)
+        self.problem, self.limits = limits.problem, limits
+        self.free = np.flatnonzero(self.problem.is_free)
         self._constants, self._slopes, self._errors, self.shares = [], [], [], []
         self._wait, self._next, self._far, self._probed, self._n_probed = 1, 1, FAR, None, 0
         self._lean = np.zeros(len(self.free))       # slope of the newest aggregate, 0 at the minimum
 
     @classmethod
-    def of(cls, objective, limits):
+    def of(cls, problem, limits):
         """Return an object without cuts; None if no weights are free, or too many, or if they are limited otherwise."""
-        is_needed = objective.is_free.any() and objective.anchors is None and objective.score_limits is None
-        return cls(limits) if is_needed and np.count_nonzero(objective.is_free) <= MOST_FREE else None
+        is_needed = problem.is_free.any() and problem.anchors is None and problem.score_limits is None
+        return cls(limits) if is_needed and np.count_nonzero(problem.is_free) <= MOST_FREE else None
 
     @property
     def are_limited(self):
@@ -192,10 +192,10 @@ class FreeWeights(Kept):
 
         The cut is on the free weights in `Coordinates`, which is where their limits are used.
         """
-        plane = self.objective.coordinates.plane(plane)
-        t, least = self.objective.least_over_rest(plane)
+        plane = self.problem.coordinates.plane(plane)
+        t, least = self.problem.least_over_rest(plane)
         offset, phi, error = plane.offset - plane.offset_error, plane.slope, plane.slope_error
-        rest = 0.0 if t == 1.0 else (1.0 - t) * self.objective.floor
+        rest = 0.0 if t == 1.0 else (1.0 - t) * self.problem.floor
         if np.isfinite(least + rest):
             self._constants.append(t * offset + rest + least - SAFE * (abs(offset) + abs(rest) + abs(least)))
             self._slopes.append(t * phi[self.free])
@@ -234,7 +234,7 @@ class FreeWeights(Kept):
         """
         from scipy.optimize import linprog  # which takes longer to import than all else
 
-        level, u = fun + MARGIN * max(abs(fun), MARGIN * size), self.objective.coordinates.inner(w)[self.free]
+        level, u = fun + MARGIN * max(abs(fun), MARGIN * size), self.problem.coordinates.inner(w)[self.free]
         slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
         if self._probed is not None:        # a point at which cuts met, as far as the linear program is exact
             excess, terms = slopes @ self._probed - room, np.abs(slopes) @ np.abs(self._probed) + np.abs(room)
@@ -277,6 +277,6 @@ class FreeWeights(Kept):
         return None
 
     def _moved(self, w, u):
-        point = np.array(self.objective.coordinates.inner(w))
+        point = np.array(self.problem.coordinates.inner(w))
         point[self.free] = u
-        return self.objective.coordinates.outer(self.limits.penalty.project(point))
+        return self.problem.coordinates.outer(self.limits.penalty.project(point))

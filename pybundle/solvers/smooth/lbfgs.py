@@ -40,23 +40,23 @@ class QuasiNewton(SmoothRun):
 
     def __init__(self, search, memory=None):
         super().__init__(search)
-        limit, objective = self.settings.memory_limit, self.objective
+        limit, problem = self.settings.memory_limit, self.problem
         pairs = room((FLOATS if limit is None else limit // 8) // self.risk.dim)
-        curvatures = 1.0 if objective.classes is None else objective.anchors.curvatures(objective.moduli)
-        pairs = Pairs(pairs if memory is None else memory, objective.moduli, curvatures)
+        curvatures = 1.0 if problem.classes is None else problem.anchors.curvatures(problem.moduli)
+        pairs = Pairs(pairs if memory is None else memory, problem.moduli, curvatures)
         self.steps = QuasiNewtonSteps(pairs, self.orthants())
 
     def start(self, w0, state=None):
         """Evaluate the risk at `w0`, or at the point of `state`, whose pairs are kept."""
         if state is not None and state.pairs is not None:
             self.steps.pairs = state.pairs.moved(
-                self.objective.moduli, self.steps.pairs.room, self.steps.pairs.curvatures)
+                self.problem.moduli, self.steps.pairs.room, self.steps.pairs.curvatures)
         super().start(w0, state)
 
     def trial(self):
         """Return the next point to evaluate, or None if no descent is left."""
-        if None not in (self.objective.classes, self.objective.even) and self.settings.memory_limit is None:
-            X, (K, d) = self.risk.user_rows.X, self.objective.classes.rows.shape
+        if None not in (self.problem.classes, self.problem.even) and self.settings.memory_limit is None:
+            X, (K, d) = self.risk.user_rows.X, self.problem.classes.rows.shape
             d_by_density = d * d * X.shape[0] // (X.nnz if issparse(X) else X.size)
             is_due = self.trace.n_iter % max(RARELY, d_by_density // K) == 0
             if d_by_density <= NARROW and (is_due or np.ndim(self.steps.pairs.curvatures) < 2):
@@ -65,12 +65,12 @@ class QuasiNewton(SmoothRun):
 
     def _renew(self, K, d):
         """Make the mean of the second derivatives of the classes at the iterate the curvatures."""
-        risk, classes = self.risk, self.objective.classes
+        risk, classes = self.risk, self.problem.classes
         with self.search.working("oracle", passes=1):
             H = classes.curvatures(risk.user_rows, risk.sample_weight, self.steps.x.reshape(K, d))
         # columns may depend on each other, and examples be certain of their classes
         H[np.diag_indices(d)] *= 1.0 + RIDGE
-        H[np.diag_indices(d)] += np.append(np.full(d - 1, self.objective.even), 1e-300)
+        H[np.diag_indices(d)] += np.append(np.full(d - 1, self.problem.even), 1e-300)
         with suppress(np.linalg.LinAlgError):
             self.steps.pairs.curvatures = np.linalg.cholesky(H)
 

@@ -63,14 +63,14 @@ class Newton(SmoothRun):
         if swept is not None:
             self._offer_multipliers(self._scores, swept.weights * swept.u)
         elif gap < NEAR and self._is_rounded():
-            self._offer_multipliers(self.risk.scores(self.objective.coordinates.outer(self.steps.x)), 0.0)
+            self._offer_multipliers(self.risk.scores(self.problem.coordinates.outer(self.steps.x)), 0.0)
         return x
 
     def _is_rounded(self):
         """Whether rounding of the newest plane, whose sums are long, hides much of the gap of a problem with l1 norms.
         """
         search = self.search
-        return bool(np.any(self.objective.entries.l1)) and (
+        return bool(np.any(self.problem.entries.l1)) and (
             search.bound_from(replace(self.newest, slope_error=0.0)).value - search.bound.value > 0.1 * search.gap)
 
     def _take_work(self):
@@ -84,7 +84,7 @@ class Newton(SmoothRun):
         """Return the model at a point."""
         risk = self.risk
         with self.search.working("oracle"):
-            self._scores = risk.scores(self.objective.coordinates.outer(x))
+            self._scores = risk.scores(self.problem.coordinates.outer(x))
             weights = risk.second_derivatives(self._scores[:, 0])
             if risk.dim > FEW or risk.is_regression:
                 weights = np.maximum(weights, self.steps.flat * risk.sample_weight)
@@ -95,16 +95,16 @@ class Newton(SmoothRun):
 
         Scores are formed here if their change is None.
         """
-        risk, objective = self.risk, self.objective
-        v, w = objective.coordinates.outer(x), objective.coordinates.outer(z)
+        risk, problem = self.risk, self.problem
+        v, w = problem.coordinates.outer(x), problem.coordinates.outer(z)
         if change is None:
             first, last = (risk.scores(point).astype(np.float64) for point in (v, w))
             self.steps.work += 1.0
         else:
             first = self._scores.astype(np.float64)
             last = first + change[:, None]
-        square = float(np.sum(objective.moduli * (z - x) ** 2))
-        return risk.line_search(first, last, objective.value(w) - objective.value(v) - 0.5 * square, square)[0]
+        square = float(np.sum(problem.moduli * (z - x) ** 2))
+        return risk.line_search(first, last, problem.value(w) - problem.value(v) - 0.5 * square, square)[0]
 
     def evidence(self, risk):
         found = super().evidence(risk)
@@ -114,7 +114,7 @@ class Newton(SmoothRun):
         beta, plane = self._plane(self._beta)
         wider = replace(plane, slope_error=2.0 * WIDER * plane.slope_error,         # checks form longer sums
                         offset_error=64.0 * WIDER * UNIT * abs(plane.offset))
-        bound = LowerBound.of(self.objective, wider, within)
+        bound = LowerBound.of(self.problem, wider, within)
         is_better = found is None or found.bound.value < bound.value
         return Proof(Multipliers(beta), bound, None, limits) if is_better else found
 
@@ -124,7 +124,7 @@ class Newton(SmoothRun):
         beta = risk.sample_weight * risk.multipliers(scores[:, 0]) + self._signs() * change
         beta, plane = self._plane(beta)
         self.trace.n_passes += 0.5
-        t = self.objective.scaling(plane, search.limits)
+        t = self.problem.scaling(plane, search.limits)
         if t < 1.0:     # conjugates are convex: beta times t proves more than t times the plane
             beta, offset = risk.dual_point(t * beta)
             plane = replace(plane, offset=offset, slope=t * plane.slope)    # `pull` allows for both roundings
@@ -135,15 +135,15 @@ class Newton(SmoothRun):
         """Return feasible multipliers and their `Plane`."""
         beta, offset = self.risk.dual_point(beta)
         phi, error, last = self._data().pull(self._signs() * beta)
-        return beta, Plane(offset, phi, self.objective.coordinates.norms(error, lambda: last))
+        return beta, Plane(offset, phi, self.problem.coordinates.norms(error, lambda: last))
 
     def _signs(self):
         return 1.0 if self.risk.is_regression else self.risk.labels
 
     def _data(self):
         if self._hessians is None:
-            moduli = np.broadcast_to(self.objective.moduli, (self.risk.dim,))
-            self._hessians = Hessians(self.risk, self.objective.means, moduli)
+            moduli = np.broadcast_to(self.problem.moduli, (self.risk.dim,))
+            self._hessians = Hessians(self.risk, self.problem.means, moduli)
         return self._hessians
 
 
@@ -260,7 +260,7 @@ def _arrays(orthants, dim):
                  for bound in (orthants.l1, orthants.lower, orthants.upper))
 
 
-def patience_before(risk, objective):
+def patience_before(risk, problem):
     """Return after how many slow passes of "lbfgs" the method should take over: 0 at once, None never.
 
     It follows from sizes alone. On few columns a step costs a product of columns, about `price` passes: with an l1 norm
@@ -271,9 +271,9 @@ def patience_before(risk, objective):
     if not HESSIAN.holds(risk):
         return None
     examples = risk.examples
-    if objective.is_free.any() and objective.anchors is None and objective.score_limits is None:
+    if problem.is_free.any() and problem.anchors is None and problem.score_limits is None:
         return None
-    has_l1 = bool(np.any(objective.entries.l1))
+    has_l1 = bool(np.any(problem.entries.l1))
     width = examples.X.nnz / risk.n_examples if examples.is_sparse else risk.dim
     if risk.dim <= FEW and width <= (LONG_ROW if examples.is_sparse else FEW):
         price = width / 8.0 if examples.is_sparse else width / 40.0

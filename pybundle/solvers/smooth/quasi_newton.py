@@ -176,7 +176,7 @@ class Pairs(Kept):
 
     Notes
     -----
-    Points and gradients are vectors, or have two rows, see `inner` of `solvers.objective`.
+    Points and gradients are vectors, or have two rows, see `inner` of `solvers.problem`.
 
     Examples
     --------

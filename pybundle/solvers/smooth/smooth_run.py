@@ -8,7 +8,7 @@
 
 A step of the solver is one trial. The plane at w alone proves `F(w*) >= F(w) - |grad F(w)|^2 / (2 lam)`: with offset
 b = R(w) - <a, w> and g = a + lam w, `b - |a|^2 / (2 lam) = F(w) - |g|^2 / (2 lam)`. With a separable penalty it proves
-the bound of `problem.objective`, `t offset + (1 - t) c - Omega*(-t phi)`. Mixtures of recent planes prove more at
+the bound of `problem.problem`, `t offset + (1 - t) c - Omega*(-t phi)`. Mixtures of recent planes prove more at
 loose gaps, but in our measurements save a tenth of the passes and cost as much time.
 """
 
@@ -64,7 +64,7 @@ class SmoothRun(Run):
         x = self.trial()
         if x is None:
             return Status.CONVERGED if search.is_close() else Status.STALLED
-        fun, gradient = self._value_and_gradient(self.objective.coordinates.outer(x))
+        fun, gradient = self._value_and_gradient(self.problem.coordinates.outer(x))
         probe = search.probe()
         if probe is not None:
             self._value_and_gradient(probe)
@@ -74,11 +74,11 @@ class SmoothRun(Run):
 
     def orthants(self):
         """Return bounds and l1 norm of the objective, or None."""
-        objective = self.objective
-        if objective.is_linear:         # which of the intercepts is 0 matters to no step
+        problem = self.problem
+        if problem.is_linear:         # which of the intercepts is 0 matters to no step
             return None
-        omega = objective.entries
-        return Orthants(omega.lower, omega.upper, objective.factor * omega.l1)
+        omega = problem.entries
+        return Orthants(omega.lower, omega.upper, problem.factor * omega.l1)
 
     def n_planes(self):
         return int(self.trace.max_planes > 0)
@@ -88,9 +88,9 @@ class SmoothRun(Run):
             return None
         points = self.settings.record.points        # the newest one may have served limits of free weights alone
         points = [*(points[k] for k in {self._newest, self._origin} if k >= 0), self.search.w]
-        if self.objective.classes is None:
+        if self.problem.classes is None:
             return of_points(self.search, risk, points)
-        proofs = [of_distributions(risk, self.objective, risk.distributions(w)) for w in points]
+        proofs = [of_distributions(risk, self.problem, risk.distributions(w)) for w in points]
         return max(proofs, key=lambda proof: proof.bound.value)
 
     def to_float64(self):
@@ -111,7 +111,7 @@ class SmoothRun(Run):
     # ------------------------------------------------------------------ inside
     def _begin_at(self, w):
         self.steps.rounding = SINGLE if self.risk.precision == "float32" else DOUBLE
-        self.steps.begin(self.objective.coordinates.inner(w), *self._value_and_gradient(w))
+        self.steps.begin(self.problem.coordinates.inner(w), *self._value_and_gradient(w))
 
     def _value_and_gradient(self, w):
         """Evaluate F and its gradient at w in one pass, and improve the bound with the plane at w."""
@@ -129,5 +129,5 @@ class SmoothRun(Run):
                 self.settings.record.keep([self._newest, self._origin])
         self.trace.max_planes = 1
         search.log(fun)
-        objective = self.objective
-        return fun, objective.moduli * (w - objective.centre) + objective.coordinates.slope(plane.slope)
+        problem = self.problem
+        return fun, problem.moduli * (w - problem.centre) + problem.coordinates.slope(plane.slope)

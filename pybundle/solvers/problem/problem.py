@@ -21,7 +21,7 @@ from .coordinates import Coordinates
 
 
 @dataclass
-class Objective:
+class Problem:
     """`F(w) = factor Omega(w) + R(w)`.
 
     Attributes
@@ -68,9 +68,9 @@ class Objective:
     >>> from pybundle.core.plane import Plane
     >>> from pybundle.prox import L1
     >>> from pybundle.prox.of_norm import Square
-    >>> Objective(L1(1.0).canonical(2), floor=0.0).lower_bound(Plane(4.0, np.array([0.5, 2.0]))) > 1.999999
+    >>> Problem(L1(1.0).canonical(2), floor=0.0).lower_bound(Plane(4.0, np.array([0.5, 2.0]))) > 1.999999
     True
-    >>> Objective(Square(2.0)).lower_bound(Plane(5.0, np.array([3.0, 4.0])))
+    >>> Problem(Square(2.0)).lower_bound(Plane(5.0, np.array([3.0, 4.0])))
     -1.25
     """
 
@@ -246,4 +246,4 @@ class Objective:
         if self.rows is None or len(self.rows.violated(inside)) == 0:
             return inside
         box = Box(*self.rows.box(self)).canonical(len(w))
-        return self.rows.nearest(Objective(box, 0.0, means=self.means, rows=self.rows), w)
+        return self.rows.nearest(Problem(box, 0.0, means=self.means, rows=self.rows), w)

@@ -136,7 +136,7 @@ def test_mixtures_of_planes_bound_the_objective():
     slopes, offsets = rng.standard_normal((6, 4)), rng.uniform(0.0, 3.0, 6)
     planes = KeptPlanes(3, 6, GroupNorms(lam, labels, 3).products)
     for offset, slope in zip(offsets, slopes, strict=True):
-        planes.add(offset, slope)
+        planes.add(Plane(offset, slope))
     bound, a, _ = best_bound(offsets, planes.grams, lam)
     phi = a @ slopes
     assert abs(bound - (a @ offsets - max(np.bincount(labels, phi**2)) / (2.0 * lam))) < 1e-9

@@ -89,7 +89,7 @@ def questions(sources):
 
 
 def bare_planes(sources):
-    """(place, source) where a plane is a tuple: made or taken apart as one, passed as arguments, or indexed."""
+    """(place, source) where a plane is a tuple: taken apart as one, passed as arguments (not to `Plane`), or indexed."""
     pair = re.compile(rf"(^|[(,]\s*)(self\.|\w+\.)?{OFFSETS}(: \w+)?, (self\.|\w+\.)?{SLOPES}\b")
     index = re.compile(r"\b(plane|aggregate|newest|proven)\[[\d:]+\]")
     for path, text in sources.texts.items():
@@ -99,7 +99,7 @@ def bare_planes(sources):
         for number, line in enumerate(bare.splitlines(), 1):
             code = line.split("#")[0].strip()
             words = re.sub(r"^(return|yield|for|if|elif|def \w+|\w+ = )\s*\(?", "", code)
-            if pair.search(code) or pair.search(words) or index.search(code):
+            if index.search(code) or ("Plane(" not in code and (pair.search(code) or pair.search(words))):
                 yield f"{path}:{number}", code
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.plane import Plane
 from ..core.protocols import RiskBase
 from ..solvers.block.block_method import BlockMethod
 from .mixture_bound import KeptPlanes
@@ -109,7 +110,8 @@ class GroupBlocks(BlockMethod):
 
     def _bound(self):
         plane = self.core.aggregate()
-        self.recent.add(plane.offset, self.problem.penalty.effective(plane.slope), self.core.source())
+        # `offer_mixture` counts the errors of planes
+        self.recent.add(Plane(plane.offset, self.problem.penalty.effective(plane.slope)), self.core.source())
         self.offer_mixture(self.recent.proven(self.problem.lam, self.core.nu), plane)
 
     def offer_mixture(self, proven, plane):

@@ -11,6 +11,8 @@ and `mixture_bound` proves it from any planes.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..runtime.result import Status
@@ -31,8 +33,8 @@ LEAST = 1e-3
 def descend(risk, settings):
     """Minimise F until F - LB <= tol |F|; return a `Certified`, the best point (n_rows, N), and its bound, `Proven`.
 
-    `risk` is a `MeanLoss` whose `plane(theta) -> (value, offset, slope, error, source)` returns the loss at theta and
-    its plane there, a bound on the norm of the error of the slope, and the evidence for the plane.
+    `risk` is a `MeanLoss` whose `plane(theta) -> (value, plane, source)` returns the loss at theta, its `Plane` there,
+    and the evidence for the plane.
     """
     run = _Descent(Search(risk, risk.problem, Settings(GapBelow(settings.tol))))
     return solve(run, settings.max_iter), run.search.w, run.search.bound
@@ -102,15 +104,15 @@ class _Descent(QuasiNewton):
 
     def _pass(self, theta):
         """Evaluate R and its slope at theta; record the value of F and improve its bound."""
-        loss, offset, slope, error, source = self.risk.plane(theta)
+        loss, plane, source = self.risk.plane(theta)
         self.trace.n_passes += 1
         norms = self.problem.penalty.norms(theta)
         if norms.any():
             self.nu = np.maximum(norms / norms.sum(), 1e-9)
         value = self.search.observe(theta, loss)
         # `effective` drops the slopes that constraints theta_j >= 0 cancel
-        self.planes.add(offset, self.problem.penalty.effective(slope), source, error)
+        self.planes.add(replace(plane, slope=self.problem.penalty.effective(plane.slope)), source)
         self.search.offer(self.planes.proven(self.problem.lam, self.nu, self.close))
         self.search.log(value)
         self.weights.append(self.nu)
-        return loss, slope
+        return loss, plane.slope

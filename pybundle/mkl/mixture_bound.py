@@ -116,9 +116,10 @@ class KeptPlanes:
     Examples
     --------
     >>> import numpy as np
+    >>> from pybundle.core.plane import Plane
     >>> from pybundle.mkl.mixture_bound import KeptPlanes
     >>> planes = KeptPlanes(2, 10, lambda a, b: a * b)
-    >>> planes.add(1.0, np.array([2.0, 1.0]))
+    >>> planes.add(Plane(1.0, np.array([2.0, 1.0])))
     >>> round(planes.proven(lam=4.0).value, 6)
     0.5
     """
@@ -128,25 +129,22 @@ class KeptPlanes:
         self.offsets, self.errors, self.weights = np.zeros(0), np.zeros(0), np.zeros(0)
         self.grams = np.zeros((n_groups, 0, 0))
 
-    def add(self, offset, slope, source=None, error=0.0):
-        """Add a plane and its source, in place of the plane with the smallest weight if there is no room.
-
-        `error` bounds the norm of the error of the slope.
-        """
+    def add(self, plane, source=None):
+        """Add a plane and its source, in place of the plane with the smallest weight if there is no room."""
         if len(self.slopes) == self._room:
             j = int(np.argmin(self.weights))
             del self.slopes[j], self.sources[j]
             self.offsets, self.errors = np.delete(self.offsets, j), np.delete(self.errors, j)
             self.weights = np.delete(self.weights, j)
             self.grams = np.delete(np.delete(self.grams, j, axis=1), j, axis=2)
-        self.slopes.append(slope)
+        self.slopes.append(plane.slope)
         self.sources.append(source)
-        self.offsets, self.errors = np.append(self.offsets, offset), np.append(self.errors, error)
+        self.offsets, self.errors = np.append(self.offsets, plane.offset), np.append(self.errors, plane.slope_error)
         self.weights = np.append(self.weights, 0.0)
         n, grams = len(self.slopes), np.empty((len(self.grams), len(self.slopes), len(self.slopes)))
         grams[:, :-1, :-1] = self.grams
         for j in range(n):
-            grams[:, j, -1] = grams[:, -1, j] = self._products(self.slopes[j], slope)
+            grams[:, j, -1] = grams[:, -1, j] = self._products(self.slopes[j], plane.slope)
         self.grams = grams
 
     def proven(self, lam, nu=None, close=CLOSE):

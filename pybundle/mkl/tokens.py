@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import NumericalError, ParameterError
+from ..core.plane import Plane
 from ..core.ragged import Ragged
 from ..oracles import forward_backward_batch, viterbi_batch
 from ..runtime.executors import Serial
@@ -263,4 +264,4 @@ class _LogLoss(MeanLoss):
             of_coefs[:], of_scores[:] = (links, links) if image is links else (coefs, image.T)
 
         session.executor.map(fill, list(zip(session.groups, self.split(slope[0]), self.split(slope[1]), strict=True)))
-        return loss, offset, slope, 0.0, (coefs, links, offset)
+        return loss, Plane(offset, slope), (coefs, links, offset)

@@ -14,6 +14,7 @@ from copy import copy
 import numpy as np
 
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError, StateError
+from ..core.plane import Plane
 from ..core.protocols import planes_of
 from ..prox import Groups, project_l2_ball
 from ..risks import Structured
@@ -203,7 +204,7 @@ class _LogLoss(MeanLoss):
         risk, n = self._risk, self._risk.n_examples
         planes = planes_of(risk, theta[0])
         offset = float(planes.offsets.sum()) - 1.01 * float((planes.offset_errors * np.abs(planes.offsets)).sum())
-        return planes.values.sum() / n, offset / n, planes.slopes / n, float(planes.slope_errors.sum()) / n, None
+        return planes.values.sum() / n, Plane(offset / n, planes.slopes / n, float(planes.slope_errors.sum()) / n), None
 
 
 def chunks(function, n, executor=None):
@@ -305,8 +306,8 @@ class VectorSession:
     def end_epoch(self):
         """Keep the mean of the planes of the epoch."""
         if self._visits:
-            self._planes = [*self._planes[1 - KEPT:], (self._offset / self._visits, self._sum / self._visits, None,
-                                                       ROUNDING * (self._size / self._visits))]
+            mean = Plane(self._offset / self._visits, self._sum / self._visits, ROUNDING * (self._size / self._visits))
+            self._planes = [*self._planes[1 - KEPT:], mean]
         self._begin_plane()
 
     def restart(self):
@@ -341,7 +342,7 @@ class VectorSession:
         lam, p = self.settings.lam, self.learner.n_groups
         kept = KeptPlanes(p, KEPT, GroupNorms(lam, self.learner.group_labels(), p).products)
         for plane in self._planes:
-            kept.add(*plane)
+            kept.add(plane)
         return self.penalty() + self.risk(), kept.proven(lam).value if self._planes else 0.0
 
     def certify(self):

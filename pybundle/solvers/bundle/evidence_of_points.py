@@ -46,23 +46,24 @@ def of_points(search, risk, points, labelled=True):
     best, pull, best_weights = None, None, None
     for solved in _solutions(search, bundle, slack, problem):
         beta, rest = _feasible(np.append(solved, np.zeros(bundle.n_planes - len(solved))), bundle, lower, len(points))
-        phi, offset = bundle.combine(beta)
         weights, used = np.zeros((len(points), exact.n_parts)), (bundle.origins >= 0) & (bundle.parts >= 0)
         np.add.at(weights, (bundle.origins[used], bundle.parts[used]), beta[used])
         if planes_of.has_multipliers:
             proven = multipliers.plane(exact, planes_of.evidence(points, known, weights).beta)
-            offset, phi, offset_error = proven.offset, proven.phi, proven.offset_error
             error = problem.coordinates.norms(proven.slope_error, lambda last=proven.last_error: last)
+            plane = Plane(proven.offset, proven.phi, error, proven.offset_error)
         else:
             norms = problem.coordinates.norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
             error, offset_error = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, *errors)
             if planes_of.is_labelled and exact.examples is not None:       # the verifier sums all rows at once
                 terms = multipliers.n_terms(exact.n_examples) + len(points) + exact.n_scores
                 error = max(error, terms * UNIT * float(np.sum(exact.slope_sizes)))
+            phi, offset = bundle.combine(beta)
+            plane = Plane(offset, phi, error, offset_error)
         flats = np.where(np.isfinite(lower), np.abs(lower), 0.0)
-        offset_error += 4.0 * (len(points) + 8.0) * UNIT * float(flats.sum())
-        plane, y = Plane(offset + rest, phi, WIDER * error, WIDER * offset_error), None
-        bound = LowerBound.of(problem, plane, within)
+        offset_error = plane.offset_error + 4.0 * (len(points) + 8.0) * UNIT * float(flats.sum())
+        plane = Plane(plane.offset + rest, plane.slope, WIDER * plane.slope_error, WIDER * offset_error)
+        bound, y = LowerBound.of(problem, plane, within), None
         if problem.rows is not None:
             used = bundle.parts[:len(solved)]
             _, y = problem.rows.pull(used, np.maximum(solved, 0.0))

@@ -70,14 +70,14 @@ def _best(problem, evidence, size, plane, limits=None):
     """
     counts = np.bincount(evidence.examples, minlength=1) if len(evidence.examples) else np.zeros(1)
     cut, lam = (float(counts.max()) + 12.0) * 2.0**-51, problem.lam
-    effective, offset, phi = problem.penalty.effective(plane.slope), plane.offset, plane.slope
-    square, t = float(effective @ effective), 1.0
-    if lam is not None and 0.0 <= offset * lam < 0.999 * square:        # B t - t^2 |phi|^2 / (2 lam) is largest here
-        t = offset * lam / square
+    effective, t = problem.penalty.effective(plane.slope), 1.0
+    square = float(effective @ effective)
+    if lam is not None and 0.0 <= plane.offset * lam < 0.999 * square:    # B t - t^2 |phi|^2 / (2 lam) is largest here
+        t = plane.offset * lam / square
         evidence = Labellings(evidence.examples, evidence.labellings, t * evidence.masses)
-        phi = t * phi
-    errors = WIDER * t * (plane.slope_error + cut * size), WIDER * t * (plane.offset_error + cut * offset)
-    return Proof(evidence, LowerBound.of(problem, Plane(t * offset, phi, *errors), limits))
+    errors = WIDER * t * (plane.slope_error + cut * size), WIDER * t * (plane.offset_error + cut * plane.offset)
+    plane = Plane(t * plane.offset, plane.slope if t == 1.0 else t * plane.slope, *errors)
+    return Proof(evidence, LowerBound.of(problem, plane, limits))
 
 
 def of_blocks(blocks, record, problem, weights, slope_error, offset_error):

@@ -12,7 +12,7 @@ FLAGS = ("nonneg", "is_penalised", "_is_penalised", "is_separable", "is_square",
          "is_linear")
 FORMS_OF = ("radius", "entries")        # of an objective, compared with None
 
-OBJECTIVES = ("objective", "penalty", "omega", "regulariser", "penalty_term")
+OBJECTIVES = ("objective", "problem", "penalty", "omega", "regulariser", "penalty_term")
 OFFSETS, SLOPES = r"(old_|new_)?(offset|constant)", r"(old_|new_)?(phi|slope|vector)"
 PLANES = ("bundle/", "mkl/", "runtime/", "solvers/")     # `proof` has a class of its own, an oracle's pair no errors
 HOOKS = ("__getstate__", "__setstate__", "__reduce__", "check_state", "adopt", "from_state", "terms_of")
@@ -89,7 +89,7 @@ def questions(sources):
 
 
 def bare_planes(sources):
-    """(place, source) where a plane is a tuple: taken apart as one, passed as arguments (not to `Plane`), or indexed."""
+    """(place, source) where a plane is a tuple: taken apart as one, passed as arguments but to `Plane`, or indexed."""
     pair = re.compile(rf"(^|[(,]\s*)(self\.|\w+\.)?{OFFSETS}(: \w+)?, (self\.|\w+\.)?{SLOPES}\b")
     index = re.compile(r"\b(plane|aggregate|newest|proven)\[[\d:]+\]")
     for path, text in sources.texts.items():

@@ -17,9 +17,8 @@ FINEST = 1e-8       # largest rounding error, as a fraction of F, of a well scal
 
 
 def hint(search):
-    """Return what in the data explains many passes; "" if there were few, or nothing does."""
-    passes = search.trace.n_passes
-    return "" if passes < LONG else scaling(search.risk, uneven=100.0 if passes < VERY_LONG else 30.0)
+    """Return what in the data explains that a run took LONG passes or more; "" if nothing does."""
+    return scaling(search.risk, uneven=100.0 if search.trace.n_passes < VERY_LONG else 30.0)
 
 
 def is_separated(search, bracket):
@@ -38,10 +37,8 @@ def is_separated(search, bracket):
 
 
 def advice(run, status, bracket, about_data):
-    """Return advice for a finished run with a status and a `Bracket`, or ""; `about_data` is what `hint` returns."""
+    """Return advice for a run that ended UNFINISHED, with a `Bracket`, or ""; `about_data` is what `hint` returns."""
     search, found, problem, tol = run.search, [], run.problem, run.settings.gap.tol
-    if status not in UNFINISHED:
-        return about_data
     difference, size = bracket.fun + bracket.error - bracket.lower_bound, run.trace.size
     is_near_zero = bracket.fun == 0.0 or max(difference, abs(bracket.fun)) <= NEAR * abs(size)
     if not run.trace.is_size_known and bracket.lower_bound > 0.1 * abs(bracket.fun):

@@ -10,7 +10,7 @@ from ..core.plane import Plane
 from ..runtime.lower_bound import Bracket, ball, certify
 from ..runtime.result import CROSSING, Result, Status, sentence
 from ..runtime.stopping import GapBelow
-from .diagnostics import UNFINISHED, advice, hint
+from .diagnostics import LONG, UNFINISHED, advice, hint
 from .search import fingerprint_of, reference_point, size_at
 from .state import State
 
@@ -85,7 +85,8 @@ def finish(run, status, ask_risk=True, risk=None):
         status = Status.CONVERGED
     elif status is Status.CONVERGED and not success:
         status = Status.STALLED
-    trace, about_data = run.trace, hint(search)
+    trace = run.trace
+    about_data = hint(search) if trace.n_passes >= LONG else ""
     return Result(
         x=search.w.copy(), fun=bracket.fun, lower_bound=lower, error=bracket.error, gap=gap,
         slope=bracket.slope, certified=bracket.certified, success=success, status=status, certificate=None,
@@ -140,7 +141,8 @@ def _message(run, status, bracket, gap, about_data):
         return CROSSING + (f"; {search.choice}" if search.choice else "")       # a gap would mean nothing
     words = [search.choice, search.moves and "columns without penalty depend on each other: w has the least norm"]
     return sentence(status, gap, run.settings.gap.tol, "; ".join(filter(None, words)),
-                    advice(run, status, bracket, about_data), atol_met(search, *bracket.range))
+                    advice(run, status, bracket, about_data) if status in UNFINISHED else about_data,
+                    atol_met(search, *bracket.range))
 
 
 # ---------------------------------------------------------------------- the bracket

@@ -262,7 +262,7 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
         settings = replace(settings, record=getattr(state, "record", None) or Record())
     with ExitStack() as stack:
         pool = stack.enter_context(closing(make_executor(n_jobs))) if executor is None else executor
-        places = placing(pool)
+        places = None if executor is None else placing(executor)
         if places is not None and problem.classes is not None:       # workers know means of their own rows only
             problem = replace(problem, anchors=None, means=None)
         takes_oca = not problem.is_of_norm and (problem.entries is None or problem.rows is not None)
@@ -272,7 +272,9 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
             stack.callback(_close, rule)
         checkpointing = NoCheckpoint()
         stack.callback(lambda: checkpointing.close())
-        working = stack.enter_context(placed(risk, places, precision_of(settings)))
+        working = risk
+        if places is not None or risk.remote is not None:
+            working = stack.enter_context(placed(risk, places, precision_of(settings)))
         run = make_run(method, Search(working, problem, settings), options)
         if checkpoint is not None:
             checkpointing = Checkpointing(

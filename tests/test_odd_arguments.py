@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import pybundle as pb
+from pybundle.core.plane import Planes
 from pybundle.prox import Groups, OverlappingGroups
 
 X, Y = np.arange(24.0).reshape(8, 3), np.arange(8) % 2
@@ -54,6 +55,22 @@ def test_ragged_columns_of_a_program(name):
     arguments = {"parts": [0, 0], "slack": False} | {name: [[0], [1, 2]]}
     with pytest.raises(pb.InputTypeError, match=f"{name} must be a vector, got"):
         pb.qp.solve_simplex_qp(np.eye(2), np.ones(2), **arguments)
+
+
+RAGGED, RISK = [[True], [True, False]], pb.risks.BinaryHinge(X, 2 * Y - 1)
+
+
+@pytest.mark.parametrize(("name", "call"), [
+    ("nonneg", lambda: pb.minimize(RISK, lam=1.0, nonneg=RAGGED)),
+    ("lam", lambda: pb.minimize(RISK, lam=RAGGED)),
+    ("lams", lambda: pb.path(RISK, [RAGGED, 1.0])),
+    ("nonneg", lambda: pb.verify(pb.minimize(RISK, lam=1.0).certificate, RISK, lam=1.0, nonneg=RAGGED)),
+    ("lam", lambda: pb.verify(pb.minimize(RISK, lam=1.0).certificate, RISK, lam=RAGGED)),
+    ("slack", lambda: pb.bundle.Bundle(2, 2).append(Planes(np.zeros(2), np.ones(2), np.eye(2)), RAGGED)),
+])
+def test_rows_of_different_lengths(name, call):
+    with pytest.raises(pb.BundleError, match=f"^{name} must be"):
+        call()
 
 
 @pytest.mark.parametrize("columns", [0, True, [[0]], [[0], [1, 2]], slice("a"), [9], 2**70], ids=str)

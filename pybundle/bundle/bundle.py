@@ -24,12 +24,15 @@ from ..core.rounding import UNIT
 from ..core.sparse import check_sparse
 from ..core.types import Array, Floats, PathLike
 from ..core.validation import (
+    bool_array,
     check_choice,
     check_count,
+    check_flag,
     check_indices,
     check_integer,
     contiguous,
     integer_array,
+    is_scalar,
     real_numbers,
     shown,
 )
@@ -207,10 +210,9 @@ class Bundle:
         if parts.ndim != 1 or (parts.size and not -2**31 <= parts.min() <= parts.max() < self.n_parts):
             raise ParameterError(f"parts must be a vector of integers below {self.n_parts}, negative for constraints, "
                                  f"got {shown(parts)}")
-        slack = np.asarray(slack)
-        if len(parts) != n or slack.shape not in ((), (n,)) or slack.dtype != np.bool_:
-            raise ParameterError(f"parts must have {n} entries, one an offset, and slack as many bools, got "
-                                 f"{len(parts)} and shape {slack.shape} of {slack.dtype}")
+        if len(parts) != n:
+            raise ParameterError(f"parts must have {n} entries, one an offset, got {len(parts)}")
+        slack = check_flag("slack", slack) if is_scalar(slack) else bool_array("slack", slack, (n,))
         if inner is not None:
             inner = _check_shape("inner", inner, (n, self.n_planes + n))
         check_integer("origin", planes.origin, low=-1)

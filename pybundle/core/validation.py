@@ -154,6 +154,23 @@ def integer_array(name, value):
     return array if array.flags.aligned else array.copy()
 
 
+def bool_array(name, value, shape, remedy=""):
+    """Return `value` as an array of bools of that shape."""
+    try:
+        array = np.asarray(value)
+    except ValueError as problem:
+        raise InputTypeError(f"{name} must be a bool array of shape {shape}: {problem}") from problem
+    if array.dtype != np.bool_ or array.shape != shape:
+        raise ParameterError(f"{name} must be a bool array of shape {shape}, got dtype {array.dtype} and shape "
+                             f"{array.shape}" + (f"; {remedy}" if remedy else ""))
+    return array
+
+
+def is_scalar(value):
+    """Whether NumPy takes `value` for a number, and not for an array or for rows of different lengths."""
+    return not isinstance(value, (list, tuple)) and np.ndim(value) == 0
+
+
 def refuse_masked(name, value):
     """Raise InputTypeError for an array with masked entries, whose values are undefined."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.constraints import read_constraints
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.validation import check_choice, check_number, check_vector
+from ..core.validation import bool_array, check_choice, check_number, check_vector, is_scalar
 from ..prox import L2, Ball, Box, Groups, Penalty, Separable, SquaredL2
 from ..prox.base import PlusSquaredL2
 from ..prox.composed import SparseGroupLasso
@@ -89,7 +89,7 @@ def _terms(risk, lam, penalty, nonneg):
         terms = [Box(), *(term for term in terms if not isinstance(term, Ball))]
     n_held = dim if free is None else np.count_nonzero(~free)
     if lam is not None:
-        lam = check_number("lam", lam, low=0.0) if np.ndim(lam) == 0 else check_vector("lam", lam, n_held)
+        lam = check_number("lam", lam, low=0.0) if is_scalar(lam) else check_vector("lam", lam, n_held)
         if np.min(lam) < 0.0:
             raise ParameterError(f"lam must not be negative, got {np.min(lam):g}")
         terms = [SquaredL2(lam)]
@@ -100,12 +100,10 @@ def _terms(risk, lam, penalty, nonneg):
         one = term.canonical(n_held)
         found.append(penalty_of(spread(one, ~free), dim) if free is not None and isinstance(one, Separable) else
                      penalty_of(one, n_held))
-    nonneg = getattr(risk, "nonneg", None) if nonneg is None else np.asarray(nonneg)
+    nonneg = getattr(risk, "nonneg", None) if nonneg is None else nonneg
     if nonneg is None:
         return found
-    if nonneg.dtype != np.bool_ or nonneg.shape != (dim,):
-        raise ParameterError(f"nonneg must be a bool array of shape ({dim},), got dtype {nonneg.dtype} and shape "
-                             f"{nonneg.shape}")
+    nonneg = bool_array("nonneg", nonneg, (dim,))
     return [*found, penalty_of(Box(np.where(nonneg, 0.0, -np.inf)).canonical(dim), dim)]
 
 

@@ -9,7 +9,15 @@ from scipy import LowLevelCallable
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import check_risk, completed, is_risk
-from ..core.validation import check_choice, check_flag, check_integer, check_number, check_vector
+from ..core.validation import (
+    bool_array,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_number,
+    check_vector,
+    is_scalar,
+)
 from ..features.dependence import dependence_in
 from ..proof.anchors import anchors_of
 from ..proof.given import penalty_of
@@ -68,10 +76,8 @@ def make_signs(nonneg, risk):
     given = risk.nonneg if nonneg is None else nonneg
     if given is None:
         return None
-    mask = np.asarray(given)
-    if mask.dtype != np.bool_ or mask.shape != (risk.dim,):
-        raise ParameterError(f"nonneg must be a bool array of shape ({risk.dim},), got dtype {mask.dtype} and shape "
-                             f"{mask.shape}; for coordinates k write nonneg = np.zeros(dim, bool); nonneg[k] = True")
+    mask = bool_array("nonneg", given, (risk.dim,),
+                      "for coordinates k write nonneg = np.zeros(dim, bool); nonneg[k] = True")
     return mask.copy() if mask.any() else None
 
 
@@ -91,7 +97,7 @@ def make_problem(method, risk, signs=None, n=1, *, lam=None, radius=None, penalt
         penalty = Ball(_check_scale("radius", radius))
     elif method.name == "cutting-plane" and ball is None:
         raise ParameterError("method 'cutting-plane' minimises in a ball: pass radius instead of lam or penalty")
-    if lam is not None and np.ndim(lam) == 0:
+    if lam is not None and is_scalar(lam):
         lam = _check_scale("lam", lam)
         if risk.free is None and constraints is None:
             return Problem(Square(n * lam, signs))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import completed
-from ..core.validation import check_choice, check_flag, check_number, check_path
+from ..core.validation import check_choice, check_flag, check_number, check_path, is_scalar
 from ..core.warn import warn_user
 from ..prox import Penalty
 from ..runtime.result import Result, Status
@@ -66,7 +66,7 @@ def path(risk: Any, lams: ArrayLike | Sequence[Penalty], *, reuse: str = "planes
         if name in options:
             raise ParameterError(f"{name} is no argument of path; write path(risk, lams), where lams are numbers or "
                                  "penalties")
-    if not isinstance(lams, (list, tuple, np.ndarray)) or len(lams) == 0 or any(np.ndim(lam) for lam in lams):
+    if not isinstance(lams, (list, tuple, np.ndarray)) or len(lams) == 0 or not all(map(is_scalar, lams)):
         raise ParameterError(f"lams must be a non-empty sequence of numbers or of penalties, got {lams!r:.60}")
     are_penalties = all(isinstance(lam, Penalty) for lam in lams)
     if not are_penalties and any(isinstance(lam, Penalty) for lam in lams):

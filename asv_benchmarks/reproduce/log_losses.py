@@ -87,7 +87,7 @@ class Classes:
         for at, goal in enumerate(goals):
             while k < len(TOLERANCES):
                 seconds, model = timed(fit)
-                if self.problem(model.coef_.ravel(), lam) <= goal:
+                if self.objective(model.coef_.ravel(), lam) <= goal:
                     found[at] = seconds, int(np.max(model.n_iter_))
                     break
                 k += 2 if self.X.size >= LARGE else 1

@@ -111,12 +111,12 @@ def compare(loss, form, split, lam):
         seconds = time.process_time() - start
         reached = value - bound <= gap * value
         if not reached:
-            bound = min(loss.problem(peer.fit(X, y, lam, peer.efforts[-1], 0), X, y, lam) for peer in loss.peers)
+            bound = min(loss.objective(peer.fit(X, y, lam, peer.efforts[-1], 0), X, y, lam) for peer in loss.peers)
         calls, notes = [], []
         for peer in loss.peers:
             for effort in peer.efforts:
                 start = time.process_time()
-                funs = [loss.problem(peer.fit(X, y, lam, effort, seed), X, y, lam) for seed in range(SEEDS)]
+                funs = [loss.objective(peer.fit(X, y, lam, effort, seed), X, y, lam) for seed in range(SEEDS)]
                 enough = np.median(funs) - bound <= gap * np.median(funs)
                 if enough or time.process_time() - start > TOO_SLOW:
                     break

@@ -111,7 +111,7 @@ class Checkpointing(NoCheckpoint):
 
     def explain(self, error):
         """Blame the file if an error of a resumed run was raised by this package or its libraries alone."""
-        if not self._has_read or isinstance(error, BundleError) or not isinstance(problem, RAW):
+        if not self._has_read or isinstance(error, BundleError) or not isinstance(error, RAW):
             return error
         trace = error.__traceback__
         while trace is not None:

@@ -119,7 +119,7 @@ class Risk:
         if found is None:
             return None
         w, distance = found
-        low, high = self.problem(w, lam)
+        low, high = self.objective(w, lam)
         return Optimum(w, distance, (low - lam / 2 * distance**2) / n, high / n)
 
     def _newton(self, lam, guess, nonneg=None):

@@ -193,7 +193,7 @@ def judge(problem, lam, claims):
     values, best, guess = {}, None, None
     for claim in claims:
         w = claim.result.x
-        low, high = twin.value(w) if is_ball else twin.problem(w, lam, n)
+        low, high = twin.value(w) if is_ball else twin.objective(w, lam, n)
         values[id(claim)] = low
         if is_ball:
             w = _inside(w, problem.radius)
@@ -291,7 +291,7 @@ def check_range(problem, claim):
     optimum = problem.twin.optimum(lam, result.x, problem.nonneg, problem.n)
     if optimum is None:
         return
-    low, high = problem.twin.problem(result.x, lam, problem.n)
+    low, high = problem.twin.objective(result.x, lam, problem.n)
     if low - optimum.high > exact.fraction(claim.tol) * high + UNDERFLOW:
         claim.row.fail("value", f"at lam {lam} of its range {result.lam_range} the gap of x is "
                        f"{_ratio(low - optimum.high, high):.3g}, above tol {claim.tol}")

@@ -28,7 +28,7 @@ def train(arguments):
     if data.shape == "row" and data.y.dtype.kind == "U":        # the fit itself checks numbers only
         warn_of_measurements(data.y)
     data, scaler = scaled(data) if arguments.scale else (data, None)
-    estimator._column_names = data.columns.features if data.columns and data.columns.names else None
+    estimator._column_names = data.columns.features if data.columns.names else None
     started = time.perf_counter()
     try:
         estimator.fit(data.X, data.y)

@@ -30,8 +30,6 @@ class Columns(NamedTuple):
         Number of the column of labels, from 0.
     zero_based, arrays, multiple_roots, comment, separator, keep_na
         Options that the file was read with, which hold for later files, too.
-    is_scaled : bool
-        Whether fit and certificate are of scaled columns; the saved weights are of the columns of the file.
     """
 
     format: str | None
@@ -44,13 +42,10 @@ class Columns(NamedTuple):
     comment: str | None = None
     separator: str | None = None
     keep_na: bool = False
-    is_scaled: bool = False
 
     @property
     def features(self):
-        """Names of the feature columns, or their number."""
-        if self.names is None:
-            return self.n - (self.label is not None)
+        """Names of the feature columns of a file with names."""
         return [name for k, name in enumerate(self.names) if k != self.label]
 
     @property
@@ -91,7 +86,7 @@ def fitting(data, trained):
     Columns of rows are matched by name if both files have names, else by position. ParameterError if they differ.
     """
     got = data.columns
-    if trained is None or got is None:
+    if trained is None:
         return data
     order = check_columns(data.name, trained, got)
     return data if order == list(range(len(order))) or data.shape != "row" else data._replace(X=data.X[:, order])
@@ -141,6 +136,6 @@ def _order(trained, got):
 
 def of_sentences(sentences):
     """Return the columns of CoNLL-U: forms of words, and the tags that are not all missing."""
-    names = [name for name, field in (("upos", "upos"), ("xpos", "xpos"))
-             if any(set(getattr(sentence, field)) - {"_"} for sentence in sentences)]
+    names = [name for name in ("upos", "xpos")
+             if any(set(getattr(sentence, name)) - {"_"} for sentence in sentences)]
     return Columns("conllu", 1 + len(names), ["forms", *names])

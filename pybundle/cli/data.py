@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import io
 import re
@@ -75,10 +74,10 @@ def read(arguments, *, labelled=True, trained=None, keeps_text=False):
     if trained is not None and trained.format == format:
         arguments = copy.copy(arguments)
         vars(arguments).update((name, getattr(arguments, name) or getattr(trained, name)) for name in KEPT)
-    with _source(arguments.data, format) as source:
-        name = getattr(source, "name", arguments.data)
-        original = Original(source) if keeps_text and format != "npz" else None
-        data = READERS[format](original or source, arguments, labelled, trained, str(name))
+    source = _source(arguments.data, format)
+    name = getattr(source, "name", arguments.data)
+    original = Original(source) if keeps_text and format != "npz" else None
+    data = READERS[format](original or source, arguments, labelled, trained, str(name))
     data = data._replace(original=original, columns=data.columns._replace(**{k: getattr(arguments, k) for k in KEPT}))
     if labelled and data.y is None:
         remedy = "add --unlabelled, or name it by --arrays X,y" if hasattr(arguments, "unlabelled") else \
@@ -105,16 +104,14 @@ def _format_of(path, default):
     return found
 
 
-@contextlib.contextmanager
 def _source(path, format):
-    """Yield a path as it is, and standard input as a file, which can be read twice if the format needs that."""
+    """Return a path as it is, and standard input as a file, which can be read twice if the format needs that."""
     if path != "-":
-        yield path
-    else:
-        if sys.stdin is None:
-            raise ParameterError("standard input is closed; give a file, or the data by a pipe")
-        stream = getattr(sys.stdin, "buffer", sys.stdin)
-        yield io.BytesIO(stream.read()) if format == "npz" else stream
+        return path
+    if sys.stdin is None:
+        raise ParameterError("standard input is closed; give a file, or the data by a pipe")
+    stream = getattr(sys.stdin, "buffer", sys.stdin)
+    return io.BytesIO(stream.read()) if format == "npz" else stream
 
 
 def _svmlight(source, arguments, labelled, trained, name):

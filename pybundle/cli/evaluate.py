@@ -76,9 +76,7 @@ def _predictions(arguments, data):
                 raise ParameterError(f"{name} must hold the rows of {data.name}, {X.shape[1]} features and a label, "
                                      f"got {theirs.describe()} that differ; give what predict wrote, or a label a line")
             return theirs.y.tolist(), None
-        words = [x.forms for x in theirs.X] if data.shape == "sentence" else _words(theirs)
-        expected = [x.forms for x in data.X] if data.shape == "sentence" else _words(data)
-        for i, (mine, ours) in enumerate(zip(words, expected, strict=True)):
+        for i, (mine, ours) in enumerate(zip(_words(theirs), _words(data), strict=True)):
             if mine != ours:
                 raise ParameterError(f"{name}: sentence {i + 1} has other words than in {data.name}")
         for part, whole in ((theirs, data), (data, theirs)) if data.rows is not None else ():
@@ -118,6 +116,8 @@ def _holds_examples(name, format):
 
 
 def _words(data):
+    if data.shape == "sentence":
+        return [sentence.forms for sentence in data.X]
     return [[token[0] for token in tokens] for tokens in data.rows]
 
 

@@ -16,6 +16,8 @@ from .scaling import scaled
 KINDS = {"svm": ("MulticlassSVM", "row"), "chain": ("ChainSVM", "sequence"), "crf": ("ChainCRF", "sequence"),
          "mkl": ("OnlineMKLClassifier", "row"), "parser": ("DependencyParser", "sentence")}
 """Estimator and shape of the data by the name of a model."""
+RESTRICTED = {"no_intercept": ("svm",), "scale": ("svm",), "hash_bits": ("chain", "crf", "parser")}
+"""Options that only some models have, with these models."""
 SHAPES = {"row": "svm", "sequence": "chain", "sentence": "parser"}
 PARSER_C = 0.03
 """Default C of parsers, for a treebank of ten thousand sentences; 0.1 is half a point worse on English Web Treebank."""
@@ -24,9 +26,12 @@ COPIES = 8
 
 
 def kind_of(arguments, data):
-    """Return the name of the model, which must suit the data."""
+    """Return the name of the model, which must suit the data and the options."""
     kind = arguments.model or SHAPES[data.shape]
     check_shape(data, KINDS[kind][1], f"--model {kind}")
+    for option, kinds in RESTRICTED.items():
+        if getattr(arguments, option) and kind not in kinds:
+            raise ParameterError(f"--{option.replace('_', '-')} belongs to --model {', '.join(kinds)}, got {kind}")
     return kind
 
 
@@ -47,12 +52,8 @@ def constant(arguments):
 def make_estimator(name, kind, arguments, data, **parameters):
     """Return an estimator of the class `name`, made from the arguments about models."""
     if arguments.no_intercept:
-        _belongs("--no-intercept", kind, ("svm",))
         parameters["fit_intercept"] = False
-    if arguments.scale:
-        _belongs("--scale", kind, ("svm",))
     if arguments.hash_bits is not None:
-        _belongs("--hash-bits", kind, ("chain", "crf", "parser"))
         parameters["hash_bits"] = arguments.hash_bits
     if kind == "parser":
         parameters = {"C": PARSER_C, "single_root": not data.columns.multiple_roots} | of_treebank(data) | parameters
@@ -72,11 +73,6 @@ def estimators():
     return importlib.import_module("pybundle.estimators")
 
 
-def _belongs(option, kind, kinds):
-    if kind not in kinds:
-        raise ParameterError(f"{option} belongs to --model {', '.join(kinds)}, got {kind}")
-
-
 def make_risk(arguments, data):
     """Return the risk of the data for runs without an estimator; for rows this needs no scikit-learn."""
     kind = kind_of(arguments, data)
@@ -84,8 +80,6 @@ def make_risk(arguments, data):
         return risk_of_estimator(kind, arguments, data)
     check_memory(data)
     warn_of_measurements(data.y)
-    if arguments.hash_bits is not None:
-        _belongs("--hash-bits", kind, ("chain", "crf", "parser"))
     classes, codes = np.unique(data.y, return_inverse=True)
     if len(classes) < 2:
         raise ParameterError(f"{data.name} must hold at least two classes, got {classes.tolist()[0]!r} only")

@@ -44,8 +44,7 @@ def predict(arguments):
 def load_with_data(arguments, labelled, keeps_text=False):
     """Return the model, and the data with the columns that it was trained on."""
     model = estimators().load(arguments.load)
-    names = {name: shape for name, shape in KINDS.values()}
-    shape = names.get(type(model).__name__.removesuffix("CV"))
+    shape = dict(KINDS.values()).get(type(model).__name__.removesuffix("CV"))
     trained = columns_of(model) or (Columns(None, model.n_features_in_) if shape == "row" else None)
     data = read(arguments, labelled=labelled, trained=trained, keeps_text=keeps_text)
     check_shape(data, shape or "other example", type(model).__name__)

@@ -1,10 +1,6 @@
 """Scale columns by their standard deviations, and convert weights back to the unscaled columns."""
 
-import importlib
-
 import scipy.sparse as sp
-
-from ..core.exceptions import ParameterError
 
 
 def scaled(data):
@@ -12,11 +8,10 @@ def scaled(data):
 
     Sparse columns keep their zeros. The scaler is scikit-learn's `StandardScaler`: constant columns are divided by 1.
     """
-    if data.shape != "row":
-        raise ParameterError(f"--scale belongs to rows (svmlight, csv, npz), got {data.name} of {data.shape}s")
-    preprocessing = importlib.import_module("sklearn.preprocessing")
-    scaler = preprocessing.StandardScaler(with_mean=not sp.issparse(data.X))
-    return data._replace(X=scaler.fit_transform(data.X), columns=data.columns._replace(is_scaled=True)), scaler
+    from sklearn.preprocessing import StandardScaler  # slow to import, seldom needed
+
+    scaler = StandardScaler(with_mean=not sp.issparse(data.X))
+    return data._replace(X=scaler.fit_transform(data.X)), scaler
 
 
 def unscale(svm, scaler):
@@ -24,7 +19,7 @@ def unscale(svm, scaler):
 
         <w, (x - mean) / s> + b = <w / s, x> + (b - <w / s, mean>)
 
-    Its certificate still refers to the scaled columns.
+    Its certificate still refers to the scaled columns, and its weights to those of the file.
     """
     svm.coef_ = svm.coef_ / scaler.scale_
     if scaler.with_mean:

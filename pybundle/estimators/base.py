@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
+from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
@@ -175,10 +176,8 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 
     def _split(self, y, fraction):
         """Return the indices of training and held-out examples, stratified for classifiers."""
-        from sklearn.model_selection import train_test_split  # slow to import, seldom needed
-
         try:
-            rows = train_test_split(np.arange(len(y)), test_size=fraction, random_state=self._seed() or 0,
+            rows = train_test_split(np.arange(len(y)), test_size=fraction, random_state=seed_of(self.random_state) or 0,
                                     stratify=y if is_classifier(self) else None)
         except ValueError as problem:
             raise ParameterError(f"validation_fraction = {fraction:g} cannot be held out of {len(y)} examples: "
@@ -228,11 +227,8 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     def _options(self):
         """Return the arguments of `minimize` that are parameters of the estimator, except `n_jobs`."""
         return {"tol": self.tol, "atol": self.atol, "method": self.method,
-                "max_iter": self.max_iter, "time_limit": self.time_limit, "random_state": self._seed(),
+                "max_iter": self.max_iter, "time_limit": self.time_limit, "random_state": seed_of(self.random_state),
                 "verbose": self.verbose, **self._further}
-
-    def _seed(self):
-        return seed_of(self.random_state)
 
     def _store(self, result, fitted):
         self._hint = result.hint

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
+from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
@@ -24,7 +25,7 @@ from ..runtime.executors import make_executor
 from ..runtime.stopping import one_clock
 from ..solvers.arguments import as_callbacks
 from .collections import is_collection
-from .compat import unchanged_by_failure, validate_data
+from .compat import seed_of, unchanged_by_failure, validate_data
 from .fold import Fold
 from .linear_classifier import FORMATS
 from .multiclass import MulticlassSVM
@@ -85,7 +86,6 @@ class PathCV:
     status_: Array
     _kind: Any
     _listed: Any
-    _is_classifier = False      # whether folds are stratified
 
     def _checked(self, X, y):
         return X, y
@@ -154,7 +154,7 @@ class PathCV:
                                  f"test), got {folds!r:.60}")
         if isinstance(folds, Iterable) and not hasattr(folds, "split"):
             folds = [_checked_fold(f"cv[{k}]", fold, n) for k, fold in enumerate(folds)]
-        found = list(check_cv(folds, data[1], classifier=self._is_classifier).split(*data, groups))
+        found = list(check_cv(folds, data[1], classifier=is_classifier(self)).split(*data, groups))
         if not found:
             raise ParameterError("cv must yield at least one fold, a pair (train, test) of numbers of examples, got "
                                  "none")
@@ -252,8 +252,9 @@ class PathCV:
         parameters = {name: copy.deepcopy(value) for name, value in self.get_params(deep=False).items()
                       if name in names}
         tol = SEARCH_TOL if self.search_tol is None else self.search_tol
+        seed = seed_of(self.random_state)       # threads must not share a generator
         made = self._kind(**parameters | {"tol": tol, "atol": None, "n_jobs": None, "warm_start": False,
-                                          "random_state": self._seed()})       # threads must not share a generator
+                                          "random_state": seed})
         made._further = self._further
         return made
 
@@ -325,7 +326,7 @@ class MulticlassSVMCV(PathCV, MulticlassSVM):
     """
 
     _pieces = GRID
-    _kind, _is_classifier = MulticlassSVM, True
+    _kind = MulticlassSVM
 
     def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None, search_tol: float | None = None,
                  fit_intercept: bool = True, intercept_scaling: Any = 1.0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any, Self
 
 import numpy as np
@@ -252,12 +253,10 @@ class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
     def _scores(self, X):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, **FORMATS)
-        K, executor = len(self.classes_), make_executor(self.n_jobs)
-        try:
+        K = len(self.classes_)
+        with closing(make_executor(self.n_jobs)) as executor:
             return block_scores([part_of(*function, X, K).scorer(X) for function in self._functions()], X.shape[0], K,
                                 executor)
-        finally:
-            executor.close()
 
     def _functions(self):
         return zip(self.kernels_, self.support_vectors_, self.dual_coef_, strict=True)

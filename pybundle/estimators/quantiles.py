@@ -166,8 +166,8 @@ class QuantileRegressor(LinearRegressionEstimator):
     def _lam(self):
         return check_number("alpha", self.alpha, low=0.0)
 
-    def _unit(self, fitted):
-        return fitted["weight_mean_"]
+    def _risk(self, X, y, weights, fitted):
+        return super()._risk(X, y, weights / fitted["weight_mean_"], fitted)
 
     def _options(self):
         return super()._options() | {"scale": "mean"}

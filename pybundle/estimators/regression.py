@@ -60,12 +60,8 @@ class LinearRegressionEstimator(RegressorMixin, FlatEstimator):
         return {"n_features_in_": widths[0], "weight_mean_": float(total / n)} | shift_of(surveys)
 
     def _risk(self, X, y, weights, fitted):
-        risk = self._loss(X, y, sample_weight=weights / self._unit(fitted), fit_intercept=self._has_intercept())
+        risk = self._loss(X, y, sample_weight=weights, fit_intercept=self._has_intercept())
         return risk if fitted["_shift"] is None else risk.moved(fitted["_shift"])
-
-    def _unit(self, fitted):
-        """Return the number by which weights are divided."""
-        return 1.0
 
     def _penalty(self, fitted):
         return elastic_net(self._lam(), self.l1_ratio)

@@ -95,8 +95,7 @@ class RiskBase:
     means : ndarray, shape (dim,), or None
         Means of the columns of the data if the last weight is a free intercept, 0 for that weight.
     shift : Shift or None
-        The change of variables in whose coordinates the risk is, see `features.shift`; of the user if None. `centred()`
-        returns the risk in the coordinates in which solvers work.
+        The change of variables in whose coordinates the risk is, see `features.shift`; of the user if None.
     label_sums : LabelSums or None
         Of classes or chains whose rows have a last column of ones.
     constant : (float, float)
@@ -131,24 +130,15 @@ class RiskBase:
     scores, planes_at, combine, line_search : methods or None
         `scores(w) -> S`, `planes_at(S) -> Planes`, `combine(S0, S1, t) -> S` and
         `line_search(S0, S1, a, b) -> (t, R(t))`: scores that are affine in w, so that a segment costs no pass.
-    n_scores : int
-        Scores of an example.
+    linear_risk : LinearRisk or None
+        The risk itself if its losses depend on linear scores of flat data: see `LinearRisk` for what else it has.
     oracle : ``oracle() -> Oracle``
         Access to single examples; a smooth risk has no labellings.
-    second_derivatives : ``second_derivatives(scores) -> (n_examples,)``
-        Second derivatives of the losses by the only score of an example, if `examples` are its rows: the Hessian of R
-        is `sum_i d_i x_i x_i'`. Such a risk also has `scores`, `line_search`, `multipliers` and `dual_point`.
     has_exact_blocks : bool
         The labels of an example can be enumerated, and its dual maximised exactly.
     log_loss_tokens, planes_of : LabelledTokens or None, method or None
         Of classes or chains with a log-loss, see `BatchOracle`, and `planes_of(distributions) -> Planes` of
         distributions of their labellings.
-    curve : tuple of float or None
-        (low, high, linear, square, flat) of a loss of one score, see `risks.OneScore`.
-    is_regression : bool
-        Its `labels` are targets.
-    engine : Engine or None
-        Compiled access to the rows of flat data, their labels and losses; loops of solvers run on it.
     examples : Examples or None
         The rows of flat data.
     user_rows : Examples or None
@@ -188,15 +178,11 @@ class RiskBase:
     planes_at: Any = None
     combine: Any = None
     line_search: Any = None
-    n_scores = 1
-    second_derivatives: Any = None
+    linear_risk: Any = None
     oracle: Any = None
     has_exact_blocks = False
     log_loss_tokens: Any = None
     planes_of: Any = None
-    curve: Any = None
-    is_regression = False
-    engine: Any = None
     examples: Any = None
     user_rows: Any = None
     column_names: Any = None
@@ -215,10 +201,6 @@ class RiskBase:
         """Values, offsets and slopes; here the offset is `R_p(w) - <slope, w>`."""
         values, slopes = self.evaluate(w)
         return Planes.from_subgradients(values, slopes, w)
-
-    def centred(self) -> Any:
-        """Return the risk in the coordinates of its `shift`; here the risk itself."""
-        return self
 
     def derive(self, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
         """The same risk over the same data with other parts, working precision or executor; here the risk itself."""
@@ -326,7 +308,7 @@ def _is_bounded(risk):
 
 SMOOTH = Capability("needs a smooth risk, and {name} here is not declared smooth", lambda risk: risk.smooth)
 HESSIAN = Capability("needs a smooth risk of one score with second derivatives; {name} has none",
-                     lambda risk: risk.smooth and risk.second_derivatives is not None and risk.examples is not None)
+                     lambda risk: risk.linear_risk is not None and risk.linear_risk.second_derivatives is not None)
 LABELLINGS = Capability("needs a risk whose single examples have labellings; {name} has none here", _has_labellings)
 STORED = Capability("needs a risk whose labellings of examples are stored; {name} has none here",
                     lambda risk: _has_labellings(risk) and not risk.has_exact_blocks)
@@ -334,13 +316,14 @@ FURTHER = Capability("needs a model that returns more than the best labelling; t
                      lambda risk: STORED.holds(risk) and getattr(risk.oracle(), "has_further", False))
 EPOCHS = Capability("needs a risk with access to single examples; {name} has none",
                     lambda risk: risk.sum_planes is not None and risk.oracle is not None and (
-                        risk.engine is not None or _has_labellings(risk)))
+                        risk.linear_risk is not None or _has_labellings(risk)))
 SINGLE = Capability("needs a risk whose single examples have labellings or exact steps; {name} has none here",
                     lambda risk: _has_labellings(risk) or risk.has_exact_blocks
                     or risk.log_loss_tokens is not None)
 BOUNDED = Capability("starts from the bound R >= 0, which {name} does not declare (lower_bounds)", _is_bounded)
 CORNERS = Capability("needs a loss of one score that is piecewise linear; that of {name} is not",
-                     lambda risk: risk.curve is not None and not risk.smooth and risk.examples is not None)
+                     lambda risk: risk.linear_risk is not None and risk.linear_risk.curve is not None
+                     and not risk.smooth)
 AFFINE_SCORES = Capability("needs a risk with affine scores; {name} has none",
                            lambda risk: risk.line_search is not None)
 

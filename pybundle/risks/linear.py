@@ -58,6 +58,13 @@ class LinearRisk(Partitioned):
         Costs of labels; None if every wrong label costs 1.
     examples : Examples
         The data, for solvers that work on single examples.
+    curve : tuple of float or None
+        (low, high, linear, square, flat) of a piecewise linear or quadratic loss of one score, see `OneScore`.
+    second_derivatives : ``second_derivatives(scores) -> (n_examples,)`` or None
+        Second derivatives of a smooth loss by the only score of an example: the Hessian of R is `sum_i d_i x_i x_i'`.
+        A risk with it also has `dual_point`.
+    is_regression : bool
+        `labels` are targets, which an intercept shifts.
     """
 
     n_examples: int
@@ -67,7 +74,15 @@ class LinearRisk(Partitioned):
     partition: Any
     random_state: int
 
-    loss = None
+    loss: Any = None
+    curve: Any = None
+    second_derivatives: Any = None
+    is_regression = False
+
+    @property
+    def linear_risk(self) -> Any:
+        """See `RiskBase`."""
+        return self
 
     def _build(self, X, encode, n_parts, sample_weight, scale, bias, kind, random_state, precision, weigh,
                curve=None, target=None):
@@ -377,7 +392,6 @@ class LinearRisk(Partitioned):
     # helpers ----------------------------------------------------------------------------------------------
 
     _piecewise_linear = True
-    is_regression = False       # whether `labels` are targets, which an intercept shifts
 
     @property
     def steepness(self) -> Any:

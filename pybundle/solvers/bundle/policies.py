@@ -106,7 +106,8 @@ class LineSearch(Kept):
 
     def working_bytes(self, risk):
         """Return the bytes of scores at two ends, the best point and that of the planes, and of a difference."""
-        return 5 * (4 if risk.precision == "float32" else 8) * risk.n_examples * risk.n_scores
+        n_scores = 1 if risk.linear_risk is None else risk.linear_risk.n_scores
+        return 5 * (4 if risk.precision == "float32" else 8) * risk.n_examples * n_scores
 
     def start(self, loop, w0):
         with loop.search.working("oracle", passes=1):

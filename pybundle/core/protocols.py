@@ -139,8 +139,6 @@ class RiskBase:
     log_loss_tokens, planes_of : LabelledTokens or None, method or None
         Of classes or chains with a log-loss, see `BatchOracle`, and `planes_of(distributions) -> Planes` of
         distributions of their labellings.
-    examples : Examples or None
-        The rows of flat data.
     user_rows : Examples or None
         The rows of flat data before a shift, or of a structured model of classes: for hints and `features.dependence`.
     column_names : sequence of str or None
@@ -183,7 +181,6 @@ class RiskBase:
     has_exact_blocks = False
     log_loss_tokens: Any = None
     planes_of: Any = None
-    examples: Any = None
     user_rows: Any = None
     column_names: Any = None
     is_mapped = False

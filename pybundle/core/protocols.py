@@ -123,22 +123,19 @@ class RiskBase:
         Working precision of scores and planes, and of steps which promise nothing.
     n_parts_given : bool
         With `derive`: False lets a solver choose `n_parts` if the user does not.
-    parts : list of ndarray
-        The examples of every part; risks with an oracle have it.
-    sample_weight : ndarray, shape (n_examples,)
-        Their weights; the same.
-    scores, planes_at, combine, line_search : methods or None
-        `scores(w) -> S`, `planes_at(S) -> Planes`, `combine(S0, S1, t) -> S` and
-        `line_search(S0, S1, a, b) -> (t, R(t))`: scores that are affine in w, so that a segment costs no pass.
+    line_search : ``line_search(S0, S1, a, b) -> (t, R(t))``
+        Searches a segment between scores that are affine in w, without a pass. A risk with it also has
+        `scores(w) -> S`, an array with a row for each example, and `planes_at(S) -> Planes`.
     linear_risk : LinearRisk or None
         The risk itself if its losses depend on linear scores of flat data: see `LinearRisk` for what else it has.
     oracle : ``oracle() -> Oracle``
-        Access to single examples; a smooth risk has no labellings.
+        Access to single examples; a smooth risk has no labellings. A risk with it also has `parts`, the examples of
+        every part, and their weights `sample_weight`.
     has_exact_blocks : bool
         The labels of an example can be enumerated, and its dual maximised exactly.
-    log_loss_tokens, planes_of : LabelledTokens or None, method or None
-        Of classes or chains with a log-loss, see `BatchOracle`, and `planes_of(distributions) -> Planes` of
-        distributions of their labellings.
+    log_loss_tokens : LabelledTokens or None
+        Of classes or chains with a log-loss, see `BatchOracle`. A risk with them also has
+        `planes_of(distributions) -> Planes`, for distributions of its labellings.
     user_rows : Examples or None
         The rows of flat data before a shift, or of a structured model of classes: for hints and `features.dependence`.
     column_names : sequence of str or None
@@ -172,15 +169,11 @@ class RiskBase:
     value_errors: Any = None
     precision = search_precision = "float64"
     n_parts_given = True
-    scores: Any = None
-    planes_at: Any = None
-    combine: Any = None
     line_search: Any = None
     linear_risk: Any = None
     oracle: Any = None
     has_exact_blocks = False
     log_loss_tokens: Any = None
-    planes_of: Any = None
     user_rows: Any = None
     column_names: Any = None
     is_mapped = False

@@ -356,10 +356,6 @@ class LinearRisk(Partitioned):
         S = self._check_scores("S", S)
         return self.sum_planes(lambda rows, slope: self._engine.planes_at(S, rows, slope))
 
-    def combine(self, S0: Array, S1: Array, t: float) -> Array:
-        """Return the scores `S0 + t (S1 - S0)` of the point t on a segment."""
-        return S0 + S0.dtype.type(t) * (S1 - S0)
-
     def line_search(self, S0: Array, S1: Array, a: float, b: float, upper: float = 1.0) -> tuple[float, float]:
         """Return the exact minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over 0 <= t <= upper.
 

@@ -41,6 +41,19 @@ class ExamplePlane(NamedTuple):
     slope: Any
 
 
+class Constant(NamedTuple):
+    """What the same change of all scores does to a risk, in the coordinates of the risk; zeros where it is not known.
+
+    R is `value` where all scores are `score`, which is least. Where R is at most v, it changes by at most
+    `(linear + root sqrt(v)) t` if intercepts change by a small t.
+    """
+
+    score: float = 0.0
+    value: float = 0.0
+    linear: float = 0.0
+    root: float = 0.0
+
+
 @runtime_checkable
 class Oracle(Protocol):
     """Access to single examples, for methods that keep a state for each of them.
@@ -98,10 +111,8 @@ class RiskBase:
         The change of variables in whose coordinates the risk is, see `features.shift`; of the user if None.
     label_sums : LabelSums or None
         Of classes or chains whose rows have a last column of ones.
-    constant : (float, float)
-        Constant score that minimises R, in the coordinates of the risk, and R there; 0 if not known.
-    steepness : (float, float)
-        Where R is at most v, it changes by at most `(s[0] + s[1] sqrt(v)) t` if intercepts change by a small t.
+    constant : Constant
+        The constant score that minimises R, R there, and how much R changes with intercepts.
     nonneg : bool array, shape (dim,), or None
         Weights that must not be negative.
     fingerprint : object or None
@@ -159,8 +170,7 @@ class RiskBase:
     means: Any = None
     shift: Any = None
     label_sums: Any = None
-    constant: Any = (0.0, 0.0)
-    steepness: Any = (0.0, 0.0)
+    constant: Any = Constant()
     fingerprint: Any = None
     slope_errors: Any = 0.0
     offset_errors: Any = 0.0

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
 from ..core.plane import Planes
+from ..core.protocols import Constant
 from ..core.rounding import UNIT
 from ..core.types import Array, Floats
 from ..core.validation import check_choice, check_flag, check_integer, check_number, check_vector, contiguous, read_only
@@ -173,15 +174,16 @@ class LinearRisk(Partitioned):
         return self if shift is None else self.moved(shift)
 
     @cached_property
-    def constant(self) -> tuple[float, float]:      # type: ignore[override]
+    def constant(self) -> Any:
+        """See `RiskBase`."""
         y, c = np.asarray(self.labels), self.sample_weight
         if self.n_scores > 1 or not c.any():
-            return 0.0, 0.0
+            return Constant()
         above, below = float(c[y > 0].sum()), float(c[y < 0].sum())
         far = 1.0 + (abs(float(np.log(above) - np.log(below))) if above > 0.0 and below > 0.0 else 0.0)
         low, high = (float(y[c > 0.0].min()), float(y[c > 0.0].max())) if self.is_regression else (-far, far)
         t, value = self.line_search(np.full((len(y), 1), low), np.full((len(y), 1), high), 0.0, 0.0)
-        return low + t * (high - low), value
+        return Constant(low + t * (high - low), value, *self._steepness)
 
     def moved(self, shift: Any) -> Any:
         """Return this risk in the coordinates of a `Shift`; X is copied if columns of it are far from 0."""
@@ -390,8 +392,8 @@ class LinearRisk(Partitioned):
     _piecewise_linear = True
 
     @property
-    def steepness(self) -> Any:
-        """See `RiskBase`: the sum of the weights, because no loss is steeper than 1 in its score."""
+    def _steepness(self):
+        """The numbers `linear` and `root` of `Constant`: no loss is steeper than 1 in its score."""
         return float(self.sample_weight.sum()), 0.0
 
     def _check_scores(self, name, S):

@@ -14,6 +14,7 @@ from scipy.special import softmax
 from ..core.exceptions import ParameterError
 from ..core.labels import example_weights
 from ..core.plane import Planes
+from ..core.protocols import Constant
 from ..core.rounding import UNIT
 from ..core.types import Data, Floats
 from ..core.validation import check_choice, check_integer, check_vector
@@ -223,9 +224,9 @@ class Structured(Partitioned):
         return UNIT * np.array([len(rows) + self._oracle.sizes[rows].max(initial=0) + 10 for rows in self._parts])
 
     @property
-    def steepness(self) -> Any:
-        """See `RiskBase`, for intercepts of classes that are the weights of a column of ones."""
-        return 2.0 * float(self.sample_weight.sum()), 0.0
+    def constant(self) -> Any:
+        """See `RiskBase`; intercepts of classes are the weights of a column of ones."""
+        return Constant(linear=2.0 * float(self.sample_weight.sum()))
 
     def evaluate(self, w: ArrayLike) -> tuple[Floats, Any]:
         """Return values (P,) and subgradients (P, dim) at w."""

@@ -79,7 +79,8 @@ class Oracle(Protocol):
 class Risk(Protocol):
     """`R(w) = sum_p R_p(w)`, every `R_p` convex; sums over examples, never means.
 
-    A risk may offer more: see `RiskBase`, whose defaults stand for what it lacks.
+    `lower_bounds` are proven lower bounds of the parts, shape (P,), or one number for all; minus infinity is always
+    right. A risk may offer more: see `RiskBase`, whose defaults stand for what it lacks.
     """
 
     dim: int
@@ -92,15 +93,13 @@ class Risk(Protocol):
 
 
 class RiskBase:
-    """Optional members of a risk that solvers may use, with their defaults.
+    """Optional members of a risk that solvers may use, with their defaults; those of `Risk` have none.
 
     Risks of the package derive from it. `completed` wraps any other object. Members that are None are
     methods that the risk does not have.
 
     Attributes
     ----------
-    lower_bounds : ndarray, shape (P,), or float
-        A proven lower bound of every part; minus infinity is always right.
     smooth : bool
         R is differentiable everywhere.
     free : bool array, shape (dim,), or None
@@ -163,7 +162,6 @@ class RiskBase:
         The risk itself if its parts live with workers.
     """
 
-    lower_bounds: Any = -np.inf
     smooth = False
     nonneg: Any = None
     free: Any = None
@@ -188,8 +186,6 @@ class RiskBase:
     column_names: Any = None
     is_mapped = False
     excerpt: Any = None
-    n_parts: int
-    evaluate: Any
     sum_planes: Any = None
     remote: Any = None
 
@@ -197,12 +193,12 @@ class RiskBase:
         """Results of the function, in the order of the items; here one after another."""
         return map(function, items)
 
-    def planes(self, w: ArrayLike) -> Any:
+    def planes(self: Any, w: ArrayLike) -> Any:
         """Values, offsets and slopes; here the offset is `R_p(w) - <slope, w>`."""
         values, slopes = self.evaluate(w)
         return Planes.from_subgradients(values, slopes, w)
 
-    def derive(self, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
+    def derive(self: Any, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
         """The same risk over the same data with other parts, working precision or executor; here the risk itself."""
         if n_parts not in (None, self.n_parts):
             raise ParameterError(f"n_parts must be {self.n_parts} for this risk, which cannot be regrouped, got "

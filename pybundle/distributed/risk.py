@@ -49,6 +49,7 @@ class RemoteRisk(RiskBase):
 
     dim: int
     n_examples: int
+    n_parts: int
     lower_bounds: Array
 
     waiting: Any = None     # `Waiting` of the run that uses it

@@ -108,8 +108,6 @@ class RiskBase:
         Means of the columns of the data if the last weight is a free intercept, 0 for that weight.
     shift : Shift or None
         The change of variables in whose coordinates the risk is, see `features.shift`; of the user if None.
-    label_sums : LabelSums or None
-        Of classes or chains whose rows have a last column of ones.
     constant : Constant
         The constant score that minimises R, R there, and how much R changes with intercepts.
     nonneg : bool array, shape (dim,), or None
@@ -167,7 +165,6 @@ class RiskBase:
     free: Any = None
     means: Any = None
     shift: Any = None
-    label_sums: Any = None
     constant: Any = Constant()
     fingerprint: Any = None
     slope_errors: Any = 0.0

@@ -64,6 +64,8 @@ class LinearRisk(Partitioned):
     second_derivatives : ``second_derivatives(scores) -> (n_examples,)`` or None
         Second derivatives of a smooth loss by the only score of an example: the Hessian of R is `sum_i d_i x_i x_i'`.
         A risk with it also has `dual_point`.
+    label_sums : LabelSums or None
+        For classes whose rows have a last column of ones; intercepts may then be free.
     is_regression : bool
         `labels` are targets, which an intercept shifts.
     """
@@ -75,9 +77,10 @@ class LinearRisk(Partitioned):
     partition: Any
     random_state: int
 
-    loss: Any = None
+    loss = None
     curve: Any = None
     second_derivatives: Any = None
+    label_sums: Any = None
     is_regression = False
 
     @property

@@ -295,10 +295,6 @@ def _has_labellings(risk):
     return risk.oracle is not None and not risk.smooth
 
 
-def _is_bounded(risk):
-    return bool((np.asarray(risk.lower_bounds, dtype=float) >= 0.0).all())
-
-
 SMOOTH = Capability("needs a smooth risk, and {name} here is not declared smooth", lambda risk: risk.smooth)
 HESSIAN = Capability("needs a smooth risk of one score with second derivatives; {name} has none",
                      lambda risk: risk.linear_risk is not None and risk.linear_risk.second_derivatives is not None)
@@ -313,7 +309,8 @@ EPOCHS = Capability("needs a risk with access to single examples; {name} has non
 SINGLE = Capability("needs a risk whose single examples have labellings or exact steps; {name} has none here",
                     lambda risk: _has_labellings(risk) or risk.has_exact_blocks
                     or risk.log_loss_tokens is not None)
-BOUNDED = Capability("starts from the bound R >= 0, which {name} does not declare (lower_bounds)", _is_bounded)
+BOUNDED = Capability("starts from the bound R >= 0, which {name} does not declare (lower_bounds)",
+                     lambda risk: bool((np.asarray(risk.lower_bounds, dtype=float) >= 0.0).all()))
 CORNERS = Capability("needs a loss of one score that is piecewise linear; that of {name} is not",
                      lambda risk: risk.linear_risk is not None and risk.linear_risk.curve is not None
                      and not risk.smooth)

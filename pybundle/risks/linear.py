@@ -273,11 +273,6 @@ class LinearRisk(Partitioned):
 
     # passes -----------------------------------------------------------------------------------------------
 
-    def evaluate(self, w: ArrayLike) -> tuple[Floats, Any]:
-        """Return values (P,) and subgradients (P, dim) at w: sums over the examples of each part."""
-        planes = self.planes(w)
-        return planes.values, planes.slopes
-
     def planes(self, w: ArrayLike) -> Any:
         """Return one plane for each part, tight at w: O(nnz(X) K) flops, X is read once.
 
@@ -310,14 +305,7 @@ class LinearRisk(Partitioned):
         engine = self._engine
         packed = engine.pack(w, "float64")
         reach, shift = (error if self.n_scores == 1 else 2.0 * error for error in self._score_errors(w))
-        values, errors = np.zeros(self.n_parts), np.zeros(self.n_parts)
-
-        def shard(item):
-            return engine.losses(packed, item[1], reach, shift)
-
-        for (p, _), (value, error) in zip(self._shards, self.map_shards(shard, self._shards), strict=True):
-            values[p] += value
-            errors[p] += error
+        values, errors = self._sums(lambda rows: engine.losses(packed, rows, reach, shift))
         terms = [min(len(rows), 65 + SHARD_ROWS // 64) + len(rows) // SHARD_ROWS + 4 for rows in self._parts]
         return values, 1.01 * errors + UNIT * np.array(terms) * values
 

@@ -291,23 +291,20 @@ class Capability(NamedTuple):
     holds: Callable
 
 
-def _has_labellings(risk):
-    return risk.oracle is not None and not risk.smooth
-
-
 SMOOTH = Capability("needs a smooth risk, and {name} here is not declared smooth", lambda risk: risk.smooth)
 HESSIAN = Capability("needs a smooth risk of one score with second derivatives; {name} has none",
                      lambda risk: risk.linear_risk is not None and risk.linear_risk.second_derivatives is not None)
-LABELLINGS = Capability("needs a risk whose single examples have labellings; {name} has none here", _has_labellings)
+LABELLINGS = Capability("needs a risk whose single examples have labellings; {name} has none here",
+                        lambda risk: risk.oracle is not None and not risk.smooth)
 STORED = Capability("needs a risk whose labellings of examples are stored; {name} has none here",
-                    lambda risk: _has_labellings(risk) and not risk.has_exact_blocks)
+                    lambda risk: LABELLINGS.holds(risk) and not risk.has_exact_blocks)
 FURTHER = Capability("needs a model that returns more than the best labelling; that of {name} does not",
                      lambda risk: STORED.holds(risk) and getattr(risk.oracle(), "has_further", False))
 EPOCHS = Capability("needs a risk with access to single examples; {name} has none",
                     lambda risk: risk.sum_planes is not None and risk.oracle is not None and (
-                        risk.linear_risk is not None or _has_labellings(risk)))
+                        risk.linear_risk is not None or LABELLINGS.holds(risk)))
 SINGLE = Capability("needs a risk whose single examples have labellings or exact steps; {name} has none here",
-                    lambda risk: _has_labellings(risk) or risk.has_exact_blocks
+                    lambda risk: LABELLINGS.holds(risk) or risk.has_exact_blocks
                     or risk.log_loss_tokens is not None)
 BOUNDED = Capability("starts from the bound R >= 0, which {name} does not declare (lower_bounds)",
                      lambda risk: bool((np.asarray(risk.lower_bounds, dtype=float) >= 0.0).all()))

@@ -95,8 +95,7 @@ class Risk(Protocol):
 class RiskBase:
     """Optional members of a risk that solvers may use, with their defaults; those of `Risk` have none.
 
-    Risks of the package derive from it. `completed` wraps any other object. Members that are None are
-    methods that the risk does not have.
+    Risks of the package derive from it. `completed` wraps any other object. None stands for what a risk does not have.
 
     Attributes
     ----------

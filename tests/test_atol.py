@@ -159,7 +159,7 @@ def test_the_best_constant_is_that_of_the_loss(kind, at):
     t = y + at if is_regression(kind) else np.where(y > 4.0, 1, -1)
     for options in ({"quantile": 0.01}, {"quantile": 0.99}) if kind is pb.risks.Pinball else ({},):
         risk = kind(rng.standard_normal((200, 2)), t, sample_weight=c, fit_intercept=True, **options).centred()
-        best, value = risk.constant
+        best, value, *_ = risk.constant
         labels = np.asarray(risk.labels)
 
         def total(b, risk=risk, labels=labels):

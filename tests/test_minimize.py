@@ -541,6 +541,24 @@ def test_a_plain_user_risk():
     assert result.success and result.fun == pytest.approx(0.1, rel=1e-5)
 
 
+def test_a_user_risk_with_affine_scores():
+    """Its other names mean something to flat data of the package only; interior points were once tried with them."""
+    inner = pb.risks.BinaryHinge(*blobs(n_classes=2))
+
+    class Affine:
+        dim, n_examples, n_parts, lower_bounds = inner.dim, inner.n_examples, 1, np.zeros(1)
+        evaluate, scores, planes_at = inner.evaluate, inner.scores, inner.planes_at
+        curve, examples, engine = "steep", [1, 2], None
+
+        def line_search(self, *arguments):
+            return inner.line_search(*arguments)
+
+    result = pb.minimize(Affine(), lam=0.01, method="oca", line_search=True, tol=1e-8)
+    assert result.success and result.lower_bound <= pb.minimize(inner, lam=0.01, tol=1e-8).fun <= result.fun + 1e-6
+    with pytest.raises(pb.ParameterError, match="piecewise linear"):
+        pb.minimize(Affine(), lam=0.01, method="interior-point")
+
+
 @pytest.mark.filterwarnings("ignore:overflow")
 @pytest.mark.parametrize(("size", "lam", "method"), [(1e200, 1.0, "bmrm"), (1e140, 1e-100, "prox-bmrm")])
 def test_overflow_is_named(size, lam, method):

@@ -116,7 +116,7 @@ def test_the_problem_is_the_centred_one(kind, at, columns):
     error = Fraction(result.certificate.error)
     assert Fraction(result.lower_bound) <= value and abs(value - Fraction(result.fun)) <= error
     # best constant instead of the median: a factor that 1e-12 forgives
-    linear, root = risk.steepness
+    *_, linear, root = risk.constant
     rounding = 0.5 * np.spacing(abs(result.x[-1])) * (linear + root * result.fun**0.5)
     difference, share = float(value + error - Fraction(result.lower_bound)), 1e-8 * float(value)
     assert result.success == (result.gap <= 1e-8) and result.success

@@ -297,13 +297,13 @@ def test_line_search_is_exact(seed, n, upper, curved, costs):
     a, b = 0.3 * n * rng.standard_normal(), (n * rng.random() if curved else 0.0)
 
     def phi(t):
-        return a * t + b * t**2 / 2 + risk.planes_at(risk.combine(S0, S1, t)).values.sum()
+        return a * t + b * t**2 / 2 + risk.planes_at(S0 + t * (S1 - S0)).values.sum()
 
     t, value = risk.line_search(S0, S1, a, b, upper)
     best = phi(t)
     tolerance = 1e-11 * (n + abs(a) + b) * (1 + upper) ** 2
     assert 0.0 <= t <= upper
-    np.testing.assert_allclose(value, risk.planes_at(risk.combine(S0, S1, t)).values.sum(), atol=tolerance)
+    np.testing.assert_allclose(value, risk.planes_at(S0 + t * (S1 - S0)).values.sum(), atol=tolerance)
     assert best <= min(phi(s) for s in np.linspace(0, upper, 101)) + tolerance
     # zero lies between the one-sided derivatives, where it can
     h = 1e-6 * upper

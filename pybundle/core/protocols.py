@@ -41,6 +41,19 @@ class ExamplePlane(NamedTuple):
     slope: Any
 
 
+class Constant(NamedTuple):
+    """What the same change of all scores does to a risk, in the coordinates of the risk; zeros where it is not known.
+
+    R is `value` where all scores are `score`, which is least. Where R is at most v, it changes by at most
+    `(linear + root sqrt(v)) t` if intercepts change by a small t.
+    """
+
+    score: float = 0.0
+    value: float = 0.0
+    linear: float = 0.0
+    root: float = 0.0
+
+
 @runtime_checkable
 class Oracle(Protocol):
     """Access to single examples, for methods that keep a state for each of them.
@@ -66,7 +79,8 @@ class Oracle(Protocol):
 class Risk(Protocol):
     """`R(w) = sum_p R_p(w)`, every `R_p` convex; sums over examples, never means.
 
-    A risk may offer more: see `RiskBase`, whose defaults stand for what it lacks.
+    `lower_bounds` are proven lower bounds of the parts, shape (P,), or one number for all; minus infinity is always
+    right. A risk may offer more: see `RiskBase`, whose defaults stand for what it lacks.
     """
 
     dim: int
@@ -79,15 +93,12 @@ class Risk(Protocol):
 
 
 class RiskBase:
-    """Optional members of a risk that solvers may use, with their defaults.
+    """Optional members of a risk that solvers may use, with their defaults; those of `Risk` have none.
 
-    Risks of the package derive from it. `completed` wraps any other object. Members that are None are
-    methods that the risk does not have.
+    Risks of the package derive from it. `completed` wraps any other object. None stands for what a risk does not have.
 
     Attributes
     ----------
-    lower_bounds : ndarray, shape (P,), or float
-        A proven lower bound of every part; minus infinity is always right.
     smooth : bool
         R is differentiable everywhere.
     free : bool array, shape (dim,), or None
@@ -95,14 +106,9 @@ class RiskBase:
     means : ndarray, shape (dim,), or None
         Means of the columns of the data if the last weight is a free intercept, 0 for that weight.
     shift : Shift or None
-        The change of variables in whose coordinates the risk is, see `features.shift`; of the user if None. `centred()`
-        returns the risk in the coordinates in which solvers work.
-    label_sums : LabelSums or None
-        Of classes or chains whose rows have a last column of ones.
-    constant : (float, float)
-        Constant score that minimises R, in the coordinates of the risk, and R there; 0 if not known.
-    steepness : (float, float)
-        Where R is at most v, it changes by at most `(s[0] + s[1] sqrt(v)) t` if intercepts change by a small t.
+        The change of variables in whose coordinates the risk is, see `features.shift`; of the user if None.
+    constant : Constant
+        The constant score that minimises R, R there, and how much R changes with intercepts.
     nonneg : bool array, shape (dim,), or None
         Weights that must not be negative.
     fingerprint : object or None
@@ -124,33 +130,19 @@ class RiskBase:
         Working precision of scores and planes, and of steps which promise nothing.
     n_parts_given : bool
         With `derive`: False lets a solver choose `n_parts` if the user does not.
-    parts : list of ndarray
-        The examples of every part; risks with an oracle have it.
-    sample_weight : ndarray, shape (n_examples,)
-        Their weights; the same.
-    scores, planes_at, combine, line_search : methods or None
-        `scores(w) -> S`, `planes_at(S) -> Planes`, `combine(S0, S1, t) -> S` and
-        `line_search(S0, S1, a, b) -> (t, R(t))`: scores that are affine in w, so that a segment costs no pass.
-    n_scores : int
-        Scores of an example.
+    line_search : ``line_search(S0, S1, a, b) -> (t, R(t))``
+        Searches a segment between scores that are affine in w, without a pass. A risk with it also has
+        `scores(w) -> S`, an array with a row for each example, and `planes_at(S) -> Planes`.
+    linear_risk : LinearRisk or None
+        The risk itself if its losses depend on linear scores of flat data: see `LinearRisk` for what else it has.
     oracle : ``oracle() -> Oracle``
-        Access to single examples; a smooth risk has no labellings.
-    second_derivatives : ``second_derivatives(scores) -> (n_examples,)``
-        Second derivatives of the losses by the only score of an example, if `examples` are its rows: the Hessian of R
-        is `sum_i d_i x_i x_i'`. Such a risk also has `scores`, `line_search`, `multipliers` and `dual_point`.
+        Access to single examples; a smooth risk has no labellings. A risk with it also has `parts`, the examples of
+        every part, and their weights `sample_weight`.
     has_exact_blocks : bool
         The labels of an example can be enumerated, and its dual maximised exactly.
-    log_loss_tokens, planes_of : LabelledTokens or None, method or None
-        Of classes or chains with a log-loss, see `BatchOracle`, and `planes_of(distributions) -> Planes` of
-        distributions of their labellings.
-    curve : tuple of float or None
-        (low, high, linear, square, flat) of a loss of one score, see `risks.OneScore`.
-    is_regression : bool
-        Its `labels` are targets.
-    engine : Engine or None
-        Compiled access to the rows of flat data, their labels and losses; loops of solvers run on it.
-    examples : Examples or None
-        The rows of flat data.
+    log_loss_tokens : LabelledTokens or None
+        Of classes or chains with a log-loss, see `BatchOracle`. A risk with them also has
+        `planes_of(distributions) -> Planes`, for distributions of its labellings.
     user_rows : Examples or None
         The rows of flat data before a shift, or of a structured model of classes: for hints and `features.dependence`.
     column_names : sequence of str or None
@@ -167,15 +159,12 @@ class RiskBase:
         The risk itself if its parts live with workers.
     """
 
-    lower_bounds: Any = -np.inf
     smooth = False
     nonneg: Any = None
     free: Any = None
     means: Any = None
     shift: Any = None
-    label_sums: Any = None
-    constant: Any = (0.0, 0.0)
-    steepness: Any = (0.0, 0.0)
+    constant: Any = Constant()
     fingerprint: Any = None
     slope_errors: Any = 0.0
     offset_errors: Any = 0.0
@@ -184,26 +173,15 @@ class RiskBase:
     value_errors: Any = None
     precision = search_precision = "float64"
     n_parts_given = True
-    scores: Any = None
-    planes_at: Any = None
-    combine: Any = None
     line_search: Any = None
-    n_scores = 1
-    second_derivatives: Any = None
+    linear_risk: Any = None
     oracle: Any = None
     has_exact_blocks = False
     log_loss_tokens: Any = None
-    planes_of: Any = None
-    curve: Any = None
-    is_regression = False
-    engine: Any = None
-    examples: Any = None
     user_rows: Any = None
     column_names: Any = None
     is_mapped = False
     excerpt: Any = None
-    n_parts: int
-    evaluate: Any
     sum_planes: Any = None
     remote: Any = None
 
@@ -211,16 +189,12 @@ class RiskBase:
         """Results of the function, in the order of the items; here one after another."""
         return map(function, items)
 
-    def planes(self, w: ArrayLike) -> Any:
+    def planes(self: Any, w: ArrayLike) -> Any:
         """Values, offsets and slopes; here the offset is `R_p(w) - <slope, w>`."""
         values, slopes = self.evaluate(w)
         return Planes.from_subgradients(values, slopes, w)
 
-    def centred(self) -> Any:
-        """Return the risk in the coordinates of its `shift`; here the risk itself."""
-        return self
-
-    def derive(self, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
+    def derive(self: Any, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
         """The same risk over the same data with other parts, working precision or executor; here the risk itself."""
         if n_parts not in (None, self.n_parts):
             raise ParameterError(f"n_parts must be {self.n_parts} for this risk, which cannot be regrouped, got "
@@ -316,31 +290,26 @@ class Capability(NamedTuple):
     holds: Callable
 
 
-def _has_labellings(risk):
-    return risk.oracle is not None and not risk.smooth
-
-
-def _is_bounded(risk):
-    return bool((np.asarray(risk.lower_bounds, dtype=float) >= 0.0).all())
-
-
 SMOOTH = Capability("needs a smooth risk, and {name} here is not declared smooth", lambda risk: risk.smooth)
 HESSIAN = Capability("needs a smooth risk of one score with second derivatives; {name} has none",
-                     lambda risk: risk.smooth and risk.second_derivatives is not None and risk.examples is not None)
-LABELLINGS = Capability("needs a risk whose single examples have labellings; {name} has none here", _has_labellings)
+                     lambda risk: risk.linear_risk is not None and risk.linear_risk.second_derivatives is not None)
+LABELLINGS = Capability("needs a risk whose single examples have labellings; {name} has none here",
+                        lambda risk: risk.oracle is not None and not risk.smooth)
 STORED = Capability("needs a risk whose labellings of examples are stored; {name} has none here",
-                    lambda risk: _has_labellings(risk) and not risk.has_exact_blocks)
+                    lambda risk: LABELLINGS.holds(risk) and not risk.has_exact_blocks)
 FURTHER = Capability("needs a model that returns more than the best labelling; that of {name} does not",
                      lambda risk: STORED.holds(risk) and getattr(risk.oracle(), "has_further", False))
 EPOCHS = Capability("needs a risk with access to single examples; {name} has none",
                     lambda risk: risk.sum_planes is not None and risk.oracle is not None and (
-                        risk.engine is not None or _has_labellings(risk)))
+                        risk.linear_risk is not None or LABELLINGS.holds(risk)))
 SINGLE = Capability("needs a risk whose single examples have labellings or exact steps; {name} has none here",
-                    lambda risk: _has_labellings(risk) or risk.has_exact_blocks
+                    lambda risk: LABELLINGS.holds(risk) or risk.has_exact_blocks
                     or risk.log_loss_tokens is not None)
-BOUNDED = Capability("starts from the bound R >= 0, which {name} does not declare (lower_bounds)", _is_bounded)
+BOUNDED = Capability("starts from the bound R >= 0, which {name} does not declare (lower_bounds)",
+                     lambda risk: bool((np.asarray(risk.lower_bounds, dtype=float) >= 0.0).all()))
 CORNERS = Capability("needs a loss of one score that is piecewise linear; that of {name} is not",
-                     lambda risk: risk.curve is not None and not risk.smooth and risk.examples is not None)
+                     lambda risk: risk.linear_risk is not None and risk.linear_risk.curve is not None
+                     and not risk.smooth)
 AFFINE_SCORES = Capability("needs a risk with affine scores; {name} has none",
                            lambda risk: risk.line_search is not None)
 

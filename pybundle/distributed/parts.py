@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.protocols import completed, errors_of, is_risk
+from ..core.protocols import Constant, check_risk, completed, errors_of, is_risk
 from ..core.ragged import Ragged
 from ..core.validation import read_only
 from ..runtime.executors import single_threaded_blas
@@ -35,8 +35,7 @@ class Description(NamedTuple):
     free: np.ndarray | None
     means: np.ndarray | None
     shift: Any
-    constant: Any
-    steepness: Any
+    constant: Constant
     fingerprint: Any
 
     @classmethod
@@ -45,7 +44,7 @@ class Description(NamedTuple):
         risk = completed(risk).renewed()
         bounds = np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
         return cls(risk.dim, risk.n_examples, bounds, *errors_of(risk), risk.slope_sizes, bool(risk.smooth),
-                   risk.nonneg, risk.free, risk.means, risk.shift, risk.constant, risk.steepness, risk.fingerprint)
+                   risk.nonneg, risk.free, risk.means, risk.shift, risk.constant, risk.fingerprint)
 
 
 class Parts:
@@ -67,8 +66,10 @@ class Parts:
         self._risks = {None: None if risk is None else completed(risk)}
         self._rows = getattr(source, "rows", None)
         self.n_parts = n_parts
-        if risk is not None and risk.n_parts != n_parts:
-            raise ParameterError(f"the risk of a group must have {n_parts} parts, got {risk.n_parts}")
+        if risk is not None:
+            check_risk(risk)
+            if risk.n_parts != n_parts:
+                raise ParameterError(f"the risk of a group must have {n_parts} parts, got {risk.n_parts}")
         if hasattr(risk, "dense_from"):         # below this share `pack` would make dense slopes CSR again
             self._risks[None] = copy.copy(risk)
             self._risks[None].dense_from = PACKED_DENSE_FROM

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import BundleError, ContradictionError, OracleError, ParameterError
 from ..core.plane import Planes
-from ..core.protocols import RiskBase
+from ..core.protocols import Constant, RiskBase
 from ..core.types import Array, Floats
 from ..core.validation import check_choice, check_vector
 from .accounts import Accounts
@@ -49,6 +49,7 @@ class RemoteRisk(RiskBase):
 
     dim: int
     n_examples: int
+    n_parts: int
     lower_bounds: Array
 
     waiting: Any = None     # `Waiting` of the run that uses it
@@ -236,12 +237,11 @@ def _joined(records, groups):
         means = np.average([record.means for record in known], axis=0, weights=[record.n_examples for record in known])
         records = [record and _measured_from(record, means) for record in records]
     # the sum of the least values is at most R at any common constant
-    constants, values = zip(*(record.constant for record in known), strict=True)
+    scores, values, linear, roots = zip(*(record.constant for record in known), strict=True)
     names = ("lower_bounds", "slope_errors", "offset_errors", "slope_sizes")
     return Description(first.dim, sum(record.n_examples for record in known), *map(column, names),
                        all(record.smooth for record in known), first.nonneg, first.free, means, first.shift,
-                       (float(np.median(constants)), math.fsum(values)),
-                       (sum(record.steepness[0] for record in known), math.hypot(*(r.steepness[1] for r in known))),
+                       Constant(float(np.median(scores)), math.fsum(values), sum(linear), math.hypot(*roots)),
                        tuple(None if record is None else record.fingerprint for record in records))
 
 

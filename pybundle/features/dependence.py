@@ -56,7 +56,7 @@ def dependence_in(risk, penalty, rows):
     X, n, K = examples.X, int(is_row.sum()), risk.dim // examples.width
     is_free, is_held = is_free.reshape(K, -1), ((penalty.lower == 0.0) & (penalty.upper == 0.0))[:examples.width]
     usable = is_free[1:].all(axis=0) & (is_free[0] | (is_held & (K > 1)))
-    if risk.examples is None and risk.shift is not None:        # columns that the shift has moved are rounded, unless 0
+    if risk.linear_risk is None and risk.shift is not None:     # columns that the shift has moved are rounded, unless 0
         moved = np.flatnonzero(risk.shift.columns)
         usable[moved] &= np.asarray(abs(examples.X[:, moved]).sum(axis=0)).ravel() == 0.0
     columns = np.flatnonzero(usable)

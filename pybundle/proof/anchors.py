@@ -176,8 +176,8 @@ class ScoreAnchors:
     def of(cls, risk, is_bare, means):
         """Return the anchors of a risk with a `curve` if its intercept, the last weight, alone is free; else None."""
         low, high, *_ = curve_of(risk) or (0.0, 0.0)
-        is_steep, examples = low < 0.0 < high, getattr(risk, "examples", None)
-        if not (examples is not None and (examples.bias or 0.0) > 0.0 and low < 0.0 <= high and (
+        is_steep = low < 0.0 < high
+        if not (low < 0.0 <= high and (risk.examples.bias or 0.0) > 0.0 and (
                 is_steep or not risk.is_regression) and np.flatnonzero(is_bare).tolist() == [risk.dim - 1]):
             return None
         c, steep = risk.sample_weight, max(low, -1.0)

@@ -25,7 +25,9 @@ def n_terms(n, rows=ROWS):
 
 def curve_of(risk):
     """Return the `curve` of a risk, for the log-loss that of max(0, -margin), a lower bound; None without one."""
-    return (-1.0, 0.0, 0.0, 0.0, 0.0) if isinstance(risk, Logistic) else getattr(risk, "curve", None)
+    if isinstance(risk, Logistic):
+        return -1.0, 0.0, 0.0, 0.0, 0.0
+    return getattr(getattr(risk, "linear_risk", None), "curve", None)
 
 
 def feasible(risk, beta):

@@ -67,7 +67,7 @@ def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: floa
             found = [np.max([_others(penalty, factor, np.append((np.abs(one.phi) + one.errors)[:-1], 0.0),
                                      (max(-one.offset, 0.0) + one.offset_error, 1.0, 0.0)) / rise
                              for one, rise in zip(anchors.planes, anchors.rises, strict=True)], axis=0)]
-        elif low < 0.0 < high and len(free) and risk.examples is not None:
+        elif low < 0.0 < high and len(free):
             c = risk.sample_weight
             sizes = (np.abs(risk.labels) if risk.is_regression else 0.0) + abs(linear) + flat
             T = float(np.sum(c * sizes)), (1.0 + (square > 0.0)) / min(-low, high), float(square * c.sum()) ** 0.5

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
 from ..core.plane import Planes
+from ..core.protocols import Constant
 from ..core.rounding import UNIT
 from ..core.types import Array, Floats
 from ..core.validation import check_choice, check_flag, check_integer, check_number, check_vector, contiguous, read_only
@@ -58,6 +59,15 @@ class LinearRisk(Partitioned):
         Costs of labels; None if every wrong label costs 1.
     examples : Examples
         The data, for solvers that work on single examples.
+    curve : tuple of float or None
+        (low, high, linear, square, flat) of a piecewise linear or quadratic loss of one score, see `OneScore`.
+    second_derivatives : ``second_derivatives(scores) -> (n_examples,)`` or None
+        Second derivatives of a smooth loss by the only score of an example: the Hessian of R is `sum_i d_i x_i x_i'`.
+        A risk with it also has `dual_point`.
+    label_sums : LabelSums or None
+        For classes whose rows have a last column of ones; intercepts may then be free.
+    is_regression : bool
+        `labels` are targets, which an intercept shifts.
     """
 
     n_examples: int
@@ -68,6 +78,15 @@ class LinearRisk(Partitioned):
     random_state: int
 
     loss = None
+    curve: Any = None
+    second_derivatives: Any = None
+    label_sums: Any = None
+    is_regression = False
+
+    @property
+    def linear_risk(self) -> Any:
+        """See `RiskBase`."""
+        return self
 
     def _build(self, X, encode, n_parts, sample_weight, scale, bias, kind, random_state, precision, weigh,
                curve=None, target=None):
@@ -158,15 +177,16 @@ class LinearRisk(Partitioned):
         return self if shift is None else self.moved(shift)
 
     @cached_property
-    def constant(self) -> tuple[float, float]:      # type: ignore[override]
+    def constant(self) -> Any:
+        """See `RiskBase`."""
         y, c = np.asarray(self.labels), self.sample_weight
         if self.n_scores > 1 or not c.any():
-            return 0.0, 0.0
+            return Constant()
         above, below = float(c[y > 0].sum()), float(c[y < 0].sum())
         far = 1.0 + (abs(float(np.log(above) - np.log(below))) if above > 0.0 and below > 0.0 else 0.0)
         low, high = (float(y[c > 0.0].min()), float(y[c > 0.0].max())) if self.is_regression else (-far, far)
         t, value = self.line_search(np.full((len(y), 1), low), np.full((len(y), 1), high), 0.0, 0.0)
-        return low + t * (high - low), value
+        return Constant(low + t * (high - low), value, *self._steepness)
 
     def moved(self, shift: Any) -> Any:
         """Return this risk in the coordinates of a `Shift`; X is copied if columns of it are far from 0."""
@@ -253,11 +273,6 @@ class LinearRisk(Partitioned):
 
     # passes -----------------------------------------------------------------------------------------------
 
-    def evaluate(self, w: ArrayLike) -> tuple[Floats, Any]:
-        """Return values (P,) and subgradients (P, dim) at w: sums over the examples of each part."""
-        planes = self.planes(w)
-        return planes.values, planes.slopes
-
     def planes(self, w: ArrayLike) -> Any:
         """Return one plane for each part, tight at w: O(nnz(X) K) flops, X is read once.
 
@@ -290,14 +305,7 @@ class LinearRisk(Partitioned):
         engine = self._engine
         packed = engine.pack(w, "float64")
         reach, shift = (error if self.n_scores == 1 else 2.0 * error for error in self._score_errors(w))
-        values, errors = np.zeros(self.n_parts), np.zeros(self.n_parts)
-
-        def shard(item):
-            return engine.losses(packed, item[1], reach, shift)
-
-        for (p, _), (value, error) in zip(self._shards, self.map_shards(shard, self._shards), strict=True):
-            values[p] += value
-            errors[p] += error
+        values, errors = self._sums(lambda rows: engine.losses(packed, rows, reach, shift))
         terms = [min(len(rows), 65 + SHARD_ROWS // 64) + len(rows) // SHARD_ROWS + 4 for rows in self._parts]
         return values, 1.01 * errors + UNIT * np.array(terms) * values
 
@@ -341,10 +349,6 @@ class LinearRisk(Partitioned):
         S = self._check_scores("S", S)
         return self.sum_planes(lambda rows, slope: self._engine.planes_at(S, rows, slope))
 
-    def combine(self, S0: Array, S1: Array, t: float) -> Array:
-        """Return the scores `S0 + t (S1 - S0)` of the point t on a segment."""
-        return S0 + S0.dtype.type(t) * (S1 - S0)
-
     def line_search(self, S0: Array, S1: Array, a: float, b: float, upper: float = 1.0) -> tuple[float, float]:
         """Return the exact minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over 0 <= t <= upper.
 
@@ -377,11 +381,10 @@ class LinearRisk(Partitioned):
     # helpers ----------------------------------------------------------------------------------------------
 
     _piecewise_linear = True
-    is_regression = False       # whether `labels` are targets, which an intercept shifts
 
     @property
-    def steepness(self) -> Any:
-        """See `RiskBase`: the sum of the weights, because no loss is steeper than 1 in its score."""
+    def _steepness(self):
+        """The numbers `linear` and `root` of `Constant`: no loss is steeper than 1 in its score."""
         return float(self.sample_weight.sum()), 0.0
 
     def _check_scores(self, name, S):

@@ -72,7 +72,7 @@ class OneClass(RiskBase):
 
     def __init__(self, X: Data, nu: float, sample_weight: ArrayLike | None = None) -> None:
         self.nu = check_number("nu", nu, low=0.0, strict=True, below=1.0)
-        self.examples = Examples(X)
+        self.examples = self.user_rows = Examples(X)
         self.n_examples, self.dim = self.examples.n_examples, self.examples.width
         self.sample_weight = example_weights(sample_weight, self.n_examples)
         self.lower_bounds = np.full(1, -np.inf)

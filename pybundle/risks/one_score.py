@@ -81,8 +81,8 @@ class OneScore(LinearRisk):
         return crc32(repr((super().fingerprint, self.curve)).encode(), crc32(self._engine.target_array))
 
     @property
-    def steepness(self) -> Any:
-        """See `RiskBase`; if the slopes beta have no bound, `sum_i c_i beta_i^2 <= 2 R / square`."""
+    def _steepness(self):
+        # if the slopes beta have no bound, `sum_i c_i beta_i^2 <= 2 R / square`
         total, steepest = float(self.sample_weight.sum()), float(max(np.abs(self.curve[:2])))
         return (total * steepest, 0.0) if np.isfinite(steepest) else (0.0, (2.0 * total / self.curve[3]) ** 0.5)
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
 from ..core.protocols import RiskBase
 from ..core.ragged import Ragged
-from ..core.types import Array
+from ..core.types import Array, Floats
 from ..core.validation import check_choice, check_integer
 from .reduction import SPARSE_DENSITY
 
@@ -162,6 +163,19 @@ class Partitioned(RiskBase):
     def parts(self) -> list[Array]:
         """List with the row numbers of the examples of every part."""
         return self._parts
+
+    def evaluate(self, w: ArrayLike) -> tuple[Floats, Any]:
+        """Return values (P,) and subgradients (P, dim) at w: sums over the examples of each part."""
+        planes = self.planes(w)
+        return planes.values, planes.slopes
+
+    def _sums(self, work):
+        """Return the sums, over the shards of each part, of the two numbers that `work(rows)` returns, shape (2, P)."""
+        sums = np.zeros((2, self.n_parts))
+        found = self.map_shards(lambda shard: work(shard[1]), self._shards)
+        for (p, _), numbers in zip(self._shards, found, strict=True):
+            sums[:, p] += numbers
+        return sums
 
     def derive(self, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
         """Return the same risk over the same data with other parts, precision or executor; nothing large is copied.

@@ -14,6 +14,7 @@ from scipy.special import softmax
 from ..core.exceptions import ParameterError
 from ..core.labels import example_weights
 from ..core.plane import Planes
+from ..core.protocols import Constant
 from ..core.rounding import UNIT
 from ..core.types import Data, Floats
 from ..core.validation import check_choice, check_integer, check_vector
@@ -223,14 +224,9 @@ class Structured(Partitioned):
         return UNIT * np.array([len(rows) + self._oracle.sizes[rows].max(initial=0) + 10 for rows in self._parts])
 
     @property
-    def steepness(self) -> Any:
-        """See `RiskBase`, for intercepts of classes that are the weights of a column of ones."""
-        return 2.0 * float(self.sample_weight.sum()), 0.0
-
-    def evaluate(self, w: ArrayLike) -> tuple[Floats, Any]:
-        """Return values (P,) and subgradients (P, dim) at w."""
-        planes = self.planes(w)
-        return planes.values, planes.slopes
+    def constant(self) -> Any:
+        """See `RiskBase`; intercepts of classes are the weights of a column of ones."""
+        return Constant(linear=2.0 * float(self.sample_weight.sum()))
 
     def planes(self, w: ArrayLike) -> Any:
         """Return one plane for each part, tight at w; decodes every example once."""
@@ -280,11 +276,9 @@ class Structured(Partitioned):
         """Return values (P,), and bounds (P,) on their rounding errors, unless upper bounds include these."""
         w = check_vector("w", w, self.dim)
         oracle, norm = self._oracle, float(np.linalg.norm(w))
-        weights, errors = oracle.prepare(w), np.zeros(self.n_parts)
-        values = np.zeros(self.n_parts)
+        weights = oracle.prepare(w)
 
-        def shard(item):
-            rows = item[1]
+        def shard(rows):
             c = self.sample_weight[rows]
             if self.loss == "logistic":
                 found = oracle.marginals_batch(rows, weights, np.zeros(len(rows)), np.zeros(self.dim))[0]
@@ -292,9 +286,7 @@ class Structured(Partitioned):
                 found = np.maximum(oracle.solve_batch(rows, weights).uppers, 0.0)
             return float(c @ found), oracle.rounding(rows, c, norm, found, self.smooth)
 
-        for (p, _), (value, error) in zip(self._shards, self.map_shards(shard, self._shards), strict=True):
-            values[p] += value
-            errors[p] += error
+        values, errors = self._sums(shard)
         return values, 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
 
     def value_errors(self, w: ArrayLike, values: Floats) -> Floats:

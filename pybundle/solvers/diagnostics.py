@@ -45,7 +45,7 @@ def advice(run, status, bracket, about_data):
         is_near_zero = False        # a far start makes `size` vast
     is_wide = difference > WIDE * abs(bracket.fun) and run.trace.n_passes >= MANY and not is_near_zero
     is_rough = bracket.error > max(0.1 * tol, FINEST) * abs(bracket.fun)
-    if is_near_zero and run.risk.examples is None:          # values cancel; there are no data to scale
+    if is_near_zero and run.risk.user_rows is None:         # values cancel; there are no data to scale
         is_rough = False
     if is_near_zero:
         found.append(f"the objective is about 0: pass atol, {2.0 * run.settings.factor * difference:.1g} holds here")

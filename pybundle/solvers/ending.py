@@ -124,8 +124,8 @@ def rule_of_users(search):
 
 def _rounding_of_intercepts(search):
     """Bound how much R changes when the intercepts of the best point are rounded for users."""
-    linear, root = search.risk.steepness
-    return 0.5 * search.risk.shift.spacing(search.w) * (linear + root * max(search.fun, 0.0) ** 0.5)
+    constant = search.risk.constant
+    return 0.5 * search.risk.shift.spacing(search.w) * (constant.linear + constant.root * max(search.fun, 0.0) ** 0.5)
 
 
 def atol_met(search, fun, lower_bound):

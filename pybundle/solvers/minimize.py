@@ -246,8 +246,8 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
     # planes of changed data prove nothing: all data are read, to detect changes, only if planes of another run are used
     risk = risk.renewed(whole=checkpoint is not None or warm is not None or state is not None)
     signs = make_signs(nonneg, risk)
-    if radius is None and not is_intercept_bounded(risk, penalty, signs, constraints):
-        risk = risk.centred()
+    if radius is None and risk.linear_risk is not None and not is_intercept_bounded(risk, penalty, signs, constraints):
+        risk = risk.linear_risk.centred()
     n = risk.n_examples if scale == "mean" else 1
     problem = make_problem(method, risk, signs, n, lam=lam, radius=radius, penalty=penalty, constraints=constraints)
     settings = make_settings(tol, atol, memory_limit, options, n, random_state, deterministic)

@@ -46,7 +46,7 @@ def columns_in_words(risk, weights, most=3):
 
 
 def _rows_of(risk):
-    return risk.user_rows if risk.examples is None else risk.examples
+    return risk.user_rows if risk.linear_risk is None else risk.linear_risk.examples
 
 
 def _largest(examples):

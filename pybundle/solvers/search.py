@@ -159,7 +159,7 @@ class Search(Kept):
         fun, trace = self.problem.value(w) + risk_value, self.trace
         if np.isfinite(fun) and not np.isfinite(self.fun) and not trace.is_size_known:
             trace.is_size_known = (
-                np.array_equal(w, reference_point(self.risk, self.problem)) if w.any() or self.risk.constant[0]
+                np.array_equal(w, reference_point(self.risk, self.problem)) if w.any() or self.risk.constant.score
                 else not np.any(self.problem.centre))
             trace.size = size_at(self.risk, fun) if trace.is_size_known else max(float(fun), trace.size)
         if fun < self.fun and self.problem.contains(w):
@@ -290,7 +290,7 @@ def reference_point(risk, problem):
     """
     w = np.zeros(risk.dim) + problem.centre
     if risk.free is not None:
-        w[risk.free] = risk.constant[0]
+        w[risk.free] = risk.constant.score
     return problem.project(w)
 
 
@@ -309,4 +309,4 @@ def fingerprint_of(risk):
 
 def size_at(risk, fun):
     """Return F at the reference point, or R of the best constant if that is less."""
-    return min(float(fun), risk.constant[1] or np.inf)
+    return min(float(fun), risk.constant.value or np.inf)

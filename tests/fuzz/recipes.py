@@ -312,7 +312,6 @@ for _name, _data in LINEAR.items():
     _K = 3 if _name == "MulticlassHinge" else 1
     RECIPES |= {f"risks.{_name}": _linear, f"risks.{_name}.renewed": lambda r: {"whole": True},
                 f"risks.{_name}.oracle": lambda r: {},
-                f"risks.{_name}.combine": lambda r, K=_K: {"S0": f(r, 12, K), "S1": f(r, 12, K), "t": 0.5},
                 f"risks.{_name}.line_search": lambda r, K=_K: {"S0": f(r, 12, K), "S1": f(r, 12, K), "a": 0.1,
                                                                "b": 0.5, "upper": 1.0},
                 f"risks.{_name}.planes_at": lambda r, K=_K: {"S": f(r, 12, K)},

@@ -55,8 +55,8 @@ def of_points(search, risk, points, labelled=True):
         else:
             norms = problem.coordinates.norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
             error, offset_error = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, *errors)
-            if planes_of.is_labelled and exact.examples is not None:       # the verifier sums all rows at once
-                terms = multipliers.n_terms(exact.n_examples) + len(points) + exact.n_scores
+            if planes_of.is_labelled and exact.linear_risk is not None:       # the verifier sums all rows at once
+                terms = multipliers.n_terms(exact.n_examples) + len(points) + exact.linear_risk.n_scores
                 error = max(error, terms * UNIT * float(np.sum(exact.slope_sizes)))
             phi, offset = bundle.combine(beta)
             plane = Plane(offset, phi, error, offset_error)

@@ -106,7 +106,8 @@ class LineSearch(Kept):
 
     def working_bytes(self, risk):
         """Return the bytes of scores at two ends, the best point and that of the planes, and of a difference."""
-        return 5 * (4 if risk.precision == "float32" else 8) * risk.n_examples * risk.n_scores
+        n_scores = 1 if risk.linear_risk is None else risk.linear_risk.n_scores
+        return 5 * (4 if risk.precision == "float32" else 8) * risk.n_examples * n_scores
 
     def start(self, loop, w0):
         with loop.search.working("oracle", passes=1):
@@ -133,8 +134,8 @@ class LineSearch(Kept):
         with search.working("oracle", passes=1):
             scores = risk.scores(read_only(w))
             t, risk_value = risk.line_search(self.scores, scores, *problem.along(best, w, step))
-            moved = risk.combine(self.scores, scores, t)
-            planes = risk.planes_at(risk.combine(moved, scores, self.mu))
+            moved = _between(self.scores, scores, t)
+            planes = risk.planes_at(_between(moved, scores, self.mu))
         planes = check_planes(planes, risk)
         if t > 0.0:
             before = search.version
@@ -142,6 +143,11 @@ class LineSearch(Kept):
             self.scores = self.scores if search.version == before else moved
         at = best + (t + self.mu * (1.0 - t)) * step
         return StepOutcome([planes], fun, search.rule.holds(fun, aggregate.dual), at)
+
+
+def _between(S0, S1, t):
+    """Return the scores of the point t on a segment, in their precision."""
+    return S0 + S0.dtype.type(t) * (S1 - S0)
 
 
 class Centred(Policy):

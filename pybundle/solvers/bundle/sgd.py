@@ -98,7 +98,7 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
     Parameters
     ----------
     risk : Risk
-        With an `engine`, or with `oracle()` of labellings.
+        A `LinearRisk`, or one with `oracle()` of labellings.
     w : float64 array, shape (dim,)
         C-contiguous; overwritten.
     order : integer array
@@ -128,7 +128,7 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
     order = contiguous(order, np.intp)
     if order.ndim != 1 or (len(order) and (order.min() < 0 or order.max() >= risk.n_examples)):
         raise ParameterError(f"order must be a vector of row numbers 0..{risk.n_examples - 1}")
-    steps = _over_labellings if risk.engine is None else _over_rows
+    steps = _over_labellings if risk.linear_risk is None else _over_rows
     n_steps, add = steps(risk, w, order, lam, start, latest)
     planes = risk.sum_planes(lambda rows, slope: (0.0, add(rows, slope)))
     return t + n_steps, planes._replace(values=planes.offsets + planes.dot(w))

@@ -448,7 +448,7 @@ def test_groups_are_refused_by_lbfgs():
 def test_the_norm_is_linear_within_an_orthant(x, gradient):
     """Between the bounds `l1 |v| = tilt v`, x lies between them, and no other orthant descends faster."""
     l1 = np.array([1.0, 0.0, 0.5])
-    lower, upper, tilt = Orthants(-1.0, 3.0, l1).at(np.clip(x, -1.0, 3.0), gradient)
+    lower, upper, tilt = Orthants(l1, -1.0, 3.0).at(np.clip(x, -1.0, 3.0), gradient)
     x = np.clip(x, -1.0, 3.0)
     assert (lower <= x).all() and (x <= upper).all()
     for v in (lower, upper, x):

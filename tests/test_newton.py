@@ -10,7 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import pybundle as pb
-from pybundle.solvers.smooth.quadratic import Gram, Hessians, Sweeps, minimise
+from pybundle.solvers.smooth.quadratic import Hessians, Sweeps, minimise, solved
+from pybundle.solvers.smooth.quasi_newton import Orthants
 
 INFINITE = np.inf
 
@@ -157,7 +158,7 @@ def test_warm_starts_and_paths():
 
 
 # ---------------------------------------------------------------------- models
-def model_of(is_sparse, has_means, kind=Gram, bias=True):
+def model_of(is_sparse, has_means, is_swept=False, bias=True):
     rng = np.random.default_rng(2)
     risk = risk_of(rng, pb.risks.Logistic, 50, 9, is_sparse, shift=1.0, fit_intercept=bias)
     means = risk.means if has_means else None
@@ -167,7 +168,7 @@ def model_of(is_sparse, has_means, kind=Gram, bias=True):
     A = X - (means if has_means else 0.0)
     H = A.T @ (weights[:, None] * A) + np.diag(moduli)
     hessians = Hessians(risk, means, moduli)
-    return hessians.on(weights) if kind is Gram else Sweeps(hessians, weights), H
+    return Sweeps(hessians, weights) if is_swept else hessians.on(weights), H
 
 
 @pytest.mark.parametrize("is_sparse", [True, False])
@@ -175,21 +176,21 @@ def model_of(is_sparse, has_means, kind=Gram, bias=True):
 def test_models_are_those_of_the_hessian(is_sparse, has_means):
     (model, H), rng = model_of(is_sparse, has_means), np.random.default_rng(1)
     free, p = np.array([0, 2, 4]), rng.standard_normal(3)
-    np.testing.assert_allclose(model.product(free, p), H[:, free] @ p, atol=1e-10)
-    np.testing.assert_allclose(model.solve(free, p), np.linalg.solve(H[np.ix_(free, free)], p), rtol=1e-3)
+    np.testing.assert_allclose(model, H, atol=1e-10)
+    np.testing.assert_allclose(solved(model, free, p), np.linalg.solve(H[np.ix_(free, free)], p), rtol=1e-3)
 
 
-@pytest.mark.parametrize("kind", [Gram, Sweeps])
+@pytest.mark.parametrize("is_swept", [False, True])
 @pytest.mark.parametrize("is_sparse", [True, False])
 @pytest.mark.parametrize("has_means", [True, False])
-def test_minima_of_models_meet_the_conditions(kind, is_sparse, has_means):
+def test_minima_of_models_meet_the_conditions(is_swept, is_sparse, has_means):
     rng = np.random.default_rng(4)
     for seed in range(1, 20):
-        model, H = model_of(is_sparse, has_means, kind)
+        model, H = model_of(is_sparse, has_means, is_swept)
         l1, lower = rng.random(len(H)) * rng.integers(0, 2, len(H)), np.where(rng.random(len(H)) < 0.3, -0.1, -INFINITE)
         z, g = np.zeros(len(H)), 3.0 * rng.standard_normal(len(H))
-        first, slope, limits = z.copy(), g.copy(), (l1, lower, np.full(len(H), INFINITE))
-        if kind is Gram:
+        first, slope, limits = z.copy(), g.copy(), Orthants(l1, lower, np.full(len(H), INFINITE))
+        if not is_swept:
             minimise(model, z, slope, limits, 1e-8)
             np.testing.assert_allclose(slope, g + H @ z, atol=1e-7)
         else:
@@ -249,13 +250,14 @@ def test_newton_steps_of_models_of_many_columns_end_within_bounds(seed):
     rng = np.random.default_rng(seed)
     X, y = documents(rng, 120, 600)
     risk, l1 = pb.risks.Logistic(X, y), np.full(600, 0.3)
-    limits = l1, np.where(rng.random(600) < 0.2, -0.02, -INFINITE), np.where(rng.random(600) < 0.2, 0.02, INFINITE)
+    limits = Orthants(l1, np.where(rng.random(600) < 0.2, -0.02, -INFINITE),
+                      np.where(rng.random(600) < 0.2, 0.02, INFINITE))
     model, z = Hessians(risk, None, np.full(600, 0.01)).on(risk.second_derivatives(np.zeros(120))), np.zeros(600)
     gradient = X.T @ (y * risk.multipliers(np.zeros(120)))
     assert model.descend(np.arange(600), z, gradient, limits, 1e-8, 1, share=0.0)
     slope = gradient + X.T @ (model.weights * (X @ z)) + 0.01 * z
     np.testing.assert_allclose(model.u, X @ z, atol=1e-9)
-    penalty = pb.prox.Separable(l1=l1, lower=limits[1], upper=limits[2])
+    penalty = pb.prox.Separable(l1=l1, lower=limits.lower, upper=limits.upper)
     assert penalty.value(z) < INFINITE
     assert penalty.subgradient_distance(z, -slope) <= 1e-7
 

@@ -97,10 +97,8 @@ class Ragged(Sequence[Any]):
     def rows(self, items: Iterable[Any]) -> Any:
         """Return the row numbers of `values` of the given items, one item after another."""
         items = np.asarray(items, dtype=np.intp)
-        sizes = self.offsets[items + 1] - self.offsets[items]
-        ends = np.cumsum(sizes)
-        starts = np.repeat(self.offsets[items] - (ends - sizes), sizes)
-        return (starts + np.arange(ends[-1] if len(ends) else 0)).astype(np.intp, copy=False)
+        starts, sizes = self.offsets[items], self.offsets[items + 1] - self.offsets[items]
+        return (np.repeat(starts, sizes) + ranges(sizes)).astype(np.intp, copy=False)
 
     def take(self, items: Iterable[Any]) -> Ragged:
         """Return a Ragged with copies of the given items."""
@@ -172,6 +170,16 @@ def check_offsets(offsets, total, name="offsets"):
         i = int(falls[0])
         raise ParameterError(f"{name} must never fall, but item {i} runs from {offsets[i]} to {offsets[i + 1]}")
     return offsets
+
+
+def ranges(sizes):
+    """Return `0, ..., sizes[0] - 1, 0, ..., sizes[1] - 1, ...`.
+
+    >>> ranges([2, 3]).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    ends = np.cumsum(sizes)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
 
 
 def cut(sizes, work=SHARD_WORK):

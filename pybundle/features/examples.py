@@ -128,6 +128,12 @@ class Examples:
             return SparseWeightRows(self.storage, self.norms, self.n_features, n_scores, *support)
         return Rows(self.storage, self.norms, self.n_features, n_scores, self.scale, self.bias)
 
+    def dense(self, rows):
+        """Return some rows x_i, with scale and bias, as a dense float64 array; the scale is rounded."""
+        X = np.asarray(self.X[rows].toarray() if self.is_sparse else self.X[rows], dtype=np.float64)
+        X = X if self.scale == 1.0 else X * self.scale
+        return X if self.bias is None else np.hstack([X, np.full((len(X), 1), self.bias)])
+
     def unscale(self, slopes, n_scores):
         """Convert sums of X_i (with bias) to sums of x_i, in place; `slopes` (..., n_scores * width), dense or CSR."""
         if self.scale == 1.0:

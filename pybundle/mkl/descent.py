@@ -55,7 +55,7 @@ class _Descent(QuasiNewton):
         nonneg, p = self.problem.nonneg, self.problem.penalty.n_groups
         if nonneg is None:
             return None
-        return Orthants(np.where(np.concatenate([nonneg, np.ones(p, dtype=bool)]), 0.0, -np.inf))
+        return Orthants(lower=np.where(np.concatenate([nonneg, np.ones(p, dtype=bool)]), 0.0, -np.inf))
 
     def start(self, w0):
         lam, p = self.problem.lam, self.problem.penalty.n_groups

@@ -85,7 +85,7 @@ def _of_columns(X, c, m, penalty, factor, free, T):
         return []
     N, G, found = np.zeros(X.width), np.zeros((len(columns),) * 2), []
     for first in range(0, len(c), ROWS):
-        x = rows_of(X, first, first + ROWS)
+        x = X.dense(slice(first, first + ROWS))
         x, weights = x - x[:, -1:] * m, c[first:first + ROWS, None]
         if len(free) < X.width:
             N += np.sum(weights * (np.abs(x) + 4.0 * UNIT * np.abs(m)), axis=0)
@@ -98,14 +98,6 @@ def _of_columns(X, c, m, penalty, factor, free, T):
         if sigma > 0.0:
             found.append(_others(penalty, factor, rest, T) / (sigma * scales[is_free]))
     return found
-
-
-def rows_of(examples: Any, first: int, last: int) -> Floats:
-    """Return rows x_i with scale and bias as float64; the scale is rounded."""
-    x = examples.X[first:last]
-    x = (x.toarray() if examples.is_sparse else x).astype(np.float64, copy=False)
-    x = x if examples.scale == 1.0 else examples.scale * x
-    return x if examples.bias is None else np.column_stack([x, np.full(len(x), examples.bias)])
 
 
 def _others(penalty, factor, N, T):

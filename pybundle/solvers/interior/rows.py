@@ -14,7 +14,6 @@ import numpy as np
 from ...core.plane import Plane
 from ...core.rounding import UNIT
 from ...proof.multipliers import ROWS, n_terms
-from ...proof.score_limits import rows_of
 
 
 class Rows:
@@ -26,7 +25,7 @@ class Rows:
     def __init__(self, risk):
         low, high, linear, _, self.flat = risk.curve
         self.places, data = np.flatnonzero(risk.sample_weight > 0.0), risk.examples
-        whole, c = rows_of(data, 0, data.n_examples), risk.sample_weight[self.places]
+        whole, c = data.dense(slice(None)), risk.sample_weight[self.places]
         self.A = np.ascontiguousarray(whole if len(c) == len(whole) else whole[self.places])
         labels = np.asarray(risk.labels)[self.places]
         self.signs = None if risk.is_regression else labels.astype(np.float64)

@@ -119,16 +119,12 @@ class NewtonDirection(Kept):
         return (r - np.ascontiguousarray(back.T).ravel()) / self.lam
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def conjugate_gradients(product, gradient, precondition, tol, max_iter):
     """Return d with `|H d + g| <= tol |g|`, or what `max_iter` products of H reach, and the number of products.
 
     d is a descent direction in any case. Iterations end before a product that overflows.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _conjugate_gradients(product, gradient, precondition, tol, max_iter)
-
-
-def _conjugate_gradients(product, gradient, precondition, tol, max_iter):
     d, r = np.zeros_like(gradient), -gradient
     z = precondition(r)
     p, rz, goal = z.copy(), float(r @ z), tol * float(np.linalg.norm(gradient))

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from ...core.plane import Plane
 from ...core.protocols import RiskBase
+from ...core.ragged import ranges
 from ._faces import GramProduct
 from ._proximal_steps import plane_step
 from .multipliers import Faces, Multipliers, Step
@@ -149,9 +150,3 @@ class PlaneFaces(Faces):
     def diagonal(self):
         entries = self._directions
         return np.bincount(entries.indices, entries.data**2, entries.shape[1]) * self.fraction
-
-
-def ranges(sizes):
-    """Return `0, ..., sizes[0] - 1, 0, ..., sizes[1] - 1, ...`."""
-    ends = np.cumsum(sizes)
-    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)

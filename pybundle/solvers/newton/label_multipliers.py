@@ -147,10 +147,7 @@ class LabelFaces(Faces):
             rows = self.rows[start:start + SHARD_ROWS]
             inside = np.ones((len(rows), 1)) if m.is_binary else (self._alpha[rows] > 0.0).astype(np.float64)
             shares = np.zeros(len(rows)) if m.is_binary else 1.0 / self.sizes[start:start + SHARD_ROWS]
-            X = examples.X[rows]
-            X = (X.toarray() if sp.issparse(X) else X) * examples.scale
-            if examples.bias is not None:
-                X = np.hstack([X, np.full((len(X), 1), examples.bias)])
+            X = examples.dense(rows)
             for k in range(K):
                 for j in range(k + 1):
                     weights = inside[:, k] * ((k == j) - shares * inside[:, j])

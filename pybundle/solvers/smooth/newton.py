@@ -58,7 +58,8 @@ class Newton(SmoothRun):
         """Return the next point to evaluate, or None if no descent is left."""
         gap = self.search.gap / max(abs(self.search.fun), 1e-300)
         x = self.steps.trial(self._model, self._line_search, min(2.0 * gap, NEAR))
-        self._take_work()
+        self.trace.n_passes += self.steps.work
+        self.steps.work = 0.0
         swept, self.steps.sweeps = self.steps.sweeps, None
         if swept is not None:
             self._offer_multipliers(self._scores, swept.weights * swept.u)
@@ -72,10 +73,6 @@ class Newton(SmoothRun):
         search = self.search
         return bool(np.any(self.problem.entries.l1)) and (
             search.bound_from(replace(self.newest, slope_error=0.0)).value - search.bound.value > 0.1 * search.gap)
-
-    def _take_work(self):
-        self.trace.n_passes += self.steps.work
-        self.steps.work = 0.0
 
     def describe(self):
         return f"about {bytes_of_models(self.risk.examples, self.risk.dim) / 2**20:.0f} MB for models"
@@ -176,8 +173,8 @@ class NewtonSteps(Kept):
 
     def __init__(self, orthants, dim, rounding=1e-12):
         self.rounding, self.work, self.sweeps = rounding, 0.0, None
-        self._penalty = _arrays(orthants, dim)
-        l1, lower, upper = self._penalty
+        self.orthants = Orthants(*(np.array(np.broadcast_to(array, (dim,)), dtype=np.float64) for array in orthants))
+        l1, lower, upper = self.orthants
         self._has_kinks = bool(l1.any() or np.isfinite(lower).any() or np.isfinite(upper).any())
         self._direction, self._t, self._slope, self._first = None, 1.0, 0.0, 0.0
         self.flat, self.share, self._n_models, self._is_rejected = FLAT, 1.0, 0, False
@@ -197,8 +194,7 @@ class NewtonSteps(Kept):
                 return None
             if self.sweeps is not None or self._is_rejected:
                 self._t = search(self.x, self.x + self._direction, None if self.sweeps is None else self.sweeps.u)
-        x = self.x + self._t * self._direction
-        return np.clip(x, *self._penalty[1:])
+        return np.clip(self.x + self._t * self._direction, self.orthants.lower, self.orthants.upper)
 
     def update(self, x, fun, gradient):
         """Receive value and gradient at the trial x, which is the next iterate if F has fallen by enough.
@@ -227,8 +223,8 @@ class NewtonSteps(Kept):
 
     def _aim(self, model_at, reach):
         """Set the direction to the minimum of the model at x; return False if there is no descent."""
-        x, (l1, lower, upper) = self.x, self._penalty
-        low, high, slopes = Orthants(lower, upper, l1).at(x, self.gradient)
+        x, l1 = self.x, self.orthants.l1
+        low, high, slopes = self.orthants.at(x, self.gradient)
         rest = unrest(x, self.gradient + slopes, low, high)
         norm = float(np.linalg.norm(rest))
         self._first = max(self._first, norm)
@@ -238,26 +234,21 @@ class NewtonSteps(Kept):
         if isinstance(model, Sweeps):
             self._n_models += 1
             near = (x > low) & (x < high) | (rest != 0.0) | (np.abs(self.gradient) >= (1.0 - reach) * l1)
-            if model.descend(np.flatnonzero(near), z, self.gradient, self._penalty,
+            if model.descend(np.flatnonzero(near), z, self.gradient, self.orthants,
                              SHARP * float(np.abs(rest).sum()), self._n_models, self.share):
                 self.share = EAGER
-            self.sweeps = model
+            self.sweeps, work = model, model.work
         else:
-            minimise(model, z, self.gradient.copy(), self._penalty if self._has_kinks else None,
+            minimise(model, z, self.gradient.copy(), self.orthants if self._has_kinks else None,
                      min(LOOSE, np.sqrt(norm / self._first)))
-        self.work += model.work
+            work = 1.0
+        self.work += work
         d = z - x
         self._t, self._slope = 1.0, float(self.gradient @ d) + float(l1 @ (np.abs(z) - np.abs(x)))
         if not -np.inf < self._slope < -TINY * abs(self.fun):
             return False
         self._direction = d
         return True
-
-
-def _arrays(orthants, dim):
-    """Return l1, lower and upper, arrays of shape (dim,)."""
-    return tuple(np.array(np.broadcast_to(bound, (dim,)), dtype=np.float64)
-                 for bound in (orthants.l1, orthants.lower, orthants.upper))
 
 
 def patience_before(risk, problem):

@@ -56,8 +56,8 @@ class Hessians:
             self._rows = sp.csr_array(X)
 
     def on(self, weights):
-        """Return the model with second derivatives `weights` of the losses."""
-        return Gram(self.gram(weights)) if self.dim <= FEW else Sweeps(self, weights)
+        """Return the model with second derivatives `weights` of the losses: its Hessian, or `Sweeps`."""
+        return self.gram(weights) if self.dim <= FEW else Sweeps(self, weights)
 
     @cached_property
     def columns(self):
@@ -65,7 +65,7 @@ class Hessians:
         if self._examples.is_sparse:
             A = self._rows.tocsc()
             return A.data, A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int64)
-        A = self._dense(slice(None))
+        A = self._examples.dense(slice(None))
         n, d = A.shape
         return A.ravel("F"), np.tile(np.arange(n, dtype=np.int32), d), n * np.arange(d + 1, dtype=np.int64)
 
@@ -117,23 +117,13 @@ class Hessians:
             for start in range(0, len(rows), ROWS):
                 block = slice(start, start + ROWS)
                 part = block if is_whole else rows[block]
-                B = self._dense(part)[:, free] if A is None else A[part].toarray()
+                B = examples.dense(part)[:, free] if A is None else A[part].toarray()
                 if means is not None:
                     B = B - means
                 B = np.multiply(B, roots[block, None], out=room[:len(B)])
                 H += B.T @ B
         H[np.diag_indices(m)] += moduli
         return H
-
-    def _dense(self, rows):
-        """Return a block of a dense matrix, as float64."""
-        examples = self._examples
-        X = np.asarray(examples.X[rows], dtype=np.float64)
-        if examples.scale != 1.0:
-            X = X * examples.scale
-        if examples.bias is not None:
-            X = np.hstack([X, np.full((len(X), 1), examples.bias)])
-        return X
 
 
 def bytes_of_models(examples, dim):
@@ -142,35 +132,6 @@ def bytes_of_models(examples, dim):
     if dim > FEW:
         return copies + 40 * n + 24 * min(dim, LARGEST)**2
     return 24 * dim**2 + 40 * n + (copies if examples.is_sparse else 24 * min(n, ROWS) * dim)
-
-
-class Gram:
-    """The quadratic function with a given Hessian H (m, m).
-
-    Attributes
-    ----------
-    work : float
-        Passes over the data that it has cost.
-    """
-
-    def __init__(self, H):
-        self.H, self.work = H, 1.0
-
-    def sweep(self, z, gradient, penalty):
-        """Minimise over one coordinate after the other, in place."""
-        sweep_gram(self.H, z, gradient, *penalty)
-
-    def solve(self, free, b):
-        """Return p with `H p = b` on the coordinates `free`, about."""
-        if len(free) == 0:      # LAPACK refuses that
-            return np.zeros(0)
-        H = self.H[free][:, free]
-        factor = _factor(H)
-        return b / np.maximum(H.diagonal(), 1e-300) if factor is None else dpotrs(factor, b)[0]
-
-    def product(self, free, p):
-        """Return `H p` for a step p on the coordinates `free`."""
-        return self.H[:, free] @ p
 
 
 class Sweeps:
@@ -183,6 +144,8 @@ class Sweeps:
     ----------
     u : ndarray, shape (n,)
         Change of the scores up to the minimum.
+    work : float
+        Passes over the data that it has cost.
     """
 
     def __init__(self, hessians, weights):
@@ -190,7 +153,7 @@ class Sweeps:
         self.means = np.zeros(hessians.dim) if hessians.means is None else hessians.means
         self.moduli = np.ascontiguousarray(hessians.moduli)
 
-    def descend(self, columns, z, gradient, penalty, goal, seed, share=1.0):
+    def descend(self, columns, z, gradient, orthants, goal, seed, share=1.0):
         """Move z, where the model has this gradient, on some columns until violations sum to at most `goal`.
 
         Sweeps may cost `share` of a Newton step before one follows. Return whether one did.
@@ -199,25 +162,25 @@ class Sweeps:
         n_entries, width = max(len(self.A[0]), 1), 1 + int(np.diff(self.A[2])[columns].sum())
         self.u = np.zeros(len(self.weights))
         while left > 0:
-            n_sweeps = min(left, FIRST + int(share * self._price(z, penalty) / width))
-            u, n_read, is_done = descend(*self.A, columns, self.weights, self.means, self.moduli, z, slope, *penalty,
+            n_sweeps = min(left, FIRST + int(share * self._price(z, orthants) / width))
+            u, n_read, is_done = descend(*self.A, columns, self.weights, self.means, self.moduli, z, slope, *orthants,
                                          goal, n_sweeps, seed)
             self.u, left = self.u + u, left - n_sweeps
             self.work += 0.5 + 0.5 * n_read / n_entries
             if is_done:
                 break
-            slope, price = self._slope(gradient, z - first), self._price(z, penalty)
+            slope, price = self._slope(gradient, z - first), self._price(z, orthants)
             if share * price <= n_sweeps * width:
                 self.work += 0.5 * price / n_entries
-                if self._step(z, slope, penalty):
+                if self._step(z, slope, orthants):
                     slope, has_stepped = self._slope(gradient, z - first), True
                 else:
                     share *= 4.0
         return has_stepped
 
-    def _price(self, z, penalty):
+    def _price(self, z, orthants):
         """Return how many entries sweeps read in the time of a Newton step on the columns that are free at z."""
-        l1, lower, upper = penalty
+        l1, lower, upper = orthants
         return np.count_nonzero((z > lower) & (z < upper) & ((z != 0.0) | (l1 == 0.0)))**3 / GAIN + len(self.A[0])
 
     def _slope(self, gradient, step):
@@ -227,13 +190,13 @@ class Sweeps:
         self.work += 0.5
         return gradient + out - change.sum() * self.means + self.moduli * step
 
-    def _step(self, z, slope, penalty):
+    def _step(self, z, slope, orthants):
         """Minimise over the columns that are free at z, within their orthant, in place; return whether that served.
 
         Where weights would leave the orthant, forces hold them at its bound: the solution of a small problem. Nothing
         moves if these weights are many.
         """
-        low, high, slopes = Orthants(*penalty[1:], penalty[0]).at(z, slope)
+        low, high, slopes = orthants.at(z, slope)
         free = np.flatnonzero((z > low) & (z < high))
         x, slope, low, high = z[free], (slope + slopes)[free], low[free], high[free]
         factor = _factor(self.hessians.gram(self.weights, free)) if 0 < len(free) <= LARGEST else None
@@ -250,8 +213,8 @@ class Sweeps:
             columns, force = np.hstack([columns, dpotrs(factor, unit)[0]]), np.append(force, np.zeros(len(new)))
             M, none = np.ascontiguousarray(columns[held]), np.zeros(len(held))
             ways = np.where(ends == low[held], np.inf, -np.inf)
-            minimise(Gram(M), force, M @ force + start[held] - ends,
-                     (none, np.minimum(ways, none), np.maximum(ways, none)), EXACT)
+            minimise(M, force, M @ force + start[held] - ends,
+                     Orthants(none, np.minimum(ways, none), np.maximum(ways, none)), EXACT)
             y = start + columns @ force
         y = np.clip(y, low, high)
         y[held[force != 0.0]] = ends[force != 0.0]
@@ -275,15 +238,16 @@ def _factor(H):
     return None
 
 
-def minimise(model, z, gradient, penalty, tol):
+def minimise(H, z, gradient, orthants, tol):
     """Move z towards the minimum of model plus penalty, until the norm of the gradient is `tol` times that at z.
 
     Parameters
     ----------
-    model : Gram
+    H : ndarray, shape (m, m)
+        Hessian of the model.
     z, gradient : ndarray, shape (m,)
         Point and gradient of the model; both are changed.
-    penalty : (l1, lower, upper) or None
+    orthants : Orthants or None
         Arrays of shape (m,). None if there is neither an l1 norm nor a bound.
 
     Notes
@@ -291,27 +255,34 @@ def minimise(model, z, gradient, penalty, tol):
     With an l1 norm or bounds, sweeps over all coordinates find those that are held, and Newton steps on the others
     follow. A Newton step is clipped to the orthant, or ends where it leaves the orthant if that is lower.
     """
-    if penalty is None:
-        z += model.solve(np.arange(len(z)), -gradient)
+    if orthants is None:
+        z += solved(H, np.arange(len(z)), -gradient)
         return
-    l1, lower, upper = penalty
-    orthants = Orthants(lower, upper, l1)
     first = None
     for _ in range(ROUNDS):
         low, high, slopes = orthants.at(z, gradient)
         rest = unrest(z, gradient + slopes, low, high)
         first = float(np.linalg.norm(rest)) if first is None else first
         for _ in range(SWEEPS):
-            model.sweep(z, gradient, penalty)
+            sweep_gram(H, z, gradient, *orthants)
         low, high, slopes = orthants.at(z, gradient)
         rest = unrest(z, gradient + slopes, low, high)
         if float(np.linalg.norm(rest)) <= tol * first:
             break
         free = np.flatnonzero((z > low) & (z < high))
         for _ in range(STEPS):
-            free = _step(model, z, gradient, free, slopes, low, high)
+            free = _step(H, z, gradient, free, slopes, low, high)
             if len(free) == 0:
                 break
+
+
+def solved(H, free, b):
+    """Return p with `H p = b` on the coordinates `free`, about."""
+    if len(free) == 0:      # LAPACK refuses that
+        return np.zeros(0)
+    H = H[free][:, free]
+    factor = _factor(H)
+    return b / np.maximum(H.diagonal(), 1e-300) if factor is None else dpotrs(factor, b)[0]
 
 
 def unrest(z, whole, low, high):
@@ -319,20 +290,20 @@ def unrest(z, whole, low, high):
     return np.where(((z <= low) & (whole >= 0.0)) | ((z >= high) & (whole <= 0.0)), 0.0, whole)
 
 
-def _step(model, z, gradient, free, slopes, low, high):
+def _step(H, z, gradient, free, slopes, low, high):
     """Make a Newton step on the coordinates `free`, in place; return those that are free for a further step.
 
     None is left after a full step, clipped to the orthant. A step that ends at the first bound leaves the others.
     """
     slope, x, low, high = (gradient + slopes)[free], z[free], low[free], high[free]
-    p = model.solve(free, -slope)
+    p = solved(H, free, -slope)
     bounds = np.where(p > 0.0, high, low)
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.where(p != 0.0, (bounds - x) / p, np.inf)
     best, end = 0.0, float(ends.min(initial=np.inf))
     for t in (1.0, end) if end < 1.0 else (1.0,):
         y = np.where(ends <= t, bounds, x + t * p)
-        product = model.product(free, y - x)
+        product = H[:, free] @ (y - x)
         gain = float(slope @ (y - x)) + 0.5 * float((y - x) @ product[free])
         if gain < best:
             best, last, chosen, change = gain, t, y, product

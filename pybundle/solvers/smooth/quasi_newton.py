@@ -10,6 +10,7 @@ aligning the signs of directions with the gradient].
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve
@@ -19,23 +20,24 @@ from ..problem.coordinates import inner
 from .wolfe import WolfeSearch
 
 
-class Orthants:
+class Orthants(NamedTuple):
     """Bounds and an l1 norm `sum_k l1_k |x_k|`: for a point the box within the bounds in which the norm is linear.
 
-    Parameters
+    Attributes
     ----------
-    lower, upper, l1 : float or ndarray, broadcast to the shape of x
+    l1, lower, upper : float or ndarray, broadcast to the shape of x
 
     Examples
     --------
     >>> import numpy as np
-    >>> orthants = Orthants(-np.inf, np.inf, l1=1.0)
+    >>> orthants = Orthants(l1=1.0)
     >>> orthants.at(np.array([2.0, 0.0, 0.0]), np.array([0.0, 3.0, 0.5]))      # lower, upper, slopes of the norm
     (array([  0., -inf,   0.]), array([inf,  0.,  0.]), array([ 1., -1.,  0.]))
     """
 
-    def __init__(self, lower=-np.inf, upper=np.inf, l1=0.0):
-        self.lower, self.upper, self.l1 = lower, upper, l1
+    l1: Any = 0.0
+    lower: Any = -np.inf
+    upper: Any = np.inf
 
     def at(self, x, gradient):
         """Return bounds (lower, upper) that contain x, and the slopes of the l1 norm between them.

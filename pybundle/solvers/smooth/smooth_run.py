@@ -78,7 +78,7 @@ class SmoothRun(Run):
         if problem.is_linear:         # which of the intercepts is 0 matters to no step
             return None
         omega = problem.entries
-        return Orthants(omega.lower, omega.upper, problem.factor * omega.l1)
+        return Orthants(problem.factor * omega.l1, omega.lower, omega.upper)
 
     def n_planes(self):
         return int(self.trace.max_planes > 0)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from reference.arborescence import is_tree
 
 import pybundle as pb
-from pybundle.oracles._chain import k_best_items
+from pybundle.oracles._chain import ChainTables, k_best_items
 from pybundle.solvers.block import cached_blocks
 
 
@@ -39,7 +39,7 @@ def test_items_are_those_of_one_at_a_time():
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     unary, transition = rng.normal(size=(offsets[-1], K)), rng.normal(size=(K, K))
     start, end = rng.normal(size=(2, K))
-    counts, paths, values = k_best_items(unary, offsets, transition, start, end, k)
+    counts, paths, values = k_best_items(unary, offsets, ChainTables(transition, start, end), k)
     at = place = 0
     for i, size in enumerate(sizes):
         labellings, best = pb.oracles.k_best_viterbi(unary[offsets[i]:offsets[i + 1]], transition, k, start, end)

@@ -272,24 +272,12 @@ class TestFloat32:
             runs.add((x.tobytes(), record.h.tobytes(), record.gap, record.value, record.n_steps))
         assert len(runs) == 1
 
-    def test_one_object_keeps_its_factor(self):
-        # As a bundle loop: H grows, f changes; after float32 has failed once, float64 stays.
-        for decades in (3, 10):
-            H, f, parts, _ = all_active(2, 420, 3, decades)
-            kept, x = SimplexQP(), np.zeros(0)
-            for m in (250, 300, 301, 420):
-                x = np.r_[x, np.zeros(m - len(x))]
-                record = kept.solve(H[:m, :m], f[:m].copy(), parts[:m].copy(), np.zeros(3, bool), x, rtol=1e-9,
-                                    reuse=True)
-                fresh = solve_simplex_qp(H[:m, :m], f[:m], parts[:m], 1e-9)
-                assert record.status == 0
-                assert record.value == pytest.approx(fresh.value, rel=2e-9)
-
 
 class TestMasterObject:
-    """A growing bundle: the record is exact, warm starts help, the kept factor changes nothing."""
+    """A growing bundle: the record is exact, warm starts help."""
 
-    def grow(self, reuse, method="auto", scale=0.1):
+    @pytest.mark.parametrize("method", METHODS)
+    def test_growth(self, method, scale=0.1):
         rng = np.random.default_rng(0)
         n_parts, rounds, dim = 4, 25, 30
         planes = rng.standard_normal((n_parts * rounds, dim)) + 1.0
@@ -302,8 +290,7 @@ class TestMasterObject:
             parts = np.tile(np.arange(n_parts, dtype=np.int32), t)
             x = np.r_[x, np.zeros(n_parts)]
             slack = np.arange(n_parts) % 2 == 0
-            record = solver.solve(room[:m, :m], offsets[:m], parts, slack, x, scale, 1e-8, reuse=reuse,
-                                  method=method)
+            record = solver.solve(room[:m, :m], offsets[:m], parts, slack, x, scale, 1e-8, method=method)
             problem = SimplexProblem(scale * room[:m, :m], offsets[:m], parts, slack)
             value, gap, _, _ = problem.measure(x)
             assert record.status == 0
@@ -312,23 +299,14 @@ class TestMasterObject:
             assert record.value == pytest.approx(value, rel=1e-12)
             np.testing.assert_allclose(record.h, room[:m, :m] @ x, rtol=1e-12, atol=1e-12)
             records.append(record.value)
-        return np.array(records)
+        assert (np.diff(records) <= 1e-8).all()         # more planes, lower minimum
 
-    @pytest.mark.parametrize("method", METHODS)
-    def test_growth(self, method):
-        values = self.grow(False, method)
-        assert (np.diff(values) <= 1e-8).all()          # more planes, lower minimum
-
-    @pytest.mark.parametrize("method", ["auto", "active-set"])
-    def test_kept_factor(self, method):
-        np.testing.assert_allclose(self.grow(True, method), self.grow(False, method), atol=2e-8)
-
-    def test_many_scales_on_one_factor(self):
+    def test_many_scales_from_one_point_to_the_next(self):
         H, f, parts, slack = make_problem(19, 120, 4, 200)
         parts = parts.astype(np.int32)
         kept, x = SimplexQP(), np.zeros(120)
         for scale in (1.0, 0.3, 0.1, 0.03, 1.0):
-            record = kept.solve(H, f, parts, slack, x, scale, 1e-9, reuse=True, method="active-set")
+            record = kept.solve(H, f, parts, slack, x, scale, 1e-9, method="active-set")
             fresh = solve_simplex_qp(scale * H, f, parts, 1e-11, slack)
             assert record.value == pytest.approx(fresh.value, abs=2e-9)
 
@@ -417,9 +395,8 @@ def test_one_object_through_ill_conditioned_problems():
         parts = np.r_[np.arange(n_parts), rng.integers(0, n_parts, m - n_parts)].astype(np.int32)
         H, f, slack = A @ A.T, rng.standard_normal(m) * 10.0 ** rng.uniform(-1, 3), rng.random(n_parts) < 0.5
         x = np.zeros(m)
-        kept.reset()
         for scale in (1.0, 0.7):
-            record = kept.solve(H, f, parts, slack, x, scale, rtol=1e-7, reuse=True, method="active-set",
+            record = kept.solve(H, f, parts, slack, x, scale, rtol=1e-7, method="active-set",
                                 max_steps=20000)
             sums = np.bincount(parts, x, n_parts)
             assert sums.max() <= 1.0 + 1e-12 and np.abs(sums[~slack] - 1.0).max(initial=0.0) <= 1e-12
@@ -475,12 +452,12 @@ def test_interrupt_leaves_a_feasible_point_and_a_working_object(method):
     with interrupted_once(lambda: True, every=0.04):
         for _ in range(1000):
             x[:] = 0.0
-            solver.solve(H, f, parts, slack, x, method=method, reuse=True, max_steps=10**8)
+            solver.solve(H, f, parts, slack, x, method=method, max_steps=10**8)
     assert x.min() >= 0.0 and (np.bincount(parts, x, 60) <= 1.0 + 1e-12).all()
     H, f, parts, slack = make_problem(31, 120, 60, 100)
     x, other = np.zeros(120), np.zeros(120)
-    record = solver.solve(H, f, parts.astype(np.int32), slack, x, rtol=1e-8, reuse=True)
-    fresh = SimplexQP().solve(H, f, parts.astype(np.int32), slack, other, rtol=1e-8, reuse=True)
+    record = solver.solve(H, f, parts.astype(np.int32), slack, x, rtol=1e-8)
+    fresh = SimplexQP().solve(H, f, parts.astype(np.int32), slack, other, rtol=1e-8)
     assert record.status == 0
     assert x.tobytes() == other.tobytes() and record.n_steps == fresh.n_steps
 

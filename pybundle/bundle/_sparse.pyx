@@ -168,21 +168,12 @@ cdef class SparsePlanes:
             used += length
         self.used = used
 
-    def _close_holes(self):
-        """Close the holes by a copy, with the rows in order."""
-        lengths = self._length[:self.count]
-        entries = np.repeat(self._start[:self.count] - np.cumsum(lengths) + lengths, lengths)
-        entries += np.arange(len(entries))
-        self._indices, self._data = self._indices[entries], self._data[entries]
-        self._start[:self.count] = np.cumsum(lengths) - lengths
-        self.used = len(entries)
-
     def arrays(self):
-        """Named arrays for saving, which share memory."""
-        self._close_holes()
-        indptr = np.concatenate([self._start[:self.count], [self.used]])
-        return {"slopes_data": self._data[:self.used], "slopes_indices": self._indices[:self.used],
-                "slopes_indptr": indptr}
+        """Named arrays for saving: copies, with the rows in order and without holes."""
+        lengths = self._length[:self.count]
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        entries = np.repeat(self._start[:self.count] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        return {"slopes_data": self._data[entries], "slopes_indices": self._indices[entries], "slopes_indptr": indptr}
 
     def restore(self, arrays):
         """Inverse of `arrays`, for a store without planes."""

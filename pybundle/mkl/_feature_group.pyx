@@ -87,24 +87,17 @@ cdef class FeatureGroup(Group):
         return total
 
     cdef void measure(self, const Gradient* g, double* product, double* square) noexcept nogil:
-        cdef Py_ssize_t r, q, j, z, L = self.n_labels
-        cdef const double* C
+        cdef Py_ssize_t r, j, L = self.n_labels
         cdef const double* x
         cdef const double* v
         cdef const int32_t* columns
-        cdef double delta = 0.0, norm = 0.0, joint
-        for r in range(g.n_rows):
-            C, z = g.coefs + r * L, g.tokens[r]
-            if not self.theta.is_zero[0]:
-                for j in range(self.row(z, &x, &columns)):
-                    v = self.theta.read(columns[j]) if x[j] != 0.0 else NULL
-                    if v != NULL:
-                        delta += x[j] * dot(C, v, L)
-            for q in range(r + 1):
-                joint = dot(C, g.coefs + q * L, L)
-                if joint != 0.0:
-                    norm += (1.0 if q == r else 2.0) * joint * self.kernel(z, g.tokens[q])
-        product[0], square[0] = delta, norm
+        cdef double delta = 0.0
+        for r in range(g.n_rows if not self.theta.is_zero[0] else 0):
+            for j in range(self.row(g.tokens[r], &x, &columns)):
+                v = self.theta.read(columns[j]) if x[j] != 0.0 else NULL
+                if v != NULL:
+                    delta += x[j] * dot(g.coefs + r * L, v, L)
+        product[0], square[0] = delta, self.square(g)
 
     cdef void step(self, const Gradient* g, double amount) noexcept nogil:
         cdef Py_ssize_t r, j

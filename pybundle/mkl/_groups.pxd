@@ -29,6 +29,8 @@ cdef class Group:
     cdef int rescale(self, double factor) except -1 nogil
     # recompute |v|^2, if that is possible
     cdef void refresh(self) noexcept nogil
+    # |Delta|^2 from inner products of tokens
+    cdef double square(self, const Gradient* g) noexcept nogil
     # inner product of the tokens a and b
     cdef double kernel(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil
 

@@ -28,6 +28,16 @@ cdef class Group:
     cdef double kernel(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
         return 0.0
 
+    cdef double square(self, const Gradient* g) noexcept nogil:
+        cdef Py_ssize_t r, q, L = self.n_labels
+        cdef double total = 0.0, joint
+        for r in range(g.n_rows):
+            for q in range(r + 1):
+                joint = dot(g.coefs + r * L, g.coefs + q * L, L)
+                if joint != 0.0:
+                    total += (1.0 if q == r else 2.0) * joint * self.kernel(g.tokens[r], g.tokens[q])
+        return total
+
     cdef void step(self, const Gradient* g, double amount) noexcept nogil:
         pass
 
@@ -59,14 +69,7 @@ cdef class Group:
         return self.theta.rescale(0, factor)
 
     cdef void refresh(self) noexcept nogil:
-        cdef Py_ssize_t i
-        cdef double total = 0.0
-        cdef const double* row
-        for i in range(self.theta.n_rows):
-            row = self.theta.read(i)
-            if row != NULL:
-                total += dot(row, row, self.theta.width)
-        self.theta.square[0] = total
+        self.theta.refresh()
 
     def restart(self):
         """Set theta = 0 and clear its average."""

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from pybundle.mkl._groups cimport Gradient, Group, dot
+from pybundle.mkl._groups cimport Gradient, Group
 from pybundle.mkl._lazy cimport SMALLEST, LazyVectors
 
 ROWS = 512
@@ -106,20 +106,13 @@ cdef class KernelGroup(Group):
                 S[t * self.n_labels + c] += s * F[t]
 
     cdef void measure(self, const Gradient* g, double* product, double* square) noexcept nogil:
-        cdef Py_ssize_t r, q, c, L = self.n_labels
-        cdef const double* C
-        cdef double delta = 0.0, norm = 0.0, joint
-        for r in range(g.n_rows):
-            C = g.coefs + r * L
-            if not self.theta.is_zero[0]:
-                for c in range(L):
-                    if C[c] != 0.0:
-                        delta += C[c] * self.F[c, g.tokens[r]]
-            for q in range(r + 1):
-                joint = dot(C, g.coefs + q * L, L)
-                if joint != 0.0:
-                    norm += (1.0 if q == r else 2.0) * joint * self.kernel(g.tokens[r], g.tokens[q])
-        product[0], square[0] = delta, norm
+        cdef Py_ssize_t r, c, L = self.n_labels
+        cdef double delta = 0.0
+        for r in range(g.n_rows if not self.theta.is_zero[0] else 0):
+            for c in range(L):
+                if g.coefs[r * L + c] != 0.0:
+                    delta += g.coefs[r * L + c] * self.F[c, g.tokens[r]]
+        product[0], square[0] = delta, self.square(g)
 
     cdef void step(self, const Gradient* g, double amount) noexcept nogil:
         cdef Py_ssize_t r, c, z, L = self.n_labels

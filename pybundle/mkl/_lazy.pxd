@@ -39,5 +39,7 @@ cdef class LazyVectors:
     cdef int rescale(self, Py_ssize_t k, double factor) except -1 nogil
     # fold scale_k into v, or all scales if rows have labels; theta stays
     cdef void refold(self, Py_ssize_t k) noexcept nogil
+    # recompute |v_k|^2
+    cdef void refresh(self) noexcept nogil
     # add the current point to the average
     cdef void tick(self) noexcept nogil

@@ -275,19 +275,24 @@ cdef class LazyVectors:
                     self.rescale(k, ratio * after[k] / before[k])
             self.tick()
 
+    cdef void refresh(self) noexcept nogil:
+        cdef Py_ssize_t i, j
+        cdef double total
+        cdef const double* v
+        for i in range(self.n_groups):
+            self.square[i] = 0.0
+        for i in range(self.n_rows):
+            v = self.read(i)
+            if v != NULL:
+                total = 0.0
+                for j in range(self.width):
+                    total += v[j] * v[j]
+                self.square[self.group(i)] += total
+
     def renew(self):
         """Recompute the norms, since updates by formula (17) add up rounding errors."""
-        squares = np.zeros(self.n_groups)
-        cdef double[::1] total = squares
-        cdef Py_ssize_t i, j
-        cdef const double* v
         with nogil:
-            for i in range(self.n_rows):
-                v = self.read(i)
-                if v != NULL:
-                    for j in range(self.width):
-                        total[self.group(i)] += v[j] * v[j]
-        np.asarray(self.square)[:] = squares
+            self.refresh()
 
     def expand(self, double[::1] out):
         """Write theta into `out` (n_rows,); width 1."""

@@ -264,25 +264,24 @@ cdef class BestPaths:
         self.labels, self.ranks = np.empty(K, dtype=np.int32), np.empty(K, dtype=np.int32)
         self.first, self.depth = np.empty(k, dtype=np.int32), np.empty(k, dtype=np.int32)
 
-    cdef int find(self, Py_ssize_t T, const double* unary, const double* transition, const double* start,
-                  const double* end, double[:, ::1] values, double[:, ::1] others, double* best,
-                  int32_t* path) noexcept nogil:
+    cdef int find(self, Py_ssize_t T, const double* unary, ChainTables tables, double[:, ::1] values,
+                  double[:, ::1] others, double* best, int32_t* path) noexcept nogil:
         """Write values, in falling order, to best (k,) and labels to path (k, T); return the number of labellings."""
         cdef Py_ssize_t t, r
         cdef int K = self.K, k = self.k, j, found
         cdef int32_t at, place
         for j in range(K):
-            values[j, 0] = unary[(T - 1) * K + j] + end[j]
+            values[j, 0] = unary[(T - 1) * K + j] + tables.end[j]
             self.counts[0, j] = values[j, 0] > -INFINITY
         for t in range(T - 2, -1, -1):
             values, others = others, values
             for j in range(K):
-                self.counts[1, j] = merge(K, k, transition + j * K, unary[t * K + j], &others[0, 0],
+                self.counts[1, j] = merge(K, k, &tables.rows[j, 0], unary[t * K + j], &others[0, 0],
                                           &self.counts[0, 0], &self.keys[0], &self.labels[0], &self.ranks[0],
                                           &values[j, 0], &self.label[t, j, 0], &self.rank[t, j, 0])
             self.counts[0, :] = self.counts[1]
-        found = merge(K, k, start, 0.0, &values[0, 0], &self.counts[0, 0], &self.keys[0], &self.labels[0],
-                      &self.ranks[0], best, &self.first[0], &self.depth[0])
+        found = merge(K, k, &tables.start[0], 0.0, &values[0, 0], &self.counts[0, 0], &self.keys[0],
+                      &self.labels[0], &self.ranks[0], best, &self.first[0], &self.depth[0])
         for r in range(found):
             at, place = self.first[r], self.depth[r]
             for t in range(T):
@@ -292,18 +291,10 @@ cdef class BestPaths:
         return found
 
 
-def k_best(const double[:, ::1] unary, const double[:, ::1] transition, const double[::1] start,
-           const double[::1] end, int k):
-    """Return the k best labellings (k', T) and their values (k',), best first."""
-    counts, paths, values = k_best_items(unary, np.array([0, unary.shape[0]]), transition, start, end, k)
-    return paths.reshape(counts[0], unary.shape[0]), values
-
-
-def k_best_items(const double[:, ::1] unary, const int64_t[::1] offsets, const double[:, ::1] transition,
-                 const double[::1] start, const double[::1] end, int k):
+def k_best_items(const double[:, ::1] unary, const int64_t[::1] offsets, ChainTables tables, int k):
     """Return numbers of labellings (n,) of all items, then the labels and the values of one item after another."""
     cdef Py_ssize_t n = offsets.shape[0] - 1, i, longest = 0, at = 0, place = 0, total = unary.shape[0]
-    cdef int K = <int>transition.shape[0]
+    cdef int K = <int>tables.n_labels
     for i in range(n):
         longest = max(longest, offsets[i + 1] - offsets[i])
     cdef BestPaths room = BestPaths(longest, K, k)
@@ -315,8 +306,8 @@ def k_best_items(const double[:, ::1] unary, const int64_t[::1] offsets, const d
     cdef double[::1] best = best_array
     with nogil:
         for i in range(n):
-            counts[i] = room.find(offsets[i + 1] - offsets[i], &unary[offsets[i], 0], &transition[0, 0], &start[0],
-                                  &end[0], values, others, &best[place], &paths[at])
+            counts[i] = room.find(offsets[i + 1] - offsets[i], &unary[offsets[i], 0], tables, values, others,
+                                  &best[place], &paths[at])
             at += counts[i] * (offsets[i + 1] - offsets[i])
             place += counts[i]
     return counts_array, paths_array[:at], best_array[:place]

@@ -1,3 +1,7 @@
+ctypedef fused number:
+    int
+    double
+
 # values[p] = max_q f[q] - a d^2 - b d,  d = p + shift - q,  p = 0..m-1,  q = 0..n-1; the smallest q of a tie.
 # a may have any sign, f may hold -inf. inverse[k] = 1 / (2 |a| k), k = 1..n-1, from `reciprocals`. argmax[p] = 0 if
 # all of f is -inf. Scratch: hull (n,), z (n,). Values are recomputed at argmax[p] by the formula above, left to right.
@@ -8,4 +12,4 @@ cdef void line_transform(int n, const double* f, double a, double b, const doubl
 cdef void reciprocals(int n, double a, double* inverse) noexcept nogil
 
 # B (n, m) = A' for A (m, n)
-cdef void transpose(int m, int n, const double* A, double* B) noexcept nogil
+cdef void transpose(int m, int n, const number* A, number* B) noexcept nogil

@@ -96,20 +96,11 @@ cdef void _tilted(int n, const double* f, double a, double b, int m, double shif
         argmax[p] = best
 
 
-cdef void transpose(int m, int n, const double* A, double* B) noexcept nogil:
+cdef void transpose(int m, int n, const number* A, number* B) noexcept nogil:
     cdef int i, j, low, high
-    # columns in groups of eight, a cache line, so that each line of A and B is loaded once
+    # columns in groups of eight, a cache line of doubles, so that each line of A and B is loaded once
     for low in range(0, n, 8):
         high = min(n, low + 8)
-        for i in range(m):
-            for j in range(low, high):
-                B[<Py_ssize_t>j * m + i] = A[<Py_ssize_t>i * n + j]
-
-
-cdef void _transpose_labels(int m, int n, const int* A, int* B) noexcept nogil:
-    cdef int i, j, low, high
-    for low in range(0, n, 16):
-        high = min(n, low + 16)
         for i in range(m):
             for j in range(low, high):
                 B[<Py_ssize_t>j * m + i] = A[<Py_ssize_t>i * n + j]
@@ -150,7 +141,7 @@ def transform_maps(const double[:, :, ::1] f, const double[::1] a, const double[
                 line_transform(height, &turned[x, 0], a[0], b[0], &inverse_y[0], height, 0.0, &columns[x, 0],
                                &row_of[x, 0], &hull[0], &z[0])
             transpose(width, height, &columns[0, 0], &values[i, 0, 0])
-            _transpose_labels(width, height, &row_of[0, 0], &row_at[0, 0])
+            transpose(width, height, &row_of[0, 0], &row_at[0, 0])
             for y in range(height):
                 for x in range(width):
                     e = row_at[y, x]

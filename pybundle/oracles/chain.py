@@ -14,7 +14,7 @@ from ..core.exceptions import ParameterError
 from ..core.ragged import check_offsets, cut, run_shards
 from ..core.types import Array, Floats
 from ..core.validation import check_flag, check_integer, real_numbers
-from ._chain import ChainTables, k_best
+from ._chain import ChainTables, k_best_items
 
 
 class Marginals(NamedTuple):
@@ -88,9 +88,7 @@ def viterbi(unary: ArrayLike, transition: ArrayLike, start: ArrayLike | None = N
     (array([0, 0, 0], dtype=int32), 5.0)
     """
     unary, tables = _check_one(unary, transition, start, end)
-    labels, values = np.empty(len(unary), dtype=np.int32), np.empty(1)
-    if tables.viterbi_items(unary, _whole(unary), 0, 1, labels, values) >= 0:
-        _refuse_score(unary)
+    labels, values = viterbi_unchecked(unary, _whole(unary), tables)
     return labels, float(values[0])
 
 
@@ -131,7 +129,7 @@ def viterbi_unchecked(unary: Floats, offsets: Array, tables: Any, executor: Any 
 
     def shard(first, last):
         if tables.viterbi_items(unary, offsets, first, last, labels, values) >= 0:
-            _refuse_score(unary)
+            _refuse_infinity("unary", unary)
 
     run_shards(shard, np.diff(offsets) * tables.n_labels, executor)
     return labels, values
@@ -168,14 +166,13 @@ def k_best_viterbi(unary: ArrayLike, transition: ArrayLike, k: int, start: Any =
     ([[0, 1], [1, 1], [0, 0]], [4.0, 4.0, 3.0])
     """
     unary, tables = _check_one(unary, transition, start, end)
-    if not (unary < np.inf).all():
-        _refuse_score(unary)
+    _refuse_infinity("unary", unary)
     k = check_integer("k", k, low=1)
     if k > np.iinfo(np.int32).max:
         raise ParameterError(f"k must be below 2^31, got {k}")
     n_labellings = tables.n_labels ** min(len(unary), 64)
-    return k_best(unary, _matrix(transition, unary.shape[1]), _boundary("start", start, unary.shape[1]),
-                  _boundary("end", end, unary.shape[1]), min(k, n_labellings))
+    counts, labellings, values = k_best_items(unary, _whole(unary), tables, min(k, n_labellings))
+    return labellings.reshape(counts[0], len(unary)), values
 
 
 def forward_backward(unary: ArrayLike, transition: ArrayLike, start: Any = None, end: Any = None) -> Marginals:
@@ -210,7 +207,7 @@ def forward_backward(unary: ArrayLike, transition: ArrayLike, start: Any = None,
     marginals, pairs = np.empty((T, K)), np.zeros((T - 1, K, K))
     value, entropy = np.empty(1), np.empty((1, 2))
     if tables.marginal_items(unary, _whole(unary), 0, 1, np.ones(1), marginals, value, entropy, pairs) >= 0:
-        _refuse_score(unary)
+        _refuse_infinity("unary", unary)
     if value[0] == -np.inf:
         raise ParameterError("every labelling is forbidden: each has a score of -inf; allow at least one")
     return Marginals(float(value[0]), marginals, pairs, float(entropy[0, 0]))
@@ -257,7 +254,7 @@ def forward_backward_batch(unary: ArrayLike, offsets: ArrayLike, transition: Arr
     def shard(first, last):
         if tables.marginal_items(unary, offsets, first, last, weights, marginals, values, entropies,
                                  sums[first]) >= 0:
-            _refuse_score(unary)
+            _refuse_infinity("unary", unary)
 
     run_shards(shard, work, executor)
     forbidden = np.flatnonzero(values == -np.inf)
@@ -307,10 +304,7 @@ def _matrix(transition, K):
     if transition.shape != (K, K):
         raise ParameterError(f"transition must have shape (K, K) = ({K}, {K}), as unary has {K} labels, got "
                              f"{transition.shape}")
-    if not (transition < np.inf).all():
-        j, k = (int(index[0]) for index in np.nonzero(~(transition < np.inf)))
-        raise ParameterError(f"transition must be finite or -inf, got transition[{j}, {k}] = {transition[j, k]}")
-    return transition
+    return _refuse_infinity("transition", transition)
 
 
 def _boundary(name, scores, K):
@@ -319,16 +313,17 @@ def _boundary(name, scores, K):
     scores = _real(name, scores)
     if scores.shape != (K,):
         raise ParameterError(f"{name} must have shape (K,) = ({K},), one score for each label, got {scores.shape}")
-    if not (scores < np.inf).all():
-        k = int(np.flatnonzero(~(scores < np.inf))[0])
-        raise ParameterError(f"{name} must be finite or -inf, got {name}[{k}] = {scores[k]}")
-    return scores
+    return _refuse_infinity(name, scores)
 
 
 def _real(name, value):
     return real_numbers(f"{name} must be an array of real numbers", value)
 
 
-def _refuse_score(unary):
-    t, k = (int(index[0]) for index in np.nonzero(~(unary < np.inf)))
-    raise ParameterError(f"unary must be finite or -inf, got unary[{t}, {k}] = {unary[t, k]}")
+def _refuse_infinity(name, scores):
+    """Return the scores, none of which may be NaN or +inf; -inf forbids a label or a pair."""
+    wrong = np.argwhere(~(scores < np.inf))
+    if len(wrong):
+        place = wrong[0].tolist()
+        raise ParameterError(f"{name} must be finite or -inf, got {name}{place} = {scores[tuple(place)]}")
+    return scores

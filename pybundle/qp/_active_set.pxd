@@ -27,7 +27,7 @@ cdef class ActiveSet:
     cdef double growth              # violators admitted, as a share of the face
     cdef int calm, calm_next        # good rounds until `usual` returns: now, and after the next failure
 
-    cdef bint exact                 # float32 was not accurate enough: float64 until the factor is dropped
+    cdef bint exact                 # float32 was not accurate enough: float64 for the rest of the solve
     cdef bint crowded               # the last round admitted the largest number of violators: more may be left
     cdef bint settled               # the last round took a full step on an unchanged face
     cdef double last_gap            # before the last round
@@ -35,8 +35,7 @@ cdef class ActiveSet:
     cdef double work                # since the last check of signals, in units of about a nanosecond
 
     cdef int reserve(self, Py_ssize_t n) except -1
-    # Drops the factor
-    cdef void forget(self) noexcept nogil
+    # Starts a solve, without a base
     cdef void begin(self, Point point) noexcept nogil
     # Changes the face once, where reduced costs above -floor count as zero; returns 0, or 1 if the factor failed or no
     # descent was left

@@ -7,7 +7,7 @@ of them leave at a time, those that reach zero first, then an eighth if the gap 
 descent, variables leave one at a time by the ratio test of Wolfe 1976, which cannot fail.
 
 A base of many variables starts in float32, at twice the speed; the next round, with the gradient at the new point in
-float64, takes out what rounding left. The base is built again in float64, which stays until the factor is dropped, if
+float64, takes out what rounding left. The base is built again in float64, which stays for the rest of the solve, if
 a pivot is mostly rounding, or if caution has not helped: a step is no descent, the gap falls too slowly on an unchanged
 face, or rounds pass without clear progress.
 """
@@ -68,10 +68,6 @@ cdef class ActiveSet:
             self.room = n
         return 0
 
-    cdef void forget(self) noexcept nogil:
-        self.face.n = self.face.n_held = 0
-        self.exact = self.settled = False
-
     cdef bint doubt(self) noexcept nogil:
         if self.face.n and self.caution < EIGHTH:
             return self._raise_caution()
@@ -85,8 +81,8 @@ cdef class ActiveSet:
         return True
 
     cdef void begin(self, Point point) noexcept nogil:
-        self.n_solves = 0
-        self.settled = False
+        self.face.n = self.face.n_held = self.n_solves = 0
+        self.exact = self.settled = False
         self.work = 0.0
         # many variables change after a start at a vertex, few after a warm start
         self.caution = self.usual = ALL if point.support() <= point.problem.n_parts else HALF

@@ -29,7 +29,7 @@ cdef class Face:
     cdef int n                      # variables in the base
     cdef int n_parts                # rows of R that stand for sums
     cdef int n_held                 # rows of R that stand for variables held at zero
-    cdef int* index                 # (capacity,) variable, or -1 - p for the slack of part p: m may grow
+    cdef int* index                 # (capacity,) variable, or -1 - p for the slack of part p
     cdef int* part                  # (capacity,) its part, n_parts if it has none
     cdef int* row                   # (capacity,) its row among the fixed ones, -1 if it is free
     cdef int* held                  # (capacity,) position in the base of each held variable

@@ -59,24 +59,4 @@ PB_CLONES(void, , pb_shift,
 PB_GATHER(float)
 PB_GATHER(double)
 
-/* out += weight * row; returns row . p, in eight sums that a compiler may keep in one register */
-PB_INLINE double pb_two_products_body(int n, const double *row, const double *p, double weight, double *out)
-{
-    double sum[8] = {0.0}, rest = 0.0;
-    int k = 0;
-    for (; k + 8 <= n; k += 8)
-        for (int l = 0; l < 8; l++) {
-            sum[l] += row[k + l] * p[k + l];
-            out[k + l] += weight * row[k + l];
-        }
-    for (; k < n; k++) {
-        rest += row[k] * p[k];
-        out[k] += weight * row[k];
-    }
-    return rest + (((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7])));
-}
-PB_CLONES(double, return, pb_two_products,
-          (int n, const double *row, const double *p, double weight, double *out),
-          (n, row, p, weight, out))
-
 #endif

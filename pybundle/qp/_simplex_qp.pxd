@@ -1,4 +1,4 @@
-# Master problem of a bundle method: one object keeps workspace and factor from call to call.
+# Master problem of a bundle method: one object keeps its workspace from call to call.
 
 from pybundle.qp._active_set cimport ActiveSet
 from pybundle.qp._point cimport Point
@@ -17,8 +17,6 @@ cdef class SimplexQP:
     cdef Point point
     cdef WorkingSet pairs
     cdef ActiveSet faces
-    cdef bint keeps_factor
 
     cdef int _run(self, const Goal* goal) except -1 nogil
-    cdef double _limit(self, const Goal* goal) noexcept nogil
     cdef Py_ssize_t _n_steps(self) noexcept nogil

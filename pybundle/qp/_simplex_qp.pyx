@@ -91,8 +91,7 @@ def _check_array(name, array, dtype):
 cdef class SimplexQP:
     """Solver object for a growing master problem.
 
-    Workspace and, on request, the factor are kept between calls, so one object belongs to one bundle; two
-    threads need two objects.
+    Workspace is kept between calls; two threads need two objects.
     """
 
     def __cinit__(self):
@@ -101,15 +100,10 @@ cdef class SimplexQP:
         self.faces = ActiveSet()
 
     def __reduce__(self):
-        # without `reuse` calls share allocated memory only
-        return SimplexQP, ()
-
-    def reset(self):
-        """Drop the factor kept by `reuse`; call it when planes were removed or renumbered."""
-        self.faces.forget()
+        return SimplexQP, ()            # calls share allocated memory only
 
     def solve(self, H, f, parts, slack, x, double scale=1.0, double tol=0.0, double rtol=0.0,
-              max_steps=1000000, bint reuse=False, method="auto"):
+              max_steps=1000000, method="auto"):
         """Minimise in place, from x.
 
         Signals are checked about every 50 ms of work, but not within a factorisation. If a handler raises,
@@ -134,9 +128,6 @@ cdef class SimplexQP:
             Gap to reach relative to max(|q|, 1e-3 (scale/2 x'Hx + |f'x|)); the larger of both counts.
         max_steps : int
             Most pairwise steps plus face solves.
-        reuse : bool
-            Promises that entries of H seen by earlier calls with `reuse` have not changed, nor the parts of
-            their variables, so that the factor can be kept.
         method : {"auto", "smo", "active-set"}
             For comparisons. "active-set" takes pairwise steps only when faces stall, "smo" no others.
 
@@ -185,29 +176,18 @@ cdef class SimplexQP:
         self.point.curvature = 0.0
         for j in range(n_parts):
             self.point.slack[j] = slack_view[j]
-        if not (reuse and self.keeps_factor and self.faces.face.n_parts == n_parts):
-            self.faces.forget()
-        self.keeps_factor = reuse
-        try:
-            with nogil:
-                status = self._run(&goal)
-                self.point.restore_sums(self.point.x, self.point.rest)
-                if self.point.stale:
-                    self.point.refresh()
-                    self.point.assess()
-        except BaseException:
-            self.faces.forget()
-            raise
+        with nogil:
+            status = self._run(&goal)
+            self.point.restore_sums(self.point.x, self.point.rest)
+            if self.point.stale:
+                self.point.refresh()
+                self.point.assess()
         if status == 3:
             raise NumericalError(OVERFLOW)
         return MasterSolution(h, self.point.gap, self.point.value, self._n_steps(), status, self.point.curvature)
 
     cdef Py_ssize_t _n_steps(self) noexcept nogil:
         return self.pairs.n_steps + self.faces.n_solves
-
-    cdef double _limit(self, const Goal* goal) noexcept nogil:
-        """Return the larger of both tolerances at x, as an absolute gap."""
-        return max(goal.tol, goal.rtol * max(fabs(self.point.value), CANCELLED * self.point.size))
 
     cdef int _run(self, const Goal* goal) except -1 nogil:
         """Run rounds until the gap is reached; return 0, or 1 at the step limit, 2 if stalled, 3 after overflow."""
@@ -227,7 +207,7 @@ cdef class SimplexQP:
             self.point.assess()
             if isnan(self.point.gap) or not isfinite(self.point.value):
                 return 3
-            tol = self._limit(goal)
+            tol = max(goal.tol, goal.rtol * max(fabs(self.point.value), CANCELLED * self.point.size))
             if self.point.stale and (self.point.gap <= tol or self._n_steps() >= goal.max_steps):
                 # h drifts during partial steps
                 self.point.restore_sums(self.point.x, self.point.rest)

@@ -21,7 +21,6 @@ from pybundle.core.rounding import accurate_product, exact_product, exact_sum
 from pybundle.core.validation import check_choice, check_integer, check_number, check_vector, real_array
 
 from ._simplex_qp import METHODS, SimplexQP
-from ._symmetry import asymmetry
 from .curvature import needed_shift, rounding
 
 MESSAGES = (
@@ -258,16 +257,13 @@ def _check_matrix(H, m, kind):
         raise ParameterError(f"H must be square with the size of f, ({m}, {m}), got {H.shape}")
     if m > 1 and (H.strides[1] != H.itemsize or H.strides[0] < m * H.itemsize or H.strides[0] % H.itemsize):
         H = np.ascontiguousarray(H)
-    largest = asymmetry(H)
-    if np.isnan(largest):
-        i, j = (int(k[0]) for k in np.nonzero(~np.isfinite(H)))
+    if not np.isfinite(H).all():
+        i, j = np.argwhere(~np.isfinite(H))[0]
         raise ParameterError(f"H must be finite, got H[{i}, {j}] = {H[i, j]}")
+    difference = np.abs(H - H.T)
+    i, j = np.unravel_index(int(np.argmax(difference)), H.shape)
     scale = max(np.abs(H.diagonal()).max(), np.finfo(float).tiny)
-    if largest > rounding(m, np.float64) * scale:
-        difference = np.abs(H - H.T)
-        i, j = np.unravel_index(int(np.argmax(difference)), H.shape)
-        if difference[i, j] > max(1e-9, rounding(m, kind)) * scale:
-            raise ParameterError(f"H must be symmetric, got H[{i}, {j}] = {H[i, j]:g} and H[{j}, {i}] = "
-                                 f"{H[j, i]:g}; pass (H + H.T) / 2")
-        H = 0.5 * H + 0.5 * H.T
-    return H
+    if difference[i, j] > max(1e-9, rounding(m, kind)) * scale:
+        raise ParameterError(f"H must be symmetric, got H[{i}, {j}] = {H[i, j]:g} and H[{j}, {i}] = {H[j, i]:g}; pass "
+                             "(H + H.T) / 2")
+    return 0.5 * H + 0.5 * H.T if difference[i, j] > rounding(m, np.float64) * scale else H

@@ -91,7 +91,7 @@ class Structured(Partitioned):
                  rescaling: str | None = None) -> None:
         self.model = as_model(model, X, Y)
         own = getattr(self.model, "rescaling", "margin")
-        if rescaling not in (None, own):
+        if rescaling is not None and (not isinstance(rescaling, str) or rescaling != own):
             raise ParameterError(f"rescaling is an attribute of the model, {own!r} in {type(self.model).__name__}, got "
                                  f"{rescaling!r}; pass it to the model, or set it in your class")
         self.loss = check_choice("loss", loss, ("hinge", "logistic"))

@@ -223,9 +223,9 @@ RECIPES |= {
     "qp.solve_simplex_qp": lambda r: {**problem(r), "tol": 1e-6, "x0": r.random(4), "max_steps": 1000},
     "qp.SimplexProblem": lambda r: problem(r),
     "qp.SimplexProblem.measure": lambda r: {"x": np.full(4, 0.5)},
-    "qp.SimplexQP": lambda r: {}, "qp.SimplexQP.reset": lambda r: {},
-    "qp.SimplexQP.solve": lambda r: {**problem(r), "x": r.random(4), "tol": 1e-6, "max_steps": 1000, "reuse": bool(
-        r.integers(2)), "method": "auto"},
+    "qp.SimplexQP": lambda r: {},
+    "qp.SimplexQP.solve": lambda r: {**problem(r), "x": r.random(4), "tol": 1e-6, "max_steps": 1000,
+                                     "method": "auto"},
 }
 
 

@@ -17,13 +17,6 @@ cdef enum:
     TOKENS = 2048     # tokens whose scores are computed at a time; they fit in the second-level cache
     LINE = 64
 
-cdef struct ChainPoint:
-    # Weights of tokens, of transitions (K, K), of the first and the last label (K,)
-    const double* W
-    const double* transition
-    const double* start
-    const double* end
-
 
 cdef class ChainData:
     """Tokens, truth labels and losses of all examples; constant.
@@ -57,14 +50,12 @@ cdef class ChainData:
         return ChainData, self.arguments
 
     def solve(self, const Py_ssize_t[::1] rows, PackedWeights packed or None, const double[:, ::1] W,
-              ChainTables tables, const double[:, ::1] transition, const double[::1] start, const double[::1] end,
-              bint loss):
+              ChainTables tables, bint loss):
         """Return best labellings (one after another), their offsets, and values relative to the truth.
 
         Margin rescaling. `packed` may be None for CSR tokens, whose scores are then computed from W itself.
         """
         cdef Py_ssize_t n = rows.shape[0], j
-        cdef ChainPoint at
         offsets_array, values_array = np.zeros(n + 1, dtype=np.int64), np.empty(n)
         cdef int64_t[::1] offsets = offsets_array
         cdef double[::1] values = values_array
@@ -73,13 +64,12 @@ cdef class ChainData:
         labels_array = np.empty(offsets[n], dtype=np.int32)
         cdef int32_t[::1] labels = labels_array
         if n:
-            at = ChainPoint(&W[0, 0], &transition[0, 0], &start[0], &end[0])
             with nogil:
-                self.decode(n, &rows[0], packed, tables, &at, loss, &offsets[0], &labels[0], &values[0])
+                self.decode(n, &rows[0], packed, &W[0, 0], tables, loss, &offsets[0], &labels[0], &values[0])
         return labels_array, offsets_array, values_array
 
-    cdef int decode(self, Py_ssize_t n, const Py_ssize_t* rows, PackedWeights packed, ChainTables tables,
-                    const ChainPoint* at, bint loss, const int64_t* offsets, int32_t* labels,
+    cdef int decode(self, Py_ssize_t n, const Py_ssize_t* rows, PackedWeights packed, const double* W,
+                    ChainTables tables, bint loss, const int64_t* offsets, int32_t* labels,
                     double* values) except -1 nogil:
         """Find best labellings of n examples, labels[offsets[j]:offsets[j + 1]], and values relative to the truth.
 
@@ -107,12 +97,12 @@ cdef class ChainData:
                     token[count] = t
                     count += 1
                 last += 1
-            self.tokens.score_all(packed, at.W, token, count, S, unary)
+            self.tokens.score_all(packed, W, token, count, S, unary)
             for j in range(first, last):
                 t = offsets[j] - offsets[first]
                 i = rows[j]
                 true_score = augment_item(unary + t * K, &self.truth[self.offsets[i]], offsets[j + 1] - offsets[j], K,
-                                          &self.costs[0, 0], self.factors[i], at.transition, at.start, at.end, loss)
+                                          &self.costs[0, 0], self.factors[i], tables, loss)
                 if not tables.viterbi(offsets[j + 1] - offsets[j], unary + t * K, scratch, labels + offsets[j],
                                       values + j):
                     free(memory)
@@ -135,10 +125,6 @@ cdef class ChainData:
         cdef double cost, scale, total = 0.0
         cdef const int32_t* y
         cdef const int32_t* truth
-        if slope.shape[0] != end + K * self.has_end:
-            raise ValueError(f"slope must have {end + K * self.has_end} entries")
-        if offsets.shape[0] != n + 1 or scales.shape[0] != n:
-            raise ValueError(f"labellings and scales must have {n} entries like rows")
         if n == 0:
             return 0.0
         # those of the labellings, then those of the truth
@@ -149,14 +135,9 @@ cdef class ChainData:
         cdef double[:, ::1] coef = coef_array
         with nogil:
             for j in range(n):
-                if not 0 <= rows[j] < self.factors.shape[0]:
-                    raise ValueError(f"rows must lie in 0..{self.factors.shape[0] - 1}")
                 first, length = self.offsets[rows[j]], offsets[j + 1] - offsets[j]
                 truth, y = &self.truth[first], &labels[offsets[j]]
-                cost = 0.0
-                for t in range(length):
-                    cost += self.costs[truth[t], y[t]]
-                cost *= self.factors[rows[j]]
+                cost = self.loss(rows[j], y)
                 total += scales[j] * cost
                 scale = scales[j] * cost if self.slack else scales[j]
                 if scale == 0.0:
@@ -181,6 +162,25 @@ cdef class ChainData:
                     self.tokens.add_labelled(n_wrong, &token[j, 0], &label[j, 0], &coef[j, 0], &slope[0])
         return total
 
+    cdef double loss(self, Py_ssize_t i, const int32_t* y) noexcept nogil:
+        """Return the loss of a labelling of example i."""
+        cdef Py_ssize_t t
+        cdef const int32_t* truth = &self.truth[self.offsets[i]]
+        cdef double total = 0.0
+        for t in range(self.offsets[i + 1] - self.offsets[i]):
+            total += self.costs[truth[t], y[t]]
+        return self.factors[i] * total
+
+    def losses(self, const Py_ssize_t[::1] rows, const int32_t[::1] labels, const int64_t[::1] offsets):
+        """Return the losses of the labellings `labels[offsets[j]:offsets[j + 1]]`."""
+        out = np.empty(rows.shape[0])
+        cdef double[::1] losses = out
+        cdef Py_ssize_t j
+        with nogil:
+            for j in range(rows.shape[0]):
+                losses[j] = self.loss(rows[j], &labels[offsets[j]])
+        return out
+
     def planes(self, const Py_ssize_t[::1] rows, const int32_t[::1] labels, const int64_t[::1] offsets,
                Py_ssize_t dim):
         """Return losses and slopes of the labellings `labels[offsets[j]:offsets[j + 1]]`, labels 0..K-1."""
@@ -200,7 +200,7 @@ cdef class ChainData:
         cdef Py_ssize_t pairs = self.tokens.n_weights, start = pairs + K * K, end = start + K * self.has_start
         cdef const int32_t* y
         cdef const int32_t* truth
-        cdef double cost, scale
+        cdef double scale
         for j in range(n):
             longest = max(longest, <Py_ssize_t>(offsets[j + 1] - offsets[j]))
         cdef void* memory = malloc((2 * longest + 1) * (sizeof(Py_ssize_t) + sizeof(double) + sizeof(int32_t)))
@@ -215,11 +215,8 @@ cdef class ChainData:
                 first, length = self.offsets[rows[j]], offsets[j + 1] - offsets[j]
                 truth = &self.truth[first]
                 y = labels + offsets[j]
-                cost = 0.0
-                for t in range(length):
-                    cost += self.costs[truth[t], y[t]]
-                losses[j] = cost = self.factors[rows[j]] * cost
-                scale = cost if self.slack else 1.0
+                losses[j] = self.loss(rows[j], y)
+                scale = losses[j] if self.slack else 1.0
                 count = 0
                 for t in range(length):
                     wrong = y[t] != truth[t]
@@ -262,7 +259,6 @@ cdef class CompiledChain(CompiledOracle):
     cdef ChainData data
     cdef ChainTables tables
     cdef PackedWeights packed         # None if W is read as it stands
-    cdef ChainPoint at
     cdef const double[::1] nothing
 
     def __init__(self, ChainData data, Py_ssize_t dim, sizes, Py_ssize_t batch):
@@ -277,31 +273,31 @@ cdef class CompiledChain(CompiledOracle):
 
     cdef int place(self, const double* w) except -1 nogil:
         cdef Py_ssize_t K = self.nothing.shape[0]
-        self.at.W, self.at.transition = w, w + self.data.tokens.n_weights
-        self.at.start = self.at.transition + K * K if self.data.has_start else &self.nothing[0]
-        self.at.end = self.at.transition + K * K + K * self.data.has_start if self.data.has_end else &self.nothing[0]
-        self.tables.place(self.at.transition, self.at.start, self.at.end)
+        cdef const double* transition = w + self.data.tokens.n_weights
+        cdef const double* ends = transition + K * K
+        self.w = w
+        self.tables.place(transition, ends if self.data.has_start else &self.nothing[0],
+                          ends + K * self.data.has_start if self.data.has_end else &self.nothing[0])
         if self.packed is not None:
             self.data.tokens.refresh(self.packed, w)
         return 0
 
     cdef int fill(self, const Py_ssize_t* rows, Py_ssize_t n) except -1 nogil:
         cdef int32_t* labels = self.room_for_labels(&self.data.offsets[0], rows, n)
-        self.data.decode(n, rows, self.packed, self.tables, &self.at, True, &self.offsets[0], labels, &self.losses[0])
+        self.data.decode(n, rows, self.packed, self.w, self.tables, True, &self.offsets[0], labels, &self.losses[0])
         return self.data.write(n, rows, labels, &self.offsets[0], self.planes, &self.losses[0])
 
 
 cdef double augment_item(double* unary, const int32_t* truth, Py_ssize_t length, Py_ssize_t K, const double* costs,
-                         double factor, const double* transition, const double* start, const double* end,
-                         bint loss) noexcept nogil:
+                         double factor, ChainTables tables, bint loss) noexcept nogil:
     """Return the score of the truth; with `loss`, add `factor costs[truth]` to the scores (length, K)."""
     cdef Py_ssize_t t, k
-    cdef double total = start[truth[0]] + end[truth[length - 1]]
+    cdef double total = tables.start[truth[0]] + tables.end[truth[length - 1]]
     cdef const double* cost
     for t in range(length):
         total += unary[truth[t]]
         if t > 0:
-            total += transition[truth[t - 1] * K + truth[t]]
+            total += tables.rows[truth[t - 1], truth[t]]
         if loss:
             cost = costs + truth[t] * K
             for k in range(K):
@@ -311,8 +307,7 @@ cdef double augment_item(double* unary, const int32_t* truth, Py_ssize_t length,
 
 
 def augment(double[:, ::1] unary, const int32_t[::1] truth, const int64_t[::1] offsets, const double[:, ::1] costs,
-            const double[::1] factors, const double[:, ::1] transition, const double[::1] start,
-            const double[::1] end, bint loss, double[::1] truths):
+            const double[::1] factors, ChainTables tables, bint loss, double[::1] truths):
     """Write the scores of the true labellings, and add `factors[i] costs[truth]` to the rows of item i.
 
     unary (N, K), truth (N,): one item after another, offsets (n + 1,); costs (K, K), factors (n,), truths (n,).
@@ -321,18 +316,4 @@ def augment(double[:, ::1] unary, const int32_t[::1] truth, const int64_t[::1] o
     with nogil:
         for i in range(offsets.shape[0] - 1):
             truths[i] = augment_item(&unary[offsets[i], 0], &truth[offsets[i]], offsets[i + 1] - offsets[i],
-                                     unary.shape[1], &costs[0, 0], factors[i], &transition[0, 0], &start[0], &end[0],
-                                     loss)
-
-
-def losses(const int32_t[::1] labels, const int32_t[::1] truth, const int64_t[::1] offsets,
-           const double[:, ::1] costs, const double[::1] factors, double[::1] out):
-    """out[i] = factors[i] * sum over the positions of item i of costs[truth, label]."""
-    cdef Py_ssize_t i, t
-    cdef double total
-    with nogil:
-        for i in range(offsets.shape[0] - 1):
-            total = 0.0
-            for t in range(offsets[i], offsets[i + 1]):
-                total += costs[truth[t], labels[t]]
-            out[i] = factors[i] * total
+                                     unary.shape[1], &costs[0, 0], factors[i], tables, loss)

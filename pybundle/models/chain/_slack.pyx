@@ -10,10 +10,12 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
+from ...oracles._chain cimport ChainTables
+
 
 def slack_items(const double[:, ::1] unary, const int32_t[::1] truth, const int64_t[::1] offsets,
-                const double[::1] factors, const double[:, ::1] transition, const double[::1] start,
-                const double[::1] end, const double[::1] truths, int32_t[::1] labels, double[::1] values):
+                const double[::1] factors, ChainTables tables, const double[::1] truths, int32_t[::1] labels,
+                double[::1] values):
     """Write labels and values of chains from the scores `unary`, without loss; `truths` are the scores of `truth`."""
     cdef Py_ssize_t i, n = offsets.shape[0] - 1, K = unary.shape[1], longest = 0
     cdef double* f
@@ -31,22 +33,22 @@ def slack_items(const double[:, ::1] unary, const int32_t[::1] truth, const int6
         with nogil:
             for i in range(n):
                 values[i] = best_chain(offsets[i + 1] - offsets[i], K, &unary[offsets[i], 0], &truth[offsets[i]],
-                                       factors[i], &transition[0, 0], &start[0], &end[0], truths[i], f,
-                                       f + (longest + 1) * K, back, &labels[offsets[i]])
+                                       factors[i], tables, truths[i], f, f + (longest + 1) * K, back,
+                                       &labels[offsets[i]])
     finally:
         free(f)
         free(back)
 
 
 cdef double best_chain(Py_ssize_t T, Py_ssize_t K, const double* unary, const int32_t* truth, double factor,
-                       const double* transition, const double* start, const double* end, double true_score,
-                       double* f, double* g, int32_t* back, int32_t* labels) noexcept nogil:
+                       ChainTables tables, double true_score, double* f, double* g, int32_t* back,
+                       int32_t* labels) noexcept nogil:
     cdef Py_ssize_t t, e, j, k, best_k = 0, best_e = 0, rows = T + 1
     cdef double score, best, value = -INFINITY
     cdef double* swap
     for e in range(2):
         for k in range(K):
-            f[e * K + k] = start[k] + unary[k] if e == (k != truth[0]) else -INFINITY
+            f[e * K + k] = tables.start[k] + unary[k] if e == (k != truth[0]) else -INFINITY
     for t in range(1, T):
         for e in range(t + 2):
             for k in range(K):
@@ -55,7 +57,7 @@ cdef double best_chain(Py_ssize_t T, Py_ssize_t K, const double* unary, const in
             for k in range(K):
                 best = -INFINITY
                 for j in range(K):
-                    score = f[e * K + j] + transition[j * K + k]
+                    score = f[e * K + j] + tables.rows[j, k]
                     if score > best:
                         best = score
                         best_k = j
@@ -69,8 +71,8 @@ cdef double best_chain(Py_ssize_t T, Py_ssize_t K, const double* unary, const in
     for e in range(T + 1):
         best = -INFINITY
         for k in range(K):
-            if f[e * K + k] + end[k] > best:
-                best = f[e * K + k] + end[k]
+            if f[e * K + k] + tables.end[k] > best:
+                best = f[e * K + k] + tables.end[k]
                 j = k
         if best == -INFINITY:
             continue

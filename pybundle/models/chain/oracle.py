@@ -12,7 +12,7 @@ from ...features.examples import Examples
 from ...features.weights import LazyWeights
 from ...oracles._chain import ChainTables, k_best_items
 from ..batch_oracle import BatchOracle, LabelledTokens, check_lengths, check_scores
-from ._kernels import ChainData, CompiledChain, augment, losses
+from ._kernels import ChainData, CompiledChain, augment
 from ._marginals import ColumnSums, subtract_truths
 from ._slack import slack_items
 
@@ -21,16 +21,14 @@ BLOCK = 2048
 
 
 class ChainWeights:
-    """The blocks of w for the kernels: weights of tokens, transition, start and end (K,); tables of the decoder."""
+    """The blocks of w for the kernels: weights of tokens, (transition, start, end); tables of the decoder."""
 
     def __init__(self, model, rows, w):
         self.tokens = LazyWeights(rows, w)
         transition, start, end = model.rest(w)
         nothing = np.zeros(model.n_labels)
-        self.transition = np.ascontiguousarray(transition)
-        self.start = np.ascontiguousarray(start) if model.start else nothing
-        self.end = np.ascontiguousarray(end) if model.end else nothing
-        self.tables = ChainTables(self.transition, self.start, self.end)
+        self.pairs = transition, start if model.start else nothing, end if model.end else nothing
+        self.tables = ChainTables(*self.pairs)
 
 
 class ChainOracle(BatchOracle):
@@ -97,8 +95,7 @@ class ChainOracle(BatchOracle):
         if loss and self._model.rescaling == "slack":
             return self._solve_slack(rows, weights)
         packed = weights.tokens.packed(int(self.sizes[rows].sum()))
-        labels, offsets, values = self._data.solve(rows, packed, weights.tokens.W, weights.tables, weights.transition,
-                                                   weights.start, weights.end, loss)
+        labels, offsets, values = self._data.solve(rows, packed, weights.tokens.W, weights.tables, loss)
         return Decodings(Ragged.unchecked(labels, offsets), values, values)
 
     def _best(self, rows, weights, k):
@@ -107,7 +104,7 @@ class ChainOracle(BatchOracle):
         owners, paths = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.int32)]
         for low, high, unary, truths in self._scores(rows, offsets, weights, True):
             items = offsets[low:high + 1] - offsets[low]
-            counts, found, best = k_best_items(unary, items, weights.transition, weights.start, weights.end, k)
+            counts, found, best = k_best_items(unary, items, weights.tables, k)
             if (counts == 0).any():
                 raise NumericalError(f"example {rows[low + int(np.argmin(counts))]} has scores beyond the range of "
                                      "float64; rescale the features")
@@ -139,7 +136,7 @@ class ChainOracle(BatchOracle):
         for low, high, unary, truths in self._scores(rows, offsets, weights):
             first, last = offsets[low], offsets[high]
             slack_items(unary, truth[first:last], offsets[low:high + 1] - first, self._factors[rows[low:high]],
-                        weights.transition, weights.start, weights.end, truths, labels[first:last], values[low:high])
+                        weights.tables, truths, labels[first:last], values[low:high])
         return Decodings(Ragged.unchecked(labels, offsets), values, values)
 
     def _add_planes(self, rows, labellings, scales, slope):
@@ -151,18 +148,17 @@ class ChainOracle(BatchOracle):
         return self._data.planes(rows, found.values, found.offsets, self.dim)
 
     def _losses(self, rows, labellings):
-        out, found, truth = np.empty(len(rows)), self._found(rows, labellings), self._truth.take(rows)
-        losses(found.values, truth.values, truth.offsets, self._model.costs, self._factors[rows], out)
-        return out
+        found = self._found(rows, labellings)
+        return self._data.losses(rows, found.values, found.offsets)
 
     def _marginals(self, rows, weights, scales, slope):
         _, values, offsets = self._empty(rows)
         entropies = np.empty((len(rows), 2))
-        tables = ChainTables(weights.transition, weights.start, weights.end, True)
+        tables, K = ChainTables(*weights.pairs, True), self._model.n_labels
         sums = ExpectedFeatures(self, rows, offsets, scales, slope)
         for low, high, unary, truths in self._scores(rows, offsets, weights):
             items = offsets[low:high + 1] - offsets[low]
-            p, pairs = np.empty_like(unary), np.zeros((1, *weights.transition.shape))
+            p, pairs = np.empty_like(unary), np.zeros((1, K, K))
             tables.marginal_items(unary, items, 0, high - low, scales[low:high], p, values[low:high],
                                   entropies[low:high], pairs)
             values[low:high] -= truths
@@ -202,7 +198,7 @@ class ChainOracle(BatchOracle):
             unary = weights.tokens.scores(tokens[first:last], len(tokens))
             truths = np.empty(high - low)
             augment(unary, truth[first:last], offsets[low:high + 1] - first, self._model.costs,
-                    self._factors[rows[low:high]], weights.transition, weights.start, weights.end, loss, truths)
+                    self._factors[rows[low:high]], weights.tables, loss, truths)
             yield low, high, unary, truths
 
     def _found(self, rows, labellings):

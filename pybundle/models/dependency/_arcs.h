@@ -6,33 +6,10 @@
 
 #include "_simd.h"
 
-/* row[m] += sum over t of w[base[t] ^ word[t][m] ^ pair[t][m]]: templates in fours, so that loads overlap */
-PB_INLINE void pb_gather_rows_body(int n, int n_templates, const double *PB_RESTRICT w, const int32_t *base,
-                                   const int32_t *const *word, const int32_t *const *pair, double *PB_RESTRICT row)
-{
-    int t = 0;
-    for (; t + 4 <= n_templates; t += 4) {
-        const int32_t a = base[t], b = base[t + 1], c = base[t + 2], d = base[t + 3];
-        const int32_t *wa = word[t], *wb = word[t + 1], *wc = word[t + 2], *wd = word[t + 3];
-        const int32_t *pa = pair[t], *pb = pair[t + 1], *pc = pair[t + 2], *pd = pair[t + 3];
-        for (int m = 0; m < n; m++)
-            row[m] += (w[a ^ wa[m] ^ pa[m]] + w[b ^ wb[m] ^ pb[m]]) + (w[c ^ wc[m] ^ pc[m]] + w[d ^ wd[m] ^ pd[m]]);
-    }
-    for (; t < n_templates; t++) {
-        const int32_t a = base[t], *wa = word[t], *pa = pair[t];
-        for (int m = 0; m < n; m++)
-            row[m] += w[a ^ wa[m] ^ pa[m]];
-    }
-}
-PB_CLONES(void, , pb_gather_rows,
-          (int n, int n_templates, const double *w, const int32_t *base, const int32_t *const *word,
-           const int32_t *const *pair, double *row),
-          (n, n_templates, w, base, word, pair, row))
-
-/* The same with a factor for every template */
-PB_INLINE void pb_gather_scaled_body(int n, int n_templates, const double *PB_RESTRICT w, const double *scale,
-                                     const int32_t *base, const int32_t *const *word, const int32_t *const *pair,
-                                     double *PB_RESTRICT row)
+/* row[m] += sum over t of scale[t] w[base[t] ^ word[t][m] ^ pair[t][m]]: templates in fours, so that loads overlap */
+PB_INLINE void pb_gather_rows_body(int n, int n_templates, const double *PB_RESTRICT w, const double *scale,
+                                   const int32_t *base, const int32_t *const *word, const int32_t *const *pair,
+                                   double *PB_RESTRICT row)
 {
     int t = 0;
     for (; t + 4 <= n_templates; t += 4) {
@@ -50,7 +27,7 @@ PB_INLINE void pb_gather_scaled_body(int n, int n_templates, const double *PB_RE
             row[m] += scale[t] * w[a ^ wa[m] ^ pa[m]];
     }
 }
-PB_CLONES(void, , pb_gather_scaled,
+PB_CLONES(void, , pb_gather_rows,
           (int n, int n_templates, const double *w, const double *scale, const int32_t *base,
            const int32_t *const *word, const int32_t *const *pair, double *row),
           (n, n_templates, w, scale, base, word, pair, row))
@@ -79,16 +56,16 @@ PB_INLINE int pb_lowest(uint64_t bits)
 #endif
 }
 
-/* row[m] += sum over the bits k of set[m] of w[base ^ word[m] ^ pair[m] ^ kind[k]] */
-static void pb_gather_each(int n, const double *PB_RESTRICT w, int32_t base, const int32_t *word, const int32_t *pair,
-                           const uint64_t *set, const int32_t *kind, double *PB_RESTRICT row)
+/* row[m] += scale times the sum over the bits k of set[m] of w[base ^ word[m] ^ pair[m] ^ kind[k]] */
+static void pb_gather_each(int n, const double *PB_RESTRICT w, double scale, int32_t base, const int32_t *word,
+                           const int32_t *pair, const uint64_t *set, const int32_t *kind, double *PB_RESTRICT row)
 {
     for (int m = 0; m < n; m++) {
         const int32_t key = base ^ word[m] ^ pair[m];
         double total = 0.0;
         for (uint64_t bits = set[m]; bits; bits &= bits - 1)
             total += w[key ^ kind[pb_lowest(bits)]];
-        row[m] += total;
+        row[m] += scale * total;
     }
 }
 

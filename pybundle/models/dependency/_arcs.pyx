@@ -17,13 +17,11 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from ...features._plane_rows cimport PlaneRows
 
 cdef extern from "_arcs.h" nogil:
-    void pb_gather_rows(int n, int n_templates, const double* w, const int32_t* base, const int32_t** word,
-                        const int32_t** pair, double* row)
-    void pb_gather_scaled(int n, int n_templates, const double* w, const double* scale, const int32_t* base,
-                          const int32_t** word, const int32_t** pair, double* row)
+    void pb_gather_rows(int n, int n_templates, const double* w, const double* scale, const int32_t* base,
+                        const int32_t** word, const int32_t** pair, double* row)
     void pb_scatter_rows(int n, int n_templates, double* slope, const int32_t* base, const int32_t** word,
                          const int32_t** pair, const double* row)
-    void pb_gather_each(int n, const double* w, int32_t base, const int32_t* word, const int32_t* pair,
+    void pb_gather_each(int n, const double* w, double scale, int32_t base, const int32_t* word, const int32_t* pair,
                         const uint64_t* set, const int32_t* kind, double* row)
     void pb_scatter_each(int n, double* slope, int32_t base, const int32_t* word, const int32_t* pair,
                          const uint64_t* set, const int32_t* kind, const double* row)
@@ -187,8 +185,8 @@ cdef class HashedArcs(Arcs):
         return HashedArcs, (self.starts_array, *self.arrays, self.dim)
 
     cdef size_t scratch(self) noexcept nogil:
-        # sets of kinds, keys of templates, one row of scores
-        return sizeof(uint64_t) * ((self.n_columns + 2 + (self.T + 2) // 2) * self.longest)
+        # sets of kinds, keys of templates
+        return sizeof(uint64_t) * ((self.n_columns + 1 + (self.T + 2) // 2) * self.longest)
 
     cdef void score(self, Py_ssize_t i, const ArcWeights* at, double* S, void* scratch) noexcept nogil:
         cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h, m
@@ -219,7 +217,6 @@ cdef class HashedArcs(Arcs):
         cdef key_row[MOST_TEMPLATES] pair
         cdef double[MOST_TEMPLATES] factor
         cdef const uint64_t* seen
-        cdef double* row
         cdef key_row zeros
         for column in range(self.n_columns):
             self._between(i, h, n, &self.kinds[column, self.starts[i]], between + <Py_ssize_t>column * n)
@@ -227,6 +224,7 @@ cdef class HashedArcs(Arcs):
             none[m] = 0
         zeros = none
         for t in range(self.T):
+            factor[t] = 1.0 if factors == NULL else factors[t]
             base[t] = heads[t * n + h] ^ (self.root_keys[t] if h == 0 else 0)
             word[t] = words + t * n
             pair[t] = zeros if h == 0 else &self.distance_keys[t, self.distance_keys.shape[1] // 2 - h]
@@ -234,31 +232,20 @@ cdef class HashedArcs(Arcs):
                 self._set_keys(n, h, between + <Py_ssize_t>self.set_column[t] * n, &self.kind_keys[t, 0], pair[t], made)
                 pair[t] = made
                 made += n
-        if factors != NULL:
-            for t in range(self.n_plain):
-                if factors[t] != 0.0:
-                    factor[n_plain], base[n_plain], word[n_plain], pair[n_plain] = factors[t], base[t], word[t], pair[t]
-                    n_plain += 1
-            pb_gather_scaled(n, n_plain, w, factor, base, word, pair, out)
-        elif w != NULL:
-            pb_gather_rows(n, self.n_plain, w, base, word, pair, out)
-        else:
+        if w == NULL:
             pb_scatter_rows(n, self.n_plain, slope, base, word, pair, scale)
+        else:
+            for t in range(self.n_plain):
+                if factor[t] != 0.0:
+                    factor[n_plain], base[n_plain], word[n_plain], pair[n_plain] = factor[t], base[t], word[t], pair[t]
+                    n_plain += 1
+            pb_gather_rows(n, n_plain, w, factor, base, word, pair, out)
         for t in range(self.n_plain, self.T):
             seen = between + <Py_ssize_t>self.each_column[t] * n
-            if factors != NULL:
-                if factors[t] != 0.0:
-                    # the last row of scratch, behind all keys; aligned to 8 bytes, as all sizes are multiples of 8
-                    row = <double*>(<char*>scratch + self.scratch() - sizeof(double) * self.longest)
-                    for m in range(n):
-                        row[m] = 0.0
-                    pb_gather_each(n, w, base[t], word[t], pair[t], seen, &self.kind_keys[t, 0], row)
-                    for m in range(n):
-                        out[m] += factors[t] * row[m]
-            elif w != NULL:
-                pb_gather_each(n, w, base[t], word[t], pair[t], seen, &self.kind_keys[t, 0], out)
-            else:
+            if w == NULL:
                 pb_scatter_each(n, slope, base[t], word[t], pair[t], seen, &self.kind_keys[t, 0], scale)
+            elif factor[t] != 0.0:
+                pb_gather_each(n, w, factor[t], base[t], word[t], pair[t], seen, &self.kind_keys[t, 0], out)
 
     cdef void _between(self, Py_ssize_t i, int h, int n, const uint8_t* kinds, uint64_t* out) noexcept nogil:
         """Write the sets of the kinds strictly between h and every m, as bits."""

@@ -9,7 +9,6 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from ...core._indices cimport check_indices
 from ...features._compiled_oracle cimport CompiledOracle
 from ...features._plane_rows cimport PlaneRows
 from ...oracles._arborescence cimport FOUND, max_tree, tree_scratch
@@ -50,9 +49,9 @@ cdef int best_moves(int n, const double* S, const int32_t* heads, bint single_ro
     return found
 
 
-cdef int check_size(str name, Py_ssize_t found, Py_ssize_t wanted) except -1:
-    if found != wanted:
-        raise ValueError(f"{name} must have {wanted} entries, got {found}")
+cdef int check_weights(Arcs arcs, const double[::1] w) except -1:
+    if w.shape[0] != arcs.dim:
+        raise ValueError(f"w must have {arcs.dim} entries, got {w.shape[0]}")
     return 0
 
 
@@ -69,8 +68,7 @@ def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, 
     cdef int32_t* first_move = NULL
     cdef int k = 0
     cdef ArcWeights at
-    check_indices("rows", rows, arcs.n_sentences)
-    check_size("w", w.shape[0], arcs.dim)
+    check_weights(arcs, w)
     if rows.shape[0] == 0:
         return
     if moves is not None and moves.size:
@@ -162,9 +160,6 @@ def add_trees(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] truth, c
     cdef int n, m
     cdef int32_t h, g
     cdef double total = 0.0
-    check_indices("rows", rows, arcs.n_sentences)
-    check_size("slope", slope.shape[0], arcs.dim)
-    check_size("scales", scales.shape[0], rows.shape[0])
     with nogil:
         for j in range(rows.shape[0]):
             i = rows[j]
@@ -249,69 +244,65 @@ def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] 
     `errors` are those of `tree_errors`. If the errors of marginals have no bound, the distribution is the best tree
     alone, whose entropy is 0.
     """
-    check_indices("rows", rows, arcs.n_sentences)
-    check_size("w", w.shape[0], arcs.dim)
-    check_size("slope", slope.shape[0], arcs.dim)
-    check_size("scales", scales.shape[0], rows.shape[0])
-    if rows.shape[0]:
-        with nogil:
-            add_marginals(arcs, rows.shape[0], &rows[0], &w[0], &truth[0], single_root, &scales[0], &slope[0],
-                          &values[0], &entropies[0], &errors[0])
-
-
-cdef int add_marginals(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const double* w, const int32_t* truth,
-                       bint single_root, const double* scales, double* slope, double* values, double* entropies,
-                       const double* errors) except -1 nogil:
-    cdef Py_ssize_t j, i
-    cdef int n, m, h, found, longest = longest_of(arcs, n_rows, rows)
-    cdef Py_ssize_t square = <Py_ssize_t>longest * longest
+    cdef Py_ssize_t j, i, square
+    cdef int n, m, h, found, longest
     cdef const int32_t* own
     cdef double top, best
-    cdef ArcWeights at = ArcWeights(w, NULL, NULL)
-    cdef double* S = <double*>malloc(sizeof(double) * (4 * square + 5 * longest) + arcs.scratch()
-                                     + tree_scratch(longest))
-    cdef double* P = S + square
-    cdef double* scratch = P + square
-    cdef int* heads = <int*>(scratch + 2 * square + 4 * longest)
-    cdef char* room = <char*>(heads + 2 * longest)
+    cdef double* S
+    cdef double* P
+    cdef double* scratch
+    cdef int* heads
+    cdef char* room
+    cdef ArcWeights at
+    check_weights(arcs, w)
+    if rows.shape[0] == 0:
+        return
+    at = ArcWeights(&w[0], NULL, NULL)
+    longest = longest_of(arcs, rows.shape[0], &rows[0])
+    square = <Py_ssize_t>longest * longest
+    S = <double*>malloc(sizeof(double) * (4 * square + 5 * longest) + arcs.scratch() + tree_scratch(longest))
+    if S == NULL:
+        no_memory(longest)
+    P = S + square
+    scratch = P + square
+    heads = <int*>(scratch + 2 * square + 4 * longest)
+    room = <char*>(heads + 2 * longest)
     try:
-        if S == NULL:
-            no_memory(longest)
-        for j in range(n_rows):
-            i = rows[j]
-            n = <int>(arcs.starts[i + 1] - arcs.starts[i])
-            own = truth + arcs.starts[i]
-            arcs.score(i, &at, S, room)
-            for m in range(1, n):
-                # scores relative to the truth, which has value 0
-                top = S[<Py_ssize_t>own[m] * n + m]
-                for h in range(n):
-                    S[<Py_ssize_t>h * n + m] -= top
-                    if not fabs(S[<Py_ssize_t>h * n + m]) <= 1e300:
-                        refuse(i)
-            entropies[j] = 0.0
-            found = tree_marginals(n, S, single_root, P, &values[j], scratch, errors[j], &entropies[j])
-            if found == 0:
-                refuse(i)
-            values[j] = max(values[j], 0.0)
-            if scales[j] == 0.0:
-                continue
-            if found == 2 or n - 1 > MOST_WORDS:
-                if max_tree(n, S, single_root, heads, &best, room) != FOUND:
-                    refuse(i)
+        with nogil:
+            for j in range(rows.shape[0]):
+                i = rows[j]
+                n = <int>(arcs.starts[i + 1] - arcs.starts[i])
+                own = &truth[arcs.starts[i]]
+                arcs.score(i, &at, S, room)
+                for m in range(1, n):
+                    # scores relative to the truth, which has value 0
+                    top = S[<Py_ssize_t>own[m] * n + m]
+                    for h in range(n):
+                        S[<Py_ssize_t>h * n + m] -= top
+                        if not fabs(S[<Py_ssize_t>h * n + m]) <= 1e300:
+                            refuse(i)
                 entropies[j] = 0.0
-                memset(P, 0, sizeof(double) * n * n)
+                found = tree_marginals(n, S, single_root, P, &values[j], scratch, errors[j], &entropies[j])
+                if found == 0:
+                    refuse(i)
+                values[j] = max(values[j], 0.0)
+                if scales[j] == 0.0:
+                    continue
+                if found == 2 or n - 1 > MOST_WORDS:
+                    if max_tree(n, S, single_root, heads, &best, room) != FOUND:
+                        refuse(i)
+                    entropies[j] = 0.0
+                    memset(P, 0, sizeof(double) * n * n)
+                    for m in range(1, n):
+                        P[<Py_ssize_t>heads[m] * n + m] = 1.0
+                for h in range(n):
+                    for m in range(1, n):
+                        P[<Py_ssize_t>h * n + m] *= scales[j]
                 for m in range(1, n):
-                    P[<Py_ssize_t>heads[m] * n + m] = 1.0
-            for h in range(n):
-                for m in range(1, n):
-                    P[<Py_ssize_t>h * n + m] *= scales[j]
-            for m in range(1, n):
-                P[<Py_ssize_t>own[m] * n + m] -= scales[j]
-            arcs.add_matrix(i, P, slope, room)
+                    P[<Py_ssize_t>own[m] * n + m] -= scales[j]
+                arcs.add_matrix(i, P, &slope[0], room)
     finally:
         free(S)
-    return 0
 
 
 def most_additions(Arcs arcs, const Py_ssize_t[::1] rows):

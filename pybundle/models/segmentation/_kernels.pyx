@@ -108,14 +108,12 @@ def solve_items(Templates templates, double[:, ::1] scores, const long long[::1]
     The counts[j] labels of item j are written to labels[local[j]:]. values[j] is the score of the cover; with `truth`
     it is relative to the truth cover of example rows[j], and includes the loss if `loss`.
     """
-    cdef Py_ssize_t j, s, n_items = counts.shape[0], widest = 0, W, column
+    cdef Py_ssize_t j, s, n_items = counts.shape[0], widest = 0, W
     for j in range(n_items):
         widest = max(widest, local[j + 1] - local[j])
     cdef double[::1] f = np.empty(widest + 1)
     cdef int[::1] back = np.empty(widest + 1, dtype=np.int32)
     cdef double* table
-    cdef double right
-    cdef int label
     with nogil:
         for j in range(n_items):
             W = local[j + 1] - local[j]
@@ -126,14 +124,17 @@ def solve_items(Templates templates, double[:, ::1] scores, const long long[::1]
             for s in range(local[j], local[j] + counts[j]):
                 labels[s] = templates.order[labels[s]]
             if truth is not None:
-                # summed as the decoder sums, so that a cover equal to the truth has value 0 exactly
-                right = 0.0
-                column = 0
-                for s in range(truth.bounds[rows[j]], truth.bounds[rows[j] + 1]):
-                    label = truth.labels[s]
-                    right += table[column * templates.alphabet.n_labels + templates.places[label]]
-                    column += templates.widths[label]
-                values[j] -= right
+                values[j] -= _true_score(templates, table, truth, rows[j])
+
+
+cdef double _true_score(Templates templates, const double* table, Truth truth, Py_ssize_t i) noexcept nogil:
+    """Sum the score of the truth cover of example i as the decoder sums, so that an equal cover has value 0 exactly."""
+    cdef Py_ssize_t s, column = 0
+    cdef double total = 0.0
+    for s in range(truth.bounds[i], truth.bounds[i + 1]):
+        total += table[column * templates.alphabet.n_labels + templates.places[truth.labels[s]]]
+        column += templates.widths[truth.labels[s]]
+    return total
 
 
 cdef void _subtract_matches(Templates templates, double* table, Py_ssize_t W, Truth truth, Py_ssize_t i,
@@ -172,28 +173,21 @@ def solve_slack_items(Templates templates, double[:, ::1] scores, const long lon
 
     f(e, m) is the best score of covers of e columns with m matches: O(W^2 n_labels) time for W columns.
     """
-    cdef Py_ssize_t j, s, n_items = counts.shape[0], widest = 0, W, column
+    cdef Py_ssize_t j, n_items = counts.shape[0], widest = 0, W
     for j in range(n_items):
         widest = max(widest, local[j + 1] - local[j])
     cdef double[:, ::1] table = np.empty((widest, scores.shape[1])), f = np.empty((widest + 1, widest + 1))
     cdef int[:, ::1] back = np.empty((widest + 1, widest + 1), dtype=np.int32)
     cdef int[::1] scratch = np.empty(widest + 1, dtype=np.int32)
-    cdef double right
-    cdef int label
     with nogil:
         for j in range(n_items):
             W = local[j + 1] - local[j]
             table[:W] = 0.0
             _subtract_matches(templates, &table[0, 0], W, truth, rows[j], &scratch[0])
-            right = 0.0
-            column = 0
-            for s in range(truth.bounds[rows[j]], truth.bounds[rows[j] + 1]):
-                label = truth.labels[s]
-                right += scores[local[j] + column, templates.places[label]]
-                column += templates.widths[label]
             counts[j] = _best_slack(templates, &scores[local[j], 0], &table[0, 0], W,
-                                    &truth.symbols[truth.offsets[rows[j]]], right, &f[0, 0], &back[0, 0], widest + 1,
-                                    &labels[local[j]], &values[j])
+                                    &truth.symbols[truth.offsets[rows[j]]],
+                                    _true_score(templates, &scores[local[j], 0], truth, rows[j]), &f[0, 0],
+                                    &back[0, 0], widest + 1, &labels[local[j]], &values[j])
 
 
 cdef long long _best_slack(Templates templates, const double* scores, const double* matches, Py_ssize_t W,

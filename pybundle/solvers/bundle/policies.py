@@ -215,8 +215,7 @@ class PublishedProximity(Centred):
         return loop.solve(self.alpha)
 
     def _tune(self, loop):
-        solution, self._plain = loop.master.least_alpha(loop.solve, self.radius, self.alpha)
-        self.alpha = solution.alpha
+        self.alpha, solution, self._plain = loop.master.least_alpha(loop.solve, self.radius, self.alpha)
         return solution
 
     def advance(self, loop, solution, aggregate):

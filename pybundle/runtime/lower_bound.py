@@ -46,6 +46,11 @@ class LowerBound:
         value = problem.lower_bound(counted, limits)
         return cls(plane, value - 8.0 * UNIT * (abs(plane.offset) + abs(plane.offset - value)))
 
+    @property
+    def offset(self):
+        """A lower bound of R(0), up to the error of the offset."""
+        return self.plane.offset
+
     def slope(self, problem):
         """Return the norm of the slope without the entries that sign constraints cancel, errors counted."""
         slope = self.plane.slope

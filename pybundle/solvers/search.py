@@ -191,7 +191,7 @@ class Search(Kept):
             self.bound = best
             self.bound_version += 1
         if not trace.is_size_known and not np.any(self.problem.centre):       # a plane at w = 0 is at most F(0)
-            trace.size = max(best.plane.offset, trace.size)
+            trace.size = max(best.offset, trace.size)
         elif trace.size == 0.0 and np.isfinite(self.fun - best.value):          # F(0) = 0, as with one class
             trace.size = max(float(self.fun - best.value), 0.0)
         return self.bound is bound

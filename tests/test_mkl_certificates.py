@@ -137,7 +137,7 @@ def test_mixtures_of_planes_bound_the_objective():
     planes = KeptPlanes(3, 6, GroupNorms(lam, labels, 3).products)
     for offset, slope in zip(offsets, slopes, strict=True):
         planes.add(Plane(offset, slope))
-    bound, a, _ = best_bound(offsets, planes.grams, lam)
+    bound, a = best_bound(offsets, planes.grams, lam)
     phi = a @ slopes
     assert abs(bound - (a @ offsets - max(np.bincount(labels, phi**2)) / (2.0 * lam))) < 1e-9
     assert (a >= 0.0).all() and a.sum() <= 1.0 + 1e-12

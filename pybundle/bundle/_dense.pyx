@@ -10,7 +10,6 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from pybundle.core cimport _blas
-from pybundle.core._indices cimport check_indices
 
 cdef extern from "_inner.h" nogil:
     bint pb_has_inner(int m)
@@ -21,7 +20,7 @@ cdef enum:
 
 
 cdef class DensePlanes:
-    """Slopes `a_j` as rows; rows 0..len-1 are alive, in no particular order.
+    """Slopes `a_j` as rows; rows 0..len-1 are alive, in no particular order. `Bundle` checks the arguments.
 
     Memory layout: blocks of whole rows, float64. Their sizes follow from the first one alone, so that the bits of
     products do not depend on how many rows were added at a time.
@@ -104,8 +103,6 @@ cdef class DensePlanes:
 
     def inner(self, Py_ssize_t first):
         """`A[first:] @ A.T`, shape (len - first, len): one product of `2 dim len (len - first)` flops."""
-        if not 0 <= first <= self.count:
-            raise ValueError(f"first must lie in 0..{self.count}, got {first}")
         out = np.empty((self.count - first, self.count))
         cdef double[:, ::1] C = out
         cdef int new = <int>(self.count - first), n = <int>self.count, d = <int>self.dim
@@ -131,8 +128,6 @@ cdef class DensePlanes:
         out = np.empty((self.count, coordinates.shape[0]))
         cdef double[:, ::1] found = out
         cdef Py_ssize_t j, k
-        if min(np.min(coordinates, initial=0), self.dim - 1 - np.max(coordinates, initial=0)) < 0:
-            raise ValueError(f"coordinates must lie in 0..{self.dim - 1}")
         for j in range(self.count):
             for k in range(coordinates.shape[0]):
                 found[j, k] = self._rows[j][coordinates[k]]
@@ -142,8 +137,6 @@ cdef class DensePlanes:
         """`A.T @ weights`, shape (dim,); reads only rows of non-zero weight."""
         out = np.zeros(self.dim)
         cdef double[::1] phi = out
-        if weights.shape[0] != self.count:
-            raise ValueError(f"weights must have shape ({self.count},), got ({weights.shape[0]},)")
         if self.count:
             with nogil:
                 self.add_combination(&weights[0], &phi[0])
@@ -151,10 +144,6 @@ cdef class DensePlanes:
 
     def dot(self, const double[::1] w, Py_ssize_t first=0):
         """`A[first:] @ w`, shape (len - first,)."""
-        if w.shape[0] != self.dim:
-            raise ValueError(f"w must have shape ({self.dim},), got ({w.shape[0]},)")
-        if not 0 <= first <= self.count:
-            raise ValueError(f"first must lie in 0..{self.count}, got {first}")
         out = np.empty(self.count - first)
         cdef double[::1] y = out
         if first < self.count:
@@ -165,7 +154,6 @@ cdef class DensePlanes:
     def keep(self, const Py_ssize_t[::1] order):
         """Row k becomes old row `order[k]`; needs `order[k] >= k` or a row not read later (see `survivors`)."""
         cdef Py_ssize_t k
-        check_indices("order", order, self.count)
         for k in range(order.shape[0]):
             if order[k] != k:
                 memcpy(<double*>self._rows[k], self._rows[order[k]], self.dim * sizeof(double))
@@ -174,8 +162,6 @@ cdef class DensePlanes:
     def equal(self, Py_ssize_t i, Py_ssize_t j):
         """Whether the rows i and j hold the same numbers."""
         cdef Py_ssize_t k
-        if not (0 <= i < self.count and 0 <= j < self.count):
-            raise ValueError(f"rows must lie in 0..{self.count - 1}, got {i} and {j}")
         with nogil:
             for k in range(self.dim):
                 if self._rows[i][k] != self._rows[j][k]:

@@ -6,8 +6,6 @@ A stored non-zero takes 12 bytes. Dropped rows leave holes, which are closed whe
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from pybundle.core._indices cimport check_indices
-
 cdef enum:
     LANES = 8   # new planes handled together in one sweep over the stored rows
 
@@ -68,8 +66,6 @@ cdef class SparsePlanes:
     def inner(self, Py_ssize_t first):
         """`A[first:] @ A.T`, shape (len - first, len), by scattering LANES new rows at a time."""
         cdef Py_ssize_t n_new = self.count - first, block = 0, lane, lanes, j, e
-        if not 0 <= first <= self.count:
-            raise ValueError(f"first must lie in 0..{self.count}, got {first}")
         out = np.zeros((n_new, self.count))
         cdef double[:, ::1] C = out
         cdef double[:, ::1] scatter = np.zeros((self.dim, LANES)) if n_new else np.zeros((1, LANES))
@@ -109,8 +105,6 @@ cdef class SparsePlanes:
         cdef int[::1] indices = self._indices
         cdef double[::1] data = self._data
         cdef Py_ssize_t j, e
-        if weights.shape[0] != self.count:
-            raise ValueError(f"weights must have shape ({self.count},), got ({weights.shape[0]},)")
         with nogil:
             for j in range(self.count):
                 if weights[j] != 0.0:
@@ -120,10 +114,6 @@ cdef class SparsePlanes:
 
     def dot(self, const double[::1] w, Py_ssize_t first=0):
         """`A[first:] @ w`, shape (len - first,)."""
-        if w.shape[0] != self.dim:
-            raise ValueError(f"w must have shape ({self.dim},), got ({w.shape[0]},)")
-        if not 0 <= first <= self.count:
-            raise ValueError(f"first must lie in 0..{self.count}, got {first}")
         out = np.zeros(self.count - first)
         cdef double[::1] y = out
         cdef Py_ssize_t[::1] start = self._start, length = self._length
@@ -139,20 +129,16 @@ cdef class SparsePlanes:
                 y[j - first] = total
         return out
 
-    def keep(self, const Py_ssize_t[::1] order):
+    def keep(self, order):
         """Row k becomes old row `order[k]`."""
-        check_indices("order", order, self.count)
-        order_array = np.asarray(order)
-        self._start[:len(order_array)] = self._start[order_array]
-        self._length[:len(order_array)] = self._length[order_array]
-        self.count = len(order_array)
+        self._start[:len(order)] = self._start[order]
+        self._length[:len(order)] = self._length[order]
+        self.count = len(order)
         if 2 * self._length[:self.count].sum() < self.used:
             self._move_down()
 
     def equal(self, Py_ssize_t i, Py_ssize_t j):
         """Whether the rows i and j hold the same numbers."""
-        if not (0 <= i < self.count and 0 <= j < self.count):
-            raise ValueError(f"rows must lie in 0..{self.count - 1}, got {i} and {j}")
         a = slice(self._start[i], self._start[i] + self._length[i])
         b = slice(self._start[j], self._start[j] + self._length[j])
         return bool(np.array_equal(self._indices[a], self._indices[b]) and np.array_equal(self._data[a], self._data[b]))

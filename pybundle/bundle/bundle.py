@@ -38,9 +38,8 @@ from ..core.validation import (
 )
 from ._dense import DensePlanes
 from ._sparse import SparsePlanes
+from .saved import FORMAT, VERSION, contents, fill
 from .sizes import SPARSE_BELOW, estimate_bytes
-
-FORMAT, VERSION = "pybundle bundles", 1
 
 
 class Bundle:
@@ -416,16 +415,16 @@ class Bundle:
 
     def copy(self) -> Bundle:
         """Return an independent bundle with the same planes, without a centre."""
-        return self._from_arrays(self._arrays(), self._header())
+        return self._restored(*contents(self))
 
     def __getstate__(self) -> Any:
         # the compiled store cannot be pickled; its arrays are those of `save`
-        is_chosen = self._store is not None
-        return {"arrays": self._arrays(), "header": self._header(), "is_chosen": is_chosen, "room": self._room,
+        header, arrays = contents(self)
+        return {"arrays": arrays, "header": header, "is_chosen": self._store is not None, "room": self._room,
                 "centre": self.centre, "products": None if self.centre is None else self.products}
 
     def __setstate__(self, state: Any) -> None:
-        self.__dict__.update(self._from_arrays(state["arrays"], state["header"], state["room"]).__dict__)
+        self.__dict__.update(self._restored(state["header"], state["arrays"], state["room"]).__dict__)
         if self._store is None and state["is_chosen"]:
             self._store = self._new_store(state["header"]["sparse"])
         self.centre = state["centre"]
@@ -434,44 +433,17 @@ class Bundle:
             check_array("products", state["products"], (self.n_planes,))
             self.products[:] = state["products"]
 
-    def _header(self):
-        return {"dim": self.dim, "n_parts": self.n_parts, "storage": self.storage, "sparse": self.is_sparse}
-
-    def _arrays(self):
-        slopes = {} if self._store is None else self._store.arrays()
-        columns = {name: column[:self.n_planes] for name, column in self._columns.items() if name != "products"}
-        return {"H": self.H, **columns, **slopes}
-
     @classmethod
-    def _from_arrays(cls, arrays, header, room=None):
+    def _restored(cls, header, arrays, room=None):
         bundle = cls(header["dim"], header["n_parts"], header["storage"])
-        bundle._room, n = room, len(arrays["offsets"])
-        if n == 0:
-            return bundle
-        saved = [name for name in bundle._columns if name != "products"]
-        fits = all(arrays[name].shape == (n,) for name in saved) and arrays["H"].shape == (n, n)
-        bundle._store = bundle._new_store(header["sparse"])
-        bundle._store.restore(arrays)
-        parts = arrays["parts"]
-        known = (parts < bundle.n_parts).all()
-        fits = fits and all(arrays[name].dtype == bundle._columns[name].dtype for name in saved)
-        if not fits or len(bundle._store) != n or not known:
-            raise ValueError("array shapes do not agree")
-        if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype.kind == "f"):
-            raise ValueError("planes must be finite")
-        if not ((arrays["beta"] >= 0.0).all() and (arrays["H"].diagonal() >= 0.0).all()):
-            raise ValueError("multipliers and squares must not be negative")
-        bundle._grow(n)
-        bundle.n_planes = n
-        bundle.H[:] = arrays["H"]
-        for name in saved:
-            bundle._columns[name][:n] = arrays[name]
+        bundle._room = room
+        fill(bundle, header, arrays)
         return bundle
 
     def save(self, path: PathLike) -> None:
         """Write one `.npz` without pickled objects, all of it or nothing; raises StateError if that fails."""
         try:
-            write_archive(path, FORMAT, VERSION, self._header(), self._arrays())
+            write_archive(path, FORMAT, VERSION, *contents(self))
         except (OSError, InputTypeError) as problem:
             raise StateError(f"path must name a file that can be written, got {path!r} ({problem}); choose another "
                              "path") from problem
@@ -480,8 +452,7 @@ class Bundle:
     def load(cls, path: PathLike) -> Bundle:
         """Read a file that `save` wrote; raises StateError for any other file."""
         with refusing(f"{name_of(path)}: not a bundle saved by pybundle", StateError):
-            header, arrays = read_archive(path, FORMAT, VERSION)
-            return cls._from_arrays(arrays, header)
+            return cls._restored(*read_archive(path, FORMAT, VERSION))
 
 
 def _check_shape(name, value, shape):

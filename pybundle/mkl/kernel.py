@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.exceptions import ParameterError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.sparse import check_sparse
 from ..core.types import Array, Data, Floats
 from ..core.validation import check_choice, check_finite, check_flag, check_integer, real_numbers
@@ -26,6 +26,16 @@ DEFINITE = 1e-8
 """Eigenvalues count as nonnegative if they are at least minus this fraction of the trace."""
 LARGEST_CHECKED = 1000
 """Maximum number of rows of the principal minor whose eigenvalues are checked."""
+
+
+def real_rows(name, X):
+    """Return X, dense or CSR, as float64."""
+    if not sp.issparse(X):
+        return real_numbers(f"{name} must hold real numbers, got {type(X).__name__}", X)
+    X = sp.csr_array(check_sparse(name, X))
+    if X.dtype.kind not in "biuf":
+        raise InputTypeError(f"{name} must hold real numbers, got dtype {X.dtype}")
+    return X.astype(np.float64, copy=False)
 
 
 def described(x):
@@ -109,10 +119,7 @@ class Kernel:
 
     def take(self, X: Data, name: str = "X") -> Any:
         """Return the columns of X that the kernel uses, as float64."""
-        if sp.issparse(X):
-            X = check_sparse(name, X).tocsr().astype(np.float64, copy=False)
-        else:
-            X = real_numbers(f"{name} must hold real numbers, got {type(X).__name__}", X)
+        X = real_rows(name, X)
         if X.ndim != 2:
             raise ParameterError(f"{name} must have shape (tokens, features), got shape {X.shape}")
         if self.columns is not None:

@@ -134,15 +134,8 @@ class B1Spline(Kernel):
         def block(first):
             return sp.csr_array(self._values(X[first:first + ROWS], X).astype(precision, copy=False))
 
-        blocks = (executor or Serial()).map(block, range(0, X.shape[0], ROWS))
-        indptr = np.cumsum(np.concatenate([[0], *(np.diff(part.indptr) for part in blocks)]), dtype=np.int64)
-        data, indices = np.empty(indptr[-1], dtype=precision), np.empty(indptr[-1], np.int32)
-        at = 0
-        for j, part in enumerate(blocks):
-            data[at:at + part.nnz], indices[at:at + part.nnz] = part.data, part.indices
-            at += part.nnz
-            blocks[j] = None
-        return data, indices, indptr
+        matrix = sp.vstack((executor or Serial()).map(block, range(0, X.shape[0], ROWS)), format="csr")
+        return matrix.data, matrix.indices.astype(np.int32, copy=False), matrix.indptr.astype(np.int64)
 
     def _values(self, X, Z):
         if self.width is None:

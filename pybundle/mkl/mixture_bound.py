@@ -33,7 +33,7 @@ CLOSE = 1e-4
 
 def best_bound(offsets: Array, grams: Array, lam: float, nu: Array | None = None, close: float = CLOSE,
                sizes: Array | None = None, errors: Array | None = None) -> Any:
-    """Return the largest LB(a) found, its a, and the kernel weights of that turn.
+    """Return the largest LB(a) found, and its a.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def best_bound(offsets: Array, grams: Array, lam: float, nu: Array | None = None
     --------
     >>> import numpy as np
     >>> from pybundle.mkl.mixture_bound import best_bound
-    >>> bound, a, nu = best_bound(np.array([1.0]), np.array([[[2.0]], [[1.0]]]), lam=4.0)
+    >>> bound, a = best_bound(np.array([1.0]), np.array([[[2.0]], [[1.0]]]), lam=4.0)
     >>> round(bound, 6), a
     (0.75, array([1.]))
     """
@@ -64,7 +64,7 @@ def best_bound(offsets: Array, grams: Array, lam: float, nu: Array | None = None
     norms = np.sqrt(np.maximum(squares, 0.0))
     sizes = norms if sizes is None else np.maximum(sizes, norms)
     errors = np.zeros(len(offsets)) if errors is None else errors
-    best, best_a, best_nu = 0.0, np.zeros(len(offsets)), nu
+    best, best_a = 0.0, np.zeros(len(offsets))
     qp, x, parts, slack = SimplexQP(), np.zeros(len(offsets)), np.zeros(len(offsets), dtype=np.int32), np.array([True])
     for _ in range(TURNS):
         qp.solve(np.tensordot(nu, grams, 1) / lam, offsets, parts, slack, x, rtol=min(1e-8, close))
@@ -74,7 +74,7 @@ def best_bound(offsets: Array, grams: Array, lam: float, nu: Array | None = None
         largest = np.sqrt(squares + ROUNDING * (sizes @ a) ** 2).max() + errors @ a
         bound = gain - float(largest**2) / (2.0 * lam) - ROUNDING * gain
         if bound > best:
-            best, best_a, best_nu = bound, a, nu
+            best, best_a = bound, a
         # the value of the QP, for any kernel weights, is an upper bound of all LB(a)
         if gain - float(nu @ squares) / (2.0 * lam) - best <= close * best:
             break
@@ -83,7 +83,7 @@ def best_bound(offsets: Array, grams: Array, lam: float, nu: Array | None = None
             break
         nu = np.maximum(nu / nu.sum(), 1e-9)
         nu /= nu.sum()
-    return best, best_a, best_nu
+    return best, best_a
 
 
 class Proven(NamedTuple):
@@ -149,7 +149,7 @@ class KeptPlanes:
 
     def proven(self, lam, nu=None, close=CLOSE):
         """Return the largest bound that `best_bound` finds, starting from nu, with the mixture that proves it."""
-        bound, self.weights, _ = best_bound(self.offsets, self.grams, lam, nu, close, errors=self.errors)
+        bound, self.weights = best_bound(self.offsets, self.grams, lam, nu, close, errors=self.errors)
         return Proven(bound, self.weights, list(self.sources))
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import ENTRIES, array_of
-from ..core.sparse import check_sparse
-from ..core.validation import check_finite, real_numbers
+from ..core.validation import check_finite
 from ..models import Chain, Multiclass
+from .kernel import real_rows
 
 
 class Tokens(NamedTuple):
@@ -104,13 +103,7 @@ def as_structure(model):
 
 def check_tokens(name, X):
     """Return X as a float64 array or CSR matrix of finite numbers, or raise an error."""
-    if sp.issparse(X):
-        X = sp.csr_array(check_sparse(name, X))
-        if X.dtype.kind not in "biuf":
-            raise InputTypeError(f"{name} must hold real numbers, got dtype {X.dtype}")
-        X = X.astype(np.float64, copy=False)
-    else:
-        X = real_numbers(f"{name} must hold real numbers, got {type(X).__name__}", X)
+    X = real_rows(name, X)
     if X.ndim != 2 or min(X.shape) == 0:
         raise ParameterError(f"{name} must have shape (n, n_features), at least one of each, got shape {X.shape}")
     return check_finite(name, X)

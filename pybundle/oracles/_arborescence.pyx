@@ -19,8 +19,8 @@ contracted after that, so the first entry of every other arc stays 0.
 
 import numpy as np
 
-from pybundle.core.exceptions import InputTypeError, ParameterError
-from pybundle.core.validation import real_array
+from pybundle.core.exceptions import ParameterError
+from pybundle.core.validation import check_flag, real_numbers
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
@@ -272,7 +272,7 @@ def max_arborescence(scores, single_root=False):
     cdef double value = 0.0
     cdef TreeStatus status
     cdef void* scratch
-    cdef bint single = check_single_root(single_root)
+    cdef bint single = check_flag("single_root", single_root)
     if not (isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.ndim == 2
             and scores.flags.c_contiguous and scores.flags.aligned):
         scores = as_matrix(scores)
@@ -318,22 +318,9 @@ def solve_trees(const double[::1] scores, const int64_t[::1] starts, const int64
     return bad
 
 
-def check_single_root(value):
-    """Return `value` as bool; numbers are refused as probably misplaced arguments."""
-    if value is True or value is False:
-        return value
-    if isinstance(value, np.bool_):
-        return bool(value)
-    raise InputTypeError(f"single_root must be True or False, got {value!r}")
-
-
 def as_matrix(scores):
     """Return `scores` as a float64 matrix in C order."""
-    try:
-        matrix = real_array(scores)
-    except TypeError as problem:
-        raise InputTypeError(f"scores must be a matrix of real numbers, got {type(scores).__name__}: "
-                             f"{problem}") from problem
+    matrix = real_numbers(f"scores must be a matrix of real numbers, got {type(scores).__name__}", scores)
     if matrix.ndim != 2:
         raise ParameterError(f"scores must have shape (n + 1, n + 1), got {matrix.shape}")
     return matrix

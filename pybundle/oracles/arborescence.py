@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from ..core.exceptions import ParameterError
 from ..core.ragged import run_shards
 from ..core.types import Array, Floats
-from ..core.validation import integer_array, real_numbers
-from ._arborescence import as_matrix, check_single_root, max_arborescence, solve_trees, why_no_tree
+from ..core.validation import check_flag, integer_array, real_numbers
+from ._arborescence import as_matrix, max_arborescence, solve_trees, why_no_tree
 from ._matrix_tree import solve_marginals
 
 __all__ = ["arborescence_marginals", "arborescence_marginals_batch", "max_arborescence", "max_arborescence_batch"]
@@ -51,7 +51,7 @@ def max_arborescence_batch(scores: ArrayLike, lengths: ArrayLike, single_root: b
     >>> heads.tolist(), values.tolist()
     ([-1, 0, -1, 2, 0], [7.0, 9.0])
     """
-    single_root = check_single_root(single_root)
+    single_root = check_flag("single_root", single_root)
     scores, lengths, starts, words = _check_batch(scores, lengths)
     heads, values = np.empty(words[-1], np.int32), np.empty(len(lengths))
     failed = []
@@ -105,7 +105,7 @@ def arborescence_marginals(scores: ArrayLike, single_root: bool = False) -> tupl
         raise ParameterError(f"scores must have shape (n + 1, n + 1) for n >= 1 words, got {matrix.shape}")
     n = len(matrix)
     marginals, value = _marginals(matrix.ravel(), np.array([n - 1]), np.zeros(1, np.int64), np.array([0, n]),
-                                  check_single_root(single_root), None, "")
+                                  check_flag("single_root", single_root), None, "")
     return marginals.reshape(n, n), float(value[0])
 
 
@@ -131,7 +131,7 @@ def arborescence_marginals_batch(scores: ArrayLike, lengths: ArrayLike, single_r
     >>> np.exp(log_partitions).round(6).tolist()
     [1.0, 3.0]
     """
-    single_root = check_single_root(single_root)
+    single_root = check_flag("single_root", single_root)
     scores, lengths, starts, words = _check_batch(scores, lengths)
     return _marginals(scores, lengths, starts, words, single_root, executor)
 

@@ -48,7 +48,6 @@ cdef class ActiveSet:
     cdef int _start_base(self, Point point, double shift) except -1 nogil
     cdef bint _pays_to_restart(self) noexcept nogil
     cdef void _admit(self, Point point, double floor) noexcept nogil
-    cdef void _admit_one(self, Point point, double floor) noexcept nogil
     cdef int _extend(self, Point point, double shift) except -1 nogil
     cdef int _find_target(self, Point point) except -1 nogil
     cdef int _leaving_early(self, int k) noexcept nogil

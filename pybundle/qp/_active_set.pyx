@@ -104,14 +104,11 @@ cdef class ActiveSet:
         for _attempt in range(5):
             self._recall_base(point)
             n_free = self.face.n - self.face.n_held
-            if self.caution == ONE:
-                self._admit_one(point, floor)
-            else:
+            self._admit(point, floor)
+            if self.caution < ONE and self._pays_to_restart():
+                self.face.n = self.face.n_held = 0
+                self.chosen.clear(point)
                 self._admit(point, floor)
-                if self._pays_to_restart():
-                    self.face.n = self.face.n_held = 0
-                    self.chosen.clear(point)
-                    self._admit(point, floor)
             n_held = self.face.n_held
             info = self._extend(point, shift)
             if info and not self.face.single:
@@ -182,27 +179,11 @@ cdef class ActiveSet:
         return n > 0 and not (self.face.single or self.exact) and grown >= LARGE_FACE and 4 * self.chosen.n > n
 
     cdef void _admit(self, Point point, double floor) noexcept nogil:
-        """Free held variables of positive weight or negative reduced cost; then choose support and violators."""
-        cdef int i, j, p, n
-        cdef double cost
-        for i in range(self.face.n):
-            if self.face.row[i] >= 0:
-                j = self.face.index[i]
-                p = self.face.part[i]
-                cost = (point.g[j] if j >= 0 else 0.0) - point.mean[p]
-                if ((point.x[j] if j >= 0 else point.rest[p]) > 0.0
-                        or cost < (-floor if p < point.problem.n_parts else 0.0)):
-                    self.face.release(i)
-        self.chosen.n = 0
-        self.chosen.add_support(point, True)
-        i = max(16, <int>(self.growth * (self.face.n + self.chosen.n - self.face.n_held)))
-        n = self.chosen.n
-        self.chosen.add_violators(point, i, floor)
-        self.crowded = self.chosen.n - n == i
+        """Free held variables of positive weight or negative reduced cost; then choose support and violators.
 
-    cdef void _admit_one(self, Point point, double floor) noexcept nogil:
-        """Do the same with only one violator, a held or a new variable."""
-        cdef int i, j, p, n, worst = -1
+        With caution ONE a single violator is admitted, a held or a new variable.
+        """
+        cdef int i, j, p, n, most, worst = -1
         cdef double cost, least = 0.0
         for i in range(self.face.n):
             if self.face.row[i] >= 0:
@@ -211,14 +192,20 @@ cdef class ActiveSet:
                 cost = (point.g[j] if j >= 0 else 0.0) - point.mean[p]
                 if (point.x[j] if j >= 0 else point.rest[p]) > 0.0:
                     self.face.release(i)
-                elif cost < (-floor if p < point.problem.n_parts else 0.0) and cost < least:
-                    least = cost
-                    worst = i
+                elif cost < (-floor if p < point.problem.n_parts else 0.0):
+                    if self.caution < ONE:
+                        self.face.release(i)
+                    elif cost < least:
+                        least = cost
+                        worst = i
         self.chosen.n = 0
         self.chosen.add_support(point, True)
         n = self.chosen.n
-        self.chosen.add_violators(point, 1, floor)
-        if worst >= 0 and not (self.chosen.n > n and self.chosen.key_copy[0] < least):
+        most = max(16, <int>(self.growth * (self.face.n + n - self.face.n_held))) if self.caution < ONE else 1
+        self.chosen.add_violators(point, most, floor)
+        if self.caution < ONE:
+            self.crowded = self.chosen.n - n == most
+        elif worst >= 0 and not (self.chosen.n > n and self.chosen.key_copy[0] < least):
             self.chosen.n = n
             self.face.release(worst)
 

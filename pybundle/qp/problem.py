@@ -18,7 +18,7 @@ from scipy.optimize import OptimizeResult
 
 from pybundle.core.exceptions import InputTypeError, ParameterError
 from pybundle.core.rounding import accurate_product, exact_product, exact_sum
-from pybundle.core.validation import check_choice, check_integer, check_number, check_vector, real_array
+from pybundle.core.validation import check_choice, check_integer, check_number, check_vector, integer_array, real_array
 
 from ._simplex_qp import METHODS, SimplexQP
 from .curvature import needed_shift, rounding
@@ -214,7 +214,10 @@ def _checked(problem):
             raise InputTypeError(f"slack must be a bool or ({n_parts},) bools, got {slack!r}")
         slack = np.full(n_parts, bool(slack))
     else:
-        slack = _as_array("slack", slack)
+        try:
+            slack = np.asarray(slack)
+        except ValueError as problem:
+            raise InputTypeError(f"slack must be a vector, got {slack!r:.40}: {problem!s:.70}") from problem
         if slack.dtype != np.bool_:
             raise InputTypeError(f"slack must hold bools, got dtype {slack.dtype}; pass slack.astype(bool)")
         if slack.shape != (n_parts,):
@@ -223,17 +226,8 @@ def _checked(problem):
     return H, f, parts, np.ascontiguousarray(slack)
 
 
-def _as_array(name, value):
-    try:
-        return np.asarray(value)
-    except ValueError as problem:
-        raise InputTypeError(f"{name} must be a vector, got {value!r:.40}: {problem!s:.70}") from problem
-
-
 def _check_parts(parts, m):
-    parts = _as_array("parts", parts)
-    if parts.dtype.kind not in "iu":
-        raise InputTypeError(f"parts must be integers, got dtype {parts.dtype}; pass parts.astype(int)")
+    parts = integer_array("parts", parts)
     if parts.shape != (m,):
         raise ParameterError(f"parts must have shape (m,) = ({m},), one label for each entry of f, "
                              f"got {parts.shape}")

@@ -55,8 +55,8 @@ RULES = """\
   in the package, too, each name once. *Members of a risk*: public names in the body of `RiskBase`.
 * *Questions* about the form of the objective: lines of Python files of `solvers` with `isinstance` of a class that
   derives from Objective, Problem, Regulariser or Penalty; with `getattr` or `hasattr` of an objective or a penalty; that read
-  `nonneg`, `is_penalised`, `is_separable`, `is_square`, `is_of_norm` or `is_linear`; or that compare `radius` or
-  `entries` of an object with another value.
+  `nonneg`, `is_penalised`, `is_separable`, `is_square`, `is_of_norm` or `is_linear`; or that compare `radius`,
+  `entries`, `even`, `square` or `ball` of an object with another value, or take it as a condition.
 * *Planes as tuples*: lines of `bundle`, `mkl`, `runtime` and `solvers` where an offset and a slope stand side by side
   in an assignment, a return, a call or a signature, or where `plane`, `aggregate`, `newest` or `proven` is indexed.
 * *By hand*: files of `solvers` that read `record`, the evidence of a run; files that use the class of limits of free

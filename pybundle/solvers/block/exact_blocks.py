@@ -91,7 +91,7 @@ class ExactBlocks(Core):
         """Return the bytes of multipliers, of three arrays of scores and of points."""
         width = 4 if risk.search_precision == "float32" else 8
         each = (width + 24) * risk.n_scores + 4 * set_capacity(risk.engine) + 40
-        vectors = VECTORS if problem.is_of_norm else VECTORS + HELD
+        vectors = VECTORS + HELD if problem.square is None else VECTORS
         return risk.n_examples * each + 8 * vectors * risk.dim
 
     @property
@@ -129,11 +129,13 @@ class ExactBlocks(Core):
         return w if self._intercepts is None else self._intercepts.point(w)
 
     def shrink(self, lam):
-        """Multiply the multipliers of a run with a larger lam by the best t <= 1.
+        """Multiply the multipliers of a run with a larger lam by the best t <= 1, unless intercepts are free.
 
         The dual value is at least `t B - t^2 |phi|^2 / (2 lam)`, which is largest at t = lam B / |phi|^2. Once no loss
         is left, the minimiser does not depend on lam, and t = lam / (lam before) leaves w where it is.
         """
+        if self._intercepts is not None:
+            return
         plane = self.aggregate()
         square, best = inner(plane.slope, plane.slope), lam * max(plane.offset, 0.0)
         if best < SHRINKS * square < np.inf:

@@ -130,4 +130,4 @@ class SmoothRun(Run):
         self.trace.max_planes = 1
         search.log(fun)
         problem = self.problem
-        return fun, problem.moduli * (w - problem.centre) + problem.coordinates.slope(plane.slope)
+        return fun, problem.moduli * (w - problem.penalty.centre) + problem.coordinates.slope(plane.slope)

@@ -15,6 +15,7 @@ import numpy as np
 from ...core.rounding import UNIT
 from ...prox import Box, Penalty
 from ...prox.of_norm import SquareOfClasses
+from ...prox.separable import NOTHING
 from .coordinates import Coordinates
 
 
@@ -75,6 +76,13 @@ class Problem:
     def entries(self):
         """Omega by entries, as `Separable`, or None."""
         return self.penalty.entries
+
+    def scaled_entries(self, dim):
+        """Return `factor Omega` by entries, arrays (dim,), for steps: the rounding of these products is not counted."""
+        omega = self.entries
+        if self.factor != 1.0:
+            omega = omega.replaced(l2=self.factor * omega.l2, l1=self.factor * omega.l1)
+        return omega.replaced(**{name: np.broadcast_to(getattr(omega, name), (dim,)) for name in NOTHING})
 
     @cached_property
     def even(self):

@@ -77,8 +77,8 @@ class SmoothRun(Run):
         problem = self.problem
         if problem.is_linear:         # which of the intercepts is 0 matters to no step
             return None
-        omega = problem.entries
-        return Orthants(omega.lower, omega.upper, problem.factor * omega.l1)
+        omega = problem.scaled_entries(self.risk.dim)
+        return Orthants(omega.lower, omega.upper, omega.l1)
 
     def n_planes(self):
         return int(self.trace.max_planes > 0)

@@ -61,7 +61,7 @@ class Master(Kept):
     slack : bool array, shape (P,)
         Parts that are never negative.
     problem : Problem
-        Its penalty is a square or a ball.
+        Its penalty is a square.
     """
 
     lightest = 0.0      # least weight of the centre
@@ -75,9 +75,7 @@ class Master(Kept):
         return self.problem.square.lam
 
     def solve(self, tol, alpha=None):
-        """Return the solution to duality gap `tol`; alpha is the weight of the centre, None without it or in a ball."""
-        if alpha is None and self.problem.ball is not None:
-            return self._solve_ball(self.problem.ball.radius, tol)
+        """Return the solution to duality gap `tol`; alpha is the weight of the centre, None without it."""
         return self._solve(self.problem.square.lam, tol, alpha or 0.0)
 
     # ------------------------------------------------------------------ the minimiser, in Gram space
@@ -133,16 +131,23 @@ class Master(Kept):
                                 max_steps=100_000)      # some thousand are usual; any multipliers prove a bound
         return MasterSolution(x, record.h, alpha, lam, record.gap, tol)
 
-    def _solve_ball(self, radius, tol, max_trials=60):
-        """Return the solution at the lam where `|w(lam)| = |A' beta| / lam` is the radius, by secant steps on log lam.
 
-        `|w(lam)|` falls in lam. If the model has a minimiser inside the ball, no lam fits, and the smallest one
-        tried stands for 0.
-        """
+class BallMaster(Master):
+    """The cutting-plane model of one bundle in a ball, at the lam where `|w(lam)| = |A' beta| / lam` is the radius.
+
+    `|w(lam)|` falls in lam. If the model has a minimiser inside the ball, no lam fits, and the smallest one tried
+    stands for 0.
+    """
+
+    max_trials = 60
+
+    def solve(self, tol, alpha=None):
+        """Return the solution to duality gap `tol`, by secant steps on log lam; there is no centre."""
+        radius = self.problem.ball.radius
         scale = float(np.sqrt(max(self.bundle.H.diagonal().max(initial=0.0), 1e-300))) / radius
         low, high = 1e-10 * scale, None       # |w(low)| is assumed to be above the radius, |w(high)| below
         lam, beta = scale, None
-        for _ in range(max_trials):
+        for _ in range(self.max_trials):
             solution = self._solve(lam, 0.5 * tol, beta=beta)
             beta = solution.beta
             norm = float(np.sqrt(max(beta @ solution.h, 0.0))) / lam

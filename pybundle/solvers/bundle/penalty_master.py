@@ -26,7 +26,7 @@ from ...core.kept import Kept
 from ...core.plane import Plane
 from ...qp._simplex_qp import SimplexQP
 from ...runtime.lower_bound import feasible
-from .master import Master
+from .master import BallMaster, Master
 
 LIGHT = 1e-3        # fraction of the last weight of the centre, where the model needs a centre
 ROUNDING = 1e-14    # relative rounding of the duality gap of a QP
@@ -292,8 +292,8 @@ class PenaltyMaster(Kept):
 
 def master_of(bundle, slack, problem):
     """Return the master problem of a bundle: in Gram space alone for a square or a ball."""
-    in_gram_space = problem.square is not None or problem.ball is not None
-    return (Master if in_gram_space else PenaltyMaster)(bundle, slack, problem)
+    kind = BallMaster if problem.ball is not None else PenaltyMaster if problem.square is None else Master
+    return kind(bundle, slack, problem)
 
 
 def _gap_of_rows(y, excess, curvatures):

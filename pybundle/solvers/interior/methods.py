@@ -23,7 +23,7 @@ def refusal(search):
         return f"makes the rows dense, got CSR of shape {risk.examples.X.shape}"
     omega, free = problem.entries, problem.is_free
     if (np.isfinite(omega.lower) | np.isfinite(omega.upper))[omega.lower < omega.upper].any():
-        return "takes no bounds of weights, got some (nonneg, or a penalty with Box)"
+        return "takes no bounds of weights, got some (w_k >= 0, or a penalty with Box)"
     if free.any() and 0.0 in risk.curve[:2] and np.flatnonzero(free).tolist() != np.flatnonzero(risk.free).tolist():
         return "takes no free weights but the intercept with a loss of one side, got some"
     return None

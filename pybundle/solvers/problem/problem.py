@@ -62,17 +62,17 @@ class Problem:
     anchors: Any = None
 
     # ------------------------------------------------------------------ the form of the penalty
-    @property
+    @cached_property
     def square(self):
         """The `Square` that methods for one number lam take, or None."""
         return self.penalty.square
 
-    @property
+    @cached_property
     def ball(self):
         """Omega as `Ball`, or None."""
         return self.penalty.ball
 
-    @property
+    @cached_property
     def entries(self):
         """Omega by entries, as `Separable`, or None."""
         return self.penalty.entries

@@ -24,6 +24,7 @@ class Size(Kept):
 
     def __init__(self, risk, problem):
         self._risk, self._problem, self.value, self.is_known = risk, problem, 0.0, False
+        self._is_at_zero = not np.any(problem.penalty.centre)       # apart from intercepts
 
     def point(self):
         """Return the feasible point nearest to the centre of the penalty, with intercepts at the best constant."""
@@ -45,14 +46,14 @@ class Size(Kept):
         if self.is_known:
             return
         is_far = w.any() or self._risk.constant[0]
-        if np.array_equal(w, self.point()) if is_far else not self._is_centred_elsewhere:
+        if np.array_equal(w, self.point()) if is_far else self._is_at_zero:
             self.know(fun)
         else:
             self.at_least(fun)
 
     def bounded(self, bound, fun):
         """Take the best lower bound, next to the best value of F."""
-        if not self.is_known and not self._is_centred_elsewhere:        # a plane at w = 0 is at most F(0)
+        if not self.is_known and self._is_at_zero:      # a plane at w = 0 is at most F(0)
             self.at_least(bound.offset)
         elif self.value == 0.0 and np.isfinite(fun - bound.value):      # F(0) = 0, as with one class
             self.value = max(float(fun - bound.value), 0.0)
@@ -61,7 +62,3 @@ class Size(Kept):
         """Return the default of atol, a share of the most that F can fall, from the best lower bound or None."""
         lower = self.value if bound is None else bound.value
         return SHARE * max(self.value - lower, 0.0) if lower > -np.inf else 0.0
-
-    @property
-    def _is_centred_elsewhere(self):
-        return bool(np.any(self._problem.penalty.centre))

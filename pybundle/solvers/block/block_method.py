@@ -89,7 +89,7 @@ class BlockMethod(Run):
         search, w = self.search, self.search.take(w0, state)
         blocks, w0 = (None, w0) if state is None else (state.blocks, state.w)
         self.core = self._kind(self.risk, known=blocks, **self._options)
-        if blocks is not None:
+        if blocks is not None and self.problem.square is not None:
             with search.working("oracle", visitor=self.core):
                 self.core.shrink(self._modulus)
         self._centre = self._before = np.asarray(w0)            # replaced, never changed in place

@@ -129,13 +129,11 @@ class ExactBlocks(Core):
         return w if self._intercepts is None else self._intercepts.point(w)
 
     def shrink(self, lam):
-        """Multiply the multipliers of a run with a larger lam by the best t <= 1, unless intercepts are free.
+        """Multiply the multipliers of a run with a larger lam by the best t <= 1.
 
         The dual value is at least `t B - t^2 |phi|^2 / (2 lam)`, which is largest at t = lam B / |phi|^2. Once no loss
         is left, the minimiser does not depend on lam, and t = lam / (lam before) leaves w where it is.
         """
-        if self._intercepts is not None:
-            return
         plane = self.aggregate()
         square, best = inner(plane.slope, plane.slope), lam * max(plane.offset, 0.0)
         if best < SHRINKS * square < np.inf:

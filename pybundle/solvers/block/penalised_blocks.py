@@ -23,9 +23,6 @@ class PenalisedBlocks(ExactBlocks):
         self._free = np.flatnonzero(self._objective.is_free)
         self._shares = np.array([share_of_squares(risk.examples, k % (self.dim // risk.n_scores)) for k in self._free])
 
-    def shrink(self, lam):
-        """Leave the multipliers as they are: there is no closed form for the best t."""
-
     def place(self, lam, kappa, centre):
         """Set kappa and the centre; free weights get a share of lam beside kappa, see `_weights`."""
         self._lam, self._kappa, self._centre, self._pulled, self._w = lam, kappa, centre, centre, None

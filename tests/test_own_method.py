@@ -26,7 +26,7 @@ class FixedSteps(Run):
 
     def iterate(self):
         self.trace.n_iter += 1
-        self._visit(self.problem.point(self.phi, self.problem.lam), 2.0 / (self.trace.n_iter + 1.0 + self.delay))
+        self._visit(self.problem.point(self.phi, self.problem.square.lam), 2.0 / (self.trace.n_iter + 1.0 + self.delay))
         return Status.CONVERGED if self.search.is_close() else None
 
     def _visit(self, w, weight):

@@ -665,6 +665,20 @@ def test_moving_a_slope_to_inner_coordinates_is_known_up_to_its_error():
             assert 0 < sum(x * x for x in off) <= Fraction(error) ** 2
 
 
+def test_bound_and_rise_of_a_square_are_its_closed_forms_to_the_last_bit():
+    """Not those of its entries, which differ by roundings; runs with lam have always had these numbers."""
+    rng, lam = np.random.default_rng(8), 0.3
+    nonneg = np.array([True, False, True, False])
+    objective = Problem(Square(lam, nonneg), 0.0)
+    for _ in range(100):
+        phi, w, best = rng.standard_normal((3, 4))
+        size = np.linalg.norm(np.where(nonneg, np.minimum(phi, 0.0), phi)) + 0.01
+        assert objective.lower_bound(Plane(1.5, phi, 0.01, 0.25)) == 1.5 - 0.25 - size * size / (2.0 * lam)
+        step = w - best
+        assert objective.along(best, w, step) == (lam * float(best @ step), lam * float(step @ step))
+        assert objective.modulus == lam
+
+
 @pytest.mark.parametrize("penalty", [
     Square(2.0), pp.Ball(2.0), pp.SquaredL2(2.0).canonical(4), (pp.L1(0.1) + pp.SquaredL2(2.0)).canonical(4),
     (pp.L2(0.1) + pp.SquaredL2(1.0)).canonical(4)], ids=["square", "ball", "squares", "l1", "groups"])

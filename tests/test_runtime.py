@@ -71,7 +71,7 @@ def test_a_lower_bound_is_the_minimum_of_its_plane(objective):
     rng = np.random.default_rng(0)
     phi, offset = rng.normal(size=4), 2.5
     bound = LowerBound.of(objective, Plane(offset, phi)).value
-    w = objective.point(phi, 3.0 if objective.lam else 1e-9)
+    w = objective.point(phi, 3.0 if objective.square else 1e-9)
     assert objective.value(w) + offset + phi @ w == pytest.approx(bound)
     for _ in range(200):
         v = rng.normal(size=4)

@@ -10,7 +10,7 @@ from itertools import product
 FORMS = ("Objective", "Problem", "Regulariser", "Penalty")     # base classes of forms of the objective
 FLAGS = ("nonneg", "is_penalised", "_is_penalised", "is_separable", "is_square", "is_of_norm",
          "is_linear")
-FORMS_OF = ("radius", "entries")        # of an objective, compared with None
+FORMS_OF = ("radius", "entries", "even", "square", "ball")      # None if a problem or a penalty lacks this form
 
 OBJECTIVES = ("objective", "problem", "penalty", "omega", "regulariser", "penalty_term")
 OFFSETS, SLOPES = r"(old_|new_)?(offset|constant)", r"(old_|new_)?(phi|slope|vector)"
@@ -83,9 +83,21 @@ def questions(sources):
             elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
                 name = node.id if isinstance(node, ast.Name) else node.attr
                 found |= {node.lineno} if name in FLAGS else set()
-            elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute) and node.left.attr in FORMS_OF:
-                found.add(node.lineno)
+            else:
+                found |= {part.lineno for part in tested(node) if getattr(part, "attr", None) in FORMS_OF}
         yield from ((f"{path}:{line}", lines[line - 1].strip()) for line in sorted(found))
+
+
+def tested(node):
+    """Expressions that a comparison, a condition or `and`, `or`, `not` asks about."""
+    if isinstance(node, ast.Compare):
+        both = [node.left, *node.comparators]
+        return [part for one in both for part in (one.elts if isinstance(one, ast.Tuple) else [one])]
+    if isinstance(node, ast.BoolOp):
+        return node.values
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return [node.operand]
+    return [node.test] if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert) else []
 
 
 def bare_planes(sources):

@@ -54,9 +54,9 @@ RULES = """\
 * *Methods of a class* of solvers: functions in its body, properties included; with inherited ones, those of its bases
   in the package, too, each name once. *Members of a risk*: public names in the body of `RiskBase`.
 * *Questions* about the form of the objective: lines of Python files of `solvers` with `isinstance` of a class that
-  derives from Objective, Problem, Regulariser or Penalty; with `getattr` or `hasattr` of a problem or a penalty; that
-  read `nonneg`, `is_penalised`, `is_separable`, `is_square`, `is_of_norm` or `is_linear`; or that compare `radius` or
-  `entries` of an object with another value.
+  derives from Objective, Problem, Regulariser or Penalty; with `getattr` or `hasattr` of one of these; that read
+  `nonneg`, `is_penalised`, `is_separable`, `is_square`, `is_of_norm` or `is_linear`; or that compare `radius`,
+  `entries`, `even`, `square` or `ball` of an object with another value, or take it as a condition.
 * *Planes as tuples*: lines of `bundle`, `mkl`, `runtime` and `solvers` where an offset and a slope stand side by side
   in an assignment, a return, a call that does not make a `Plane`, or a signature; or where `plane`, `aggregate`,
   `newest` or `proven` is indexed.

@@ -51,7 +51,7 @@ class MeanLoss(RiskBase):
     n_parts, lower_bounds = 1, 0.0
 
     def __init__(self, problem, n_rows, n_examples):
-        self.problem, self.nonneg, self.n_rows, self.n_examples = problem, problem.nonneg, n_rows, n_examples
+        self.problem, self.nonneg, self.n_rows, self.n_examples = problem, problem.penalty.nonneg, n_rows, n_examples
         self.dim = n_rows * len(problem.penalty.labels)
 
 
@@ -112,7 +112,7 @@ class GroupBlocks(BlockMethod):
         plane = self.core.aggregate()
         # `offer_mixture` counts the errors of planes
         self.recent.add(Plane(plane.offset, self.problem.penalty.effective(plane.slope)), self.core.source())
-        self.offer_mixture(self.recent.proven(self.problem.lam, self.core.nu), plane)
+        self.offer_mixture(self.recent.proven(self.problem.penalty.lam, self.core.nu), plane)
 
     def offer_mixture(self, proven, plane):
         """Offer the bound of the best mixture of the recent planes, the last of which is `plane`."""

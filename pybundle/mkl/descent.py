@@ -52,13 +52,13 @@ class _Descent(QuasiNewton):
         self.nu, self.weights, self.was_balanced = np.full(p, 1.0 / p), [], False
 
     def orthants(self):
-        nonneg, p = self.problem.nonneg, self.problem.penalty.n_groups
+        nonneg, p = self.problem.penalty.nonneg, self.problem.penalty.n_groups
         if nonneg is None:
             return None
         return Orthants(lower=np.where(np.concatenate([nonneg, np.ones(p, dtype=bool)]), 0.0, -np.inf))
 
     def start(self, w0):
-        lam, p = self.problem.lam, self.problem.penalty.n_groups
+        lam, p = self.problem.penalty.lam, self.problem.penalty.n_groups
         value, slope = self._pass(w0)
         # sum_k |theta_k| is max_k |phi_k| / lam at the minimum for this plane; at that of F it is <= sqrt(2 R(0) / lam)
         total = min(self.problem.penalty.norms(slope).max() / lam, np.sqrt(2.0 * value / lam))
@@ -75,7 +75,7 @@ class _Descent(QuasiNewton):
         if len(self.steps.pairs):
             return step, growth
         v = self.steps.x[0, self.n:]
-        return min(step, 1.0 / (self.problem.lam * float(v @ v))), growth
+        return min(step, 1.0 / (self.problem.penalty.lam * float(v @ v))), growth
 
     def _balance(self):
         """Make |u_k| = |v_k| at the same theta, and v_k > 0 for groups at 0; return False if this was done before."""
@@ -95,7 +95,7 @@ class _Descent(QuasiNewton):
 
     def _joint(self, x, value, slope):
         """Return G(x) and its gradient from the value and the slope of R."""
-        u, v, lam, products = x[:, :self.n], x[0, self.n:], self.problem.lam, self.problem.penalty.products
+        u, v, lam, products = x[:, :self.n], x[0, self.n:], self.problem.penalty.lam, self.problem.penalty.products
         square, v_square = float(np.maximum(products(u, u), 0.0).sum()), float(v @ v)
         gradient = np.empty_like(x)
         gradient[:, :self.n] = lam * v_square * u + v[self.problem.penalty.labels] * slope
@@ -112,7 +112,7 @@ class _Descent(QuasiNewton):
         value = self.search.observe(theta, loss)
         # `effective` drops the slopes that constraints theta_j >= 0 cancel
         self.planes.add(replace(plane, slope=self.problem.penalty.effective(plane.slope)), source)
-        self.search.offer(self.planes.proven(self.problem.lam, self.nu, self.close))
+        self.search.offer(self.planes.proven(self.problem.penalty.lam, self.nu, self.close))
         self.search.log(value)
         self.weights.append(self.nu)
         return loss, plane.slope

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..prox.of_norm import OfNorm
+from ..prox.of_norm import OfNorm, Square
 
 
 class GroupNorms(OfNorm):
@@ -24,6 +24,11 @@ class GroupNorms(OfNorm):
     def __init__(self, lam, labels, n_groups, nonneg=None):
         self.lam, self.labels, self.n_groups, self.nonneg = lam, labels, n_groups, nonneg
         self._sums = group_sums(labels, n_groups)
+
+    @property
+    def square(self):
+        """The square of block methods, for the inner product of fixed kernel weights."""
+        return Square(self.lam, self.nonneg)
 
     def norms(self, w):
         """Return |w_k|, shape (n_groups,)."""

@@ -69,7 +69,7 @@ class TokenBlocks(Core):
         self._ascent, self._shape, self._labels = ascent, (risk.n_rows, len(omega.labels)), omega.labels
         self._norms, self._default_kappa, p = omega.norms, 0.0, omega.n_groups
         self._parts = [slice(*ends) for ends in np.searchsorted(self._labels, [[k, k + 1] for k in range(p)])]
-        self.nu, self._lam, self._kappa, self._centre = np.full(p, 1.0 / p), problem.lam, 0.0, None
+        self.nu, self._lam, self._kappa, self._centre = np.full(p, 1.0 / p), omega.lam, 0.0, None
 
     # ------------------------------------------------------------------ the point
     @property

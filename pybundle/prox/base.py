@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import BundleError, ParameterError
-from ..core.rounding import UNIT
+from ..core.rounding import UNIT, norm
 from ..core.types import Array, Floats
 from ..core.validation import check_vector
 from .checks import check_step
@@ -59,12 +59,18 @@ class Penalty:
 
     is_separable = False
     """Whether Omega is a sum over entries that `canonical` writes as `Separable`."""
-    is_of_norm = False
-    """Whether Omega is a function of one norm of w, see `OfNorm`."""
     is_provable = False
     """Whether a certificate can store Omega."""
+    square: Any = None
+    """The `Square` that methods for one number lam take; None if they do not take Omega."""
+    ball: Any = None
+    """The canonical penalty as `Ball`, or None."""
     entries: Any = None
     """The canonical penalty by entries, as `Separable`; None if they are coupled."""
+    takes_entries = False
+    """Whether the error of a slope in `least` and `bound` may be an array, of its entries."""
+    nonneg: Any = None
+    """The set N of `OfNorm`; None if it is empty, or if bounds are among the entries."""
     centre: Any = 0.0
     rounding = Rounding()
 
@@ -146,9 +152,35 @@ class Penalty:
         """`Omega - sum_k moduli_k/2 x_k^2` is convex; a number or shape (d,)."""
         return 0.0
 
+    def modulus(self, factor: float) -> float | None:
+        """Return a constant of strong convexity of `factor Omega`, or None; rounding is counted."""
+        least = factor * float(np.min(self.moduli, initial=np.inf)) * (1.0 - 2.0 * UNIT)
+        return least if 0.0 < least < np.inf else None
+
+    def along(self, best: Array, x: Array, step: Array, factor: float) -> tuple[float, float]:
+        """Return a, b: `factor Omega` rises by at most `a t + b t^2/2` from best to best + t step; x = best + step.
+
+        b follows from `moduli`, and a from the values at both ends.
+        """
+        square = float(np.sum(factor * self.moduli * step**2))
+        return factor * float(self.value(x)) - factor * float(self.value(best)) - 0.5 * square, square
+
     def minimiser(self, phi: Array, weight: float = 0.0, centre: Any = 0.0) -> Floats:
         """Return `argmin_x Omega(x) + <phi, x> + weight/2 |x - centre|^2`, weight > 0, or 0 with positive `moduli`."""
         return self.prox(centre - phi / weight, 1.0 / weight)
+
+    def point(self, phi: Array, lam: float) -> Floats:
+        """Return the minimiser of the model with aggregate slope phi; lam is that of a master problem with one norm."""
+        return self.minimiser(phi)
+
+    def point_error(self, phi: Array, lam: float) -> float:
+        """Return how far `point` may be off because a far centre or a threshold cancels in it; lam is `modulus`."""
+        sizes = norm(phi) / lam + norm(self.centre)
+        return norm(self.rounding.centre) + (16.0 * UNIT + 2.0 * self.rounding.rates) * sizes
+
+    def support(self, x: Array) -> Array | None:
+        """Return which entries of a minimiser x move with phi; None if weights are coupled."""
+        return None
 
     def project(self, x: Array) -> Floats:
         """Return the nearest point of finite Omega; x itself if it has one."""
@@ -179,6 +211,27 @@ class Penalty:
         """Return the largest t <= 1 for which `least(t phi, t error)` is finite, up to rounding."""
         return 1.0
 
+    def scaled_least(self, phi: Array, error: Any, factor: float) -> tuple[float, float]:
+        """Return the t of `scaling`, and a proven lower bound of the minimum of `factor Omega(x) + <t phi, x>`."""
+        if not (np.isfinite(phi).all() and np.isfinite(error).all()):
+            return 1.0, -np.inf
+        phi, error = phi / factor, error / factor
+        error = error + 4.0 * UNIT * norm(phi)     # of that division, and of t phi
+        t = self.scaling(phi, error)
+        return t, factor * self.least(t * phi, t * error)
+
+    def bound(self, offset: float, phi: Array, error: Any, floor: float, factor: float) -> float:
+        """Return a lower bound of `factor Omega + R` from a plane of R, with its error, and a lower bound `floor` of R.
+
+        An aggregate plane `offset + <phi, x> <= R(x)` proves `min >= offset - Omega*(-phi)` (Fenchel). Where Omega
+        grows too slowly for phi, as the l1 norm does, that is minus infinity. Then the plane is mixed with the floor:
+
+            min >= t offset + (1 - t) floor - Omega*(-t phi),    t <= 1 the largest for which this is finite.
+        """
+        t, least = self.scaled_least(phi, error, factor)
+        rest = 0.0 if t == 1.0 else (1.0 - t) * floor
+        return float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
+
 
 class Sum(Penalty):
     """The sum of penalties, written `a + b`.
@@ -207,13 +260,13 @@ class Sum(Penalty):
         self.terms: tuple[Any, ...] = tuple(part for term in terms for part in getattr(term, "terms", [term]))
         others = [term for term in self.terms if not term.is_separable]
         if len(others) > 1:
-            raise ParameterError(f"penalties must be separable but for one, got {names_of(others)}; for L1 and the "
+            raise ParameterError(f"penalties must be separable but for one, got {names_of(*others)}; for L1 and the "
                                  "group lasso there is SparseGroupLasso")
         rests: list[Any] = [term for term in self.terms if term.is_separable]
-        if others and not others[0].is_of_norm and not all(
+        if others and others[0].ball is None and not all(
                 getattr(term, "centre", 0.0) is None and np.ndim(term.rate) == 0 for term in rests):
-            raise ParameterError(f"{names_of(others)} can be added to SquaredL2(rate) of one rate without centre only, "
-                                 f"got {names_of(rests)}; for L1 and norms of groups there is SparseGroupLasso")
+            raise ParameterError(f"{names_of(*others)} can be added to SquaredL2(rate) of one rate without centre "
+                                 f"only, got {names_of(*rests)}; for L1 and norms of groups there is SparseGroupLasso")
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.terms))
@@ -234,7 +287,7 @@ class Sum(Penalty):
         others: list[Any] = [term.canonical(dim) for term in self.terms if not term.is_separable]
         rests: list[Any] = [term for term in self.terms if term.is_separable]
         inner: Any = others[0] if others else None
-        if inner is None or inner.is_of_norm:
+        if inner is None or inner.ball is not None:
             first = rests[0].canonical(dim)
             rest = first.plus(*rests[1:]) if len(rests) > 1 else first
             return rest if inner is None else inner.within(rest)
@@ -329,8 +382,8 @@ class PlusSquaredL2(Penalty):
         return float(found) if np.isfinite(found) else -np.inf
 
 
-def names_of(terms: Any) -> str:
-    """Return the names of the classes of penalties, for an error."""
-    terms = [getattr(term, "inner", term) for term in terms]
+def names_of(*penalties: Any) -> str:
+    """Return the names of the classes of penalties and of the terms of sums, for an error."""
+    terms = [getattr(term, "inner", term) for penalty in penalties for term in getattr(penalty, "terms", [penalty])]
     return " and ".join(type(term).__name__ + ("" if getattr(term, "groups", None) is None else " with groups")
                         for term in terms)

@@ -47,17 +47,7 @@ class OfNorm(Penalty):
     ----------
     nonneg : bool array, shape (d,), or None
         The set N.
-    lam, radius : float or None
-        Rate of a square, radius of a ball.
-    modulus : float or None
-        Constant of strong convexity.
     """
-
-    is_of_norm = True
-    nonneg: Any = None
-    lam: Any = None
-    radius: Any = None
-    modulus: Any = None
 
     def signed(self, nonneg: Array) -> Any:
         """Return this penalty with the set N."""
@@ -71,6 +61,11 @@ class OfNorm(Penalty):
 
     def least(self, phi: Array, error: float = 0.0) -> float:
         return -float(self.cost(phi, error)) * (1.0 + (len(phi) + 16.0) * UNIT)
+
+    def bound(self, offset: float, phi: Array, error: float, floor: float, factor: float) -> float:
+        """Return the bound of the plane alone, with factor 1; `LowerBound` counts its rounding."""
+        with np.errstate(over="ignore"):
+            return float(offset - self.cost(phi, error))
 
     def point(self, phi: Array, lam: float) -> Floats:
         """Return the minimiser of the model; phi is the aggregate slope, and lam belongs to the master problem."""
@@ -90,17 +85,27 @@ class OfNorm(Penalty):
 
 
 class Square(OfNorm):
-    """`lam/2 |w|^2`; the bound of a plane is `offset - |phi|^2 / (2 lam)`."""
+    """`lam/2 |w|^2`; the bound of a plane is `offset - |phi|^2 / (2 lam)`. Its factor is always 1."""
 
     is_separable = True
     is_provable = True
 
     def __init__(self, lam, nonneg=None):
-        self.lam, self.modulus, self.nonneg = lam, lam, nonneg
+        self.lam, self.nonneg = lam, nonneg
+
+    @property
+    def square(self):
+        return self
 
     @property
     def moduli(self):
         return self.lam
+
+    def modulus(self, factor: float) -> float:
+        return self.lam
+
+    def along(self, best: Array, x: Array, step: Array, factor: float) -> tuple[float, float]:
+        return self.lam * float(best @ step), self.lam * float(step @ step)
 
     @property
     def entries(self):
@@ -117,6 +122,17 @@ class Square(OfNorm):
 
     def point(self, phi: Array, lam: float) -> Floats:
         return minimiser(self.effective(phi), lam)
+
+    def point_error(self, phi: Array, lam: float) -> float:
+        return 0.0
+
+
+class SquareOfClasses(Square):
+    """The square of all weights but the free intercepts of classes, in whose planes slopes of intercepts are 0."""
+
+    def bound(self, offset: float, phi: Array, error: float, floor: float, factor: float) -> float:
+        square = (norm(phi) + error) ** 2 / (2.0 * self.lam)
+        return max(floor, float(offset - square - 8.0 * UNIT * (abs(offset) + square)))
 
 
 class Ball(OfNorm):
@@ -142,6 +158,10 @@ class Ball(OfNorm):
 
     def __init__(self, radius: float) -> None:
         self.radius = check_number("radius", radius, low=0.0, strict=True)
+
+    @property
+    def ball(self) -> Ball:
+        return self
 
     def value(self, x: ArrayLike) -> float:
         return 0.0 if self.contains(check_vector("x", x)) else np.inf

@@ -57,6 +57,7 @@ class Separable(Penalty):
 
     is_separable = True
     is_provable = True
+    takes_entries = True
     constant = 0.0      # a sum of squares about different centres leaves one
 
     def __init__(self, l2: float | ArrayLike = 0.0, l1: float | ArrayLike = 0.0, centre: float | ArrayLike = 0.0,
@@ -174,6 +175,11 @@ class Separable(Penalty):
     def moduli(self) -> Any:
         """`Omega - sum_k moduli_k/2 x_k^2` is convex."""
         return self.l2
+
+    @property
+    def is_of_squares(self) -> bool:
+        """Whether it is a sum of squares about 0, known exactly, and of bounds."""
+        return not (np.any(self.l1) or np.any(self.centre) or self.constant or self.rounding.rates)
 
     def support(self, x: Array) -> Array:
         """Return which entries of a minimiser x move with phi, because no threshold and no bound holds them."""

@@ -41,10 +41,15 @@ class LowerBound:
         This counts the rounding of the norm of the slope and of the final difference, whose terms cancel; so
         `slope_error` and `offset_error` need not.
         """
-        error = plane.slope_error if problem.takes_entries else norm(plane.slope_error)
+        error = plane.slope_error if problem.penalty.takes_entries else norm(plane.slope_error)
         counted = Plane(plane.offset, plane.slope, _reach(plane.slope, error), plane.offset_error)
         value = problem.lower_bound(counted, limits)
         return cls(plane, value - 8.0 * UNIT * (abs(plane.offset) + abs(plane.offset - value)))
+
+    @property
+    def offset(self):
+        """A lower bound of R(0), up to the error of the offset."""
+        return self.plane.offset
 
     @property
     def offset(self):
@@ -166,7 +171,7 @@ def ball(problem, w, certificate, bound):
         plane = bound.plane
         v, error = problem.point(plane.slope, lam), norm(plane.slope_error)
         sizes = UNIT * (norm(w) + 4.0 * norm(v))
-        shift = 1.01 * (error / lam + sizes + problem.point_error(plane.slope, lam)) + LEAST
+        shift = 1.01 * (error / lam + sizes + problem.penalty.point_error(plane.slope, lam)) + LEAST
         excess = max(certificate.fun + certificate.error - bound.value, 0.0)
         excess += 4.0 * UNIT * (abs(certificate.fun) + abs(bound.value))
         centre = w + v

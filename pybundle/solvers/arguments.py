@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
 
 import numpy as np
 from scipy import LowLevelCallable
@@ -119,14 +120,14 @@ def _penalised(penalty, risk, signs, n, constraints):
     if risk.free is not None and not is_in_ball(penalty):
         penalty = _of_held(penalty, ~risk.free)
     if signs is not None and not penalty.is_separable and not is_in_ball(penalty):
-        kind = names_of(getattr(penalty, "terms", [penalty]))
-        raise ParameterError(f"nonneg takes lam, radius or a separable penalty, got {kind}; leave it out")
+        raise ParameterError("nonneg takes lam, radius or a separable penalty, got "
+                             f"{names_of(penalty)}; leave it out")
     if signs is not None:
         penalty = penalty + Box(np.where(signs, 0.0, -np.inf))
     # a sign of the intercept itself does not bound the intercept at the means
     means = None if signs is not None and risk.free is not None and (signs & risk.free).any() else risk.means
     omega = penalty.canonical(risk.dim)
-    if omega.is_of_norm:
+    if omega.ball is not None:
         _check_scale("radius", omega.radius)
         return Problem(omega)
     if omega.entries is not None:
@@ -138,28 +139,15 @@ def _penalised(penalty, risk, signs, n, constraints):
         raise ParameterError("penalty must have an exact prox, got OverlappingGroupLasso with sweeps=1 of groups that "
                              "are no tree; pass more sweeps, such as 1000")
     if not omega.has_bound():
-        raise ParameterError(f"penalty must prove lower bounds, got {names_of([omega])} without a method least(phi, "
+        raise ParameterError(f"penalty must prove lower bounds, got {names_of(omega)} without a method least(phi, "
                              "error), or with positive moduli without a minimiser(phi, weight, centre); write it, or "
                              "add SquaredL2(rate)")
     rows = None if constraints is None else as_rows(constraints, risk.dim)
     if rows is not None:
         check_feasible(Problem(omega, 0.0, rows=rows))
-    anchors = anchors_of(risk, omega, means, rows) if omega.entries is not None else None
-    has_means = anchors is not None and anchors.means is not None
-    found = dependence_in(risk, omega, rows) if omega.entries is not None and not has_means else None
-    if found is not None:
-        bounds = np.where(np.isin(np.arange(risk.dim), found.left_out), 0.0, np.inf)
-        omega = omega.within(-bounds, bounds)
-        anchors = anchors_of(risk, omega, means, rows)
-    problem = Problem(omega, float(lower_bounds_of(risk).sum()), float(n), rows=rows, dependence=found,
-                          anchors=anchors, means=means if anchors is None else anchors.means)
-    if problem.is_free.any() and anchors is None:
-        problem.score_limits = score_limits(risk, penalty_of(omega, risk.dim), problem.means, 0.0, float(n))
-    if rows is not None and omega.entries is not None:
-        lower, upper = rows.implied(omega.lower, omega.upper)
-        if means is not None:       # the penalty is on the intercept at the means
-            lower[-1], upper[-1] = -np.inf, np.inf
-        problem.lowered = problem.lowered.within(lower, upper)
+    problem = Problem(omega, float(lower_bounds_of(risk).sum()), float(n), means, rows)
+    if problem.is_free.any():
+        problem = _bounded(problem, risk)
     steep = np.full(risk.dim, LARGEST)
     if min(problem.penalty.scaling(steep), problem.penalty.scaling(-steep)) < 1.0 and not np.isfinite(
             problem.floor):
@@ -168,11 +156,28 @@ def _penalised(penalty, risk, signs, n, constraints):
     return problem
 
 
+def _bounded(problem, risk):
+    """Return a problem with what bounds its free weights: anchors, some held at 0, or limits in closed form."""
+    omega, means, rows = problem.penalty, problem.means, problem.rows
+    anchors = anchors_of(risk, omega, means, rows)
+    has_means = anchors is not None and anchors.means is not None
+    found = None if has_means else dependence_in(risk, omega, rows)
+    if found is not None:
+        bounds = np.where(np.isin(np.arange(risk.dim), found.left_out), 0.0, np.inf)
+        omega = omega.within(-bounds, bounds)
+        anchors = anchors_of(risk, omega, means, rows)
+    problem = replace(problem, penalty=omega, dependence=found, anchors=anchors,
+                      means=means if anchors is None else anchors.means)
+    if anchors is not None or not problem.is_free.any():        # all of them may be held at 0
+        return problem
+    limits = score_limits(risk, penalty_of(omega, risk.dim), means, 0.0, problem.factor)
+    return replace(problem, score_limits=limits)
+
+
 def _is_square(omega):
     """Whether a penalty is `lam/2 |w|^2` with signs, for which there are more methods."""
-    is_plain = not (omega.l1.any() or omega.centre.any() or omega.constant or omega.rounding.rates)
     has_signs = ((omega.lower == 0.0) | (omega.lower == -np.inf)).all() and (omega.upper == np.inf).all()
-    return is_plain and has_signs and omega.l2.min() == omega.l2.max() >= 1.0 / LARGEST
+    return omega.is_of_squares and has_signs and omega.l2.min() == omega.l2.max() >= 1.0 / LARGEST
 
 
 def _check_sizes(penalty):
@@ -190,9 +195,8 @@ def _of_held(penalty, places):
     """Return the penalty on the weights at `places`; the others are free."""
     inner = penalty.canonical(np.count_nonzero(places))
     if inner.entries is None:
-        kind = names_of(getattr(penalty, "terms", [penalty]))
         raise ParameterError("penalty must be L1, ElasticNet, SquaredL2 or Box without groups, or a sum of these, "
-                             f"where the risk has an intercept, got {kind}; leave out fit_intercept")
+                             f"where the risk has an intercept, got {names_of(penalty)}; leave out fit_intercept")
     return spread(inner, places)
 
 

@@ -59,13 +59,13 @@ class Case:
         self.keeps = search.settings.record is not None        # points of planes, as evidence
         self.tol, self.is_fine = search.settings.gap.tol, is_fine(search.settings.gap.tol)
         self.is_few, self.is_narrow = self.risk.dim <= FEW_WEIGHTS, self.risk.dim <= NARROW
-        self.is_penalised = not self.problem.is_of_norm
+        self.is_penalised = self.problem.square is None      # or a ball, of which the first row asks
 
     @cached_property
     def is_coupled(self):
         """Whether the penalty needs planes of parts."""
-        return self.is_penalised and (
-            self.problem.entries is None or not (self.risk.smooth or self.risk.has_exact_blocks))
+        has_steps = self.risk.smooth or self.risk.has_exact_blocks
+        return self.is_penalised and (self.problem.entries is None or not has_steps)
 
     @cached_property
     def has_free(self):
@@ -74,8 +74,6 @@ class Case:
     @cached_property
     def all_free(self):
         """Whether all weights are free or fixed."""
-        if not self.is_penalised:
-            return False
         omega = self.problem.entries
         return bool((self.problem.is_free | (omega.lower == omega.upper)).all())
 
@@ -109,7 +107,7 @@ class Case:
 
     @cached_property
     def has_signs(self):
-        return self.problem.nonneg is not None
+        return self.problem.penalty.nonneg is not None
 
     @cached_property
     def has_labels(self):
@@ -167,7 +165,7 @@ class Row(NamedTuple):
 
 
 TABLE = (
-    Row(lambda c: c.problem.radius is not None, "cutting-plane", "'cutting-plane': a radius is given"),
+    Row(lambda c: c.problem.ball is not None, "cutting-plane", "'cutting-plane': a radius is given"),
     Row(lambda c: c.problem.rows is not None, "oca", "'oca': it takes constraints"),
     Row(lambda c: c.is_coupled, "oca", "'oca': it takes any penalty"),
     # log-losses and other smooth losses

@@ -162,7 +162,7 @@ class Checkpointing(NoCheckpoint):
             return
         value = float(np.sum(self._risk.planes(search.w.copy()).values))
         digits = 1e-4 if self._risk.precision == "float32" else SAME
-        scale = abs(value) + abs(search.risk_value) + 1e-3 * abs(search.trace.size)
+        scale = abs(value) + abs(search.risk_value) + 1e-3 * abs(search.size.value)
         if not abs(value - search.risk_value) <= digits * scale:
             raise StateError(f"checkpoint {self._file.path} belongs to another problem: at its best point the risk was "
                              f"{search.risk_value:.9g} and is {value:.9g}; delete it, or choose another path")

@@ -39,9 +39,9 @@ def is_separated(search, bracket):
 def advice(run, status, bracket, about_data):
     """Return advice for a run that ended UNFINISHED, with a `Bracket`, or ""; `about_data` is what `hint` returns."""
     search, found, problem, tol = run.search, [], run.problem, run.settings.gap.tol
-    difference, size = bracket.fun + bracket.error - bracket.lower_bound, run.trace.size
+    difference, size = bracket.fun + bracket.error - bracket.lower_bound, search.size.value
     is_near_zero = bracket.fun == 0.0 or max(difference, abs(bracket.fun)) <= NEAR * abs(size)
-    if not run.trace.is_size_known and bracket.lower_bound > 0.1 * abs(bracket.fun):
+    if not search.size.is_known and bracket.lower_bound > 0.1 * abs(bracket.fun):
         is_near_zero = False        # a far start makes `size` vast
     is_wide = difference > WIDE * abs(bracket.fun) and run.trace.n_passes >= MANY and not is_near_zero
     is_rough = bracket.error > max(0.1 * tol, FINEST) * abs(bracket.fun)
@@ -50,9 +50,9 @@ def advice(run, status, bracket, about_data):
     if is_near_zero:
         found.append(f"the objective is about 0: pass atol, {2.0 * run.settings.factor * difference:.1g} holds here")
     if run.settings.memory_limit is not None and (status is Status.STALLED or run.is_short_of_memory()):
-        signs = "" if problem.nonneg is None else " (sign constraints use part of it)"
+        signs = "" if problem.penalty.nonneg is None else " (sign constraints use part of it)"
         found.append(f"raise memory_limit{signs}")
-    is_known = (search.limits is not None and search.limits.is_proven) or problem.anchors is not None
+    is_known = search.limits.is_proven or problem.anchors is not None
     n_free = 0 if is_known else int(np.count_nonzero(problem.is_free))
     is_unbounded = is_separated(search, bracket)
     if is_unbounded:
@@ -65,7 +65,7 @@ def advice(run, status, bracket, about_data):
     if about_data:
         found.append(about_data)
     elif ((is_wide and not n_free) or is_rough) and not is_unbounded:
-        weak = "take a smaller radius" if problem.radius is not None else "raise lam (lower C)"
+        weak = "take a smaller radius" if problem.ball is not None else "raise lam (lower C)"
         found.append(f"{weak} or scale X to about 1: the regularisation is weak for data of this scale")
     if search.bound is not None and run.risk.remote is not None and run.risk.remote.is_single:
         exact = problem.lower_bound(Plane(search.bound.plane.offset, search.bound.plane.slope))

@@ -11,7 +11,7 @@ from ..runtime.lower_bound import Bracket, ball, certify
 from ..runtime.result import CROSSING, Result, Status, sentence
 from ..runtime.stopping import GapBelow
 from .diagnostics import LONG, UNFINISHED, advice, hint
-from .search import fingerprint_of, reference_point, size_at
+from .search import fingerprint_of
 from .state import State
 
 
@@ -34,20 +34,20 @@ def confirm(run):
 
 
 def _is_close_from_reference(run):
-    """Return whether the run may end by the default of atol, which follows from F at `reference_point`.
+    """Return whether the run may end by the default of atol, which follows from the `Size` of F.
 
     This takes one pass unless the relative gap has ended the run, or that value is known. The run starts again from
     the reference point if it is better than all points so far.
     """
-    search, trace, gap = run.search, run.trace, run.settings.gap
-    if (gap.atol is not None or trace.is_size_known or run.settings.stop == "published"
+    search, size, gap = run.search, run.search.size, run.settings.gap
+    if (gap.atol is not None or size.is_known or run.settings.stop == "published"
             or GapBelow(gap.tol).holds(search.fun, search.bound.value)):
         return True
-    point = reference_point(run.risk, run.problem)
+    point = size.point()
     planes = search.planes(point)
     value = float(planes.values.sum())
     fun = value + run.problem.value(point)
-    trace.size, trace.is_size_known = size_at(run.risk, fun), True
+    size.know(fun)
     if fun < search.fun:
         run.start(point)
         search.observe(point, value, planes.values)
@@ -103,7 +103,7 @@ def state_kept(run):
     search = run.search
     state = State(search.w, np.inf, fingerprint_of(run.risk)) if search.is_refuted else run.state()
     if state is not None:
-        state.size = run.trace.size
+        state.size = search.size.value
     return state
 
 

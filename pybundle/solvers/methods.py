@@ -44,15 +44,14 @@ def make_run(method, search, options):
     if method is AUTO:
         return _chosen(search, options)
     problem = search.problem
-    if not problem.is_of_norm and method.penalties != "all":
-        if problem.rows is not None:
-            raise ParameterError(f"method {method.name!r} takes no constraints; use 'oca'")
-        if method.penalties == "none":
-            raise ParameterError(f"method {method.name!r} takes one number lam, got a penalty or free weights (an "
-                                 "array lam, fit_intercept); use 'oca'")
-        if problem.entries is None:
-            raise ParameterError(f"method {method.name!r} takes L1, ElasticNet, SquaredL2 and Box without groups, and "
-                                 f"their sums, as penalty, got {names_of([problem.penalty])}; use 'oca'")
+    if method.penalties != "all" and problem.rows is not None:
+        raise ParameterError(f"method {method.name!r} takes no constraints; use 'oca'")
+    if method.penalties == "none" and problem.square is None and problem.ball is None:
+        raise ParameterError(f"method {method.name!r} takes one number lam, got a penalty or free weights (an array "
+                             "lam, fit_intercept); use 'oca'")
+    if method.penalties == "separable" and problem.entries is None:
+        raise ParameterError(f"method {method.name!r} takes L1, ElasticNet, SquaredL2 and Box without groups, and "
+                             f"their sums, as penalty, got {names_of(problem.penalty)}; use 'oca'")
     require(f"method {method.name!r}", method.needs, search.risk, method.remedy)
     run = method.make(search, **{key: option.check(key, options[key]) if key in options else option.default
                                  for key, option in method.options.items() if option.check is not None})

@@ -265,7 +265,7 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
         places = None if executor is None else placing(executor)
         if places is not None and problem.classes is not None:       # workers know means of their own rows only
             problem = replace(problem, anchors=None, means=None)
-        takes_oca = not problem.is_of_norm and (problem.entries is None or problem.rows is not None)
+        takes_oca = problem.rows is not None or (problem.entries is None and problem.ball is None)
         risk = regrouped(risk, n_parts, method, pool, settings, places is not None, takes_oca)
         watching = [Callback(function, settings.factor, risk.shift) for function in callbacks]
         for rule in reversed(watching):

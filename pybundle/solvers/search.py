@@ -17,9 +17,10 @@ from ..core.plane import Plane
 from ..core.protocols import completed
 from ..core.validation import read_only
 from ..runtime.lower_bound import LowerBound
-from ..runtime.stopping import SHARE, GapBelow, Progress
+from ..runtime.stopping import GapBelow, Progress
 from .plane_checks import PlaneChecks, as_arrays, lower_bounds_of, summed
 from .problem.free_weights import FreeWeights, ProvenLimits
+from .problem.size import Size
 from .state import State, Trace
 
 NAMELESS = "unknown"
@@ -45,8 +46,10 @@ class Search(Kept):
         The last bracket in float64, and the versions of point and bound that it belongs to.
     margin : float
         Factor of the tolerance, at first 1; halved whenever float64 does not confirm the gap.
-    limits, free : ProvenLimits or None, FreeWeights or None
+    limits, free : ProvenLimits, FreeWeights or None
         Limits proven for weights without penalty, and the cuts that prove them.
+    size : Size
+        F at a reference point, from which the default of atol follows.
     moves : Dependence or None
         Leads from the best point to that of least norm, which users get; None until F is certified there.
     checks : PlaneChecks
@@ -60,7 +63,7 @@ class Search(Kept):
     """
 
     kept = ("w", "risk_value", "fun", "values", "version", "bound", "bound_version", "bracket", "bracket_of", "margin",
-            "limits", "free", "checks", "trace", "idle", "is_refuted", "choice")
+            "limits", "free", "size", "checks", "trace", "idle", "is_refuted", "choice")
 
     def __init__(self, risk, problem, settings):
         self.risk, self.problem, self.settings, self._given = completed(risk), problem, settings, risk
@@ -68,8 +71,8 @@ class Search(Kept):
         self.w, self.risk_value, self.fun, self.values, self.bound = None, np.inf, np.inf, None, None
         self.version = self.bound_version = self.idle = 0
         self.bracket, self.bracket_of, self.margin = None, None, 1.0
-        self.limits = None if problem.is_of_norm else ProvenLimits(problem)
-        self.free = FreeWeights.of(problem, self.limits)
+        self.limits = ProvenLimits(problem)
+        self.free, self.size = FreeWeights.of(problem, self.limits), Size(self.risk, problem)
         self.moves, self.is_refuted, self.choice = None, False, ""
 
     # ------------------------------------------------------------------ from one run to another
@@ -80,7 +83,7 @@ class Search(Kept):
         """
         other = Search(self._given, self.problem, self.settings)
         other.trace, other.choice, other.bound = self.trace, self.choice, self.bound
-        other.limits, other.free = self.limits, self.free
+        other.limits, other.free, other.size = self.limits, self.free, self.size
         return other
 
     def state(self, **kept):
@@ -101,7 +104,7 @@ class Search(Kept):
             raise ParameterError("warm_start must be a run on the same risk (data, labels, weights, partition), got "
                                  "one on another; pass w0=result.x to start from its point only. Data that were "
                                  "changed in place since that run are other data")
-        self.trace.size = max(state.size, self.trace.size)
+        self.size.at_least(state.size)
         if state.bound is not None:
             self.offer(self.bound_from(state.bound.plane))
         return self.problem.project(state.w)
@@ -128,7 +131,7 @@ class Search(Kept):
     def planes(self, w):
         """Return the planes at w, checked, with the index of w if evidence is kept: one pass."""
         if not np.isfinite(w).all():
-            raise NumericalError(f"w overflows for {self.problem}; use a larger lam, or scale the data")
+            raise NumericalError(f"w overflows for {self.problem.penalty}; use a larger lam, or scale the data")
         with self.working("oracle", passes=1):
             planes = as_arrays(self.risk.planes(read_only(w)))
         planes = self.checks(planes, self.risk, self.w, self.values)
@@ -156,18 +159,15 @@ class Search(Kept):
 
         w becomes read-only, because the stored values were computed at it.
         """
-        fun, trace = self.problem.value(w) + risk_value, self.trace
-        if np.isfinite(fun) and not np.isfinite(self.fun) and not trace.is_size_known:
-            trace.is_size_known = (
-                np.array_equal(w, reference_point(self.risk, self.problem)) if w.any() or self.risk.constant.score
-                else not np.any(self.problem.centre))
-            trace.size = size_at(self.risk, fun) if trace.is_size_known else max(float(fun), trace.size)
+        fun = self.problem.value(w) + risk_value
+        if np.isfinite(fun) and not np.isfinite(self.fun):
+            self.size.begin(w, fun)
         if fun < self.fun and self.problem.contains(w):
             w.setflags(write=False)
             self.w, self.risk_value, self.fun, self.values = w, risk_value, fun, values
             self.version += 1
             if self.problem.score_limits is not None:
-                self.limits.hold(fun, trace.size)
+                self.limits.hold(fun, self.size.value)
         if self.w is None:
             raise NumericalError(f"F must be finite at the first point, got {fun:g} for |w| = {np.linalg.norm(w):.3g}; "
                                  "start closer to 0 (w0), or scale data and penalty down")
@@ -182,7 +182,7 @@ class Search(Kept):
 
         Return whether it was kept.
         """
-        declared, best, trace = float(self.lower_bounds.sum()), bound, self.trace
+        declared, best = float(self.lower_bounds.sum()), bound
         if bound.value < declared:      # a weak plane, or rounding where the optimum is 0
             known = self.bound if self.bound is not None and self.bound.value >= declared else self.bound_from(
                 Plane(declared, np.zeros_like(bound.plane.slope)))
@@ -190,10 +190,7 @@ class Search(Kept):
         if self.bound is None or best.value > self.bound.value:
             self.bound = best
             self.bound_version += 1
-        if not trace.is_size_known and not np.any(self.problem.centre):       # a plane at w = 0 is at most F(0)
-            trace.size = max(best.offset, trace.size)
-        elif trace.size == 0.0 and np.isfinite(self.fun - best.value):          # F(0) = 0, as with one class
-            trace.size = max(float(self.fun - best.value), 0.0)
+        self.size.bounded(best, self.fun)
         return self.bound is bound
 
     @property
@@ -203,12 +200,9 @@ class Search(Kept):
 
     @property
     def rule(self):
-        """Return the stopping rule; an atol of None becomes a share of the most that F can fall."""
+        """Return the stopping rule; an atol of None becomes that of `Size`."""
         gap = self.settings.gap
-        if gap.atol is not None:
-            return gap
-        lower = self.trace.size if self.bound is None else self.bound.value
-        return GapBelow(gap.tol, SHARE * max(self.trace.size - lower, 0.0) if lower > -np.inf else 0.0)
+        return gap if gap.atol is not None else GapBelow(gap.tol, self.size.atol(self.bound))
 
     def is_close(self):
         """Whether best value and best bound are within the tolerance."""
@@ -265,7 +259,7 @@ class Search(Kept):
         if self.values is not None:
             check_array("values", self.values, (self.risk.n_parts,))
         check_float("fun", self.fun)
-        check_float("size", self.trace.size, 0.0)
+        check_float("size", self.size.value, 0.0)
         if bound is None:
             return
         plane = bound.plane
@@ -275,23 +269,12 @@ class Search(Kept):
         again = self.bound_from(plane).value
         scale = abs(plane.offset) + abs(plane.offset - again)
         # a bound found before the limits of free weights may lie below what follows from them
-        least = -np.inf if self.limits is not None and self.limits.is_proven else again - 1e-9 * scale
+        least = -np.inf if self.limits.is_proven else again - 1e-9 * scale
         if not least <= bound.value <= again + 1e-9 * scale:
             raise ValueError("a lower bound is not what its evidence proves")
         is_current = bracket is not None and self.bracket_of == (self.version, self.bound_version)
         if is_current and not bracket.lower_bound <= min(again + 1e-9 * abs(bracket.fun), bracket.fun):
             raise ValueError("a certificate is not what its evidence proves")
-
-
-def reference_point(risk, problem):
-    """Return the feasible point nearest to the centre, with intercepts at the best constant.
-
-    `Trace.size` is F there, or R of the best constant where that is less: columns may make up for a constant.
-    """
-    w = np.zeros(risk.dim) + problem.centre
-    if risk.free is not None:
-        w[risk.free] = risk.constant.score
-    return problem.project(w)
 
 
 def is_exact(risk):
@@ -305,8 +288,3 @@ def fingerprint_of(risk):
         return risk.fingerprint
     except Exception:       # the oracle may fail by now
         return NAMELESS
-
-
-def size_at(risk, fun):
-    """Return F at the reference point, or R of the best constant if that is less."""
-    return min(float(fun), risk.constant.value or np.inf)

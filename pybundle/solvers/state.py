@@ -82,7 +82,7 @@ class State:
     record : Record or None
         Points and labellings of the planes, with `evidence=True`.
     size : float
-        F at the centre of the penalty or an estimate of it, from which the default of atol follows.
+        That of `Size`.
     """
 
     w: np.ndarray
@@ -107,7 +107,7 @@ class State:
 class Trace(Kept):
     """Counters of a run."""
 
-    kept = ("clock", "history", "n_iter", "n_passes", "n_cached_passes", "max_planes", "size", "is_size_known")
+    kept = ("clock", "history", "n_iter", "n_passes", "n_cached_passes", "max_planes")
 
     clock: Clock = field(default_factory=Clock)
     history: History = field(default_factory=History)
@@ -115,5 +115,3 @@ class Trace(Kept):
     n_passes: float = 0.0
     n_cached_passes: float = 0.0
     max_planes: int = 0
-    size: float = 0.0           # F at `reference_point`; until known, the largest of F at the first point and offsets
-    is_size_known: bool = False

@@ -78,9 +78,8 @@ class BlockMethod(Run):
         self._wanted, self.kappa = kappa, 0.0
         self._rises, self._last = 0, np.inf
         self._n_flat, self._flat_gap = 0, np.inf        # values since the gap fell by LEAST_FALL, and the gap then
-        is_penalised = self._is_penalised = problem.even is None
-        self._balance = Balance() if is_penalised or not schedule.extrapolates else None
-        self._mean = MeanPlane(problem.means) if is_penalised and problem.classes is None else None
+        self._balance = Balance() if problem.even is None or not schedule.extrapolates else None
+        self._mean = MeanPlane(problem.means) if problem.even is None and problem.classes is None else None
         self._modulus = problem.least_modulus
         self.last_gaps = 0.0
 
@@ -90,7 +89,7 @@ class BlockMethod(Run):
         search, w = self.search, self.search.take(w0, state)
         blocks, w0 = (None, w0) if state is None else (state.blocks, state.w)
         self.core = self._kind(self.risk, known=blocks, **self._options)
-        if blocks is not None and self.problem.is_of_norm:
+        if blocks is not None and self.problem.square is not None:
             with search.working("oracle", visitor=self.core):
                 self.core.shrink(self._modulus)
         self._centre = self._before = np.asarray(w0)            # replaced, never changed in place
@@ -210,7 +209,7 @@ class BlockMethod(Run):
         with search.working("oracle", visitor=self.core):
             plane = self.core.aggregate()
         if not np.isfinite(plane.slope).all():
-            raise NumericalError(f"w overflows for {self.problem}; use a larger lam, or scale the data")
+            raise NumericalError(f"w overflows for {self.problem.penalty}; use a larger lam, or scale the data")
         if search.free is not None:
             search.free.add(plane, is_aggregate=True)
         is_best = search.offer(search.bound_from(plane))
@@ -225,7 +224,7 @@ class BlockMethod(Run):
         With a penalty it is at least `gap / |w|^2`, since a square of this weight changes F by half the gap at most.
         """
         modulus = self._modulus
-        if not self._is_penalised:
+        if self.problem.even is not None:
             return modulus
         gap, square = self.search.gap, float(np.sum(self.search.w**2))
         if square > 0.0 and np.isfinite(gap):

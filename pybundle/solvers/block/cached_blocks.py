@@ -71,13 +71,14 @@ class CachedBlocks(Core):
         self.risk = risk
         self.oracle, self.record = batched(risk.oracle()), record
         self.n_examples, self.dim = risk.n_examples, risk.dim
-        settings = problem.nonneg, step, max_steps, cap if record is None else 1 << 20    # evidence allows no merging
+        cap = cap if record is None else 1 << 20        # evidence allows no merging
+        settings = problem.penalty.nonneg, step, max_steps, cap
         if not isinstance(known, Blocks):       # multipliers of labels have no planes
             known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
         self.batch, self.n_best, self.towards = batch, n_best, step == "frank-wolfe"
         self.visits = self.cached_visits = 0.0
-        self.lam, self.kappa, self.centre = problem.lam, 0.0, None
+        self.lam, self.kappa, self.centre = problem.square.lam, 0.0, None
         self._phi = None if known is None else self.blocks.aggregate()[1]
         self._errors = _rounding_of(risk)
         self._value = None              # (version, R, bound on its rounding error) of the best point

@@ -91,7 +91,7 @@ class ExactBlocks(Core):
         """Return the bytes of multipliers, of three arrays of scores and of points."""
         width = 4 if risk.search_precision == "float32" else 8
         each = (width + 24) * risk.n_scores + 4 * set_capacity(risk.engine) + 40
-        vectors = VECTORS if problem.is_of_norm else VECTORS + HELD
+        vectors = VECTORS + HELD if problem.square is None else VECTORS
         return risk.n_examples * each + 8 * vectors * risk.dim
 
     @property

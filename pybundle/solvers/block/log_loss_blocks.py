@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.special import softmax
 
@@ -44,7 +42,9 @@ class LogLossBlocks(Core):
     def __init__(self, risk, problem, known=None):
         self.risk = risk.derive(n_parts=1)
         self.n_examples, self.dim = risk.n_examples, risk.dim
-        self._objective, self._limits = problem, limits_of(problem, self.dim)
+        self._objective = problem
+        # None if the point is linear in the steps, as with equal squares
+        self._omega = None if problem.is_linear else problem.scaled_entries(self.dim)
         self._intercepts = MovingIntercepts.of(problem, self.risk.user_rows)
         self._dual = self._make(known if isinstance(known, tuple) else None)
         self._evaluated = 0.0
@@ -111,7 +111,7 @@ class LogLossBlocks(Core):
         phi = self._phi()
         self._kappa, self._w = kappa, None
         self._set_limits()
-        if self._limits is None:
+        if self._omega is None:
             if self._intercepts is not None:
                 centre = self._intercepts.move(centre)
             self._numerator = kappa * centre
@@ -119,13 +119,13 @@ class LogLossBlocks(Core):
             if self._intercepts is not None:
                 self._dual.set_intercepts(self._intercepts)
         else:
-            self._numerator = self._limits.pull + kappa * centre
+            self._numerator = self._omega.l2 * self._omega.centre + kappa * centre
             self._dual.set_penalised_point(self._numerator - phi)
 
     def _set_limits(self):
-        if self._limits is not None:
-            _, l2, *rest = self._limits
-            self._dual.set_limits(l2 + self._kappa, *rest)
+        omega = self._omega
+        if omega is not None:
+            self._dual.set_limits(omega.l2 + self._kappa, omega.l1, omega.lower, omega.upper)
 
     def _phi(self):
         """Return the slope of the aggregate; after steps it follows from the point, with the rounding of their sums."""
@@ -187,22 +187,3 @@ class LogLossBlocks(Core):
     def bytes_needed(cls, risk):
         """Return the bytes of multipliers and of points."""
         return cls.multiplier_bytes(risk) + 8 * VECTORS * risk.dim
-
-
-class Limits(NamedTuple):
-    """The numbers of a separable penalty, arrays (dim,): `l2 centre`, l2, l1 and bounds."""
-
-    pull: np.ndarray
-    l2: np.ndarray
-    l1: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-
-
-def limits_of(problem, dim):
-    """Return the `Limits` of an objective; None if the point is linear in the steps, as with equal squares."""
-    if problem.is_linear:
-        return None
-    omega, factor = problem.entries, problem.factor
-    found = factor * omega.l2 * omega.centre, factor * omega.l2, factor * omega.l1, omega.lower, omega.upper
-    return Limits(*(np.broadcast_to(values, (dim,)) for values in found))

@@ -39,7 +39,7 @@ def prox_bcfw(search, kappa, batch, n_best):
                                  f"of labellings of {risk.n_examples} examples, got {limit}; raise it or use 'lbfgs'")
         return BlockMethod(search, LogLossBlocks, Sequential(), kappa, {"problem": search.problem})
     refuse_penalty(search.problem, risk)
-    if risk.has_exact_blocks and search.problem.nonneg is None:
+    if risk.has_exact_blocks and search.problem.penalty.nonneg is None:
         if search.settings.record is not None and risk.oracle is None:
             raise ParameterError("method 'prox-bcfw' keeps no evidence of a loss without labellings, got "
                                  "evidence=True; use 'auto'")
@@ -56,7 +56,7 @@ def prox_bcfw(search, kappa, batch, n_best):
 
 def refuse_penalty(problem, risk):
     """Refuse a penalty for cached planes, which take a square only."""
-    if not problem.is_of_norm and not risk.has_exact_blocks:
+    if problem.square is None and not risk.has_exact_blocks:
         raise ParameterError("method 'prox-bcfw' takes a penalty or free weights where labels can be enumerated or with"
                              f" a log-loss, got {type(risk).__name__}; use 'oca'")
 
@@ -96,14 +96,14 @@ def mp_bcfw(search, gap_check, gap_sampling, cost=20.0, **options):
 
 def averaged(search, schedule, average, **options):
     """Build a run on cached planes that averages its points if `average`."""
-    if average and search.problem.nonneg is not None:
+    if average and search.problem.penalty.nonneg is not None:
         raise ParameterError("average=True takes no constraints w_k >= 0, got nonneg; leave one of them out")
     return cached(search, schedule, average=average, **options)
 
 
 def alm(search, sigma, growth):
     """Build a run of the augmented Lagrangian method on multipliers of labels, or on planes if there are too many."""
-    if search.problem.nonneg is not None:
+    if search.problem.penalty.nonneg is not None:
         raise ParameterError("method 'alm' takes no constraints w_k >= 0, got nonneg; use method 'oca'")
     if search.risk.has_exact_blocks:
         return AugmentedLagrangian(search, LabelMultipliers(search.risk), sigma, growth)

@@ -26,8 +26,8 @@ from ..block.part_planes import part_planes
 from ..plane_checks import ROUNDING, refuse_above
 from ..run import Run
 from .evidence_of_points import of_points
-from .master import Master, plane_of
-from .penalty_master import PenaltyMaster
+from .master import plane_of
+from .penalty_master import master_of
 
 MANY_PARTS = 64
 """With at least so many parts idle planes are dropped early, because their products take most of the time."""
@@ -223,8 +223,7 @@ class BundleMethod(Run):
 
     # ------------------------------------------------------------------ inside
     def _make_master(self):
-        kind = Master if self.problem.is_of_norm else PenaltyMaster
-        master = kind(self.bundle, self.slack, self.problem)
+        master = master_of(self.bundle, self.slack, self.problem)
         if self.max_planes is not None:
             master.most_planes = self.max_planes
         return master

@@ -14,13 +14,11 @@ from ..evidence.at_points import PlanesAtPoints
 from ..evidence.limits import with_limits
 from ..evidence.proof import WIDER, Proof
 from ..evidence.record import FoundLabellings
-from .master import Master
-from .penalty_master import PenaltyMaster
+from .penalty_master import master_of
 
 POOR = 10.0
 """If the gap of evidence is more than this many times that of the run, other evidence is tried."""
-LIGHTER = 20
-"""Number of weights of the centre that are tried, each a tenth of the one before."""
+
 
 def of_points(search, risk, points, labelled=True):
     """Return the `Proof` of the planes at some points: one pass for each.
@@ -44,7 +42,7 @@ def of_points(search, risk, points, labelled=True):
         return of_points(search, risk, points, labelled=False)
     problem, (within, limits) = search.problem, with_limits(search, risk, planes_of.is_labelled)
     best, pull, best_weights = None, None, None
-    for solved in _solutions(search, bundle, slack, problem):
+    for solved in master_of(bundle, slack, problem).candidates(search, max(1e-3 * search.gap, 1e-300)):
         beta, rest = _feasible(np.append(solved, np.zeros(bundle.n_planes - len(solved))), bundle, lower, len(points))
         weights, used = np.zeros((len(points), exact.n_parts)), (bundle.origins >= 0) & (bundle.parts >= 0)
         np.add.at(weights, (bundle.origins[used], bundle.parts[used]), beta[used])
@@ -78,37 +76,10 @@ def of_points(search, risk, points, labelled=True):
     found = Proof(planes_of.evidence(points, known, best_weights), best, pull, limits)
     # where labellings tie at the points, as with an l1 norm that makes classes equal, planes may be missing
     is_poor = search.fun - best.value > POOR * search.gap
-    if is_poor and planes_of.is_labelled and not problem.is_of_norm:
+    if is_poor and planes_of.is_labelled and problem.square is None:
         other = of_points(search, risk, points, labelled=False)
         found = other if other is not None and other.bound.value > best.value else found
     return found
-
-
-def _solutions(search, bundle, slack, problem):
-    """Yield multipliers of the master problem of a bundle; with a penalty first with a centre that gets ever lighter.
-
-    Without a centre the model may have no minimum, or one that is hard to find.
-    """
-    tol = max(1e-3 * search.gap, 1e-300)
-    if problem.is_of_norm:
-        master = Master(bundle, slack, problem)
-        for _ in range(30):         # constraints w_k >= 0 are added when violated
-            beta = master.solve(tol).beta
-            phi, _ = bundle.combine(np.where(bundle.parts >= 0, beta, 0.0))
-            new = bundle.new_constraints(problem.penalty.pushed_outside(phi))
-            if len(new) == 0:
-                break
-            bundle.append_signs(new)
-        yield beta
-        return
-    master = PenaltyMaster(bundle, slack, problem)
-    master.move_centre(search.w)
-    alpha = master.first_alpha(search.fun)
-    for k in range(LIGHTER):
-        beta = master.solve(tol, 0.1**k * alpha).beta
-        yield beta
-        bundle.settle(np.append(beta, np.zeros(bundle.n_planes - len(beta))))
-    yield master.solve(tol).beta
 
 
 def _feasible(beta, bundle, lower_bounds, n_points):

@@ -44,7 +44,7 @@ class FrankWolfe(Run):
 
     def iterate(self):
         """Do one line search and one pass."""
-        plane, lam = self._plane, self.problem.lam
+        plane, lam = self._plane, self.problem.square.lam
         change = plane.slope - self.phi
         w = self.problem.point(self.phi, lam)
         gain, curve = plane.offset - self.offset + float(change @ w), float(change @ change)

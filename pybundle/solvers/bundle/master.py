@@ -61,7 +61,7 @@ class Master(Kept):
     slack : bool array, shape (P,)
         Parts that are never negative.
     problem : Problem
-        Its penalty is a square or a ball.
+        Its penalty is a square.
     """
 
     lightest = 0.0      # least weight of the centre
@@ -72,13 +72,11 @@ class Master(Kept):
 
     def first_alpha(self, fun):
         """Return the first weight of the centre, at a point with F(w) = fun."""
-        return self.problem.lam
+        return self.problem.square.lam
 
     def solve(self, tol, alpha=None):
-        """Return the solution to duality gap `tol`; alpha is the weight of the centre, None without it or in a ball."""
-        if alpha is None and self.problem.radius is not None:
-            return self._solve_ball(self.problem.radius, tol)
-        return self._solve(self.problem.lam, tol, alpha or 0.0)
+        """Return the solution to duality gap `tol`; alpha is the weight of the centre, None without it."""
+        return self._solve(self.problem.square.lam, tol, alpha or 0.0)
 
     # ------------------------------------------------------------------ the minimiser, in Gram space
     def products(self, solution):
@@ -97,7 +95,7 @@ class Master(Kept):
 
     def point(self, solution, phi):
         """Return `w = (2 alpha c - phi) / (lam + 2 alpha)` for the aggregate slope phi; it may be infeasible."""
-        return minimiser(phi, self.problem.lam, 2.0 * solution.alpha, self.bundle.centre)
+        return minimiser(phi, self.problem.square.lam, 2.0 * solution.alpha, self.bundle.centre)
 
     def move_centre(self, w, solution=None):
         """Make w the centre c; if w is the minimiser of a solution, products follow without reading the planes."""
@@ -106,7 +104,19 @@ class Master(Kept):
     def least_alpha(self, solve, radius, start):
         """Return what `_alpha_search.least_alpha` finds: the least alpha whose step is at most `radius`."""
         centre = self.bundle.centre
-        return least_alpha(solve, self.problem.lam, radius, start, self.bundle.products, float(centre @ centre))
+        return least_alpha(solve, self.problem.square.lam, radius, start, self.bundle.products, float(centre @ centre))
+
+    def candidates(self, search, tol):
+        """Yield multipliers for evidence: those of the optimum, with constraints w_k >= 0 added when violated."""
+        bundle = self.bundle
+        for _ in range(30):
+            beta = self.solve(tol).beta
+            phi, _ = bundle.combine(np.where(bundle.parts >= 0, beta, 0.0))
+            new = bundle.new_constraints(self.problem.penalty.pushed_outside(phi))
+            if len(new) == 0:
+                break
+            bundle.append_signs(new)
+        yield beta
 
     # ------------------------------------------------------------------ inside
     def _solve(self, lam, tol, alpha=0.0, beta=None):
@@ -121,16 +131,23 @@ class Master(Kept):
                                 max_steps=100_000)      # some thousand are usual; any multipliers prove a bound
         return MasterSolution(x, record.h, alpha, lam, record.gap, tol)
 
-    def _solve_ball(self, radius, tol, max_trials=60):
-        """Return the solution at the lam where `|w(lam)| = |A' beta| / lam` is the radius, by secant steps on log lam.
 
-        `|w(lam)|` falls in lam. If the model has a minimiser inside the ball, no lam fits, and the smallest one
-        tried stands for 0.
-        """
+class BallMaster(Master):
+    """The cutting-plane model of one bundle in a ball, at the lam where `|w(lam)| = |A' beta| / lam` is the radius.
+
+    `|w(lam)|` falls in lam. If the model has a minimiser inside the ball, no lam fits, and the smallest one tried
+    stands for 0.
+    """
+
+    max_trials = 60
+
+    def solve(self, tol, alpha=None):
+        """Return the solution to duality gap `tol`, by secant steps on log lam; there is no centre."""
+        radius = self.problem.ball.radius
         scale = float(np.sqrt(max(self.bundle.H.diagonal().max(initial=0.0), 1e-300))) / radius
         low, high = 1e-10 * scale, None       # |w(low)| is assumed to be above the radius, |w(high)| below
         lam, beta = scale, None
-        for _ in range(max_trials):
+        for _ in range(self.max_trials):
             solution = self._solve(lam, 0.5 * tol, beta=beta)
             beta = solution.beta
             norm = float(np.sqrt(max(beta @ solution.h, 0.0))) / lam

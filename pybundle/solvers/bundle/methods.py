@@ -21,9 +21,9 @@ def prox_bmrm(search, K, T):
 def oca(search, mu, line_search):
     """Return the line search if scores are affine in w, else the proximal bundle around the best point."""
     risk, limit = search.risk, search.settings.memory_limit
-    if search.problem.radius is not None:
+    if search.problem.ball is not None:
         return last_iterate(search)
-    if not search.problem.is_of_norm:
+    if search.problem.square is None:
         if line_search:
             raise ParameterError("line_search=True takes one number lam, got a penalty; leave the option out")
         return BundleMethod(search, BestPoint())

@@ -26,6 +26,7 @@ from ...core.kept import Kept
 from ...core.plane import Plane
 from ...qp._simplex_qp import SimplexQP
 from ...runtime.lower_bound import feasible
+from .master import BallMaster, Master
 
 LIGHT = 1e-3        # fraction of the last weight of the centre, where the model needs a centre
 ROUNDING = 1e-14    # relative rounding of the duality gap of a QP
@@ -34,6 +35,7 @@ PATIENCE = 6        # most steps that do not halve the smallest gap
 DIFFERENCE = 1e-8   # relative step of finite differences, and their error
 SHORT = 0.1         # a step shorter than this fraction got nowhere
 ROUNDS = 20         # most rounds of solving and of adding violated linear constraints
+LIGHTER = 20        # weights of the centre that are tried for evidence, each a tenth of the one before
 RIDGE = 1e-9        # relative curvature added for multipliers of constraints, which are unbounded
 
 
@@ -191,6 +193,19 @@ class PenaltyMaster(Kept):
         """Make w the centre c."""
         self.centre = w
 
+    def candidates(self, search, tol):
+        """Yield multipliers for evidence, first with a centre that gets ever lighter.
+
+        Without a centre the model may have no minimum, or one that is hard to find.
+        """
+        self.move_centre(search.w)
+        alpha, bundle = self.first_alpha(search.fun), self.bundle
+        for k in range(LIGHTER):
+            beta = self.solve(tol, 0.1**k * alpha).beta
+            yield beta
+            bundle.settle(np.append(beta, np.zeros(bundle.n_planes - len(beta))))
+        yield self.solve(tol).beta
+
     # ------------------------------------------------------------------ inside
     def _start(self):
         """Return the multipliers of the bundle, made feasible; a part without any gets 1 at its newest plane."""
@@ -223,9 +238,9 @@ class PenaltyMaster(Kept):
     def _hessian(self, phi, w, alpha, centre):
         """Return minus the Hessian of D, by finite differences of the minimiser if the penalty couples weights."""
         bundle, problem = self.bundle, self.problem
-        if problem.entries is not None:
-            rates = 1.0 / np.maximum(problem.moduli + 2.0 * alpha, 1e-300)
-            return self._gram(np.where(problem.penalty.support(w), rates, 0.0))
+        support = problem.penalty.support(w)
+        if support is not None:
+            return self._gram(np.where(support, 1.0 / np.maximum(problem.moduli + 2.0 * alpha, 1e-300), 0.0))
         H, norms = np.zeros((bundle.n_planes, bundle.n_planes)), np.sqrt(bundle.H.diagonal())
         size = float(np.linalg.norm(phi)) + float(np.linalg.norm((self.problem.moduli + 2.0 * alpha) * w))
         size = size or 1.0
@@ -273,6 +288,12 @@ class PenaltyMaster(Kept):
             else:
                 high, at_high = t, found
         return low
+
+
+def master_of(bundle, slack, problem):
+    """Return the master problem of a bundle: in Gram space alone for a square or a ball."""
+    kind = BallMaster if problem.ball is not None else PenaltyMaster if problem.square is None else Master
+    return kind(bundle, slack, problem)
 
 
 def _gap_of_rows(y, excess, curvatures):

@@ -85,7 +85,7 @@ class LastIterate(Policy):
 
     def advance(self, loop, solution, aggregate):
         problem = loop.master.problem
-        in_ball = problem.radius is not None      # w may have been scaled: it need not minimise the model
+        in_ball = problem.ball is not None      # w may have been scaled: it need not minimise the model
         planes, fun = loop.visit(problem.point(aggregate.phi, solution.lam), None if in_ball else solution)
         search = loop.search
         return StepOutcome([planes], fun, search.rule.holds(search.fun if in_ball else fun, aggregate.dual))

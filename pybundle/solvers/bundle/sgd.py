@@ -51,7 +51,7 @@ class StochasticSubgradient(Policy):
             record, kept = loop.settings.record, {}
             if record is not None and not risk.smooth:
                 kept = {"latest": [None] * risk.n_examples}
-            self._t, from_epoch = sgd_epoch(risk, self._w, order, problem.lam, self._t, self.t0, **kept)
+            self._t, from_epoch = sgd_epoch(risk, self._w, order, problem.square.lam, self._t, self.t0, **kept)
             if kept:
                 from_epoch = from_epoch._replace(origin=record.labels(kept["latest"]))
             self._w = problem.project(self._w)
@@ -75,7 +75,7 @@ class StochasticSubgradient(Policy):
         for t0 in GRID:
             w = self._w.copy()
             with loop.search.working("oracle"):
-                sgd_epoch(risk, w, sample, problem.lam, 0, t0)
+                sgd_epoch(risk, w, sample, problem.square.lam, 0, t0)
             if not np.isfinite(w).all():
                 continue
             with loop.search.working("oracle", passes=2.0 * len(sample) / n):

@@ -15,9 +15,7 @@ PASSES = 30     # most passes per free weight
 
 
 def with_limits(search, risk, labelled=True):
-    """Return limits of the free weights of a search, proven anew, and their proof; either may be None."""
-    if search.limits is None:
-        return None, None
+    """Return limits of the free weights of a search, proven anew, and their proof, or None."""
     # a certificate has multipliers of linear constraints, not the bounds that they imply
     limits = ProvenLimits(search.problem, search.problem.penalty.lowered())
     if not search.problem.is_free.any():
@@ -42,7 +40,7 @@ def prove_limits(search, limits, planes_of):
         return None
     highest = max(search.fun, search.bracket.range[0])      # the verifier knows only the point that users get
     if search.problem.score_limits is not None:
-        limits.hold(highest, search.trace.size)
+        limits.hold(highest, search.size.value)
         return _proof(limits, [])
     cuts, point, points, known = FreeWeights(limits), search.w, [], []
     for _ in range(PASSES * len(cuts.free)):
@@ -52,12 +50,12 @@ def prove_limits(search, limits, planes_of):
             points.append(np.array(point))
             known.append(names)
         is_second = cuts.proof is not None
-        point = cuts.prove(search.w, highest, search.trace.size)
+        point = cuts.prove(search.w, highest, search.size.value)
         if point is None and cuts.proof is not None and not is_second and (
                 cuts.cost() > COSTLY * search.rule.tol * abs(search.fun)):
             limits.forget()
             cuts.start_near()       # the first limits are of the size of the farthest points
-            point = cuts.prove(search.w, highest, search.trace.size)
+            point = cuts.prove(search.w, highest, search.size.value)
         if point is None:
             break
     if cuts.proof is None:

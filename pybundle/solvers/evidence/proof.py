@@ -69,11 +69,11 @@ def _best(problem, evidence, size, plane, limits=None):
     `size` bounds `sum_j alpha_j |psi_j|`: `Labellings` may cut sums of multipliers by a rounding, which moves phi.
     """
     counts = np.bincount(evidence.examples, minlength=1) if len(evidence.examples) else np.zeros(1)
-    cut, lam = (float(counts.max()) + 12.0) * 2.0**-51, problem.lam
+    cut, form = (float(counts.max()) + 12.0) * 2.0**-51, problem.square
     effective, t = problem.penalty.effective(plane.slope), 1.0
     square = float(effective @ effective)
-    if lam is not None and 0.0 <= plane.offset * lam < 0.999 * square:    # B t - t^2 |phi|^2 / (2 lam) is largest here
-        t = plane.offset * lam / square
+    if form is not None and 0.0 <= plane.offset * form.lam < 0.999 * square:   # B t - t^2 |phi|^2 / (2 lam) is largest
+        t = plane.offset * form.lam / square
         evidence = Labellings(evidence.examples, evidence.labellings, t * evidence.masses)
     errors = WIDER * t * (plane.slope_error + cut * size), WIDER * t * (plane.offset_error + cut * plane.offset)
     plane = Plane(t * plane.offset, plane.slope if t == 1.0 else t * plane.slope, *errors)
@@ -114,31 +114,32 @@ def of_distributions(risk, problem, P):
 
 def certificate_of(risk, problem, bracket, w, proof, divisor):
     """Return the certificate at the point w of users, in their scale, from numbers in the sum scale."""
-    lam, bound = problem.lam, proof.bound
-    penalty, rows, plane = None, None, bound.plane
-    if not problem.is_of_norm:
-        penalty, rows = stated(problem, len(w), proof.multipliers)
+    bound, plane = proof.bound, proof.bound.plane
     return Certificate(
-        w=w, shift=risk.shift,
+        w=w, shift=risk.shift, **stated(problem, len(w), divisor, proof.multipliers),
         fun=float(bracket.fun / divisor), error=float(WIDER * bracket.error / divisor),
         lower_bound=float(min(bound.value, bracket.fun) / divisor),
-        lam=None if lam is None else float(lam / divisor), radius=problem.radius, nonneg=problem.nonneg,
         divisor=divisor, offset=float(plane.offset), phi=plane.slope, offset_error=float(plane.offset_error),
         slope_error=float(np.linalg.norm(plane.slope_error)), risk=name_of(risk), fingerprint=fingerprint_of(risk),
-        n_examples=int(risk.n_examples), evidence=proof.evidence,
-        penalty=penalty, rows=rows, limits=proof.limits)
+        n_examples=int(risk.n_examples), evidence=proof.evidence, limits=proof.limits)
 
 
-def stated(problem, dim, multipliers=None):
-    """Return the penalty of an objective, and its linear constraints with multipliers, or None if there are none."""
-    rows, penalty = problem.rows, penalty_of((problem.dependence or problem).penalty, dim)
+def stated(problem, dim, divisor, multipliers=None):
+    """Return what a certificate says of the penalty, and of linear constraints with their multipliers, by names."""
+    terms, rows = {"lam": None, "radius": None, "nonneg": problem.penalty.nonneg}, problem.rows
+    if problem.square is not None:
+        return terms | {"lam": float(problem.square.lam / divisor)}
+    if problem.ball is not None:
+        return terms | {"radius": problem.ball.radius}
+    terms["penalty"] = penalty_of((problem.dependence or problem).penalty, dim)
     if rows is None:
-        return penalty, None
-    return penalty, ProvenRows(rows.A, rows.upper, np.zeros(rows.m) if multipliers is None else multipliers)
+        return terms
+    y = np.zeros(rows.m) if multipliers is None else multipliers
+    return terms | {"rows": ProvenRows(rows.A, rows.upper, y)}
 
 
 def check_provable(problem):
     """Refuse evidence for a penalty that no certificate can hold: some norms of groups, and powers of norms."""
     if not problem.penalty.is_provable:
         raise ParameterError("evidence takes L1, ElasticNet, SquaredL2, Box, Ball, L2 and SparseGroupLasso as penalty, "
-                             f"got {kinds_of([problem.penalty])}, which pb.verify cannot check; leave out evidence")
+                             f"got {kinds_of(problem.penalty)}, which pb.verify cannot check; leave out evidence")

@@ -58,9 +58,9 @@ class InteriorPoint(Run):
     @cached_property
     def barrier(self):
         """The problem of all rows."""
-        omega, factor, none = self.problem.entries, self.problem.factor, np.zeros(self.risk.dim)
-        return Barrier(Rows(self.risk), none + factor * omega.l1, none + factor * omega.l2, none + omega.centre,
-                       none + np.where(omega.lower == omega.upper, omega.lower, np.nan))
+        omega = self.problem.scaled_entries(self.risk.dim)
+        return Barrier(Rows(self.risk), omega.l1, omega.l2, omega.centre,
+                       np.where(omega.lower == omega.upper, omega.lower, np.nan))
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):

@@ -21,11 +21,9 @@ def refusal(search):
         return "keeps the rows in memory, got mapped data or a memory_limit"
     if risk.examples.is_sparse and risk.n_examples * risk.dim > MOST_ENTRIES:
         return f"makes the rows dense, got CSR of shape {risk.examples.X.shape}"
-    if problem.nonneg is not None:
-        return "takes no constraints w_k >= 0, got nonneg"
     omega, free = problem.entries, problem.is_free
     if (np.isfinite(omega.lower) | np.isfinite(omega.upper))[omega.lower < omega.upper].any():
-        return "takes no bounds of weights, got a penalty with some"
+        return "takes no bounds of weights, got some (w_k >= 0, or a penalty with Box)"
     if free.any() and 0.0 in risk.curve[:2] and np.flatnonzero(free).tolist() != np.flatnonzero(risk.free).tolist():
         return "takes no free weights but the intercept with a loss of one side, got some"
     return None

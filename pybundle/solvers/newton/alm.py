@@ -50,7 +50,7 @@ class AugmentedLagrangian(Run):
 
     def __init__(self, search, multipliers, sigma=None, growth=1.5, largest_rank=LARGEST_RANK, max_products=60):
         super().__init__(search)
-        self.multipliers, self.lam, self.growth = multipliers, self.problem.lam, growth
+        self.multipliers, self.lam, self.growth = multipliers, self.problem.square.lam, growth
         # any unit will do if X is 0; the largest step is 1e7 units
         self._unit = self.lam / max(self.multipliers.squared_radius, 1e-280 * max(self.lam, 1.0))
         self.sigma, self._given_sigma = sigma or self._unit, sigma
@@ -131,7 +131,7 @@ class AugmentedLagrangian(Run):
     # ------------------------------------------------------------------ inside
     def _score(self, w):
         if not np.isfinite(w).all():
-            raise NumericalError(f"w overflows for {self.problem}; use a larger lam, or scale the data")
+            raise NumericalError(f"w overflows for {self.problem.penalty}; use a larger lam, or scale the data")
         with self.search.working("oracle", passes=1):
             return self.risk.scores(w).astype(np.float64, copy=False)
 

@@ -211,7 +211,7 @@ class FreeWeights(Kept):
         """
         if search.trace.n_iter < self._next:
             return None
-        point = self.prove(search.w, search.fun, search.trace.size)
+        point = self.prove(search.w, search.fun, search.size.value)
         if point is None and self.are_limited and self.cost() > COSTLY * search.rule.tol * abs(search.fun):
             self.start_near()
         return point

@@ -1,28 +1,27 @@
-"""The objective `F(w) = Omega(w) + R(w)`: a penalty, linear constraints, and the coordinates of a free intercept.
+"""The problem `F(w) = factor Omega(w) + R(w)`: a penalty, linear constraints, and the coordinates of free intercepts.
 
-An aggregate plane `offset + <phi, w> <= R(w)` proves `min F >= offset - Omega*(-phi)` (Fenchel). Where Omega grows too
-slowly for phi, as the l1 norm does, that is minus infinity. Then the plane is mixed with the declared bound c <= R:
-
-    min F >= t offset + (1 - t) c - Omega*(-t phi),    t <= 1 the largest for which this is finite.
-
-A penalty of one norm, such as a square, has this bound in closed form, with t = 1. These formulas have factor 1.
+A lower bound of F follows from a plane of R, which `Penalty.bound` explains. Before that the plane is moved to
+`coordinates`, and repaired by `anchors`; `ProvenLimits` of free weights narrow the penalty.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ...core.rounding import UNIT, norm
+from ...core.rounding import UNIT
 from ...prox import Box, Penalty
+from ...prox.of_norm import SquareOfClasses
+from ...prox.separable import NOTHING
 from .coordinates import Coordinates
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Problem:
-    """`F(w) = factor Omega(w) + R(w)`.
+    """`F(w) = factor Omega(w) + R(w)`; it never changes.
 
     Attributes
     ----------
@@ -42,27 +41,6 @@ class Problem:
         Limits of the free weights in closed form; `ProvenLimits.hold` sets their level.
     anchors : ScoreAnchors or LabelAnchors or None
         They make slopes of free intercepts 0, if only intercepts are free.
-    lowered : Penalty
-        Omega less the rounding of its numbers, and infinite beyond the bounds that linear constraints imply.
-    coordinates : Coordinates
-        Coordinates in which distances between points are measured.
-    is_of_norm, lam, radius, nonneg
-        Whether Omega is a function of one norm, and what `OfNorm` says of it; None for other penalties.
-    takes_entries : bool
-        The error of a slope may be an array, of its entries.
-    even : float or None
-        lam; or the rate of the squares, if the penalty has equal squares only, and only intercepts of classes are
-        free.
-    centre : float or ndarray, shape (dim,)
-        Where the penalty is least without constraints.
-    moduli : float or ndarray, shape (dim,)
-        `F - sum_k moduli_k/2 w_k^2` is convex.
-    is_free : bool array, shape (dim,), or (1,) where no weight is
-        Weights without penalty that are unbounded on at least one side.
-    least_modulus : float
-        The least of the moduli of all weights that are neither free nor fixed.
-    classes : LabelSums or None
-        Sums over labels, if intercepts of classes are free.
 
     >>> import numpy as np
     >>> from pybundle.core.plane import Plane
@@ -82,100 +60,128 @@ class Problem:
     dependence: Any = None
     score_limits: Any = None
     anchors: Any = None
-    lowered: Any = None
-    coordinates: Coordinates = field(init=False)
-    is_of_norm: bool = field(default=False, init=False)
-    lam: float | None = field(default=None, init=False)
-    radius: float | None = field(default=None, init=False)
-    nonneg: np.ndarray | None = field(default=None, init=False)
-    takes_entries: bool = field(default=False, init=False)
-    even: float | None = field(default=None, init=False)
-    centre: Any = field(init=False)
-    moduli: Any = field(init=False)
-    is_free: np.ndarray = field(init=False)
-    least_modulus: float = field(init=False)
-    classes: Any = field(init=False)
-
-    def __post_init__(self):
-        omega: Any = self.penalty
-        self.classes = None if self.anchors is None else self.anchors.classes
-        self.coordinates = Coordinates(self.means, self.classes is not None)
-        if self.lowered is None:
-            self.lowered = omega.lowered()
-        self.is_of_norm, self.centre, self.moduli = omega.is_of_norm, omega.centre, self.factor * omega.moduli
-        if self.is_of_norm:
-            self.lam, self.radius, self.nonneg, self.even = omega.lam, omega.radius, omega.nonneg, omega.lam
-            self.is_free, self.least_modulus = np.zeros(1, dtype=bool), omega.lam
-            return
-        entries, self.takes_entries = omega.entries, omega.entries is not None
-        self.is_free = np.zeros(1, dtype=bool) if entries is None else (entries.l2 == 0.0) & (entries.l1 == 0.0) & (
-            (entries.lower == -np.inf) | (entries.upper == np.inf))
-        moduli = 0.0 if entries is None else self.moduli[~self.is_free & (entries.lower < entries.upper)]
-        self.least_modulus = float(np.min(moduli)) if np.size(moduli) else 0.0
-        if self.classes is not None and not (
-                omega.l1.any() or omega.centre.any() or omega.constant or omega.rounding.rates):
-            held = ~self.is_free & ((omega.lower != 0.0) | (omega.upper != 0.0))
-            is_open = (np.abs([omega.lower[held], omega.upper[held]]) == np.inf).all()
-            rates = self.moduli[held]
-            self.even = float(rates[0]) if is_open and len(np.unique(rates)) == 1 else None
-
-    def __str__(self):
-        return repr(self.penalty) if self.is_of_norm else "this penalty"
 
     # ------------------------------------------------------------------ the form of the penalty
-    @property
+    @cached_property
+    def square(self):
+        """The `Square` that methods for one number lam take, or None."""
+        return self.penalty.square
+
+    @cached_property
+    def ball(self):
+        """Omega as `Ball`, or None."""
+        return self.penalty.ball
+
+    @cached_property
     def entries(self):
         """Omega by entries, as `Separable`, or None."""
         return self.penalty.entries
 
+    def scaled_entries(self, dim):
+        """Return `factor Omega` by entries, arrays (dim,), for steps: the rounding of these products is not counted."""
+        omega = self.entries
+        if self.factor != 1.0:
+            omega = omega.replaced(l2=self.factor * omega.l2, l1=self.factor * omega.l1)
+        return omega.replaced(**{name: np.broadcast_to(getattr(omega, name), (dim,)) for name in NOTHING})
+
+    @cached_property
+    def even(self):
+        """lam; or the rate of the squares, if equal ones are all of the penalty and of classes intercepts are free."""
+        if self.square is not None:
+            return self.square.lam
+        omega: Any = self.penalty
+        if self.classes is None or not omega.is_of_squares:
+            return None
+        held = ~self.is_free & ((omega.lower != 0.0) | (omega.upper != 0.0))
+        is_open = (np.abs([omega.lower[held], omega.upper[held]]) == np.inf).all()
+        rates = self.moduli[held]
+        return float(rates[0]) if is_open and len(np.unique(rates)) == 1 else None
+
     @property
     def is_linear(self):
         """Whether the minimiser of a model is linear in the slope, apart from intercepts."""
-        return self.even is not None and self.nonneg is None
+        return self.even is not None and self.penalty.nonneg is None
 
-    # ------------------------------------------------------------------ values and slopes
+    @property
+    def classes(self):
+        """Sums over labels, if intercepts of classes are free, or None."""
+        return None if self.anchors is None else self.anchors.classes
+
+    @cached_property
+    def coordinates(self):
+        """Coordinates in which distances between points are measured."""
+        return Coordinates(self.means, self.classes is not None)
+
+    @cached_property
+    def is_free(self):
+        """Weights without penalty that are unbounded on at least one side, shape (dim,), or (1,) where no weight is."""
+        omega = self.entries
+        return np.zeros(1, dtype=bool) if omega is None else np.atleast_1d((omega.l2 == 0.0) & (omega.l1 == 0.0) & (
+            (omega.lower == -np.inf) | (omega.upper == np.inf)))
+
+    @cached_property
+    def moduli(self):
+        """`F - sum_k moduli_k/2 w_k^2` is convex; a number or shape (dim,)."""
+        return self.factor * self.penalty.moduli
+
     @property
     def modulus(self):
         """Constant of strong convexity of F, or None."""
-        if self.is_of_norm:
-            return self.penalty.modulus
-        least = self.factor * float(np.min(self.lowered.moduli, initial=np.inf)) * (1.0 - 2.0 * UNIT)
-        return least if 0.0 < least < np.inf else None
+        return self.lowered.modulus(self.factor)
 
+    @cached_property
+    def least_modulus(self):
+        """The least of the moduli of all weights that are neither free nor fixed."""
+        if self.even is not None:
+            return self.even
+        omega = self.entries
+        moduli = [] if omega is None else self.moduli[~self.is_free & (omega.lower < omega.upper)]
+        return float(np.min(moduli)) if len(moduli) else 0.0
+
+    # ------------------------------------------------------------------ values and slopes
     def value(self, w):
         """Return the penalty at w; infinite if it overflows."""
         return self.factor * float((self.dependence or self).penalty.value(w))
 
     def along(self, best, w, step):
-        """Return a and b: the penalty rises by at most `a t + b t^2/2` from best to best + t step; w = best + step.
-
-        Without one norm b follows from the moduli of strong convexity, and a from the values at both ends.
-        """
-        if self.is_of_norm:
-            return self.lam * float(best @ step), self.lam * float(step @ step)
-        square = float(np.sum(self.moduli * step**2))
-        return self.value(w) - self.value(best) - 0.5 * square, square
+        """Return a and b: the penalty rises by at most `a t + b t^2/2` from best to best + t step; w = best + step."""
+        return self.penalty.along(best, w, step, self.factor)
 
     # ------------------------------------------------------------------ bounds
+    @cached_property
+    def lowered(self):
+        """Omega less the rounding of its numbers, and infinite beyond the bounds that linear constraints imply."""
+        omega, entries = self.penalty.lowered(), self.entries
+        if self.rows is None or entries is None:
+            return omega
+        lower, upper = self.rows.implied(entries.lower, entries.upper)
+        if self.means is not None:      # the penalty is on the intercept at the means
+            lower[-1], upper[-1] = -np.inf, np.inf
+        return omega.within(lower, upper)
+
+    @cached_property
+    def _held(self):
+        """Omega, lowered, with the free weights at 0."""
+        omega, free = self.penalty.lowered(), self.is_free
+        return omega.replaced(lower=np.where(free, 0.0, omega.lower), upper=np.where(free, 0.0, omega.upper))
+
+    def _within(self, limits):
+        """Return the penalty within limits; anchors hold free weights at 0."""
+        if self.anchors is not None:
+            return self._held if self.even is None else SquareOfClasses(self.even)
+        return self.lowered if limits is None else limits.penalty
+
     def lower_bound(self, plane, limits=None):
         """Return a lower bound of F from a plane, whose errors are counted, within `ProvenLimits`.
 
         It counts its own rounding, too; for penalties of one norm `LowerBound` does so.
         """
-        if self.is_of_norm:
-            with np.errstate(over="ignore"):
-                return float(plane.offset - plane.offset_error - self.penalty.cost(plane.slope, plane.slope_error))
         plane = self.coordinates.plane(plane)
         offset, phi, error = plane.offset - plane.offset_error, plane.slope, plane.slope_error
         if self.anchors is not None and np.isfinite(error).all():
             offset, phi, error = self.anchors.repaired(offset, phi, error)
             error = 1.03 * error        # a verifier counts up to 3 % more
-        if self.even is not None:
-            square = (norm(phi) + error) ** 2 / (2.0 * self.even)
-            return max(self.floor, float(offset - square - 8.0 * UNIT * (abs(offset) + square)))
-        t, least = self._least(self._within(limits), phi, error)
-        rest = 0.0 if t == 1.0 else (1.0 - t) * self.floor
-        found = float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
+        found = self._within(limits).bound(offset, phi, error, self.floor, self.factor)
         if limits is None or limits.level == np.inf:
             return found
         # without limits of the free weights t may have been 0; limits never lower a bound
@@ -183,38 +189,16 @@ class Problem:
         return max(found, self.floor + least - 4.0 * UNIT * (abs(self.floor) + abs(least)))
 
     def scaling(self, plane, limits=None):
-        """Return the t <= 1 of the module for a plane."""
-        if self.is_of_norm:
-            return 1.0
-        inner = self.coordinates.plane(plane)
-        return self._least(self._within(limits), inner.slope, inner.slope_error)[0]
-
-    def _within(self, limits):
-        """Return the penalty within limits; anchors hold free weights at 0."""
-        if self.anchors is not None:
-            return self._without(self.is_free)
-        return self.lowered if limits is None else limits.penalty
+        """Return the t <= 1 of `Penalty.bound` for a plane."""
+        plane = self.coordinates.plane(plane)
+        return self._within(limits).scaled_least(plane.slope, plane.slope_error, self.factor)[0]
 
     def least_over_rest(self, plane):
         """Return t, and the least value of the penalty plus `<t phi, w>` over all weights but the free ones at 0.
 
         Plane and weights are those of `coordinates`.
         """
-        free = self.is_free
-        return self._least(self._without(free), np.where(free, 0.0, plane.slope), plane.slope_error)
-
-    def _without(self, free):
-        omega = self.penalty.lowered()
-        return omega.replaced(lower=np.where(free, 0.0, omega.lower), upper=np.where(free, 0.0, omega.upper))
-
-    def _least(self, penalty, phi, error):
-        """Return the t of the module and a proven lower bound of `factor Omega(w) + <t phi, w>`."""
-        if not (np.isfinite(phi).all() and np.isfinite(error).all()):
-            return 1.0, -np.inf
-        phi, error = phi / self.factor, error / self.factor
-        error = error + 4.0 * UNIT * norm(phi)     # of that division, and of t phi
-        t = penalty.scaling(phi, error)
-        return t, self.factor * penalty.least(t * phi, t * error)
+        return self._held.scaled_least(np.where(self.is_free, 0.0, plane.slope), plane.slope_error, self.factor)
 
     # ------------------------------------------------------------------ points
     def minimiser(self, phi, weight=0.0, centre=0.0):
@@ -226,15 +210,7 @@ class Problem:
 
     def point(self, phi, lam):
         """Return the minimiser of the model with aggregate slope phi; a ball takes the lam of the master problem."""
-        return self.penalty.point(phi, lam) if self.is_of_norm else self.minimiser(phi)
-
-    def point_error(self, phi, lam):
-        """Return how far `point` may be from the minimiser because a far centre or a threshold cancels in it."""
-        if self.is_of_norm:
-            return 0.0
-        lost = self.penalty.rounding
-        sizes = norm(phi) / lam + norm(self.centre)
-        return norm(lost.centre) + (16.0 * UNIT + 2.0 * lost.rates) * sizes
+        return self.coordinates.outer(self.penalty.point(self.coordinates.slope(phi) / self.factor, lam))
 
     def contains(self, w):
         """Return whether w is feasible, up to rounding."""

@@ -49,9 +49,9 @@ class Orthants(NamedTuple):
             return self.lower, self.upper, 0.0
         leaving = np.where(gradient + self.l1 < 0.0, 1.0, np.where(gradient - self.l1 > 0.0, -1.0, 0.0))
         sign = np.where(x == 0.0, leaving, np.sign(x))
-        is_linear = np.equal(self.l1, 0.0)
-        lower = np.where(is_linear | (sign < 0.0), self.lower, np.maximum(self.lower, 0.0))
-        upper = np.where(is_linear | (sign > 0.0), self.upper, np.minimum(self.upper, 0.0))
+        has_no_l1 = np.equal(self.l1, 0.0)
+        lower = np.where(has_no_l1 | (sign < 0.0), self.lower, np.maximum(self.lower, 0.0))
+        upper = np.where(has_no_l1 | (sign > 0.0), self.upper, np.minimum(self.upper, 0.0))
         return lower, upper, self.l1 * sign
 
 

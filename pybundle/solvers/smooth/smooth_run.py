@@ -77,8 +77,8 @@ class SmoothRun(Run):
         problem = self.problem
         if problem.is_linear:         # which of the intercepts is 0 matters to no step
             return None
-        omega = problem.entries
-        return Orthants(problem.factor * omega.l1, omega.lower, omega.upper)
+        omega = problem.scaled_entries(self.risk.dim)
+        return Orthants(omega.l1, omega.lower, omega.upper)
 
     def n_planes(self):
         return int(self.trace.max_planes > 0)
@@ -130,4 +130,4 @@ class SmoothRun(Run):
         self.trace.max_planes = 1
         search.log(fun)
         problem = self.problem
-        return fun, problem.moduli * (w - problem.centre) + problem.coordinates.slope(plane.slope)
+        return fun, problem.moduli * (w - problem.penalty.centre) + problem.coordinates.slope(plane.slope)

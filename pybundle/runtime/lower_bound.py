@@ -51,11 +51,6 @@ class LowerBound:
         """A lower bound of R(0), up to the error of the offset."""
         return self.plane.offset
 
-    @property
-    def offset(self):
-        """A lower bound of R(0), up to the error of the offset."""
-        return self.plane.offset
-
     def slope(self, problem):
         """Return the norm of the slope without the entries that sign constraints cancel, errors counted."""
         slope = self.plane.slope

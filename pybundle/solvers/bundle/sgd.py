@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.kept import check_array
 from ...core.protocols import EPOCHS
 from ..method import BUNDLE, Method, Option, number, or_none
 from ._sgd import epoch
@@ -115,6 +116,7 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
         The last visit of an example counts; one without visits adds the plane 0, valid as no loss is negative. The
         planes are tight only if the whole part was visited; `values` are their values at the last w.
     """
+    check_array("w", w, (risk.dim,))        # a checkpoint may hold another one
     steps = _over_labellings if risk.linear_risk is None else _over_rows
     n_steps, add = steps(risk, w, order, lam, t0 + t, latest)
     planes = risk.sum_planes(lambda rows, slope: (0.0, add(rows, slope)))

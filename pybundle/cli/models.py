@@ -16,8 +16,8 @@ from .scaling import scaled
 KINDS = {"svm": ("MulticlassSVM", "row"), "chain": ("ChainSVM", "sequence"), "crf": ("ChainCRF", "sequence"),
          "mkl": ("OnlineMKLClassifier", "row"), "parser": ("DependencyParser", "sentence")}
 """Estimator and shape of the data by the name of a model."""
-OPTIONS = {"no_intercept": ("svm",), "scale": ("svm",), "hash_bits": ("chain", "crf", "parser")}
-"""The models that an option belongs to."""
+RESTRICTED = {"no_intercept": ("svm",), "scale": ("svm",), "hash_bits": ("chain", "crf", "parser")}
+"""Options that only some models have, with these models."""
 SHAPES = {"row": "svm", "sequence": "chain", "sentence": "parser"}
 PARSER_C = 0.03
 """Default C of parsers, for a treebank of ten thousand sentences; 0.1 is half a point worse on English Web Treebank."""
@@ -29,7 +29,7 @@ def kind_of(arguments, data):
     """Return the name of the model, which must suit the data and the options."""
     kind = arguments.model or SHAPES[data.shape]
     check_shape(data, KINDS[kind][1], f"--model {kind}")
-    for option, kinds in OPTIONS.items():
+    for option, kinds in RESTRICTED.items():
         if getattr(arguments, option) and kind not in kinds:
             raise ParameterError(f"--{option.replace('_', '-')} belongs to --model {', '.join(kinds)}, got {kind}")
     return kind

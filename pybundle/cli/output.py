@@ -55,7 +55,8 @@ def _plain(value):
 
 
 def print_rows(rows):
-    """Print pairs of a name and a text."""
+    """Print pairs of a name and a text, without those that have no text."""
+    rows = [(name, text) for name, text in rows if text]
     width = max([18, *(len(name) for name, _ in rows)])
     for name, text in rows:
         print(f"  {name:<{width}} {text}")

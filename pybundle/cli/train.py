@@ -45,11 +45,9 @@ def train(arguments):
         means = estimator.scores_.mean(axis=0)
         record |= {name: dict(zip(estimator.Cs_.tolist(), values.tolist(), strict=True))
                    for name, values in (("scores", means), ("status", estimator.status_))}
-    weights = []
     if kind == "mkl":
         names = [type(kernel).__name__ for kernel in estimator.kernels_]
         record["kernels"] = list(zip(names, estimator.kernel_weights_.tolist(), strict=True))
-        weights = [("kernel weight", f"{weight:.4f} {name}") for name, weight in record["kernels"]]
     if arguments.save is not None:
         _save(estimator, data, scaler, arguments.save)
         record["saved"] = str(arguments.save)
@@ -59,12 +57,12 @@ def train(arguments):
         print_json(record)
     else:
         print(f"{record['class']} on {record['data']}, C = {record['C']:g}")
-        scores = _score_rows(record) if arguments.cv is not None else []
-        saved = [("model saved", record["saved"])] if record["saved"] else []
-        counts = [("classes", describe_counts(classes))] if classes else []
-        scale = [("columns", "scaled; the certificate is of the scaled columns")] if arguments.scale else []
-        hint = [("hint", record["hint"])] if record["hint"] else []
-        print_rows([*counts, *scores, *scale, *certificate_rows(record), *hint, *weights, *saved])
+        print_rows([("classes", classes and describe_counts(classes)),
+                    *(_score_rows(record) if arguments.cv is not None else ()),
+                    ("columns", arguments.scale and "scaled; the certificate is of the scaled columns"),
+                    *certificate_rows(record), ("hint", record["hint"]),
+                    *(("kernel weight", f"{weight:.4f} {name}") for name, weight in record.get("kernels", ())),
+                    ("model saved", record["saved"])])
     return 0 if estimator.converged_ else 1
 
 

@@ -121,19 +121,13 @@ def _split(chunk):
     return [*(piece + cr for piece in first), last + chunk[len(text):]]
 
 
-class Line:
-    """A context that turns a ValueError about a line into a ParameterError that names file and line."""
-
-    def __init__(self, source, number, line):
-        self.place = source, number, line
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, problem, trace):
-        if isinstance(problem, ValueError):
-            source, number, line = self.place
-            raise ParameterError(f"{name_of(source)}, line {number}: {problem!s:.200}: {short(line)}") from problem
+@contextlib.contextmanager
+def naming_line(source, number, line):
+    """Turn a ValueError about a line into a ParameterError that names file and line."""
+    try:
+        yield
+    except ValueError as problem:
+        raise ParameterError(f"{name_of(source)}, line {number}: {problem!s:.200}: {short(line)}") from problem
 
 
 def check_digits(text):

@@ -15,7 +15,7 @@ from ..core.exceptions import ParameterError
 from ..core.ragged import Ragged
 from ..core.types import Source
 from ..core.validation import check_flag, check_integer
-from .lines import Line, Original, as_word, check_digits, numbered_lines, parse_int
+from .lines import Original, as_word, check_digits, naming_line, numbered_lines, parse_int
 
 MULTILABEL = "; for multi-label data use scikit-learn's load_svmlight_file(multilabel=True), OneVsRestClassifier or " \
     "MultiOutputClassifier"
@@ -98,7 +98,7 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
         fields = text.split()
         if not fields:
             continue
-        with Line(path, number, line):
+        with naming_line(path, number, line):
             check_digits(text)
             first = 0 if unlabelled and ":" in fields[0] else 1
             if not unlabelled:
@@ -195,7 +195,7 @@ def read_letters(path: Source) -> Letters:
         fields = line.split()
         if not fields:
             continue
-        with Line(path, number, line):
+        with naming_line(path, number, line):
             if len(fields) != 134:
                 raise ValueError(f"expected 6 columns and 128 pixels, got {len(fields)} columns")
             identity, following, this_word, position = map(parse_int, (fields[0], *fields[2:5]))

@@ -172,5 +172,5 @@ class ChainCRF(Probabilities, ChainEstimator):
 
 
 def _score(labels, unary, transition, start, end):
-    total = unary[np.arange(len(labels)), labels].sum() + transition[labels[:-1], labels[1:]].sum()
-    return total + (0.0 if start is None else start[labels[0]]) + (0.0 if end is None else end[labels[-1]])
+    inner = unary[np.arange(len(labels)), labels].sum() + transition[labels[:-1], labels[1:]].sum()
+    return inner + start[labels[0]] + end[labels[-1]]

@@ -279,8 +279,7 @@ def _packed(name, texts):
 
 
 def _unpacked(utf8, ends):
-    bounds = [0, *ends.tolist(), len(utf8)]
-    if utf8.dtype != np.uint8 or utf8.ndim != 1 or bounds != sorted(bounds) or bounds[-1] != bounds[-2]:
+    bounds, joined = [0, *ends.tolist()], utf8.tobytes()
+    if utf8.dtype != np.uint8 or utf8.ndim != 1 or bounds != sorted(bounds) or bounds[-1] != len(joined):
         raise StateError("a list of texts is malformed")
-    joined, starts = utf8.tobytes(), [0, *ends.tolist()]
-    return [joined[first:last].decode() for first, last in pairwise(starts)]
+    return [joined[first:last].decode() for first, last in pairwise(bounds)]

@@ -179,8 +179,7 @@ class ChainEstimator(StructuredEstimator):
         unary, offsets = self._scored(model, check_list("X", X))
         if not np.isfinite(self.coef_[model.n_token_weights:]).all():       # a user may write to them
             raise ParameterError("coef_ must be finite, got NaN or infinity among the weights of neighbouring labels")
-        tables = ChainTables(*(np.zeros(model.n_labels) if part is None else part for part in self._weights(model)))
-        labels, _ = viterbi_unchecked(unary, _full(offsets), tables)
+        labels, _ = viterbi_unchecked(unary, _full(offsets), ChainTables(*self._weights(model)))
         return as_output(Ragged.unchecked(labels, offsets), output, self.classes_)
 
     def predict_single(self, tokens: Any) -> list[Any]:
@@ -188,8 +187,9 @@ class ChainEstimator(StructuredEstimator):
         return single(self.predict, tokens)
 
     def _weights(self, model):
-        transition, start, end = model.rest(self.coef_)
-        return transition, start if model.start else None, end if model.end else None
+        """Return the weights of neighbours, first and last labels; zeros if the model has none."""
+        transition, *ends = model.rest(self.coef_)
+        return transition, *(part if len(part) else np.zeros(model.n_labels) for part in ends)
 
     def _count(self, X, y):
         found = self.predict(X, output="array")
@@ -357,8 +357,7 @@ def _max_marginals(unary, transition, start, end):
     if T == 0:
         return unary
     before, behind = np.zeros((T, K)), np.zeros((T, K))
-    before[0] = 0.0 if start is None else start
-    behind[-1] = 0.0 if end is None else end
+    before[0], behind[-1] = start, end
     for t in range(1, T):
         before[t] = (before[t - 1] + unary[t - 1] + transition.T).max(axis=1)
     for t in range(T - 2, -1, -1):

@@ -62,7 +62,7 @@ class SegmentationDisplay(Display):
         self.fillers = list(fillers)
         self.found, self.truth = found, truth
         self.is_columns = not isinstance(found, np.ndarray)
-        check = self._check_segments if self.is_columns else self._check_map
+        check = self._spans if self.is_columns else self._check_map
         check("found", found)
         if truth is not None:
             check("truth", truth)
@@ -129,8 +129,8 @@ class SegmentationDisplay(Display):
     def _draw_segments(self):
         height, width = self.image.shape[:2]
         bar = max(0.8, 0.14 * height)
-        truth = self._spans(self.truth) if self.truth is not None else None
-        rows = [(self._spans(self.found), -0.8 - bar, truth)]
+        truth = self._spans("truth", self.truth) if self.truth is not None else None
+        rows = [(self._spans("found", self.found), -0.8 - bar, truth)]
         if truth is not None:
             rows.append((truth, height - 0.2, None))
         for spans, y, expected in rows:
@@ -157,13 +157,8 @@ class SegmentationDisplay(Display):
             middle = (float(self.truth.min()) + float(self.truth.max())) / 2
             self.ax_.contour(self.truth, levels=[middle], colors="black", linewidths=1.2)
 
-    def _spans(self, segments):
-        """Return (label, first column, column behind the last) of every segment."""
-        starts = [int(start) for _, start in segments]
-        return [(label, start, end) for (label, start), end in
-                zip(segments, [*starts[1:], self.image.shape[1]], strict=True)]
-
-    def _check_segments(self, name, segments):
+    def _spans(self, name, segments):
+        """Return (label, first column, column behind the last) of every segment, after a check."""
         try:
             starts = [int(start) for _, start in segments]
         except (TypeError, ValueError) as problem:
@@ -171,6 +166,8 @@ class SegmentationDisplay(Display):
                                  f"{segments!r:.60}") from problem
         if not starts or starts[0] != 0 or starts != sorted(set(starts)) or starts[-1] >= self.image.shape[1]:
             raise ParameterError(f"{name} must have first columns from 0 on, below {self.image.shape[1]}, got {starts}")
+        return [(label, start, end) for (label, start), end in
+                zip(segments, [*starts[1:], self.image.shape[1]], strict=True)]
 
     def _check_map(self, name, labels):
         if np.shape(labels) != self.image.shape[:2]:

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
+from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
@@ -175,8 +176,6 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 
     def _split(self, y, fraction):
         """Return the indices of training and held-out examples, stratified for classifiers."""
-        from sklearn.model_selection import train_test_split  # slow to import, seldom needed
-
         try:
             rows = train_test_split(np.arange(len(y)), test_size=fraction, random_state=seed_of(self.random_state) or 0,
                                     stratify=y if is_classifier(self) else None)

@@ -258,7 +258,7 @@ def names():
 
 
 def class_of(name):
-    """Return the class of that name, or None; no other is imported."""
+    """Return the class of that name, or None."""
     return getattr(import_module(__package__), name) if name in names() else None
 
 

@@ -86,7 +86,6 @@ def test_scaling_is_that_of_a_pipeline(file, dense, folder, monkeypatch, tmp_pat
         expected = pipeline.decision_function(rows)
         np.testing.assert_allclose(model.decision_function(rows), expected, rtol=0, atol=1e-9 * abs(expected).max())
         assert predicted(f"{file} --load {tmp_path}/m.npz") == pipeline.predict(rows).tolist()
-    assert columns.columns_of(model).is_scaled
 
 
 def test_one_convention_for_the_intercept(folder, monkeypatch, tmp_path):  # noqa: F811

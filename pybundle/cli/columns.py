@@ -30,8 +30,6 @@ class Columns(NamedTuple):
         Number of the column of labels, from 0.
     zero_based, arrays, multiple_roots, comment, separator, keep_na
         Options that the file was read with, which hold for later files, too.
-    is_scaled : bool
-        Whether fit and certificate are of scaled columns; the saved weights are of the columns of the file.
     """
 
     format: str | None
@@ -44,7 +42,6 @@ class Columns(NamedTuple):
     comment: str | None = None
     separator: str | None = None
     keep_na: bool = False
-    is_scaled: bool = False
 
     @property
     def features(self):

@@ -11,7 +11,7 @@ def scaled(data):
     from sklearn.preprocessing import StandardScaler  # slow to import, seldom needed
 
     scaler = StandardScaler(with_mean=not sp.issparse(data.X))
-    return data._replace(X=scaler.fit_transform(data.X), columns=data.columns._replace(is_scaled=True)), scaler
+    return data._replace(X=scaler.fit_transform(data.X)), scaler
 
 
 def unscale(svm, scaler):
@@ -19,7 +19,7 @@ def unscale(svm, scaler):
 
         <w, (x - mean) / s> + b = <w / s, x> + (b - <w / s, mean>)
 
-    Its certificate still refers to the scaled columns.
+    Its certificate still refers to the scaled columns, and its weights to those of the file.
     """
     svm.coef_ = svm.coef_ / scaler.scale_
     if scaler.with_mean:

@@ -147,8 +147,7 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
                                  f"{array[j]}; fill in another number or leave the line out")
     indices = np.array(indices, dtype=np.int64)
     width = n_features or int(indices.max(initial=-1)) + 1
-    narrow = np.int32 if max(len(indices), width) <= np.iinfo(np.int32).max else np.int64
-    X = sp.csr_matrix((values, indices.astype(narrow), np.array(indptr, dtype=narrow)), shape=(n, width))
+    X = sp.csr_matrix((values, indices, indptr), shape=(n, width))          # chooses int32 if that is enough
     return SvmLight(X, None if unlabelled else y, np.array(query, dtype=np.int64) if query else None)
 
 

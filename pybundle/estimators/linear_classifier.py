@@ -61,14 +61,12 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
 
     def _penalty(self, fitted):
         """Return the elastic net; free weights of the first class are 0, as a shift of all classes changes nothing."""
-        rates = np.full((len(fitted["classes_"]), fitted["n_features_in_"] + self._has_intercept()), self._lam())
-        if self._intercept_is_free and self._has_intercept():
-            rates[:, -1] = 0.0
-        if len(rates) == 2 or rates.all():
-            return elastic_net(rates[0, 0], self.l1_ratio)
-        rho, bounds = check_number("l1_ratio", self.l1_ratio, low=0.0, high=1.0), np.full(rates.shape, np.inf)
-        bounds[0, rates[0] == 0.0] = 0.0
-        rates, bounds = rates.ravel(), bounds.ravel()
+        n_classes, lam, is_free = len(fitted["classes_"]), self._lam(), self._is_free()
+        if n_classes == 2 or not is_free.any():
+            return elastic_net(lam, self.l1_ratio)
+        rho = check_number("l1_ratio", self.l1_ratio, low=0.0, high=1.0)
+        rates, bounds = np.tile(np.where(is_free, 0.0, lam), n_classes), np.full(n_classes * len(is_free), np.inf)
+        bounds[np.flatnonzero(is_free)] = 0.0
         return {"penalty": Separable(l2=(1.0 - rho) * rates, l1=rho * rates, lower=-bounds, upper=bounds)}
 
     def _is_free(self):

@@ -5,8 +5,6 @@ import json
 import math
 import os
 
-import numpy as np
-
 from ..core.exceptions import ParameterError
 
 INPUTS = {"data": "DATA", "load": "--load"}
@@ -47,10 +45,8 @@ def print_json(record):
 def _plain(value):
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
+    if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

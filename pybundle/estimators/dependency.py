@@ -328,8 +328,6 @@ def _rooted(rows, have_root):
 
 def _is_text(X):
     """Return whether words of the sentences are texts rather than numbers."""
-    if isinstance(X, Ragged):
-        return False
     x = next(filter(_n_words, X), X[0])
     if hasattr(x, "forms"):
         return True

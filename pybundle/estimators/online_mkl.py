@@ -296,8 +296,6 @@ class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
     def _check_state(self):
         super()._check_state()
         K, found = len(self.classes_), self.n_features_in_
-        if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-            raise StateError(f"n_features_in_ must be at least 1, got {found!r:.60}")
         for kernel, support, coefs in self._functions():
             n = n_columns(kernel, found) if support is None else support.shape[0]
             if coefs.shape != (n, K) or coefs.dtype != np.float64 or not np.isfinite(coefs).all():

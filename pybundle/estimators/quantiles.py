@@ -155,8 +155,6 @@ class QuantileRegressor(LinearRegressionEstimator):
         for name in STACKED:
             if getattr(vars(self).get(name), "shape", ())[:1] != (len(quantiles),):
                 raise StateError(f"{name} must have one entry for each of the {len(quantiles)} quantiles")
-        if "quantile" not in self.history_:
-            raise StateError("history_ must have the quantile of each row")
         for k in range(len(quantiles)):
             self._single(k)._check_state()
 

@@ -153,8 +153,6 @@ class StoredEstimator(BaseEstimator):
         if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2 or \
                 (classes[1:] <= classes[:-1]).any():
             raise StateError("classes_ must be two or more, sorted")
-        if len({np.shape(values)[:1] for values in mine.get("history_", {}).values()}) > 1:
-            raise StateError("history_ must have arrays of one length")
 
 
 def load(path: Source) -> Any:

@@ -41,7 +41,7 @@ class StructuredEstimator(CertifiedEstimator):
     """Base class of estimators of structured labels.
 
     Subclasses define `_survey` and `_learn`, `_encode_pairs(X, y, fitted) -> (x, truths)`, `_make_model(attributes)`,
-    `_encode(X)` and `_predict`.
+    `_encode(X)`, `_predict`, and `_count(X, y)`: the numerators and the denominators (n,) of the scores of examples.
     """
 
     _log_loss = False
@@ -151,10 +151,6 @@ class StructuredEstimator(CertifiedEstimator):
         if (weights @ total) == 0.0:
             raise ParameterError("sample_weight must leave at least one example with labels, got none")
         return float(weights @ right / (weights @ total))
-
-    def _count(self, X, y):
-        """Return numerator and denominator of each example's score, (n,) each, such as right labels and all labels."""
-        raise NotImplementedError
 
     def _decoded(self, model, x, truths):
         """Return the best labellings that the model's oracle finds; `truths` may be any admissible labellings."""

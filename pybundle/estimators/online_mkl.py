@@ -19,11 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.measurements import warn_of_measurements
 from ..core.types import Array, Callbacks, Data, Floats
-from ..mkl import Features, Kernel, OnlineMKL
+from ..mkl import Features, OnlineMKL
 from ..mkl.parts import block_scores
 from ..runtime.executors import make_executor
 from .compat import seed_of, unchanged_by_failure, validate_data
-from .kernels import described, listed, made, n_columns, part_of, suggested, support_of
+from .kernels import described, listed, n_columns, part_of, suggested, support_of
 from .penalty import rate_of
 from .probabilities import NeedsLogLoss, Probabilities
 from .saving import StoredEstimator
@@ -262,12 +262,6 @@ class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
         return zip(self.kernels_, self.support_vectors_, self.dual_coef_, strict=True)
 
     # ------------------------------------------------------------------ the fitted state, for files
-    @staticmethod
-    def _describe(parameter):
-        return described(parameter) if isinstance(parameter, (Features, Kernel)) else None
-
-    _make = staticmethod(made)
-
     def _get_state(self):
         plain = copy.copy(self)
         kernels, arrays = {}, {}

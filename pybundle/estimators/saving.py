@@ -18,6 +18,8 @@ from ..core.archive import digest, name_of, read_archive, refusing, write_archiv
 from ..core.exceptions import StateError
 from ..core.types import PathLike, Source
 from ..core.validation import check_number
+from ..mkl import Features, Kernel
+from .kernels import described, made
 
 COVERED = ("class", "parameters", "certificate", "values", "columns")    # entries of the header that the digest covers
 FORMAT, VERSION = "pybundle estimators", 1
@@ -63,21 +65,11 @@ class StoredEstimator(BaseEstimator):
         parameters = {}
         for key, value in estimator.get_params(deep=False).items():
             if key != "callback":               # belongs to the run, not to the model
-                parameters[key] = _encode(f"parameter {key} of {name}", PARAMETERS + key, value, arrays, self._describe)
+                parameters[key] = _encode(f"parameter {key} of {name}", PARAMETERS + key, value, arrays)
         header = {"class": name, "parameters": parameters,
                   "certificate": {key: values.pop(key) for key in CERTIFICATE if key in values}, "values": values,
                   "columns": estimator._columns}
         write_archive(path, FORMAT, VERSION, header | {"digest": digest(header, arrays)}, arrays)
-
-    @staticmethod
-    def _describe(parameter):
-        """Return an object as a dictionary of numbers, texts and arrays, or None if it cannot be saved."""
-        return None
-
-    @staticmethod
-    def _make(described):
-        """Return the object that `_describe` described."""
-        raise StateError("the file holds an object that this class does not have")
 
     def _as_fitted(self):
         """Return the estimator with the parameters of the fit."""
@@ -196,7 +188,7 @@ def load(path: Source) -> Any:
             raise StateError(f"{name_of(path)}: class {header['class']!r:.60} is unknown; this version has "
                              f"{', '.join(sorted(names()))}")
         ours = {key: arrays.pop(key) for key in list(arrays) if key.startswith(PARAMETERS)}
-        parameters = {key: _decode(value, ours, cls._make) for key, value in header["parameters"].items()}
+        parameters = {key: _decode(value, ours) for key, value in header["parameters"].items()}
         if ours:
             raise ValueError(f"no parameter has the array {min(ours)!r:.60}")
         values = {**header["certificate"], **header["values"]}
@@ -211,30 +203,28 @@ def load(path: Source) -> Any:
     return estimator
 
 
-def _encode(what, name, value, arrays, describe):
-    """Return a value in JSON form; arrays go to `arrays`, objects become what `describe` returns."""
+def _encode(what, name, value, arrays):
+    """Return a value in JSON form; arrays go to `arrays`, kernels become what `described` returns."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):
         kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [_encode(what, f"{name}/{k}", item, arrays, describe) for k, item in enumerate(value)]}
+        return {kind: [_encode(what, f"{name}/{k}", item, arrays) for k, item in enumerate(value)]}
     if isinstance(value, dict):
-        return {"dict": [[_encode(what, f"{name}/{k}/key", key, arrays, describe),
-                          _encode(what, f"{name}/{k}", item, arrays, describe)]
+        return {"dict": [[_encode(what, f"{name}/{k}/key", key, arrays), _encode(what, f"{name}/{k}", item, arrays)]
                          for k, (key, item) in enumerate(value.items())]}
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
         arrays[name] = value
         return {"array": name}
-    described = describe(value)
-    if described is not None:
-        return {"object": _encode(what, name, described, arrays, describe)}
+    if isinstance(value, (Features, Kernel)):
+        return {"object": _encode(what, name, described(value), arrays)}
     raise StateError(f"{what} cannot be saved, since a file holds no code: got {type(value).__name__}; replace it "
                      "with set_params first, or pickle the estimator")
 
 
-def _decode(value, arrays, make):
+def _decode(value, arrays):
     if not isinstance(value, dict):
         if isinstance(value, list):
             raise ValueError("a parameter is malformed")
@@ -243,10 +233,10 @@ def _decode(value, arrays, make):
     if kind == "array":
         return arrays.pop(content)
     if kind == "object":
-        return make(_decode(content, arrays, make))
+        return made(_decode(content, arrays))
     if kind == "dict":
-        return {_decode(key, arrays, make): _decode(item, arrays, make) for key, item in content}
-    items = [_decode(item, arrays, make) for item in content]
+        return {_decode(key, arrays): _decode(item, arrays) for key, item in content}
+    items = [_decode(item, arrays) for item in content]
     return {"list": list, "tuple": tuple}[kind](items)
 
 

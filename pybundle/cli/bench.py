@@ -3,8 +3,6 @@
 import time
 from statistics import median
 
-import numpy as np
-
 from ..core.exceptions import ParameterError
 from ..datasets import load_digits
 from ..runtime.result import Status
@@ -22,7 +20,7 @@ def bench(arguments):
         data = read(arguments)
     else:
         X, y, *_ = load_digits()
-        data = Data("digits", "row", np.asarray(X), y)
+        data = Data("digits", "row", X, y)
     risk, lam = make_risk(arguments, data), 1.0 / constant(arguments).get("C", 1.0)
     seconds = {method: [] for method in arguments.methods}
     if "cutting-plane" in seconds:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.extras import optional
+
 
 class Digits(NamedTuple):
     """A fixed split into training and held-out examples.
@@ -44,12 +46,7 @@ def load_digits() -> Digits:
     >>> X.shape, X_test.shape
     ((1437, 64), (360, 64))
     """
-    try:
-        from sklearn.datasets import load_digits as load
-    except ImportError as problem:
-        raise ImportError("the digits come with scikit-learn, which is not installed; "
-                          "run: pip install 'pybundle-ml[sklearn]'") from problem
-    X, y = load(return_X_y=True)
+    X, y = optional("sklearn.datasets", "the digits come with scikit-learn", "sklearn").load_digits(return_X_y=True)
     X = np.ascontiguousarray(X / 16.0, dtype=np.float32)
     held_out = np.arange(len(y)) % 5 == 0
     return Digits(X[~held_out], y[~held_out], X[held_out], y[held_out])

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from ..core.exceptions import BundleError, InputTypeError, ParameterError
+from ..core.extras import optional
 from ..core.validation import check_choice, check_integer, check_number
 from .dask_workplace import DaskWorkplace
 from .parts import Description
@@ -61,11 +62,7 @@ class Dask:
 
     def __init__(self, client: Any, *, n_groups: int | None = None, compress: str = "exact", route: str = "scheduler",
                  patience: float = 30.0, max_tries: int = 5) -> None:
-        try:
-            import distributed  # noqa: F401
-        except ImportError as problem:
-            raise ImportError("executor over Dask needs dask.distributed, which is not installed; "
-                              "run: pip install 'pybundle-ml[dask]'") from problem
+        optional("distributed", "executor over Dask needs dask.distributed", "dask")
         if not is_client(client):
             raise InputTypeError(f"client must be a distributed.Client, got {type(client).__name__}; make one with "
                                  "distributed.Client(address)")

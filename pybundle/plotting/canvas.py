@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.extras import optional
 from ..runtime.result import Result
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -50,11 +50,7 @@ class Display:
 
 def import_matplotlib(module="pyplot"):
     """Return a module of matplotlib; the ImportError names the extra."""
-    try:
-        return import_module(f"matplotlib.{module}")
-    except ImportError as problem:
-        raise ImportError("plots need matplotlib, which is not installed; "
-                          "run: pip install 'pybundle-ml[plot]'") from problem
+    return optional(f"matplotlib.{module}", "plots need matplotlib", "plot")
 
 
 def axes_for(ax, figsize, n=1):

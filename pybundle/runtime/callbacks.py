@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.extras import optional
 from ..core.labels import labels_of, names_of
 from ..core.types import Data
 from ..core.validation import check_integer, check_number
@@ -62,18 +63,16 @@ class ProgressBar:
         if taken:
             raise ParameterError(f"options must be those of tqdm that the bar does not set itself, got {taken[0]}; a "
                                  "bar of your own is a callback: tqdm's update in a function of progress")
-        try:
-            import tqdm.auto
-        except ImportError as problem:
-            raise ImportError("a progress bar needs tqdm, which is not installed; "
-                              "run: pip install 'pybundle-ml[progress]'") from problem
+        auto = optional("tqdm.auto", "a progress bar needs tqdm", "progress")
         self.desc, self.interval, self.options = desc, check_number("interval", interval, low=0.0), options
         # no monitor thread, which each solve would start and join
-        bar: Any = type("Bar", (tqdm.auto.tqdm,), {"monitor_interval": 0})
+        bar: Any = type("Bar", (auto.tqdm,), {"monitor_interval": 0})
         self._make = bar
         if not hasattr(bar, "_lock"):
+            from tqdm.std import TqdmDefaultWriteLock
+
             # tqdm would also make a lock for processes, which takes milliseconds of the first solve
-            bar.set_lock(tqdm.std.TqdmDefaultWriteLock.th_lock)
+            bar.set_lock(TqdmDefaultWriteLock.th_lock)
         self._bar: Any = None
         self._last: Any = None
         self._next = self.interval

@@ -26,8 +26,8 @@ class Fold:
         self._train, self._test = ((*(_safe_indexing(data, rows) for data in (X, y)),
                                     {} if weights is None else {"sample_weight": weights[rows]})
                                    for rows in (train, test))
-        self._plan, self._enough = Grid(list(1.0 / grid)), _Enough(share)       # largest lam first
-        self._results, self._points = self._solves(stop), {}
+        self._plan = Grid(list(1.0 / grid))         # largest lam first
+        self._results, self._points = self._solves(stop, share), {}
         self._losses, self._penalties = np.full((2, len(grid)), np.nan)
 
     def __call__(self, method, *arguments):
@@ -43,8 +43,9 @@ class Fold:
         Keeps the points of this C, of the one before and of the best one.
         """
         self._plan.n = k - 1
-        self._enough.before = (self._losses[k - 1] + self._penalties[k - 1] * self._grid[k - 1] / self._grid[k]
-                               if is_probe else -np.inf)
+        # F where a probe starts
+        self._before = (self._losses[k - 1] + self._penalties[k - 1] * self._grid[k - 1] / self._grid[k]
+                        if is_probe else -np.inf)
         result = next(self._results, None)
         if result is None:
             return np.nan, np.nan
@@ -70,7 +71,7 @@ class Fold:
 
     def has_learnt_little(self, k):
         """Return whether R is nearly linear up to w: few examples have left the margin, and scores are accidental."""
-        return 2.0 * self._penalties[k] >= LITTLE * (self._enough.start - self._losses[k])
+        return 2.0 * self._penalties[k] >= LITTLE * (self._start - self._losses[k])
 
     def has_learnt_all(self, k):
         """Return whether a larger C changes nothing: losses are nearly 0, or small while predictions stay the same.
@@ -78,7 +79,7 @@ class Fold:
         Equal predictions alone say little: two values of C that are too small both predict the largest class.
         """
         X, y, metadata = self._train
-        if self._losses[k] > NO_LOSS * self._enough.start or self._at(k).score(X, y, **metadata) < 1.0:
+        if self._losses[k] > NO_LOSS * self._start or self._at(k).score(X, y, **metadata) < 1.0:
             return False
         return self._losses[k] <= NO_LOSS * (self._losses[k] + self._penalties[k]) or bool(
             k > 0 and np.array_equal(*(self._predict(j, self._test) for j in (k - 1, k)))
@@ -90,38 +91,25 @@ class Fold:
     def _at(self, k):
         return self._estimator._at(self._fitted, self._points[k])
 
-    def _solves(self, stop):
-        """Yield the result of every solve, until a callback stops the path."""
+    def _solves(self, stop, share):
+        """Yield the result of every solve, until a callback stops the path.
+
+        A gap relative to F says little if C is small, since training then hardly lowers F. So a solve ends when the gap
+        is this `share` of what training has gained over w = 0. A probe starts at the point of the C before, and also
+        ends when the gap is a small share of what it has gained over that point.
+        """
         X, y, metadata = self._train
         risk, self._fitted = self._estimator._prepare(X, y, **({"sample_weight": None} | metadata))
-        self._enough.start = float(risk.values(np.zeros(risk.dim))[0].sum())
-        callbacks = [*self._estimator._watch(self._fitted, X, y), stop, self._enough]
+        self._start = float(risk.values(np.zeros(risk.dim))[0].sum())       # R(0)
+
+        def is_enough(progress):
+            fun = progress.fun
+            return fun - progress.lower_bound <= max(share * min(fun, self._start - fun),
+                                                     PROBE_GAP * min(fun, self._before - fun))
+
+        is_enough.ends_path = False
+        callbacks = [*self._estimator._watch(self._fitted, X, y), stop, is_enough]
         for result in runs(self._plan, risk, callback=callbacks, **self._estimator._options()):
             if result.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
             yield result
-
-
-class _Enough:
-    """Callback that ends a solve whose gap is small enough for a score; with a `share` of 0 it ends probes only.
-
-    A gap relative to F says little if C is small, since training then hardly lowers F. So the gap must be a small share
-    of what training has gained over w = 0. A probe starts at the point of the C before, and may also end when the gap
-    is a small share of what it has gained over that point.
-
-    Attributes
-    ----------
-    start, before : float
-        R(0); for a probe F where it starts, otherwise -inf.
-    """
-
-    ends_path = False
-    start = np.inf
-
-    def __init__(self, share):
-        self._share, self.before = share, -np.inf
-
-    def __call__(self, progress):
-        fun = progress.fun
-        return fun - progress.lower_bound <= max(self._share * min(fun, self.start - fun),
-                                                 PROBE_GAP * min(fun, self.before - fun))

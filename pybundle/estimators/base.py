@@ -243,7 +243,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         held_out = vars(self).pop("_held_out", None)
         callbacks = [_WithEstimator(function, self, fitted, held_out) for function in as_callbacks(self.callback)]
         if getattr(self, "_skl_callbacks", None):
-            callbacks.append(_Bridge(self, fitted, X, y))
+            callbacks.append(_bridge(self, fitted, X, y))
         return callbacks
 
     def _at(self, fitted, w):
@@ -331,16 +331,12 @@ class _WithEstimator:
             self._function.close()
 
 
-class _Bridge:
-    """Calls scikit-learn's callbacks; to them each iteration is a task below the fit."""
-
-    def __init__(self, estimator, fitted, X, y):
-        self._estimator, self._fitted, self._data = estimator, fitted, {"X": X, "y": y}
-
-    def __call__(self, progress):
-        estimator, w = self._estimator, progress.w
-        task = estimator._callback_fit_ctx.subcontext(task_name="iteration")
-        arguments = {"estimator": estimator, **self._data,
-                     "reconstruction_attributes": lambda: self._fitted | estimator._unpack(w)}
+def _bridge(estimator, fitted, X, y):
+    """Return a callback that calls scikit-learn's; to them each iteration is a task below the fit."""
+    def call(progress):
+        w, task = progress.w, estimator._callback_fit_ctx.subcontext(task_name="iteration")
+        arguments = {"estimator": estimator, "X": X, "y": y,
+                     "reconstruction_attributes": lambda: fitted | estimator._unpack(w)}
         task.call_on_fit_task_begin(**arguments)
         return task.call_on_fit_task_end(**arguments)
+    return call

@@ -35,11 +35,10 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
     l1_ratio: float = 0.0       # for subclasses without this parameter
     intercept_scaling: float = 1.0
     class_weight: Any
-    _formats = FORMATS
     _intercept_is_free = False
 
     def _take(self, X, y, sample_weight):
-        X, y = validate_data(self, X, y, **self._formats)
+        X, y = validate_data(self, X, y, **FORMATS)
         check_classification_targets(y)
         return without_weightless(X, y, example_weights(sample_weight, len(y)))
 
@@ -108,7 +107,7 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
         In float32 for float32 data and pixels.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **self._formats)
+        X = validate_data(self, X, reset=False, **FORMATS)
         if X.dtype == np.uint8:
             X = X.astype(np.float32)        # exact
         found = scores(X, self.coef_, self.intercept_, getattr(self, "centre_", None)).astype(X.dtype, copy=False)

@@ -27,6 +27,7 @@ FORMAT, VERSION = "pybundle certificates", 1
 LARGEST = 1e120
 """Largest entry of a point: squares and products of such entries stay finite."""
 NUMBERS = ("fun", "error", "lower_bound", "offset", "offset_error", "slope_error")
+IN_HEADER = (*NUMBERS, "lam", "radius", "divisor", "risk", "fingerprint", "n_examples", "options")
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,8 +304,7 @@ class Certificate:
         StateError
             If the file cannot be written.
         """
-        header = {name: getattr(self, name) for name in (
-            *NUMBERS, "lam", "radius", "divisor", "risk", "fingerprint", "n_examples", "options")}
+        header = {name: getattr(self, name) for name in IN_HEADER}
         header["evidence"] = None if self.evidence is None else self.evidence.kind
         arrays = {"w": self.w, "phi": self.phi}
         if self.shift is not None:
@@ -372,9 +372,7 @@ def load_certificate(path: Source) -> Certificate:
                             evidence=None if kind is None else kind.from_arrays(arrays), limits=limits,
                             penalty=ProvenPenalty.from_arrays(arrays) if has["penalty"] else None,
                             rows=Rows.from_arrays(arrays, len(w)) if has["rows"] else None,
-                            **{name: header.get(name) for name in (
-                                *NUMBERS, "lam", "radius", "divisor", "risk", "fingerprint", "n_examples",
-                                "options")})
+                            **{name: header.get(name) for name in IN_HEADER})
         if arrays:
             raise ValueError(f"unknown array {min(arrays)!r:.40}")
         found.check()

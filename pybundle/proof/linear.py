@@ -11,13 +11,10 @@ import scipy.sparse as sp
 from ..core.exceptions import ParameterError
 from ..risks import BinaryHinge, Logistic, MulticlassHinge
 from . import exact as ex
-from . import multipliers
-from .certificate import Multipliers
+from .multipliers import ROWS
 from .plane import UNIT, ProvenPlane
 from .problem import LabellingProblem
 
-ROWS = 512
-"""Rows of dense data that are converted at a time; they fit in the cache."""
 NONE = 745.0
 """Margin at which a logistic loss underflows."""
 FINE = 1e-11
@@ -136,15 +133,6 @@ class LinearProblem(LabellingProblem):
         off = labels != (0 if self.K == 1 else self.y[examples])
         rows, places = np.unique(examples[off], return_inverse=True)
         return rows, places, labels[off], masses[off]
-
-    def feasible(self, evidence):
-        if isinstance(evidence, Multipliers) and isinstance(self.risk, Logistic):
-            return multipliers.feasible(self.risk, evidence.beta)
-        return super().feasible(evidence)
-
-    def plane(self, evidence):
-        is_beta = isinstance(evidence, Multipliers)
-        return multipliers.plane(self.risk, evidence.beta) if is_beta else super().plane(evidence)
 
     def _scores(self, X, W):
         scores = np.asarray(X @ (W[:, :self.data.n_features].T * self.data.scale))

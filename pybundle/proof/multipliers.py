@@ -15,7 +15,7 @@ from ..core.rounding import exact_product
 from ..risks import Logistic
 from .plane import UNIT, ProvenPlane
 
-ROWS = 512       # rows of dense data that are converted at a time
+ROWS = 512       # rows of dense data that are converted at a time; they fit in the cache
 
 
 def n_terms(n, rows=ROWS):

@@ -14,7 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.protocols import completed, planes_of
-from ..risks import Function
+from ..risks import Function, Logistic
+from ..risks.one_score import OneScore
 from ..runtime.executors import single_threaded_blas
 from . import exact as ex
 from . import multipliers
@@ -65,6 +66,8 @@ class PlainProblem:
     # ------------------------------------------------------------------ evidence
     def feasible(self, evidence):
         """Return whether the multipliers have the right signs and sums, and a text for the report."""
+        if isinstance(evidence, Multipliers) and isinstance(self.risk, (Logistic, OneScore)):
+            return multipliers.feasible(self.risk, evidence.beta)
         if not isinstance(evidence, Points):
             return False, f"{evidence.kind} are no evidence for {type(self.risk).__name__}"
         lower, weights = np.asarray(self._parts(evidence).lower_bounds, dtype=float), evidence.weights
@@ -90,7 +93,9 @@ class PlainProblem:
         return sum(map(Fraction, lower.tolist()), Fraction(0))
 
     def plane(self, evidence):
-        """Return the plane that the evidence proves."""
+        """Return the plane that feasible evidence proves."""
+        if isinstance(evidence, Multipliers):
+            return multipliers.plane(self.risk, evidence.beta)
         risk, weights = self._parts(evidence), evidence.weights
         lower = np.asarray(risk.lower_bounds, dtype=float)
         sums = np.array([float(ex.total(column)) for column in weights.T])
@@ -107,7 +112,9 @@ class PlainProblem:
         offset_errors, slope_error = np.zeros(risk.n_parts), 0.0
         offset_error += 1.01 * float(np.sum(self._hidden(risk, evidence.points) * shares))
         for x, share in zip(evidence.points, shares, strict=True):
-            planes = self._planes(risk, x)
+            with single_threaded_blas():
+                planes = planes_of(risk, x)
+            self.believe("planes of the risk at the points of the evidence: that it is convex, and slopes subgradients")
             slope_error += float(planes.slope_errors @ share)
             offset_errors = np.maximum(offset_errors, planes.offset_errors)
             for p in np.flatnonzero(share):
@@ -123,13 +130,6 @@ class PlainProblem:
         last = None if means is None else rounding * float(np.linalg.norm(sizes[len(means) - 1::len(means)]))
         slope_error = 1.02 * slope_error + rounding * float(np.linalg.norm(sizes))
         return ProvenPlane(math.fsum(offsets), phi, offset_error, slope_error, last, means)
-
-    def _planes(self, risk, x):
-        """Return the planes of all parts at a point."""
-        with single_threaded_blas():
-            planes = planes_of(risk, x)
-        self.believe("planes of the risk at the points of the evidence: that it is convex, and slopes subgradients")
-        return planes
 
     def _hidden(self, risk, points):
         """Return rounding errors of values (k, P) that cancelling terms hide at the points; 0 if the risk counts them.
@@ -205,15 +205,3 @@ class LabellingProblem(PlainProblem):
             return found
         last, columns = found.phi[-1], np.array([*map(Fraction, self.shift.columns.tolist()), Fraction(0)])
         return ProvenPlane(found.offset + last * Fraction(self.shift.target), found.phi - last * columns)
-
-
-class OneScoreProblem(PlainProblem):
-    """A risk of one score with a curve, whose evidence may be multipliers."""
-
-    def feasible(self, evidence):
-        is_beta = isinstance(evidence, Multipliers)
-        return multipliers.feasible(self.risk, evidence.beta) if is_beta else super().feasible(evidence)
-
-    def plane(self, evidence):
-        is_beta = isinstance(evidence, Multipliers)
-        return multipliers.plane(self.risk, evidence.beta) if is_beta else super().plane(evidence)

@@ -14,7 +14,7 @@ from ..models.model_oracle import as_feature
 from ..risks import Structured
 from . import exact as ex
 from .certificate import Labellings, Multipliers
-from .linear import ROWS
+from .multipliers import ROWS
 from .plane import UNIT, ProvenPlane
 from .problem import LabellingProblem
 

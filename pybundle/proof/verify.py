@@ -21,13 +21,12 @@ from ..core.validation import check_flag
 from ..features.dependence import dependence_in
 from ..prox import Penalty
 from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
-from ..risks.one_score import OneScore
 from . import exact as ex
 from .anchors import anchors_of
 from .certificate import Certificate, fingerprint_of, load_certificate
 from .given import difference
 from .linear import LinearProblem
-from .problem import OneScoreProblem, PlainProblem
+from .problem import PlainProblem
 from .structured import StructuredProblem
 
 SHARE, TINY = 1e-9, 1e-280
@@ -212,8 +211,7 @@ def _problem_of(risk, dim, exact):
                              "the same data with the same arguments")
     if isinstance(risk, (MulticlassHinge, BinaryHinge, Logistic)):
         return LinearProblem(risk, exact)
-    kinds = {Structured: StructuredProblem, OneScore: OneScoreProblem}
-    return next((kinds[kind] for kind in kinds if isinstance(risk, kind)), PlainProblem)(risk, exact)
+    return (StructuredProblem if isinstance(risk, Structured) else PlainProblem)(risk, exact)
 
 
 def _check_point(report, certificate, problem):

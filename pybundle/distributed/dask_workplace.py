@@ -14,10 +14,9 @@ import numpy as np
 from ..core.exceptions import BundleError
 from .messages import Question
 from .parts import Parts
+from .waiting import TICK
 from .workplace import Workplace
 
-TICK = 0.25
-"""Seconds between two checks of the cluster while no answer comes."""
 GRACE = 2.0
 """Seconds that Dask has to rebuild parts or answers of a lost worker; it does so if it has another worker."""
 BALANCE_EVERY = 5.0

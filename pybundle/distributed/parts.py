@@ -147,12 +147,9 @@ def _size(thing):
     """Return the bytes of the arrays that a value holds; those of a list are estimated from its first item."""
     if isinstance(thing, np.ndarray):
         return thing.nbytes
-    if sp.issparse(thing):
-        return sum(_size(getattr(thing, name, None)) for name in ("data", "indices", "indptr"))
-    if isinstance(thing, Mapping):
-        return sum(map(_size, thing.values()))
-    if isinstance(thing, tuple):
-        return sum(map(_size, thing))
     if isinstance(thing, list):
         return len(thing) * _size(thing[0]) if thing else 0
-    return _size(vars(thing)) if isinstance(thing, Ragged) else 0
+    if sp.issparse(thing) or isinstance(thing, Ragged):
+        thing = vars(thing)
+    parts = thing.values() if isinstance(thing, Mapping) else thing if isinstance(thing, tuple) else ()
+    return sum(map(_size, parts))

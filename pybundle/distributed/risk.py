@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from ..bundle import SPARSE_BELOW
 from ..core.exceptions import BundleError, ContradictionError, OracleError, ParameterError
 from ..core.plane import Planes
 from ..core.protocols import RiskBase
@@ -22,9 +23,6 @@ from .messages import Question, single_errors, unpack
 from .parts import Description, Parts
 from .waiting import TICK, OutOfTime, Waiting
 from .workplace import excerpt
-
-DENSE_FROM = 0.1
-"""Share of non-zeros from which on the slopes of all parts are stored dense; the bundle has the same rule."""
 
 
 class RemoteRisk(RiskBase):
@@ -63,16 +61,13 @@ class RemoteRisk(RiskBase):
         self._workplace, self.is_single = workplace, single       # slopes in float32, although they could be exact
         self.home = home
         self._accounts = Accounts(workplace.n_workers)
-        self._describe(description)
-
-    def _describe(self, known):
-        vars(self).update(known._asdict(), n_parts=len(known.lower_bounds))
-        self._exact_errors, self._single_errors = known.slope_errors, np.zeros(self.n_parts)
+        vars(self).update(description._asdict(), n_parts=len(description.lower_bounds))
+        self._exact_errors, self._single_errors = self.slope_errors, np.zeros(self.n_parts)
         if self.is_single:
-            if known.slope_sizes is None:
+            if self.slope_sizes is None:
                 raise ParameterError("compress='float32' needs a risk that bounds the norms of its slopes "
                                      "(slope_sizes), since rounding is counted against the bound; use compress='exact'")
-            self._single_errors = self._single_errors + single_errors(known.slope_sizes, self.dim)
+            self._single_errors = self._single_errors + single_errors(self.slope_sizes, self.dim)
             self.slope_errors = self.slope_errors + self._single_errors
 
     @classmethod
@@ -207,7 +202,7 @@ def _assembled(pieces, dim):
     """Return the planes of all parts from those of the groups, in the order of the groups."""
     values, offsets = (np.concatenate([planes[k] for planes in pieces]) for k in range(2))
     slopes = [planes.slopes for planes in pieces]
-    if sum(rows.nnz if sp.issparse(rows) else rows.size for rows in slopes) < DENSE_FROM * dim * len(values):
+    if sum(rows.nnz if sp.issparse(rows) else rows.size for rows in slopes) < SPARSE_BELOW * dim * len(values):
         return Planes(values, offsets, sp.vstack(slopes, format="csr"))
     together = np.empty((len(values), dim))
     starts = np.cumsum([rows.shape[0] for rows in slopes])[:-1]

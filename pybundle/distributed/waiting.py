@@ -6,7 +6,7 @@ import time
 from ..runtime.interrupts import interrupt_noted_at
 
 TICK = 0.25
-"""Seconds between two looks at the clock and at Ctrl-C while no answer comes."""
+"""Seconds between two looks at the clock, at Ctrl-C and at the cluster while no answer comes."""
 GRACE = 2.0
 """Least grace: seconds that workers have for an answer after the time limit of the run."""
 LONGER = 2.0

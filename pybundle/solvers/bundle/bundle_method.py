@@ -33,10 +33,10 @@ MANY_PARTS = 64
 """With at least so many parts idle planes are dropped early, because their products take most of the time."""
 
 
-def working_bytes(risk, n_parts, vectors=8, numbers=4):
-    """Return the bytes of one pass: planes of `n_parts` parts, vectors of length dim, and numbers of each example."""
-    slopes = n_parts + vectors + min(WAVE, -(-risk.n_examples // SHARD_ROWS))
-    return 8 * (slopes * risk.dim + numbers * risk.n_examples)
+def working_bytes(risk, n_parts):
+    """Return the bytes of one pass: planes of `n_parts` parts, 8 vectors of length dim, and 4 numbers an example."""
+    vectors = n_parts + 8 + min(WAVE, -(-risk.n_examples // SHARD_ROWS))
+    return 8 * (vectors * risk.dim + 4 * risk.n_examples)
 
 
 def parts_within(risk, limit, n_parts):
@@ -57,13 +57,10 @@ class Aggregate(NamedTuple):
         Slope of the aggregate plane.
     dual : float
         Lower bound from these multipliers, rounding not counted; published methods stop by it.
-    gap : float
-        Best value minus best lower bound.
     """
 
     phi: np.ndarray
     dual: float
-    gap: float
 
 
 class BundleMethod(Run):
@@ -222,7 +219,7 @@ class BundleMethod(Run):
         if settle:
             self.bundle.settle(beta)
         exact = Plane(float(beta @ self.bundle.offsets), plane.slope)
-        return Aggregate(plane.slope, self.problem.lower_bound(exact, search.limits), search.gap)
+        return Aggregate(plane.slope, self.problem.lower_bound(exact, search.limits))
 
     # ------------------------------------------------------------------ inside
     def _make_master(self):
@@ -295,13 +292,10 @@ class BundleMethod(Run):
             raise ParameterError(f"memory_limit must be at least {needed} bytes for {risk.n_parts} parts of dimension "
                                  f"{risk.dim}, got {limit}; raise it or lower n_parts")
         # at least half of a small limit: there Python's own objects are as large as points
-        self._for_planes = max(limit - self.working_bytes(), min(limit // 2, 1 << 20), needed)
+        beside = working_bytes(risk, risk.n_parts) + self.policy.working_bytes(risk)
+        self._for_planes = max(limit - beside, min(limit // 2, 1 << 20), needed)
         self.max_planes = planes_within(self._for_planes, risk.dim)
         self.bundle.reserve(self.max_planes)
-
-    def working_bytes(self):
-        """Return the bytes of a run beside its planes and their Gram matrix."""
-        return working_bytes(self.risk, self.risk.n_parts) + self.policy.working_bytes(self.risk)
 
     def _count_sparse(self, planes):
         """Set the most planes from their mean number of entries; while a store grows, its old copy exists, too."""

@@ -265,10 +265,10 @@ class BestPoint(Centred):
         return solution
 
     def advance(self, loop, solution, aggregate):
-        before, w = loop.search.fun, self.point(loop, solution, aggregate.phi)
+        before, gap, w = loop.search.fun, loop.search.gap, self.point(loop, solution, aggregate.phi)
         planes, fun = loop.visit(w, solution)
         predicted = before - self._model
-        self.adapt(before, predicted, before - fun, solution.gap, aggregate.gap)
+        self.adapt(before, predicted, before - fun, solution.gap, gap)
         if before - fun > 0.0 and before - fun >= SERIOUS * predicted:
             self.move(loop, solution, w, fun)
         return StepOutcome([planes], fun, loop.search.rule.holds(fun, aggregate.dual))

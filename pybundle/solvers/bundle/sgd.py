@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.exceptions import ParameterError
 from ...core.protocols import EPOCHS
-from ...core.validation import check_number, check_vector, contiguous
 from ..method import BUNDLE, Method, Option, number, or_none
 from ._sgd import epoch
 from .bundle_method import BundleMethod
@@ -101,7 +99,7 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
         With an `engine`, or with `oracle()` of labellings.
     w : float64 array, shape (dim,)
         C-contiguous; overwritten.
-    order : integer array
+    order : intp array
         Row numbers, usually a permutation.
     t, t0 : float
         `t0 + t >= 1`.
@@ -117,19 +115,8 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
         The last visit of an example counts; one without visits adds the plane 0, valid as no loss is negative. The
         planes are tight only if the whole part was visited; `values` are their values at the last w.
     """
-    if not isinstance(w, np.ndarray) or w.dtype != np.float64 or w.shape != (risk.dim,) \
-            or not w.flags.c_contiguous or not w.flags.writeable:
-        raise ParameterError(f"w must be a writeable C-contiguous float64 array of shape ({risk.dim},)")
-    check_vector("w", w, risk.dim)
-    lam = check_number("lam", lam, low=0.0, strict=True)
-    start = check_number("t0", t0) + check_number("t", t)
-    if start < 1.0:
-        raise ParameterError(f"t0 + t must be at least 1 (a longer first step overshoots), got {start:g}")
-    order = contiguous(order, np.intp)
-    if order.ndim != 1 or (len(order) and (order.min() < 0 or order.max() >= risk.n_examples)):
-        raise ParameterError(f"order must be a vector of row numbers 0..{risk.n_examples - 1}")
     steps = _over_labellings if risk.engine is None else _over_rows
-    n_steps, add = steps(risk, w, order, lam, start, latest)
+    n_steps, add = steps(risk, w, order, lam, t0 + t, latest)
     planes = risk.sum_planes(lambda rows, slope: (0.0, add(rows, slope)))
     return t + n_steps, planes._replace(values=planes.offsets + planes.dot(w))
 

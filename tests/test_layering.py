@@ -110,7 +110,7 @@ def test_imports_point_downwards(path):
     ("runtime/x.py", "from ..models import chain"),
     ("datasets/x.py", "from ..oracles import viterbi"),
     ("risks/x.py", "from ..cli import main"),
-    ("qp/_x.pyx", "from pybundle.solvers.bundle._alpha_search cimport least_alpha"),
+    ("qp/_x.pyx", "from pybundle.solvers.bundle._sgd cimport epoch"),
     ("qp/_x.pyx", "from ..risks._engine cimport (\n    Engine,  # why\n    Weights)"),
     ("qp/_x.pyx", "cimport numpy, pybundle.risks._engine as engine"),
     ("qp/_x.pxd", "from .. cimport bundle"),

@@ -17,7 +17,8 @@ from ...core.plane import Plane
 from ...prox.of_norm import minimiser
 from ...qp._simplex_qp import SimplexQP
 from ...runtime.lower_bound import aggregation_errors, feasible
-from ._alpha_search import least_alpha
+
+MAX_DOUBLINGS = 60      # of the weight of the centre
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,39 @@ class Master(Kept):
         self.bundle.move_centre(w, None if solution is None else self.products(solution))
 
     def least_alpha(self, solve, radius, start):
-        """Return what `_alpha_search.least_alpha` finds: the least alpha whose step is at most `radius`."""
-        centre = self.bundle.centre
-        return least_alpha(solve, self.problem.lam, radius, start, self.bundle.products, float(centre @ centre))
+        """Return the solution at the least alpha of 0, 1, 2, 4, ... with `|w - c| <= radius`, and the one at 0.
+
+            |w - c|^2 = (lam^2 |c|^2 + 2 lam <beta, A c> + <beta, h>) / s^2      [Uricar, Franc, Hlavac 2013, eqs 10-13]
+
+        `solve(alpha)` solves the master: each trial costs a small QP, and nothing of length dim. The distance falls in
+        alpha, so that the search goes up or down from `start`, one of these numbers. The solution at 0 decides when the
+        published method stops.
+        """
+        bundle, square = self.bundle, float(self.bundle.centre @ self.bundle.centre)
+
+        def is_far(solution):
+            lam, used = solution.lam, solution.beta != 0.0
+            with np.errstate(over="ignore", invalid="ignore"):
+                moved = solution.beta[used] @ (2.0 * lam * bundle.products[used] + solution.h[used])
+                distance = np.sqrt(max(lam * lam * square + moved, 0.0)) / (lam + 2.0 * solution.alpha)
+            return not distance <= radius
+
+        plain = solve(0.0)
+        if not is_far(plain):
+            return plain, plain
+        solution = solve(max(start, 1.0))
+        if is_far(solution):
+            for _ in range(MAX_DOUBLINGS):
+                solution = solve(2.0 * solution.alpha)
+                if not is_far(solution):
+                    break
+            return solution, plain
+        while solution.alpha > 1.0:
+            shorter = solve(0.5 * solution.alpha)
+            if is_far(shorter):
+                break
+            solution = shorter
+        return solution, plain
 
     # ------------------------------------------------------------------ inside
     def _solve(self, lam, tol, alpha=0.0, beta=None):

@@ -209,7 +209,8 @@ class PublishedProximity(Centred):
         return loop.solve(self.alpha)
 
     def _tune(self, loop):
-        self.alpha, solution, self._plain = loop.master.least_alpha(loop.solve, self.radius, self.alpha)
+        solution, self._plain = loop.master.least_alpha(loop.solve, self.radius, self.alpha)
+        self.alpha = solution.alpha
         return solution
 
     def advance(self, loop, solution, aggregate):

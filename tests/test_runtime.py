@@ -20,7 +20,6 @@ from pybundle.runtime.history import FIELDS, History
 from pybundle.runtime.lower_bound import (
     UNIT,
     LowerBound,
-    aggregation_error,
     aggregation_errors,
     certify,
     feasible,
@@ -88,8 +87,8 @@ def test_rounding_errors_count_against_the_bound(objective):
         shifts = [error * np.array([np.cos(a), np.sin(a)]) for a in np.linspace(0.0, 6.3, 99)]
         worst = min(objective.lower_bound(Plane(1.0, phi + shift)) for shift in shifts)
         assert LowerBound.of(objective, Plane(1.0, phi, error)).value <= worst < exact
-    beta, norms = np.array([0.5, 0.0, 0.5]), np.array([2.0, 100.0, 4.0])
-    assert aggregation_error(beta, norms, np.array([1e-8])) == pytest.approx(
+    beta, norms, parts = np.array([0.5, 0.0, 0.5]), np.array([2.0, 100.0, 4.0]), np.zeros(3, np.intp)
+    assert aggregation_errors(beta, np.zeros(3), norms, parts, np.array([1e-8]), np.zeros(1))[0] == pytest.approx(
         1.01 * (1e-8 + 8 * UNIT * 3.0))
 
 
@@ -140,7 +139,7 @@ def test_the_offset_error_counts_against_the_bound():
     beta, offsets, norms = np.array([0.5, 0.5, 1.0]), np.array([1.0, -3.0, 2.0]), np.ones(3)
     parts = np.array([0, 0, 1])
     error, offset_error = aggregation_errors(beta, offsets, norms, parts, np.zeros(2), np.array([1e-3, 1e-2]))
-    assert error == aggregation_error(beta, norms, np.zeros(2))
+    assert error == 1.01 * 10 * UNIT * 2.0
     assert offset_error == pytest.approx(1.01 * (2.0 * 1e-3 + 2.0 * 1e-2))
     assert aggregation_errors(beta, offsets, norms, parts, np.zeros(2), np.zeros(2))[1] == 1.01 * 10 * UNIT * 4.0
     phi = np.array([3.0, 4.0])

@@ -94,31 +94,15 @@ def feasible(beta, parts, slack):
     return beta / sums[parts]
 
 
-def aggregation_error(beta, norms, plane_errors):
-    """Bound the error of `sum_j beta_j a_j`: rounding of planes and of the sum, and sums of multipliers other than 1.
-
-    Parameters
-    ----------
-    beta, norms : ndarray, shape (m,)
-        Multipliers as `feasible` returns them, and Euclidean norms of the slopes.
-    plane_errors : ndarray, shape (P,)
-        Error bound of any slope of a part.
-    """
-    terms = 2 * int(np.count_nonzero(beta)) + 4
-    return 1.01 * float(plane_errors.sum() + terms * UNIT * (beta @ norms))
-
-
 def aggregation_errors(beta, offsets, norms, parts, plane_errors, offset_errors):
     """Bound the rounding errors of `sum_j beta_j a_j` (in norm) and of `sum_j beta_j b_j`.
 
     Parameters
     ----------
-    beta, norms, plane_errors
-        As in `aggregation_error`.
-    offsets, parts : ndarray, shape (m,)
-        `b_j` and the part of every plane.
-    offset_errors : ndarray, shape (P,)
-        Relative error bound of any offset of a part.
+    beta, offsets, norms, parts : ndarray, shape (m,)
+        Multipliers as `feasible` returns them; `b_j`, Euclidean norm of the slope and part of every plane.
+    plane_errors, offset_errors : ndarray, shape (P,)
+        Error bound of any slope of a part, and relative error bound of any offset.
 
     Returns
     -------
@@ -128,8 +112,9 @@ def aggregation_errors(beta, offsets, norms, parts, plane_errors, offset_errors)
     beta, parts = np.where(parts >= 0, beta, 0.0), np.maximum(parts, 0)     # constraints are left out
     weights = beta * np.abs(offsets)
     terms = 2 * int(np.count_nonzero(beta)) + 4
+    error = plane_errors.sum() + terms * UNIT * (beta @ norms)
     offset_error = terms * UNIT * weights.sum() + weights @ np.asarray(offset_errors)[parts]
-    return aggregation_error(beta, norms, plane_errors), 1.01 * float(offset_error)
+    return 1.01 * float(error), 1.01 * float(offset_error)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,6 @@ from .problem import LabellingProblem
 
 NONE = 745.0
 """Margin at which a logistic loss underflows."""
-FINE = 1e-11
-"""A bound on an error below this share of the value is not computed more sharply."""
 
 
 class LinearProblem(LabellingProblem):
@@ -44,24 +42,15 @@ class LinearProblem(LabellingProblem):
     def value(self, w):
         if self.exact:
             return self._exact_value(w)
-        total, errors = self._value(w, False)
-        return (total, errors) if errors <= FINE * total else self._value(w, True)
-
-    def _value(self, w, is_sharp):
-        """Return the value and a bound on its error; a sharp one uses the sizes of all products, for twice the work."""
-        W, width = w.reshape(self.K, -1), self.data.width
-        largest = 1.01 * math.sqrt(float(np.einsum("kj,kj->k", W, W).max()))
-        gamma, values, errors = 2.02 * UNIT * (width + 12.0), [], 0.0
+        W = w.reshape(self.K, -1)
+        gamma, values, errors = 2.02 * UNIT * (self.data.width + 12.0), [], 0.0
         for some, X in self.rows():
-            scores = self._scores(X, W)
-            sizes = largest * self._size(X)
-            if is_sharp:
-                sizes = np.asarray(abs(X) @ np.abs(W[:, :self.data.n_features].T * self.data.scale)).max(axis=1)
-                sizes = 1.01 * (sizes + (self.data.bias or 0.0) * float(np.abs(W[:, -1]).max()))
-            found, counts = self._losses(self.y[some], scores, gamma * sizes)
+            # of the products in a score
+            sizes = np.asarray(abs(X) @ np.abs(W[:, :self.data.n_features].T * self.data.scale)).max(axis=1)
+            sizes = 1.01 * (sizes + abs(self.data.bias or 0.0) * float(np.abs(W[:, -1]).max()))
+            found, counts = self._losses(self.y[some], self._scores(X, W), gamma * sizes)
             values.append(math.fsum(self.c[some] * found))
-            reach = gamma * (sizes[counts] if is_sharp else largest * self._norms(X[counts]))
-            found = found[counts]
+            reach, found = gamma * sizes[counts], found[counts]
             if isinstance(self.risk, Logistic):     # its slope is at most its value, which grows by e^reach at most
                 reach = reach * np.where(reach < 1.0, np.minimum(3.0 * found, 1.0), 1.0)
             added = found if isinstance(self.risk, Logistic) else self.cost.max()
@@ -69,21 +58,11 @@ class LinearProblem(LabellingProblem):
         total = math.fsum(values)
         return total, 1.01 * errors + 4.0 * UNIT * total
 
-    def _size(self, X):
-        """Return a cheap bound on the norms of all rows, from their largest entry."""
-        largest = max(np.abs(X.data).max(initial=0.0) if sp.issparse(X) else max(X.max(), -X.min()), 0.0)
-        most = np.diff(X.indptr).max(initial=0) if sp.issparse(X) else X.shape[1]
-        return 1.01 * math.hypot(math.sqrt(most) * largest * self.data.scale, self.data.bias or 0.0)
-
     def _product_of_norms(self, C, X):
         """Return a bound on `sum_i |C_i| |x_i|`, by Cauchy and Schwarz."""
         entries = X.data if sp.issparse(X) else X.ravel()
         square = float(entries @ entries) * self.data.scale**2 + len(C) * (self.data.bias or 0.0) ** 2
         return 1.01 * math.sqrt(square) * float(np.linalg.norm(C))
-
-    def _norms(self, X):
-        squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
-        return np.hypot(np.sqrt(np.asarray(squares).ravel()) * self.data.scale, self.data.bias or 0.0) * 1.01
 
     def _losses(self, y, scores, reach):
         """Return losses, and whether each may be positive if scores are wrong by up to `reach`."""

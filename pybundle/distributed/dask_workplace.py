@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import queue
 import time
 import uuid
@@ -44,7 +45,7 @@ class DaskWorkplace(Workplace):
     def __init__(self, client, groups, source, slots, patience, max_tries, holders=(), direct=False):
         super().__init__(groups, min(len(groups), len(slots)))
         self._client, self._source, self._patience, self._max_tries = client, source, patience, max_tries
-        self._name, self._count = f"pybundle-{uuid.uuid4().hex[:12]}", 0
+        self._name, self._numbers = f"pybundle-{uuid.uuid4().hex[:12]}", itertools.count(1)    # of keys
         self._done, self._pending = queue.SimpleQueue(), {}
         self._balanced = time.monotonic()       # time of the last `_balance`
         self._alone = None                      # when the last worker was lost
@@ -63,10 +64,9 @@ class DaskWorkplace(Workplace):
         """Return a future of the parts of a group at its home."""
         import dask
 
-        self._count += 1
         with dask.config.set(GRAPH_SIZE), self._plain_errors():
             return self._client.submit(Parts, self._source(g, self._homes[g]), len(self.groups[g]), pure=False,
-                                       key=f"{self._name}-parts-{g}-{self._count}", workers=[self._homes[g]],
+                                       key=f"{self._name}-parts-{g}-{next(self._numbers)}", workers=[self._homes[g]],
                                        allow_other_workers=True)
 
     def ask(self, group, question, w):
@@ -83,8 +83,7 @@ class DaskWorkplace(Workplace):
             self._submit(group, question, w, 1)
             return
         from .dask_direct import exchange
-        self._count += 1
-        key = f"{self._name}-{question.kind}-{self._count}"
+        key = f"{self._name}-{question.kind}-{next(self._numbers)}"
         self._pending[key] = Asked(group, question, w, address=address)
         self._client.loop.add_callback(exchange, self._client, address, self._held[group].key, key, question, w,
                                        self._done)
@@ -99,10 +98,9 @@ class DaskWorkplace(Workplace):
         if tries > self._max_tries:
             raise BundleError(f"parts {self.groups[group].tolist()} were lost with their worker {tries - 1} times; "
                               "look at the workers' logs, for instance for want of memory")
-        self._count += 1
         try:
             future = self._client.submit(Parts.answer, self._held[group], question, w, pure=False,
-                                         key=f"{self._name}-{question.kind}-{self._count}")
+                                         key=f"{self._name}-{question.kind}-{next(self._numbers)}")
         except Exception as problem:        # the client is closed, or its scheduler has gone
             raise self._lost() from problem
         self._pending[future.key] = Asked(group, question, w, tries, future)

@@ -117,18 +117,14 @@ class Parts:
 
     def _explain(self, error, w):
         """Describe the failure, with the index of the example if decoding it alone fails, too."""
-        where, words = "", str(error)
-        for p, rows in enumerate(self._rows or []):
-            first = sum(len(other) for other in self._rows[:p])
-            for k, i in enumerate(rows):
-                if not self._can_solve(first + k, w):
-                    def counted(text, mine=first + k, theirs=int(i)):
-                        return re.sub(rf"\bexample {mine}\b", f"example {theirs}", text)
-                    words, where = counted(words), f" for example {int(i)}"         # as the driver counts
-                    error.__notes__ = [counted(note) for note in getattr(error, "__notes__", ())]
-                    break
-            if where:
-                break
+        where, words, numbers = "", str(error), [int(i) for rows in self._rows or [] for i in rows]
+        bad = next((k for k in range(len(numbers)) if not self._can_solve(k, w)), None)
+        if bad is not None:
+            def counted(text):
+                return re.sub(rf"\bexample {bad}\b", f"example {numbers[bad]}", text)      # as the driver counts
+
+            words, where = counted(words), f" for example {numbers[bad]}"
+            error.__notes__ = [counted(note) for note in getattr(error, "__notes__", ())]
         try:
             portable = pickle.loads(pickle.dumps(error))
         except Exception:

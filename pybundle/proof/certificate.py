@@ -99,8 +99,21 @@ class Labellings:
             raise ValueError(f"there must be {m} labellings, as there are masses")
 
 
+class ByFields:
+    """Evidence whose fields are the arrays of its file."""
+
+    def arrays(self) -> Any:
+        """Return the named arrays for a file."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_arrays(cls, arrays: Any) -> Any:
+        """Make the object from the result of `arrays`."""
+        return cls(*(arrays.pop(name) for name in cls.__annotations__))
+
+
 @dataclass(frozen=True, eq=False)
-class Points:
+class Points(ByFields):
     """Weights of the planes that the risk has at some points.
 
     Attributes
@@ -115,15 +128,6 @@ class Points:
     points: np.ndarray
     weights: np.ndarray
 
-    def arrays(self) -> Any:
-        """Return the named arrays for a file."""
-        return {"points": self.points, "weights": self.weights}
-
-    @classmethod
-    def from_arrays(cls, arrays: Any) -> Any:
-        """Make the object from the result of `arrays`."""
-        return cls(arrays.pop("points"), arrays.pop("weights"))
-
     def check(self, dim: int, n_examples: Any) -> Any:
         """Raise ValueError if this cannot be evidence."""
         check_array("points", self.points, (len(self.points), dim))
@@ -135,7 +139,7 @@ class Points:
 
 
 @dataclass(frozen=True, eq=False)
-class Multipliers:
+class Multipliers(ByFields):
     """Multipliers of losses of scores, at which the conjugates of the losses are finite.
 
     Attributes
@@ -147,15 +151,6 @@ class Multipliers:
 
     kind = "multipliers"
     beta: np.ndarray
-
-    def arrays(self) -> Any:
-        """Return the named arrays for a file."""
-        return {"beta": self.beta}
-
-    @classmethod
-    def from_arrays(cls, arrays: Any) -> Any:
-        """Make the object from the result of `arrays`."""
-        return cls(arrays.pop("beta"))
 
     def check(self, dim: int, n_examples: Any) -> Any:
         """Raise ValueError if this cannot be evidence."""

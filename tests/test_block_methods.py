@@ -15,8 +15,8 @@ from pybundle.core.plane import Plane
 from pybundle.prox.of_norm import Square
 from pybundle.solvers.block.cached_blocks import CachedBlocks
 from pybundle.solvers.block.mean_plane import MeanPlane
-from pybundle.solvers.block.part_planes import part_planes
 from pybundle.solvers.block.schedules import MultiPlane
+from pybundle.solvers.bundle.part_planes import part_planes
 from pybundle.solvers.problem.problem import Problem
 from pybundle.solvers.search import Search
 
@@ -123,7 +123,7 @@ def test_batches_in_shards_give_the_same_bits(method, options, monkeypatch):
 
     monkeypatch.setattr("pybundle.models.BatchOracle.compiled", lambda self, batch: None)    # all in Python
     whole = run(1)
-    for name, value in (("cached_blocks.SHARD", 4), ("cached_blocks.WAVE", 3),          # threads everywhere
+    for name, value in (("oracle_pass.EXAMPLES", 4), ("oracle_pass.WAVE", 3),          # threads everywhere
                         ("oracle_pass.SHARD", 1), ("oracle_pass.MOST_SHARDS", 4)):
         monkeypatch.setattr(f"pybundle.solvers.block.{name}", value)
     runs = {run(jobs) for jobs in (1, 2, 3)}
@@ -169,7 +169,7 @@ def test_an_interrupt_while_examples_are_decoded_leaves_the_point_of_the_multipl
     for mine, others in zip(core.blocks.arrays()[:3], before, strict=True):
         np.testing.assert_array_equal(mine, others)
     np.testing.assert_array_equal(core.w, point)
-    np.testing.assert_allclose(point, -core.blocks.copy().aggregate()[1], atol=1e-12)
+    np.testing.assert_allclose(point, -core.blocks.copy().aggregate().slope, atol=1e-12)
 
 
 def test_weights_of_examples_and_models_in_plain_python():
@@ -215,13 +215,13 @@ def test_flat_risks_have_cached_blocks_too():
 def test_warm_starts_keep_blocks_whatever_their_lam():
     risk = chains(40)
     first = pb.minimize(risk, lam=5.0, method="prox-bcfw", tol=1e-4)
-    kept = first.state.blocks.aggregate()[1].tobytes()
+    kept = first.state.blocks.aggregate().slope.tobytes()
     same = pb.minimize(risk, lam=5.0, method="prox-bcfw", tol=1e-3, warm_start=first)
     assert same.success and same.n_passes <= 1.0
     cold = pb.minimize(risk, lam=2.0, method="prox-bcfw", tol=1e-4)
     warm = pb.minimize(risk, lam=2.0, method="prox-bcfw", tol=1e-4, warm_start=first)
     assert warm.success and warm.n_passes < cold.n_passes
-    assert first.state.blocks.aggregate()[1].tobytes() == kept
+    assert first.state.blocks.aggregate().slope.tobytes() == kept
     travelled = pickle.loads(pickle.dumps(first))
     again = pb.minimize(risk, lam=2.0, method="prox-bcfw", tol=1e-4, warm_start=travelled)
     assert again.success and again.fun == pytest.approx(warm.fun, rel=2e-4)
@@ -317,26 +317,22 @@ def test_a_start_is_used_and_an_end_without_value_is_certified():
 
 def test_passes_over_known_planes_stop_where_they_no_longer_pay():
     class Core:
-        visits, cached_visits, gain = 100.0, 0.0, 1.0
+        visits, cached_visits, gain, blocks = 0.0, 0.0, 1.0, SimpleNamespace(offset=0.0)
 
         def cached_pass(self, rng, target):
             self.cached_visits += 100.0
-            self.dual += self.gain
+            self.blocks.offset += self.gain
             self.gain *= 0.5
 
-    class Run:
-        core, rng = Core(), None
-        risk, trace = SimpleNamespace(n_examples=1), SimpleNamespace(n_iter=1)
+        def phi(self):
+            return np.zeros(1)
 
-        def dual(self):
-            return self.core.dual
-
-    run = Run()
-    run.core.dual, run.core.visits = 0.0, 0.0
+    run = SimpleNamespace(core=Core(), risk=SimpleNamespace(n_examples=1), trace=SimpleNamespace(n_iter=1),
+                          problem=Problem(Square(1.0)))
     schedule = MultiPlane(cost=2.0)
     run.rng = np.random.default_rng(0)
     schedule.order(run)
-    run.core.dual, run.core.visits = 1.0, 100.0       # the oracle: gain 1 in time 200
+    run.core.blocks.offset, run.core.visits = 1.0, 100.0       # the oracle: gain 1 in time 200
     schedule.cached_passes(run)
     assert 200.0 <= run.core.cached_visits <= 400.0
 

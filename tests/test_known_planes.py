@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from reference.known_planes import curvature, proximal_step
 
 import pybundle as pb
-from pybundle.solvers.block import cached_blocks
+from pybundle.solvers.block import oracle_pass
 from pybundle.solvers.block._bcfw import Blocks
 from pybundle.solvers.newton._faces import GramProduct
 from pybundle.solvers.newton._proximal_steps import plane_step
@@ -110,9 +110,9 @@ def test_assigned_multipliers_come_back(rng):
     np.testing.assert_array_equal(blocks.arrays()[2], alpha[risk.places])
     np.testing.assert_allclose(PlaneMultipliers(risk).complete(alpha[risk.places]), alpha, atol=1e-15)
     assert (blocks.sizes(True) == np.add.reduceat(alpha > 0.0, risk.starts[:-1])).all()
-    offset, phi, _ = blocks.aggregate()
-    assert offset == pytest.approx(offsets @ alpha[risk.places])
-    np.testing.assert_allclose(phi, slopes.T @ alpha[risk.places], atol=1e-12)
+    plane = blocks.aggregate()
+    assert plane.offset == pytest.approx(offsets @ alpha[risk.places])
+    np.testing.assert_allclose(plane.slope, slopes.T @ alpha[risk.places], atol=1e-12)
     for bad in (alpha[:3], -np.ones(blocks.n_planes), np.full(blocks.n_planes, np.nan)):
         with pytest.raises(ValueError, match="alpha"):
             blocks.assign(bad)
@@ -131,8 +131,8 @@ def test_master_reaches_its_minimum():
     while not master.solve(1e-9):
         pass
     known = KnownPlanes(blocks.n_blocks, *(blocks.arrays()[k] for k in (0, 1, 3)))
-    offset, phi, _ = blocks.aggregate()
-    assert -1e-12 <= model(known, master.w) - (offset - phi @ phi / 2.0) <= 1e-8
+    plane = blocks.aggregate()
+    assert -1e-12 <= model(known, master.w) - (plane.offset - plane.slope @ plane.slope / 2.0) <= 1e-8
 
 
 @pytest.mark.parametrize("sigma", [None, 100.0])
@@ -146,9 +146,9 @@ def test_master_hands_back_the_multipliers_of_its_best_bound(sigma, target):
         master = PlaneMaster(blocks, 1.0, found.x, sigma)
         while not master.solve(target):
             pass
-        offset, phi, _ = blocks.aggregate()
+        plane = blocks.aggregate()
         known = KnownPlanes(blocks.n_blocks, *(blocks.arrays()[k] for k in (0, 1, 3)))
-        assert model(known, master.w) - (offset - phi @ phi / 2.0) <= target * (1.0 + 1e-9)
+        assert model(known, master.w) - (plane.offset - plane.slope @ plane.slope / 2.0) <= target * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("method", ["oca", "sgd"])
@@ -168,7 +168,7 @@ def test_n_slack_method_reaches_high_accuracy_in_few_passes(lam, monkeypatch):
     assert result.success and result.certified and result.gap <= 1e-9
     assert result.lower_bound <= other.fun * (1 + 1e-14) and other.lower_bound <= result.fun * (1 + 1e-14)
     assert result.n_passes <= (1.0 if lam <= 1.0 else 2.0) * other.n_passes
-    monkeypatch.setattr(cached_blocks, "SHARD", 16)
+    monkeypatch.setattr(oracle_pass, "EXAMPLES", 16)
     result, again = (pb.minimize(risk, lam=lam, method="alm", tol=1e-9, n_jobs=jobs) for jobs in (1, 3))
     assert (again.x == result.x).all() and again.lower_bound == result.lower_bound
     history = result.history

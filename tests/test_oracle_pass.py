@@ -135,8 +135,8 @@ def state(blocks):
 
 
 def dual(blocks, lam=LAM):
-    offset, phi, _ = blocks.copy().aggregate()
-    return offset - 0.5 * phi @ phi / lam, -phi / lam
+    plane = blocks.copy().aggregate()
+    return plane.offset - 0.5 * plane.slope @ plane.slope / lam, -plane.slope / lam
 
 
 @pytest.mark.parametrize("name", RISKS)
@@ -192,7 +192,7 @@ def test_a_sentence_beyond_float64_is_named_and_nothing_is_lost():
             core.oracle_pass(np.arange(N))
         texts.add(str(caught.value))
         assert core.visits == 96
-        phi = core.blocks.copy().aggregate()[1]
+        phi = core.blocks.copy().aggregate().slope
         np.testing.assert_allclose(core.w, (0.3 * centre - phi) / (LAM + 0.3), rtol=1e-12, atol=1e-12)
         core.place(LAM, 0.0, None)
         assert core.oracle_pass(np.arange(N)) > 0.0
@@ -253,15 +253,15 @@ def test_memory_is_looked_at_after_every_batch():
     """Asked in Python, it is seen whenever planes are made; compiled passes end with the same planes."""
     seen, ends, risk, own = [], [], asked_in_python(words()), 87_000
     oracle, planes = risk.oracle(), risk.oracle().planes
-    oracle.planes = lambda *batch: seen.append(held.nbytes()) or planes(*batch)
+    oracle.planes = lambda *batch: seen.append(held.nbytes) or planes(*batch)
     for which in (words(), risk):
-        limit = own + CachedBlocks(which, Problem(Square(LAM)), batch=8).working_bytes()
+        limit = own + CachedBlocks(which, Problem(Square(LAM)), batch=8).passes.working_bytes()
         held = CachedBlocks(which, Problem(Square(LAM)), batch=8, memory_limit=limit)
         for k in range(6):
             held.place(LAM, 0.5, np.random.default_rng(k).normal(size=risk.dim))
             held.oracle_pass(np.arange(N))
             held.forget()
-            assert held.nbytes() <= own and held.visits == (k + 1) * N
+            assert held.nbytes <= own and held.visits == (k + 1) * N
         ends.append((state(held.blocks), held.n_merged))
     assert max(seen) <= own and ends[0] == ends[1] and held.n_merged > 0
 

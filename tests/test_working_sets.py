@@ -181,10 +181,10 @@ def test_cached_passes_end_at_the_limit_of_visits_values_included():
     core = ExactBlocks(risk, Problem(Square(1.0)))
     core.place(S, 0.0, np.zeros(risk.dim))
     core.oracle_pass(np.arange(N))
-    core._evaluated += 40.0 * N                     # visits of values
+    core.scores.visits += 40.0 * N                     # visits of values
     core._dual.examples["n_near"] = 0               # all labels are looked at: each step is a visit
     before = core.visits
-    assert not core.cached_passes(np.random.default_rng(0), 0.0, 100, before + 0.5)
+    core.cached_passes(np.random.default_rng(0), 0.0, 100, before + 0.5)
     assert before < core.visits <= before + N
 
 
@@ -212,6 +212,4 @@ def test_an_interrupt_leaves_multipliers_and_point_in_accord():
     with interrupted_once(lambda: not np.array_equal(dual.alpha, beginning)):
         dual.visit(np.tile(np.arange(N), 20_000), on_sets=True)
     assert 0 < dual.cached_visits < N * 20_000
-    slope = np.zeros(risk.dim)
-    dual.aggregate(slope)
-    np.testing.assert_allclose(dual.point(), -slope / S, atol=1e-9)
+    np.testing.assert_allclose(dual.point(), -dual.aggregate().slope / S, atol=1e-9)

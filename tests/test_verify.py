@@ -14,6 +14,7 @@ from test_layering import ROOT, SOURCES, imports
 import pybundle as pb
 from pybundle.core.plane import Plane
 from pybundle.proof import Labellings, Multipliers, Points
+from pybundle.proof.linear import LinearProblem
 from pybundle.prox.of_norm import Square
 from pybundle.solvers.evidence.proof import of_labels
 from pybundle.solvers.problem.problem import Problem
@@ -613,3 +614,15 @@ def test_multipliers_are_scaled_to_the_best_bound():
     t = lam * 40.0 / (phi @ phi)
     assert t < 0.9 and proof.bound.value == pytest.approx(0.5 * t * 40.0)
     np.testing.assert_allclose(proof.evidence.masses, t)
+
+
+@pytest.mark.parametrize("loss", [pb.risks.MulticlassHinge, pb.risks.BinaryHinge, pb.risks.Logistic])
+def test_the_error_of_a_value_does_not_depend_on_the_sign_of_the_bias(loss):
+    """A negative bias made the bound on the rounding of scores smaller."""
+    rng = np.random.default_rng(6)
+    X, y = rng.standard_normal((30, 4)), np.arange(30) % 2
+    rows = 2 if loss is pb.risks.MulticlassHinge else 1
+    w = rng.standard_normal((rows, 5))
+    found = [LinearProblem(loss(X, y, bias=sign * 1e3), False).value((w * [1, 1, 1, 1, sign]).ravel())
+             for sign in (1.0, -1.0)]
+    assert found[0] == found[1] and found[0][1] > 0.0

@@ -15,8 +15,8 @@ from pybundle.core.plane import Plane
 from pybundle.prox.of_norm import Square
 from pybundle.solvers.block.cached_blocks import CachedBlocks
 from pybundle.solvers.block.mean_plane import MeanPlane
-from pybundle.solvers.block.part_planes import part_planes
 from pybundle.solvers.block.schedules import MultiPlane
+from pybundle.solvers.bundle.part_planes import part_planes
 from pybundle.solvers.problem.problem import Problem
 from pybundle.solvers.search import Search
 
@@ -169,7 +169,7 @@ def test_an_interrupt_while_examples_are_decoded_leaves_the_point_of_the_multipl
     for mine, others in zip(core.blocks.arrays()[:3], before, strict=True):
         np.testing.assert_array_equal(mine, others)
     np.testing.assert_array_equal(core.w, point)
-    np.testing.assert_allclose(point, -core.blocks.copy().aggregate()[1], atol=1e-12)
+    np.testing.assert_allclose(point, -core.blocks.copy().aggregate().slope, atol=1e-12)
 
 
 def test_weights_of_examples_and_models_in_plain_python():
@@ -215,13 +215,13 @@ def test_flat_risks_have_cached_blocks_too():
 def test_warm_starts_keep_blocks_whatever_their_lam():
     risk = chains(40)
     first = pb.minimize(risk, lam=5.0, method="prox-bcfw", tol=1e-4)
-    kept = first.state.blocks.aggregate()[1].tobytes()
+    kept = first.state.blocks.aggregate().slope.tobytes()
     same = pb.minimize(risk, lam=5.0, method="prox-bcfw", tol=1e-3, warm_start=first)
     assert same.success and same.n_passes <= 1.0
     cold = pb.minimize(risk, lam=2.0, method="prox-bcfw", tol=1e-4)
     warm = pb.minimize(risk, lam=2.0, method="prox-bcfw", tol=1e-4, warm_start=first)
     assert warm.success and warm.n_passes < cold.n_passes
-    assert first.state.blocks.aggregate()[1].tobytes() == kept
+    assert first.state.blocks.aggregate().slope.tobytes() == kept
     travelled = pickle.loads(pickle.dumps(first))
     again = pb.minimize(risk, lam=2.0, method="prox-bcfw", tol=1e-4, warm_start=travelled)
     assert again.success and again.fun == pytest.approx(warm.fun, rel=2e-4)

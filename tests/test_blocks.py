@@ -74,8 +74,12 @@ def test_point_follows_the_multipliers_and_every_sweep_ascends(step, kappa, sign
         np.testing.assert_allclose((0.7 + kappa) * blocks.unclipped(), kappa * centre - phi, atol=1e-11)
         gap = blocks.sweep(rng.permutation(12))
         assert gap >= 0.0
-    offset, again, _ = blocks.aggregate()
-    np.testing.assert_allclose(again, dual(blocks, 0.7, kappa, centre, nonneg)[3], atol=1e-12)
+    np.testing.assert_allclose(blocks.aggregate().slope, dual(blocks, 0.7, kappa, centre, nonneg)[3], atol=1e-12)
+
+
+def size_of(blocks):
+    """sum_iq alpha_iq |psi_iq|, of which the error of the aggregate is a multiple."""
+    return blocks.aggregate().slope_error / (2.02 * (blocks.n_planes + 6.0) * 2.0**-53)
 
 
 def storage(blocks):
@@ -101,7 +105,7 @@ def test_blocks_follow_a_metric(signs, per_row, rng):
 
     for metric in rng.uniform(0.01, 1.0, (3, 9)):
         blocks.weigh(metric)
-        blocks.set_point((kappa * centre - metric * blocks.aggregate()[1]) / (lam + kappa), lam + kappa)
+        blocks.set_point((kappa * centre - metric * blocks.aggregate().slope) / (lam + kappa), lam + kappa)
         before = value(metric)[0]
         for _ in range(4):
             met.append((rng.permutation(12), *random_planes(rng, 12, 9, per_row)))
@@ -115,7 +119,7 @@ def test_blocks_follow_a_metric(signs, per_row, rng):
         np.testing.assert_allclose(storage(blocks)["gram"], np.concatenate([G.ravel() for G in products]), atol=1e-12)
         # sizes of slopes are Euclidean, as rounding errors are
         _, _, alpha, slopes = blocks.arrays()
-        assert blocks.aggregate()[2] == pytest.approx(alpha @ np.sqrt(slopes.multiply(slopes).sum(axis=1)))
+        assert size_of(blocks) == pytest.approx(alpha @ np.sqrt(slopes.multiply(slopes).sum(axis=1)))
         n_planes = blocks.n_planes
         blocks.add(*met[0])                       # planes are known again whatever the metric is
         assert blocks.n_planes == n_planes
@@ -218,16 +222,16 @@ def test_averages_are_those_of_the_points(rng):
 
 def test_copies_and_pickles_go_on_alike(rng):
     blocks, _ = filled(rng, rounds=5)
-    offset, phi, _ = blocks.aggregate()
+    before = blocks.aggregate()
     for other in (blocks.copy(), pickle.loads(pickle.dumps(blocks))):
         assert other.n_planes == blocks.n_planes
         again = other.aggregate()
-        assert again[0] == pytest.approx(offset, abs=1e-12)
-        np.testing.assert_allclose(again[1], phi, atol=1e-12)
-        other.set_point(-again[1] / 0.7, 0.7)
-        before = dual(other, 0.7)[0]
+        assert again.offset == pytest.approx(before.offset, abs=1e-12)
+        np.testing.assert_allclose(again.slope, before.slope, atol=1e-12)
+        other.set_point(-again.slope / 0.7, 0.7)
+        value = dual(other, 0.7)[0]
         other.sweep(np.arange(12))
-        assert dual(other, 0.7)[0] >= before - 1e-12
+        assert dual(other, 0.7)[0] >= value - 1e-12
         assert other.w.tobytes() != blocks.w.tobytes()
         for i in range(12):
             assert sorted(other.block(i)[0]) == sorted(blocks.block(i)[0])
@@ -241,11 +245,11 @@ def test_multipliers_that_sum_to_more_than_one_are_scaled_down():
     blocks = Blocks.from_arrays(n, dim, np.repeat(np.arange(n), 2), offsets, alpha, slopes)
     function, (*head, storage, point) = blocks.__reduce__()
     blocks = function(*head, storage | {"alpha": 3.0 * storage["alpha"]}, point)
-    offset, phi, size = blocks.aggregate()
+    plane = blocks.aggregate()
     alpha = 3.0 * alpha / np.maximum(np.repeat(3.0 * alpha.reshape(n, 2).sum(axis=1), 2), 1.0)
-    assert offset == pytest.approx(alpha @ offsets) and blocks.offset == offset
-    np.testing.assert_allclose(phi, alpha @ slopes, atol=1e-12)
-    assert size == pytest.approx(alpha @ np.sqrt(slopes.multiply(slopes).sum(axis=1)))
+    assert plane.offset == pytest.approx(alpha @ offsets) and blocks.offset == plane.offset
+    np.testing.assert_allclose(plane.slope, alpha @ slopes, atol=1e-12)
+    assert size_of(blocks) == pytest.approx(alpha @ np.sqrt(slopes.multiply(slopes).sum(axis=1)))
     for i in range(n):
         assert blocks.block(i)[2].sum() == pytest.approx(1.0, abs=1e-12)
 
@@ -305,13 +309,13 @@ def test_squares_of_merged_slopes_that_cancel_are_not_negative(weighted):
             blocks.weigh(rng.uniform(0.1, 1.0, 2))
         blocks.shrink(0.0)
         assert blocks.n_planes == 1 and 0.0 <= storage(blocks)["gram"][-1] < 1e-28
-        assert np.isfinite(blocks.aggregate()[2])
+        assert np.isfinite(blocks.aggregate().slope_error)
         assert pickle.loads(pickle.dumps(blocks)).n_planes == 1
 
 
 def test_a_limit_merges_no_more_than_it_must(rng):
     blocks, _ = filled(rng, n=40, rounds=6)
-    offset, phi, _ = blocks.aggregate()
+    before = blocks.aggregate()
     few = [blocks.n_planes]
     while blocks.n_planes > 60:
         assert blocks.shrink(0.97 * blocks.bytes)
@@ -320,5 +324,5 @@ def test_a_limit_merges_no_more_than_it_must(rng):
     assert few[1] == 240        # room never used goes first
     assert len(few) > 10 and (few[1:] > 0.85 * few[:-1]).all()
     again = blocks.aggregate()
-    assert again[0] == pytest.approx(offset, abs=1e-12)
-    np.testing.assert_allclose(again[1], phi, atol=1e-12)
+    assert again.offset == pytest.approx(before.offset, abs=1e-12)
+    np.testing.assert_allclose(again.slope, before.slope, atol=1e-12)

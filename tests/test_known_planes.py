@@ -110,9 +110,9 @@ def test_assigned_multipliers_come_back(rng):
     np.testing.assert_array_equal(blocks.arrays()[2], alpha[risk.places])
     np.testing.assert_allclose(PlaneMultipliers(risk).complete(alpha[risk.places]), alpha, atol=1e-15)
     assert (blocks.sizes(True) == np.add.reduceat(alpha > 0.0, risk.starts[:-1])).all()
-    offset, phi, _ = blocks.aggregate()
-    assert offset == pytest.approx(offsets @ alpha[risk.places])
-    np.testing.assert_allclose(phi, slopes.T @ alpha[risk.places], atol=1e-12)
+    plane = blocks.aggregate()
+    assert plane.offset == pytest.approx(offsets @ alpha[risk.places])
+    np.testing.assert_allclose(plane.slope, slopes.T @ alpha[risk.places], atol=1e-12)
     for bad in (alpha[:3], -np.ones(blocks.n_planes), np.full(blocks.n_planes, np.nan)):
         with pytest.raises(ValueError, match="alpha"):
             blocks.assign(bad)
@@ -131,8 +131,8 @@ def test_master_reaches_its_minimum():
     while not master.solve(1e-9):
         pass
     known = KnownPlanes(blocks.n_blocks, *(blocks.arrays()[k] for k in (0, 1, 3)))
-    offset, phi, _ = blocks.aggregate()
-    assert -1e-12 <= model(known, master.w) - (offset - phi @ phi / 2.0) <= 1e-8
+    plane = blocks.aggregate()
+    assert -1e-12 <= model(known, master.w) - (plane.offset - plane.slope @ plane.slope / 2.0) <= 1e-8
 
 
 @pytest.mark.parametrize("sigma", [None, 100.0])
@@ -146,9 +146,9 @@ def test_master_hands_back_the_multipliers_of_its_best_bound(sigma, target):
         master = PlaneMaster(blocks, 1.0, found.x, sigma)
         while not master.solve(target):
             pass
-        offset, phi, _ = blocks.aggregate()
+        plane = blocks.aggregate()
         known = KnownPlanes(blocks.n_blocks, *(blocks.arrays()[k] for k in (0, 1, 3)))
-        assert model(known, master.w) - (offset - phi @ phi / 2.0) <= target * (1.0 + 1e-9)
+        assert model(known, master.w) - (plane.offset - plane.slope @ plane.slope / 2.0) <= target * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("method", ["oca", "sgd"])

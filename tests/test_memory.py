@@ -91,18 +91,18 @@ def test_a_run_of_blocks_within_a_limit_goes_on_from_a_checkpoint(tmp_path):
 def test_shrinking_keeps_point_and_bound():
     free = pb.minimize(chains(), lam=1.0, tol=1e-3, method="prox-bcfw")
     blocks = free.state.blocks.copy()
-    offset, phi, _ = blocks.aggregate()
+    before = blocks.aggregate()
     bytes_before, planes_before = blocks.bytes, blocks.n_planes
     assert blocks.shrink(0.5 * bytes_before) and blocks.bytes <= 0.5 * bytes_before
     assert blocks.n_planes < planes_before and blocks.n_merged >= 0
     after = blocks.aggregate()
-    assert after[0] == pytest.approx(offset, rel=1e-12)
-    np.testing.assert_allclose(after[1], phi, atol=1e-11 * np.abs(phi).max())
+    assert after.offset == pytest.approx(before.offset, rel=1e-12)
+    np.testing.assert_allclose(after.slope, before.slope, atol=1e-11 * np.abs(before.slope).max())
     for i in range(0, 200, 40):
         _, _, alpha = blocks.block(i)
         assert alpha.sum() == pytest.approx(1.0) and (alpha >= 0.0).all()
     assert not blocks.shrink(0.0) and blocks.n_planes <= 200        # one for each block is the least
-    assert blocks.aggregate()[0] == pytest.approx(offset, rel=1e-12)
+    assert blocks.aggregate().offset == pytest.approx(before.offset, rel=1e-12)
 
 
 def test_a_full_bundle_aggregates_where_it_is():
@@ -122,7 +122,7 @@ def test_a_full_bundle_aggregates_where_it_is():
 def test_blocks_that_cannot_shrink_stay():
     blocks = Blocks(3, 5)
     assert blocks.shrink(blocks.bytes) and not blocks.shrink(1.0)
-    assert blocks.n_planes == 0 and blocks.aggregate()[0] == 0.0
+    assert blocks.n_planes == 0 and blocks.aggregate().offset == 0.0
 
 
 def needed_bytes(risk):

@@ -135,8 +135,8 @@ def state(blocks):
 
 
 def dual(blocks, lam=LAM):
-    offset, phi, _ = blocks.copy().aggregate()
-    return offset - 0.5 * phi @ phi / lam, -phi / lam
+    plane = blocks.copy().aggregate()
+    return plane.offset - 0.5 * plane.slope @ plane.slope / lam, -plane.slope / lam
 
 
 @pytest.mark.parametrize("name", RISKS)
@@ -192,7 +192,7 @@ def test_a_sentence_beyond_float64_is_named_and_nothing_is_lost():
             core.oracle_pass(np.arange(N))
         texts.add(str(caught.value))
         assert core.visits == 96
-        phi = core.blocks.copy().aggregate()[1]
+        phi = core.blocks.copy().aggregate().slope
         np.testing.assert_allclose(core.w, (0.3 * centre - phi) / (LAM + 0.3), rtol=1e-12, atol=1e-12)
         core.place(LAM, 0.0, None)
         assert core.oracle_pass(np.arange(N)) > 0.0

@@ -96,9 +96,8 @@ def test_every_pass_ascends_and_the_point_follows(kind, s, precision):
     before, unit = 0.0, 1e-12 if precision == "float64" else 1e-4
     for k in range(8):
         dual.visit(rng.permutation(len(y))[:len(y) - 100 * (k % 2)])
-        slope = np.zeros(risk.dim)
-        offset = dual.aggregate(slope)[0]
-        value, w = offset - 0.5 * slope @ slope / s, -slope / s
+        plane = dual.aggregate()
+        value, w = plane.offset - 0.5 * plane.slope @ plane.slope / s, -plane.slope / s
         assert value >= before - unit * abs(before)
         before = value
         np.testing.assert_allclose(dual.point(), w, atol=unit * len(y) / s * abs(X).max())
@@ -129,9 +128,7 @@ def test_an_interrupt_leaves_multipliers_and_point_in_accord(data):
         dual.visit(order)
     done = int(dual.visits)
     assert 0 < done < len(order)
-    slope = np.zeros(risk.dim)
-    dual.aggregate(slope)
-    np.testing.assert_allclose(dual.point(), start - slope / dual.s, atol=1e-9)
+    np.testing.assert_allclose(dual.point(), start - dual.aggregate().slope / dual.s, atol=1e-9)
     again = placed(risk)
     again.visit(order[:done])
     assert_same(everything(again), everything(dual))

@@ -595,7 +595,7 @@ RECIPES |= {
     "dual of labels.set_point": lambda r: {"w": f(r, 9), "s": 1.0},
     "dual of labels.mark": lambda r: {"S": f(r, 12, 3), "first": 0},
     "dual of labels.value": lambda r: {"S": f(r, 12, 3)},
-    "dual of labels.aggregate": lambda r: {"slope": np.zeros(9), "first": 1, "last": 5},
+    "dual of labels.aggregate": lambda r: {"first": 1, "last": 5},
     "dual of labels.restore": lambda r: {"multipliers": r.random((12, 3))},
     "a bundle.dot": lambda r: {"w": f(r, solved("oca").x.size), "first": 1},
     "blocks.sweep": lambda r: {"rows": ROWS}, "blocks.block": lambda r: {"i": 1},
@@ -606,7 +606,8 @@ RECIPES |= {
     "blocks.assign": lambda r: {"alpha": solved("prox-bcfw").state.blocks.arrays()[2]},
     "blocks.average": lambda r: {"k": 0}, "blocks.forget": lambda r: {"max_idle": 2},
     "blocks.shrink": lambda r: {"limit": 100.0}, "blocks.copy": lambda r: {"nonneg": None, "cap": 5, "max_steps": 3},
-    "blocks.aggregate_parts": lambda r: {"part": np.array([0, 1]), "n_parts": 2},
+    "blocks.aggregate": lambda r: {"slope_error": 1e-9, "offset_error": 1e-9},
+    "blocks.of_parts": lambda r: {"part": np.array([0, 1]), "slope_errors": f(r, 2), "offset_errors": f(r, 2)},
     "blocks.from_arrays": lambda r: dict(zip(("n_blocks", "dim", "rows", "offsets", "alpha", "slopes"), (
         2, solved("oca").x.size, *solved("prox-bcfw").state.blocks.arrays()), strict=True)),
     "examples.rows": lambda r: {"n_scores": 3},

@@ -33,8 +33,8 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from pybundle.solvers.block._block cimport (Block, Plane, copy_block, fetch_block, pb_slope_axpy, pb_slope_dot,
-                                            pb_slope_value)
+from pybundle.solvers.block._block cimport (Block, StoredPlane, copy_block, fetch_block, pb_slope_axpy,
+                                            pb_slope_dot, pb_slope_value)
 from pybundle.solvers.block._plane_cache cimport PlaneCache
 from pybundle.features._compiled_oracle cimport CompiledOracle
 
@@ -315,7 +315,7 @@ cdef class Blocks(PlaneCache):
             for q in range(n):
                 self.u[q] -= tau * (G[q * b.room + i] - G[q * b.room + j])
 
-    cdef void _move_point(self, const Plane* a, double factor) noexcept nogil:
+    cdef void _move_point(self, const StoredPlane* a, double factor) noexcept nogil:
         """x += factor psi (line 5), and what follows from it: the clipped point, averages (line 6)."""
         cdef Py_ssize_t k, j
         if self.metric == NULL:

@@ -14,7 +14,7 @@ cdef extern from "_plane.h" nogil:
     void pb_prefetch(const void* address)
     void pb_return_pages()
 
-cdef struct Plane:
+cdef struct StoredPlane:
     pb_slope slope
     double offset
     uint64_t hash       # of offset and slope: equal planes are stored once
@@ -23,7 +23,7 @@ cdef struct Plane:
 cdef struct Block:
     int n, room         # planes, and room for them
     int n_used          # planes with a multiplier
-    Plane* planes       # the truth first
+    StoredPlane* planes         # the truth first
     double* alpha
     double* gram        # (room, room)
     char* memory        # the slopes, one after another: a pass streams through them
@@ -36,8 +36,8 @@ cdef int resize_block(Block* b, int room, double* bytes) except -1 nogil
 # Where `need` more bytes of slopes begin.
 cdef char* extend_block(Block* b, size_t need, double* bytes) except NULL nogil
 # Sets plane `a` to these values and copies its slope into the memory of the block.
-cdef int store_plane(Block* b, Plane* a, double offset, Py_ssize_t n, const int32_t* index, const double* value,
-                     Py_ssize_t dim, double* bytes) except -1 nogil
+cdef int store_plane(Block* b, StoredPlane* a, double offset, Py_ssize_t n, const int32_t* index,
+                     const double* value, Py_ssize_t dim, double* bytes) except -1 nogil
 # Makes an empty block, which has the room, the same as another one.
 cdef int copy_block(Block* new, const Block* b, double* bytes) except -1 nogil
 # Place of an equal plane, or -1.

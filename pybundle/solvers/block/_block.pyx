@@ -12,10 +12,10 @@ cdef size_t FETCHED = 8192          # bytes of the next block that are read ahea
 
 cdef int resize_block(Block* b, int room, double* bytes) except -1 nogil:
     cdef int q
-    cdef Plane* planes
+    cdef StoredPlane* planes
     cdef double* alpha
     cdef double* gram
-    planes = <Plane*>malloc(room * sizeof(Plane))
+    planes = <StoredPlane*>malloc(room * sizeof(StoredPlane))
     alpha = <double*>malloc(room * sizeof(double))
     gram = <double*>malloc(<size_t>room * room * sizeof(double))
     if planes == NULL or alpha == NULL or gram == NULL:
@@ -25,14 +25,14 @@ cdef int resize_block(Block* b, int room, double* bytes) except -1 nogil:
         with gil:
             raise MemoryError
     if b.n:
-        memcpy(planes, b.planes, b.n * sizeof(Plane))
+        memcpy(planes, b.planes, b.n * sizeof(StoredPlane))
         memcpy(alpha, b.alpha, b.n * sizeof(double))
         for q in range(b.n):
             memcpy(gram + q * room, b.gram + q * b.room, b.n * sizeof(double))
     free(b.planes)
     free(b.alpha)
     free(b.gram)
-    bytes[0] += (room - b.room) * (sizeof(Plane) + 8.0) + 8.0 * (<double>room * room - <double>b.room * b.room)
+    bytes[0] += (room - b.room) * (sizeof(StoredPlane) + 8.0) + 8.0 * (<double>room * room - <double>b.room * b.room)
     b.planes, b.alpha, b.gram, b.room = planes, alpha, gram, room
     return 0
 
@@ -59,8 +59,8 @@ cdef char* extend_block(Block* b, size_t need, double* bytes) except NULL nogil:
     return memory + used
 
 
-cdef int store_plane(Block* b, Plane* a, double offset, Py_ssize_t n, const int32_t* index, const double* value,
-                     Py_ssize_t dim, double* bytes) except -1 nogil:
+cdef int store_plane(Block* b, StoredPlane* a, double offset, Py_ssize_t n, const int32_t* index,
+                     const double* value, Py_ssize_t dim, double* bytes) except -1 nogil:
     # dense if that takes less memory, float32 if exact
     cdef Py_ssize_t k
     cdef bint single = True, dense
@@ -134,7 +134,7 @@ cdef int find_plane(Block* b, double offset, Py_ssize_t n, const int32_t* index,
 
 cdef void remove_plane(Block* b, int q) noexcept nogil:
     cdef int last = b.n - 1, r
-    cdef Plane* a = &b.planes[q]
+    cdef StoredPlane* a = &b.planes[q]
     b.wasted += padded(slope_bytes(&a.slope))
     if q < last:
         b.planes[q] = b.planes[last]

@@ -13,6 +13,8 @@ from pybundle.features._rows cimport BLOCK, PB_FLOAT32, PB_UINT8, real
 from pybundle.risks._engine cimport CURVE, MULTICLASS, Curve, Engine, curve_loss, curve_term
 from pybundle.solvers.block._label_blocks cimport Example, LabelBlocks, keep_near, prefetch
 
+from pybundle.core.plane import Plane
+
 cdef enum:
     SPARSE_BLOCK = 1024     # sparse rows that are summed together, class by class
 
@@ -95,32 +97,22 @@ cdef class LabelSums(LabelBlocks):
         return risk
 
     # ------------------------------------------------------------------ evidence
-    def aggregate(self, slope, Py_ssize_t first=0, last=None, double far=0.0):
-        """Adds `sum_ik alpha_ik (e_k - e_y) X_i` to `slope` (K * width,), unscaled, in float64.
+    def aggregate(self, Py_ssize_t first=0, last=None, double far=0.0):
+        """The `Plane` of `sum_ik alpha_ik (e_k - e_y) X_i`, unscaled, and `sum_ik alpha_ik L(y_i, k)`, in float64.
+
+        If the planes of two ranges are added, their errors together also bound those of the sums.
 
         Parameters
         ----------
-        slope : float64 array
-            Zeros, for the bound to hold.
         first, last : int
-            The sum is over the rows `first <= i < last`, None is n. Threads may sum different rows, each into its own
-            slope.
+            The sum is over the rows `first <= i < last`, None is n. Threads may sum different rows.
         far : float
             Norm |m| of the means m for which the error of `a - m a_b` is bounded, too, for each row a of the slope.
-
-        Returns
-        -------
-        offset : float
-            `sum_ik alpha_ik L(y_i, k)`.
-        error : float
-            Bound on the rounding error of the slope in the Euclidean norm. If slopes, offsets and errors of two
-            ranges are added, the errors also bound those of the sums.
-        offset_error : float
 
         Raises
         ------
         ValueError
-            For rows outside 0..n, or a slope of another length.
+            For rows outside 0..n.
 
         Notes
         -----
@@ -131,14 +123,11 @@ cdef class LabelSums(LabelBlocks):
         cdef Py_ssize_t end = e.n_examples if last is None else last
         if not 0 <= first <= end <= e.n_examples:
             raise ValueError(f"first and last must be 0 <= first <= last <= {e.n_examples}, got {first} and {end}")
-        if len(slope) != e.n_scores * e.width:
-            raise ValueError(f"slope must have shape ({e.n_scores * e.width},), got ({len(slope)},)")
         if self.is_single:
-            return self._aggregate(self.alpha32, slope, first, end, far)
-        return self._aggregate(self.alpha64, slope, first, end, far)
+            return self._aggregate(self.alpha32, first, end, far)
+        return self._aggregate(self.alpha64, first, end, far)
 
-    def _aggregate(self, const real[:, ::1] alphas, double[::1] slope, Py_ssize_t first, Py_ssize_t last,
-                   double far):
+    def _aggregate(self, const real[:, ::1] alphas, Py_ssize_t first, Py_ssize_t last, double far):
         cdef Engine e = self.e
         cdef int K = e.n_scores, k, y
         # a block of dense rows stays in the cache; of sparse rows more come together, so that the slope of a class does
@@ -152,6 +141,8 @@ cdef class LabelSums(LabelBlocks):
         cdef double[:, ::1] coef = np.empty((K, block))
         cdef int[::1] count = np.zeros(K, dtype=np.intc)
         cdef Py_ssize_t[::1] entries_of = np.zeros(K, dtype=np.intp)
+        summed = np.zeros(K * e.width)
+        cdef double[::1] slope = summed
         with nogil:
             while i < last:
                 size = 0
@@ -213,9 +204,9 @@ cdef class LabelSums(LabelBlocks):
             products += entries_of[k]
         # a component is a sum of at most `entries` products, the offset one of `products`; the sum for a truth, the
         # ratio and the excess of a sum over c: 2 K + 4 roundings more, and one if two sums are added
-        return (offset, 1.01 * UNIT * (entries + 2 * K + 7) * slope_size,
-                1.01 * UNIT * (products + K + 15) * offset_size if e.loss == CURVE else
-                1.01 * UNIT * (products + K + 7) * offset)
+        return Plane(offset, summed, 1.01 * UNIT * (entries + 2 * K + 7) * slope_size,
+                     1.01 * UNIT * (products + K + 15) * offset_size if e.loss == CURVE else
+                     1.01 * UNIT * (products + K + 7) * offset)
 
 
 cdef inline void fetch_row(Engine e, Py_ssize_t i) noexcept nogil:

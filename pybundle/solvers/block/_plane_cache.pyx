@@ -14,9 +14,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pybundle.core._indices cimport check_indices
-from pybundle.solvers.block._block cimport (Plane, extend_block, find_plane, free_block, padded, pb_return_pages,
-                                            pb_slope, pb_slope_axpy, pb_slope_dot, pb_slope_value, remove_plane,
-                                            resize_block, slope_bytes, store_plane)
+from pybundle.solvers.block._block cimport (StoredPlane, extend_block, find_plane, free_block, padded,
+                                            pb_return_pages, pb_slope, pb_slope_axpy, pb_slope_dot, pb_slope_value,
+                                            remove_plane, resize_block, slope_bytes, store_plane)
+
+from pybundle.core.plane import Plane, Planes
+from pybundle.core.rounding import UNIT
 
 cdef int MOST_ROOM = 1024       # planes that a stored block may have room for, which once were more
 # Rounding of a weighted mean of two slopes, as a share of the mean of their norms.
@@ -69,7 +72,7 @@ cdef class PlaneCache:
             raise MemoryError
         for i in range(n_blocks):
             self._reserve(&self.blocks[i], 2)
-            memset(&self.blocks[i].planes[0], 0, sizeof(Plane))
+            memset(&self.blocks[i].planes[0], 0, sizeof(StoredPlane))
             self.blocks[i].alpha[0], self.blocks[i].gram[0] = 1.0, 0.0
             self.blocks[i].n = self.blocks[i].n_used = 1
 
@@ -204,7 +207,7 @@ cdef class PlaneCache:
         cdef Py_ssize_t k, count = 0
         cdef int32_t* index
         cdef double* value
-        cdef Plane merged
+        cdef StoredPlane merged
         for q in range(1, b.n):
             if b.alpha[q] > 0.0 and b.planes[q].last < before:
                 if i < 0 or b.alpha[q] < b.alpha[i]:
@@ -238,7 +241,7 @@ cdef class PlaneCache:
         norm = 0.0              # from Gram entries it would cancel when slopes do, and a square must not be negative
         for k in range(count):
             norm += value[k] * value[k] * (1.0 if self.metric == NULL else self.metric[index[k]])
-        memset(&merged, 0, sizeof(Plane))
+        memset(&merged, 0, sizeof(StoredPlane))
         offset = share * b.planes[i].offset + (1.0 - share) * b.planes[j].offset
         # three roundings of each entry, against the combination with weights that sum to 1 exactly
         self.merging_error += MERGING * (share * sqrt(self._square(b, i)) + (1.0 - share) * sqrt(self._square(b, j)))
@@ -355,14 +358,20 @@ cdef class PlaneCache:
 
     # ------------------------------------------------------------------ sums
 
-    def aggregate(self):
-        """(B, phi, sum_iq alpha_iq |psi_iq|), summed afresh in float64, block after block; sets `offset`."""
-        offsets, slopes, sizes = self.aggregate_parts(np.zeros(self.n_blocks, dtype=np.intp), 1)
-        self.offset = offsets[0]
-        return self.offset, slopes[0], sizes[0]
+    def aggregate(self, double slope_error=0.0, double offset_error=0.0):
+        """The `Plane` (B, phi), summed afresh in float64, block after block; sets `offset`. Errors as in `of_parts`."""
+        found = self.of_parts(np.zeros(self.n_blocks, dtype=np.intp), np.array([slope_error]), np.array([offset_error]))
+        self.offset = found.offsets[0]
+        return Plane(self.offset, found.slopes[0], float(found.slope_errors[0]),
+                     float(found.offset_errors[0]) * abs(self.offset))
 
-    def aggregate_parts(self, const Py_ssize_t[::1] part, Py_ssize_t n_parts):
-        """As `aggregate` for every part: offsets (P,), slopes (P, dim), sizes (P,); block i belongs to part[i]."""
+    def of_parts(self, const Py_ssize_t[::1] part, slope_errors, offset_errors):
+        """The `Planes` (B_p, phi_p) of parts, whose values are unknown, NaN; block i belongs to part[i].
+
+        The planes stored are known up to these errors, shape (P,): of all slopes of a part, and of offsets (relative).
+        Rounding here is added.
+        """
+        cdef Py_ssize_t n_parts = len(slope_errors)
         offsets, slopes, sizes = np.zeros(n_parts), np.zeros((n_parts, self.dim)), np.zeros(n_parts)
         cdef double[::1] offset = offsets, size = sizes
         cdef double[:, ::1] phi = slopes
@@ -391,7 +400,12 @@ cdef class PlaneCache:
                         pb_slope_axpy(&b.planes[q].slope, b.alpha[q], &phi[part[i], 0])
                         size[part[i]] += b.alpha[q] * sqrt(self._square(b, q))
                         self.work += b.planes[q].slope.n
-        return offsets, slopes, sizes
+        # terms counts roundings: of the sum, of each plane (a difference of features, times a loss, times a weight),
+        # and of the sums of multipliers, which may exceed 1 by rounding; sizes are sum_iq alpha_iq |psi_iq|
+        terms, merged = 2.02 * (np.bincount(part, self.sizes() - 1, n_parts) + 6.0), 3.03 * self.n_merged
+        return Planes(np.full(n_parts, np.nan), offsets, slopes,
+                      slope_errors + self.merging_error + terms * UNIT * sizes,
+                      offset_errors + (terms + merged) * UNIT)
 
     def assign(self, const double[::1] alpha):
         """Sets the multipliers of all planes, in the order of `arrays`; truths get what they leave."""

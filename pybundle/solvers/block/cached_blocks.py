@@ -12,9 +12,8 @@ import numpy as np
 
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.kept import check_array
-from ...core.plane import Plane
 from ...core.protocols import errors_of
-from ...core.rounding import UNIT, norm
+from ...core.rounding import norm
 from ...core.validation import read_only
 from ...models.batch_oracle import batched
 from ...prox.of_norm import minimiser
@@ -78,7 +77,7 @@ class CachedBlocks(Core):
         self.batch, self.n_best, self.towards = batch, n_best, step == "frank-wolfe"
         self.visits = self.cached_visits = 0.0
         self.lam, self.kappa, self.centre = problem.lam, 0.0, None
-        self._phi = None if known is None else self.blocks.aggregate()[1]
+        self._phi = None if known is None else self.blocks.aggregate().slope
         self._errors = _rounding_of(risk)
         self._value = None              # (version, R, bound on its rounding error) of the best point
         if average:
@@ -289,16 +288,11 @@ class CachedBlocks(Core):
 
     def aggregate(self):
         """Return the `Plane` of the multipliers, summed afresh; the point is set from it, which removes its drift."""
-        offset, phi, size = self.blocks.aggregate()
+        plane = self.blocks.aggregate(*self._errors)
         if self._phi is None:
-            self._place(self.lam, self.kappa, self.centre, phi)
-        self._phi = phi
-        # terms counts roundings: of the sum, of each plane (a difference of features, times a loss, times a weight),
-        # and of the sums of multipliers, which may exceed 1 by rounding
-        terms, merged = 2.02 * (self.blocks.n_planes + 6.0), 3.03 * self.blocks.n_merged
-        slope_error, offset_error = self._errors
-        return Plane(offset, phi, slope_error + self.blocks.merging_error + terms * UNIT * size,
-                     (offset_error + (terms + merged) * UNIT) * abs(offset))
+            self._place(self.lam, self.kappa, self.centre, plane.slope)
+        self._phi = plane.slope
+        return plane
 
     def evidence(self, problem, risk, limits=None):
         """Return the `Proof` of the multipliers if their labellings were kept, else None."""

@@ -217,12 +217,13 @@ class ExactBlocks(Core):
         """Return the `Plane` of the multipliers, summed in float64."""
         if self._aggregate is None:
             first, *other = self._exact.map_shards(self._sum, self._ranges())
-            offset, slope, errors = first.offset, first.slope, (first.slope_error, first.offset_error)
+            slope = first.slope
             for more in other:
-                offset += more.offset
                 slope += more.slope
-                errors = np.add(errors, (more.slope_error, more.offset_error)).tolist()
-            self._aggregate = Plane(offset, self.risk.examples.unscale(slope, self.risk.n_scores), *errors)
+            planes = [first, *other]
+            self._aggregate = Plane(
+                sum(plane.offset for plane in planes), self.risk.examples.unscale(slope, self.risk.n_scores),
+                sum(plane.slope_error for plane in planes), sum(plane.offset_error for plane in planes))
         return self._aggregate
 
     def evidence(self, problem, risk, limits=None):
@@ -238,9 +239,7 @@ class ExactBlocks(Core):
         return [(0, half), (half, n)] if entries >= max(LEAST_ENTRIES, 4 * self.dim) else [(0, n)]
 
     def _sum(self, rows):
-        slope, far = np.zeros(self.dim), 0.0 if self._means is None else norm(self._means)
-        offset, *errors = self._dual.aggregate(slope, *rows, far=far)
-        return Plane(offset, slope, *errors)
+        return self._dual.aggregate(*rows, far=0.0 if self._means is None else norm(self._means))
 
     def known_value(self, search):
         """Return R at the best point and a bound on its rounding error from the scores at hand, or None without scores.

@@ -22,11 +22,11 @@ from ...core.validation import read_only
 from ...risks.partition import SHARD_ROWS
 from ...risks.reduction import WAVE
 from ...runtime.result import Status
-from ..block.part_planes import part_planes
 from ..plane_checks import ROUNDING, refuse_above
 from ..run import Run
 from .evidence_of_points import of_points
 from .master import Master, plane_of
+from .part_planes import part_planes
 from .penalty_master import PenaltyMaster
 
 MANY_PARTS = 64

@@ -87,12 +87,12 @@ class LabelMultipliers(Multipliers):
             coef *= np.divide(c, total, out=np.ones_like(c), where=total > c)[:, None]
             offset = float(coef.sum() if self._cost is None else np.einsum("ik,ik->", coef, self._cost[truth]))
             coef[here, truth] = -coef.sum(axis=1)
-        phi = risk.examples.unscale(self.add(lambda part, out: add_rows(self.rows, coef[part], rows[part], out),
-                                             len(rows)), K)
+        summed = self.add(lambda part, out: add_rows(self.rows, coef[part], rows[part], out), len(rows))
         # roundings of a sum over rows and of the sum for a truth, and the excess of sums of multipliers
         terms = np.count_nonzero(coef, axis=0) + len(rows) // SHARD_ROWS + 2.0 * K + 8.0
         error = 1.01 * UNIT * float(terms @ (np.abs(coef).T @ risk.examples.norms[rows]))
-        return Plane(offset, phi, error, 1.01 * UNIT * (len(rows) * K + K + 8.0) * offset)
+        return Plane(offset, risk.examples.unscale(summed, K), error,
+                     1.01 * UNIT * (len(rows) * K + K + 8.0) * offset)
 
     def add(self, work, n):
         """Return the sum of `work(slice, out)` over fixed pieces of n rows in order: the same bits for any executor."""

@@ -13,8 +13,8 @@ from ...core.exceptions import ParameterError
 from ...core.plane import Planes
 from ...core.protocols import errors_of
 from ...core.rounding import UNIT
-from ._bcfw import Blocks
-from ._label_dual import LabelDual
+from ..block._bcfw import Blocks
+from ..block._label_dual import LabelDual
 
 
 def part_planes(risk, blocks):
@@ -35,10 +35,7 @@ def _of_planes(risk, blocks):
     part = np.empty(risk.n_examples, dtype=np.intp)
     for p, rows in enumerate(risk.parts):
         part[rows] = p
-    offsets, slopes, sizes = blocks.aggregate_parts(part, risk.n_parts)
-    # as in `CachedBlocks.aggregate`
-    terms, merged = 2.02 * (np.bincount(part, blocks.sizes(), risk.n_parts) + 6.0), 3.03 * blocks.n_merged
-    return _planes(risk, offsets, slopes, terms * UNIT * sizes + blocks.merging_error, (terms + merged) * UNIT)
+    return blocks.of_parts(part, *errors_of(risk))
 
 
 def _of_labels(risk, alpha):
@@ -46,20 +43,14 @@ def _of_labels(risk, alpha):
     if alpha.shape != dual.alpha.shape or not np.isfinite(alpha).all():
         raise ParameterError("multipliers must be finite and of shape (n_examples, n_scores) = "
                              f"{dual.alpha.shape}, got shape {alpha.shape}; start from a point only, w0=result.x")
-    offsets, slopes, errors = np.empty(n_parts), np.zeros((n_parts, risk.dim)), np.empty(n_parts)
+    offsets, slopes, errors = np.empty(n_parts), np.empty((n_parts, risk.dim)), np.empty(n_parts)
     far = 0.0 if risk.means is None else float(np.linalg.norm(risk.means))
     for p, rows in enumerate(risk.parts):
         inside = np.zeros(alpha.shape)      # without multipliers an example adds nothing
         inside[rows] = alpha[rows]
         dual.restore(inside)
-        offset, errors[p], offset_error = dual.aggregate(slopes[p], far=far)
-        offsets[p] = offset - offset_error
-        slopes[p] = risk.examples.unscale(slopes[p], risk.n_scores)
-    return _planes(risk, offsets, slopes, errors, UNIT)
-
-
-def _planes(risk, offsets, slopes, slope_errors, offset_errors):
-    """Return planes whose errors are those of planes of the risk plus those of the sums."""
+        plane = dual.aggregate(far=far)
+        offsets[p], errors[p] = plane.offset - plane.offset_error, plane.slope_error
+        slopes[p] = risk.examples.unscale(plane.slope, risk.n_scores)
     own_slopes, own_offsets = errors_of(risk)
-    return Planes(np.full(risk.n_parts, np.nan), offsets, slopes, own_slopes + slope_errors,
-                  own_offsets + offset_errors)
+    return Planes(np.full(n_parts, np.nan), offsets, slopes, own_slopes + errors, own_offsets + UNIT)

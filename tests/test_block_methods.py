@@ -123,7 +123,7 @@ def test_batches_in_shards_give_the_same_bits(method, options, monkeypatch):
 
     monkeypatch.setattr("pybundle.models.BatchOracle.compiled", lambda self, batch: None)    # all in Python
     whole = run(1)
-    for name, value in (("cached_blocks.SHARD", 4), ("cached_blocks.WAVE", 3),          # threads everywhere
+    for name, value in (("oracle_pass.EXAMPLES", 4), ("oracle_pass.WAVE", 3),          # threads everywhere
                         ("oracle_pass.SHARD", 1), ("oracle_pass.MOST_SHARDS", 4)):
         monkeypatch.setattr(f"pybundle.solvers.block.{name}", value)
     runs = {run(jobs) for jobs in (1, 2, 3)}
@@ -317,26 +317,22 @@ def test_a_start_is_used_and_an_end_without_value_is_certified():
 
 def test_passes_over_known_planes_stop_where_they_no_longer_pay():
     class Core:
-        visits, cached_visits, gain = 100.0, 0.0, 1.0
+        visits, cached_visits, gain, blocks = 0.0, 0.0, 1.0, SimpleNamespace(offset=0.0)
 
         def cached_pass(self, rng, target):
             self.cached_visits += 100.0
-            self.dual += self.gain
+            self.blocks.offset += self.gain
             self.gain *= 0.5
 
-    class Run:
-        core, rng = Core(), None
-        risk, trace = SimpleNamespace(n_examples=1), SimpleNamespace(n_iter=1)
+        def phi(self):
+            return np.zeros(1)
 
-        def dual(self):
-            return self.core.dual
-
-    run = Run()
-    run.core.dual, run.core.visits = 0.0, 0.0
+    run = SimpleNamespace(core=Core(), risk=SimpleNamespace(n_examples=1), trace=SimpleNamespace(n_iter=1),
+                          problem=Problem(Square(1.0)))
     schedule = MultiPlane(cost=2.0)
     run.rng = np.random.default_rng(0)
     schedule.order(run)
-    run.core.dual, run.core.visits = 1.0, 100.0       # the oracle: gain 1 in time 200
+    run.core.blocks.offset, run.core.visits = 1.0, 100.0       # the oracle: gain 1 in time 200
     schedule.cached_passes(run)
     assert 200.0 <= run.core.cached_visits <= 400.0
 

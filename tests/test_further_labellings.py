@@ -9,7 +9,7 @@ from reference.arborescence import is_tree
 
 import pybundle as pb
 from pybundle.oracles._chain import k_best_items
-from pybundle.solvers.block import cached_blocks
+from pybundle.solvers.block import oracle_pass
 
 
 def chains(n=40, seed=0, K=3, weights=None, **options):
@@ -100,7 +100,7 @@ def test_trees_that_differ_in_one_head(single_root, k):
 
 @pytest.mark.parametrize("make", [chains, trees])
 def test_more_labellings_a_visit_need_fewer_passes(make, monkeypatch):
-    monkeypatch.setattr(cached_blocks, "SHARD", 16)         # several shards for the threads
+    monkeypatch.setattr(oracle_pass, "EXAMPLES", 16)         # several shards for the threads
     risk = make(150)
     one, many, again = (pb.minimize(risk, lam=0.05, tol=1e-4, method="prox-bcfw", n_best=n, n_jobs=jobs)
                         for n, jobs in ((1, 1), (8, 1), (8, 3)))

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from reference.known_planes import curvature, proximal_step
 
 import pybundle as pb
-from pybundle.solvers.block import cached_blocks
+from pybundle.solvers.block import oracle_pass
 from pybundle.solvers.block._bcfw import Blocks
 from pybundle.solvers.newton._faces import GramProduct
 from pybundle.solvers.newton._proximal_steps import plane_step
@@ -168,7 +168,7 @@ def test_n_slack_method_reaches_high_accuracy_in_few_passes(lam, monkeypatch):
     assert result.success and result.certified and result.gap <= 1e-9
     assert result.lower_bound <= other.fun * (1 + 1e-14) and other.lower_bound <= result.fun * (1 + 1e-14)
     assert result.n_passes <= (1.0 if lam <= 1.0 else 2.0) * other.n_passes
-    monkeypatch.setattr(cached_blocks, "SHARD", 16)
+    monkeypatch.setattr(oracle_pass, "EXAMPLES", 16)
     result, again = (pb.minimize(risk, lam=lam, method="alm", tol=1e-9, n_jobs=jobs) for jobs in (1, 3))
     assert (again.x == result.x).all() and again.lower_bound == result.lower_bound
     history = result.history

@@ -253,15 +253,15 @@ def test_memory_is_looked_at_after_every_batch():
     """Asked in Python, it is seen whenever planes are made; compiled passes end with the same planes."""
     seen, ends, risk, own = [], [], asked_in_python(words()), 87_000
     oracle, planes = risk.oracle(), risk.oracle().planes
-    oracle.planes = lambda *batch: seen.append(held.nbytes()) or planes(*batch)
+    oracle.planes = lambda *batch: seen.append(held.nbytes) or planes(*batch)
     for which in (words(), risk):
-        limit = own + CachedBlocks(which, Problem(Square(LAM)), batch=8).working_bytes()
+        limit = own + CachedBlocks(which, Problem(Square(LAM)), batch=8).passes.working_bytes()
         held = CachedBlocks(which, Problem(Square(LAM)), batch=8, memory_limit=limit)
         for k in range(6):
             held.place(LAM, 0.5, np.random.default_rng(k).normal(size=risk.dim))
             held.oracle_pass(np.arange(N))
             held.forget()
-            assert held.nbytes() <= own and held.visits == (k + 1) * N
+            assert held.nbytes <= own and held.visits == (k + 1) * N
         ends.append((state(held.blocks), held.n_merged))
     assert max(seen) <= own and ends[0] == ends[1] and held.n_merged > 0
 

@@ -30,8 +30,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.exceptions import NumericalError, ParameterError
-from ...core.kept import check_array
-from ...core.plane import Plane
+from ...core.kept import Kept, check_array
 from ...runtime.result import Status
 from ..evidence.limits import with_limits
 from ..problem.coordinates import inner
@@ -159,16 +158,15 @@ class BlockMethod(Run):
         return None
 
     def describe(self):
-        return f"{self.schedule.describe()}, {self.core.nbytes() / 2**20:.0f} MB of multipliers to begin with"
+        return f"{self.schedule.describe()}, {self.core.nbytes / 2**20:.0f} MB of multipliers to begin with"
 
     def n_planes(self):
-        return self.core.n_planes()
+        return self.core.n_planes
 
     def restore(self, arrays):
-        # the core is made anew, in the precision of the search
         self.search.restore(arrays["search"])
-        self.core = self._kind(self.risk, known=None, **self._options)
-        super().restore(arrays)
+        self.core = self._kind(self.risk, known=None, **self._options)      # in the precision of the search
+        Kept.restore(self, {name: arrays[name] for name in self.kept})
         for centre in (self._centre, self._before):
             check_array("the centre", centre, (self.risk.dim,))
 
@@ -194,11 +192,6 @@ class BlockMethod(Run):
 
     def known_value(self):
         return self.core.known_value(self.search)
-
-    # ------------------------------------------------------------------ what schedules use
-    def dual(self):
-        """Return D of the multipliers at the running point, with kappa = 0."""
-        return self.problem.lower_bound(Plane(self.core.offset, self.core.phi()))
 
     # ------------------------------------------------------------------ inside
     def _evaluate(self, w):
@@ -230,7 +223,7 @@ class BlockMethod(Run):
         gap, square = self.search.gap, float(np.sum(self.search.w**2))
         if square > 0.0 and np.isfinite(gap):
             return max(modulus, gap / square)
-        return modulus or self.core.first_lam()
+        return modulus or self.core.first_lam
 
     def _kappa(self):
         if self._wanted is not None:

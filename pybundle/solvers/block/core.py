@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import numpy as np
+
 from ...core.kept import Kept
 
 
@@ -17,15 +19,20 @@ class Core(Kept, ABC):
         The point (kappa c - phi) / (lam + kappa) of the multipliers; a view that passes may change.
     visits, cached_visits : float
         Examples visited by the oracle so far, and blocks visited over stored planes alone.
-    n_merged : int
-        Planes that lost their own multipliers to a memory limit.
+    nbytes : float
+        Bytes of the blocks.
+    n_planes, n_merged : int
+        Planes stored, and planes that lost their own multipliers to a memory limit.
     bound_takes_pass : bool
         Whether the aggregate costs as much as a pass, so that it is computed only when a value is.
+    first_lam : float
+        The lam from which the first weight of the centre follows if no weight has a square; with penalties only.
     """
 
-    cached_visits = 0.0
-    n_merged = 0
+    cached_visits = nbytes = 0.0
+    n_planes = n_merged = 0
     bound_takes_pass = False
+    _value = None       # (version, R, bound on its rounding error) of the best point
 
     # ------------------------------------------------------------------ the point
     @abstractmethod
@@ -35,10 +42,6 @@ class Core(Kept, ABC):
     @abstractmethod
     def default_kappa(self, lam):
         """Return the weight of the centre that suits the planes known now."""
-
-    def raise_kappa(self):
-        """Called when cached passes missed their target: a centre that is lighter than usual gets heavier."""
-        return
 
     @abstractmethod
     def aggregate(self):
@@ -58,33 +61,29 @@ class Core(Kept, ABC):
         raise NotImplementedError
 
     def cached_passes(self, rng, target, most, most_visits):
-        """Make at most `most` cached passes, until one returns at most `target`; return whether one did.
+        """Make at most `most` cached passes, until one returns at most `target`.
 
         No pass begins once `visits` exceeds `most_visits`. `Accelerated` calls this, other schedules `cached_pass`.
         """
         for _ in range(most):
-            if self.cached_pass(rng, target) <= target:
-                return True
-            if self.visits > most_visits:
+            if self.cached_pass(rng, target) <= target or self.visits > most_visits:
                 break
-        return False
 
     @abstractmethod
     def evaluate(self, search, w):
-        """Decode all examples at w, or at a better point, call `search.observe`, and return F there."""
+        """Decode all examples at w, or at a better point, call `observe`, and return F there."""
+
+    def observe(self, search, w, value, error):
+        """Report w and R at w to the search; return F(w). The value and the bound on its rounding error are kept."""
+        fun = search.observe(w, value)
+        if search.w is w and np.isfinite(error):
+            self._value = search.version, value, error
+        return fun
 
     # ------------------------------------------------------------------ what is kept, and proven
     def known(self):
         """Return the blocks for another run; None if no run can start from them."""
         return None
-
-    def nbytes(self):
-        """Return the bytes of the blocks."""
-        return 0
-
-    def n_planes(self):
-        """Return the number of planes stored."""
-        return 0
 
     def forget(self):
         """Called after an iteration, to drop idle planes."""
@@ -92,32 +91,8 @@ class Core(Kept, ABC):
 
     def known_value(self, search):
         """Return R at the best point and a bound on its rounding error, if a pass has computed both; or None."""
-        return None
+        return None if self._value is None or self._value[0] != search.version else self._value[1:]
 
     def evidence(self, problem, risk, limits=None):
         """Return the `Proof` for `Run.evidence`, within limits of free weights, or None."""
         return None
-
-    # ------------------------------------------------------------------ with penalties only
-    def first_lam(self):
-        """Return the lam from which the first weight of the centre follows if no weight has a square."""
-        raise NotImplementedError
-
-    # ------------------------------------------------------------------ with stored planes only
-    offset = None       # B at the running point
-
-    def phi(self):
-        """Return phi at the running point, for schedules that watch the dual."""
-        raise NotImplementedError
-
-    def solve(self, w, target):
-        """Solve the problem of all stored planes from w; return whether its gap is at `target`, or stuck."""
-        raise NotImplementedError
-
-    def measure(self):
-        """Recompute the gaps at the running point."""
-        raise NotImplementedError
-
-    def gaps(self):
-        """Return the last known gap of every block, for sampling."""
-        raise NotImplementedError

@@ -67,6 +67,7 @@ class ExactBlocks(Core):
         self._reach = 0.0           # `_scores` are known up to reach |x_i|
         squares = risk.examples.norms**2 if self._intercepts is None else self._intercepts.squares
         self._centre_weight = CentreWeight(risk, np.sqrt(squares))
+        self.first_lam = self._centre_weight.first_lam
 
     def arrays(self):
         return {"dual": self._dual.get_state(), **super().arrays()}
@@ -102,6 +103,10 @@ class ExactBlocks(Core):
     def cached_visits(self):
         return self._dual.cached_visits
 
+    @property
+    def nbytes(self):
+        return self._dual.alpha.nbytes
+
     def known(self):
         """Return the multipliers for another run, shape (n, K), with sums c_i; within [0, c_i] for one score."""
         return self._dual.alpha
@@ -109,12 +114,6 @@ class ExactBlocks(Core):
     def default_kappa(self, lam):
         """Return the weight of `CentreWeight`."""
         return self._centre_weight.at(lam)
-
-    def raise_kappa(self):
-        self._centre_weight.raise_limit()
-
-    def first_lam(self):
-        return self._centre_weight.first_lam
 
     # ------------------------------------------------------------------ the point
     @property
@@ -160,13 +159,14 @@ class ExactBlocks(Core):
         return self._dual.visit(order)
 
     def cached_passes(self, rng, target, most, most_visits):
-        """Do exact block steps at the active rows in random orders, on working sets of labels if labels are many."""
-        self._aggregate = self._w = None
-        return self._dual.visit_active(int(rng.integers(1 << 63)), target, most, most_visits - self._evaluated)
+        """Do exact block steps at the active rows in random orders, on working sets of labels if labels are many.
 
-    def nbytes(self):
-        """Return the bytes of the multipliers."""
-        return self._dual.alpha.nbytes
+        If they miss the target, a centre that is lighter than usual gets heavier.
+        """
+        self._aggregate = self._w = None
+        state = int(rng.integers(1 << 63))
+        if not self._dual.visit_active(state, target, most, most_visits - self._evaluated):
+            self._centre_weight.raise_limit()
 
     def evaluate(self, search, w):
         """Do a batch pass at w and a line search between the best point and w; return `F(w)`."""

@@ -46,14 +46,17 @@ class LogLossBlocks(Core):
         self.n_examples, self.dim = risk.n_examples, risk.dim
         self._objective, self._limits = problem, limits_of(problem, self.dim)
         self._intercepts = MovingIntercepts.of(problem, self.risk.user_rows)
-        self._dual = self._make(known if isinstance(known, tuple) else None)
+        tokens, truth, offsets, pairs, start, end, squares = self.risk.log_loss_tokens
+        weights, known = self.risk.sample_weight, known if isinstance(known, tuple) else None
+        self._dual = ChainDual(tokens, truth, offsets, weights, pairs, start, end, known)
         self._evaluated = 0.0
         self._aggregate = self._w = None        # valid until the next step
-        self._value = None                      # (version, R, bound on its rounding error) of the best point
-
-    def _make(self, known=None):
-        tokens, truth, offsets, pairs, start, end, _ = self.risk.log_loss_tokens
-        return ChainDual(tokens, truth, offsets, self.risk.sample_weight, pairs, start, end, known)
+        self._square = float(np.mean(weights**2 * squares)) if self._intercepts is None else (
+            float(np.mean(weights**2)) * self._intercepts.ratio)
+        # The first weight of the centre is then `Rbar^2 / sqrt n`. The best weight was a half to a fourteenth of that
+        # on 1000 and 8936 sentences with l1 norms of 3 and 1, but too light a centre costs far more passes than too
+        # heavy a one.
+        self.first_lam = self._square / self.n_examples
 
     def arrays(self):
         return {"dual": self._dual.get_state(), "is_fresh": self._aggregate is not None, **super().arrays()}
@@ -83,20 +86,7 @@ class LogLossBlocks(Core):
 
     def default_kappa(self, lam):
         """Return the weight of the centre, `sqrt(lam Rbar^2)` with Rbar^2 the mean of the squares of the features."""
-        return float(np.sqrt(lam * self._square()))
-
-    def first_lam(self):
-        """Return `Rbar^2 / n`, so that the first weight of the centre is `Rbar^2 / sqrt n`.
-
-        The best weight was a half to a fourteenth of that on 1000 and 8936 sentences with l1 norms of 3 and 1, but too
-        light a centre costs far more passes than too heavy a one.
-        """
-        return self._square() / self.n_examples
-
-    def _square(self):
-        if self._intercepts is not None:
-            return float(np.mean(self.risk.sample_weight**2)) * self._intercepts.ratio
-        return float(np.mean(self.risk.sample_weight**2 * self.risk.log_loss_tokens.squares))
+        return float(np.sqrt(lam * self._square))
 
     # ------------------------------------------------------------------ the point
     @property
@@ -143,11 +133,7 @@ class LogLossBlocks(Core):
         """Compute the losses of all chains at w; return `F(w)`."""
         values, errors = self.risk.values(w)
         self._evaluated += self.n_examples
-        value = float(values.sum())
-        fun = search.observe(w, value)
-        if search.w is w:
-            self._value = search.version, value, float(errors.sum())
-        return fun
+        return self.observe(search, w, float(values.sum()), float(errors.sum()))
 
     # ------------------------------------------------------------------ evidence
     def aggregate(self):
@@ -163,9 +149,6 @@ class LogLossBlocks(Core):
         return Plane(offset, planes.slopes[0], float(self.risk.slope_errors[0]),
                      float(self.risk.offset_errors[0]) * offset)
 
-    def known_value(self, search):
-        return self._value[1:] if self._value is not None and self._value[0] == search.version else None
-
     def evidence(self, problem, risk, limits=None):
         if problem.classes is None:
             return None
@@ -173,6 +156,7 @@ class LogLossBlocks(Core):
         return of_distributions(risk, problem, P)
 
     # ------------------------------------------------------------------ memory
+    @property
     def nbytes(self):
         """Return the bytes of factors and marginals."""
         return 3 * (self._dual.nodes.nbytes + self._dual.edges.nbytes)

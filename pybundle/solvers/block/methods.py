@@ -13,15 +13,16 @@ from .block_method import BlockMethod
 from .cached_blocks import CAP, CachedBlocks
 from .exact_blocks import ExactBlocks
 from .log_loss_blocks import LogLossBlocks
+from .newton_blocks import NewtonBlocks
 from .penalised_blocks import PenalisedBlocks
 from .schedules import Accelerated, Exact, MultiPlane, Plain, Sequential
 
 
-def cached(search, schedule, kappa=None, **options):
+def cached(search, schedule, kappa=None, core=CachedBlocks, **options):
     """Build a run of a block method on cached planes."""
     options = {"problem": search.problem, "memory_limit": search.settings.memory_limit,
                "record": search.settings.record} | options
-    return BlockMethod(search, CachedBlocks, schedule, kappa, options)
+    return BlockMethod(search, core, schedule, kappa, options)
 
 
 def prox_bcfw(search, kappa, batch, n_best):
@@ -110,7 +111,7 @@ def alm(search, sigma, growth):
     if search.settings.memory_limit is not None:
         raise ParameterError("memory_limit must be None for method 'alm' on planes of examples, which solves with "
                              "all of them at once; use method 'prox-bcfw' or 'oca'")
-    return cached(search, Exact(), sigma=sigma, growth=growth)
+    return cached(search, Exact(), core=NewtonBlocks, sigma=sigma, growth=growth)
 
 
 def fewer_than_cap(name, value):

@@ -1,69 +1,122 @@
-"""Calls of an oracle: passes over blocks, a batch of examples at a time, and planes at a point."""
+"""Calls of an oracle: passes over blocks, a batch of examples at a time, and a pass at one point."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ...core.kept import Kept
+from ...core.rounding import norm
 from ...core.validation import read_only
+from ...models.batch_oracle import batched
+from .memory_limit import MemoryLimit
 
-SHARD = 2048        # least work of a shard, in the sizes of the oracle: a map costs 0.2 ms
+SHARD = 2048        # least work of a shard of a batch, in the sizes of the oracle: a map costs 0.2 ms
 MOST_SHARDS = 2     # most shards of a batch, whatever the number of threads
+EXAMPLES = 256      # examples of a shard in a pass at one point
+WAVE = 16           # shards whose planes wait to be stored
+VECTORS, NUMBERS = 11, 4    # vectors of length dim, and numbers of each example, that a run holds beside its blocks
 
 
-class OraclePass:
-    """Passes over the examples of `blocks` with an oracle.
+class OraclePass(Kept):
+    """Passes over the examples of `blocks` with an oracle, whose planes the blocks store.
 
     They run in compiled code if the oracle has it and only the best labelling is needed.
 
     Parameters
     ----------
     blocks : Blocks
-    oracle : BatchOracle
+    risk : Structured or LinearRisk
+        Its `oracle()` decodes examples in batches, its executor the shards of a batch.
     batch : int
         Examples decoded at one point.
     n_best : int
         Labellings asked for in each call.
-    run : callable
-        `map`, or the map of an executor, which decodes the shards of a batch.
     record : Record or None
         Stores the labellings of planes.
+    memory_limit : int or None
+        Bytes for the blocks and `working_bytes`; the blocks are kept within it.
 
     Attributes
     ----------
+    oracle : BatchOracle
     compiled : CompiledOracle or None
-    most_bytes : float
-        A pass ends with the batch that makes the blocks larger than this; infinite at first.
+    visits : float
+        Examples asked so far.
     """
 
-    def __init__(self, blocks, oracle, batch, n_best=1, run=map, record=None):
-        self.blocks, self.oracle, self.batch, self.n_best, self._run = blocks, oracle, batch, n_best, run
-        self.record, self.most_bytes = record, np.inf
-        self.compiled = oracle.compiled(batch) if n_best == 1 and record is None else None
+    kept = ("visits",)
+
+    def __init__(self, blocks, risk, batch, n_best=1, record=None, memory_limit=None):
+        self.blocks, self.oracle, self.n_best, self.record = blocks, batched(risk.oracle()), n_best, record
+        self.batch, self.visits, self._run = min(batch, risk.n_examples), 0.0, risk.map_shards
+        self.compiled = self.oracle.compiled(self.batch) if n_best == 1 and record is None else None
+        self._memory = None
+        if memory_limit is not None:
+            self._memory = MemoryLimit(memory_limit, self.working_bytes(), self.oracle)
+            self._memory.keep(blocks)
 
     def working_bytes(self):
-        """Return the bytes needed beside the blocks, for prepared weights."""
-        return 8 * self.oracle.dim if self.compiled is None else self.compiled.working_bytes()
+        """Return the bytes needed beside the blocks."""
+        prepared = 8 * self.oracle.dim if self.compiled is None else self.compiled.working_bytes()
+        return 8 * (VECTORS * self.blocks.dim + NUMBERS * self.blocks.n_blocks) + prepared
 
     def visit(self, order, towards=False):
-        """Ask for each example and step on its block until memory is full; return the sum of the block gaps before.
+        """Ask for each example and step on its block; return the sum of the block gaps before.
 
-        With `towards` the step goes towards the new plane. `blocks.visits` counts the steps.
+        With `towards` the step goes towards the new plane.
         """
+        total, done = 0.0, 0
+        while done < len(order):
+            before = self.blocks.visits
+            try:
+                total += self._visit(order[done:], towards)
+            finally:
+                self.visits += self.blocks.visits - before
+            done += self.blocks.visits - before
+            if self._memory is not None:
+                self._memory.keep(self.blocks)
+        return total
+
+    def value(self, w):
+        """Ask for all examples at w and store their planes; return R(w) and a bound on its rounding error."""
+        weights, far = self.oracle.prepare(read_only(w)), norm(w)
+
+        def look(rows):
+            found, planes = self._ask(rows, weights)
+            return self.oracle.total(rows, found.uppers, far), planes
+
+        value, error = 0.0, 0.0
+        size, wave = (EXAMPLES, WAVE) if self._memory is None else (64, 1)      # looked at after each wave
+        n = self.blocks.n_blocks
+        shards = np.array_split(np.arange(n), -(-n // size))
+        for first in range(0, len(shards), wave):
+            for (part, part_error), planes in self._run(look, shards[first:first + wave]):
+                value, error = value + part, error + part_error
+                for each in planes:
+                    self.blocks.add(*each)
+                self.visits += len(planes[-1][0])
+            if self._memory is not None:
+                self._memory.keep(self.blocks)
+        return value, error
+
+    def _visit(self, order, towards):
+        """Do as `visit` until the blocks are larger than they may be; `blocks.visits` counts the steps."""
+        most_bytes = np.inf if self._memory is None else self._memory.most
         if self.compiled is not None:
-            return self.blocks.ask(self.compiled, order, self.batch, towards, self.most_bytes)
+            return self.blocks.ask(self.compiled, order, self.batch, towards, most_bytes)
         total = 0.0
         for first in range(0, len(order), self.batch):
             shards = self._shards(order[first:first + self.batch])
             weights = self.oracle.prepare(read_only(self.blocks.w))
-            answers = self._run(lambda shard, w=weights: self.ask(shard, w)[1], shards)
+            answers = self._run(lambda shard, w=weights: self._ask(shard, w)[1], shards)
             places = [[self.blocks.add(*planes) for planes in answer][-1] for answer in answers]
             for shard, place in zip(shards, places, strict=True):
                 total += self.blocks.steps(shard, place if towards else None)
-            if self.blocks.bytes > self.most_bytes:
+            if self.blocks.bytes > most_bytes:
                 break
         return total
 
-    def ask(self, rows, weights):
+    def _ask(self, rows, weights):
         """Return the decodings of `rows`, and their planes as arguments of `Blocks.add`, the best labellings last."""
         if self.n_best == 1:
             found = self.oracle.solve_batch(rows, weights)

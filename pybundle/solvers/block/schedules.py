@@ -11,8 +11,9 @@ A schedule has eight members; `BlockMethod` uses no others.
 ``cached_passes(run)``  does the passes over known planes
 ``describe()``          a few words for the user
 
-A schedule uses these members of the run: `search`, `core` (see `core.py`), `trace.n_iter`, `risk.n_examples`,
-`n_planes()`, the generator `rng`, `dual()`, and `last_gaps`, the sum of the block gaps in the last sequential pass.
+A schedule uses these members of the run: `search`, `problem`, `core`, `trace.n_iter`, `risk.n_examples`, the generator
+`rng`, and `last_gaps`, the sum of the block gaps in the last sequential pass. `Accelerated` and `Sequential` work with
+any core (see `core.py`), `Plain` and `MultiPlane` with `CachedBlocks`, `Exact` with `NewtonBlocks`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import time
 import numpy as np
 
 from ...core.kept import Kept
+from ...core.plane import Plane
 
 MOST_VISITS = 12    # visits with all labels per example, on average, between two values
 
@@ -79,8 +81,7 @@ class Accelerated(Schedule):
         gap = run.search.gap
         enough = self.fraction * gap if np.isfinite(gap) else self.fraction_before * run.last_gaps
         most_visits = run.core.visits + MOST_VISITS * run.core.n_examples
-        if not run.core.cached_passes(run.rng, enough, self.most_passes, most_visits):
-            run.core.raise_kappa()
+        run.core.cached_passes(run.rng, enough, self.most_passes, most_visits)
 
     def describe(self):
         return "accelerated proximal blocks"
@@ -123,7 +124,7 @@ class Exact(Schedule):
 
     def actions(self, run):
         """Yield "value" only once the problem of the known planes is solved."""
-        if run.n_planes() == 0:
+        if run.core.n_planes == 0:
             yield "visit"
         elif np.isfinite(run.search.gap):
             yield "cached"
@@ -160,8 +161,8 @@ class Plain(Schedule):
         if not self.gap_sampling or k == 1:
             return super().order(run)
         if k % (self.gap_check + 1) == 1:       # after a certificate, as gaps of 0 may be out of date
-            run.core.measure()
-        gaps = run.core.gaps()
+            run.core.blocks.measure()
+        gaps = run.core.blocks.gaps()
         total = gaps.sum()
         if not total > 0.0:
             return super().order(run)
@@ -187,7 +188,7 @@ class MultiPlane(Plain):
         return first if first == ("value",) else ("visit", "cached")
 
     def order(self, run):
-        self._start = self._time(run), run.dual()
+        self._start = self._time(run), self._dual(run)
         return super().order(run)
 
     def _time(self, run):
@@ -195,11 +196,15 @@ class MultiPlane(Plain):
             return time.perf_counter()
         return self.cost * run.core.visits + run.core.cached_visits
 
+    def _dual(self, run):
+        """Return D of the multipliers at the running point, with kappa = 0."""
+        return run.problem.lower_bound(Plane(run.core.blocks.offset, run.core.phi()))
+
     def cached_passes(self, run):
-        (t0, d0), t1, d1 = self._start, self._time(run), run.dual()
+        (t0, d0), t1, d1 = self._start, self._time(run), self._dual(run)
         for _ in range(self.max_cached):
             run.core.cached_pass(run.rng, 0.0)
-            t, d = self._time(run), run.dual()
+            t, d = self._time(run), self._dual(run)
             if (d - d1) * (t1 - t0) < (d1 - d0) * (t - t1):
                 break
             t1, d1 = t, d

@@ -1,0 +1,59 @@
+"""Blocks of cached planes with Newton steps on the problem of all planes known, for the schedule `Exact`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.kept import Held
+from ..newton.plane_master import PlaneMaster
+from .cached_blocks import CachedBlocks
+
+
+class NewtonBlocks(CachedBlocks):
+    """`CachedBlocks` that can solve the problem of all planes at once.
+
+    Parameters
+    ----------
+    sigma, growth
+        Arguments of `AugmentedLagrangian`.
+    """
+
+    kept = (*CachedBlocks.kept, "_sigma")
+
+    def __init__(self, risk, problem, known=None, *, sigma=None, growth=1.5, **options):
+        super().__init__(risk, problem, known, **options)
+        self._master, self._sigma, self._growth = None, sigma, growth
+
+    def arrays(self):
+        return {"_master": None if self._master is None else Held(self._master.arrays()), **super().arrays()}
+
+    def restore(self, arrays):
+        """Become the core that `arrays` described; its Newton steps go on where they were."""
+        super().restore({name: value for name, value in arrays.items() if name != "_master"})
+        if arrays["_master"] is not None:
+            self._master = self._begun(np.zeros(self.dim))
+            self._master.restore(arrays["_master"])
+
+    def _begun(self, w):
+        return PlaneMaster(self.blocks, self.lam, w, self._sigma, self._growth)
+
+    def solve(self, w, target):
+        """Do Newton steps from w on the problem of all planes; return whether its gap is at `target`, or stuck.
+
+        The next call continues where this one ended, until there are new planes.
+        """
+        if self._master is None:
+            self._master = self._begun(w)
+        is_solved = self._master.solve(target)
+        self._sigma, self._phi = self._master.sigma, None       # `aggregate` sums the multipliers and sets w
+        return is_solved
+
+    def evaluate(self, search, w):
+        """Return F at the best point of the Newton steps, at w if there were none."""
+        if self._master is not None:
+            w, self._master = self._master.w, None
+        return super().evaluate(search, w)
+
+    def forget(self):
+        if self._master is None:        # else it works on these planes
+            super().forget()

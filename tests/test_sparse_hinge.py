@@ -50,7 +50,7 @@ def test_rows_that_were_left_out_are_looked_at_before_a_certificate():
     alpha = np.asarray(core._dual.alpha)[:, 0]
     wrong = left_out[(loss[left_out] > 0.2) & (alpha[left_out] == 0.0)]
     assert len(left_out) > 10 and len(wrong) > 0
-    assert core._mark(core._exact.scores(core.w)) == pytest.approx(loss.sum(), rel=1e-9)
+    assert core.scores.mark(risk.derive(precision="float64").scores(core.w)) == pytest.approx(loss.sum(), rel=1e-9)
     assert np.isin(wrong, core._dual.active()).all()
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.kept import check_array, check_float
+from ...core.kept import check_array
 from ...core.plane import Plane
-from ...core.rounding import UNIT, norm
+from ...core.rounding import norm
 from ...prox.of_norm import minimiser
-from ...risks.partition import SHARD_ROWS
 from ..evidence.proof import of_labels
 from ..problem.coordinates import inner
 from ._label_blocks import set_capacity
 from ._label_dual import LabelDual
+from .best_scores import BestScores
 from .centre_weight import CentreWeight
 from .core import Core
 from .intercepts import MovingIntercepts
@@ -46,25 +46,20 @@ class ExactBlocks(Core):
 
     Attributes
     ----------
-    n_examples, dim : int
+    scores : BestScores
     visits, cached_visits : float
         Visits of examples with all their labels so far, and with those of their working sets.
     """
 
-    kept = ("_evaluated", "_scores", "_scored", "_reach", "_lam", "_kappa", "_centre", "_pulled", "_centre_weight",
-            "_intercepts")
+    kept = ("scores", "_lam", "_kappa", "_centre", "_pulled", "_centre_weight", "_intercepts")
 
     def __init__(self, risk, problem, known=None):
-        self.risk, self._exact = risk, risk.derive(precision="float64")
-        self.n_examples, self.dim = risk.n_examples, risk.dim
-        self._intercepts, self._means = MovingIntercepts.of(problem, risk.examples), problem.means
+        self.risk, self.n_examples, self.dim = risk, risk.n_examples, risk.dim
+        self._intercepts = MovingIntercepts.of(problem, risk.examples)
+        self._far = 0.0 if problem.means is None else norm(problem.means)
         self._dual = LabelDual(risk.engine, risk.search_precision, known if isinstance(known, np.ndarray) else None)
-        self._evaluated = 0.0
         self._aggregate = self._w = None        # valid until the next step
-        self._scores = None         # scores at the best point of the search, whose version is `_scored`
-        self._scored = None         # None while `_scores` change
-        self._spare = None          # an array for the next scores
-        self._reach = 0.0           # `_scores` are known up to reach |x_i|
+        self.scores = BestScores(risk.derive(precision="float64"), self._dual)
         squares = risk.examples.norms**2 if self._intercepts is None else self._intercepts.squares
         self._centre_weight = CentreWeight(risk, np.sqrt(squares))
         self.first_lam = self._centre_weight.first_lam
@@ -76,11 +71,8 @@ class ExactBlocks(Core):
         """Become the core that `arrays` described; the aggregate is summed again on use."""
         known = arrays["dual"]
         super().restore({name: value for name, value in arrays.items() if name != "dual"})
-        if self._scores is not None:
-            check_array("scores", self._scores, (self.n_examples, self.risk.n_scores))
         for vector in (self._centre, self._pulled):
             check_array("the centre", vector, (self.dim,))
-        check_float("the reach", self._reach, 0.0)
         self._set_steps()
         if known["alpha"].dtype == self._dual.alpha.dtype:
             self._dual.set_state(known)
@@ -97,7 +89,7 @@ class ExactBlocks(Core):
 
     @property
     def visits(self):
-        return self._dual.visits + self._evaluated
+        return self._dual.visits + self.scores.visits
 
     @property
     def cached_visits(self):
@@ -165,65 +157,18 @@ class ExactBlocks(Core):
         """
         self._aggregate = self._w = None
         state = int(rng.integers(1 << 63))
-        if not self._dual.visit_active(state, target, most, most_visits - self._evaluated):
+        if not self._dual.visit_active(state, target, most, most_visits - self.scores.visits):
             self._centre_weight.raise_limit()
 
     def evaluate(self, search, w):
         """Do a batch pass at w and a line search between the best point and w; return `F(w)`."""
-        scores = self._exact.scores(w, self._spare)
-        self._spare = None
-        self._evaluated += self.n_examples
-        risk_value = self._mark(scores)
-        reach = self._reach_of(w)
-        if self._scored == search.version:
-            fun = search.problem.value(w) + risk_value
-        else:
-            fun = search.observe(w, risk_value)
-            if search.w is w:
-                self._scores, self._reach, self._scored = scores, reach, search.version
-                return fun
-            # a warm start, the run in float32 or a probe found the best point: its scores take a pass
-            self._scores, self._reach = self._exact.scores(search.w), self._reach_of(search.w)
-            self._scored = search.version
-            self._evaluated += self.n_examples
-        best = search.w
-        step = w - best
-        t, risk_value = self._exact.line_search(self._scores, scores, *search.problem.along(best, w, step))
-        point = np.multiply(step, t, out=step)
-        point += best
-        # exactly w at the end of the segment, else within bounds that rounding may have crossed
-        point = w if t == 1.0 else search.problem.project(point)
-        if t > 0.0:
-            search.observe(point, risk_value)
-        if search.w is point:
-            self._scored = None
-            self._reach = (1.0 - t) * self._reach + t * reach + 16.0 * UNIT * (self._largest(w) + self._largest(best))
-            scores -= self._scores              # S0 + t (S1 - S0), in place
-            scores *= t
-            self._scores += scores
-            self._scored = search.version
-        self._spare = scores
-        return fun
-
-    def _mark(self, scores):
-        """Return R at the point with these scores; mark the examples that the next passes should visit."""
-        def shard(first):
-            return self._dual.mark(scores[first:first + SHARD_ROWS], first)
-
-        return sum(self._exact.map_shards(shard, range(0, self.n_examples, SHARD_ROWS)))
+        return self.scores.evaluate(search, w)
 
     # ------------------------------------------------------------------ evidence
     def aggregate(self):
         """Return the `Plane` of the multipliers, summed in float64."""
         if self._aggregate is None:
-            first, *other = self._exact.map_shards(self._sum, self._ranges())
-            slope = first.slope
-            for more in other:
-                slope += more.slope
-            planes = [first, *other]
-            self._aggregate = Plane(
-                sum(plane.offset for plane in planes), self.risk.examples.unscale(slope, self.risk.n_scores),
-                sum(plane.slope_error for plane in planes), sum(plane.offset_error for plane in planes))
+            self._aggregate = summed(self._dual, self.risk, self._far)
         return self._aggregate
 
     def evidence(self, problem, risk, limits=None):
@@ -232,31 +177,21 @@ class ExactBlocks(Core):
             return None
         return of_labels(risk, problem, self._dual.alpha, self.aggregate(), limits)
 
-    def _ranges(self):
-        """Return ranges of rows, one for each thread: two if X is much larger than a second slope, else one."""
-        n, entries = self.n_examples, self.risk.examples.storage[0].size
-        half = n // 2
-        return [(0, half), (half, n)] if entries >= max(LEAST_ENTRIES, 4 * self.dim) else [(0, n)]
-
-    def _sum(self, rows):
-        return self._dual.aggregate(*rows, far=0.0 if self._means is None else norm(self._means))
-
     def known_value(self, search):
-        """Return R at the best point and a bound on its rounding error from the scores at hand, or None without scores.
+        return self.scores.known_value(search)
 
-        A score with what the loss adds to it is off by at most `reach |x_i|`; a loss takes two of them, times the
-        steepest slope. A sum of n losses `c_i l_i` is off by n + 8 roundings of its terms and of the targets.
-        """
-        if self._scores is None or self._scored != search.version:
-            return None
-        value, weighted = self._dual.value(self._scores), self.risk.sample_weight @ self.risk.examples.norms
-        error = 2.02 * self._dual.steepest * self._reach * float(weighted) + UNIT * (self.n_examples + 8) * (
-            value + self._dual.target_sum)
-        return value, error
 
-    def _largest(self, w):
-        W = w.reshape(self.risk.n_scores, -1)
-        return float(np.sqrt(np.einsum("kj,kj->k", W, W).max()))
+def summed(dual, risk, far):
+    """Return the `Plane` of the multipliers of a `LabelDual`, whose `aggregate` says what `far` is.
 
-    def _reach_of(self, w):
-        return 1.02 * UNIT * self._dual.score_terms * self._largest(w)
+    Two threads sum if X is much larger than a second slope.
+    """
+    n, entries = risk.n_examples, risk.examples.storage[0].size
+    half = n // 2
+    ranges = [(0, half), (half, n)] if entries >= max(LEAST_ENTRIES, 4 * risk.dim) else [(0, n)]
+    planes = list(risk.map_shards(lambda rows: dual.aggregate(*rows, far=far), ranges))
+    slope = planes[0].slope
+    for plane in planes[1:]:
+        slope += plane.slope
+    return Plane(sum(plane.offset for plane in planes), risk.examples.unscale(slope, risk.n_scores),
+                 sum(plane.slope_error for plane in planes), sum(plane.offset_error for plane in planes))

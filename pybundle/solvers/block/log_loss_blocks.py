@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.special import softmax
 
@@ -13,6 +11,7 @@ from ..evidence.proof import of_distributions
 from ._chain_dual import ChainDual
 from .core import Core
 from .intercepts import MovingIntercepts
+from .limits import limits_of
 
 VECTORS = 12    # vectors of length dim in a run with a penalty: measured
 
@@ -171,22 +170,3 @@ class LogLossBlocks(Core):
     def bytes_needed(cls, risk):
         """Return the bytes of multipliers and of points."""
         return cls.multiplier_bytes(risk) + 8 * VECTORS * risk.dim
-
-
-class Limits(NamedTuple):
-    """The numbers of a separable penalty, arrays (dim,): `l2 centre`, l2, l1 and bounds."""
-
-    pull: np.ndarray
-    l2: np.ndarray
-    l1: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-
-
-def limits_of(problem, dim):
-    """Return the `Limits` of an objective; None if the point is linear in the steps, as with equal squares."""
-    if problem.is_linear:
-        return None
-    omega, factor = problem.entries, problem.factor
-    found = factor * omega.l2 * omega.centre, factor * omega.l2, factor * omega.l1, omega.lower, omega.upper
-    return Limits(*(np.broadcast_to(values, (dim,)) for values in found))

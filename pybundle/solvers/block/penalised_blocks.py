@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from ...risks.partition import SHARD_ROWS
 from .centre_weight import share_of_squares
 from .exact_blocks import ExactBlocks
+from .limits import limits_of
 
 
 class PenalisedBlocks(ExactBlocks):
@@ -18,7 +19,7 @@ class PenalisedBlocks(ExactBlocks):
     def __init__(self, risk, problem, known=None):
         super().__init__(risk, problem, known)
         # steps move the intercept itself, not the intercept at the means
-        self._objective = replace(problem, means=None)
+        self._objective, self._limits = replace(problem, means=None), limits_of(problem, self.dim)
         self._free = np.flatnonzero(self._objective.is_free)
         self._shares = np.array([share_of_squares(risk.examples, k % (self.dim // risk.n_scores)) for k in self._free])
 
@@ -26,9 +27,8 @@ class PenalisedBlocks(ExactBlocks):
         """Set kappa and the centre; free weights get a share of lam beside kappa, see `_weights`."""
         self._lam, self._kappa, self._centre, self._pulled, self._w = lam, kappa, centre, centre, None
         self._set_steps()
-        omega, factor = self._objective.penalty, self._objective.factor
         self._dual.set_penalised_point(
-            factor * omega.l2 * omega.centre + self._weights() * centre - self.aggregate().slope, self.w)
+            self._limits.pull + self._weights() * centre - self.aggregate().slope, self.w)
 
     def _minimiser(self, phi):
         return self._objective.minimiser(phi, self._weights(), self._centre)
@@ -45,9 +45,9 @@ class PenalisedBlocks(ExactBlocks):
 
     def _set_steps(self):
         """Pass thresholds and bounds of the penalty on to the steps."""
-        omega, factor = self._objective.penalty, self._objective.factor
-        s = factor * omega.l2 + self._weights()
-        self._dual.set_penalty(s, factor * omega.l1, omega.lower, omega.upper, self._curvatures(s))
+        _, l2, *rest = self._limits
+        s = l2 + self._weights()
+        self._dual.set_penalty(s, *rest, self._curvatures(s))
 
     def _curvatures(self, s):
         """Return `sum_j x_ij^2 / s_j` of every example, s_j the least of all scores; O(n) if all s_j are equal."""

@@ -5,21 +5,16 @@ Each example has a block of multipliers of its labellings; all blocks together d
 `lam/2 |w|^2 + kappa/2 |w - c|^2 + <phi, w>`:
 
     repeat
-        1  c = x + mom (x - x_before), where x is the present w;  w = (kappa c - phi) / (lam + kappa)
+        1  move the centre c (`centre.py`);  w = (kappa c - phi) / (lam + kappa)
         2  the schedule names the next actions:
                "visit"   for one example after another, call the oracle and step on the block
                "cached"  step on blocks with stored planes only, until their gaps sum to a fraction of the gap
                "value"   call the oracle for all examples at w, which returns F(w)
         3  lower bound B - |phi|^2 / (2 lam), valid for any centre; stop if best value and best bound are close enough
 
-with mom = (1 - sqrt q) / (1 + sqrt q), q = lam / (lam + kappa): the extrapolation of accelerated proximal point methods
-[Lin, Mairal, Harchaoui 2015]. It is skipped once if the last centre pulled w back, or if F rose twice [O'Donoghue &
-Candes 2015], and always if passes are too inexact for it. Without proximity (kappa = 0) the loop is BCFW and its
-relatives [Lacoste-Julien et al. 2013; Shah et al. 2015].
+Without proximity (kappa = 0) the loop is BCFW and its relatives [Lacoste-Julien et al. 2013; Shah et al. 2015].
 
-A separable penalty may replace `lam/2 |w|^2` if the core takes it: w, bound and momentum then follow from the penalty,
-see `balance.py`. After 20 iterations without progress the centre returns to the best point, which a line search or a
-probe of free weights may have found far from w.
+A separable penalty may replace `lam/2 |w|^2` if the core takes it: w, bound and centre then follow from the penalty.
 
 A *core* stores the blocks (contract: `core.py`; `cached_blocks.py`, `exact_blocks.py`), a *schedule* chooses the
 actions (`schedules.py`).
@@ -29,16 +24,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.exceptions import NumericalError, ParameterError
+from ...core.exceptions import NumericalError
 from ...core.kept import Kept, check_array
 from ...runtime.result import Status
 from ..evidence.limits import with_limits
-from ..problem.coordinates import inner
 from ..run import Run
-from .balance import Balance
+from .centre import Centre
 from .mean_plane import MeanPlane
 
-IDLE = 20       # values without progress after which a balanced centre returns to the best point
 FLOAT32_PATIENCE = 25   # values during which the gap falls by less than LEAST_FALL before float64 continues
 LEAST_FALL = 0.01
 
@@ -54,19 +47,19 @@ class BlockMethod(Run):
         `core(risk, known=blocks, **options)` builds the core from the blocks of another run, or from None.
     schedule : Schedule
     kappa : float or None
-        Weight of the proximal centre; None is `sqrt(lam Rbar^2)` with Rbar^2 the mean squared norm of the planes, or
-        what the core chooses.
+        Weight of the proximal centre that is wanted.
     options : dict
         Options of the core.
 
     Attributes
     ----------
+    core : Core
+    centre : Centre
     last_gaps : float
         Sum of the block gaps that the last sequential pass saw.
     """
 
-    kept = ("core", "schedule", "rng", "kappa", "last_gaps", "_rises", "_last", "_n_flat", "_flat_gap", "_balance",
-            "_mean", "_centre", "_before")
+    kept = ("core", "schedule", "centre", "rng", "last_gaps", "_n_flat", "_flat_gap", "_mean")
     _proof = None       # `Proof` of the best bound, with free intercepts of classes
 
     def __init__(self, search, core, schedule, kappa=None, options=None):
@@ -74,13 +67,9 @@ class BlockMethod(Run):
         problem = self.problem
         self._kind, self._options, self.schedule = core, options or {}, schedule
         self.rng = np.random.default_rng(self.settings.random_state)
-        self._wanted, self.kappa = kappa, 0.0
-        self._rises, self._last = 0, np.inf
+        self.centre = Centre(problem, schedule, kappa)
         self._n_flat, self._flat_gap = 0, np.inf        # values since the gap fell by LEAST_FALL, and the gap then
-        is_penalised = self._is_penalised = problem.even is None
-        self._balance = Balance() if is_penalised or not schedule.extrapolates else None
-        self._mean = MeanPlane(problem.means) if is_penalised and problem.classes is None else None
-        self._modulus = problem.least_modulus
+        self._mean = MeanPlane(problem.means) if problem.even is None and problem.classes is None else None
         self.last_gaps = 0.0
 
     # ------------------------------------------------------------------ start, step, finish
@@ -91,15 +80,12 @@ class BlockMethod(Run):
         self.core = self._kind(self.risk, known=blocks, **self._options)
         if blocks is not None and self.problem.is_of_norm:
             with search.working("oracle", visitor=self.core):
-                self.core.shrink(self._modulus)
-        self._centre = self._before = np.asarray(w0)            # replaced, never changed in place
+                self.core.shrink(self.problem.least_modulus)
         search.w = w if search.w is None else search.w          # the result as long as no value is known
         if state is not None and self.problem.contains(state.w):
             search.observe(state.w, state.risk_value)
-        if self.schedule.is_proximal:
-            self.kappa = self._kappa()
         with search.working("oracle", visitor=self.core):
-            self.core.place(self._modulus, self.kappa, self._centre)
+            self.centre.start(w0, self.core, search)
         self._bound()
         if state is None and (w0.any() or self.core.bound_takes_pass):      # F(0), from which atol follows
             self._evaluate(w)
@@ -113,7 +99,7 @@ class BlockMethod(Run):
         value = None
         self.trace.n_iter += 1
         if self.schedule.is_proximal and self.trace.n_iter > 1:
-            self._move_centre()
+            self.centre.move(self.core, search)
         for action in self.schedule.actions(self):
             if action == "visit":
                 with search.working("oracle", visitor=self.core):
@@ -128,11 +114,7 @@ class BlockMethod(Run):
             self._bound()
         self.trace.max_planes = max(self.trace.max_planes, self.n_planes())
         if value is not None:
-            if self._balance is not None and (search.free is None or search.free.are_limited):
-                self._balance.update(self.problem, search.w, search.risk_value, search.bound, self.core.aggregate(),
-                                     self.kappa, self.schedule.every)
-            self._rises = self._rises + 1 if value > self._last else 0
-            self._last = value
+            self.centre.note(value, self.core, search)
             self._n_flat += 1
             if search.gap <= (1.0 - LEAST_FALL) * self._flat_gap:
                 self._n_flat, self._flat_gap = 0, search.gap
@@ -167,8 +149,8 @@ class BlockMethod(Run):
         self.search.restore(arrays["search"])
         self.core = self._kind(self.risk, known=None, **self._options)      # in the precision of the search
         Kept.restore(self, {name: arrays[name] for name in self.kept})
-        for centre in (self._centre, self._before):
-            check_array("the centre", centre, (self.risk.dim,))
+        for point in (self.centre.c, self.centre.before):
+            check_array("the centre", point, (self.risk.dim,))
 
     def state(self):
         return self.search.state(blocks=self.core.known())
@@ -187,7 +169,7 @@ class BlockMethod(Run):
     def to_float64(self):
         # the weight of the centre starts anew: keeping it took up to a fifth more passes
         self.core = self._kind(self.risk, known=self.core.known(), **self._options)
-        self.core.place(self._modulus, self.kappa, self._centre)
+        self.centre.place(self.core)
         self._bound()
 
     def known_value(self):
@@ -211,52 +193,6 @@ class BlockMethod(Run):
             self._proof = self.core.evidence(self.problem, self.risk)     # later multipliers may prove less
         if self._mean is not None and self.settings.record is None:      # evidence is that of the newest plane
             search.offer(search.bound_from(self._mean.add(plane)))
-
-    def _lam(self):
-        """Return the constant of strong convexity from which the weight of the centre and the momentum follow.
-
-        With a penalty it is at least `gap / |w|^2`, since a square of this weight changes F by half the gap at most.
-        """
-        modulus = self._modulus
-        if not self._is_penalised:
-            return modulus
-        gap, square = self.search.gap, float(np.sum(self.search.w**2))
-        if square > 0.0 and np.isfinite(gap):
-            return max(modulus, gap / square)
-        return modulus or self.core.first_lam
-
-    def _kappa(self):
-        if self._wanted is not None:
-            if self._wanted == 0.0 < self._least_kappa():
-                raise ParameterError("kappa must be > 0 for a penalty without a square of every weight, got 0; leave "
-                                     "it out")
-            return float(self._wanted)
-        if self._balance is not None and self._balance.kappa is not None:
-            return self._balance.kappa
-        return float(self.core.default_kappa(self._lam())) or self._least_kappa()
-
-    def _least_kappa(self):
-        """Return 1 if only the centre makes w unique, else 0."""
-        is_unique = self._modulus > 0.0 and not self.problem.is_free.any()
-        return 0.0 if is_unique or (self._balance is None and self.problem.classes is None) else 1.0
-
-    def _move_centre(self):
-        """Move the centre, by extrapolation unless the restart test forbids it; that test needs w before the move."""
-        lam, x = self._lam(), self.core.w.copy()
-        idle = IDLE * self.schedule.every
-        is_lost = self._balance is not None and self.search.idle > 0 and self.search.idle % idle == 0
-        if is_lost:
-            self._balance.restart()
-        self.kappa = self._kappa()
-        root = np.sqrt(lam / (lam + self.kappa))
-        momentum = (1.0 - root) / (1.0 + root)
-        is_ahead = inner(self._centre - x, x - self._before) > 0.0
-        if not self.schedule.extrapolates or is_ahead or self._rises >= 2:
-            momentum, self._rises = 0.0, 0
-        self._centre, self._before = x + momentum * (x - self._before), x
-        if is_lost:
-            self._centre = self._before = self.search.w
-        self.core.place(self._modulus, self.kappa, self._centre)
 
     def is_short_of_memory(self):
         return self.core.n_merged > 0

@@ -98,8 +98,8 @@ class GroupBlocks(BlockMethod):
     Its core has kernel weights `nu`, and a method `source` that returns evidence for the plane `aggregate()`.
     """
 
-    def __init__(self, search, *arguments):
-        super().__init__(search, *arguments)
+    def __init__(self, search, *arguments, **options):
+        super().__init__(search, *arguments, **options)
         norms = self.problem.penalty
         self.recent, self.weights = KeptPlanes(norms.n_groups, KEPT, norms.products), []
 

@@ -40,7 +40,7 @@ def climb(ascent, settings, n_examples):
     search = Search(MeanLoss(problem, max(map(len, arrays)), n_examples), problem,
                     Settings(GapBelow(settings.tol), random_state=settings.random_state))
     schedule = EachPass(fraction=FRACTION, fraction_before=np.inf, most_passes=INNER)
-    run = GroupBlocks(search, TokenBlocks, schedule, None, {"ascent": ascent})
+    run = GroupBlocks(search, TokenBlocks, schedule, ascent=ascent)
     try:
         found = solve(run, settings.max_iter)
     except FloatingPointError:
@@ -63,8 +63,8 @@ class TokenBlocks(Core):
     same vector, so `s_k = nu_k / (lam + kappa)`.
     """
 
-    def __init__(self, risk, known, ascent):
-        problem, self.n_examples, self.dim, self.visits = risk.problem, risk.n_examples, risk.dim, 0.0
+    def __init__(self, risk, problem, known, ascent):
+        self.n_examples, self.dim, self.visits = risk.n_examples, risk.dim, 0.0
         omega = problem.penalty
         self._ascent, self._shape, self._labels = ascent, (risk.n_rows, len(omega.labels)), omega.labels
         self._norms, self._default_kappa, p = omega.norms, 0.0, omega.n_groups

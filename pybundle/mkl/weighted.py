@@ -40,8 +40,7 @@ def climb_weights(risk, labels, n_groups, settings, executor=None):
     problem = Problem(GroupNorms(n * settings.lam, labels, n_groups, risk.nonneg))
     search = Search(risk.derive(executor=executor), problem,
                     Settings(GapBelow(settings.tol), random_state=settings.random_state or 0))
-    run = _WeightedRun(search, _WeightedBlocks, accelerated(), None,
-                       {"problem": problem, "batch": default_batch(risk)})
+    run = _WeightedRun(search, _WeightedBlocks, accelerated(), batch=default_batch(risk))
     result = Solve(run, np.zeros(risk.dim), rules=[
         lambda progress: Status.ITERATION_LIMIT if progress.n_passes >= settings.max_iter else None]).complete()
     return Certified(result.fun / n, result.lower_bound / n, problem.penalty.norms(result.x), result.n_passes,

@@ -44,11 +44,11 @@ class BlockMethod(Run):
     search : Search
         Its penalty is a square, or another that the core takes.
     core : type
-        `core(risk, known=blocks, **options)` builds the core from the blocks of another run, or from None.
+        `core(risk, problem, known, **options)` builds the core from the blocks `known` of another run, or from None.
     schedule : Schedule
     kappa : float or None
         Weight of the proximal centre that is wanted.
-    options : dict
+    **options
         Options of the core.
 
     Attributes
@@ -62,10 +62,10 @@ class BlockMethod(Run):
     kept = ("core", "schedule", "centre", "rng", "last_gaps", "_n_flat", "_flat_gap", "_mean")
     _proof = None       # `Proof` of the best bound, with free intercepts of classes
 
-    def __init__(self, search, core, schedule, kappa=None, options=None):
+    def __init__(self, search, core, schedule, kappa=None, **options):
         super().__init__(search)
         problem = self.problem
-        self._kind, self._options, self.schedule = core, options or {}, schedule
+        self._kind, self._options, self.schedule = core, options, schedule
         self.rng = np.random.default_rng(self.settings.random_state)
         self.centre = Centre(problem, schedule, kappa)
         self._n_flat, self._flat_gap = 0, np.inf        # values since the gap fell by LEAST_FALL, and the gap then
@@ -77,7 +77,7 @@ class BlockMethod(Run):
         """Start with the centre at `w0`, or at the best point of another run with any lam, whose blocks are kept."""
         search, w = self.search, self.search.take(w0, state)
         blocks, w0 = (None, w0) if state is None else (state.blocks, state.w)
-        self.core = self._kind(self.risk, known=blocks, **self._options)
+        self.core = self._made(blocks)
         if blocks is not None and self.problem.square is not None:
             with search.working("oracle", visitor=self.core):
                 self.core.shrink(self.problem.least_modulus)
@@ -147,7 +147,7 @@ class BlockMethod(Run):
 
     def restore(self, arrays):
         self.search.restore(arrays["search"])
-        self.core = self._kind(self.risk, known=None, **self._options)      # in the precision of the search
+        self.core = self._made(None)        # in the precision of the search
         Kept.restore(self, {name: arrays[name] for name in self.kept})
         for point in (self.centre.c, self.centre.before):
             check_array("the centre", point, (self.risk.dim,))
@@ -168,7 +168,7 @@ class BlockMethod(Run):
 
     def to_float64(self):
         # the weight of the centre starts anew: keeping it took up to a fifth more passes
-        self.core = self._kind(self.risk, known=self.core.known(), **self._options)
+        self.core = self._made(self.core.known())
         self.centre.place(self.core)
         self._bound()
 
@@ -176,6 +176,9 @@ class BlockMethod(Run):
         return self.core.known_value(self.search)
 
     # ------------------------------------------------------------------ inside
+    def _made(self, known):
+        return self._kind(self.risk, self.problem, known, **self._options)
+
     def _evaluate(self, w):
         with self.search.working("oracle", visitor=self.core):
             return self.core.evaluate(self.search, w)

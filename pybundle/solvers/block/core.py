@@ -10,7 +10,9 @@ from ...core.kept import Kept
 
 
 class Core(Kept, ABC):
-    """Blocks of multipliers, one for each example, and passes over them; made by `core(risk, known=blocks, **options)`.
+    """Blocks of multipliers, one for each example, and passes over them.
+
+    `BlockMethod` makes one by `core(risk, problem, known, **options)`, known being the blocks of another run or None.
 
     Attributes
     ----------

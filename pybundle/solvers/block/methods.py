@@ -20,9 +20,9 @@ from .schedules import Accelerated, Exact, MultiPlane, Plain, Sequential
 
 def cached(search, schedule, kappa=None, core=CachedBlocks, **options):
     """Build a run of a block method on cached planes."""
-    options = {"problem": search.problem, "memory_limit": search.settings.memory_limit,
-               "record": search.settings.record} | options
-    return BlockMethod(search, core, schedule, kappa, options)
+    settings = search.settings
+    return BlockMethod(search, core, schedule, kappa, memory_limit=settings.memory_limit, record=settings.record,
+                       **options)
 
 
 def prox_bcfw(search, kappa, batch, n_best):
@@ -34,25 +34,27 @@ def prox_bcfw(search, kappa, batch, n_best):
     if risk.log_loss_tokens is not None:
         if search.settings.record is not None and search.problem.classes is None:
             raise ParameterError("method 'prox-bcfw' keeps no evidence of a log-loss, got evidence=True; use 'auto'")
-        limit, needed = search.settings.memory_limit, LogLossBlocks.bytes_needed(risk)
-        if limit is not None and limit < needed:
-            raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', distributions "
-                                 f"of labellings of {risk.n_examples} examples, got {limit}; raise it or use 'lbfgs'")
-        return BlockMethod(search, LogLossBlocks, Sequential(), kappa, {"problem": search.problem})
+        check_memory(search, LogLossBlocks.bytes_needed(risk), "distributions of labellings", "'lbfgs'")
+        return BlockMethod(search, LogLossBlocks, Sequential(), kappa)
     refuse_penalty(search.problem, risk)
     if risk.has_exact_blocks and search.problem.penalty.nonneg is None:
         if search.settings.record is not None and risk.oracle is None:
             raise ParameterError("method 'prox-bcfw' keeps no evidence of a loss without labellings, got "
                                  "evidence=True; use 'auto'")
+        check_memory(search, ExactBlocks.bytes_needed(risk, search.problem), "multipliers and scores", "method 'oca'")
         kind = PenalisedBlocks if search.problem.even is None else ExactBlocks
-        limit, needed = search.settings.memory_limit, ExactBlocks.bytes_needed(risk, search.problem)
-        if limit is not None and limit < needed:
-            raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', multipliers "
-                                 f"and scores of {risk.n_examples} examples, got {limit}; raise it or use method 'oca'")
-        return BlockMethod(search, kind, on_labels(risk), kappa, {"problem": search.problem})
+        return BlockMethod(search, kind, on_labels(risk), kappa)
     require("method 'prox-bcfw' with weights >= 0", [LABELLINGS], risk, "use method 'oca'")
     return cached(search, accelerated(n_best), kappa, batch=default_batch(risk) if batch is None else batch,
                   n_best=n_best)
+
+
+def check_memory(search, needed, what, other):
+    """Refuse a memory limit below the bytes that are needed of `what`; another method may do with less."""
+    limit = search.settings.memory_limit
+    if limit is not None and limit < needed:
+        raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', {what} of "
+                             f"{search.risk.n_examples} examples, got {limit}; raise it or use {other}")
 
 
 def refuse_penalty(problem, risk):

@@ -168,8 +168,8 @@ class Certificate:
     fun, error : float
         `F(w)` as computed, and a bound on its rounding error.
     lower_bound : float
-        The lower bound that the evidence proves. `result.lower_bound`, the best of the whole run, is larger if its
-        multipliers were not kept.
+        The lower bound that the evidence proves; `result.lower_bound`, the best of the whole run, is larger if its
+        multipliers were not kept. Without evidence it is that best one, which nobody else can check.
     lam, radius, penalty : float, float, ProvenPenalty; or None
         One of them.
     nonneg : bool array, shape (dim,), or None

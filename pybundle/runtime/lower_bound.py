@@ -1,4 +1,12 @@
-"""Proven bounds in float64: an upper bound from an exact pass, a lower bound from feasible multipliers."""
+"""Proven bounds in float64: an upper bound from an exact pass, a lower bound from feasible multipliers.
+
+An aggregate plane of feasible multipliers becomes a bound of F in four steps, each of which counts its rounding:
+
+1. `Plane`: the errors of the planes, and those of their sum (`aggregation_errors`);
+2. `LowerBound.of`: the norm of the slope, and the last difference;
+3. `Problem.lower_bound`: the coordinates and anchors of free intercepts;
+4. `Penalty.bound`: the minimum of penalty and plane, for a square in `Square.cost`.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +47,7 @@ class LowerBound:
         """Return the bound of an objective by a plane, within limits of free weights.
 
         This counts the rounding of the norm of the slope and of the final difference, whose terms cancel; so
-        `slope_error` and `offset_error` need not.
+        `slope_error` and `offset_error` need not. A penalty that counts the difference, too, counts it twice.
         """
         error = plane.slope_error if problem.penalty.takes_entries else norm(plane.slope_error)
         counted = Plane(plane.offset, plane.slope, _reach(plane.slope, error), plane.offset_error)

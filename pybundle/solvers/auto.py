@@ -62,8 +62,8 @@ class Case:
         self.is_penalised = self.problem.square is None      # or a ball, of which the first row asks
 
     @cached_property
-    def is_coupled(self):
-        """Whether the penalty needs planes of parts."""
+    def needs_part_planes(self):
+        """Whether only planes of parts take the penalty."""
         has_steps = self.risk.smooth or self.risk.has_exact_blocks
         return self.is_penalised and (self.problem.entries is None or not has_steps)
 
@@ -167,7 +167,7 @@ class Row(NamedTuple):
 TABLE = (
     Row(lambda c: c.problem.ball is not None, "cutting-plane", "'cutting-plane': a radius is given"),
     Row(lambda c: c.problem.rows is not None, "oca", "'oca': it takes constraints"),
-    Row(lambda c: c.is_coupled, "oca", "'oca': it takes any penalty"),
+    Row(lambda c: c.needs_part_planes, "oca", "'oca': it takes any penalty, steps on examples do not take this one"),
     # log-losses and other smooth losses
     Row(lambda c: c.has_distributions, "prox-bcfw",
         "'prox-bcfw': examples with a log-loss can be visited one at a time",

@@ -12,7 +12,9 @@ Each example has a block of multipliers of its labellings; all blocks together d
                "value"   call the oracle for all examples at w, which returns F(w)
         3  lower bound B - |phi|^2 / (2 lam), valid for any centre; stop if best value and best bound are close enough
 
-Without proximity (kappa = 0) the loop is BCFW and its relatives [Lacoste-Julien et al. 2013; Shah et al. 2015].
+While no plane is known, kappa is 0, so that the first pass is at w = 0. F is infinite until the first "value", on
+cached planes in the fifth iteration or earlier. Without proximity (kappa = 0) the loop is BCFW and its relatives
+[Lacoste-Julien et al. 2013; Shah et al. 2015].
 
 A separable penalty may replace `lam/2 |w|^2` if the core takes it: w, bound and centre then follow from the penalty.
 

@@ -47,7 +47,7 @@ class Core(Kept, ABC):
 
     @abstractmethod
     def aggregate(self):
-        """Return the `Plane` of the multipliers, summed afresh."""
+        """Return the `Plane` of the multipliers, summed afresh; the point follows, which removes its drift."""
 
     def shrink(self, lam):
         """Scale the multipliers of a run with a larger lam to this one if that raises the dual."""
@@ -59,7 +59,7 @@ class Core(Kept, ABC):
         """Step on the blocks of the examples of `order`; return the sum of the block gaps before, None if unknown."""
 
     def cached_pass(self, rng, target):
-        """Step on blocks with stored planes until gaps sum to `target`; return an estimate of the sum of all gaps."""
+        """Step once on blocks with stored planes; return the last known sum of their gaps, which should be `target`."""
         raise NotImplementedError
 
     def cached_passes(self, rng, target, most, most_visits):

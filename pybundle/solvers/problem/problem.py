@@ -174,7 +174,7 @@ class Problem:
     def lower_bound(self, plane, limits=None):
         """Return a lower bound of F from a plane, whose errors are counted, within `ProvenLimits`.
 
-        It counts its own rounding, too; for penalties of one norm `LowerBound` does so.
+        Penalties of one norm leave the rounding of the last difference to `LowerBound`.
         """
         plane = self.coordinates.plane(plane)
         offset, phi, error = plane.offset - plane.offset_error, plane.slope, plane.slope_error

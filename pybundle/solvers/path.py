@@ -202,7 +202,7 @@ class Interval:
         if options.get("constraints") is not None:
             raise ParameterError("constraints must be left out with interval=True, whose bounds leave them out; pass "
                                  "a grid of lams")
-        bounds = completed(risk).lower_bounds
+        bounds = getattr(risk, "lower_bounds", -np.inf)         # a function declares none
         if not np.all(bounds >= 0.0):
             raise ParameterError("risk must have lower_bounds >= 0 with interval=True, since a relative gap means "
                                  "little where F can be 0; pass a grid of lams")

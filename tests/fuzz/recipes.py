@@ -38,9 +38,10 @@ LEFT_OUT = {
 LEFT_OUT |= {f"prox.{name}.{method}": "for solvers, which check"
              for name in ("Ball", "Box", "ElasticNet", "L1", "L2", "Lq", "OverlappingGroupLasso", "Separable",
                           "SparseGroupLasso", "SquaredL1", "SquaredL2", "SquaredLq", "Sum", "TreeGroupLasso")
-             for method in ("canonical", "contains", "cost", "effective", "has_bound", "has_exact_prox", "least",
-                            "lowered", "minimiser", "plus", "point", "project", "pushed_outside", "replaced", "scaling",
-                            "signed", "support", "uncertainty", "within")}
+             for method in ("along", "bound", "canonical", "contains", "cost", "effective", "has_bound",
+                            "has_exact_prox", "least", "lowered", "minimiser", "modulus", "plus", "point",
+                            "point_error", "project", "pushed_outside", "replaced", "scaled_least", "scaling", "signed",
+                            "support", "uncertainty", "within")}
 LEFT_OUT |= {f"risks.{name}.{method}": "for solvers and the verifier" for name in vars(pb.risks)["__all__"]
              for method in ("centred", "moved")}
 LEFT_OUT |= {f"prox.{name}.dual_norm": "not on offer" for name in ("Ball", "Box", "Separable")}

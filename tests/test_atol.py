@@ -8,6 +8,7 @@ import pytest
 from test_offsets import RISKS, exact_loss, is_regression
 
 import pybundle as pb
+from pybundle.runtime.stopping import SHARE
 
 FREE = np.zeros((2, 2))
 
@@ -130,7 +131,6 @@ def test_a_resumed_run_ends_where_the_other_did(method, tmp_path):
         whole.fun, whole.lower_bound, whole.nit, whole.message)
 
 
-
 @pytest.mark.parametrize("method", ["auto", "bmrm"])
 def test_a_bound_that_crosses_the_value_names_the_check(method):
     """The advice was to raise tol, beside a gap of 0."""
@@ -169,3 +169,14 @@ def test_the_best_constant_is_that_of_the_loss(kind, at):
         for b in best + np.array([-1.0, -0.1, -1e-3, 1e-3, 0.1, 1.0]):
             assert value <= (1.0 + 1e-12) * total(float(b))
         assert abs(risk.evaluate(np.array([0.0, 0.0, best]))[0].sum() - value) <= 1e-12 * value
+
+
+def test_a_column_of_ones_does_not_widen_atol():
+    """F(0) of targets near 1e6 is far above the loss that columns leave; the default of atol followed from it."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(200), rng.standard_normal((200, 3))])
+    risk = pb.risks.Absolute(X, 1e6 + X[:, 1:].sum(axis=1) + rng.standard_normal(200))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        result = pb.minimize(risk, lam=1e-12, tol=0.0, method="interior-point")
+    assert not result.success or result.fun - result.lower_bound <= SHARE * risk.constant.value

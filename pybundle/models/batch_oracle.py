@@ -304,6 +304,17 @@ class BatchOracle:
         losses = np.divide(found, c, out=np.zeros(len(c)), where=c > 0.0)
         return value, 1.01 * self.rounding(rows, c, norm, losses) + UNIT * (len(found) + 2.0) * value
 
+    def later_rounding(self, norm: float) -> float:
+        """Bound the rounding of all decodings at a w of this norm by `met_norms`, which may have grown since; else 0.
+
+        An example whose planes are all 0 may have other labellings, with features as long as those of other examples.
+        """
+        if self.met_norms is None:
+            return 0.0
+        met, c = self.met_norms, np.ones(self.n_examples) if self.sample_weight is None else self.sample_weight
+        longest = np.where(met > 0.0, met, met.max(initial=0.0))
+        return 1.01 * (self.dim + 8.0) * UNIT * norm * float(c @ longest)
+
     def rounding(self, rows: Any, c: Array, norm: float, losses: Array, smooth: bool = False) -> float:
         """Bound the rounding error of `c @ losses` at a w of this norm; 0 without norms, where `uppers` include it."""
         if self.norms is None:

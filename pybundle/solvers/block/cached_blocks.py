@@ -11,6 +11,7 @@ import numpy as np
 from ...core.exceptions import NumericalError
 from ...core.kept import check_array
 from ...core.protocols import errors_of
+from ...core.rounding import norm
 from ...prox.of_norm import minimiser
 from ..evidence.proof import of_blocks
 from ._bcfw import Blocks
@@ -176,6 +177,10 @@ class CachedBlocks(Core):
             self.blocks.forget(IDLE if self.passes.n_best == 1 else IDLE_OF_MANY)
 
     # ------------------------------------------------------------------ evidence
+    def known_value(self, search):
+        known = super().known_value(search)
+        return None if known is None else (known[0], known[1] + self.passes.oracle.later_rounding(norm(search.w)))
+
     def aggregate(self):
         """Return the `Plane` of the multipliers, summed afresh; the point is set from it, which removes its drift."""
         plane = self.blocks.aggregate(*self._errors)

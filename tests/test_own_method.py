@@ -93,3 +93,25 @@ def test_what_no_file_can_hold_is_told_with_the_best_state(tmp_path):
         pb.minimize(blobs(), lam=5.0, method=method, tol=0.02, checkpoint=tmp_path / "run.npz", checkpoint_every=0.0)
     result = caught.value.result
     assert result.nit >= 1 and 0.0 <= result.lower_bound <= result.fun
+
+
+def test_what_is_no_status_is_refused():
+    """False from `is_close` passed for Status.CONVERGED, whose number is 0."""
+    class Forgetful(FixedSteps):
+        def iterate(self):
+            return super().iterate() is not None
+
+    with pytest.raises(pb.InputTypeError, match="iterate of Forgetful must return a Status or None, got False"):
+        pb.minimize(blobs(), lam=1.0, method=FIXED_STEPS._replace(make=Forgetful))
+
+
+def test_a_bound_keeps_its_plane():
+    """A method that writes into the slope it has offered would certify another plane."""
+    class Careless(FixedSteps):
+        def iterate(self):
+            status = super().iterate()
+            self.search.bound.plane.slope[:] += 1.0
+            return status
+
+    with pytest.raises(ValueError, match="read-only"):
+        pb.minimize(blobs(), lam=1.0, method=FIXED_STEPS._replace(make=Careless))

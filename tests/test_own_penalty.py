@@ -220,3 +220,33 @@ def test_evidence_in_a_ball_is_verified_for_the_ball():
     signed = pb.minimize(risk, penalty=ball + signs, tol=1e-4, evidence=True)
     assert pb.verify(signed.certificate, risk, penalty=ball + signs).ok
     assert not pb.verify(signed.certificate, risk, penalty=ball).ok
+
+
+class _TwoRates(pb.prox.Penalty):
+    """`a sum_k max(x_k, 0) + b sum_k max(-x_k, 0)`; `least` may take the two rates for each other."""
+
+    def __init__(self, a, b, is_wrong=False):
+        self.a, self.b, self.is_wrong = a, b, is_wrong
+
+    def value(self, x):
+        x = np.asarray(x)
+        return float(self.a * np.maximum(x, 0.0).sum() + self.b * np.maximum(-x, 0.0).sum())
+
+    def prox(self, x, t=1.0):
+        x = np.asarray(x, dtype=float)
+        return np.maximum(x - t * self.a, 0.0) - np.maximum(-x - t * self.b, 0.0)
+
+    def scaling(self, phi, error=0.0):
+        a, b = (self.b, self.a) if self.is_wrong else (self.a, self.b)
+        largest = float(np.max(np.maximum((-phi + error) / a, (phi + error) / b)))
+        return 1.0 if largest < 1.0 else (1.0 - 1e-12) / largest
+
+    def least(self, phi, error=0.0):
+        return 0.0
+
+
+@pytest.mark.parametrize("rates", [(5.0, 2.0), (50.0, 20.0), (500.0, 200.0)])
+def test_the_check_tries_slopes_as_steep_as_the_penalty(rates):
+    for seed in range(5):
+        assert pb.check_penalty(_TwoRates(*rates), 6, random_state=seed)
+        assert not pb.check_penalty(_TwoRates(*rates, is_wrong=True), 6, random_state=seed)

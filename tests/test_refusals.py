@@ -106,3 +106,28 @@ def test_a_concave_risk_is_refused_and_its_planes_prove_nothing(method, lower_bo
     assert not result.certified and not result.success and result.lower_bound == -np.inf
     assert result.fun == pytest.approx(0.005 * result.x @ result.x + fun(result.x)[0])
     assert np.array_equal(result.state.w, result.x) and result.state.bound is None
+
+
+@pytest.mark.parametrize(("answer", "got"), [
+    (lambda w: (float(w @ w), 2.0 * w), r"\(\) and \(3,\)"), (lambda w: (np.ones(1), 2.0 * w), r"\(1,\) and \(3,\)"),
+    (lambda w: (np.ones(2), np.ones((1, 3))), r"\(2,\) and \(1, 3\)")])
+def test_shapes_of_a_risk_of_ones_own_are_told(answer, got):
+    class Own:
+        dim, n_parts, n_examples, lower_bounds = 3, 1, 1, np.zeros(1)
+
+        def evaluate(self, w):
+            return answer(w)
+
+    with pytest.raises(pb.OracleError, match=rf"values \(P,\) and slopes \(P, dim\) for dim = 3, got shapes {got}"):
+        pb.minimize(Own(), lam=1.0)
+
+
+@pytest.mark.parametrize("free", [[True, False, False], np.array([0]), np.zeros(2, dtype=bool)], ids=repr)
+def test_free_weights_are_a_mask(free):
+    class Own(pb.risks.Function):
+        pass
+
+    risk = Own(lambda w: (float(w @ w), 2.0 * w), 3)
+    risk.free = free
+    with pytest.raises(pb.InputTypeError, match=r"free of Own must be a bool array of shape \(3,\), got"):
+        pb.minimize(risk, lam=1.0)

@@ -17,6 +17,7 @@ from pybundle.core.exceptions import InputTypeError, ParameterError
 from pybundle.core.protocols import planes_of
 from pybundle.prox.of_norm import Square
 from pybundle.risks import Absolute, EpsilonInsensitive, Huber, Pinball, SquaredHinge
+from pybundle.risks.one_score import Parabola
 from pybundle.solvers.block.exact_blocks import ExactBlocks
 from pybundle.solvers.problem.problem import Problem
 
@@ -350,3 +351,27 @@ def test_wrong_arguments_are_named(arguments, kind, words):
 def test_several_quantiles_are_problems_of_their_own(quantile):
     with pytest.raises(ParameterError, match=r"quantile must be one number.* got \d; .*QuantileRegressor"):
         Pinball(np.ones((2, 1)), [0.0, 1.0], quantile)
+
+
+class _SquaredInsensitive(Parabola):
+    """`max(0, |u| - epsilon)^2 / 2`, a smooth loss that is flat about 0."""
+
+    def __init__(self, X, y, epsilon):
+        self.curve = -np.inf, np.inf, 0.0, 1.0, epsilon
+        self._prepare(X, y, None, None, 1.0, False, "strided", 0, None)
+
+
+@pytest.mark.parametrize("method", ["newton", "lbfgs", "oca"])
+@pytest.mark.parametrize("penalty", [pb.prox.SquaredL2(1.0), pb.prox.L1(1.0)], ids=repr)
+def test_a_smooth_loss_that_is_flat_about_0(method, penalty):
+    """Its multipliers left out the flat piece: the bound crossed the value, and the risk was blamed."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 90))
+    y = X[:, :5].sum(axis=1) + rng.standard_normal(60)
+    result = pb.minimize(_SquaredInsensitive(X, y, 0.5), penalty=penalty, tol=1e-4, method=method)
+
+    def value(w):
+        return penalty.value(w) + 0.5 * float((np.maximum(np.abs(X @ w - y) - 0.5, 0.0) ** 2).sum())
+    assert result.success and np.isclose(value(result.x), result.fun, rtol=1e-9)
+    for scale in np.geomspace(1e-4, 1.0, 40):
+        assert result.lower_bound <= value(result.x + scale * rng.standard_normal(90))

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
 from ..core.types import Floats
+from .exceptions import OracleError
 from .rounding import UNIT
 
 
@@ -87,6 +88,9 @@ class Planes(NamedTuple):
         summed pairwise, off by at most `(log2 d + 25) 2^-53 sum_j |slope_j w_j|` (CSR: as many as a row has entries).
         """
         values, w = (np.asarray(given, dtype=np.float64) for given in (values, w))
+        if values.ndim != 1 or np.shape(slopes) != (len(values), len(w)):
+            raise OracleError(f"evaluate of the risk must return values (P,) and slopes (P, dim) for dim = {len(w)}, "
+                              f"got shapes {values.shape} and {np.shape(slopes)}")
         if issparse(slopes):
             rows = slopes.tocsr()
             sizes = csr_array((np.abs(rows.data), rows.indices, rows.indptr), shape=rows.shape)

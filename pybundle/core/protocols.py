@@ -261,6 +261,10 @@ def check_risk(risk):
     if missing:
         raise InputTypeError(f"risk must have the attributes dim, n_parts, n_examples and lower_bounds; "
                              f"{type(risk).__name__} lacks {', '.join(missing)}")
+    free = getattr(risk, "free", None)
+    if not (free is None or (isinstance(free, np.ndarray) and free.dtype == np.bool_ and free.shape == (risk.dim,))):
+        raise InputTypeError(f"free of {type(risk).__name__} must be a bool array of shape ({risk.dim},), got "
+                             f"{free!r:.60}")
 
 
 def errors_of(risk, slopes=None, offsets=None):

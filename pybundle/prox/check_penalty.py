@@ -78,8 +78,6 @@ def _findings(omega, dim, n_points, rng):
                                   "minimiser(phi, weight, centre)")
         elif np.min(omega.moduli) > 0.0:
             members["minimiser of weight 0"] = omega.minimiser(zero)
-        if np.ndim(omega.value(members["project"])):
-            yield "members", "value must return a number"
     except Exception as error:
         yield "members", f"{type(error).__name__} was raised at 0: {error}"
         return
@@ -87,18 +85,32 @@ def _findings(omega, dim, n_points, rng):
         if not isinstance(x, np.ndarray) or x.shape != (dim,) or x.dtype != np.float64:
             yield "members", f"{name} must return a float64 array of shape ({dim},), got {x!r:.60}"
             return
+    try:
+        numbers = {"value": omega.value(members["project"])}
+        if omega.has_bound():
+            numbers |= {"scaling": omega.scaling(zero, 0.1), "least": omega.least(zero, 0.0)}
+    except Exception as error:
+        yield "members", f"{type(error).__name__} was raised at 0: {error}"
+        return
+    for name, number in numbers.items():
+        if not isinstance(number, (float, int, np.number)):
+            yield "members", f"{name} must return a number, got {number!r:.60}"
+            return
     points = [omega.project(scale * rng.standard_normal(dim)) for scale in np.geomspace(0.01, 10.0, n_points)]
     for x in points:
         if not np.isfinite(omega.value(x)) or omega.project(x) is not x:
             yield "feasible points", (f"project returned {x}, of value {omega.value(x):g}, expected a finite one, and "
                                       "a point that project returns as the same object")
     has_modulus = omega.has_bound() and bool(np.min(omega.moduli) > 0.0)
-    for k, size in enumerate(np.geomspace(0.01, 10.0, n_points)):
+    # slopes as steep as the penalty: `least` of a norm is 0 for all others
+    steepest = max(abs(omega.value(x)) / max(float(np.linalg.norm(x)), 1e-300) for x in points)
+    for k, size in enumerate(np.geomspace(0.01, max(10.0, 2.0 * steepest), n_points)):
         phi, centre, weight = size * rng.standard_normal(dim), points[k], float(10.0 ** rng.uniform(-2.0, 1.0))
         for own in (weight, 0.0) if has_modulus else (weight,):
             yield from _check_minimiser(omega, phi, own, centre, points, rng)
         if omega.has_bound():
-            yield from _check_bound(omega, phi, 0.1 * size * (k % 2), points, rng)
+            for sign in (1.0, -1.0):
+                yield from _check_bound(omega, sign * phi, 0.1 * size * (k % 2), points, rng)
     for x, z in pairwise(points):
         middle = omega.value(0.5 * (x + z)) + 0.125 * float(np.sum(omega.moduli * (x - z)**2))
         mean = 0.5 * (omega.value(x) + omega.value(z))

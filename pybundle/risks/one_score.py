@@ -315,7 +315,7 @@ class EpsilonInsensitive(OneScore):
 
 
 class Parabola(OneScore):
-    """Base class of smooth losses, which are parabolas between lines; `flat` is 0."""
+    """Base class of smooth losses, which are parabolas between lines."""
 
     def second_derivatives(self, scores: ArrayLike) -> Floats:
         """Return the second derivatives of the losses at scores `<w, x_i>`, shape (n,), 0 where they are linear."""
@@ -327,11 +327,12 @@ class Parabola(OneScore):
 
         `R(w) >= offset + sum_i beta_i s_i <w, x_i>`; the offset sums `-beta_i t_i - c_i h(beta_i / c_i)`.
         """
-        low, high, linear, square, _ = self.curve
+        low, high, linear, square, flat = self.curve
         c = np.where(self.sample_weight > 0.0, self.sample_weight, 1.0)
         low, high = np.nextafter(c * low, 0.0), np.nextafter(c * high, 0.0)
         b = np.where(self.sample_weight > 0.0, np.clip(check_vector("beta", beta, self.n_examples), low, high), 0.0)
-        terms = np.concatenate([(linear + self._engine.target_array) * b, 0.5 * square * b * (b / c)])
+        terms = [(linear + self._engine.target_array) * b, 0.5 * square * b * (b / c)]
+        terms = np.concatenate([*terms, flat * np.abs(b)] if flat else terms)
         return b, float(-np.sum(terms) - 128.0 * UNIT * np.sum(np.abs(terms)))
 
 

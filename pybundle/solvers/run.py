@@ -5,6 +5,7 @@ A `Solve` calls `start`, `step` and `describe`; `ending` says whether a run may 
 
 from __future__ import annotations
 
+from ..core.exceptions import InputTypeError
 from ..core.kept import Kept
 from ..runtime.result import Status
 
@@ -59,6 +60,9 @@ class Run(Kept):
         before = search.version, search.bound_version
         status = self.iterate()
         if status is not None:
+            if not isinstance(status, Status):
+                raise InputTypeError(f"iterate of {type(self).__name__} must return a Status or None, got "
+                                     f"{status!r:.40}")
             return status
         search.idle = 0 if (search.version, search.bound_version) != before else search.idle + 1
         return self.stalled() if self.is_stalled() else None

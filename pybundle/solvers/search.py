@@ -190,6 +190,8 @@ class Search(Kept):
         if self.bound is None or best.value > self.bound.value:
             self.bound = best
             self.bound_version += 1
+            if isinstance(best, LowerBound):        # a method must not write into what proves the bound
+                best.plane.slope.setflags(write=False)
         self.size.bounded(best, self.fun)
         return self.bound is bound
 

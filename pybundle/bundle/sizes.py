@@ -9,7 +9,7 @@ from ..core.validation import check_integer, check_number
 
 ENTRY = 12           # bytes of an entry of a sparse slope
 PAIR = 24.0          # bytes of a pair of planes: in H, and in the copy of H and the factor of a master
-SPARSE_BELOW = 0.1   # density of the first planes under which slopes are stored as CSR
+SPARSE_BELOW = 0.1   # slopes are stored as CSR if the first planes are less dense
 
 
 def estimate_bytes(dim: int, n_planes: int, density: float = 1.0) -> int:

@@ -24,7 +24,7 @@ PLAIN = (bool, int, float, str, type(None))
 
 
 class Held(dict[str, Any]):
-    """What an object inside of another one keeps."""
+    """What an object inside of another one keeps; its type tells it from a dict, which is restored as a value."""
 
 
 class Kept:

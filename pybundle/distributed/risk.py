@@ -227,7 +227,7 @@ def _joined(records, groups):
         return None if any(row is None for row in rows) else np.concatenate(rows)
 
     first = known[0]
-    means = first.means         # with them distances are measured: any common ones are valid
+    means = first.means         # all parts need the same ones; bounds hold for any
     if means is not None:
         means = np.average([record.means for record in known], axis=0, weights=[record.n_examples for record in known])
         records = [record and _measured_from(record, means) for record in records]

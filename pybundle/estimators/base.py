@@ -332,7 +332,7 @@ class _WithEstimator:
 
 
 def _bridge(estimator, fitted, X, y):
-    """Return a callback that calls scikit-learn's; to them each iteration is a task below the fit."""
+    """Return a callback that calls the callbacks of scikit-learn, which see each iteration as a subtask of the fit."""
     def call(progress):
         w, task = progress.w, estimator._callback_fit_ctx.subcontext(task_name="iteration")
         arguments = {"estimator": estimator, "X": X, "y": y,

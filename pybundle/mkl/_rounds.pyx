@@ -19,7 +19,7 @@ from pybundle.mkl._groups cimport Gradient, Group, LinkGroup
 from pybundle.oracles._chain cimport ChainTables
 from pybundle.prox._threshold cimport shrink
 
-# Numbers read between two checks for signals, in some 50 ms.
+# A check for signals follows after so many numbers have been read, about every 50 ms.
 cdef double PAUSE = 5e7
 # Number of rounds after which norms are recomputed.
 cdef long FRESH = 10000

@@ -194,7 +194,7 @@ class TokenSession:
         if structure.end:
             expected[-1] = coefs[offsets[1:] - 1].sum(axis=0)
         coefs[tokens, truth] = 0.0
-        coefs[tokens, truth] = -coefs.sum(axis=1)       # p - 1 would cancel
+        coefs[tokens, truth] = -coefs.sum(axis=1)       # a probability minus 1 would lose digits
         plane = coefs / n, (expected - counts) / n, float(found.entropies.sum()) / n
         return (float(found.log_partitions.sum()) - true_score) / n, plane
 

@@ -41,7 +41,10 @@ def feasible(risk, beta):
 
 
 def plane(risk, beta):
-    """Return the plane of feasible multipliers; column k errs by UNIT times its additions times `sum |x_ik beta_i|`."""
+    """Return the plane of feasible multipliers.
+
+    The error of entry k of the slope is at most UNIT times the number of its additions times `sum_i |x_ik beta_i|`.
+    """
     data, c, d = risk.examples, risk.sample_weight, risk.examples.n_features
     if isinstance(risk, Logistic):
         inside = (beta < 0.0) & (beta > -c)

@@ -39,7 +39,7 @@ cdef double power_root(double a, double s, double q) noexcept nogil:
         if kappa <= 1.0:
             return a * _unit_root(1.0, kappa, q)
         A = pow(kappa, exponent)
-        # this power of A cancels the rounding error of A
+        # with kappa A^(q-1) in place of its exact value 1, the rounding error of A cancels
         return a * A * _unit_root(A, kappa * pow(A, q - 1.0), q) if A > 0.0 else 0.0
     kappa = log(s) + (q - 2.0) * log(a)
     if kappa <= 0.0:

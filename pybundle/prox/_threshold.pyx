@@ -50,7 +50,8 @@ cdef double _sum(const double* v, Py_ssize_t n) noexcept nogil:
 
 
 cdef inline double _root(double total, Py_ssize_t n, double top, double mass, double c) noexcept nogil:
-    # returns the level of n numbers whose sum is total <= 0; it is at most the level of all numbers
+    # returns the level that n of the numbers alone would have, given the sum of their differences to the largest one;
+    # the level of all numbers is at least that
     return (total - mass) / (n + c) - top * (c / (n + c))
 
 

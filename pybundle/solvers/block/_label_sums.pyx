@@ -130,7 +130,7 @@ cdef class LabelSums(LabelBlocks):
     def _aggregate(self, const real[:, ::1] alphas, Py_ssize_t first, Py_ssize_t last, double far):
         cdef Engine e = self.e
         cdef int K = e.n_scores, k, y
-        # a block of dense rows stays in the cache; of sparse rows more come together, so that the slope of a class does
+        # a block of dense rows fits in the cache; one of sparse rows is longer, and the slope of a class stays there
         cdef Py_ssize_t i = first, size, entries = 0, products = 0, block = BLOCK if self.dense else SPARSE_BLOCK
         cdef double offset = 0.0, total, c, b, ratio, beta
         cdef double offset_size = 0.0, slope_size = 0.0     # sums of absolute values, and of norms

@@ -191,7 +191,7 @@ class BundleMethod(Run):
 
     # ------------------------------------------------------------------ what policies use
     def solve(self, alpha=None, tol=None):
-        """Solve the master without proximity, or at weight alpha; `tol` defaults to `_tolerance`."""
+        """Return the solution of the master, without proximity if alpha is None; `tol` defaults to `_tolerance`."""
         with self.search.working("qp"):
             return self.master.solve(self._tolerance() if tol is None else tol, alpha)
 

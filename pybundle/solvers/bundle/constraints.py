@@ -29,7 +29,7 @@ VAST = 1e100        # larger bounds count as infinite
 SAFE = 1e-9         # relative allowance for the rounding of sums; it hardly weakens bounds
 TINY = 1e-300       # exceeds any product that underflows
 EXACT = 1e-10       # the least tolerance of HiGHS
-ROUNDS = 10         # most corrections of a rounded projection
+ROUNDS = 10         # a projection is corrected for its rounding at most so many times
 
 
 class Rows:
@@ -57,7 +57,7 @@ class Rows:
     def __repr__(self):
         arrays = self.A.data, self.A.indices, self.A.indptr, self.upper
         words = b"".join(np.ascontiguousarray(array) for array in arrays)
-        return f"{self.m} rows of check sum {crc32(words)}"         # for the terms of a checkpoint
+        return f"{self.m} rows of check sum {crc32(words)}"         # a checkpoint compares it
 
     def excess(self, w):
         """Return how far w violates each row, as a fraction of its terms; negative where it does not."""

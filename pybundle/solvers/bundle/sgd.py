@@ -64,7 +64,7 @@ class StochasticSubgradient(Policy):
         return loop.solve()
 
     def advance(self, loop, solution, aggregate):
-        """Return F where the epoch ended, whose planes are stored already."""
+        """Return a `StepOutcome` without planes, which are stored already, and F where the epoch ended."""
         return StepOutcome([], self._fun, loop.search.rule.holds(self._fun, aggregate.dual))
 
     def _tune(self, loop):

@@ -107,7 +107,7 @@ class PlaneMultipliers(Multipliers):
 
 
 class PlaneFaces(Faces):
-    """`sum_i Psi_i' J_i Psi_i` at a step; Psi_i has the slopes of the planes of example i.
+    """`sum_i Psi_i' J_i Psi_i` at a step, J_i the derivative of the projection; Psi_i has the slopes of example i.
 
     Directions are Helmert contrasts: the mean of the first j planes of a face minus the next one. Labellings of an
     example share most features, which cancel, so that directions are much sparser than planes.

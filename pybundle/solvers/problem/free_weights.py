@@ -22,7 +22,7 @@ import numpy as np
 from ...core.kept import Kept, check_array, check_float
 
 FAR = 10.0      # the linear programs stop at this times 1 + |u|, and ten times as far if no cut is missing there
-FARTHEST = 1e12     # the linear programs give up beyond this factor: points as good as the best one seem unbounded
+FARTHEST = 1e12     # beyond this factor they give up, because points as good as the best one seem unbounded
 MOST = 4        # points tried at one distance
 MOST_FREE = 1000    # most free weights: linear programs have two tables of their squares
 NEAR = 0.1      # the linear programs start at this factor the next time if limits cost too much

@@ -104,7 +104,7 @@ class Problem:
 
     @property
     def classes(self):
-        """Sums over labels, if intercepts of classes are free, or None."""
+        """The `LabelSums` of the risk if intercepts of classes are free, else None."""
         return None if self.anchors is None else self.anchors.classes
 
     @cached_property

@@ -28,7 +28,8 @@ ENOUGH = 0.25       # fraction of `<slope, step>` that a clipped step has to gai
 FIRST = 5           # sweeps before a Newton step on many columns, at least
 GAIN = 128.0        # m^3 of a Cholesky factor that take the time in which sweeps read one entry
 LARGEST = 4096      # columns on which a Newton step is made
-HELD, EXACT = 0.25, 1e-6        # share of them, or of FEW, that may end at bounds; tolerance of the forces there
+HELD = 0.25         # at most this fraction of LARGEST columns, or of FEW, may end at bounds in a Newton step
+EXACT = 1e-6        # relative tolerance of the forces that hold them there
 ROWS = 1024         # rows of a dense block
 
 

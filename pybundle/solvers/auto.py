@@ -167,7 +167,7 @@ class Row(NamedTuple):
 TABLE = (
     Row(lambda c: c.problem.ball is not None, "cutting-plane", "'cutting-plane': a radius is given"),
     Row(lambda c: c.problem.rows is not None, "oca", "'oca': it takes constraints"),
-    Row(lambda c: c.needs_part_planes, "oca", "'oca': it takes any penalty, steps on examples do not take this one"),
+    Row(lambda c: c.needs_part_planes, "oca", "'oca': it takes any penalty"),
     # log-losses and other smooth losses
     Row(lambda c: c.has_distributions, "prox-bcfw",
         "'prox-bcfw': examples with a log-loss can be visited one at a time",

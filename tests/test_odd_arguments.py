@@ -277,3 +277,11 @@ def test_durations_are_no_numbers():
         pb.minimize(risk, lam=np.timedelta64(1, "D"))
     with pytest.raises(pb.InputTypeError, match="max_iter must be an integer, got"):
         pb.minimize(risk, lam=1.0, max_iter=np.timedelta64(1))
+
+
+@pytest.mark.parametrize("columns", [[np.nan, np.nan], np.array([0.5, 1.0])], ids=str)
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array])
+def test_columns_of_a_kernel_are_integers(columns, kind):
+    """SciPy read beyond its arrays for NaN, and cut fractions off."""
+    with pytest.raises(pb.ParameterError, match=r"columns of .* they are no integers"):
+        pb.OnlineMKLClassifier(kernels=[pb.mkl.Features(columns)]).fit(kind(X), Y)

@@ -250,3 +250,13 @@ def test_the_check_tries_slopes_as_steep_as_the_penalty(rates):
     for seed in range(5):
         assert pb.check_penalty(_TwoRates(*rates), 6, random_state=seed)
         assert not pb.check_penalty(_TwoRates(*rates, is_wrong=True), 6, random_state=seed)
+
+
+@pytest.mark.parametrize("name", ["bound", "modulus", "point", "support"])
+def test_an_attribute_that_hides_a_method_is_refused(name):
+    penalty = Smooth(1.0, 8)
+    setattr(penalty, name, 0.7)
+    with pytest.raises(ParameterError, match=f"penalty Smooth must have no attribute '{name}'"):
+        pb.check_penalty(penalty, 8)
+    with pytest.raises(ParameterError, match=f"penalty Smooth must have no attribute '{name}'"):
+        pb.minimize(pb.risks.Logistic(*data()), penalty=penalty)

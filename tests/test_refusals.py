@@ -131,3 +131,10 @@ def test_free_weights_are_a_mask(free):
     risk.free = free
     with pytest.raises(pb.InputTypeError, match=r"free of Own must be a bool array of shape \(3,\), got"):
         pb.minimize(risk, lam=1.0)
+
+
+def test_a_constant_of_another_kind_is_told():
+    risk = pb.risks.Function(lambda w: (float(w @ w), 2.0 * w), 3)
+    risk.constant = (0.0, 1.0)
+    with pytest.raises(pb.InputTypeError, match="constant of Function must be a pybundle"):
+        pb.minimize(risk, lam=1.0)

@@ -27,7 +27,6 @@ from ..core.validation import (
     bool_array,
     check_choice,
     check_count,
-    check_flag,
     check_indices,
     check_integer,
     contiguous,
@@ -211,7 +210,7 @@ class Bundle:
                                  f"got {shown(parts)}")
         if len(parts) != n:
             raise ParameterError(f"parts must have {n} entries, one an offset, got {len(parts)}")
-        slack = check_flag("slack", slack) if is_scalar(slack) else bool_array("slack", slack, (n,))
+        slack = bool_array("slack", slack, () if is_scalar(slack) else (n,))
         if inner is not None:
             inner = _check_shape("inner", inner, (n, self.n_planes + n))
         check_integer("origin", planes.origin, low=-1)

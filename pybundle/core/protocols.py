@@ -265,6 +265,10 @@ def check_risk(risk):
     if not (free is None or (isinstance(free, np.ndarray) and free.dtype == np.bool_ and free.shape == (risk.dim,))):
         raise InputTypeError(f"free of {type(risk).__name__} must be a bool array of shape ({risk.dim},), got "
                              f"{free!r:.60}")
+    constant = getattr(risk, "constant", Constant())
+    if not isinstance(constant, Constant):
+        raise InputTypeError(f"constant of {type(risk).__name__} must be a pybundle.core.protocols.Constant, got "
+                             f"{constant!r:.60}; rename it if it means another thing")
 
 
 def errors_of(risk, slopes=None, offsets=None):

@@ -124,6 +124,9 @@ class Kernel:
             raise ParameterError(f"{name} must have shape (tokens, features), got shape {X.shape}")
         if self.columns is not None:
             try:
+                is_given = not isinstance(self.columns, slice) and np.size(self.columns) > 0
+                if is_given and np.asarray(self.columns).dtype.kind not in "biu":
+                    raise TypeError("they are no integers")     # SciPy reads beyond its arrays for NaN
                 taken = X[:, self.columns]
             except (IndexError, TypeError, ValueError, NotImplementedError) as problem:     # SciPy: 1-D arrays
                 raise ParameterError(f"columns of {type(self).__name__} must be columns 0..{X.shape[1] - 1} of X, got "

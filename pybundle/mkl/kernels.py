@@ -134,7 +134,7 @@ class B1Spline(Kernel):
         def block(first):
             return sp.csr_array(self._values(X[first:first + ROWS], X).astype(precision, copy=False))
 
-        matrix = sp.vstack((executor or Serial()).map(block, range(0, X.shape[0], ROWS)), format="csr")
+        matrix = sp.vstack((executor or Serial()).map(block, range(0, max(X.shape[0], 1), ROWS)), format="csr")
         return matrix.data, matrix.indices.astype(np.int32, copy=False), matrix.indptr.astype(np.int64)
 
     def _values(self, X, Z):

@@ -120,6 +120,10 @@ class Penalty:
     # ------------------------------------------------------------------ for solvers
     def canonical(self, dim: int) -> Penalty:
         """Return the same penalty of vectors of `dim` entries in the form that solvers use; checks the length."""
+        for name, value in vars(self).items():
+            if callable(getattr(Penalty, name, None)) and not callable(value):
+                raise ParameterError(f"penalty {type(self).__name__} must have no attribute {name!r}, which hides a "
+                                     "method that solvers call; rename it")
         try:
             self.value(np.zeros(dim))
         except ValueError as problem:           # raised by a penalty of one's own

@@ -202,9 +202,7 @@ class Bundle:
         elif check_sparse("slopes", slopes).shape != (n, self.dim) or slopes.dtype.kind not in "biuf":
             raise ParameterError(f"slopes must have shape {(n, self.dim)}, one row an offset, got {slopes.shape} of "
                                  f"{slopes.dtype}")
-        if parts is None:
-            parts = np.arange(n)
-        parts = integer_array("parts", parts)
+        parts = np.arange(n) if parts is None else integer_array("parts", parts)
         if parts.ndim != 1 or (parts.size and not -2**31 <= parts.min() <= parts.max() < self.n_parts):
             raise ParameterError(f"parts must be a vector of integers below {self.n_parts}, negative for constraints, "
                                  f"got {shown(parts)}")
@@ -218,7 +216,8 @@ class Bundle:
 
     def new_constraints(self, numbers: ArrayLike) -> Array:
         """Return the numbers of those constraints that are not stored yet."""
-        return np.setdiff1d(check_indices("numbers", numbers, 2**31 - 1), -1 - self.parts[self.parts < 0])
+        numbers = check_indices("numbers", numbers, 2**31 - 1)
+        return np.setdiff1d(numbers, -1 - self.parts[self.parts < 0]) if len(numbers) else numbers
 
     def append_signs(self, coordinates: ArrayLike) -> Any:
         """Add the constraints `w_k >= 0` of those coordinates k that have none yet."""

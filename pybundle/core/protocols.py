@@ -273,8 +273,10 @@ def check_risk(risk):
 
 def errors_of(risk, slopes=None, offsets=None):
     """Return bounds on rounding errors of slopes and of offsets, shape (P,); where not given, those of the risk."""
-    return tuple(np.broadcast_to(np.asarray(errors, dtype=float), (risk.n_parts,)) for errors in (
+    shape = (risk.n_parts,)
+    found = (np.asarray(errors, dtype=float) for errors in (
         risk.slope_errors if slopes is None else slopes, risk.offset_errors if offsets is None else offsets))
+    return tuple(errors if errors.shape == shape else np.broadcast_to(errors, shape) for errors in found)
 
 
 def with_errors(planes, risk):

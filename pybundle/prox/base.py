@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import BundleError, ParameterError
+from ..core.plane import Plane
 from ..core.rounding import UNIT, norm
 from ..core.types import Array, Floats
 from ..core.validation import check_vector
@@ -224,15 +225,16 @@ class Penalty:
         t = self.scaling(phi, error)
         return t, factor * self.least(t * phi, t * error)
 
-    def bound(self, offset: float, phi: Array, error: Any, floor: float, factor: float) -> float:
-        """Return a lower bound of `factor Omega + R` from a plane of R, with its error, and a lower bound `floor` of R.
+    def bound(self, plane: Plane, floor: float, factor: float) -> float:
+        """Return a lower bound of `factor Omega + R` from a plane of R, its errors counted, and a lower bound of R.
 
         An aggregate plane `offset + <phi, x> <= R(x)` proves `min >= offset - Omega*(-phi)` (Fenchel). Where Omega
         grows too slowly for phi, as the l1 norm does, that is minus infinity. Then the plane is mixed with the floor:
 
             min >= t offset + (1 - t) floor - Omega*(-t phi),    t <= 1 the largest for which this is finite.
         """
-        t, least = self.scaled_least(phi, error, factor)
+        offset = plane.offset - plane.offset_error
+        t, least = self.scaled_least(plane.slope, plane.slope_error, factor)
         rest = 0.0 if t == 1.0 else (1.0 - t) * floor
         return float(t * offset + rest + least - 4.0 * UNIT * (abs(t * offset) + abs(rest) + abs(least)))
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
+from ..core.plane import Plane
 from ..core.rounding import UNIT, norm
 from ..core.types import Array, Floats
 from ..core.validation import check_number, check_vector
@@ -62,10 +63,10 @@ class OfNorm(Penalty):
     def least(self, phi: Array, error: float = 0.0) -> float:
         return -float(self.cost(phi, error)) * (1.0 + (len(phi) + 16.0) * UNIT)
 
-    def bound(self, offset: float, phi: Array, error: float, floor: float, factor: float) -> float:
+    def bound(self, plane: Plane, floor: float, factor: float) -> float:
         """Return the bound of the plane alone, with factor 1; `LowerBound` counts its rounding."""
         with np.errstate(over="ignore"):
-            return float(offset - self.cost(phi, error))
+            return float(plane.offset - plane.offset_error - self.cost(plane.slope, plane.slope_error))
 
     def point(self, phi: Array, lam: float) -> Floats:
         """Return the minimiser of the model; phi is the aggregate slope, and lam belongs to the master problem."""
@@ -130,8 +131,9 @@ class Square(OfNorm):
 class SquareOfClasses(Square):
     """The square of all weights but the free intercepts of classes, in whose planes slopes of intercepts are 0."""
 
-    def bound(self, offset: float, phi: Array, error: float, floor: float, factor: float) -> float:
-        square = (norm(phi) + error) ** 2 / (2.0 * self.lam)
+    def bound(self, plane: Plane, floor: float, factor: float) -> float:
+        offset = plane.offset - plane.offset_error
+        square = (norm(plane.slope) + plane.slope_error) ** 2 / (2.0 * self.lam)
         return max(floor, float(offset - square - 8.0 * UNIT * (abs(offset) + square)))
 
 

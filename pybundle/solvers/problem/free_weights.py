@@ -194,13 +194,14 @@ class FreeWeights(Kept):
         """
         plane = self.problem.coordinates.plane(plane)
         t, least = self.problem.least_over_rest(plane)
-        offset, phi, error = plane.offset - plane.offset_error, plane.slope, plane.slope_error
+        offset = plane.offset - plane.offset_error
+        slope = plane.slope[self.free]
         rest = 0.0 if t == 1.0 else (1.0 - t) * self.problem.floor
         if np.isfinite(least + rest):
             self._constants.append(t * offset + rest + least - SAFE * (abs(offset) + abs(rest) + abs(least)))
-            self._slopes.append(t * phi[self.free])
+            self._slopes.append(t * slope)
             self.shares.append(t)
-            self._errors.append(t * error + SAFE * float(np.linalg.norm(phi[self.free])))
+            self._errors.append(t * plane.slope_error + SAFE * float(np.linalg.norm(slope)))
             if is_aggregate:
                 self._lean = self._slopes[-1]
 

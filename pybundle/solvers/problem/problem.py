@@ -6,12 +6,13 @@ A lower bound of F follows from a plane of R, which `Penalty.bound` explains. Be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ...core.plane import Plane
 from ...core.rounding import UNIT
 from ...prox import Box, Penalty
 from ...prox.of_norm import SquareOfClasses
@@ -177,15 +178,14 @@ class Problem:
         Penalties of one norm leave the rounding of the last difference to `LowerBound`.
         """
         plane = self.coordinates.plane(plane)
-        offset, phi, error = plane.offset - plane.offset_error, plane.slope, plane.slope_error
-        if self.anchors is not None and np.isfinite(error).all():
-            offset, phi, error = self.anchors.repaired(offset, phi, error)
-            error = 1.03 * error        # a verifier counts up to 3 % more
-        found = self._within(limits).bound(offset, phi, error, self.floor, self.factor)
+        if self.anchors is not None and np.isfinite(plane.slope_error).all():
+            plane = Plane(*self.anchors.repaired(plane.offset - plane.offset_error, plane.slope, plane.slope_error))
+            plane = replace(plane, slope_error=1.03 * plane.slope_error)        # a verifier counts up to 3 % more
+        found = self._within(limits).bound(plane, self.floor, self.factor)
         if limits is None or limits.level == np.inf:
             return found
         # without limits of the free weights t may have been 0; limits never lower a bound
-        least = self.factor * limits.penalty.least(np.zeros(len(phi)))
+        least = self.factor * limits.penalty.least(np.zeros(len(plane.slope)))
         return max(found, self.floor + least - 4.0 * UNIT * (abs(self.floor) + abs(least)))
 
     def scaling(self, plane, limits=None):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import bundle, callbacks, distributed, models, oracles, qp, risks
+from . import bundle, callbacks, distributed, methods, models, oracles, qp, risks
 from .capi import get_include
 from .core.exceptions import (
     BundleError,
@@ -28,7 +28,7 @@ from .proof import Certificate, load_certificate, verify
 from .prox.check_penalty import check_penalty
 from .risks.check import check_oracle
 from .runtime.result import Result, Status
-from .solvers import minimize, path
+from .solvers import Checkpoint, Solve, minimize, path
 
 if TYPE_CHECKING:
     from . import datasets as datasets
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BundleError",
     "Certificate",
+    "Checkpoint",
     "ConvergenceWarning",
     "InputTypeError",
     "LabelWarning",
@@ -60,6 +61,7 @@ __all__ = [
     "OracleError",
     "ParameterError",
     "Result",
+    "Solve",
     "StateError",
     "Status",
     "bundle",
@@ -70,6 +72,7 @@ __all__ = [
     "distributed",
     "get_include",
     "load_certificate",
+    "methods",
     "minimize",
     "mkl",
     "models",

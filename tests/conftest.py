@@ -19,7 +19,7 @@ LARGEST = 2_000_000
 
 
 def verified(certificate_of):
-    """What makes certificates in `Solve`, followed by the verifier where the risk is flat and there is evidence."""
+    """What makes certificates in `Driver`, followed by the verifier where the risk is flat and there is evidence."""
     @functools.wraps(certificate_of)
     def checked(risk, *rest):
         certificate = certificate_of(risk, *rest)
@@ -31,5 +31,5 @@ def verified(certificate_of):
     return checked
 
 
-solve = sys.modules["pybundle.solvers.solve"]
-solve.certificate_of = verified(solve.certificate_of)
+driver = sys.modules["pybundle.solvers.driver"]
+driver.certificate_of = verified(driver.certificate_of)

@@ -61,7 +61,7 @@ def test_all_methods_reach_the_same_certified_minimum(make):
     sgd = pb.minimize(risk, lam=lam, method="sgd", max_iter=3, random_state=0)
     assert sgd.lower_bound <= best <= sgd.fun * (1.0 + 1e-9)
     radius = float(np.linalg.norm(results[0].x)) / 2.0
-    ball = pb.minimize(risk, radius=radius, method="cutting-plane", tol=1e-3)
+    ball = pb.minimize(risk, penalty=pb.prox.Ball(radius), method="cutting-plane", tol=1e-3)
     assert ball.success and np.linalg.norm(ball.x) <= radius * (1.0 + 1e-9)
 
 

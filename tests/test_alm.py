@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from reference.multiclass import features
 from reference.multipliers import face_products, project_simplex, proximal_step, slope
+from signs import signed
 
 import pybundle as pb
 from pybundle.solvers.newton._proximal_steps import project_rows
@@ -304,7 +305,7 @@ def test_identical_bits_on_repeat_and_for_any_n_jobs(rng):
 def test_warm_starts(rng):
     risk = problem(rng, n=500)
     cold = pb.minimize(risk, lam=0.5, method="alm", tol=1e-9)
-    again = pb.minimize(risk, lam=0.5, method="alm", tol=1e-9, warm_start=cold, sigma=100.0)
+    again = pb.minimize(risk, lam=0.5, method="alm sigma=100.0", tol=1e-9, warm_start=cold)
     other = pb.minimize(risk, lam=0.3, method="alm", tol=1e-9, warm_start=cold)
     point = pb.minimize(risk, lam=0.5, method="alm", tol=1e-9, w0=cold.x)
     planes = pb.minimize(risk, lam=0.5, method="alm", tol=1e-9,
@@ -324,7 +325,7 @@ def test_refuses_what_it_cannot_solve(rng):
         with pytest.raises(pb.ParameterError, match="method 'alm' needs a risk whose single examples"):
             pb.minimize(other, lam=1.0, method="alm")
     with pytest.raises(pb.ParameterError, match="no constraints"):
-        pb.minimize(risk, lam=1.0, method="alm", nonneg=np.arange(risk.dim) < 2)
+        pb.minimize(risk, penalty=signed(1.0, np.arange(risk.dim) < 2), method="alm")
     for bad in ({"sigma": 0.0}, {"growth": 0.5}, {"kappa": 1.0}):
         with pytest.raises(pb.ParameterError, match=next(iter(bad))):
             pb.minimize(risk, lam=1.0, method="alm", **bad)

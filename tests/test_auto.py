@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from signs import signed
 
 import pybundle as pb
 from pybundle.prox import L1, Ball, SquaredL2
 from pybundle.solvers.auto import NARROW, SLOW, TABLE, Case
-from pybundle.solvers.minimize import opened
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 6))
@@ -38,7 +38,7 @@ def function():
 
 def chosen(risk, tol=1e-2, **options):
     """The method, and names of fallbacks with passes, relative gap and most passes; None without fallbacks."""
-    with opened(risk, tol=tol, **options) as solve:
+    with pb.Solve(risk, tol=tol, **options) as solve:
         run = solve.run
         words = run.search.choice.removeprefix("auto chose ").split(":")[0]
         return words, None if run.fallbacks is None else [
@@ -47,7 +47,7 @@ def chosen(risk, tol=1e-2, **options):
 
 NOW = (np.inf, None, np.inf)        # a fallback that waits for a stall
 PROBLEMS = {
-    "a radius": (hinge, {"penalty": Ball(1.0)}, "'cutting-plane'", None),
+    "a ball": (hinge, {"penalty": Ball(1.0)}, "'bmrm'", None),
     "constraints": (hinge, {"lam": 1.0, "constraints": (np.ones((1, 320)), -1.0, 1.0)}, "'oca'", None),
     "norms of groups": (hinge, {"penalty": pb.prox.L2(1.0)}, "'oca'", None),
     "a log-loss of chains": (lambda: chains("logistic"), {"lam": 1.0}, "'prox-bcfw'",
@@ -86,8 +86,8 @@ PROBLEMS = {
     "decoders": (chains, {"lam": 1.0}, "'prox-bcfw'", [("oca", *NOW)]),
     "decoders, tol small": (chains, {"lam": 1.0, "tol": 1e-5}, "'prox-bcfw', then 'alm'",
                             [("alm", SLOW, 1e-3, np.inf), ("oca", *NOW)]),
-    "decoders, signs": (chains, {"lam": 1.0, "tol": 1e-5, "nonneg": np.arange(20 * 12 + 144 + 24) == 0}, "'prox-bcfw'",
-                        [("oca", *NOW)]),
+    "decoders, signs": (chains, {"tol": 1e-5, "penalty": signed(1.0, np.arange(408) == 0)},
+                        "'prox-bcfw'", [("oca", *NOW)]),
 }
 
 
@@ -107,7 +107,7 @@ def test_steps_follow_where_they_are_no_more_than_passes():
 def test_every_row_but_those_of_files_and_workers_is_reached():
     reached = set()
     for make, options, *_ in PROBLEMS.values():
-        with opened(make(), **options) as solve:
+        with pb.Solve(make(), **options) as solve:
             case = Case(solve.run.search)
             reached.add(next(k for k, row in enumerate(TABLE) if row.holds(case)))
     left = [row.words for k, row in enumerate(TABLE) if k not in reached]

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from signs import signed
 
 import pybundle as pb
 from pybundle.core.plane import Plane
@@ -82,21 +83,22 @@ def test_high_accuracy_and_few_passes():
 @pytest.mark.parametrize("method", ["bcfw", "mp-bcfw"])
 def test_steps_and_sampling(method, gap_sampling, step):
     risk = chains()
-    result = pb.minimize(risk, lam=5.0, method=method, step=step, gap_sampling=gap_sampling, tol=1e-3, max_iter=3000)
+    method = pb.methods.parse(method, step=step, gap_sampling=gap_sampling)
+    result = pb.minimize(risk, lam=5.0, method=method, tol=1e-3, max_iter=3000)
     assert result.success and result.fun <= best(risk, 5.0).fun * 1.0011
 
 
 @pytest.mark.parametrize("method", ["bcfw", "mp-bcfw"])
 def test_averages_certify_too(method):
     risk = chains()
-    result = pb.minimize(risk, lam=5.0, method=method, average=True, tol=1e-2, max_iter=3000)
+    result = pb.minimize(risk, lam=5.0, method=pb.methods.parse(method, average=True), tol=1e-2, max_iter=3000)
     assert result.success and result.fun <= best(risk, 5.0).fun * 1.011
 
 
 @pytest.mark.parametrize("batch", [1, 3, 25])
 def test_size_of_batches_moves_the_way_not_the_end(batch):
     risk = chains()
-    result = pb.minimize(risk, lam=2.0, tol=1e-6, batch=batch, method="prox-bcfw")
+    result = pb.minimize(risk, lam=2.0, tol=1e-6, method=pb.methods.parse("prox-bcfw", batch=batch))
     assert result.success and result.fun == pytest.approx(best(risk, 2.0).fun, rel=2e-6)
 
 
@@ -110,14 +112,15 @@ def test_bits_repeat_for_any_number_of_threads(method):
 
 
 @pytest.mark.parametrize("method, options", [
-    ("prox-bcfw", {}), ("prox-bcfw", {"n_best": 3}), ("prox-bcfw", {"memory_limit": 20_000}),
-    ("bcfw", {"step": "frank-wolfe", "gap_sampling": True}), ("mp-bcfw", {"gap_sampling": True})])
+    ("prox-bcfw", {}), ("prox-bcfw n_best=3", {}), ("prox-bcfw", {"memory_limit": 20_000}),
+    ("bcfw gap_sampling=True", {}), ("mp-bcfw gap_sampling=True", {})])
 def test_batches_in_shards_give_the_same_bits(method, options, monkeypatch):
     def run(jobs):
         options.setdefault("max_iter", 60)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pb.ConvergenceWarning)
-            result = pb.minimize(chains(), lam=2.0, method=method, tol=1e-3, batch=10, n_jobs=jobs, **options)
+            result = pb.minimize(chains(), lam=2.0, method=pb.methods.parse(method, batch=10), tol=1e-3, n_jobs=jobs,
+                                 **options)
         assert "memory_limit" not in options or result.state.blocks.n_merged > 0
         return result.x.tobytes(), result.lower_bound, result.n_passes, result.fun
 
@@ -207,9 +210,10 @@ def test_flat_risks_have_cached_blocks_too():
         result = pb.minimize(risk, lam=3.0, method=method, tol=1e-3, max_iter=4000)
         assert result.success and result.fun <= best(risk, 3.0).fun * 1.0011
     mask = rng.random(risk.dim) < 0.5
-    result = pb.minimize(risk, lam=3.0, method="prox-bcfw", nonneg=mask, tol=1e-5)
+    result = pb.minimize(risk, penalty=signed(3.0, mask), method="prox-bcfw", tol=1e-5)
     assert result.success and (result.x[mask] >= 0.0).all()
-    assert result.fun == pytest.approx(best(risk, 3.0, nonneg=mask).fun, rel=2e-5)
+    other = pb.minimize(risk, penalty=signed(3.0, mask), method="oca", tol=1e-9)
+    assert result.fun == pytest.approx(other.fun, rel=2e-5)
 
 
 def test_warm_starts_keep_blocks_whatever_their_lam():
@@ -340,11 +344,11 @@ def test_passes_over_known_planes_stop_where_they_no_longer_pay():
 def test_refusals():
     risk = chains()
     with pytest.raises(pb.ParameterError, match="average=True takes no constraints"):
-        pb.minimize(risk, lam=1.0, method="bcfw", average=True, nonneg=np.ones(risk.dim, bool))
+        pb.minimize(risk, penalty=signed(1.0, np.ones(risk.dim, bool)), method="bcfw average=True")
     with pytest.raises(pb.InputTypeError, match="average must be True or False"):
-        pb.minimize(risk, lam=1.0, method="bcfw", average=3)
+        pb.minimize(risk, lam=1.0, method="bcfw average=3")
     with pytest.raises(pb.InputTypeError, match="gap_sampling must be True or False"):
-        pb.minimize(risk, lam=1.0, method="bcfw", gap_sampling="yes")
+        pb.minimize(risk, lam=1.0, method="bcfw gap_sampling=yes")
     with pytest.raises(pb.ParameterError, match="memory_limit must be None for method 'alm' on planes"):
         pb.minimize(risk, lam=1.0, method="alm", memory_limit=10**9)
     with pytest.raises(pb.ParameterError, match="single examples have labellings"):
@@ -352,8 +356,8 @@ def test_refusals():
     with pytest.raises(pb.ParameterError, match="starts from the bound R >= 0"):
         pb.minimize(lambda w: (float(w @ w), 2.0 * w), [1.0], lam=1.0, method="frank-wolfe")
     for method in METHODS:
-        with pytest.raises(pb.ParameterError, match="radius belongs to method 'cutting-plane'"):
-            pb.minimize(risk, radius=1.0, method=method)
+        with pytest.raises(pb.ParameterError, match="Ball belongs to methods 'cutting-plane'"):
+            pb.minimize(risk, penalty=pb.prox.Ball(1.0), method=method)
 
 
 def test_auto_says_what_it_chose():
@@ -466,7 +470,7 @@ def test_before_the_first_value():
     gaps = pb.minimize(risk, lam=1.0, method="prox-bcfw").history["gap"]
     assert not np.isnan(gaps).any() and gaps[0] == np.inf
     with pytest.raises(pb.InputTypeError, match="batch must be"):
-        pb.minimize(pb.risks.MulticlassHinge(np.eye(2), [0, 1]), lam=1.0, method="prox-bcfw", batch="x")
+        pb.minimize(pb.risks.MulticlassHinge(np.eye(2), [0, 1]), lam=1.0, method="prox-bcfw batch=x")
 
 
 def test_what_merging_planes_rounds_counts_in_the_bound():
@@ -546,8 +550,8 @@ def test_a_centre_without_weight_needs_a_square():
     result = pb.minimize(risk, penalty=pb.prox.L1(1.0), method="prox-bcfw")     # the planes are flat
     assert result.success and result.fun == 2.0
     with pytest.raises(pb.ParameterError, match="kappa must be > 0"):
-        pb.minimize(risk, penalty=pb.prox.L1(1.0), method="prox-bcfw", kappa=0.0)
-    assert pb.minimize(risk, penalty=pb.prox.ElasticNet(1.0, 1.0), method="prox-bcfw", kappa=0.0).success
+        pb.minimize(risk, penalty=pb.prox.L1(1.0), method="prox-bcfw kappa=0.0")
+    assert pb.minimize(risk, penalty=pb.prox.ElasticNet(1.0, 1.0), method="prox-bcfw kappa=0.0").success
 
 
 @pytest.mark.parametrize("method", ["prox-bcfw", "oca"])

@@ -126,7 +126,8 @@ def weighted(r):
 
 FURTHER = {
     "solvers.minimize": lambda r: {"risk": fixed_risk(), "lam": floats(9), "w0": floats(9), "max_iter": 3,
-                                   "nonneg": np.arange(9) == 0, "constraints": rows()},
+                                   "constraints": rows()},
+    "solvers.Solve": lambda r: {"risk": fixed_risk(), "lam": floats(9), "w0": floats(9), "constraints": rows()},
     "solvers.path": lambda r: {"risk": fixed_risk(), "lams": floats(2), "w0": floats(9), "max_iter": 3},
     "models.Chain": lambda r: {"n_labels": 3, "n_features": 2, "loss": 1.0 - np.eye(3),
                                "token_support": np.array([[0, 0], [1, 2]])},
@@ -174,6 +175,7 @@ TAKEN = {
                                                "arborescence_marginals_batch", "segment", "segment_batch")],
         ("nan inf -inf", "-inf forbids; arcs into the root and segments beyond the end are not read")),
     "solvers.minimize(constraints)": ("inf -inf", "an open end of a row"),
+    "solvers.Solve(constraints)": ("inf -inf", "an open end of a row"),
     **dict.fromkeys(["prox.Box(lower)", "prox.Separable(lower)", "risks.Function(lower_bounds)"],
                     ("-inf", "no bound")),
     **dict.fromkeys(["prox.Box(upper)", "prox.Separable(upper)"], ("inf", "no bound")),

@@ -30,7 +30,9 @@ SPARSE, LABELS = sp.random(100, 60, 0.1, format="csr", random_state=np.random.de
 WORDS = [rng.normal(size=(rng.integers(2, 6), 4)) for _ in range(25)]
 TAGS = [(word[:, 0] > 0.0).astype(int) + (word[:, 1] > 0.5) for word in WORDS]
 A, B = rng.normal(size=(30, 6)), rng.normal(size=30)
-NONNEG = np.arange(32) % 3 == 0
+NONNEG = pb.prox.Box(np.where(np.arange(32) % 3 == 0, 0.0, -np.inf))
+SIGNS = {"lam": None, "penalty": pb.prox.SquaredL2(1.0) + NONNEG}
+BALL = {"lam": None, "penalty": pb.prox.Ball(2.0)}
 
 
 def distances(w):
@@ -73,12 +75,12 @@ CASES += [(method, "callable", {}) for method in ("oca", "bmrm", "prox-bmrm", "a
 CASES += [(method, name, {"lam": 0.1}) for method in ("lbfgs", "auto", "oca")
           for name in ("logistic", "crf", "few weights")]
 CASES += [("sgd", "dense", {}), ("sgd", "csr", {}), ("prox-bcfw", "binary", {}), ("alm", "binary", {}),
-          ("cutting-plane", "dense", {"lam": None, "radius": 2.0}),
-          ("bcfw", "chain", {"average": True, "gap_sampling": True, "step": "pairwise"}),
-          ("mp-bcfw", "chain", {"average": True}), ("prox-bcfw", "chain", {"n_best": 3}),
-          ("oca", "dense", {"memory_limit": 20000, "n_parts": 2}), ("prox-bcfw", "dense", {"nonneg": NONNEG}),
+          ("cutting-plane", "dense", BALL),
+          ("bcfw average=True gap_sampling=True step=pairwise", "chain", {}),
+          ("mp-bcfw average=True", "chain", {}), ("prox-bcfw n_best=3", "chain", {}),
+          ("oca", "dense", {"memory_limit": 20000, "n_parts": 2}), ("prox-bcfw", "dense", SIGNS),
           ("prox-bcfw", "chain", {"memory_limit": 16000}), ("mp-bcfw", "chain", {"memory_limit": 16000}),
-          ("prox-bmrm", "dense", {"nonneg": NONNEG}), ("bmrm", "dense", {"nonneg": NONNEG, "scale": "mean"})]
+          ("prox-bmrm", "dense", SIGNS), ("bmrm", "dense", SIGNS | {"scale": "mean"})]
 
 CASES += [("newton", "wide", {"lam": None, "penalty": pb.prox.L1(0.05), "tol": 1e-8})]
 CASES += [("newton", "logistic", {"lam": 0.1}), ("lbfgs", "log-loss", {"lam": 0.1}),
@@ -92,7 +94,7 @@ CASES += [("oca", "dense", {"lam": None, "penalty": pb.prox.SparseGroupLasso(np.
           ("oca", "dense", {"lam": np.arange(32.0), "scale": "mean"}), ("prox-bcfw", "intercept", {"lam": 1.0}),
           ("prox-bcfw", "csr", {"lam": None, "penalty": pb.prox.L1(0.5) + pb.prox.Box(-0.1, 0.2)}),
           ("auto", "intercept", {"lam": 1.0}),
-          ("oca", "dense", {"lam": None, "penalty": pb.prox.ElasticNet(0.1, 0.1), "nonneg": NONNEG})]
+          ("oca", "dense", {"lam": None, "penalty": pb.prox.ElasticNet(0.1, 0.1) + NONNEG})]
 CASES += [(method, "classes", INTERCEPTS) for method in ("prox-bcfw", "lbfgs", "auto")]
 CASES += [(method, "hinge of classes", INTERCEPTS) for method in ("prox-bcfw", "oca", "auto")]
 CASES += [("lbfgs", "classes", {"lam": None, "penalty": INTERCEPTS["penalty"] + pb.prox.Separable(l1=FREE)})]
@@ -244,7 +246,7 @@ def test_another_penalty_is_named(tmp_path):
             ({"penalty": l1(0.4)}, r"penalty is 'L1\(groups=None, rate=0.5\)' there and 'L1\(groups=None, rate=0.4"),
             ({"penalty": l1(np.full(32, 0.5))}, "penalty is .* there and 'L1"),
             ({"penalty": l1(0.5) + pb.prox.Box(-1.0, 1.0)}, "penalty is .* there and 'Sum"),
-            ({"penalty": l1(0.5), "nonneg": NONNEG}, "nonneg is None there"), ({"lam": 0.5}, "lam is None there")]:
+            ({"penalty": l1(0.5) + NONNEG}, "penalty is .* there and 'Sum"), ({"lam": 0.5}, "lam is None there")]:
         with pytest.raises(pb.StateError, match=words):
             pb.minimize(dense(), checkpoint=file, **changes)
 
@@ -252,9 +254,9 @@ def test_another_penalty_is_named(tmp_path):
 CHANGES = [({"lam": 2.0}, "lam is 1.0 there and 2.0 here"),
            ({"method": "bmrm"}, "method is 'oca' there and 'bmrm' here"),
            ({"random_state": 7}, "random_state is None there and 7 here"),
-           ({"theta": 0.1}, "theta is None there and 0.1"),
+           ({"method": "oca theta=0.1"}, "method is 'oca' there and 'oca theta=0.1' here"),
            ({"n_parts": 3}, "n_parts is"), ({"w0": np.ones(32)}, "w0 is None there and 'array"),
-           ({"nonneg": NONNEG}, "nonneg is None"), ({"scale": "mean"}, "scale is 'sum' there and 'mean' here")]
+           (SIGNS, "lam is 1.0 there"), ({"scale": "mean"}, "scale is 'sum' there and 'mean' here")]
 
 
 @pytest.mark.parametrize(("change", "words"), CHANGES, ids=lambda part: str(part)[:20])
@@ -332,7 +334,7 @@ def python_takes_interrupts():
 @pytest.mark.parametrize("every", [0.0, None])
 def test_interrupts_wait_for_the_end_of_the_iteration(every, tmp_path, python_takes_interrupts):
     whole = pb.minimize(distances, np.zeros(6), **OPTIONS)
-    options = OPTIONS | {"checkpoint": tmp_path / "run.npz", "checkpoint_every": every}
+    options = OPTIONS | {"checkpoint": pb.Checkpoint(tmp_path / "run.npz", every=every)}
     stopped = pb.minimize(Stopping(12, interrupt), np.zeros(6), **options)
     assert stopped.status is Status.INTERRUPTED and 2 < stopped.nit < whole.nit
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -378,7 +380,7 @@ def test_what_ends_a_run_after_its_last_iteration_leaves_it_ended(method, name, 
 def test_what_is_known_when_an_oracle_fails_is_kept(tmp_path):
     whole = pb.minimize(distances, np.zeros(6), **OPTIONS)
     for every in (0.0, 1e3):
-        options = OPTIONS | {"checkpoint": tmp_path / f"{every}.npz", "checkpoint_every": every}
+        options = OPTIONS | {"checkpoint": pb.Checkpoint(tmp_path / f"{every}.npz", every=every)}
         with pytest.raises(ValueError, match="no answer") as caught:
             pb.minimize(Stopping(12, fail), np.zeros(6), **options)
         known = caught.value.result
@@ -426,7 +428,7 @@ def test_a_bug_of_a_callback_is_not_blamed_on_the_file(tmp_path):
         return np.array([True, False]) if progress.n_iter >= 10 else False
 
     with pytest.raises(ValueError, match="truth value") as caught:
-        pb.minimize(risk, checkpoint_every=1e9, callback=confused, **options)
+        pb.minimize(risk, callback=confused, **options | {"checkpoint": pb.Checkpoint(path, every=1e9)})
     assert not isinstance(caught.value, pb.StateError) and caught.value.result.nit == 10
     went_on = []
     pb.minimize(risk, callback=lambda progress: went_on.append(progress.n_iter) or True, **options)
@@ -443,7 +445,7 @@ def test_killed_at_any_moment(method, name, tmp_path):
         child = os.fork()
         if child == 0:
             try:
-                solve(method, name, options, checkpoint=file, checkpoint_every=0.0)
+                solve(method, name, options, checkpoint=pb.Checkpoint(file, every=0.0))
             finally:
                 os._exit(0)
         time.sleep(moments.uniform(0.0, 0.2))
@@ -472,7 +474,7 @@ def test_a_second_run_with_the_same_file_is_refused(tmp_path):
                 solve("oca", "dense", {}, checkpoint=path)
             refused.append(caught.value)
     whole = solve("oca", "dense", {})
-    assert bits(solve("oca", "dense", {}, checkpoint=file, checkpoint_every=0.0, callback=again)) == bits(whole)
+    assert bits(solve("oca", "dense", {}, checkpoint=pb.Checkpoint(file, every=0.0), callback=again)) == bits(whole)
     assert len(refused) == 2 * whole.nit
     assert bits(solve("oca", "dense", {}, checkpoint=tmp_path / "link.npz")) == bits(whole)
     assert sorted(os.listdir(tmp_path)) == ["link.npz", "run.npz"]
@@ -489,7 +491,7 @@ def test_of_several_processes_with_one_file_one_writes_it(tmp_path):
         if child == 0:
             code = 1
             try:
-                solve("oca", "dense", {}, checkpoint=file, checkpoint_every=0.0, callback=callback)
+                solve("oca", "dense", {}, checkpoint=pb.Checkpoint(file, every=0.0), callback=callback)
                 code = 0
             except pb.StateError as error:
                 code = 2 if "another run writes it now" in str(error) else 3
@@ -589,7 +591,7 @@ def test_a_run_resumes_while_it_solves_the_problem_of_its_planes(tmp_path):
     whole = bits(solve("alm", "chain", options))
     for k in range(1, 6):
         file = tmp_path / f"{k}.npz"
-        solve("alm", "chain", options | {"max_iter": k}, checkpoint=file, checkpoint_every=0.0)
+        solve("alm", "chain", options | {"max_iter": k}, checkpoint=pb.Checkpoint(file, every=0.0))
         tree = files.read_archive(file, "pybundle checkpoint", 1)[0]["run"]
         found.append(any(node[0] == "_master" and node[1] is not None for node in nodes(tree)))
         assert bits(solve("alm", "chain", options, checkpoint=file)) == whole
@@ -639,10 +641,10 @@ def test_a_header_that_lies_is_refused(written, tmp_path, change):
 
 
 # A file of each kind of state, half way; what is in it is changed, and the digest made to fit.
-STATES = [("oca", "dense", {}), ("oca", "csr", {}), ("oca", "callable", {}), ("bmrm", "dense", {"nonneg": NONNEG}),
-          ("prox-bmrm", "csr", {}), ("cutting-plane", "dense", {"lam": None, "radius": 2.0}), ("sgd", "dense", {}),
+STATES = [("oca", "dense", {}), ("oca", "csr", {}), ("oca", "callable", {}), ("bmrm", "dense", SIGNS),
+          ("prox-bmrm", "csr", {}), ("cutting-plane", "dense", BALL), ("sgd", "dense", {}),
           ("frank-wolfe", "dense", {}), ("prox-bcfw", "dense", {}), ("prox-bcfw", "binary", {}),
-          ("prox-bcfw", "chain", {"n_best": 3}), ("mp-bcfw", "chain", {"average": True}), ("alm", "dense", {}),
+          ("prox-bcfw n_best=3", "chain", {}), ("mp-bcfw average=True", "chain", {}), ("alm", "dense", {}),
           ("alm", "chain", {}), ("lbfgs", "logistic", {"lam": 0.1}), ("auto", "csr", {"tol": 1e-6}),
           ("oca", "intercept", {"lam": 1.0}), ("lbfgs", "log-loss", {"lam": 0.1}),
           ("prox-bcfw", "crf", {"lam": 0.1}), ("prox-bcfw", "few weights", {"lam": 0.1}),
@@ -686,8 +688,8 @@ def half_way(tmp_path_factory):
             whole = solve(method, name, options)
             file = folder / f"{k}.npz"
             solve(method, name, options, max_iter=max(1, whole.nit // 2), checkpoint=file)
-            exact = {key: options[key] for key in ("lam", "radius", "nonneg", "penalty") if key in options}
-            best = solve(method if "radius" in options else "auto", name, exact, tol=1e-8, max_iter=2000)
+            exact = {key: options[key] for key in ("lam", "penalty") if key in options}
+            best = solve(method if method == "cutting-plane" else "auto", name, exact, tol=1e-8, max_iter=2000)
             known[k] = file.read_bytes(), best.fun
         return known[k]
     return make
@@ -827,8 +829,8 @@ def test_a_path_that_cannot_be_written_is_said_at_once(tmp_path):
     assert calls == []
     with pytest.raises(pb.InputTypeError, match="checkpoint must be the path of a file, got True"):
         pb.minimize(dense(), lam=1.0, checkpoint=True)
-    with pytest.raises(pb.ParameterError, match="checkpoint_every must be"):
-        pb.minimize(dense(), lam=1.0, checkpoint=tmp_path / "run.npz", checkpoint_every=-1.0)
+    with pytest.raises(pb.ParameterError, match="every must be"):
+        pb.minimize(dense(), lam=1.0, checkpoint=pb.Checkpoint(tmp_path / "run.npz", every=-1.0))
 
 
 def test_a_full_disk_does_not_end_a_run(tmp_path, monkeypatch):
@@ -841,7 +843,7 @@ def test_a_full_disk_does_not_end_a_run(tmp_path, monkeypatch):
         write(*arguments)
     monkeypatch.setattr(files, "write_archive", full)
     with pytest.warns(RuntimeWarning, match=r"No space left on device.*iteration 2, and the run continues"):
-        result = solve("oca", "dense", {}, checkpoint=tmp_path / "run.npz", checkpoint_every=0.0)
+        result = solve("oca", "dense", {}, checkpoint=pb.Checkpoint(tmp_path / "run.npz", every=0.0))
     assert bits(result) == bits(whole)
     assert bits(solve("oca", "dense", {}, checkpoint=tmp_path / "run.npz")) == bits(whole)
 
@@ -959,6 +961,6 @@ def test_every_state_of_a_run_with_free_weights_is_read(tmp_path):
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
         for n_iter in range(1, whole.nit):
             path = tmp_path / f"{n_iter}.npz"
-            pb.minimize(risk, max_iter=n_iter, checkpoint=path, checkpoint_every=0.0, **options)
+            pb.minimize(risk, max_iter=n_iter, checkpoint=pb.Checkpoint(path, every=0.0), **options)
             again = pb.minimize(risk, checkpoint=path, **options)
             assert np.array_equal(again.x, whole.x) and again.lower_bound == whole.lower_bound

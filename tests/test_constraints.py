@@ -336,8 +336,8 @@ def test_wrong_constraints_are_refused_before_the_first_call():
             pb.minimize(risk, lam=1.0, constraints=constraints)
     with pytest.raises(ParameterError, match="takes no constraints"):
         pb.minimize(risk, lam=1.0, constraints=(A, 0.0, 1.0), method="lbfgs")
-    with pytest.raises(ParameterError, match="radius"):
-        pb.minimize(risk, radius=1.0, constraints=(A, 0.0, 1.0))
+    with pytest.raises(ParameterError, match="got Ball; pass Box"):
+        pb.minimize(risk, penalty=pb.prox.Ball(1.0), constraints=(A, 0.0, 1.0))
 
 
 @pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (0.0, 0.0), (-np.inf, -1.0), (2.0, np.inf)])

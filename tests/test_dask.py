@@ -95,7 +95,7 @@ def client():
 
 def test_a_client_is_an_executor(client):
     risk = blobs()
-    a = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", line_search=False)
+    a = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca line_search=False")
     b = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", executor=client)
     assert (a.x == b.x).all() and a.fun == b.fun and a.lower_bound == b.lower_bound
     assert 0.0 <= b.rounds["idle"] <= 1.0 and (b.rounds["bytes_out"] == 2 * 8 * risk.dim).all()
@@ -266,8 +266,8 @@ def test_dask_arrays_stay_where_they_are(client):
     hinge = dask.delayed(pb.risks.MulticlassHinge)
     remote = pb.distributed.Dask(client).risk_of([hinge(rows, labels, n_classes=3) for rows, labels in blocks])
     here = pb.risks.MulticlassHinge(X, y, n_parts=3, partition="contiguous")
-    a, b = (pb.minimize(risk, lam=1.0, tol=1e-3, method="oca", **options)
-            for risk, options in ((remote, {}), (here, {"line_search": False})))
+    a, b = (pb.minimize(risk, lam=1.0, tol=1e-3, method=method)
+            for risk, method in ((remote, "oca"), (here, "oca line_search=False")))
     assert (a.x == b.x).all() and a.lower_bound == b.lower_bound
     remote.close()
 
@@ -341,7 +341,7 @@ def test_an_answer_that_a_stopped_worker_holds_holds_no_time_limit(client, monke
 # ---------------------------------------------------------------------- faults at random moments
 
 def undisturbed(risk, **options):
-    return pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", line_search=False, **options)
+    return pb.minimize(risk, lam=1.0, tol=1e-2, method="oca line_search=False", **options)
 
 
 def disturbed(risk, client, at, act, **options):
@@ -493,7 +493,7 @@ def test_an_oracle_that_raises_on_one_example_is_named(seed, client):
 def test_a_newcomer_gets_parts_of_a_worker_with_too_many(monkeypatch):
     monkeypatch.setattr("pybundle.distributed.dask_workplace.BALANCE_EVERY", 0.0)
     risk = blobs()
-    a = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca", line_search=False)
+    a = pb.minimize(risk, lam=1.0, tol=1e-2, method="oca line_search=False")
     with local_cluster(1, processes=False) as cluster, distributed.Client(cluster) as client:
         remote = pb.distributed.Dask(client, n_groups=2).place(risk)
         remote.planes(np.ones(remote.dim))

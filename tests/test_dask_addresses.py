@@ -46,7 +46,7 @@ def test_a_scheduler_by_its_address(started):
     with distributed.Client(address) as client:
         client.wait_for_workers(2, timeout=180)
         result = pb.minimize(risk, lam=1.0, tol=1e-3, executor=client)
-        alone = pb.minimize(risk, lam=1.0, tol=1e-3, method="oca", line_search=False)
+        alone = pb.minimize(risk, lam=1.0, tol=1e-3, method="oca line_search=False")
     assert result.success and (result.x == alone.x).all() and result.lower_bound == alone.lower_bound
 
 

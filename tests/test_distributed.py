@@ -196,9 +196,8 @@ def test_ragged_and_named_tuples_are_taken_apart():
 @pytest.mark.parametrize("name", RISKS)
 def test_a_run_that_waits_has_the_trace_of_a_run_without_workers(name):
     risk = RISKS[name]()
-    options = {"lam": 0.5, "tol": 1e-3, "max_iter": 25, "method": "lbfgs" if risk.smooth else "oca"}
-    if not risk.smooth:
-        options["line_search"] = False
+    options = {"lam": 0.5, "tol": 1e-3, "max_iter": 25, 
+               "method": "lbfgs" if risk.smooth else "oca line_search=False"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
         a, b = (pb.minimize(risk, n_parts=risk.n_parts, executor=executor, **options)
@@ -223,7 +222,7 @@ def test_float32_planes_keep_the_bound_below_the_optimum():
 def test_parts_without_examples():
     X, y = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0]]), [1, -1, 1]
     risk = pb.risks.BinaryHinge(X, y, n_parts=7)
-    a = pb.minimize(risk, lam=0.1, tol=1e-6, method="oca", line_search=False)
+    a = pb.minimize(risk, lam=0.1, tol=1e-6, method="oca line_search=False")
     b = pb.minimize(risk, lam=0.1, tol=1e-6, method="oca", executor=InTurn(7))
     assert a.fun == b.fun and a.lower_bound == b.lower_bound and b.certified
 
@@ -232,7 +231,7 @@ def test_a_path_over_a_placed_risk_keeps_planes_and_place():
     risk = blobs()
     remote = InTurn(2).place(risk)
     results = pb.path(remote, [10.0, 1.0], method="oca", tol=1e-3)
-    direct = pb.path(risk, [10.0, 1.0], method="oca", tol=1e-3, line_search=False)
+    direct = pb.path(risk, [10.0, 1.0], method="oca line_search=False", tol=1e-3)
     assert [r.fun for r in results] == [r.fun for r in direct]
     assert remote.derive(precision="float64").planes(np.ones(remote.dim)).values.shape == (6,)
     with pytest.raises(pb.ParameterError, match="n_parts must be 6"):
@@ -256,7 +255,7 @@ def test_a_placed_risk_is_in_one_run_at_a_time():
         with pytest.raises(pb.ParameterError, match="risk must be in one run at a time") as caught:
             pb.minimize(remote, lam=2.0, method="oca")
         refused.append(caught.value)
-    alone = pb.minimize(blobs(), lam=1.0, method="oca", line_search=False)
+    alone = pb.minimize(blobs(), lam=1.0, method="oca line_search=False")
     result = pb.minimize(remote, lam=1.0, method="oca", callback=again)
     assert len(refused) == result.nit and result.fun == alone.fun
     assert pb.minimize(remote, lam=2.0, method="oca").success
@@ -264,7 +263,7 @@ def test_a_placed_risk_is_in_one_run_at_a_time():
 
 def test_a_callback_may_ask_a_placed_risk():
     remote, values = InTurn(2).place(blobs()), []
-    alone = pb.minimize(blobs(), lam=1.0, method="oca", line_search=False)
+    alone = pb.minimize(blobs(), lam=1.0, method="oca line_search=False")
     result = pb.minimize(remote, lam=1.0, method="oca", callback=lambda p: values.append(remote.values(p.w)[0].sum()))
     assert len(values) == result.nit and min(values) > 0.0 and result.fun == alone.fun
 
@@ -286,7 +285,7 @@ def test_a_contradiction_at_a_worker_is_one():
 def test_fine_tolerances_need_exact_planes():
     risk, single = blobs(), InTurn(2, single=True)
     fine = pb.minimize(risk, lam=1.0, tol=1e-7, method="oca", executor=single)
-    exact = pb.minimize(risk, lam=1.0, tol=1e-7, method="oca", line_search=False)
+    exact = pb.minimize(risk, lam=1.0, tol=1e-7, method="oca line_search=False")
     assert fine.success and (fine.x == exact.x).all()
     with pytest.warns(pb.ConvergenceWarning, match="use compress='exact'"):
         pb.minimize(blobs(scale=1e3), lam=0.1, tol=1e-4, method="oca", executor=single, max_iter=100)

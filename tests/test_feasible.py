@@ -73,19 +73,22 @@ def test_bounds_hold_for_parts_weights_signs_and_balls():
         X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-3, 3, (n, 1))
         y, c = rng.integers(0, 2, n), np.round(rng.random(n), 2) * rng.integers(0, 3, n)
         nonneg = rng.random(d) < 0.5 if trial % 2 else None
-        problem = {"radius": float(10.0 ** rng.uniform(-2, 2))} if trial % 3 == 2 else {
-            "lam": float(10.0 ** rng.uniform(-4, 3))}
-        methods = ("cutting-plane",) if "radius" in problem else ("bmrm", "oca", "prox-bmrm", "prox-bcfw", "auto") if (
+        radius, lam = (float(10.0 ** rng.uniform(-2, 2)), 0.0) if trial % 3 == 2 else (None, float(
+            10.0 ** rng.uniform(-4, 3)))
+        penalty = pb.prox.SquaredL2(lam) if radius is None else pb.prox.Ball(radius)
+        if nonneg is not None:
+            penalty = penalty + pb.prox.Box(np.where(nonneg, 0.0, -np.inf))
+        methods = ("cutting-plane",) if radius is not None else ("bmrm", "oca", "prox-bmrm", "prox-bcfw", "auto") if (
             nonneg is not None) else ("bmrm", "oca", "prox-bmrm", "prox-bcfw", "bcfw", "alm", "frank-wolfe")
         bounds, values = [], []
         for method in methods:
             for n_parts in (1, 3):
                 risk = pb.risks.BinaryHinge(X, y, n_classes=2, sample_weight=c)
-                result = pb.minimize(risk, method=method, n_parts=n_parts if method != "alm" else 1, nonneg=nonneg,
-                                     tol=1e-13, max_iter=50, **problem)
+                result = pb.minimize(risk, method=method, n_parts=n_parts if method != "alm" else 1,
+                                     tol=1e-13, max_iter=50, penalty=penalty)
                 w = result.x.copy()
-                if "radius" in problem:         # `x` may lie outside by the rounding of its norm
+                if radius is not None:         # `x` may lie outside by the rounding of its norm
                     w *= 1.0 - 1e-11
                 bounds.append(result.lower_bound)
-                values.append(exact_objective(X, y, problem.get("lam", 0.0), w, c))
+                values.append(exact_objective(X, y, lam, w, c))
         assert Fraction(max(bounds)) <= min(values)

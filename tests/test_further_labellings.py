@@ -102,8 +102,9 @@ def test_trees_that_differ_in_one_head(single_root, k):
 def test_more_labellings_a_visit_need_fewer_passes(make, monkeypatch):
     monkeypatch.setattr(oracle_pass, "EXAMPLES", 16)         # several shards for the threads
     risk = make(150)
-    one, many, again = (pb.minimize(risk, lam=0.05, tol=1e-4, method="prox-bcfw", n_best=n, n_jobs=jobs)
-                        for n, jobs in ((1, 1), (8, 1), (8, 3)))
+    one, many, again = (
+        pb.minimize(risk, lam=0.05, tol=1e-4, method=pb.methods.parse("prox-bcfw", n_best=n), n_jobs=jobs)
+        for n, jobs in ((1, 1), (8, 1), (8, 3)))
     assert many.success and many.certified and many.n_passes < one.n_passes
     assert many.lower_bound <= one.fun * (1 + 1e-14) and one.lower_bound <= many.fun * (1 + 1e-14)
     assert (many.x == again.x).all() and many.lower_bound == again.lower_bound
@@ -134,14 +135,14 @@ def test_models_without_further_labellings_say_so():
     flat = pb.risks.MulticlassHinge(np.eye(6), np.arange(6) % 3)
     for risk in (slack, flat):
         with pytest.raises(pb.ParameterError, match="n_best must be 1"):
-            pb.minimize(risk, lam=1.0, method="prox-bcfw", n_best=3)
+            pb.minimize(risk, lam=1.0, method="prox-bcfw n_best=3")
     with pytest.raises(pb.ParameterError, match="n_best"):
-        pb.minimize(chains(), lam=1.0, n_best=0)
+        pb.minimize(chains(), lam=1.0, method="auto prox_bcfw.n_best=0")
     for bad in (100, 2**40):
         with pytest.raises(pb.ParameterError, match="n_best"):
-            pb.minimize(chains(), lam=1.0, n_best=bad)
+            pb.minimize(chains(), lam=1.0, method=pb.methods.parse("auto", **{"prox_bcfw.n_best": bad}))
     with pytest.raises(pb.ParameterError, match="single examples have labellings"):
-        pb.minimize(pb.risks.Function(lambda w: (w @ w, 2 * w), 3, lower_bounds=0.0), lam=1.0, method="prox-bcfw",
-                    n_best=3)
+        pb.minimize(pb.risks.Function(lambda w: (w @ w, 2 * w), 3, lower_bounds=0.0), lam=1.0,
+                    method="prox-bcfw n_best=3")
     with pytest.raises(NotImplementedError, match="the best labelling only"):
         flat.oracle().best_batch([0], None, 2)

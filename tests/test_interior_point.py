@@ -199,7 +199,7 @@ def test_certificates_of_multipliers_survive_files(tmp_path):
     (pb.risks.Huber([[1.0], [2.0]], [1.0, 2.0]), {"lam": 1.0}, "piecewise linear"),
     (pb.risks.MulticlassHinge([[1.0], [2.0], [0.0]], [0, 1, 2]), {"lam": 1.0}, "piecewise linear"),
     (pb.risks.Absolute([[1.0], [2.0]], [1.0, 2.0]), {"penalty": Box(0.0, 1.0)}, "bounds of weights"),
-    (pb.risks.Absolute([[1.0], [2.0]], [1.0, 2.0]), {"lam": 1.0, "nonneg": np.ones(1, dtype=bool)}, "w_k >= 0"),
+    (pb.risks.Absolute([[1.0], [2.0]], [1.0, 2.0]), {"penalty": pb.prox.SquaredL2(1.0) + Box(0.0)}, "w_k >= 0"),
     (pb.risks.Absolute([[1.0], [2.0]], [1.0, 2.0]), {"lam": 1.0, "memory_limit": 10**6}, "memory_limit"),
     (pb.risks.BinaryHinge([[1.0], [2.0]], [1, -1]), {"lam": [0.0]}, "no free weights but the intercept")])
 def test_what_it_does_not_take_is_named(risk, options, words):

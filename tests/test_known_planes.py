@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from reference.known_planes import curvature, proximal_step
+from signs import signed
 
 import pybundle as pb
 from pybundle.solvers.block import oracle_pass
@@ -188,11 +189,11 @@ def test_auto_polishes_where_the_tolerance_is_small():
 
 def test_options_of_the_newton_steps():
     risk = chains()
-    result = pb.minimize(risk, lam=0.5, tol=1e-8, method="alm", sigma=0.01, growth=3.0)
+    result = pb.minimize(risk, lam=0.5, tol=1e-8, method="alm sigma=0.01 growth=3.0")
     other = pb.minimize(risk, lam=0.5, tol=1e-8, method="alm")
     assert result.success and not np.array_equal(result.history["lower_bound"], other.history["lower_bound"])
-    with pytest.raises(pb.ParameterError, match="nonneg"):
-        pb.minimize(risk, lam=1.0, method="alm", nonneg=np.arange(risk.dim) < 2)
+    with pytest.raises(pb.ParameterError, match="takes no constraints w_k >= 0"):
+        pb.minimize(risk, penalty=signed(1.0, np.arange(risk.dim) < 2), method="alm")
     with pytest.raises(pb.ParameterError, match="examples"):
         pb.minimize(lambda w: (float(abs(w).sum()), np.sign(w)), np.ones(3), lam=1.0, method="alm")
 

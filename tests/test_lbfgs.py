@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from reference.arborescence import all_trees
 from scipy.optimize import minimize as scipy_minimize
 from scipy.special import expit
+from signs import signed
 
 import pybundle as pb
 from pybundle.features import MapFeatures
@@ -190,7 +191,7 @@ def test_known_errors_of_values_cover_those_of_the_certificate(kind):
 
 def test_a_constrained_weight_of_the_users():
     risk, signs = risk_of("binary"), np.arange(6) < 4
-    result = pb.minimize(risk, lam=0.1, method="lbfgs", tol=1e-9, nonneg=signs)
+    result = pb.minimize(risk, penalty=signed(0.1, signs), method="lbfgs", tol=1e-9)
     bounds = [(0.0 if flag else None, None) for flag in signs]
     best = scipy_minimize(objective(risk, 0.1), np.zeros(6), jac=True, bounds=bounds,
                           options={"ftol": 1e-16, "gtol": 1e-10}).fun
@@ -210,12 +211,12 @@ def test_risks_that_are_not_smooth_are_refused():
 
 def test_other_arguments_that_are_refused():
     risk = risk_of("binary")
-    with pytest.raises(pb.ParameterError, match="radius belongs to method 'cutting-plane'"):
-        pb.minimize(risk, radius=1.0, method="lbfgs")
+    with pytest.raises(pb.ParameterError, match="Ball belongs to methods 'cutting-plane'"):
+        pb.minimize(risk, penalty=pb.prox.Ball(1.0), method="lbfgs")
     with pytest.raises(pb.ParameterError, match="unknown option 'stop' for method 'lbfgs'"):
-        pb.minimize(risk, lam=1.0, method="lbfgs", stop="published")
+        pb.minimize(risk, lam=1.0, method="lbfgs stop=published")
     with pytest.raises(pb.ParameterError, match="memory must be"):
-        pb.minimize(risk, lam=1.0, method="lbfgs", memory=0)
+        pb.minimize(risk, lam=1.0, method="lbfgs memory=0")
     with pytest.raises(pb.ParameterError, match="memory_limit must be at least"):
         pb.minimize(risk, lam=1.0, method="lbfgs", memory_limit=100)
 
@@ -237,7 +238,7 @@ def test_little_memory_is_kept_to():
     wide, narrow = (pb.minimize(risk, lam=0.01, method="lbfgs", tol=1e-6, memory_limit=limit)
                     for limit in (None, 15 * 8 * risk.dim))
     assert narrow.success and narrow.state.pairs.room < 15 / 2 < wide.state.pairs.room
-    assert pb.minimize(risk, lam=0.01, method="lbfgs", tol=1e-6, memory=5).n_passes >= wide.n_passes
+    assert pb.minimize(risk, lam=0.01, method="lbfgs memory=5", tol=1e-6).n_passes >= wide.n_passes
 
 
 def test_a_run_goes_on_where_another_ended():

@@ -193,10 +193,11 @@ def test_bounds_of_runs_hold_in_exact_arithmetic():
 
 def test_auto_takes_them_where_it_may():
     risk = risk_of(np.random.default_rng(6), d=20)
-    signs = np.arange(risk.dim) % 2 == 0
-    for options, is_taken in (({}, True), ({"nonneg": signs}, True), ({"evidence": True}, False),
-                              ({"memory_limit": 1 << 30}, False)):
-        result = pb.minimize(risk, lam=0.1, tol=1e-3, **options)
+    lam, signs = {"lam": 0.1}, np.where(np.arange(risk.dim) % 2 == 0, 0.0, -np.inf)
+    signs = {"penalty": pb.prox.SquaredL2(0.1) + pb.prox.Box(signs)}
+    for options, is_taken in ((lam, True), (signs, True), (lam | {"evidence": True}, False),
+                              (lam | {"memory_limit": 1 << 30}, False)):
+        result = pb.minimize(risk, tol=1e-3, **options)
         assert result.success
         assert (result.state.blocks is not None) is is_taken, options
         assert (result.state.pairs is None) is is_taken
@@ -225,7 +226,7 @@ def test_a_checkpoint_goes_on_as_if_nothing_had_been(tmp_path, terms, max_iter):
     options = {"method": "prox-bcfw", "tol": 1e-7, **terms}
     whole = pb.minimize(risk, **options)
     with pytest.warns(pb.ConvergenceWarning):
-        pb.minimize(risk, checkpoint=file, checkpoint_every=0.0, max_iter=max_iter, **options)
+        pb.minimize(risk, checkpoint=pb.Checkpoint(file, every=0.0), max_iter=max_iter, **options)
     resumed = pb.minimize(risk, checkpoint=file, **options)
     assert resumed.n_passes == whole.n_passes
     np.testing.assert_array_equal(resumed.x, whole.x)
@@ -239,7 +240,7 @@ def test_a_resumed_run_knows_the_value_of_its_best_point(tmp_path, n_parts):
     options = {"method": "prox-bcfw", "tol": 1e-12, "penalty": pb.prox.L1(0.2), "n_parts": n_parts}
     with pytest.warns(pb.ConvergenceWarning):
         whole = pb.minimize(risk, max_iter=8, **options)
-        pb.minimize(risk, checkpoint=file, checkpoint_every=0.0, max_iter=6, **options)
+        pb.minimize(risk, checkpoint=pb.Checkpoint(file, every=0.0), max_iter=6, **options)
         resumed = pb.minimize(risk, checkpoint=file, max_iter=8, **options)
     assert (resumed.fun, resumed.lower_bound, resumed.gap, resumed.n_passes) == (
         whole.fun, whole.lower_bound, whole.gap, whole.n_passes)
@@ -308,7 +309,7 @@ def test_free_weights_and_a_centre_of_weight_0():
     lam = np.full(risk.dim, 0.3)
     lam[4:8] = 0.0
     with pytest.raises(pb.ParameterError, match="kappa must be > 0"):
-        pb.minimize(risk, lam=lam, method="prox-bcfw", kappa=0.0)
+        pb.minimize(risk, lam=lam, method="prox-bcfw kappa=0.0")
     for method in ("auto", "prox-bcfw"):
         with pytest.warns(pb.ConvergenceWarning):
             result = pb.minimize(risk, lam=lam, method=method, tol=1e-4, max_iter=300)

@@ -147,7 +147,7 @@ def test_exact_blocks_of_many_features_take_no_more_than_they_say(dtype, n_jobs)
     data, labels = rng.normal(size=(200, 5000)).astype(dtype), np.arange(200) % 20
     risk = pb.risks.MulticlassHinge(data, labels)
     assert data.size >= max(LEAST_ENTRIES, 4 * risk.dim)                # the sum is in halves
-    options = {"lam": 300.0, "tol": 1e-4, "method": "prox-bcfw", "kappa": 50.0, "max_iter": 30, "n_jobs": n_jobs}
+    options = {"lam": 300.0, "tol": 1e-4, "method": "prox-bcfw kappa=50.0", "max_iter": 30, "n_jobs": n_jobs}
     used, result = peak(lambda: pb.minimize(risk, **options))
     needed = needed_bytes(risk)
     assert result.nit >= 2 and 0.7 * needed <= used <= needed
@@ -167,7 +167,7 @@ def test_mapped_data_are_neither_copied_nor_read_twice(mapped, monkeypatch):
     assert np.array_equal(risk.examples.norms, digits().examples.norms)
     used, result = peak(lambda: pb.minimize(risk, lam=50.0, tol=1e-2))
     assert result.success and result.message.endswith("which is read in the order of its rows")
-    same = pb.minimize(digits(n_parts=1), lam=50.0, tol=1e-2, method="oca", line_search=False)
+    same = pb.minimize(digits(n_parts=1), lam=50.0, tol=1e-2, method="oca line_search=False")
     assert np.array_equal(result.x, same.x) and result.n_passes == same.n_passes
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from reference.primal import multiclass_minimum, multiclass_objective
+from signs import signed
 
 import pybundle as pb
 from pybundle.core.archive import read_archive
@@ -104,7 +105,7 @@ def test_ball_problem_against_the_penalty_problem():
     risk = multiclass(n_parts=2)
     penalised = pb.minimize(risk, lam=2.0, method="bmrm", tol=1e-9)
     radius = float(np.linalg.norm(penalised.x))
-    ball = pb.minimize(risk, radius=radius, method="cutting-plane", tol=1e-6)
+    ball = pb.minimize(risk, penalty=pb.prox.Ball(radius), method="cutting-plane", tol=1e-6)
     assert ball.success and np.linalg.norm(ball.x) <= radius * (1 + 1e-9)
     assert ball.fun == pytest.approx(penalised.fun - 0.5 * 2.0 * radius**2, rel=1e-5)
     assert ball.lower_bound <= ball.fun
@@ -112,7 +113,7 @@ def test_ball_problem_against_the_penalty_problem():
 
 
 def test_ball_larger_than_needed():
-    result = pb.minimize(lambda w: (abs(w[0] - 1.0) + 1.0, np.sign(w - 1.0)), [3.0], radius=100.0,
+    result = pb.minimize(lambda w: (abs(w[0] - 1.0) + 1.0, np.sign(w - 1.0)), [3.0], penalty=pb.prox.Ball(100.0),
                          method="cutting-plane", tol=1e-6)
     assert result.fun == pytest.approx(1.0, rel=1e-5) and result.success
 
@@ -127,11 +128,12 @@ def test_teo_iteration_bound():
     assert result.nit <= max(0.0, np.log2(lam * len(y) / G2)) + 4.0 * G2 / (lam * eps)
 
 
-@pytest.mark.parametrize("options", [{"max_idle": 3}, {"memory_limit": 20000}, {"memory_limit": 8000, "tol": 1e-4}])
+@pytest.mark.parametrize("options", [{"method": "oca max_idle=3"}, {"memory_limit": 20000},
+                                     {"memory_limit": 8000, "tol": 1e-4}])
 def test_forgetting_planes_keeps_the_answer(options):
     risk = multiclass(n_parts=2)
-    full = pb.minimize(risk, lam=1.0, method="bmrm", tol=1e-5, max_idle=10**6)
-    small = pb.minimize(risk, lam=1.0, method="oca", **{"tol": 1e-5, "max_iter": 20000} | options)
+    full = pb.minimize(risk, lam=1.0, method=pb.methods.parse("bmrm", max_idle=10**6), tol=1e-5)
+    small = pb.minimize(risk, lam=1.0, **{"method": "oca", "tol": 1e-5, "max_iter": 20000} | options)
     assert small.max_planes < full.max_planes
     assert small.success
     assert abs(small.fun - full.fun) <= 2.0 * options.get("tol", 1e-5) * full.fun
@@ -207,8 +209,8 @@ def test_two_solves_at_once():
 @pytest.mark.parametrize("method", ["bmrm", "prox-bmrm"])
 def test_published_stop_compares_the_current_iterate(method):
     risk = multiclass(n=300)
-    published = pb.minimize(risk, lam=1.0, method=method, stop="published", n_parts=1, theta=0.02)
-    free = pb.minimize(risk, lam=1.0, method=method, n_parts=1, theta=0.02)
+    published = pb.minimize(risk, lam=1.0, method=pb.methods.parse(method, stop="published", theta=0.02), n_parts=1)
+    free = pb.minimize(risk, lam=1.0, method=pb.methods.parse(method, theta=0.02), n_parts=1)
     assert published.success and free.success
     assert published.nit >= free.nit
     h = published.history
@@ -218,7 +220,7 @@ def test_published_stop_compares_the_current_iterate(method):
 def test_prox_honours_K():
     risk, w0 = multiclass(n=300, seed=3), np.full(20, 0.1)
     steps = []
-    pb.minimize(risk, w0, lam=0.01, method="prox-bmrm", K=0.05, T=1, tol=1e-3, n_parts=1, max_iter=6,
+    pb.minimize(risk, w0, lam=0.01, method="prox-bmrm K=0.05 T=1", tol=1e-3, n_parts=1, max_iter=6,
                 callback=lambda p: steps.append(p.w.copy()))
     moves = np.linalg.norm(np.diff([w0, *steps], axis=0), axis=1)
     assert (moves > 0).any() and moves.max() <= 0.05 * (1 + 1e-6)
@@ -329,12 +331,12 @@ def test_messages_name_what_to_change():
         assert not weak.success and "the columns of X have entries of 1e+12: scale them" in weak.message
         assert ("use method 'auto'" in weak.message) == (method != "auto")
     y[:2] = 1, 2        # two wrong labels, so that no w has the value 0
-    ball = pb.minimize(pb.risks.MulticlassHinge(X, y), radius=1e16, tol=1e-12, max_iter=310)
+    ball = pb.minimize(pb.risks.MulticlassHinge(X, y), penalty=pb.prox.Ball(1e16), tol=1e-12, max_iter=310)
     assert not ball.success and "take a smaller radius" in ball.message
     rng = np.random.default_rng(0)
     X = np.abs(rng.normal(size=(400, 60)))
     risk = pb.risks.MulticlassHinge(X, (X @ rng.normal(size=(60, 4))).argmax(axis=1))
-    signs = pb.minimize(risk, lam=0.1, tol=1e-3, nonneg=np.ones(risk.dim, bool), memory_limit=200_000)
+    signs = pb.minimize(risk, penalty=signed(0.1, np.ones(risk.dim, bool)), tol=1e-3, memory_limit=200_000)
     assert signs.status is pb.Status.STALLED and "raise memory_limit (sign constraints use part of it)" in signs.message
     ample = pb.minimize(risk, lam=0.1, tol=1e-3, method="oca", max_iter=3, memory_limit=10**9)
     assert "raise max_iter or tol" in ample.message and "memory_limit" not in ample.message
@@ -414,11 +416,11 @@ def test_sgd_takes_over_planes():
 def test_ball_moves_a_start_from_outside_to_its_border():
     """Outside the ball there was no best point: the infinite value counted as converged, and x was None."""
     risk = multiclass(n_parts=1)
-    cold = pb.minimize(risk, radius=0.5, tol=1e-4)
-    far = pb.minimize(risk, np.full(risk.dim, 10.0), radius=0.5, tol=1e-4)
-    wide = pb.minimize(risk, radius=5.0, tol=1e-4)
+    cold = pb.minimize(risk, penalty=pb.prox.Ball(0.5), tol=1e-4)
+    far = pb.minimize(risk, np.full(risk.dim, 10.0), penalty=pb.prox.Ball(0.5), tol=1e-4)
+    wide = pb.minimize(risk, penalty=pb.prox.Ball(5.0), tol=1e-4)
     assert np.linalg.norm(wide.x) > 0.5
-    warm = pb.minimize(risk, radius=0.5, tol=1e-4, warm_start=wide)
+    warm = pb.minimize(risk, penalty=pb.prox.Ball(0.5), tol=1e-4, warm_start=wide)
     for result in (far, warm):
         assert result.success and np.linalg.norm(result.x) <= 0.5 * (1 + 1e-12)
         assert abs(result.fun - cold.fun) <= 2e-4 * cold.fun
@@ -485,7 +487,7 @@ def test_best_point_proximity_does_not_stall():
     X, y = rng.standard_normal((200, 30)), rng.integers(5, size=200)
     risk = pb.risks.MulticlassHinge(X, y, n_parts=16)
     for lam in (1e-6, 1e-3, 1.0):
-        result = pb.minimize(risk, lam=lam, method="oca", line_search=False, tol=1e-3, max_iter=300)
+        result = pb.minimize(risk, lam=lam, method="oca line_search=False", tol=1e-3, max_iter=300)
         assert result.success and abs(result.fun - 197.3) < 0.5
 
 
@@ -553,7 +555,7 @@ def test_a_user_risk_with_affine_scores():
         def line_search(self, *arguments):
             return inner.line_search(*arguments)
 
-    result = pb.minimize(Affine(), lam=0.01, method="oca", line_search=True, tol=1e-8)
+    result = pb.minimize(Affine(), lam=0.01, method="oca line_search=True", tol=1e-8)
     assert result.success and result.lower_bound <= pb.minimize(inner, lam=0.01, tol=1e-8).fun <= result.fun + 1e-6
     with pytest.raises(pb.ParameterError, match="piecewise linear"):
         pb.minimize(Affine(), lam=0.01, method="interior-point")
@@ -589,7 +591,7 @@ def test_overflow_of_blocks_is_named():
 
 @pytest.mark.parametrize(("changes", "words"), [
     ({"lam": 1e-101}, "lam must lie between 1e-100 and 1e.100, got 1e-101"), ({"lam": 1e101}, "lam must lie between"),
-    ({"lam": None, "radius": 1e200, "method": "cutting-plane"}, "radius must lie between"),
+    ({"lam": None, "penalty": pb.prox.Ball(1e200), "method": "cutting-plane"}, "radius must lie between"),
     ({"w0": [1e101]}, "w0 must have entries of at most 1e.100, got 1e.101"),
 ])
 def test_sizes_whose_squares_overflow_are_refused(changes, words):
@@ -630,7 +632,7 @@ def test_nothing_goes_on_from_what_a_contradiction_left(method, tmp_path):
     assert pb.minimize(risk, **options, w0=result.x).success
     is_wrong[0] = True
     with pytest.raises(pb.OracleError, match="subgradient inequality"):
-        pb.minimize(risk, **options, checkpoint=file, checkpoint_every=0.0)
+        pb.minimize(risk, **options, checkpoint=pb.Checkpoint(file, every=0.0))
     assert not file.exists() or read_archive(file, "pybundle checkpoint", 1)[0]["n_iter"] == 0
 
 
@@ -641,9 +643,9 @@ def test_what_fails_in_a_callback_says_nothing_of_the_risk():
     assert caught.value.result.state is not None and caught.value.result.certified
 
 
-def test_seconds_between_checkpoints_are_checked_without_one():
-    with pytest.raises(pb.InputTypeError, match="checkpoint_every"):
-        pb.minimize(UserRisk(), lam=1.0, checkpoint_every="x")
+def test_seconds_between_checkpoints_are_checked():
+    with pytest.raises(pb.InputTypeError, match="every"):
+        pb.Checkpoint("run.npz", every="x")
 
 
 def test_more_memory_than_there_is_is_no_error():

@@ -61,10 +61,8 @@ RAGGED, RISK = [[True], [True, False]], pb.risks.BinaryHinge(X, 2 * Y - 1)
 
 
 @pytest.mark.parametrize(("name", "call"), [
-    ("nonneg", lambda: pb.minimize(RISK, lam=1.0, nonneg=RAGGED)),
     ("lam", lambda: pb.minimize(RISK, lam=RAGGED)),
     ("lams", lambda: pb.path(RISK, [RAGGED, 1.0])),
-    ("nonneg", lambda: pb.verify(pb.minimize(RISK, lam=1.0).certificate, RISK, lam=1.0, nonneg=RAGGED)),
     ("lam", lambda: pb.verify(pb.minimize(RISK, lam=1.0).certificate, RISK, lam=RAGGED)),
     ("slack", lambda: pb.bundle.Bundle(2, 2).append(Planes(np.zeros(2), np.ones(2), np.eye(2)), RAGGED)),
 ])

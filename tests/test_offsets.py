@@ -161,7 +161,9 @@ def test_intercepts_with_bounds_stay_as_they_are(kind):
     X, y, _ = data()
     t = y + 50.0 if is_regression(kind) else labels(kind, y)
     risk = kind(X + 20.0, t, fit_intercept=True)
-    above, _ = solved(risk, nonneg=np.array([False, False, True]), tol=1e-4)
+    signed = kind(X + 20.0, t, fit_intercept=True)
+    signed.nonneg = np.array([False, False, True])
+    above, _ = solved(signed, tol=1e-4)
     rows, _ = solved(risk, constraints=([[0.0, 0.0, 1.0]], 0.0, None), tol=1e-4)
     assert above.x[-1] >= 0.0 and rows.x[-1] >= -1e-8 and np.isclose(above.fun, rows.fun, rtol=1e-3)
     weights, _ = solved(risk, constraints=([[1.0, 1.0, 0.0]], None, 1.0), tol=1e-4)
@@ -169,7 +171,7 @@ def test_intercepts_with_bounds_stay_as_they_are(kind):
 
 
 HELD = {
-    "sign": {"nonneg": np.array([False, False, True])}, "row": {"constraints": ([[0.0, 1.0, 1.0]], -1.0, None)},
+    "sign": {}, "row": {"constraints": ([[0.0, 1.0, 1.0]], -1.0, None)},
     "column of ones": {"lam": [1.0, 1.0, 0.0]}, "hardly any penalty": {"lam": [1.0, 1.0, 1e-12]},
     "dummies": {"lam": [1.0, 0.0, 0.0]}}
 
@@ -190,6 +192,8 @@ def test_no_success_is_claimed_for_intercepts_that_are_held(kind, held):
         own = (X[:, 0] > 0.0)[:, None] ^ [True, False] if held == "dummies" else np.c_[X[:, 0] + far, np.ones(N)]
         columns = np.c_[X[:, 1], own] if has_own else X + np.array([far, 0.0])
         risk = kind(columns, t, fit_intercept=not has_own)
+        if held == "sign":
+            risk.nonneg = np.array([False, False, True])
         result, _ = solved(risk, tol=1e-6, max_iter=40, **HELD[held])
         lam = np.broadcast_to(HELD[held].get("lam", [1.0, 1.0, 0.0]), 3).tolist()
         whole = columns if has_own else np.c_[columns, np.ones(N)]
@@ -238,13 +242,14 @@ def test_shifts_that_change_the_problem_are_refused(kind, forgery, columns, targ
     shift, t, width = Shift(np.array(columns), target), labels(kind, y), {"scale": 0.25} if forgery == "scale" else {}
     risk = kind(sp.csr_array(X) if forgery == "sparse" else X, t, fit_intercept=True, **width)
     last = np.array([False, False, True])
-    held = {"sign": {"nonneg": last}, "row": {"constraints": ([last.astype(float)], -1.0, 1.0)}}.get(forgery, {})
+    held = {"constraints": ([last.astype(float)], -1.0, 1.0)} if forgery == "row" else {}
+    risk.nonneg = last if forgery == "sign" else None
     has_moved_targets = target != 0.0 and is_regression(kind)
     is_honest = {"none": target == 0.0 or has_moved_targets, "scale": has_moved_targets, "sparse": has_moved_targets}
     has_targets = kind in (pb.risks.SquaredHinge, pb.risks.Absolute)
     moved = risk if forgery == "no columns" or (target != 0.0 and not has_targets) else risk.moved(shift)
     with monkeypatch.context() as patch:             # without the check that tests add
-        patch.setattr(sys.modules["pybundle.solvers.solve"], "certificate_of", certificate_of)
+        patch.setattr(sys.modules["pybundle.solvers.driver"], "certificate_of", certificate_of)
         certificate = replace(solved(moved, evidence=True, tol=1e-4, **held)[0].certificate, shift=shift)
     if forgery == "no columns":
         certificate = replace(certificate, w=certificate.w + 7.0, shift=Shift(np.zeros(0), target))
@@ -381,8 +386,7 @@ def test_columns_of_csr_that_lack_an_entry_stay_where_they_are(stored):
 
 
 @pytest.mark.parametrize("shift", [1e9, 1e12])
-@pytest.mark.parametrize("limits", [{"nonneg": np.array([False, True])},
-                                    {"constraints": LinearConstraint([[0.0, 1.0]], -1.0, np.inf)}])
+@pytest.mark.parametrize("limits", [{}, {"constraints": LinearConstraint([[0.0, 1.0]], -1.0, np.inf)}])
 def test_no_run_with_a_bounded_intercept_ends_because_targets_are_far(shift, limits):
     """Intercepts with a sign or a row stay where they are; F(0), vast there, was what the default atol is a share of.
 
@@ -391,6 +395,7 @@ def test_no_run_with_a_bounded_intercept_ends_because_targets_are_far(shift, lim
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 1))
     risk = pb.risks.Absolute(X, 3.0 * X[:, 0] + rng.standard_normal(200) + shift, fit_intercept=True)
+    risk.nonneg = None if limits else np.array([False, True])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
         result = pb.minimize(risk, lam=1.0, tol=1e-6, max_iter=1000, **limits)

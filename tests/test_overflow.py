@@ -48,7 +48,7 @@ def test_no_runtime_warning_reaches_the_user(name):
             for method in METHODS:
                 for start in (None, 1e12):
                     for lam in (1e-8, 1e10):
-                        strength = {"radius": 1.0} if method == "cutting-plane" else {"lam": lam}
+                        strength = {"penalty": pb.prox.Ball(1.0)} if method == "cutting-plane" else {"lam": lam}
                         w0 = None if start is None else np.full(risk.dim, start)
                         try:
                             result = pb.minimize(risk, w0, method=method, max_iter=3, tol=1e-6, **strength)

@@ -110,8 +110,10 @@ def test_the_check_names_a_member_of_the_wrong_kind(answer, words):
     assert pb.check_penalty(Odd(1.0, 8), 8).findings[0].startswith(f"members: {words}")
     with pytest.raises(ParameterError, match="penalty Smooth must take vectors of 8 entries"):
         pb.minimize(pb.risks.Logistic(*data()), penalty=Smooth(1.0, 9))
-    with pytest.raises(ParameterError, match="nonneg takes lam, radius or a separable penalty, got Smooth"):
-        pb.minimize(pb.risks.Logistic(*data()), penalty=Smooth(1.0, 8), nonneg=np.ones(8, dtype=bool))
+    risk = pb.risks.Logistic(*data())
+    risk.nonneg = np.ones(8, dtype=bool)
+    with pytest.raises(ParameterError, match="a risk with nonneg takes lam, Ball or a separable penalty, got Smooth"):
+        pb.minimize(risk, penalty=Smooth(1.0, 8))
 
 
 def test_bounds_of_the_default_hold_in_exact_arithmetic():
@@ -128,9 +130,9 @@ def test_bounds_of_the_default_hold_in_exact_arithmetic():
 
 def test_a_run_with_it_resumes_to_the_bit(tmp_path):
     X, y = data()
-    options = {"penalty": Smooth(0.5, 8), "tol": 1e-7, "checkpoint_every": 0.0}
-    whole = pb.minimize(pb.risks.Logistic(X, y), **options, checkpoint=str(tmp_path / "whole.npz"))
-    path = str(tmp_path / "run.npz")
+    options = {"penalty": Smooth(0.5, 8), "tol": 1e-7}
+    whole = pb.minimize(pb.risks.Logistic(X, y), **options, checkpoint=pb.Checkpoint(tmp_path / "whole.npz", every=0.0))
+    path = pb.Checkpoint(tmp_path / "run.npz", every=0.0)
     with pytest.warns(pb.ConvergenceWarning):
         pb.minimize(pb.risks.Logistic(X, y), **options, checkpoint=path, max_iter=3)
     again = pb.minimize(pb.risks.Logistic(X, y), **options, checkpoint=path)
@@ -187,14 +189,16 @@ def test_penalties_of_the_package_keep_the_rules(penalty):
 
 def test_a_ball_takes_signs_and_nothing_else():
     X, y = data()
-    by_radius = pb.minimize(pb.risks.BinaryHinge(X, y), radius=0.5, nonneg=np.ones(8, dtype=bool), tol=1e-5)
+    signed = pb.risks.BinaryHinge(X, y)
+    signed.nonneg = np.ones(8, dtype=bool)
+    by_risk = pb.minimize(signed, penalty=pb.prox.Ball(0.5), tol=1e-5)
     ball = pb.prox.Ball(0.5) + pb.prox.Box(lower=0.0)
     by_penalty = pb.minimize(pb.risks.BinaryHinge(X, y), penalty=ball, tol=1e-5)
-    assert np.array_equal(by_radius.x, by_penalty.x) and by_radius.lower_bound == by_penalty.lower_bound
+    assert np.array_equal(by_risk.x, by_penalty.x) and by_risk.lower_bound == by_penalty.lower_bound
     assert np.linalg.norm(by_penalty.x) <= 0.5 + 1e-12 and by_penalty.x.min() >= 0.0
     with pytest.raises(ParameterError, match="Ball can be added to Box"):
         pb.minimize(pb.risks.BinaryHinge(X, y), penalty=pb.prox.Ball(0.5) + pb.prox.L1(1.0))
-    with pytest.raises(ParameterError, match="penalty Ball belongs to method 'cutting-plane'"):
+    with pytest.raises(ParameterError, match="penalty Ball belongs to methods 'cutting-plane'"):
         pb.minimize(pb.risks.BinaryHinge(X, y), penalty=ball, method="oca")
     for x in np.random.default_rng(2).standard_normal((20, 8)):
         z = ball.prox(x)
@@ -204,9 +208,8 @@ def test_a_ball_takes_signs_and_nothing_else():
 
 def test_an_intercept_lies_inside_a_ball():
     X, y = data()
-    runs = [pb.minimize(pb.risks.BinaryHinge(X + 3.0, y, fit_intercept=True), tol=1e-5, **given)
-            for given in ({"radius": 0.5}, {"penalty": pb.prox.Ball(0.5)})]
-    assert np.array_equal(runs[0].x, runs[1].x) and np.linalg.norm(runs[0].x) == pytest.approx(0.5)
+    result = pb.minimize(pb.risks.BinaryHinge(X + 3.0, y, fit_intercept=True), tol=1e-5, penalty=pb.prox.Ball(0.5))
+    assert np.linalg.norm(result.x) == pytest.approx(0.5)
 
 
 def test_evidence_in_a_ball_is_verified_for_the_ball():
@@ -214,7 +217,7 @@ def test_evidence_in_a_ball_is_verified_for_the_ball():
     risk, ball = pb.risks.BinaryHinge(X, y), pb.prox.Ball(0.5)
     result = pb.minimize(risk, penalty=ball, tol=1e-4, evidence=True)
     signs = pb.prox.Box(lower=np.where(np.arange(8) == 2, 0.0, -np.inf))
-    for given, is_right in (({"penalty": ball}, True), ({"radius": 0.5}, True), ({"penalty": pb.prox.Ball(0.6)}, False),
+    for given, is_right in (({"penalty": ball}, True), ({"penalty": pb.prox.Ball(0.6)}, False),
                             ({"penalty": ball + signs}, False)):
         assert pb.verify(result.certificate, risk, **given).ok == is_right
     signed = pb.minimize(risk, penalty=ball + signs, tol=1e-4, evidence=True)

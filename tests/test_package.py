@@ -140,7 +140,7 @@ def test_a_command_imports_what_it_needs(tmp_path):
 def test_messages_and_docstrings_name_what_exists():
     """A remedy that names a function of a later version is no remedy."""
     for path in sorted(CHECKOUT.glob("pybundle/**/*.py")):
-        for name in set(re.findall(r"\bpb((?:\.[A-Za-z_]+)+)", path.read_text(encoding="utf-8"))):
+        for name in set(re.findall(r"\bpb((?:\.[A-Za-z_]\w*)+)", path.read_text(encoding="utf-8"))):
             value = pb
             for part in name[1:].split("."):
                 assert hasattr(value, part), f"{path.name}: pb{name}"

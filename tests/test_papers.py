@@ -48,8 +48,9 @@ def test_prox_bmrm_asks_where_algorithm_2_does(n_parts, radius, T, lower_bounds)
         asked.append(np.array(w))
         return risk(w)
 
-    result = pb.minimize(pb.risks.Function(recorded, len(w), n_parts, lower_bounds), w, lam=lam, method="prox-bmrm",
-                         K=radius, T=T, tol=0.03, stop="published", theta=1e-9, max_idle=1000)
+    result = pb.minimize(pb.risks.Function(recorded, len(w), n_parts, lower_bounds), w, lam=lam,
+                         method=pb.methods.ProxBMRM(K=radius, T=T, stop="published", theta=1e-9, max_idle=1000),
+                         tol=0.03)
     assert result.nit == len(alphas) and len(set(alphas)) > 1
     assert len(points) > len(alphas) + 1                                    # trials were rejected
     # SLSQP ends within 1e-8 of the value of a master, which is 1e-4 of its point

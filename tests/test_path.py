@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from signs import signed
 from test_minimize import multiclass
 
 import pybundle as pb
@@ -58,10 +59,12 @@ def test_weights_that_must_not_be_negative():
     risk = multiclass(n=120)
     nonneg = np.zeros(risk.dim, bool)
     nonneg[::3] = True
-    results = pb.path(risk, (10.0, 0.1), interval=True, tol=0.02, nonneg=nonneg)
+    with_signs = multiclass(n=120)
+    with_signs.nonneg = nonneg
+    results = pb.path(with_signs, (10.0, 0.1), interval=True, tol=0.02)
     for result in results:
         lam = np.mean(result.lam_range)
-        exact = pb.minimize(risk, lam=lam, tol=1e-5, nonneg=nonneg)
+        exact = pb.minimize(risk, penalty=signed(lam, nonneg), tol=1e-5)
         assert (result.x[nonneg] >= 0.0).all() and objective(risk, lam, result.x) <= exact.fun / (1 - 0.02)
 
 

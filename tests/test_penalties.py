@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.workers import InTurn
 from scipy.optimize import linprog, minimize
+from signs import signed
 
 import pybundle as pb
 from pybundle import prox as pp
@@ -246,7 +247,7 @@ def test_signs_are_a_box():
     risk, signs = pb.risks.BinaryHinge(*hinge_data()), np.array([True, False, True, True])
     box = pp.Box(np.where(signs, 0.0, -np.inf))
     for method in ("auto", "bcfw", "bmrm"):
-        one = pb.minimize(risk, lam=2.0, nonneg=signs, method=method, tol=1e-3)
+        one = pb.minimize(risk, penalty=signed(2.0, signs), method=method, tol=1e-3)
         for penalty in (pp.SquaredL2(2.0) + box, pp.Separable(l2=np.full(4, 2.0), lower=box.lower)):
             other = pb.minimize(risk, penalty=penalty, method=method, tol=1e-3)
             assert other.message == one.message and np.array_equal(other.x, one.x) and one.x[signs].min() >= 0.0
@@ -259,7 +260,7 @@ def test_the_mean_scale_and_signs_of_the_risk():
     total = pb.minimize(risk, penalty=pp.ElasticNet(0.05 * n, 0.02 * n), tol=1e-7)
     assert np.isclose(mean.fun * n, total.fun, rtol=3e-7) and mean.success
     nonneg = np.arange(risk.dim) % 2 == 0
-    result = pb.minimize(risk, penalty=omega, nonneg=nonneg, tol=1e-6)
+    result = pb.minimize(risk, penalty=omega + pb.prox.Box(np.where(nonneg, 0.0, -np.inf)), tol=1e-6)
     assert result.success and (result.x[nonneg] >= 0.0).all() and (result.x < 0.0).any()
 
 
@@ -341,7 +342,7 @@ def test_a_risk_without_a_minimum_is_not_certified():
     ({}, "exactly one"),
     ({"penalty": 3.0}, "penalty must be"),
     ({"penalty": pp.L1(1.0), "method": "bcfw"}, "method 'bcfw'"),
-    ({"penalty": pp.L1(1.0), "method": "oca", "line_search": True}, "line_search"),
+    ({"penalty": pp.L1(1.0), "method": "oca line_search=True"}, "line_search"),
     ({"penalty": pp.Lq(1.5), "evidence": True}, "evidence"),
     ({"penalty": pp.L1([1.0, 2.0])}, "rate must"),
     ({"lam": [1.0, 2.0]}, "lam must"),
@@ -518,9 +519,11 @@ def test_free_weights_with_a_bound_on_one_side():
         assert result.success and (result.x >= low).all() and np.isclose(result.fun, both.fun, rtol=2e-6)
     X = X + 5.0
     signs = np.arange(5) == 4
-    result = pb.minimize(pb.risks.BinaryHinge(X, y, fit_intercept=True), lam=1.0, nonneg=signs, tol=1e-6)
+    risk = pb.risks.BinaryHinge(X, y, fit_intercept=True)
+    risk.nonneg = signs
+    result = pb.minimize(risk, lam=1.0, tol=1e-6)
     Z = np.hstack([X, np.ones((60, 1))])
-    other = pb.minimize(pb.risks.BinaryHinge(Z, y), lam=[1.0, 1, 1, 1, 0], nonneg=signs, tol=1e-6)
+    other = pb.minimize(pb.risks.BinaryHinge(Z, y), penalty=signed([1.0, 1, 1, 1, 0], signs), tol=1e-6)
     free = pb.minimize(pb.risks.BinaryHinge(X, y, fit_intercept=True), lam=1.0, tol=1e-6)
     assert free.x[4] < 0.0 <= result.x[4] and result.success and np.isclose(result.fun, other.fun, rtol=2e-6)
 

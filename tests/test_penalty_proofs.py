@@ -74,9 +74,11 @@ def test_other_problems_of_the_caller_are_refused():
                 dict(penalty=L1(0.1)), dict(penalty=L1([0.1, 2.0, 5.0])), dict(penalty=L1([5.0, 2.0, 0.1])),
                 dict(penalty=ElasticNet(0.1, 0.5)), dict(penalty=SquaredL2(0.5, centre=1.0)),
                 dict(penalty=SquaredL2(0.1, centre=[0.3, 1.0, 2.0]) + SquaredL2(0.3, centre=0.7)),
-                dict(lam=0.5, nonneg=np.array([True, False, False])), dict(penalty=SquaredL2(0.5) + Box(0.0)),
+                dict(penalty=SquaredL2(0.5) + Box(np.array([0.0, -np.inf, -np.inf]))),
+                dict(penalty=SquaredL2(0.5) + Box(0.0)),
                 dict(lam=0.5, constraints=(A, -np.inf, 0.1)), dict(lam=0.5, constraints=(A, -np.inf, 0.2)),
-                dict(radius=0.5), dict(radius=0.25), dict(penalty=L1(0.5, groups=groups)), dict(penalty=L2(0.5)),
+                dict(penalty=pb.prox.Ball(0.5)), dict(penalty=pb.prox.Ball(0.25)),
+                dict(penalty=L1(0.5, groups=groups)), dict(penalty=L2(0.5)),
                 dict(penalty=L1(0.5, groups=groups) + SquaredL2(0.1) + SquaredL2(0.2)),
                 dict(penalty=SparseGroupLasso(groups, 0.1, 0.5)), dict(penalty=Separable(l2=0.1, upper=1.0))]
     for i, mine in enumerate(problems):
@@ -90,11 +92,11 @@ def test_other_problems_of_the_caller_are_refused():
 def test_arguments_of_verify_are_checked():
     risk = pb.risks.BinaryHinge(X, SIGNS)
     certificate = pb.minimize(risk, lam=1.0).certificate
-    for wrong, kind in (({"lam": 1.0, "radius": 1.0}, pb.ParameterError), ({"penalty": 1.0}, pb.InputTypeError),
+    for wrong, kind in (({"lam": 1.0, "penalty": pb.prox.Ball(1.0)}, pb.ParameterError),
+                        ({"penalty": 1.0}, pb.InputTypeError),
                         ({"scale": "half", "lam": 1.0}, pb.ParameterError), ({"lam": -1.0}, pb.ParameterError),
                         ({"lam": np.ones(2)}, pb.ParameterError),
-                        ({"lam": 1.0, "nonneg": [0, 1, 0]}, pb.ParameterError),
-                        ({"constraints": 3.0}, pb.InputTypeError), ({"radius": np.nan}, pb.ParameterError)):
+                        ({"constraints": 3.0}, pb.InputTypeError)):
         with pytest.raises(kind, match=list(wrong)[-1] if "scale" not in wrong else "scale"):
             pb.verify(certificate, risk, **wrong)
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from reference.multiclass import features
 from reference.primal import multiclass_minimum, multiclass_objective
 from reference.sdm import binary_steps, block_steps, losses
+from signs import signed
 
 import pybundle as pb
 from pybundle.prox.of_norm import Square
@@ -473,7 +474,7 @@ def test_repeats_bit_for_bit_and_the_order_is_random():
 def test_any_kappa_leads_to_the_minimum(kappa):
     X, y = blobs()
     risk = pb.risks.MulticlassHinge(X, y)
-    result = pb.minimize(risk, lam=1.0, method="prox-bcfw", tol=1e-5, kappa=kappa)
+    result = pb.minimize(risk, lam=1.0, method=pb.methods.parse("prox-bcfw", kappa=kappa), tol=1e-5)
     assert result.success
     assert result.fun == pytest.approx(pb.minimize(risk, lam=1.0, method="oca", tol=1e-6).fun, rel=2e-5)
 
@@ -482,7 +483,7 @@ def test_acceleration_pays():
     """Where classes overlap the centre saves most of the passes of plain exact dual."""
     X, y = blobs(n=300, d=20, n_classes=5)
     risk = pb.risks.MulticlassHinge(X - 1.2 * X[np.random.default_rng(0).permutation(300)], y)
-    plain = pb.minimize(risk, lam=1.0, method="prox-bcfw", tol=1e-3, kappa=0.0)
+    plain = pb.minimize(risk, lam=1.0, method="prox-bcfw kappa=0.0", tol=1e-3)
     fast = pb.minimize(risk, lam=1.0, method="prox-bcfw", tol=1e-3)
     assert plain.success and fast.success and fast.n_passes < 0.3 * plain.n_passes
 
@@ -589,7 +590,7 @@ def test_refusals():
     X, y = blobs()
     risk = pb.risks.MulticlassHinge(X, y)
     with pytest.raises(pb.ParameterError, match="kappa must be"):
-        pb.minimize(risk, lam=1.0, method="prox-bcfw", kappa=-1.0)
+        pb.minimize(risk, lam=1.0, method=pb.methods.parse("prox-bcfw", kappa=-1.0))
     with pytest.raises(pb.ParameterError, match="random_state"):
         pb.minimize(risk, lam=1.0, method="prox-bcfw", random_state=-1)
     with pytest.raises(ValueError, match="no exact blocks"):
@@ -602,9 +603,10 @@ def test_signs_are_left_to_the_cached_planes():
     X, y = blobs()
     risk = pb.risks.MulticlassHinge(X, y)
     nonneg = np.ones(risk.dim, bool)
-    result = pb.minimize(risk, lam=1.0, method="prox-bcfw", nonneg=nonneg, tol=1e-4)
+    result = pb.minimize(risk, penalty=signed(1.0, nonneg), method="prox-bcfw", tol=1e-4)
     assert result.success and (result.x >= 0.0).all()
-    assert result.fun == pytest.approx(pb.minimize(risk, lam=1.0, method="oca", nonneg=nonneg, tol=1e-5).fun, rel=2e-4)
+    other = pb.minimize(risk, penalty=signed(1.0, nonneg), method="oca", tol=1e-5)
+    assert result.fun == pytest.approx(other.fun, rel=2e-4)
 
 
 def test_line_search_beyond_the_second_point():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from signs import signed
 
 import pybundle as pb
 
@@ -61,10 +62,10 @@ def test_a_hinge_of_vast_scores_is_convex():
         signs, lam = np.tile(rng.random(d) < 0.7, 2), 10.0 ** rng.uniform(-8, 8)
         for scale, far in ((1e18, 1e10), (1e18, 0.0), (1.0, 1e40)):
             for nonneg in (None, signs):
-                for options in ({"method": "bmrm"}, {"method": "oca", "line_search": False}, {"method": "prox-bmrm"}):
+                for options in ({"method": "bmrm"}, {"method": "oca line_search=False"}, {"method": "prox-bmrm"}):
                     w0 = rng.standard_normal(2 * d) * far
                     risk = pb.risks.MulticlassHinge(X * scale, y, n_classes=2)
-                    result = pb.minimize(risk, w0, lam=lam, n_parts=n_parts, max_iter=15, nonneg=nonneg, **options)
+                    result = pb.minimize(risk, w0, penalty=signed(lam, nonneg), n_parts=n_parts, max_iter=15, **options)
                     assert result.lower_bound <= result.fun
 
 

@@ -90,7 +90,7 @@ def test_less_uneven_columns_are_looked_for_again(monkeypatch):
         asked.append(run.trace.n_passes)
         return "" if len(asked) == 1 else "scale them"
 
-    monkeypatch.setattr(sys.modules["pybundle.solvers.solve"], "hint", hint)
+    monkeypatch.setattr(sys.modules["pybundle.solvers.driver"], "hint", hint)
     X, y = blobs()
     pb.minimize(pb.risks.MulticlassHinge(X, y), lam=1e-6, tol=1e-15, max_iter=600, verbose=1, method="bcfw")
     assert LONG <= asked[0] < VERY_LONG <= asked[1] and len(asked) == 2

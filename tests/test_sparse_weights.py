@@ -136,7 +136,7 @@ def test_a_resumed_run_ends_with_the_same_bits(loss, penalty, tmp_path):
     X, Y, _, part, _ = words(7)
     risk = pb.risks.Structured(part, X, Y, loss=loss)
     whole = pb.minimize(risk, penalty=penalty, tol=1e-4)
-    pb.minimize(risk, penalty=penalty, tol=1e-4, max_iter=3, checkpoint=tmp_path / "run", checkpoint_every=1)
+    pb.minimize(risk, penalty=penalty, tol=1e-4, max_iter=3, checkpoint=pb.Checkpoint(tmp_path / "run", every=1))
     again = pb.minimize(risk, penalty=penalty, tol=1e-4, checkpoint=tmp_path / "run")
     np.testing.assert_array_equal(again.x, whole.x)
     assert again.lower_bound == whole.lower_bound and again.n_passes == whole.n_passes

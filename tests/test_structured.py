@@ -75,7 +75,7 @@ def test_training_is_certified_and_agrees_for_all_methods():
     for result in results.values():
         assert result.success and result.certified
         assert result.lower_bound <= best <= result.fun * (1.0 + 1e-12)
-    ball = pb.minimize(risk, radius=1.0, method="cutting-plane", tol=1e-4)
+    ball = pb.minimize(risk, penalty=pb.prox.Ball(1.0), method="cutting-plane", tol=1e-4)
     assert ball.success and np.linalg.norm(ball.x) <= 1.0 + 1e-9
     sgd = pb.minimize(risk, lam=0.5, method="sgd", max_iter=5, random_state=0)
     assert sgd.lower_bound <= best * (1.0 + 1e-9) <= sgd.fun * (1.0 + 2e-9)

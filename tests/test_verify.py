@@ -77,6 +77,11 @@ RISKS = make_risks()
 EXACT = {"classes", "costs", "two", "chains", "trees", "slack", "python", "function", "unbounded"}
 
 
+def signed(nonneg):
+    """lam = 0.5 with weights that must not be negative."""
+    return pb.prox.SquaredL2(0.5) + pb.prox.Box(np.where(nonneg, 0.0, -np.inf))
+
+
 def solve(name, method, **options):
     """A certified result with evidence, or a skip where the method does not take the risk."""
     options = {"lam": 0.5, "tol": 1e-3, "max_iter": 10 if method == "sgd" else 2000, **options}
@@ -108,15 +113,15 @@ def test_every_method_gives_evidence_that_proves_its_claims(name, method):
     ("classes", "auto", {"scale": "mean", "lam": 0.01}),
     ("chains", "oca", {"scale": "mean", "lam": 0.02}),
     ("crf", "lbfgs", {"scale": "mean", "lam": 0.02}),
-    ("classes", "oca", {"nonneg": np.arange(12) < 9}),
-    ("crf", "lbfgs", {"nonneg": np.arange(18) < 4}),
-    ("chains", "prox-bcfw", {"nonneg": np.arange(18) % 2 == 0}),
-    ("classes", "cutting-plane", {"lam": None, "radius": 0.7}),
-    ("function", "cutting-plane", {"lam": None, "radius": 0.7}),
+    ("classes", "oca", {"lam": None, "penalty": signed(np.arange(12) < 9)}),
+    ("crf", "lbfgs", {"lam": None, "penalty": signed(np.arange(18) < 4)}),
+    ("chains", "prox-bcfw", {"lam": None, "penalty": signed(np.arange(18) % 2 == 0)}),
+    ("classes", "cutting-plane", {"lam": None, "penalty": pb.prox.Ball(0.7)}),
+    ("function", "cutting-plane", {"lam": None, "penalty": pb.prox.Ball(0.7)}),
     ("classes", "bmrm", {"n_parts": 7, "tol": 1e-9}),
     ("classes", "oca", {"memory_limit": 60_000}),
-    ("chains", "mp-bcfw", {"average": True}),
-    ("chains", "prox-bcfw", {"n_best": 2}),
+    ("chains", "mp-bcfw average=True", {}),
+    ("chains", "prox-bcfw n_best=2", {}),
     ("classes", "auto", {"tol": 1e-10}),
     ("chains", "auto", {"tol": 1e-8}),
 ])  # fmt: skip
@@ -363,8 +368,8 @@ def test_the_ball_contains_the_minimiser(name, method):
 
 def test_the_ball_of_constrained_problems_and_of_none():
     for nonneg in (np.arange(12) < 9, np.ones(12, dtype=bool)):
-        best = solve("classes", "oca", nonneg=nonneg, tol=1e-10)
-        result = solve("classes", "bmrm", nonneg=nonneg, tol=1e-2)
+        best = solve("classes", "oca", lam=None, penalty=signed(nonneg), tol=1e-10)
+        result = solve("classes", "bmrm", lam=None, penalty=signed(nonneg), tol=1e-2)
         assert np.linalg.norm(best.ball[0] - result.ball[0]) <= result.ball[1] + best.ball[1]
     assert solve("classes", "cutting-plane", lam=None, radius=1.0).ball is None
 

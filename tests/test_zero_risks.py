@@ -48,7 +48,7 @@ def test_an_empty_bundle_combines_to_nothing():
 
 
 def test_slopes_that_cancel_in_a_ball_divide_nothing_by_zero():
-    """Where all slopes are 0 the search for the multiplier of the ball went down to 0 / 0."""
+    """Where all slopes are 0 the search for the multiplier of the ball went down to 0 / 0, a RuntimeWarning."""
     for fun in (lambda w: (3.0, np.zeros(2)), lambda w: (abs(w[0]), np.array([np.sign(w[0]), 0.0]))):
-        result = pb.minimize(pb.risks.Function(fun, 2), radius=1.0, tol=1e-9)       # RuntimeWarnings are errors here
+        result = pb.minimize(pb.risks.Function(fun, 2), penalty=pb.prox.Ball(1.0), tol=1e-9)
         assert result.success and result.fun == pytest.approx(result.lower_bound)

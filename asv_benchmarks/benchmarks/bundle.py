@@ -3,8 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from pybundle.bundle import Bundle
-from pybundle.core.plane import Planes
+from pybundle.bundle import Bundle, Planes
 
 from . import LARGE
 

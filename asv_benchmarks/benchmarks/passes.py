@@ -21,7 +21,7 @@ def examples(storage, n=8000, d=784, n_classes=10):
 
 def trained(risk, n_epochs):
     """The point after some stochastic epochs."""
-    return pybundle.minimize(risk, lam=10.0, method="sgd", tol=1e-9, max_iter=n_epochs, t0=1e5, random_state=1).x
+    return pybundle.minimize(risk, lam=10.0, method="sgd t0=100000.0", tol=1e-9, max_iter=n_epochs, random_state=1).x
 
 
 class Passes:

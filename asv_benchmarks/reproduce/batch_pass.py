@@ -58,7 +58,7 @@ def main():
         "CSR, float32 values": MulticlassHinge(sp.csr_array(X), y, N_PARTS),
     }
     rng = np.random.default_rng(0)
-    trained = pb.minimize(risks["uint8"], lam=10.0, method="sgd", tol=1e-9, max_iter=30, t0=1.0, random_state=0).x
+    trained = pb.minimize(risks["uint8"], lam=10.0, method="sgd t0=1.0", tol=1e-9, max_iter=30, random_state=0).x
     points = {"random": rng.standard_normal(7840), "trained": trained}
     runs = {"NumPy float32": numpy_pass(X, y, risks["float32"].parts)}
     runs |= {name: risk.evaluate for name, risk in risks.items()}

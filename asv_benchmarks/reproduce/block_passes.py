@@ -25,7 +25,7 @@ import race
 
 import pybundle as pb
 
-BCFW = {"method": "bcfw", "gap_sampling": True, "step": "pairwise"}
+BCFW = {"method": "bcfw gap_sampling=True step=pairwise"}
 N_BEST = {"ewt": 6}     # labellings a visit: the most that 2 GB of planes allow; 10 elsewhere
 OTHERS = {"bcfw": {"method": "bcfw"}, "bcfw, gap sampling, pairwise": BCFW, "mp-bcfw": {"method": "mp-bcfw"}}
 SETS = {    # lam in the mean scale, None is 1 / n_examples; goal; passes of the others, None a multiple of auto's

@@ -82,7 +82,7 @@ def main():
     arguments = parser.parse_args()
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     risk = problem()
-    serial = pb.minimize(risk, lam=LAM, tol=TOL, method="oca", line_search=False)
+    serial = pb.minimize(risk, lam=LAM, tol=TOL, method="oca line_search=False")
     rows = []
     for name in arguments.only:
         n_runs = arguments.runs if name in ("killed", "stopped") else max(1, arguments.runs // 10)
@@ -176,7 +176,7 @@ def scheduler(risk, serial, n_runs):
             solve(client, risk, callback=close)
         except pb.BundleError as error:
             state = error.result
-        result = pb.minimize(risk, lam=LAM, tol=TOL, method="oca", line_search=False, warm_start=state)
+        result = pb.minimize(risk, lam=LAM, tol=TOL, method="oca line_search=False", warm_start=state)
         found.append((result, time.perf_counter() - began))
         client.close()
     return [summary("the scheduler goes; on from error.result", found, serial, usual)]

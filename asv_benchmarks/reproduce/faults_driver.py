@@ -152,7 +152,7 @@ def solve(make, options, file):
 
 
 def work(make, options, file, sender):
-    result = pb.minimize(make(), checkpoint=file, checkpoint_every=EVERY, **options)
+    result = pb.minimize(make(), checkpoint=pb.Checkpoint(file, every=EVERY), **options)
     if sender is not None:
         trace = b"".join(result.history[name].tobytes() for name in sorted(result.history) if name != "time")
         trace += repr((result.nit, result.n_passes, result.fun, result.lower_bound)).encode()

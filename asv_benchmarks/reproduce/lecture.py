@@ -9,6 +9,8 @@ import numpy as np
 from papers import Page, Run, count, measured, seconds, table
 from problems import problem
 
+import pybundle as pb
+
 LAMS = (1000.0, 100.0, 10.0)
 EXACT = (("max_idle", 1000), ("theta", 1e-3))
 
@@ -25,7 +27,7 @@ def methods(page):
         current = page.run(Run("usps", "bmrm", lam, 1, options=(("stop", "published"), *EXACT)))
         ball = page.kept(f"usps cutting-plane in the ball of lam={lam:g}",
                          lambda lam=lam, r=best["norm"]: measured(Run("usps", "cutting-plane", lam, 1, options=EXACT),
-                                                                  page.arguments.time_limit, radius=r))
+                                                                  page.arguments.time_limit, penalty=pb.prox.Ball(r)))
         rows.append((f"{lam:g}", f"{best['norm']:.2f}", *(count(record and record["iterations"]) for record in (
             ball, bmrm, current)), f"{iteration_bound(lam, best['fun']):.1e}", seconds(ball), seconds(bmrm)))
         for record, name in ((ball, "R, cutting planes in the ball"), (bmrm, "F, BMRM")):

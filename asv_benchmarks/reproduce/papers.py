@@ -11,6 +11,7 @@ import os
 import re
 import time
 import warnings
+from dataclasses import fields
 from typing import NamedTuple
 
 from common import RESULTS, commit, table  # sets threads: before NumPy
@@ -217,11 +218,13 @@ def measured(run, limit, **arguments):
         spent.append(time.process_time() - began)
         return time.monotonic() > end
 
+    options, names = dict(run.options), {option.name for option in fields(pb.methods.parse(run.method))}
+    method = pb.methods.parse(run.method, **{name: options.pop(name) for name in names & options.keys()})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
         # a callback, because `time_limit` counts from the first start
-        result = pb.minimize(risk, method=run.method, n_parts=run.n_parts, checkpoint=checkpoint,
-                             callback=callback, **{"tol": 1e-2, "max_iter": 10**6} | dict(run.options) | arguments)
+        result = pb.minimize(risk, method=method, n_parts=run.n_parts, checkpoint=checkpoint,
+                             callback=callback, **{"tol": 1e-2, "max_iter": 10**6} | options | arguments)
     if not (result.success or result.status is pb.Status.ITERATION_LIMIT):
         print(f"cut off at a gap of {result.gap:.1e}: the next call goes on")
         return None

@@ -15,9 +15,12 @@ Read from the behaviour of SHOGUN's libppbm and libp3bm; it differs from [Uricar
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pybundle as pb
 from pybundle.solvers.bundle.bundle_method import BundleMethod
 from pybundle.solvers.bundle.policies import PublishedProximity, StepOutcome
-from pybundle.solvers.method import BUNDLE, Method
 from pybundle.solvers.methods import METHODS
 
 
@@ -34,7 +37,7 @@ class AuthorsProximity(PublishedProximity):
 
     def begin(self, loop):
         super().begin(loop)
-        self._tunes, self._has_changed, self._gamma, self._last = True, False, 0.0, loop.fun
+        self._tunes, self._has_changed, self._gamma, self._last = True, False, 0.0, loop.search.fun
 
     def propose(self, loop, k):
         if not self._tunes:
@@ -54,14 +57,20 @@ class AuthorsProximity(PublishedProximity):
             r = dual / value
             self._gamma = (self._last * r - self._plain_dual) / (self.T * r)
         self._tunes = self._last - value <= self._gamma
-        has_converged = self.alpha == 0.0 and loop.rule.holds(value, dual)
+        has_converged = self.alpha == 0.0 and loop.search.rule.holds(value, dual)
         self._last = value
         self.move(loop, solution, w, fun)
         return StepOutcome([planes], fun, has_converged)
 
 
-def prox_authors(search):
-    return BundleMethod(search, AuthorsProximity("auto", 100, True))
+@dataclass(frozen=True, kw_only=True)
+class ProxAuthors(pb.methods.ProxBMRM):
+    """`ProxBMRM` by the authors' rule."""
+
+    name: ClassVar[str] = "prox-authors"
+
+    def begin(self, search):
+        return BundleMethod(search, AuthorsProximity("auto", 100, True), self)
 
 
-METHODS["prox-authors"] = Method(prox_authors, BUNDLE)
+METHODS[ProxAuthors.name] = ProxAuthors

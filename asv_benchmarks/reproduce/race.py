@@ -38,7 +38,7 @@ METHODS = {
     "alm": {"method": "alm"},
     "oca, P = 16": {"method": "oca", "n_parts": 16},
     "bcfw": {"method": "bcfw"},
-    "bcfw, gap sampling, pairwise": {"method": "bcfw", "gap_sampling": True, "step": "pairwise"},
+    "bcfw, gap sampling, pairwise": {"method": "bcfw gap_sampling=True step=pairwise"},
     "mp-bcfw": {"method": "mp-bcfw"},
     "frank-wolfe": {"method": "frank-wolfe"},
 }

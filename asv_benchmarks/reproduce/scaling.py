@@ -164,7 +164,7 @@ def costs_of(name, risk, lam, limit):
     for P in P_MEASURED:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pb.ConvergenceWarning)
-            result = pb.minimize(risk, lam=lam, method="bmrm", n_parts=P, tol=1e-2, stop="published", max_idle=10,
+            result = pb.minimize(risk, lam=lam, method="bmrm stop=published max_idle=10", n_parts=P, tol=1e-2,
                                  time_limit=limit)
         if not result.success:
             print(f"{name}, lam {lam:g}, P = {P}: not within {limit:g} s, gap {result.gap:.1e}")

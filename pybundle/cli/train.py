@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 from ..core.exceptions import ParameterError
+from ..solvers.checkpointing import Checkpoint
 from .classes import class_counts, describe_counts, warn_of_measurements
 from .data import read
 from .models import KINDS, check_memory, constant, kind_of, make_estimator, progress
@@ -116,8 +117,9 @@ def _estimator(kind, arguments, data):
         name += "CV"
         parameters |= {"cv": arguments.cv, "Cs": 8 if arguments.grid is None else arguments.grid}
     estimator = make_estimator(name, kind, arguments, data, **parameters)
+    file = None if arguments.checkpoint is None else Checkpoint(arguments.checkpoint, every=arguments.checkpoint_every)
     estimator._further = {"n_parts": arguments.parts, "evidence": arguments.certificate is not None,
-                          "checkpoint": arguments.checkpoint, "checkpoint_every": arguments.checkpoint_every}
+                          "checkpoint": file}
     return estimator
 
 

@@ -19,6 +19,7 @@ from ..core.exceptions import StateError
 from ..core.types import PathLike, Source
 from ..core.validation import check_number
 from ..mkl import Features, Kernel
+from ..solvers.method import Method
 from .kernels import described, made
 
 COVERED = ("class", "parameters", "certificate", "values", "columns")    # entries of the header that the digest covers
@@ -209,6 +210,8 @@ def _encode(what, name, value, arrays):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, Method):
+        return str(value)
     if isinstance(value, (list, tuple)):
         kind = "list" if isinstance(value, list) else "tuple"
         return {kind: [_encode(what, f"{name}/{k}", item, arrays) for k, item in enumerate(value)]}

@@ -19,9 +19,9 @@ from ..runtime.result import Status
 from ..runtime.stopping import GapBelow
 from ..solvers.block.cached_blocks import CachedBlocks
 from ..solvers.block.methods import accelerated, default_batch
+from ..solvers.driver import Driver
 from ..solvers.problem.problem import Problem
 from ..solvers.search import Search
-from ..solvers.solve import Solve
 from ..solvers.state import Settings
 from .certified import KEPT, Certified, GroupBlocks, reweighed, rows
 from .group_norms import GroupNorms
@@ -41,7 +41,7 @@ def climb_weights(risk, labels, n_groups, settings, executor=None):
     search = Search(risk.derive(executor=executor), problem,
                     Settings(GapBelow(settings.tol), random_state=settings.random_state or 0))
     run = _WeightedRun(search, _WeightedBlocks, accelerated(), batch=default_batch(risk))
-    result = Solve(run, np.zeros(risk.dim), rules=[
+    result = Driver(run, np.zeros(risk.dim), rules=[
         lambda progress: Status.ITERATION_LIMIT if progress.n_passes >= settings.max_iter else None]).complete()
     return Certified(result.fun / n, result.lower_bound / n, problem.penalty.norms(result.x), result.n_passes,
                      rows(result.history, run.weights, n), result.status is Status.INTERRUPTED), result.x

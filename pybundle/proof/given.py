@@ -43,31 +43,25 @@ def penalty_of(omega, dim):
                    rates=np.array(np.broadcast_to(rates, (groups.n_groups,)), dtype=np.float64))
 
 
-def difference(certificate, risk, lam, radius, penalty, nonneg, constraints, scale):
+def difference(certificate, risk, lam, penalty, constraints, scale):
     """Compare the problem of a certificate with arguments of `verify`; return a difference in words, or None."""
-    names = [name for name, value in (("lam", lam), ("radius", radius), ("penalty", penalty)) if value is not None]
-    if len(names) > 1:
-        raise ParameterError(f"at most one of lam, radius and penalty must be given, got {' and '.join(names)}; pass "
-                             "what minimize was given")
-    if nonneg is not None and not names:
-        raise ParameterError("nonneg must come with lam, radius or penalty, got it alone; pass what minimize was given")
+    if lam is not None and penalty is not None:
+        raise ParameterError("at most one of lam and penalty must be given, got both; pass what minimize was given")
+    is_given = lam is not None or penalty is not None
     if scale is not None:
         check_choice("scale", scale, ("sum", "mean"))
-    if constraints is not None or names:
+    if constraints is not None or is_given:
         rows, mine = certificate.rows, None if constraints is None else read_constraints(constraints, risk.dim)
         if (rows is None) != (mine is None) or (rows is not None and not (
                 np.array_equal(rows.upper, mine[1]) and (rows.A != mine[0]).nnz == 0)):
             return "other linear constraints"
-    if (scale is not None or names) and certificate.divisor != (certificate.n_examples if scale == "mean" else 1):
+    if (scale is not None or is_given) and certificate.divisor != (certificate.n_examples if scale == "mean" else 1):
         return f"R is divided by {certificate.divisor}, but scale={scale or 'sum'!r}"
     ball = next((term for term in getattr(penalty, "terms", [penalty]) if isinstance(term, Ball)), None)
-    if ball is not None:
-        radius = ball.radius
-    if radius is not None:
-        check_number("radius", radius, low=0.0, strict=True)
-    if names and certificate.radius != radius:
+    radius = None if ball is None else ball.radius
+    if is_given and certificate.radius != radius:
         return f"radius {radius}, {certificate.radius} claimed"
-    return _difference(_terms(risk, lam, penalty, nonneg), as_penalty(certificate)) if names else None
+    return _difference(_terms(risk, lam, penalty), as_penalty(certificate)) if is_given else None
 
 
 def as_penalty(certificate):
@@ -80,7 +74,7 @@ def as_penalty(certificate):
                    np.full(dim, np.inf), rate_error=certificate.lam_error)
 
 
-def _terms(risk, lam, penalty, nonneg):
+def _terms(risk, lam, penalty):
     """Return the terms of the user's regulariser, which leave free weights of the risk out, and of its signs."""
     dim, free = risk.dim, getattr(risk, "free", None)
     terms = getattr(penalty, "terms", [Box() if penalty is None else penalty])
@@ -100,10 +94,10 @@ def _terms(risk, lam, penalty, nonneg):
         one = term.canonical(n_held)
         found.append(penalty_of(spread(one, ~free), dim) if free is not None and isinstance(one, Separable) else
                      penalty_of(one, n_held))
-    nonneg = getattr(risk, "nonneg", None) if nonneg is None else nonneg
+    nonneg = getattr(risk, "nonneg", None)
     if nonneg is None:
         return found
-    nonneg = bool_array("nonneg", nonneg, (dim,))
+    nonneg = bool_array("nonneg of the risk", nonneg, (dim,))
     return [*found, penalty_of(Box(np.where(nonneg, 0.0, -np.inf)).canonical(dim), dim)]
 
 

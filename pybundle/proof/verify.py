@@ -84,8 +84,8 @@ class Report:
 
 
 def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, *,
-           lam: float | ArrayLike | None = None, radius: float | None = None, penalty: Penalty | None = None,
-           nonneg: ArrayLike | None = None, constraints: Any = None, scale: str | None = None) -> Report:
+           lam: float | ArrayLike | None = None, penalty: Penalty | None = None, constraints: Any = None,
+           scale: str | None = None) -> Report:
     """Recompute the claims of a certificate without the solvers; calls risk or model only where the report says so.
 
     Pass what was passed to `minimize`: then the certificate must be one of that problem. What is left out altogether is
@@ -99,12 +99,11 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
         What was minimised, made anew from the data.
     exact : bool
         Rational arithmetic: for hinge risks and callables of moderate size. Otherwise float64 with counted errors.
-    lam, radius, penalty : float or array_like, float, Penalty
-        At most one of them, as for `minimize`. With one of them the whole problem is compared: `nonneg`, `constraints`
-        and `scale` then have the defaults of `minimize`. Sums of penalties are compared without rounding.
-    nonneg : bool array, shape (dim,), optional
+    lam, penalty : float or array_like, Penalty
+        At most one of them, as for `minimize`. With one of them the whole problem is compared: `constraints` and
+        `scale` then have the defaults of `minimize`. Sums of penalties are compared without rounding.
     constraints : (A, lower, upper), scipy.optimize.LinearConstraint, or a list of them, optional
-        Without lam, radius or penalty only the constraints are compared.
+        Without lam and penalty only the constraints are compared.
     scale : {"sum", "mean"}, optional
 
     Returns
@@ -162,7 +161,7 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
         problem.shift = shift
     elif shift is not None:
         certificate = replace(certificate, w=shift.from_user(certificate.w))
-    given = lam, radius, penalty, nonneg, constraints, scale
+    given = lam, penalty, constraints, scale
     if any(value is not None for value in given):
         differs = difference(certificate, problem.risk, *given)
         report.add("your problem", differs is None, differs or "regulariser and constraints are those passed")

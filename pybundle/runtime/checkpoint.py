@@ -37,7 +37,7 @@ class CheckpointContents(NamedTuple):
     header: dict[str, Any]
 
 
-class Checkpoint:
+class CheckpointFile:
     """A checkpoint file, which also knows when to be written again.
 
     Parameters

@@ -163,6 +163,14 @@ def one_clock(callbacks):
             limit.stop()
 
 
+def as_seen(progress, scale, shift):
+    """Return the progress that users see: values times `scale`, and the point in their coordinates."""
+    if scale != 1.0:
+        progress = replace(progress, fun=scale * progress.fun, lower_bound=scale * progress.lower_bound,
+                           least=scale * progress.least)
+    return progress if shift is None else replace(progress, w=read_only(shift.to_user(progress.w)))
+
+
 @dataclass(slots=True, eq=False)
 class Callback:
     """Calls a function of the user: a true return value or StopIteration stops the run; a `Status` is the reason shown.
@@ -175,13 +183,8 @@ class Callback:
     shift: Any = None
 
     def __call__(self, progress):
-        if self.scale != 1.0:
-            progress = replace(progress, fun=self.scale * progress.fun, lower_bound=self.scale * progress.lower_bound,
-                               least=self.scale * progress.least)
-        if self.shift is not None:
-            progress = replace(progress, w=read_only(self.shift.to_user(progress.w)))
         try:
-            stop = self.function(progress)
+            stop = self.function(as_seen(progress, self.scale, self.shift))
         except StopIteration:
             stop = True
         if stop is None:

@@ -1,6 +1,8 @@
 """Solvers: five folders of methods (block, bundle, newton, smooth, interior), and what drives them all."""
 
+from .checkpointing import Checkpoint
 from .minimize import minimize
 from .path import path
+from .solve import Solve
 
-__all__ = ["minimize", "path"]
+__all__ = ["Checkpoint", "Solve", "minimize", "path"]

@@ -12,8 +12,6 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import check_risk, completed, is_risk
 from ..core.validation import (
     bool_array,
-    check_choice,
-    check_flag,
     check_integer,
     check_number,
     check_vector,
@@ -23,7 +21,7 @@ from ..features.dependence import dependence_in
 from ..proof.anchors import anchors_of
 from ..proof.given import penalty_of
 from ..proof.score_limits import score_limits
-from ..prox import Ball, Box, Penalty, SquaredL2
+from ..prox import Box, Penalty, SquaredL2
 from ..prox.base import names_of
 from ..prox.of_norm import Square
 from ..prox.separable import NOTHING, spread
@@ -32,7 +30,7 @@ from ..runtime.executors import single_threaded_blas
 from ..runtime.stopping import GapBelow, MaxIterations, TimeLimit
 from .bundle.bundle_method import parts_within
 from .bundle.constraints import as_rows, check_feasible
-from .methods import METHODS
+from .methods import METHODS, is_in_ball
 from .plane_checks import lower_bounds_of
 from .problem.problem import Problem
 from .state import Settings, is_fine
@@ -72,32 +70,25 @@ def as_risk(risk, w0):
     return Function(replayed, len(w0), n_parts=shape[0] if shape else 1)
 
 
-def make_signs(nonneg, risk):
-    """Return the constraints w_k >= 0 as a mask, or None if there are none."""
-    given = risk.nonneg if nonneg is None else nonneg
-    if given is None:
+def signs_of(risk):
+    """Return the constraints w_k >= 0 of a risk as a mask, or None if there are none."""
+    if risk.nonneg is None:
         return None
-    mask = bool_array("nonneg", given, (risk.dim,),
-                      "for coordinates k write nonneg = np.zeros(dim, bool); nonneg[k] = True")
+    mask = bool_array("nonneg of the risk", risk.nonneg, (risk.dim,), "it is a mask of the weights")
     return mask.copy() if mask.any() else None
 
 
-def make_problem(method, risk, signs=None, n=1, *, lam=None, radius=None, penalty=None, constraints=None):
-    """Return the `Problem` of lam, radius or penalty, one of which is given; lam and penalty are multiplied by n."""
-    given = {name: value for name, value in (("lam", lam), ("radius", radius), ("penalty", penalty))
-             if value is not None}
-    if len(given) != 1:
-        raise ParameterError("exactly one of lam, radius and penalty must be given, got " + (
-            " and ".join(given) if given else "none of them"))
-    ball = "radius" if radius is not None else "penalty Ball" if is_in_ball(penalty) else None
-    if ball is not None and constraints is not None:
-        raise ParameterError(f"constraints take lam or another penalty, got {ball}; pass Box and constraints")
-    if ball is not None and method.name not in ("cutting-plane", "auto"):
-        raise ParameterError(f"{ball} belongs to method 'cutting-plane', got method={method.name!r}; pass lam")
-    if radius is not None:
-        penalty = Ball(_check_scale("radius", radius))
-    elif method.name == "cutting-plane" and ball is None:
-        raise ParameterError("method 'cutting-plane' minimises in a ball: pass radius instead of lam or penalty")
+def make_problem(method, risk, signs=None, n=1, *, lam=None, penalty=None, constraints=None):
+    """Return the `Problem` of lam or penalty, one of which is given; both are multiplied by n."""
+    if (lam is None) == (penalty is None):
+        raise ParameterError("exactly one of lam and penalty must be given, got "
+                             + ("none of them" if lam is None else "lam and penalty"))
+    if penalty is not None and is_in_ball(penalty):
+        if constraints is not None:
+            raise ParameterError("constraints take lam or another penalty, got Ball; pass Box and constraints")
+        if method.name not in ("bmrm", "auto"):
+            raise ParameterError(f"penalty Ball belongs to methods 'cutting-plane' and 'auto', got method="
+                                 f"{method.name!r}; pass lam")
     if lam is not None and is_scalar(lam):
         lam = _check_scale("lam", lam)
         if risk.free is None and constraints is None:
@@ -120,8 +111,8 @@ def _penalised(penalty, risk, signs, n, constraints):
     if risk.free is not None and not is_in_ball(penalty):
         penalty = _of_held(penalty, ~risk.free)
     if signs is not None and not penalty.is_separable and not is_in_ball(penalty):
-        raise ParameterError("nonneg takes lam, radius or a separable penalty, got "
-                             f"{names_of(penalty)}; leave it out")
+        raise ParameterError("a risk with nonneg takes lam, Ball or a separable penalty, got "
+                             f"{names_of(penalty)}; pass one of these")
     if signs is not None:
         penalty = penalty + Box(np.where(signs, 0.0, -np.inf))
     # a sign of the intercept itself does not bound the intercept at the means
@@ -211,11 +202,6 @@ def _check_scale(name, value):
     return value
 
 
-def is_in_ball(penalty):
-    """Return whether a penalty, or a term of its sum, is a ball."""
-    return any(isinstance(term, Ball) for term in getattr(penalty, "terms", [penalty]))
-
-
 def is_intercept_bounded(risk, penalty, signs, constraints):
     """Return whether a ball, a sign or linear constraints bound a free intercept: then columns are not centred."""
     if risk.free is None or risk.shift is not None:
@@ -237,20 +223,14 @@ def make_start(w0, dim, shift=None):
     return w0 if shift is None else shift.from_user(w0)
 
 
-def make_settings(tol, atol, memory_limit, options, n, random_state=None, deterministic=True):
+def make_settings(tol, atol, memory_limit, n, random_state=None):
     """Return the `Settings`; atol is multiplied by n."""
     atol = None if atol is None else n * check_number("atol", atol, low=0.0)
     gap = GapBelow(check_number("tol", tol, low=0.0), atol)
     if memory_limit is not None:
         memory_limit = int(min(check_number("memory_limit", memory_limit, low=0.0, strict=True), 2.0**62))
-    stop = check_choice("stop", options.get("stop", "certificate"), ("certificate", "published"))
-    theta = check_number("theta", options.get("theta", 0.05), low=0.0, strict=True,
-                         high=0.9)
-    max_idle = options.get("max_idle")
-    max_idle = None if max_idle is None else check_integer("max_idle", max_idle, low=1)
     seed = 0 if random_state is None else check_integer("random_state", random_state, low=0)
-    check_flag("deterministic", deterministic)
-    return Settings(gap, stop, theta, max_idle, memory_limit, None, 1.0 / n, seed, deterministic)
+    return Settings(gap, memory_limit, None, 1.0 / n, seed)
 
 
 def regrouped(risk, n_parts, method, pool, settings, is_placed=False, takes_oca=False):
@@ -261,10 +241,11 @@ def regrouped(risk, n_parts, method, pool, settings, is_placed=False, takes_oca=
     # "auto" takes the gradient of a smooth risk whole: in parts it is as dense, and each is checked and summed
     is_whole = method.name == "auto" and risk.smooth and not is_placed and not takes_oca
     if is_whole:
-        method = METHODS["lbfgs"]
+        default = METHODS["lbfgs"].n_parts
     elif is_placed and method.name == "lbfgs":
-        method = METHODS["auto"]
-    default = method.n_parts
+        default = METHODS["auto"].n_parts
+    else:
+        default = method.n_parts
     if risk.is_mapped and risk.partition != "contiguous":
         default = 1             # parts are read one after the other, and each has rows all over the file
     if settings.memory_limit is not None:
@@ -288,11 +269,6 @@ def as_callbacks(callback):
         if not callable(function):
             raise InputTypeError("callback must be callable, or a list of callables, got " + type(function).__name__)
     return callbacks
-
-
-def check_seconds(every):
-    """Check the argument `checkpoint_every`."""
-    return None if every is None else check_number("checkpoint_every", every, low=0.0)
 
 
 def make_rules(max_iter, time_limit, method):

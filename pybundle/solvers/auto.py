@@ -165,7 +165,7 @@ class Row(NamedTuple):
 
 
 TABLE = (
-    Row(lambda c: c.problem.ball is not None, "cutting-plane", "'cutting-plane': a radius is given"),
+    Row(lambda c: c.problem.ball is not None, "bmrm", "'bmrm': the penalty is a ball"),
     Row(lambda c: c.problem.rows is not None, "oca", "'oca': it takes constraints"),
     Row(lambda c: c.needs_part_planes, "oca", "'oca': it takes any penalty"),
     # log-losses and other smooth losses

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
@@ -17,17 +18,19 @@ from ..core.archive import refusing
 from ..core.exceptions import BundleError, StateError
 from ..core.plane import Plane
 from ..core.protocols import name_of
+from ..core.types import PathLike
+from ..core.validation import check_number, check_path
 from ..proof.score_limits import ScoreLimits
 from ..prox import Groups, OverlappingGroups, Penalty
-from ..runtime.checkpoint import Checkpoint
+from ..runtime.checkpoint import CheckpointFile
 from ..runtime.interrupts import interrupts_wait
 from ..runtime.lower_bound import Bracket, LowerBound
 from ..runtime.result import Status
+from .driver import NoCheckpoint
 from .ending import finish
 from .interior.barrier import Point
 from .problem.free_weights import LimitProof
-from .solve import NoCheckpoint
-from .state import State, is_fine
+from .state import is_fine
 
 ENDED = (Status.CONVERGED, Status.STALLED)
 """Statuses of runs that are finished for good."""
@@ -40,13 +43,43 @@ RAW = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, Asse
 OURS = sys.stdlib_module_names | {"pybundle", "numpy", "scipy"}
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """The file to which a run is written, for `checkpoint=` of `minimize`.
+
+    Parameters
+    ----------
+    path : str or path
+    every : float, optional
+        Seconds between two writes, checked after each iteration; None is 60, or more if a write takes over 3.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> pb.Checkpoint("run.npz", every=10)
+    Checkpoint(path='run.npz', every=10.0)
+    """
+
+    path: PathLike
+    every: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", check_path("path", self.path))
+        if self.every is not None:
+            object.__setattr__(self, "every", check_number("every", self.every, low=0.0))
+
+
+def as_checkpoint(given):
+    """Return the argument `checkpoint` as a `Checkpoint`, or None."""
+    return given if given is None or isinstance(given, Checkpoint) else Checkpoint(check_path("checkpoint", given))
+
+
 class Checkpointing(NoCheckpoint):
     """Write a run into its checkpoint periodically, and resume it from there.
 
     Parameters
     ----------
-    path, every
-        As in `Checkpoint`.
+    checkpoint : Checkpoint
     risk : Risk
         The risk that the run asks.
     terms : dict
@@ -56,8 +89,8 @@ class Checkpointing(NoCheckpoint):
         `make(name, memory_limit)` builds the run of a method.
     """
 
-    def __init__(self, path, every, risk, terms, settings, make):
-        self._file = Checkpoint(path, every, terms, RECORDS)
+    def __init__(self, checkpoint, risk, terms, settings, make):
+        self._file = CheckpointFile(checkpoint.path, checkpoint.every, terms, RECORDS)
         self._settings, self._is_inside, self._is_over, self._has_read = settings, False, False, False
         self._risk, self._make = risk, make
 
@@ -97,6 +130,11 @@ class Checkpointing(NoCheckpoint):
             self._write(run, status)
         return result
 
+    def write(self, run, status):
+        """Write the run into a file that no other run uses."""
+        self._file.lock()
+        self._write(run, status if status in ENDED else None)
+
     def rescue(self, run, status=None):
         """Write the run after its last iteration if the file lacks that; a run inside an iteration is not written."""
         trace, written = run.trace, self._file.n_iter
@@ -124,7 +162,7 @@ class Checkpointing(NoCheckpoint):
     # ------------------------------------------------------------------ inside
     def _write(self, run, status=None):
         left = None if run.fallbacks is None else run.fallbacks.arrays()
-        held = {"method": run.name, "run": run.arrays(), "fallbacks": left}
+        held = {"method": run.method.name, "run": run.arrays(), "fallbacks": left}
         self._file.write(held, run.trace.n_iter, status=None if status is None else int(status), settings=self._words())
 
     def _words(self):
@@ -174,7 +212,7 @@ class Checkpointing(NoCheckpoint):
         return run
 
 
-def terms_of(risk, given, problem, method, options, w0, **parameters):
+def terms_of(risk, given, problem, method, warm, w0, **parameters):
     """Return in JSON form what must match for a run to resume.
 
     Parameters
@@ -182,7 +220,10 @@ def terms_of(risk, given, problem, method, options, w0, **parameters):
     risk, given : Risk
         Divided into the parts of the run, and as the caller passed it.
     problem : Problem
-    options, w0, **parameters
+    method : Method
+    warm : State or None
+    w0 : array, shape (dim,)
+    **parameters
         Arguments of `minimize`.
     """
     terms = {"risk": name_of(risk), "dim": int(risk.dim), "n_examples": int(risk.n_examples),
@@ -190,11 +231,8 @@ def terms_of(risk, given, problem, method, options, w0, **parameters):
     fingerprint = risk.fingerprint
     terms["data"] = _probe(risk, problem.project(w0)) if fingerprint is None else _word(fingerprint)
     terms |= {name: _word(value) for name, value in parameters.items()}
-    terms |= {"method": method, "w0": _word(w0 if w0.any() else None)}
-    for name, value in sorted(options.items()):
-        state = getattr(value, "state", value)
-        terms[f"option {name}" if name in terms else name] = _word(state.w if isinstance(state, State) else value)
-    return terms
+    return terms | {"method": str(method), "w0": _word(w0 if w0.any() else None),
+                    "warm_start": None if warm is None else _word(warm.w)}
 
 
 def _word(value):

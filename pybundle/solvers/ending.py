@@ -23,7 +23,7 @@ def confirm(run):
     if not _is_close_from_reference(run):
         return False
     search, own = run.search, _certify(run)
-    if run.settings.stop == "published" or search.margin < 0.1 or rule_of_users(search).holds(*search.bracket.range):
+    if run.is_published or search.margin < 0.1 or rule_of_users(search).holds(*search.bracket.range):
         return True
     search.margin *= 0.5
     search.fun, search.values = own.fun, None           # the values are from a coarser pass
@@ -40,7 +40,7 @@ def _is_close_from_reference(run):
     the reference point if it is better than all points so far.
     """
     search, size, gap = run.search, run.search.size, run.settings.gap
-    if (gap.atol is not None or size.is_known or run.settings.stop == "published"
+    if (gap.atol is not None or size.is_known or run.is_published
             or GapBelow(gap.tol).holds(search.fun, search.bound.value)):
         return True
     point = size.point()
@@ -79,7 +79,7 @@ def finish(run, status, ask_risk=True, risk=None):
         search.fun, search.risk_value = bracket.fun, bracket.fun - run.problem.value(search.w)
     rule, (highest, lower) = rule_of_users(search), bracket.range
     gap, success = rule.gap(highest, lower), bracket.certified and rule.holds(highest, lower)
-    if run.settings.stop == "published":
+    if run.is_published:
         success = bracket.certified and status is Status.CONVERGED
     elif success and status in UNFINISHED:          # the certificate is better than the bound of the run
         status = Status.CONVERGED
@@ -128,11 +128,11 @@ def _rounding_of_intercepts(search):
     return 0.5 * search.risk.shift.spacing(search.w) * (constant.linear + constant.root * max(search.fun, 0.0) ** 0.5)
 
 
-def atol_met(search, fun, lower_bound):
+def atol_met(run, fun, lower_bound):
     """Return atol in the scale of the user if it ended the run, None if the relative gap did."""
-    settings = search.settings
-    is_relative = settings.stop == "published" or GapBelow(settings.gap.tol).holds(fun, lower_bound)
-    return None if is_relative else settings.factor * rule_of_users(search).atol
+    settings = run.settings
+    is_relative = run.is_published or GapBelow(settings.gap.tol).holds(fun, lower_bound)
+    return None if is_relative else settings.factor * rule_of_users(run.search).atol
 
 
 def _message(run, status, bracket, gap, about_data):
@@ -142,7 +142,7 @@ def _message(run, status, bracket, gap, about_data):
     words = [search.choice, search.moves and "columns without penalty depend on each other: w has the least norm"]
     return sentence(status, gap, run.settings.gap.tol, "; ".join(filter(None, words)),
                     advice(run, status, bracket, about_data) if status in UNFINISHED else about_data,
-                    atol_met(search, *bracket.range))
+                    atol_met(run, *bracket.range))
 
 
 # ---------------------------------------------------------------------- the bracket

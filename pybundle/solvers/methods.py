@@ -1,48 +1,194 @@
-"""All methods by name, including "auto"; builds their runs and refuses options that a method does not have."""
+"""All records of methods by name, "auto" among them: read from text, checked, and begun."""
 
 from __future__ import annotations
 
+import ast
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from typing import Any, ClassVar
 
-from ..core.exceptions import ParameterError
-from ..core.protocols import completed, require
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.protocols import require
 from ..core.validation import check_choice
+from ..prox import Ball
 from ..prox.base import names_of
 from .auto import choose
-from .block.methods import ALM, BCFW, BLOCKS, MP_BCFW, PROX_BCFW
-from .bundle.frank_wolfe import FRANK_WOLFE
-from .bundle.methods import BMRM, OCA, PROX_BMRM
-from .bundle.sgd import SGD
+from .block.methods import ALM, BCFW, MPBCFW, ProxBCFW
+from .bundle.methods import BMRM, OCA, SGD, FrankWolfe, ProxBMRM
 from .fallbacks import Fallbacks
-from .interior.methods import INTERIOR_POINT
-from .method import BUNDLE, Method
-from .smooth.lbfgs import LBFGS
-from .smooth.newton import NEWTON
+from .interior.methods import InteriorPoint
+from .method import Method
+from .smooth.methods import LBFGS, Newton
 
 INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial",
            "jac": "fun returns the value and a subgradient", "x0": "did you mean w0?",
-           "bounds": "did you mean penalty=pb.prox.Box(lower, upper)?"} | {
+           "bounds": "did you mean penalty=pb.prox.Box(lower, upper)?",
+           "radius": "did you mean penalty=pb.prox.Ball(radius)?",
+           "bound": "did you mean penalty=pb.prox.Ball(radius), or pb.prox.Box(lower)?",
+           "nonneg": "did you mean penalty=pb.prox.SquaredL2(lam) + pb.prox.Box(0.0)?",
+           "deterministic": "methods.MPBCFW(cost='clock') measures time",
+           "checkpoint_every": "did you mean checkpoint=pb.Checkpoint(path, every=seconds)?"} | {
     theirs: f"did you mean {ours}?" for theirs, ours in {
-        "seed": "random_state", "timeout": "time_limit", "tolerance": "tol", "eps": "tol", "maxfun": "max_iter",
-        "bound": "radius, or nonneg"}.items()}
-"""What to use in place of options that other packages have."""
+        "seed": "random_state", "timeout": "time_limit", "tolerance": "tol", "eps": "tol",
+        "maxfun": "max_iter"}.items()}
+"""What to use in place of arguments that other packages have."""
 
 
-AUTO = Method("auto", None, {**BUNDLE, **BLOCKS}, n_parts=16, penalties="all")
-METHODS = {method.name: method for method in (
-    BMRM._replace(name="cutting-plane"), BMRM, PROX_BMRM, OCA, SGD, BCFW, MP_BCFW, PROX_BCFW, FRANK_WOLFE, AUTO, LBFGS,
-    NEWTON, ALM, INTERIOR_POINT)}
+def check_stage(name, value):
+    """Check a record of "auto": of the class of its default, which the name tells."""
+    kind = METHODS[name.replace("_", "-")]
+    if not isinstance(value, kind):
+        raise InputTypeError(f"{name} of Auto must be a pb.methods.{kind.__name__}, got {type(value).__name__}")
+    return value
 
 
-def method_of(method):
-    """Return the record of a method: of that name, or the record itself."""
-    return method if isinstance(method, Method) else METHODS[check_choice("method", method, tuple(METHODS))]
+STAGE = {"check": check_stage}
 
 
-def make_run(method, search, options):
-    """Build the run of a method; check what it requires and its options."""
-    if method is AUTO:
-        return _chosen(search, options)
+@dataclass(frozen=True, kw_only=True)
+class Auto(Method):
+    """The method that suits the problem, and others that take over if it stalls or is slow.
+
+    In the order of these rules: "bmrm" in a ball; "oca" with constraints, or if the penalty is not separable;
+    "prox-bcfw" for classes or chains with a log-loss, "newton" or "lbfgs" for other smooth risks; "interior-point" for
+    losses of one score with corners on dense rows, if some weights are free or targets have another penalty than lam;
+    "prox-bcfw" if the risk can decode single examples or step on them exactly, with a penalty only the latter; and
+    "oca" otherwise. Under a memory limit "lbfgs" and "oca" stand in for "prox-bcfw".
+
+    "lbfgs" continues "newton" if that stalls, and "oca" continues "lbfgs". After "prox-bcfw" it may continue with "alm"
+    (for tolerances below 1e-4, or, if labels can be enumerated, if the gap falls slowly), with "lbfgs" (for a log-loss,
+    in the latter case), with "interior-point" (for losses with corners) and with "oca" (if these stall, or are slow
+    with few weights). `message` of the result names the choice and its reason.
+
+    Parameters
+    ----------
+    prox_bcfw, alm, lbfgs, newton, interior_point, oca, bmrm : Method
+        The records of its stages.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> str(pb.methods.Auto(prox_bcfw=pb.methods.ProxBCFW(n_best=4)))
+    'auto prox_bcfw.n_best=4'
+    """
+
+    name: ClassVar[str] = "auto"
+    n_parts: ClassVar[int] = 16
+    penalties: ClassVar[str] = "all"
+    prox_bcfw: ProxBCFW = field(default=ProxBCFW(), metadata=STAGE)
+    alm: ALM = field(default=ALM(), metadata=STAGE)
+    lbfgs: LBFGS = field(default=LBFGS(), metadata=STAGE)
+    newton: Newton = field(default=Newton(), metadata=STAGE)
+    interior_point: InteriorPoint = field(default=InteriorPoint(), metadata=STAGE)
+    oca: OCA = field(default=OCA(), metadata=STAGE)
+    bmrm: BMRM = field(default=BMRM(), metadata=STAGE)
+
+    def begin(self, search):
+        """Return the run of the method that `choose` takes; fallbacks are built when they take over."""
+        name, words, fallbacks = choose(search)
+        search.choice = f"auto chose {words}"
+        run = make_run(self.stage(name), search)
+        if fallbacks is not None:
+            run.fallbacks = Fallbacks(fallbacks, lambda name, search: make_run(self.stage(name), search))
+        return run
+
+    def stage(self, name):
+        """Return the record of a stage."""
+        if name.replace("-", "_") not in {option.name for option in fields(self)}:
+            raise ParameterError(f"method 'auto' has no stage {name!r}")
+        return getattr(self, name.replace("-", "_"))
+
+    def __str__(self) -> str:
+        words = {option.name: str(getattr(self, option.name)).split()[1:] for option in fields(self)}
+        return " ".join([self.name, *(f"{name}.{word}" for name, given in words.items() for word in given)])
+
+
+METHODS: dict[str, type[Method]] = {kind.name: kind for kind in (
+    BMRM, ProxBMRM, OCA, SGD, FrankWolfe, BCFW, MPBCFW, ProxBCFW, Auto, LBFGS, Newton, ALM, InteriorPoint)}
+CUTTING_PLANE = "cutting-plane"
+"""Name of `BMRM` in a ball."""
+
+
+def parse(text: str | Method, **options: Any) -> Method:
+    """Return the record of a method from its text: its name, and options as `name=value`, divided by spaces.
+
+    Parameters
+    ----------
+    text : str or Method
+        Such as "prox-bmrm K=0.4 T=50"; `str(method)` is such a text. A record is returned as it is. In "auto", options
+        of its stages are written "prox_bcfw.n_best=4".
+    **options
+        More options, by name, which override those of the text.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such method or option, or the value of an option is not valid.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> pb.methods.parse("prox-bmrm K=0.4 T=50")
+    ProxBMRM(theta=0.05, max_idle=None, stop='certificate', K=0.4, T=50)
+    """
+    if isinstance(text, Method):
+        return _with_options(text, options) if options else text
+    if not isinstance(text, str):
+        raise InputTypeError(f"method must be a text or a record of pb.methods, got {type(text).__name__}")
+    name, *words = text.split() or [""]
+    name = check_choice("method", name, (*METHODS, CUTTING_PLANE))
+    pairs = dict(word.partition("=")[::2] for word in words)
+    given = {key: _value(value) for key, value in pairs.items()} | options
+    return _with_options(METHODS["bmrm" if name == CUTTING_PLANE else name](), given)
+
+
+def _with_options(method, options):
+    """Return a record with other options; a name with a dot is one of a stage."""
+    names = [option.name for option in fields(method)]
+    stages: dict[str, dict[str, Any]] = {}
+    for name in [name for name in options if "." in name]:
+        first, _, rest = name.partition(".")
+        stages.setdefault(first, {})[rest] = options[name]
+    plain = {name: value for name, value in options.items() if "." not in name}
+    for name in (*plain, *stages):
+        if name not in names:
+            near, owners = get_close_matches(name, names, 1), [repr(other) for other, _ in owners_of(name)]
+            hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(names) or 'none'}"
+            hint = f"it belongs to {', '.join(owners)}" if owners else hint
+            stages = [stage for stage in names if hasattr(getattr(method, stage), name)]
+            hint += f"; write {stages[0]}.{name}" if stages else ""
+            raise ParameterError(f"unknown option {name!r} for method {method.name!r}; {hint}")
+    return replace(method, **plain, **{name: _with_options(getattr(method, name), inner)
+                                       for name, inner in stages.items()})
+
+
+def owners_of(option):
+    """Return names and records of the methods that have an option."""
+    return [(name, kind) for name, kind in METHODS.items() if option in {field.name for field in fields(kind)}]
+
+
+def _value(text):
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
+
+
+def method_of(given, penalty=None):
+    """Return the record of the argument `method`; "cutting-plane" demands a ball."""
+    if given == CUTTING_PLANE and not is_in_ball(penalty):
+        raise ParameterError("method 'cutting-plane' minimises in a ball: pass penalty=pb.prox.Ball(radius) instead of "
+                             "lam or another penalty")
+    return parse(given)
+
+
+def is_in_ball(penalty):
+    """Return whether a penalty, or a term of its sum, is a ball."""
+    return any(isinstance(term, Ball) for term in getattr(penalty, "terms", [penalty]))
+
+
+def make_run(method, search):
+    """Return the run of a method on a search; check what it requires."""
     problem = search.problem
     if method.penalties != "all" and problem.rows is not None:
         raise ParameterError(f"method {method.name!r} takes no constraints; use 'oca'")
@@ -53,43 +199,24 @@ def make_run(method, search, options):
         raise ParameterError(f"method {method.name!r} takes L1, ElasticNet, SquaredL2 and Box without groups, and "
                              f"their sums, as penalty, got {names_of(problem.penalty)}; use 'oca'")
     require(f"method {method.name!r}", method.needs, search.risk, method.remedy)
-    run = method.make(search, **{key: option.check(key, options[key]) if key in options else option.default
-                                 for key, option in method.options.items() if option.check is not None})
-    run.name = method.name
+    run = method.begin(search)
+    if run.method is None:              # of "auto" the run has the method of its stage
+        run.method = method
     return run
 
 
-def _chosen(search, options):
-    """Build the run of the method that `choose` takes; fallbacks are built when they take over."""
-    name, words, fallbacks = choose(search)
-    search.choice = f"auto chose {words}"
-    run = make_run(METHODS[name], search, options)
-    if fallbacks is not None:
-        run.fallbacks = Fallbacks(fallbacks, lambda name, search: make_run(METHODS[name], search, options))
-    return run
-
-
-def check_options(method, options, risk, arguments):
-    """Refuse options that the method does not have; `arguments` are the names of the arguments of `minimize`."""
-    unknown = sorted(set(options) - set(method.options))
+def refuse(unknown, arguments):
+    """Refuse arguments that `minimize` does not have; `arguments` are the names of those that it has."""
     if not unknown:
         return
-    takes = usable(method, risk)
-    others = [repr(name) for name, other in METHODS.items() if unknown[0] in other.options]
-    near = get_close_matches(unknown[0], [*takes, *arguments], 1)
-    if unknown[0] in INSTEAD:
-        hint = INSTEAD[unknown[0]]
-    elif others:
-        hint = f"it belongs to {', '.join(others)}"
-    elif near:
-        hint = f"did you mean {near[0]}?"
+    name = sorted(unknown)[0]
+    owners = [kind.__name__ for _, kind in owners_of(name)]
+    near = get_close_matches(name, arguments, 1)
+    if owners:
+        hint = f"it is an option of a method: method=pb.methods.{owners[0]}({name}=...)" + (
+            f", also of {', '.join(owners[1:])}" if owners[1:] else "")
+    elif name in INSTEAD:
+        hint = INSTEAD[name]
     else:
-        hint = f"it takes {', '.join(takes)}"
-    raise ParameterError(f"unknown option {unknown[0]!r} for method {method.name!r}; {hint}")
-
-
-def usable(method, risk):
-    """Return the options of a method that have an effect for this risk, sorted."""
-    risk = completed(risk)
-    return sorted(key for key, option in method.options.items()
-                  if all(capability.holds(risk) for capability in option.needs))
+        hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(arguments)}"
+    raise ParameterError(f"unknown argument {name!r}; {hint}")

@@ -4,25 +4,51 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import completed
-from ..core.validation import check_choice, check_flag, check_number, check_path, is_scalar
+from ..core.types import Callbacks, PathLike
+from ..core.validation import check_choice, check_flag, check_number, is_scalar
 from ..core.warn import warn_user
 from ..prox import Penalty
 from ..runtime.result import Result, Status
 from ..runtime.stopping import one_clock
 from .arguments import as_callbacks
+from .checkpointing import Checkpoint, as_checkpoint
 from .lam_range import SHARE, reach
+from .method import Method
 from .minimize import minimize
+from .state import State
+
+
+class Arguments(TypedDict, total=False):
+    """Arguments of `minimize` that `path` passes on."""
+
+    tol: float
+    atol: float | None
+    warm_start: Result | State | None
+    constraints: Any
+    n_parts: int | None
+    max_iter: int | None
+    time_limit: float | None
+    memory_limit: int | None
+    callback: Callbacks
+    verbose: int
+    n_jobs: int | None
+    executor: Any
+    checkpoint: PathLike | Checkpoint | None
+    random_state: int | None
+    evidence: bool
+    scale: str
 
 
 def path(risk: Any, lams: ArrayLike | Sequence[Penalty], *, reuse: str = "planes", interval: bool = False,
-         w0: ArrayLike | None = None, method: str = "auto", **options: Any) -> list[Result]:
+         w0: ArrayLike | None = None, method: str | Method = "auto", **options: Unpack[Arguments]) -> list[Result]:
     """Solve `min lam/2 |w|^2 + R(w)` for every lam of a grid, or of an interval; or for every penalty of a list.
 
     Parameters
@@ -62,7 +88,7 @@ def path(risk: Any, lams: ArrayLike | Sequence[Penalty], *, reuse: str = "planes
     (10.0, 0.1, True)
     """
     check_choice("reuse", reuse, ("planes", "solution"))
-    for name in ("lam", "penalty", "radius"):
+    for name in ("lam", "penalty"):
         if name in options:
             raise ParameterError(f"{name} is no argument of path; write path(risk, lams), where lams are numbers or "
                                  "penalties")
@@ -73,13 +99,14 @@ def path(risk: Any, lams: ArrayLike | Sequence[Penalty], *, reuse: str = "planes
         raise InputTypeError("lams must be numbers or penalties, got some of each; call path once for each kind")
     if not are_penalties:
         lams = [check_number("lams", lam, low=0.0, strict=True) for lam in lams]
-    checkpoint = options.pop("checkpoint", None)
+    arguments: dict[str, Any] = dict(options)
+    checkpoint = as_checkpoint(arguments.pop("checkpoint", None))
     check_flag("interval", interval)
     if are_penalties and interval:
         raise ParameterError("lams must be (high, low) with interval=True, got penalties, between which nothing is "
                              "certified; leave out interval")
-    plan = InOrder(lams) if are_penalties else Interval(risk, lams, options) if interval else Grid(lams)
-    return _collected(plan, runs(plan, risk, reuse=reuse, w0=w0, method=method, checkpoint=checkpoint, **options))
+    plan = InOrder(lams) if are_penalties else Interval(risk, lams, arguments) if interval else Grid(lams)
+    return _collected(plan, runs(plan, risk, reuse=reuse, w0=w0, method=method, checkpoint=checkpoint, **arguments))
 
 
 def _collected(plan, results):
@@ -149,8 +176,8 @@ def _numbered(checkpoint, k):
     """Return the file of the k-th solve."""
     if checkpoint is None:
         return None
-    stem, extension = os.path.splitext(check_path("checkpoint", checkpoint))
-    return f"{stem}-{k}{extension}"
+    stem, extension = os.path.splitext(os.fspath(checkpoint.path))
+    return replace(checkpoint, path=f"{stem}-{k}{extension}")
 
 
 CRAWL = 0.1

@@ -21,14 +21,16 @@ class Run(Kept):
         Steps in a row that moved neither best value nor best bound, after which the run has stalled.
     kept : tuple of str
         Names of the attributes that a checkpoint holds beside the search, see `core.kept`.
-    name : str
-        Name of the method.
+    method : Method or None
+        The record from which the run began; None if no record made it.
+    is_published : bool
+        Whether the rule of the method's paper ends the run, instead of best value and best bound.
     fallbacks : Fallbacks or None
         The methods that take over from it.
     """
 
     patience = 300
-    name, fallbacks = "", None
+    method, is_published, fallbacks = None, False, None
 
     def __init__(self, search):
         self.search, self.problem, self.settings = search, search.problem, search.settings
@@ -79,7 +81,7 @@ class Run(Kept):
     # ------------------------------------------------------------------ what subclasses answer
     def describe(self):
         """Return a few words for the user: what is about to run, and the memory that it expects to need."""
-        return f"method {self.name!r}"
+        return f"method {self.method.name!r}"
 
     def n_planes(self):
         """Return the number of planes kept at the moment."""

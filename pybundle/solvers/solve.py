@@ -1,284 +1,280 @@
-"""One solve: drives a run until a rule or the method ends it, and returns the certified result."""
+"""`Solve`, a solve in steps: checks the arguments of `minimize` and builds the run, which it drives."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, closing
 from copy import copy
+from dataclasses import replace
+from typing import Any, Never, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..core.exceptions import BundleError, OracleError
+from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.types import Callbacks, PathLike
+from ..core.validation import check_choice, check_flag
 from ..core.warn import warn_user
-from ..distributed.waiting import OutOfTime
-from ..runtime.result import Status
-from ..runtime.stopping import Callback, TimeLimit, first_reason, time_of_end
-from .diagnostics import LONG, VERY_LONG, hint
-from .ending import confirm, finish, for_user
-from .evidence.proof import Proof, certificate_of
+from ..distributed.placing import placed, placing
+from ..prox import Penalty
+from ..runtime.executors import make_executor, single_threaded_blas
+from ..runtime.progress_table import ProgressTable
+from ..runtime.result import Result, Status, sentence
+from ..runtime.stopping import Callback, Progress, as_seen
+from .arguments import (
+    as_callbacks,
+    as_risk,
+    is_intercept_bounded,
+    make_problem,
+    make_rules,
+    make_settings,
+    make_start,
+    precision_of,
+    regrouped,
+    signs_of,
+)
+from .checkpointing import Checkpoint, Checkpointing, as_checkpoint, terms_of
+from .driver import Driver, NoCheckpoint
+from .ending import atol_met, finish, for_user
+from .evidence.proof import check_provable
+from .evidence.record import Record
+from .method import Method
+from .methods import make_run, method_of, refuse
+from .search import Search
+from .state import State
 
 
-class NoCheckpoint:
-    """Stand-in for `Checkpointing` if there is no checkpoint file.
+class Solve(Driver):
+    """A solve in steps, with the arguments of `minimize`: after `step` a host may look, save, stop or go on.
 
-    Attributes
-    ----------
-    seconds, words : float, str, or None
-        Elapsed time and status line of a resumed run; None for a new one.
-    """
-
-    seconds = words = None
-
-    def begin(self, run, w0, state):
-        """Start the run; return the run to step, and its status if it has ended already."""
-        run.start(w0, state)
-        return run, None
-
-    def iteration(self):
-        """Return a context for one iteration."""
-        return nullcontext()
-
-    def save(self, run):
-        """Called after an iteration."""
-
-    def finish(self, run, status):
-        """Return the result of a run that has ended."""
-        return finish(run, status)
-
-    def rescue(self, run, status=None):
-        """Called after an exception or Ctrl-C, with the status of the last iteration."""
-
-    def close(self):
-        """Release the checkpoint."""
-
-    def explain(self, error):
-        """Return the exception to raise in place of `error`."""
-        return error
-
-
-class Solve:
-    """Drives a run: `complete` solves to the end; a host that makes the steps itself calls `begin`, `step`, `so_far`.
+    `minimize` completes such a solve, so that the steps are the same, to the last bit. A `with` statement, or `close`,
+    ends threads and gives back workers and the lock of a checkpoint.
 
     Parameters
     ----------
-    run : Run
-        Not started yet.
-    w0 : array, shape (dim,)
-    state : State or None
-        State of another run to start from.
-    rules : sequence of callable
-        Each takes the progress, and returns a status if the run should end.
-    report : ProgressTable or None
-    factor : float
-        Problem and bounds of the result, also of one that an exception carries, are multiplied by it.
-    checkpointing : NoCheckpoint
-        Writes the run into a file, or resumes it from there instead of starting it.
-    at_home : Risk or None
-        If workers hold the parts of the run, the risk over the data of this process, which the certificate asks if
-        they are lost.
-    home : Risk or None
-        The risk over the data of this process, for evidence; None if the user passed a risk whose parts workers hold.
+    risk, w0, ...
+        As in `minimize`; `time_limit` counts from here, with pauses.
 
     Attributes
     ----------
-    run : Run
     status : Status or None
         Why the run has ended; None if it goes on.
-    result : Result or None
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
+    >>> with pb.Solve(risk, lam=1.0, method=pb.methods.BMRM(theta=0.05), tol=1e-6) as solve:
+    ...     while solve.step() is None:
+    ...         assert solve.progress.lower_bound <= solve.progress.fun
+    ...     result = solve.finish()
+    >>> result.success
+    True
     """
 
-    def __init__(self, run, w0, state=None, rules=(), report=None, factor=1.0, checkpointing=None, at_home=None,
-                 home=None):
-        self.run, self.status, self.result = run, None, None
-        self._start, self._rules, self._report, self._factor = (w0, state), rules, report, factor
-        self._checkpointing, self._at_home, self._home = checkpointing or NoCheckpoint(), at_home, home
-        self._is_asking_user, self._hint, self._due = False, "", LONG
+    def __init__(self, risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike | None = None,
+                 penalty: Penalty | None = None, method: str | Method = "auto", tol: float = 0.01,
+                 atol: float | None = None, warm_start: Result | State | None = None, constraints: Any = None,
+                 n_parts: int | None = None, max_iter: int | None = None, time_limit: float | None = None,
+                 memory_limit: int | None = None, callback: Callbacks = None, verbose: int = 0,
+                 n_jobs: int | None = None, executor: Any = None, checkpoint: PathLike | Checkpoint | None = None,
+                 random_state: int | None = None, evidence: bool = False, scale: str = "sum",
+                 **unknown: Never) -> None:
+        refuse(unknown, tuple(Solve.__init__.__kwdefaults__ or ()))
+        check_choice("scale", scale, ("sum", "mean"))
+        if not isinstance(verbose, (int, np.integer)) or verbose < 0:
+            raise ParameterError(f"verbose must be an integer >= 0, got {verbose!r}")
+        method, checkpoint = method_of(method, penalty), as_checkpoint(checkpoint)
+        callbacks = as_callbacks(callback)
+        given = risk = as_risk(risk, w0)
+        known = state_of(warm_start)
+        # planes of changed data prove nothing: all data are read, to detect changes, only if planes of another run are
+        # used
+        risk = risk.renewed(whole=checkpoint is not None or known is not None)
+        signs = signs_of(risk)
+        if risk.linear_risk is not None and not is_intercept_bounded(risk, penalty, signs, constraints):
+            risk = risk.linear_risk.centred()
+        n = risk.n_examples if scale == "mean" else 1
+        problem = make_problem(method, risk, signs, n, lam=lam, penalty=penalty, constraints=constraints)
+        settings = make_settings(tol, atol, memory_limit, n, random_state)
+        rules = make_rules(max_iter, time_limit, method)
+        start = make_start(w0, risk.dim, risk.shift)
+        check_flag("evidence", evidence)
+        if evidence:
+            if checkpoint is not None:
+                raise ParameterError("evidence=True takes no checkpoint, which would not hold it; leave one of them "
+                                     "out")
+            check_provable(problem)
+            settings = replace(settings, record=getattr(known, "record", None) or Record())
+        with ExitStack() as stack:
+            pool = stack.enter_context(closing(make_executor(n_jobs))) if executor is None else executor
+            places = None if executor is None else placing(executor)
+            if places is not None and problem.classes is not None:       # workers know means of their own rows only
+                problem = replace(problem, anchors=None, means=None)
+            takes_oca = problem.rows is not None or (problem.entries is None and problem.ball is None)
+            risk = regrouped(risk, n_parts, method, pool, settings, places is not None, takes_oca)
+            watching = [Callback(function, settings.factor, risk.shift) for function in callbacks]
+            for rule in reversed(watching):
+                stack.callback(_close, rule)
+            stack.callback(lambda: self._checkpointing.close())
+            self._checkpointing = NoCheckpoint()
+            working = risk
+            if places is not None or risk.remote is not None:
+                working = stack.enter_context(placed(risk, places, precision_of(settings)))
+            run = make_run(method, Search(working, problem, settings))
 
-    def begin(self):
-        """Start the run, or resume it from its checkpoint."""
-        self._tell_waiting()
-        self.run, self.status = self._checkpointing.begin(self.run, *self._start)
-        if self._report is not None:
-            risk = self.run.risk
-            words = f"{risk.n_examples} examples, dimension {risk.dim}: {self.run.describe()}"
-            choice = self.run.search.choice
-            self._report.say(f"{choice}; {words}" if choice else words)
-        seconds = self._checkpointing.seconds
-        if seconds is None:
-            return
-        if self._report is not None:
-            self._report.say(self._checkpointing.words)
-        # limits count from the first start of the run; callbacks are called after the next iteration
-        limits = [rule for rule in self._rules if not isinstance(rule, Callback)]
-        for rule in limits:
-            if isinstance(rule, TimeLimit):
-                rule.deadline -= seconds
-        self._tell_waiting()
-        self.status = first_reason(limits, self._progress()) if self.status is None else self.status
+            def written(checkpoint):
+                """Return what writes the run into a file."""
+                return Checkpointing(
+                    checkpoint, working,
+                    terms_of(risk, given, problem, method, known, start, lam=lam, penalty=penalty, nonneg=signs,
+                             constraints=problem.rows, scale=scale, random_state=random_state), settings,
+                    lambda name, limit: make_run(
+                        method.stage(name), Search(working, problem, replace(settings, memory_limit=limit))))
+            self._written = written
+            # home: the data of this process, for evidence; at_home: the same if workers compute, in case they fail
+            home = risk if risk.remote is None else None
+            at_home = risk.remote.home if home is None else None if working is risk else risk
+            super().__init__(run, start, known, rules + watching, ProgressTable(settings.factor) if verbose else None,
+                             settings.factor, None if checkpoint is None else written(checkpoint), at_home, home)
+            self._has_begun, self._error = False, ""        # the text of the error that ended the run
+            self._stack = stack.pop_all()
 
-    def step(self):
-        """Make one iteration; return the status, None if the run goes on."""
-        with self._checkpointing.iteration():
-            self.status = self.run.step()
-            if self.run.fallbacks is not None:
-                self.run, self.status = self.run.fallbacks.after(self.run, self.status)
-            if self.status is Status.CONVERGED and not confirm(self.run):
-                self.status = None
-        run = self.run
-        if self.status is None:
-            self._checkpointing.save(run)
-        progress = self._progress()
-        if self._report is not None:
-            self._report(progress)
-            if not self._hint and progress.n_passes >= self._due:
-                self._hint, self._due = hint(run.search), VERY_LONG if self._due < VERY_LONG else float("inf")
-                if self._hint:
-                    self._report.say(self._hint)
-        self._is_asking_user = True
-        reason = first_reason(self._rules, progress)
-        self._is_asking_user = False
-        self._tell_waiting()
-        self.status = reason if self.status is None else self.status
+    def step(self) -> Status | None:
+        """One iteration; the first also computes the first planes, or resumes from the checkpoint.
+
+        Returns
+        -------
+        Status or None
+            Why the run has ended, None if it goes on. A run that has ended makes no further step.
+
+        Raises
+        ------
+        OracleError and others
+            As in `minimize`. `finish` then returns the best state so far, and no further step is possible. After
+            KeyboardInterrupt the status is INTERRUPTED, and `resume` lets the run go on.
+        """
+        if self._error:
+            raise StateError(f"step must not be called after an error ({self._error}); call finish, or begin another "
+                             "solve with warm_start=")
+        if self.status is not None:
+            return self.status
+        with single_threaded_blas():
+            try:
+                if not self._has_begun:
+                    self._begin()
+                    self._has_begun = True
+                if self.status is None:
+                    self._advance()
+            except KeyboardInterrupt:
+                self.status = Status.INTERRUPTED
+                raise
+            except Exception as error:
+                self.status, self._error = Status.FAILED, str(error) or type(error).__name__
+                self._add_result(error)
+                raise
         return self.status
 
-    def finish(self):
-        """Return the certified result of the best point."""
-        result = self._checkpointing.finish(self.run, self.status)
-        result.certificate = self._certificate(result, self._home)
-        return result
+    def resume(self) -> None:
+        """Let a run that has ended go on with the next `step`; a rule that still holds ends it again."""
+        if self._error:
+            raise StateError(f"resume must not be called after an error ({self._error}); begin another solve with "
+                             "warm_start=")
+        self.status = None
 
-    def so_far(self, status, ask_risk=True):
-        """Return the certified result of the best point so far; the run can go on."""
+    @property
+    def message(self) -> str:
+        """Why the run has ended, in a sentence; "running" if it goes on."""
+        if self.status is None:
+            return "running"
+        progress = self._progress()
+        return sentence(self.status, progress.gap, progress.tol, self.run.search.choice,
+                        atol=atol_met(self.run, progress.fun, progress.lower_bound))
+
+    @property
+    def progress(self) -> Progress:
+        """Where the run stands: best point, best value and bound, counts. The numbers are not certified yet."""
+        self._check_something()
+        found = self._progress()
+        return as_seen(replace(found, w=for_user(self.run.search, found.w)), self._factor, None)
+
+    def finish(self) -> Result:
+        """Certify the best point so far, which takes a pass; a run that has not ended can go on afterwards.
+
+        Returns
+        -------
+        Result
+            As of `minimize`, without a ConvergenceWarning. The status of a run that goes on is that of a callback.
+        """
+        self._check_something()
         run = copy(self.run)        # `finish` may settle on a point, or count a pass
         run.search = copy(run.search)
         run.search.trace = copy(run.search.trace)
-        return self._as_given(finish(run, status, ask_risk), run)
-
-    def complete(self):
-        """Begin, step until the end and finish; an exception carries the best result so far."""
-        try:
-            try:
-                self.begin()
-                while self.status is None:
-                    self.step()
-                result = self.finish()
-            except (KeyboardInterrupt, OutOfTime) as end:
-                result = self._ended_early(end)
-        except Exception as error:
-            self._add_result(error)
-            raise
-        run = self.run
-        if self._report is not None:
-            self._report(self._progress(), final=True)
-        search, shift = run.search, run.risk.shift
-        if result.success and shift is not None and not search.rule.holds(*search.bracket.range):
-            warn_user("pybundle: the gap is within the rounding of the intercept, where float64 numbers are "
-                      f"{shift.spacing(search.w):.2g} apart; subtract a constant from y or from the columns of "
-                      "X", UserWarning)
-        self.result = self._as_given(result, run)
-        return self.result
-
-    # ------------------------------------------------------------------ ends before the end
-    def _ended_early(self, end):
-        """Return the result after Ctrl-C, or after the time limit while a worker was silent."""
-        run = self.run
-        if run.search.w is None:    # there is no result before the end of the first pass
-            if isinstance(end, KeyboardInterrupt):
-                raise end
-            raise BundleError("no result: workers did not answer at the first point within the time limit; raise it, "
-                              "or look at their logs") from end
-        with suppress(KeyboardInterrupt):       # a second Ctrl-C
-            self._checkpointing.rescue(run, self.status)
-        result = self._without_waiting(isinstance(end, OutOfTime))
-        # only evidence that takes no further pass
-        result.certificate = self._certificate(result, self._home if run.settings.record is None else None)
-        return result
-
-    def _without_waiting(self, is_late):
-        """Return the result of the run without waiting for silent workers."""
-        run, status = self.run, Status.TIME_LIMIT if is_late else Status.INTERRUPTED
-        if run.risk.remote is None:
-            return finish(run, status)
-        result = finish(run, status, ask_risk=False, risk=self._at_home)       # from the values known at the best point
-        if not result.certified and not is_late:
-            run.risk.remote.waiting.end = -np.inf
-            with suppress(OutOfTime, BundleError):
-                result = finish(run, status)
-        if not result.certified and self._at_home is not None:
-            with suppress(Exception):
-                result = finish(run, status, risk=self._at_home)
-        return result
-
-    def _add_result(self, error):
-        """Attach the result to an error, or raise the error that explains it."""
-        run = self.run
-        explained = error if self._is_asking_user else self._checkpointing.explain(error)
-        if explained is not error:
-            raise explained from error
-        if run.search.w is None:
-            return
-        if not self._is_asking_user:
-            run.search.retract(error)
-        if not run.search.is_refuted:
-            with suppress(Exception):       # the first error counts
-                self._checkpointing.rescue(run, self.status)
-        result = self._failed(error)
-        if result is None:
-            return
-        error.result = self._as_given(result, run)
-        if not isinstance(error, BundleError):
-            error.add_note(f"pybundle: stopped after {result.nit} iterations at fun {result.fun:.6g}, "
-                           f"lower bound {result.lower_bound:.6g}")
-
-    def _failed(self, error):
-        """Return the result of a run that an error ended; None if a second error forbids it."""
-        if self._at_home is not None and isinstance(error, BundleError) and not isinstance(error, OracleError):
-            with suppress(Exception):               # workers have failed, the risk has not
-                return finish(self.run, Status.FAILED, risk=self._at_home)
-        for ask_risk in dict.fromkeys((self._is_asking_user, False)):
-            with suppress(Exception):
-                return finish(self.run, Status.FAILED, ask_risk=ask_risk)
-        return None
-
-    # ------------------------------------------------------------------ what users get
-    def _certificate(self, result, home):
-        """Return the certificate of a result, with evidence if there is any, which may take passes over the data."""
-        run = self.run
-        if not result.certified or not run.problem.penalty.is_provable:
-            return None
-        found = None
-        if result.state is not None:
-            result.state.record = run.settings.record
-        if home is not None:
-            passes = run.trace.n_passes
-            try:
-                found = run.evidence(home)
-            except KeyboardInterrupt:               # the result is complete, the evidence is not
-                result.status = Status.INTERRUPTED
-            except Exception as error:              # of a user's risk, which is asked again
-                warn_user(f"pybundle: no evidence, since the risk failed: {type(error).__name__}: {error}",
-                          RuntimeWarning)
+        with single_threaded_blas():
+            if self._error:
+                result = finish(run, Status.FAILED, ask_risk=False)
+            elif self.status in (None, Status.INTERRUPTED):
+                result = finish(run, Status.CALLBACK if self.status is None else self.status)
             else:
-                if found is None and run.settings.record is not None:
-                    warn_user("pybundle: no evidence: labellings must be numbers or arrays of numbers, and the "
-                              "method must keep some", RuntimeWarning)
-            result.n_passes += run.trace.n_passes - passes
-        search = run.search
-        return certificate_of(run.risk if home is None else home, run.problem, search.bracket,
-                              for_user(search, search.w), found or Proof(None, search.bound), round(1.0 / self._factor))
+                result = self._checkpointing.finish(run, self.status)
+            return self._as_given(self._certified(run, result, None if self._error else self._home), run)
 
-    def _as_given(self, result, run):
-        """Return the result as the caller sees it: w in his coordinates, objective and bounds times the factor."""
-        result.x = for_user(run.search, result.x)
-        for name in ("fun", "lower_bound", "error", "slope"):
-            result[name] *= self._factor
-        for name in ("primal", "best_primal", "lower_bound"):
-            result.history[name] *= self._factor
-        return result
+    def complete(self) -> Result:
+        """Step until the run ends, and finish; an error has the best result so far as `error.result`.
 
-    def _progress(self):
-        return self.run.search.progress(self.run.n_planes())
+        Ctrl-C returns the best state so far.
+        """
+        with single_threaded_blas():
+            return super().complete()
 
-    def _tell_waiting(self):
-        """Tell those who wait for workers when the run should end."""
-        if self.run.risk.remote is not None:
-            self.run.risk.remote.waiting.end = time_of_end(self._rules)
+    def save(self, path: PathLike) -> None:
+        """Write the run into a file, from which `checkpoint=path` with the same other arguments resumes.
+
+        Parameters
+        ----------
+        path : str or path
+            An old file is replaced.
+        """
+        self._check_something()
+        if self.run.settings.record is not None:
+            raise StateError("save holds no evidence; leave out evidence=True")
+        with closing(self._written(as_checkpoint(path))) as file:
+            file.write(self.run, self.status)
+
+    def describe(self) -> str:
+        """Return in words what runs, and the memory that it expects to need; before the first step, too."""
+        return self._words()
+
+    def close(self) -> None:
+        """End threads; give back workers, callbacks and the lock of a checkpoint."""
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _check_something(self):
+        if self.run.search.w is None:
+            why = f"the first step failed ({self._error})" if self._error else "step was not called"
+            raise StateError(f"there is no point yet: {why}")
+
+
+def state_of(warm):
+    """Return the state that `warm_start` has, or is."""
+    state = getattr(warm, "state", warm)
+    if warm is not None and not isinstance(state, State):
+        raise InputTypeError("warm_start must be a Result that has a state, or that state, got "
+                             + (f"{type(warm).__name__}" if not hasattr(warm, "x") else "a Result without one, as "
+                                "not the last of a path; pass w0=result.x to start from its point"))
+    return state
+
+
+def _close(rule):
+    """Close a callback after the run; if that fails, the result or the error of the run still counts."""
+    try:
+        rule.close()
+    except Exception as error:
+        name = getattr(rule.function, "__name__", type(rule.function).__name__)
+        warn_user(f"pybundle: the callback {name} failed at its close: {type(error).__name__}: {error}",
+                  RuntimeWarning)

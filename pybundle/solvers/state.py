@@ -25,13 +25,6 @@ class Settings:
     Attributes
     ----------
     gap : GapBelow
-    stop : {"certificate", "published"}
-        Best point against best bound, or the rule of the method's paper.
-    theta : float
-        The master is solved to `theta` times the outer gap.
-    max_idle : int or None
-        Master solutions in a row with multiplier 0 after which a plane is dropped; None is 50 for one part, whose
-        planes become active again most often, 8 for more, and 2 for many.
     memory_limit : int or None
         Bytes for planes and Gram matrix.
     record : Record or None
@@ -40,19 +33,13 @@ class Settings:
         Users see values of F times this: 1/n in the mean scale.
     random_state : int
         Seed of what a method draws.
-    deterministic : bool
-        Whether decisions may not depend on the clock.
     """
 
     gap: GapBelow
-    stop: str = "certificate"
-    theta: float = 0.05
-    max_idle: int | None = None
     memory_limit: int | None = None
     record: Any = None
     factor: float = 1.0
     random_state: int = 0
-    deterministic: bool = True
 
 
 @dataclass(repr=False)

@@ -19,8 +19,8 @@ from pybundle.core.ragged import Ragged
 from pybundle.solvers.block._label_dual import LabelDual
 from pybundle.solvers.newton.label_multipliers import LabelMultipliers
 
-FOLDERS = ("bundle", "datasets", "estimators", "features", "mkl", "models", "oracles", "proof", "prox", "qp", "risks",
-           "runtime.callbacks", "solvers")
+FOLDERS = ("bundle", "datasets", "estimators", "features", "methods", "mkl", "models", "oracles", "proof", "prox", "qp",
+           "risks", "runtime.callbacks", "solvers")
 LEFT_OUT = {
     "models.BatchOracle": "a base class", "models.StructuredModel": "a base class", "mkl.Kernel": "a base class",
     "prox.Penalty": "a base class", "prox.GroupwisePenalty": "a base class", "proof.Report": "a result",
@@ -42,6 +42,10 @@ LEFT_OUT |= {f"prox.{name}.{method}": "for solvers, which check"
                             "has_exact_prox", "least", "lowered", "minimiser", "modulus", "plus", "point",
                             "point_error", "project", "pushed_outside", "replaced", "scaled_least", "scaling", "signed",
                             "support", "uncertainty", "within")}
+LEFT_OUT |= {f"methods.{name}": "for own methods" for name in (
+    "Method", "Plane", "Run", "Search", "choice", "integer", "number", "option", "or_none")}
+LEFT_OUT |= {f"methods.{name}.{method}": "for solvers" for name in vars(pb.methods)["__all__"]
+             for method in ("begin", "on_cached", "stage")}
 LEFT_OUT |= {f"risks.{name}.{method}": "for solvers and the verifier" for name in vars(pb.risks)["__all__"]
              for method in ("centred", "moved")}
 LEFT_OUT |= {f"prox.{name}.dual_norm": "not on offer" for name in ("Ball", "Box", "Separable")}
@@ -393,6 +397,19 @@ RECIPES |= {
     "solvers.minimize": lambda r: {"risk": some_risk(r), "lam": 0.5, "method": (
         "auto", "oca", "bmrm", "prox-bmrm", "prox-bcfw", "mp-bcfw", "alm", "sgd", "frank-wolfe", "lbfgs")[
             r.integers(10)], "tol": 0.1, "max_iter": 5, "time_limit": 1.0},
+    "methods.BMRM": lambda r: {"theta": 0.1, "max_idle": 3, "stop": "published"},
+    "methods.ProxBMRM": lambda r: {"K": 0.5, "T": 10, "theta": 0.1}, "methods.OCA": lambda r: {
+        "mu": 0.2, "line_search": False}, "methods.SGD": lambda r: {"t0": 3.0},
+    "methods.BCFW": lambda r: {"step": "pairwise", "gap_sampling": True, "average": True, "batch": 2, "gap_check": 3},
+    "methods.MPBCFW": lambda r: {"gap_check": 3}, "methods.ProxBCFW": lambda r: {"kappa": 0.3, "batch": 2, "n_best": 2},
+    "methods.ALM": lambda r: {"sigma": 0.1, "growth": 2.0}, "methods.LBFGS": lambda r: {"memory": 5},
+    "methods.Auto": lambda r: {"oca": pb.methods.OCA()},
+    **{f"methods.{name}": lambda r: {} for name in ("FrankWolfe", "InteriorPoint", "Newton")},
+    "methods.parse": lambda r: {"text": "bmrm theta=0.1"},
+    "solvers.Solve": lambda r: {"risk": some_risk(r), "lam": 0.5, "tol": 0.1, "max_iter": 5},
+    **{f"solvers.Solve.{name}": lambda r: {} for name in ("step", "finish", "complete", "describe", "resume", "close")},
+    "solvers.Solve.save": lambda r: {"path": "solve.npz"},
+    "solvers.Checkpoint": lambda r: {"path": "run.npz", "every": 3.0},
     "solvers.path": lambda r: {"risk": some_risk(r), "lams": [1.0, 0.5], "tol": 0.1, "max_iter": 5, "time_limit": 1.0},
     "proof.verify": lambda r: dict(zip(("certificate", "risk"), proven(), strict=True)),
     "proof.load_certificate": lambda r: {"path": "proof.npz"},
@@ -668,6 +685,8 @@ def target(name, r):
     if isinstance(inspect.getattr_static(cls, method), (classmethod, staticmethod)):
         return getattr(cls, method)
     made = cls(**RECIPES[owner](r))
+    if owner == "solvers.Solve":
+        made.step()
     fit = f"{owner}.fit"
     if fit in RECIPES and method not in ("fit", "partial_fit"):
         made.fit(**RECIPES[fit](r))

@@ -10,6 +10,8 @@ The minimum is bounded from above by the best exact value over all points that a
 exact minimiser where `exact` finds it, which is nearly always.
 """
 
+import copy
+import dataclasses
 import decimal
 import math
 import warnings
@@ -149,18 +151,35 @@ def _short(options):
                      for name, value in options.items() if name != "nonneg")
 
 
+def called(risk, method, options):
+    """Risk, record of the method and arguments of `minimize` or `path`; a path has the signs from the risk."""
+    arguments, names = dict(options), {option.name for option in dataclasses.fields(pb.methods.parse(method))}
+    method = pb.methods.parse(method, **{name: arguments.pop(name) for name in names & arguments.keys()})
+    radius, nonneg = arguments.pop("radius", None), arguments.pop("nonneg", None)
+    if radius is not None:
+        arguments["penalty"] = pb.prox.Ball(radius)
+    if nonneg is not None and "lams" in arguments:
+        risk = copy.copy(risk)
+        risk.nonneg = nonneg
+    elif nonneg is not None:
+        penalty = arguments.pop("penalty") if radius is not None else pb.prox.SquaredL2(arguments.pop("lam"))
+        arguments["penalty"] = penalty + pb.prox.Box(np.where(nonneg, 0.0, -np.inf))
+    return risk, method, arguments
+
+
 def run(problem, method, options, row):
     """Pairs (result, lam); what ends otherwise is counted in `row`."""
     results = []
     if problem.nonneg is not None:
         options.setdefault("nonneg", problem.nonneg)
+    risk, method, arguments = called(problem.risk, method, options)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:
             if "lams" in options:
-                results = [(r, r.lam) for r in pb.path(problem.risk, method=method, **options)]
+                results = [(r, r.lam) for r in pb.path(risk, method=method, **arguments)]
             else:
-                result = pb.minimize(problem.risk, method=method, **options)
+                result = pb.minimize(risk, method=method, **arguments)
                 results = [(result, options.get("lam"))]
         except pb.BundleError as error:
             if type(error).__name__ == "ContradictionError":

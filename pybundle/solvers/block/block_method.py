@@ -62,6 +62,7 @@ class BlockMethod(Run):
     """
 
     kept = ("core", "schedule", "centre", "rng", "last_gaps", "_n_flat", "_flat_gap", "_mean")
+    core = None         # made by `start`
     _proof = None       # `Proof` of the best bound, with free intercepts of classes
 
     def __init__(self, search, core, schedule, kappa=None, **options):
@@ -142,7 +143,8 @@ class BlockMethod(Run):
         return None
 
     def describe(self):
-        return f"{self.schedule.describe()}, {self.core.nbytes / 2**20:.0f} MB of multipliers to begin with"
+        core = self._made(None) if self.core is None else self.core
+        return f"{self.schedule.describe()}, {core.nbytes / 2**20:.0f} MB of multipliers to begin with"
 
     def n_planes(self):
         return self.core.n_planes

@@ -64,18 +64,25 @@ class Aggregate(NamedTuple):
 
 
 class BundleMethod(Run):
-    """A run of the loop with one policy on one risk."""
+    """A run of the loop with one policy on one risk.
+
+    Parameters
+    ----------
+    method : PartPlanes
+        Its options.
+    """
 
     kept = "master", "policy", "_errors", "max_planes"
     patience = 300      # published proximal steps may continue for T = 100 iterations without any progress
 
-    def __init__(self, search, policy):
+    def __init__(self, search, policy, method):
         super().__init__(search)
+        self.method, self.is_published = method, method.stop == "published"
         n_parts, self.policy, self.slack = self.risk.n_parts, policy, search.lower_bounds >= 0.0
         self._changing = False      # True while planes are half stored
         self._errors = np.zeros(n_parts), np.zeros(n_parts)
         self.max_planes = None
-        self.max_idle = self.settings.max_idle or (50 if n_parts == 1 else 8 if n_parts < MANY_PARTS else 2)
+        self.max_idle = method.max_idle or (50 if n_parts == 1 else 8 if n_parts < MANY_PARTS else 2)
 
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):
@@ -114,7 +121,7 @@ class BundleMethod(Run):
         solution = self.policy.propose(self, self.trace.n_iter)                           # 1
         aggregate = self.improve_bound(solution)                                          # 2
         self.trace.n_iter += 1
-        if self.settings.stop == "certificate" and search.is_close():                     # 3
+        if not self.is_published and search.is_close():                     # 3
             search.log(search.fun)
             return Status.CONVERGED
         found = self.policy.advance(self, solution, aggregate)                            # 4
@@ -129,13 +136,14 @@ class BundleMethod(Run):
             signs = signs[:self.max_planes - 3 * self.risk.n_parts]
         for planes in found.planes:
             self.append(self._named(planes, found.at), len(signs))
-        self.bundle.append_signs(signs)
+        if len(signs):
+            self.bundle.append_signs(signs)
         if self.settings.record is not None:
             self.settings.record.keep(self.bundle.origins.tolist())
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
         self._changing = False
         search.log(found.value)
-        is_over = found.has_converged if self.settings.stop == "published" else search.is_close()
+        is_over = found.has_converged if self.is_published else search.is_close()
         return Status.CONVERGED if is_over else None
 
     def describe(self):
@@ -241,9 +249,9 @@ class BundleMethod(Run):
         After iterations that moved neither value nor bound it is up to a thousand times less: within a loose tolerance
         the master may return its last solution although a new plane cuts it off.
         """
-        theta = self.settings.theta * 0.1 ** min(self.search.idle, 3)
+        theta = self.method.theta * 0.1 ** min(self.search.idle, 3)
         scale = max(abs(self.search.fun), 1e-300)
-        return float(np.clip(theta * self.search.gap, 1e-12 * scale, 1e-3 * scale))
+        return float(min(max(theta * self.search.gap, 1e-12 * scale), 1e-3 * scale))
 
     def check_model(self, solution, w, values):
         """Refuse a risk whose value at the candidate w lies below its earlier planes."""

@@ -13,10 +13,8 @@ import numpy as np
 from ...core.exceptions import NumericalError
 from ...core.kept import check_array, check_float
 from ...core.plane import Plane
-from ...core.protocols import BOUNDED
 from ...core.rounding import UNIT
 from ...runtime.result import Status
-from ..method import WARM_START, Method
 from ..run import Run
 from .evidence_of_points import of_points
 
@@ -85,8 +83,5 @@ class FrankWolfe(Run):
 
     def _bound(self):
         rounding = (2.0 * self._steps + 4.0) * UNIT
-        self.search.offer(self.search.bound_from(Plane(
-            self.offset, self.phi.copy(), self._error + rounding * self._size, rounding * self._largest)))
-
-
-FRANK_WOLFE = Method("frank-wolfe", FrankWolfe, WARM_START, needs=(BOUNDED,))
+        plane = Plane(self.offset, self.phi.copy(), self._error + rounding * self._size, rounding * self._largest)
+        self.search.offer(self.search.bound_from(plane))

@@ -11,10 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.kept import check_array
-from ...core.protocols import EPOCHS
-from ..method import BUNDLE, Method, Option, number, or_none
 from ._sgd import epoch
-from .bundle_method import BundleMethod
 from .policies import Policy, StepOutcome
 
 TUNING_SHARE = 0.1
@@ -152,10 +149,3 @@ def _over_labellings(risk, w, order, lam, start, latest):
         return oracle.add_planes(rows, [latest[i] for i in rows], np.ones(len(rows)), slope) if len(rows) else 0.0
 
     return -(-len(order) // batch), add
-
-
-def sgd(search, t0):
-    return BundleMethod(search, StochasticSubgradient(t0, search.settings.random_state))
-
-
-SGD = Method("sgd", sgd, {**BUNDLE, "t0": Option(None, or_none(number(low=1.0)))}, needs=(EPOCHS,), n_epochs=10)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 
 from ...core.exceptions import ParameterError
 from ...core.protocols import CORNERS
 from ...proof.score_limits import MOST_ENTRIES
-from ..method import WARM_START, Method
-from .interior_point import InteriorPoint
+from ..method import Method
+from .interior_point import InteriorPoint as InteriorPointRun
 
-INSTEAD = "use method 'oca'"
 STEPS = 12.0                # about as many steps are needed
 
 
@@ -35,13 +37,28 @@ def cost_in_passes(risk):
     return STEPS * (n * (1e-10 * d * min(n, d) + 2e-7) + 5e-4) / (n * (2e-9 * entries + 5e-8) + 5e-5)
 
 
-def interior_point(search):
-    """Build a run, or refuse the problem."""
-    words = refusal(search)
-    if words is not None:
-        raise ParameterError(f"method 'interior-point' {words}; {INSTEAD}")
-    return InteriorPoint(search)
+@dataclass(frozen=True, kw_only=True)
+class InteriorPoint(Method):
+    """Primal-dual interior point method for losses of one score with corners, on few columns or few rows.
 
+        1  Newton step on the perturbed optimality conditions of primal and dual: one factorisation of X' D X
+        2  steps to the boundary, once as predictor and once as corrector
+        3  the multipliers are made feasible: their dual value is a lower bound
 
-INTERIOR_POINT = Method("interior-point", interior_point, WARM_START, needs=(CORNERS,),
-                        penalties="separable")
+    Take it for quantiles, hinge, absolute and epsilon-insensitive losses with few columns; weights may be free.
+
+    References
+    ----------
+    Mehrotra (1992); Portnoy & Koenker (1997) for quantiles.
+    """
+
+    name: ClassVar[str] = "interior-point"
+    needs: ClassVar[tuple] = (CORNERS,)
+    penalties: ClassVar[str] = "separable"
+
+    def begin(self, search):
+        """Return a run, or refuse the problem."""
+        words = refusal(search)
+        if words is not None:
+            raise ParameterError(f"method 'interior-point' {words}; use method 'oca'")
+        return InteriorPointRun(search)

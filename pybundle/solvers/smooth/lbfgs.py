@@ -15,8 +15,6 @@ from contextlib import suppress
 import numpy as np
 from scipy.sparse import issparse
 
-from ...core.protocols import SMOOTH
-from ..method import WARM_START, Method, Option, integer, or_none
 from .quasi_newton import Pairs, QuasiNewtonSteps
 from .smooth_run import FEWEST, SmoothRun
 
@@ -97,7 +95,3 @@ class QuasiNewton(SmoothRun):
 def room(vectors):
     """Return how many pairs fit into this many vectors."""
     return min(PAIRS, max(FEWEST, vectors // 2))
-
-
-LBFGS = Method("lbfgs", QuasiNewton, {"memory": Option(None, or_none(integer)), **WARM_START}, needs=(SMOOTH,),
-               remedy="use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')", penalties="separable")

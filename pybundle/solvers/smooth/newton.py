@@ -27,7 +27,6 @@ from ...proof import Multipliers
 from ...runtime.lower_bound import LowerBound
 from ..evidence.limits import with_limits
 from ..evidence.proof import WIDER, Proof
-from ..method import WARM_START, Method
 from .quadratic import FEW, Hessians, Sweeps, bytes_of_models, minimise, unrest
 from .quasi_newton import Orthants
 from .smooth_run import SmoothRun
@@ -270,7 +269,3 @@ def patience_before(risk, problem):
         price = width / 8.0 if examples.is_sparse else width / 40.0
         return 0.0 if price <= (DEAR if has_l1 else CHEAP) else 5.0 + price
     return 0.0 if has_l1 and (examples.is_sparse or risk.n_examples <= FEW) else None
-
-
-NEWTON = Method("newton", Newton, WARM_START, needs=(HESSIAN,), remedy="use method 'lbfgs' or 'oca'",
-                penalties="separable")

@@ -1,9 +1,10 @@
-"""Scores of templates over maps of codes: sums of table look-ups, one table for each cell of a window.
+"""Scores of templates over maps of codes: sums of values from tables, with one table for each cell of a window.
 
     score_j(p) = sum over cells c of landmark j of  W[c, code(p + offset_c)]
 
-A cell's table (2 kB for 256 codes) stays in the first cache while it serves every position of the search box in a few
-images; all tables together need not fit into the second. Four cells at a time share the traffic of the sums.
+The table of a cell (2 kB for 256 codes) stays in the first-level cache while it serves every position of the search box
+in a few images; all tables together may exceed the second-level cache. Four cells are added at a time, so that each sum
+is read and written once for four cells.
 """
 
 from libc.stdint cimport int64_t
@@ -23,13 +24,13 @@ cdef class CodeTemplates:
     codes : uint8 array, shape (n, S, H, W)
         Maps with their margin.
     starts : int64 array, shape (L + 1,)
-        Cells of landmark j: starts[j]..starts[j + 1].
+        The cells of landmark j are starts[j]..starts[j + 1] - 1.
     cells : int64 array, shape (n_cells,)
-        Index of the code of a cell for position (0, 0), counted from the first code of an image.
+        Index of the code that a cell sees from position (0, 0), counted from the first code of an image.
     boxes : int32 array, shape (L, 4)
         Search boxes x_0, y_0, width, height.
     n_codes : int
-        Codes lie below it, as the caller has checked.
+        Number of codes; the caller has checked that all codes are smaller.
     """
 
     cdef const unsigned char[:, :, :, ::1] codes
@@ -50,7 +51,7 @@ cdef class CodeTemplates:
         return type(self), self.arguments
 
     def maps(self, const Py_ssize_t[::1] rows, const double[::1] weights, double[:, ::1] out):
-        """out (len(rows), total) = scores of every position of every box, box after box, row-major."""
+        """Set out (len(rows), total) to the scores of every position of every box, box after box, row-major."""
         cdef Py_ssize_t i, n = rows.shape[0]
         if weights.shape[0] != self.cells.shape[0] * self.n_codes or out.shape[0] != n or out.shape[1] != self.total:
             raise ValueError(f"weights must have {self.cells.shape[0] * self.n_codes} entries and out the shape "
@@ -99,7 +100,7 @@ cdef class CodeTemplates:
             out += width * height
 
     cdef int _check_positions(self, const int[:, :, ::1] positions) except -1:
-        """ValueError for a position outside of its box: from there windows may leave the maps."""
+        """Raise ValueError for a position outside of its box, as its window may leave the maps."""
         cdef Py_ssize_t i, j, k
         cdef bint fits = positions.shape[2] == 2
         for i in range(positions.shape[0] if fits else 0):
@@ -112,7 +113,7 @@ cdef class CodeTemplates:
 
     def add(self, const Py_ssize_t[::1] rows, const int[:, :, ::1] positions, const double[:, ::1] scales,
             double[::1] slope):
-        """slope[:n_cells * n_codes] += sum_ij scales[i, j] * indicators of the codes seen from positions[i, j]."""
+        """Add sum_ij scales[i, j] * indicators of the codes seen from positions[i, j] to slope[:n_cells * n_codes]."""
         cdef Py_ssize_t i, j, c, place, L = self.boxes.shape[0]
         cdef const unsigned char* image
         cdef double s
@@ -135,7 +136,7 @@ cdef class CodeTemplates:
 
     def planes(self, const Py_ssize_t[::1] rows, const int[:, :, ::1] positions, const int[:, :, ::1] truth,
                const double[:, ::1] rest):
-        """csr_array, row i: indicators seen from positions[i] less those seen from truth[i], then rest[i]."""
+        """Return a csr_array; row i holds indicators seen from positions[i] less those from truth[i], then rest[i]."""
         cdef Py_ssize_t i, j, c, n_cells = self.cells.shape[0], L = self.boxes.shape[0], there, right, a, b
         cdef double sign
         cdef const unsigned char* image
@@ -156,7 +157,7 @@ cdef class CodeTemplates:
                     if there == right:
                         continue
                     for c in range(self.starts[j], self.starts[j + 1]):
-                        # the smaller code first: entries come in order, and there is nothing to sort
+                        # the smaller code comes first, so that the entries are in order without sorting
                         a, b = image[self.cells[c] + there], image[self.cells[c] + right]
                         sign = 1.0 if a <= b else -1.0
                         out.put(c * self.n_codes + min(a, b), sign)
@@ -167,7 +168,7 @@ cdef class CodeTemplates:
         return out.matrix()
 
     def add_expected(self, const Py_ssize_t[::1] rows, const double[:, ::1] coefs, double[::1] slope):
-        """slope[:n_cells * n_codes] += sum_i sum_p coefs[i, p] * indicators seen from p, over all boxes (as `maps`)."""
+        """Add sum_i sum_p coefs[i, p] * indicators seen from p to the slope; p is ordered as in `maps`."""
         cdef Py_ssize_t i
         if slope.shape[0] < self.cells.shape[0] * self.n_codes or coefs.shape[0] != rows.shape[0] \
                 or coefs.shape[1] != self.total:

@@ -1,4 +1,4 @@
-"""`CompiledOracle` finds the most violated planes of examples in compiled code, without a return to Python."""
+"""`CompiledOracle` finds the most violated planes of examples in compiled code, without the GIL."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from libc.stdlib cimport free, realloc
 
 
 cdef class CompiledOracle:
-    """Base class of oracles without the GIL: a structure implements `fill`, see `_compiled_oracle.pxd`.
+    """Base class of oracles without the GIL: the oracle of a structure implements `fill`, see `_compiled_oracle.pxd`.
 
     Parameters
     ----------
@@ -26,11 +26,11 @@ cdef class CompiledOracle:
         free(self.labels)
 
     def working_bytes(self):
-        """Return about how many bytes it holds from pass to pass."""
+        """Return about how many bytes the oracle holds between passes."""
         return self.planes.working_bytes()
 
     def weigh(self, weights):
-        """Multiply planes by the weights of their examples from now on."""
+        """Multiply planes by the weights (n_examples,) of their examples in all later calls."""
         self.weights = weights
 
     cdef int place(self, const double* w) except -1 nogil:
@@ -60,7 +60,7 @@ cdef class CompiledOracle:
             self.losses[j] *= c
             for e in range(first, ends[j + 1]):
                 indices[size], values[size] = indices[e], c * values[e]
-                size += values[size] != 0.0         # the product with a small weight may underflow
+                size += values[size] != 0.0         # drops entries that became 0 by underflow
             first, ends[j + 1] = ends[j + 1], size
 
     cdef int32_t* room_for_labels(self, const int64_t* starts, const Py_ssize_t* rows, Py_ssize_t n) except NULL nogil:
@@ -68,7 +68,8 @@ cdef class CompiledOracle:
         cdef void* found
         for j in range(n):
             self.offsets[j + 1] = self.offsets[j] + starts[rows[j] + 1] - starts[rows[j]]
-        if self.labels == NULL or self.offsets[n] > self.room:      # examples may repeat: the batch is no bound
+        # `rows` may repeat examples, so their labels may outnumber those of `batch` examples
+        if self.labels == NULL or self.offsets[n] > self.room:
             found = realloc(self.labels, sizeof(int32_t) * (self.offsets[n] + 1))
             if found == NULL:
                 with gil:

@@ -1,8 +1,8 @@
-"""Sparse planes of many labellings: rows of a CSR matrix, sorted, merged, without zeros.
+"""Sparse planes of many labellings: rows of a CSR matrix that are sorted and merged, without zeros.
 
 A plane is the sum of pieces: rows of features in the blocks of some labels, and single indicators. Dense pieces are
-summed in a block of scratch and compressed; sparse entries wait as (index, value) and are then sorted and merged.
-Nothing costs O(dim), and no state is shared, so that many threads may build planes at once.
+summed in a block of scratch and then compressed. Sparse entries wait as pairs (index, value) until the row is sorted
+and merged. No step costs O(dim), and no state is shared, so that many threads may build planes at once.
 """
 
 import numpy as np
@@ -17,8 +17,8 @@ cdef extern from "_compress.h" nogil:
     Py_ssize_t pb_compress(Py_ssize_t n, int32_t first, const double* block, double* data, int32_t* indices)
 
 cdef enum:
-    FEW = 48              # up to here insertion sort beats the histograms of a radix sort
-    DIGIT_BITS = 11       # histogram of 8 kB: in the first cache
+    FEW = 48              # for at most this many entries insertion sort is faster than a radix sort
+    DIGIT_BITS = 11       # the histogram of a digit has 8 kB and fits in the first-level cache
 
 
 cdef class PlaneRows:
@@ -62,7 +62,7 @@ cdef class PlaneRows:
         cdef Py_ssize_t capacity = self.size + more
         if capacity <= self.capacity:
             return 0
-        # for a long array realloc moves pages instead of copying bytes
+        # realloc moves the pages of a long array instead of copying its bytes
         capacity = max(capacity, 2 * self.capacity)
         cdef void* data = realloc(self.data, capacity * sizeof(double))
         if data != NULL:
@@ -119,7 +119,7 @@ cdef class PlaneRows:
                     j -= 1
                 keys[j] = key
             return keys
-        # radix sort from the least significant digit, stable; the lower halves are sorted already
+        # stable radix sort from the least significant digit of the upper halves; the lower halves are sorted already
         differing >>= 32
         while differing >> bits:
             bits += 1
@@ -218,7 +218,7 @@ cdef class PlaneRows:
         cdef array data, indices
         if self.size == 0:
             return sp.csr_array((np.empty(0), np.empty(0, dtype=np.int32), indptr), shape=(self.n_planes, self.dim))
-        # NumPy takes the memory over; the unused end is released
+        # the matrix owns the memory from here on; its unused end is released
         data = <double[:self.size]><double*>realloc(self.data, self.size * sizeof(double))
         data.callback_free_data = free
         self.data = NULL
@@ -231,7 +231,7 @@ cdef class PlaneRows:
 def merge_rows(slopes, Py_ssize_t n_planes, Py_ssize_t dim):
     """Return a csr_array of the `n_planes` dense vectors or CSR rows in an iterable, each sorted and merged.
 
-    Raises ValueError if there are more or fewer, or if they do not fit into `dim` columns.
+    Raises ValueError if the number of rows differs from `n_planes`, or if a row does not fit into `dim` columns.
     """
     cdef PlaneRows planes = PlaneRows(dim, n_planes)
     cdef const double[::1] data

@@ -1,4 +1,4 @@
-# Rows of features: scores of blocks of rows, and sums of rows into slopes.
+# Rows of features: scores of blocks of rows, and sums of rows that are added to slopes.
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -35,8 +35,8 @@ cdef extern from "_matrix.h" nogil:
     int PB_FLOAT32, PB_FLOAT64, PB_UINT8, PB_CSR32, PB_CSR64
 
 cdef enum:
-    BLOCK = 64    # rows of a block: PB_BLOCK of the kernels, as a constant that Cython knows
-    STEP = 4      # rows scored together by a sequential method: PB_STEP
+    BLOCK = 64    # number of rows of a block, equal to PB_BLOCK of the kernels
+    STEP = 4      # number of rows that a sequential method scores together, equal to PB_STEP
 
 ctypedef fused real:
     float
@@ -44,12 +44,12 @@ ctypedef fused real:
 
 
 cdef class PackedWeights:
-    # W packed for the kernels: rows padded with zeros (dense), or W' with padded columns (CSR)
+    # W in the layout of the kernels: its rows padded with zeros (dense X), or its transpose with padded columns (CSR)
     cdef readonly str precision
     cdef float[:, ::1] W32      # empty unless the precision is float32
     cdef double[:, ::1] W64
     cdef double[::1] base       # bias * W[:, d]
-    cdef double tau_row         # a float32 label is certain where its margin exceeds tau_row |x_i| + tau
+    cdef double tau_row         # the label of a float32 score is certain if its margin exceeds tau_row |x_i| + tau
     cdef double tau
     cdef bint is_single
 
@@ -59,7 +59,7 @@ cdef class Rows:
     cdef readonly int kind
     cdef readonly Py_ssize_t n_rows, n_features
     cdef readonly int n_scores
-    # n_weights = n_blocks * width: a block of `width` weights for each score; a sparse W is a single block
+    # n_weights = n_blocks * width. Each score has a block of `width` weights; a sparse W is a single block
     cdef readonly Py_ssize_t n_blocks, width, n_weights
     cdef readonly double scale, bias
     cdef readonly bint has_bias
@@ -69,33 +69,35 @@ cdef class Rows:
     cdef const pb_kernels* kernels
     cdef object _args
 
-    # Raise ValueError if the weights were packed for rows of another width, or never
+    # Raises ValueError unless the weights were packed by `pack` of rows with the same shape of W
     cdef int check_weights(self, PackedWeights w) except -1
     # Pack w = W.ravel() again, in float64
     cdef void refresh(self, PackedWeights packed, const double* w) noexcept nogil
-    # S (n_scores, BLOCK) = scores of n rows; the rows of the next `ahead` numbers are fetched meanwhile
+    # Sets S (n_scores, BLOCK) to the scores of n rows; the next `ahead` rows are prefetched
     cdef void score(self, PackedWeights w, const Py_ssize_t* rows, int n, int ahead, void* S) noexcept nogil
-    # out (n, n_scores) = scores of n rows in float64; S (n_scores, BLOCK) is scratch. If `packed` is None (CSR only),
-    # they are computed by `score_unpacked`
+    # Sets out (n, n_scores) to the scores of n rows in float64; S (n_scores, BLOCK) is scratch. If `packed` is None,
+    # the rows must be CSR, and `score_unpacked` does the work
     cdef void score_all(self, PackedWeights packed, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* S,
                         double* out) noexcept nogil
-    # out (n, n_scores) = scores of n CSR rows from W (n_blocks, width), which is not packed
+    # Sets out (n, n_scores) to the scores of n CSR rows, read from W (n_blocks, width) without packing
     cdef void score_unpacked(self, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* out) noexcept nogil
-    # out (n, n_scores) = scores of n rows at W in the layout of `PackedPoint`, sums rounded in another order than by
-    # `score_all`; S (n_scores, BLOCK) is scratch
+    # Sets out (n, n_scores) to the scores of n rows at W in the layout of `PackedPoint`; sums are rounded in another
+    # order than by `score_all`. S (n_scores, BLOCK) is scratch
     cdef void score_step(self, const Py_ssize_t* rows, Py_ssize_t n, const double* W, Py_ssize_t ldw, double* S,
                          double* out) noexcept nogil
-    # W in the same layout += sum_e coef[e * ldc + k] X_rows[e] for score k, e < n <= STEP
+    # Adds coef[e * ldc + k] X_rows[e] to the weights of score k in W, which has the same layout, for e < n <= STEP
     cdef void update_step(self, const Py_ssize_t* rows, Py_ssize_t n, const double* coef, int ldc, double* W,
                           Py_ssize_t ldw) noexcept nogil
-    # Return the number of entries of that W for a column of CSR rows, and set `first` to the index of the first
+    # Returns how many entries of that W belong to a column of CSR rows, and sets `first` to the index of the first of
+    # them
     cdef Py_ssize_t entries_of(self, int32_t column, Py_ssize_t ldw, Py_ssize_t* first) noexcept nogil
-    # slope (width,) += sum_e coef[e] x_rows[e], without scale
+    # Adds sum_e coef[e] x_rows[e] to slope (width,), without scale
     cdef void accumulate(self, const Py_ssize_t* rows, const double* coef, int n, double* slope) noexcept nogil
-    # slope (n_weights,) += sum_e coefs[e] x_rows[e], each in the block of labels[e], without scale
+    # Adds coefs[e] x_rows[e] to the block of labels[e] in slope (n_weights,) for every e, without scale
     cdef int add_labelled(self, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels, const double* coefs,
                           double* slope) except -1 nogil
-    # Append the same, with scale, to the open row of `out`, where blocks begin at entry `first`. No entry may wait
+    # Appends the sums of `add_labelled`, times the scale, to the open row of `out`; block 0 begins at entry `first`. No
+    # entries may wait
     cdef int put(self, PlaneRows out, Py_ssize_t first, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels,
                  const double* coefs) except -1 nogil
     cdef int _put_sparse(self, PlaneRows out, Py_ssize_t start, const Py_ssize_t* rows, const double* coefs,

@@ -1,4 +1,4 @@
-"""Products with rows of features: scores `W x_i` of blocks of rows, and sums of rows into slopes.
+"""Products with rows of features: scores `W x_i` of blocks of rows, and sums of rows that are added to slopes.
 
 Dense rows of float32, float64 or uint8 and CSR rows of float32 or float64 are read as they are. A score kernel is
 register-tiled (`_kernels_dense.h`); scores come in float32 or float64, sums of rows always in float64.
@@ -49,7 +49,7 @@ def aligned(shape, dtype):
 
 
 def transpose(const double[:, ::1] W, double scale, Py_ssize_t n, real[:, ::1] out):
-    """Set out[j, k] = scale * W[k, j] for the first n columns of W, a few at a time: both sides stay in the cache."""
+    """Set out[j, k] = scale * W[k, j] for the first n columns of W; blocks of columns keep both arrays in the cache."""
     cdef Py_ssize_t K = W.shape[0]
     if W.shape[1] < n or out.shape[0] < n or out.shape[1] < K:
         raise ValueError(f"W must have {n} columns and out must have shape ({n}, {K}) or more")
@@ -69,7 +69,7 @@ cdef void put_transpose(Py_ssize_t K, Py_ssize_t n, double scale, const double* 
 
 
 cdef inline double product(const real* x, const int32_t* index, int64_t nnz, const double* w) noexcept nogil:
-    # scalar product of a sparse vector and w, in two partial sums
+    # Returns the scalar product of a sparse vector and w, in two partial sums.
     cdef int64_t q = 0
     cdef double a = 0.0, b = 0.0
     while q + 1 < nnz:
@@ -82,7 +82,7 @@ cdef inline double product(const real* x, const int32_t* index, int64_t nnz, con
 
 
 cdef class PackedWeights:
-    """Weights of one pass, packed for the kernels by `Rows.pack`; empty before."""
+    """Weights of one pass in the layout of the kernels; `Rows.pack` fills them."""
 
     def __cinit__(self):
         self.W32, self.W64, self.base = np.empty((0, 0), np.float32), np.empty((0, 0)), np.empty(0)
@@ -156,7 +156,8 @@ cdef class Rows:
     def score_terms(self):
         """Number of roundings in a float64 score: `|error| <= terms 2^-53 |x_i| |w_k|`.
 
-        It counts sums within and across lanes, product, scale and bias, a shift of the column, and two in the loss.
+        It counts sums within and across lanes, product, scale and bias, a shift of the column, and two roundings in the
+        loss.
         """
         cdef Py_ssize_t lanes = max(1, self.kernels.lanes32 // 2)
         return self.n_features // lanes + lanes + 9
@@ -186,7 +187,8 @@ cdef class Rows:
             W32 = aligned(W64.shape, np.float32)
             W32[:] = W64
             packed.W32 = W32
-            # rounding of w, product, sums within and across lanes, bias; twice, for a difference of scores
+            # roundings of w, of the product, of sums within and across lanes, and of the bias; the factor 2 is for a
+            # difference of two scores
             terms = d / lanes + lanes + 6
             packed.tau_row = 2.0 * 1.01 * terms * u * largest
         return packed
@@ -236,7 +238,8 @@ cdef class Rows:
             i += count
 
     cdef void score_unpacked(self, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* out) noexcept nogil:
-        # label by label: a row of W stays in the second cache, where its columns of all labels would not
+        # label by label, because a row of W stays in the second-level cache, but the columns of W for all labels would
+        # not
         cdef Py_ssize_t r
         cdef int k
         cdef int64_t q, nnz
@@ -317,7 +320,7 @@ cdef class Rows:
         free(S)
 
     def scores_unpacked(self, const double[:, ::1] W, const Py_ssize_t[::1] rows, double[:, ::1] out):
-        """Compute `scores` of CSR rows from W (K, width) itself: for batches so small that packing W costs more."""
+        """Compute `scores` of CSR rows from W (K, width) without packing, which would cost more for small batches."""
         if self.kind < PB_CSR32 or W.shape[0] != self.n_blocks or W.shape[1] != self.width \
                 or out.shape[0] != rows.shape[0] or out.shape[1] != self.n_scores:
             raise ValueError(f"W must have shape ({self.n_blocks}, {self.width}), out ({rows.shape[0]}, "
@@ -350,7 +353,7 @@ cdef class Rows:
         cdef void* memory = malloc((K + 1 + n) * sizeof(Py_ssize_t) + n * sizeof(double))
         if memory == NULL:
             raise MemoryError(f"no room for the order of {n} rows")
-        cdef Py_ssize_t* start = <Py_ssize_t*>memory        # start of each label, then of its next entry
+        cdef Py_ssize_t* start = <Py_ssize_t*>memory        # first entry of each label; after the loop below, its end
         cdef Py_ssize_t* row = start + K + 1
         cdef double* coef = <double*>(row + n)
         memset(start, 0, (K + 1) * sizeof(Py_ssize_t))
@@ -415,7 +418,7 @@ cdef class Rows:
 
     cdef int _put_sparse(self, PlaneRows out, Py_ssize_t start, const Py_ssize_t* rows, const double* coefs,
                          int n) except -1 nogil:
-        """Add the entries of sum_e coefs[e] X_rows[e] to those that wait, in the block that begins at `start`."""
+        """Add the entries of sum_e coefs[e] X_rows[e] to the waiting entries, in the block that begins at `start`."""
         cdef const float* x32 = <const float*>self.X.data
         cdef const double* x64 = <const double*>self.X.data
         cdef int64_t q, last
@@ -430,7 +433,7 @@ cdef class Rows:
 
 
 cdef class RowSums:
-    """For each plane j the sum over e = starts[j]..starts[j + 1] - 1 of coefs[e] x_rows[e], in the block of labels[e].
+    """Sums of rows for planes: plane j adds coefs[e] x_rows[e] to block labels[e], starts[j] <= e < starts[j + 1].
 
     Parameters
     ----------
@@ -438,7 +441,7 @@ cdef class RowSums:
     rows, labels, coefs : intp, int32 and float64 arrays, shape (n,)
     starts : int64 array, shape (n_planes + 1,)
     first : int
-        Where block 0 begins in a plane.
+        Entry of a plane at which block 0 begins.
     """
 
     def __init__(self, Rows features, rows, labels, coefs, starts, Py_ssize_t first=0):
@@ -463,7 +466,7 @@ cdef class RowSums:
 
 
 def sum_rows(Py_ssize_t dim, RowSums head, RowSums tail=None):
-    """Return a csr_array (n_planes, dim) of the sums, those of `tail` behind those of `head`."""
+    """Return a csr_array (n_planes, dim) of the sums of `head` and `tail`, which have separate columns."""
     cdef Py_ssize_t j, width = head.features.width
     cdef bint has_tail = tail is not None
     if has_tail:

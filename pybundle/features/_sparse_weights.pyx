@@ -1,6 +1,6 @@
-"""Products of CSR rows with a sparse W: features of texts occur with few labels, and only these pairs have weights.
+"""Products of CSR rows with a sparse W: a feature of texts occurs with few labels, and only these pairs have weights.
 
-The weights are those of a CSC matrix W (K, d), feature by feature, and for each feature in the order of labels:
+The weights are the entries of a CSC matrix W (K, d), feature by feature, and for each feature in the order of labels:
 
     w = [W[l, j] for j = 0 .. d - 1 for l in labels_j]
 """
@@ -18,20 +18,20 @@ from ._rows cimport PB_CSR32, Rows
 
 @cython.final
 cdef class SparseWeightRows(Rows):
-    """CSR rows for products with K linear scores, each of which has weights for some of the features only.
+    """CSR rows for products with K linear scores; each score has weights for some of the features only.
 
-    A token costs one product for each weight of each of its features. This class has its own `score_unpacked`,
-    `score_step`, `update_step`, `entries_of`, `add_labelled` and `put`; weights are never packed, so methods with
-    packed weights must not be called, nor `accumulate`.
+    A token costs one product for each weight of each of its features. This class overrides `score_unpacked`,
+    `score_step`, `update_step`, `entries_of`, `add_labelled` and `put`. Weights are never packed, so methods that take
+    packed weights must not be called, and neither must `accumulate`.
 
     Parameters
     ----------
     storage, norms, n_features, n_scores
-        As for `Rows`, CSR only, without scale and bias.
+        Arguments of `Rows`; the rows must be CSR, and scale and bias are not available.
     starts : int64 array, shape (d + 1,)
         Where the weights of each feature begin in w.
     labels : int32 array, shape (m,)
-        The label of each weight, ascending for a feature.
+        The label of each weight, ascending within a feature.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Descriptors made of codes, 0..255 at every pixel: local binary patterns, and windows of indicators over them."""
+"""Descriptors made of codes 0..255 at every pixel: local binary patterns, and windows of indicators of the codes."""
 
 import numpy as np
 
@@ -49,16 +49,17 @@ def lbp_maps(images, n_maps=1, margin=0):
         raise ParameterError(f"n_maps must leave blocks of 2^(n_maps - 1) pixels within {height} x {width} with the "
                              f"margin, got {n_maps}; {max(height, width).bit_length()} is the most")
     codes = np.zeros((len(stack), n_maps, height, width), dtype=np.uint8)
-    for first in range(0, len(stack), 32):              # small enough to stay in the cache
+    for first in range(0, len(stack), 32):              # few images at a time, so that their sums stay in the cache
         for s in range(n_maps):
             _patterns(stack[first:first + 32], 1 << s, margin, codes[first:first + 32, s])
     return codes[0] if images.ndim == 2 else codes
 
 
 def _patterns(stack, block, margin, codes):
-    """Set in codes (n, height, width) the bits of patterns of blocks of `block` x `block` pixels."""
+    """Set in codes (n, height, width) the bits of the patterns that compare blocks of `block` x `block` pixels."""
     height, width = codes.shape[1:]
-    room = (margin + block, margin + 2 * block - 1)      # a neighbour before, a neighbour and a block behind
+    # before: the margin and a neighbouring block; behind: these and the rest of the last block
+    room = (margin + block, margin + 2 * block - 1)
     sums = np.pad(stack, ((0, 0), room, room), mode="edge")
     for axis in (1, 2):
         sums = sum(np.take(sums, np.arange(k, sums.shape[axis] - block + 1 + k), axis) for k in range(block))
@@ -69,7 +70,7 @@ def _patterns(stack, block, margin, codes):
 
 
 LARGEST = 1 << 10
-"""Largest number of rows and columns of a window, and largest margin; more is taken for a typing error."""
+"""Largest number of rows and columns of a window, and largest margin; larger numbers are refused as mistakes."""
 NEIGHBOURS = ((-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1))
 """(row, column) of the neighbour of bit 0..7."""
 
@@ -114,7 +115,7 @@ class CodeWindows:
             cells = [np.empty((0, 3), dtype=np.int64)]
             for s, (rows, columns) in enumerate(sizes.tolist()):
                 step = 1 << s
-                # blocks are named by their upper left pixel: the middle of the window is at the position
+                # a block is numbered by its upper left pixel, and the window is centred at the position
                 y, x = (step * np.arange(count) - (step * count - 1) // 2 for count in (rows, columns))
                 grid = np.stack(np.meshgrid([s], y, x, indexing="ij"), axis=-1).reshape(-1, 3)
                 cells.append(grid)
@@ -169,12 +170,12 @@ class CodeWindows:
 
 
 class BoundWindows(CodeTemplates):
-    """`CodeWindows` over the maps of n images; a descriptor of `Landmarks` binds an object with these methods."""
+    """`CodeWindows` bound to the maps of n images: a descriptor of `Landmarks` returns an object with these methods."""
 
     def __init__(self, codes, starts, cells, boxes, n_codes):
         super().__init__(codes, starts, cells, boxes, n_codes)
         self.n_examples, self._codes = len(codes), codes
-        self.norms = np.full(len(codes), np.sqrt(len(cells)))       # a labelling has a one for each cell
+        self.norms = np.full(len(codes), np.sqrt(len(cells)))  # the features of a labelling are a one for each cell
         self.fingerprint = self.checksum()
 
     def checksum(self):
@@ -217,7 +218,7 @@ class MapFeatures:
 
 
 class BoundFeatures:
-    """`MapFeatures` over n images."""
+    """`MapFeatures` bound to n images."""
 
     def __init__(self, features, X, shape, boxes):
         self._pixels = shape[0] * shape[1]
@@ -250,7 +251,7 @@ class BoundFeatures:
         return self._rows.pack(W)
 
     def maps(self, rows, weights, out):
-        """out (len(rows), positions of all boxes) = scores."""
+        """Set out (len(rows), positions of all boxes) to the scores."""
         n, L = len(rows), len(self._where)
         scores = np.empty((n * len(self._seen), L))
         self._rows.scores(weights, (rows[:, None] * self._pixels + self._seen).ravel(), scores)
@@ -261,13 +262,13 @@ class BoundFeatures:
             first += len(where)
 
     def add(self, rows, positions, scales, slope):
-        """slope += sum_ij scales[i, j] * features of image rows[i] that landmark j sees at positions[i, j] = (x, y)."""
+        """Add sum_ij scales[i, j] * features of image rows[i] at positions[i, j] of landmark j to the slope."""
         pixels = self._pixels_of(rows, positions)
         labels = np.broadcast_to(np.arange(positions.shape[1]), pixels.shape)
         self._rows.add(pixels.ravel(), labels.ravel(), scales.ravel(), slope)
 
     def planes(self, rows, positions, truth, rest):
-        """csr_array, row i: features of image rows[i] seen at positions[i] less those at truth[i], then rest[i]."""
+        """Return a csr_array; row i: features of image rows[i] at positions[i] less those at truth[i], then rest[i]."""
         n, L = positions.shape[:2]
         size = L * self._rows.width
         pixels = np.stack([self._pixels_of(rows, positions), self._pixels_of(rows, truth)], axis=2)
@@ -285,7 +286,7 @@ class BoundFeatures:
         return pixels.astype(np.intp, copy=False)
 
     def add_expected(self, rows, coefs, slope):
-        """slope += sum_ip coefs[i, p] * features of image rows[i] at position p of all boxes, ordered as in `maps`."""
+        """Add sum_ip coefs[i, p] * features of image rows[i] at position p to the slope, p ordered as in `maps`."""
         places = np.concatenate([self._seen[where] for where in self._where])
         pixels = rows[:, None] * self._pixels + places
         labels = np.broadcast_to(np.repeat(np.arange(len(self._where)), list(map(len, self._where))), pixels.shape)

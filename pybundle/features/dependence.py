@@ -1,9 +1,10 @@
-"""Find columns that are sums of others: if their weights have no penalty, these may be fixed at 0.
+"""Find columns that are sums of other columns: if their weights have no penalty, these weights may be fixed at 0.
 
-If `X_j = sum_k z_k X_k`, no score changes along the weights (1, -z), so F has its minimum at weights with `w_j = 0`,
-too. Bounds rely on such sums, so each is proven: either it is 0 in every row, in exact fractions for z of small
-denominators; or the columns that are kept form a square matrix, far from singular, and span all of R^n. Beside a
-constant column, a column of two values, such as a standardised indicator, is replaced by the indicator of one of them.
+If `X_j = sum_k z_k X_k`, no score changes along the direction (1, -z) of the weights, so F also has its minimum at a
+point with `w_j = 0`. Bounds rely on such sums, so each sum is proven in one of two ways. Either it is 0 in every row in
+exact fractions, for z with small denominators; or the columns that are kept form a square matrix that is far from
+singular, and span all of R^n. Beside a constant column, a column with two values, such as a standardised indicator, is
+replaced by the indicator of one of them.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ from scipy.linalg import qr
 
 from ..core.types import Array, Floats
 
-NEAR = 1e-9         # a column seems to be in the span of others if its distance is at most this share of its norm
-LARGEST, MOST_NUMBERS, MOST_WEIGHTS = 10**6, 1 << 25, 1000       # LARGEST: the largest denominator of z
+NEAR = 1e-9         # a column may be a sum of others if its distance from their span is at most this share of its norm
+# largest denominator of z; largest numbers of entries and of weights that are searched
+LARGEST, MOST_NUMBERS, MOST_WEIGHTS = 10**6, 1 << 25, 1000
 
 
 class Dependence(NamedTuple):
-    """Weights `left_out` (m,) that may be fixed at 0 though the user's `penalty` leaves them free: others replace them.
+    """Weights `left_out` (m,) without `penalty` that may be fixed at 0, because other weights replace them.
 
-    The square matrix `projection` maps the entries `weights` (g,) of a point to those of least norm, intercepts not
-    counted, with the same scores. The columns `near` are sums of others up to rounding.
+    The square matrix `projection` maps the entries `weights` (g,) of a point to those of the point of least norm with
+    the same scores; the norm leaves out intercepts. The columns `near` are sums of others up to rounding.
     """
 
     penalty: Any
@@ -42,10 +44,10 @@ class Dependence(NamedTuple):
 
 
 def dependence_in(risk, penalty, rows):
-    """Return the `Dependence` of columns without penalty, bounds and linear constraints in any class, or None.
+    """Return the `Dependence` of the columns that no class penalises, bounds or constrains; None if there is none.
 
-    The same vector added to the weights of all K > 1 classes changes no loss, so the weights of the first class may be
-    fixed at 0, or are already. Rows of weight 0 do not count.
+    A vector added to the weights of all K > 1 classes changes no loss, so the weights of the first class may be fixed
+    at 0; they may be fixed already. Rows of weight 0 are left out.
     """
     examples = getattr(risk, "user_rows", None)
     if examples is None:
@@ -56,16 +58,18 @@ def dependence_in(risk, penalty, rows):
     X, n, K = examples.X, int(is_row.sum()), risk.dim // examples.width
     is_free, is_held = is_free.reshape(K, -1), ((penalty.lower == 0.0) & (penalty.upper == 0.0))[:examples.width]
     usable = is_free[1:].all(axis=0) & (is_free[0] | (is_held & (K > 1)))
-    if risk.linear_risk is None and risk.shift is not None:     # columns that the shift has moved are rounded, unless 0
+    # columns that the shift has moved are rounded, unless they are 0
+    if risk.linear_risk is None and risk.shift is not None:
         moved = np.flatnonzero(risk.shift.columns)
         usable[moved] &= np.asarray(abs(examples.X[:, moved]).sum(axis=0)).ravel() == 0.0
     columns = np.flatnonzero(usable)
     c, is_own = len(columns), columns < examples.n_features
-    # sums of duplicate entries of sparse data would be rounded
+    # sums of duplicate entries of sparse data would be rounded, so such data are left alone
     if not 0 < K * c <= MOST_WEIGHTS or not 0 < n * c <= MOST_NUMBERS or not getattr(X, "has_canonical_format", True):
         return None
     X = X if n == len(is_row) else X[is_row]
-    for step in sorted({n // 2000 + 1, 1}, reverse=True):       # columns independent in some rows are so in all
+    # a sample of rows first: columns that are independent there are so in all rows
+    for step in sorted({n // 2000 + 1, 1}, reverse=True):
         A = X[::step][:, columns[is_own]]
         A = np.pad((A.toarray() if examples.is_sparse else A).astype(np.float64), ((0, 0), (0, c - is_own.sum())),
                    constant_values=(examples.bias or 0.0) / examples.scale)
@@ -91,9 +95,9 @@ def dependence_in(risk, penalty, rows):
 
 
 def _sums(A, first):
-    """Return directions that change no score, which columns are sums of others, and which only seem to be.
+    """Return directions that change no score, and which columns are sums of others: proven, and up to rounding.
 
-    The column `first` is kept rather than any other, and of equal columns the last.
+    The column `first` is kept before any other, and of equal columns the last.
     """
     c, sizes = A.shape[1], np.linalg.norm(A, axis=0)
     scales = np.where(np.arange(c) == first, 1.2, np.linspace(1.0, 1.1, c)) / np.where(sizes > 0.0, sizes, 1.0)

@@ -1,4 +1,4 @@
-"""`Examples`, the examples X of a linear risk, checked and described for compiled passes; X is not copied."""
+"""`Examples` holds the rows X of a linear risk, checked and described for compiled passes; X is not copied."""
 
 import mmap
 from zlib import crc32
@@ -27,11 +27,11 @@ class Examples:
     X : ndarray (float32, float64, uint8) or CSR matrix or array (float32, float64), shape (n, d)
         Kept as it is when C-contiguous (CSR: with int32 indices); other layouts are converted once.
     scale : float
-        x_i = scale * X_i, applied to w instead of X.
+        x_i = scale * X_i; the factor multiplies w, not X.
     bias : float or None
         Value of an additional constant feature.
     name_of : callable, optional
-        Name of a row in messages, from its index, for rows that are not examples.
+        Returns the name of a row in messages from its index, if rows are not examples.
 
     Attributes
     ----------
@@ -42,9 +42,9 @@ class Examples:
     norms : ndarray, shape (n,)
         |x_i| with scale and bias.
     fingerprint : int
-        A number of all entries, scale and bias; norms alone are equal for indicators of whatever.
+        A checksum of all entries, scale and bias; norms would not tell indicators apart.
     is_mapped : bool
-        X lies in a file that is mapped into memory, and is read from there, row block after row block, in each pass.
+        X lies in a file that is mapped into memory; each pass reads it from there, block after block of rows.
     """
 
     def __init__(self, X, scale=1.0, bias=None, name_of="row {}".format):
@@ -58,7 +58,7 @@ class Examples:
         if self.n_examples == 0 or self.n_features == 0:
             raise ParameterError("X must have at least one example and one feature, "
                                  f"got shape {self.X.shape}")
-        mapping = self.storage[0]       # the loop goes from the view to the memory map of a file, or to None
+        mapping = self.storage[0]       # go from the view to the memory map of the file, or to None if there is no file
         while mapping is not None and not isinstance(mapping, mmap.mmap):
             mapping = mapping.obj if isinstance(mapping, memoryview) else getattr(
                 mapping, "_mmap", getattr(mapping, "base", None))
@@ -85,9 +85,9 @@ class Examples:
                                  f"{i} overflows; choose a smaller scale")
 
     def checksum(self):
-        """Recompute the fingerprint, which detects changes in place; reads all data once.
+        """Compute the fingerprint again, which detects changes in place; this reads all data once.
 
-        Files that are mapped for reading only count as unchanged.
+        Files that are mapped for reading only are taken as unchanged.
         """
         if self.is_mapped and not self.storage[0].flags.writeable and "fingerprint" in vars(self):
             return self.fingerprint
@@ -101,7 +101,7 @@ class Examples:
         return self.checksum() == self.fingerprint if whole else self._sampled() == self._sample
 
     def _sampled(self):
-        """Return checksums of rows or entries far apart; any scaling or shift of the data changes them."""
+        """Return checksums of rows or entries that lie far apart; any scaling or shift of all data changes them."""
         return tuple(crc32(np.ascontiguousarray(array[::max(1, array.size // max(SAMPLE, 16 * array[:1].size))]))
                      for array in self.storage)
 
@@ -129,13 +129,13 @@ class Examples:
         return Rows(self.storage, self.norms, self.n_features, n_scores, self.scale, self.bias)
 
     def dense(self, rows):
-        """Return some rows x_i, with scale and bias, as a dense float64 array; the scale is rounded."""
+        """Return some rows x_i, with scale and bias, as a dense float64 array; products with the scale are rounded."""
         X = np.asarray(self.X[rows].toarray() if self.is_sparse else self.X[rows], dtype=np.float64)
         X = X if self.scale == 1.0 else X * self.scale
         return X if self.bias is None else np.hstack([X, np.full((len(X), 1), self.bias)])
 
     def unscale(self, slopes, n_scores):
-        """Convert sums of X_i (with bias) to sums of x_i, in place; `slopes` (..., n_scores * width), dense or CSR."""
+        """Convert sums of X_i (with bias) to sums of x_i in place; `slopes` are dense or CSR (.., n_scores * width)."""
         if self.scale == 1.0:
             return slopes
         if sp.issparse(slopes):

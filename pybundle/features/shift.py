@@ -2,8 +2,9 @@
 
     F(w, b; X, y) = F(w, b + <m, w> - c; X - m, y - c)
 
-The solvers work on the right-hand side, whose data, scores and intercept are small. Users see (w, b) of the left one.
-Differences of float64 numbers are exact, or rounded once, which the errors of scores, slopes and targets count.
+The solvers work on the right-hand side, where data, scores and intercept are small; users see (w, b) of the left-hand
+side. A difference of float64 numbers is exact or rounded once. The error bounds of scores, slopes and targets count
+this rounding.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from ..core.rounding import exact_product
 from ..core.types import Array, Floats
 
 FAR = 16.0
-"""A column is far from 0 if its median is this many times its standard deviation. Scores of nearer columns lose only a
-few of 53 bits, which is not worth a shifted copy of dense columns."""
-VAST = 1e100        # products with larger medians might overflow
-ROWS, NUMBERS = 1000, 1 << 20       # largest sample from which medians are taken
-PROBED = 64                         # rows of a sparse matrix that are tried for columns with an entry in each
+"""A column is far from 0 if its median is this many times its standard deviation. The scores of other columns lose only
+a few of 53 bits, too little to justify a shifted copy of dense columns."""
+VAST = 1e100        # columns with larger medians are not shifted, as products might overflow
+ROWS, NUMBERS = 1000, 1 << 20       # most rows and most entries of the sample from which medians are taken
+PROBED = 64  # number of rows of a sparse matrix that are searched for columns with an entry in every row
 
 
 class Location(NamedTuple):
     """Medians of the columns and of the targets of some rows."""
 
     medians: Floats         # (d,)
-    squares: Floats         # (d,), mean squared distances from them; infinite for columns that are not all stored
+    squares: Floats  # (d,), mean squared distances from the medians; infinite for columns that are not all stored
     target: float           # weighted median of y
     weight: float           # sum of the weights
 
@@ -63,7 +64,7 @@ def _stored(X):
 
 
 def median(y, weights):
-    """Return the median of y, shape (n,), weighted."""
+    """Return the weighted median of y, shape (n,)."""
     order = np.argsort(y, kind="stable")
     sums = np.cumsum(weights[order])
     return float(y[order[np.searchsorted(sums, 0.5 * sums[-1])]])
@@ -71,14 +72,15 @@ def median(y, weights):
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """The change of variables; points have K rows (w_k, b_k), with K > 1 for classes only.
+    """The change of variables. Points have K rows (w_k, b_k); K > 1 occurs for classes only.
 
-    A number added to all b_k changes no loss of classes: solvers fix the first at 0, and users get mean 0 at m.
+    A number added to all b_k changes no loss of classes. Solvers fix the first b_k at 0; users get intercepts whose
+    mean is 0 at the column means m.
 
     Attributes
     ----------
     columns : ndarray, shape (d,)
-        m; 0 for columns that are not far from 0.
+        m; 0 for columns that are not shifted.
     target : float
         c; 0 for classification.
 
@@ -97,7 +99,7 @@ class Shift:
 
     @classmethod
     def of(cls, locations):
-        """Return the shift of rows that lie in blocks at these locations; None if nothing is shifted."""
+        """Return the shift for rows that are divided into blocks with these locations; None if nothing is shifted."""
         weight = max(sum(location.weight for location in locations), 1e-300)      # all weights may be 0
         medians, shares = locations[0].medians, [location.weight / weight for location in locations]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -147,7 +149,7 @@ class Shift:
         return type(X)((_narrowed(moved, X.dtype), X.indices, X.indptr), shape=X.shape)
 
     def fits(self, X, scale):
-        """Return whether an intercept makes up for the change by `data`, which leaves zeros of a sparse X alone."""
+        """Return whether an intercept can undo the change by `data`, which does not move zeros of a sparse X."""
         is_whole = not sp.issparse(X) or np.isin(np.flatnonzero(self.columns), _stored(X)).all()
         return len(self.columns) == X.shape[1] and (not self.columns.any() or (scale == 1.0 and is_whole))
 
@@ -158,7 +160,7 @@ class Shift:
 
 
 def _narrowed(moved, dtype):
-    """Return float64 differences of float32 numbers in float32 if they are exact there."""
+    """Return float64 differences of float32 numbers as float32 if they are exact there, else as float64."""
     if dtype == np.float64:
         return moved
     narrow = moved.astype(dtype)
@@ -166,7 +168,7 @@ def _narrowed(moved, dtype):
 
 
 def sums(W, b, m, c=0.0):
-    """Return `b_k + <m, w_k> + c` for the rows w_k of W (K, d), each rounded once."""
+    """Return `b_k + <m, w_k> + c` for the rows w_k of W (K, d); each sum is rounded once."""
     far = np.flatnonzero(m)
     high, low = exact_product(W[:, far], m[far])
     return np.array([math.fsum([*high[k].tolist(), *low[k].tolist(), float(b[k]), c]) for k in range(len(W))])
@@ -175,7 +177,7 @@ def sums(W, b, m, c=0.0):
 def scores(X, W, b, m):
     """Return `(X - m) W' + b + m W'`, shape (n, K): columns that m shifts are centred before they are multiplied.
 
-    Otherwise differences of large numbers would cancel the scores of these columns. m may be None, for 0.
+    Otherwise the scores of these columns would be differences of large numbers and lose digits. m may be None, for 0.
     """
     if m is None:
         found = X @ W.T.astype(X.dtype, copy=False)

@@ -5,12 +5,12 @@ import numpy as np
 from ._sparse_weights import SparseWeightRows
 
 NARROW = 2
-"""A batch reads W unpacked if it has this many times fewer non-zeros than there are features: packing W would cost
+"""A batch reads W unpacked if it has this many times fewer non-zeros than X has columns, because packing W would cost
 more. On CoNLL-2000 (22 labels, 118687 features) both cost the same at about 120 sentences."""
 
 
 def is_narrow(rows, n):
-    """Return whether a batch of n of the `Rows` reads W unpacked: CSR with few non-zeros, or a sparse W."""
+    """Return whether a batch of n of the `Rows` reads W unpacked: if it is CSR with few non-zeros, or W is sparse."""
     if isinstance(rows, SparseWeightRows):
         return True
     storage = rows.storage
@@ -20,8 +20,8 @@ def is_narrow(rows, n):
 class LazyWeights:
     """W (n_blocks, width) for rows of features, packed for the kernels when a batch first wants it.
 
-    Which way a batch takes depends on its size alone, not on batches before it, so that threads change no bit. w is not
-    copied: it must stay as it is.
+    Whether a batch reads W packed depends on its size alone, not on batches before it, so the number of threads changes
+    no bit. w is not copied and must not change.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ class LazyWeights:
             self._packed = rows.pack(self.W)
 
     def packed(self, n_rows):
-        """Return W for the kernels, or None for a batch of so few rows that it reads W as it stands."""
+        """Return W for the kernels, or None for a batch of so few rows that it reads W without packing."""
         if is_narrow(self._rows, n_rows):
             return None
         if self._packed is None:
-            self._packed = self._rows.pack(self.W)        # two threads may both do it, with the same result
+            self._packed = self._rows.pack(self.W)        # two threads may both pack W, with the same result
         return self._packed
 
     def scores(self, rows, n_rows=None):

@@ -26,8 +26,9 @@ SPARSE_DIM = 16384
 class LabelledTokens(NamedTuple):
     """Labelled tokens of n chains; an example of a class is a chain of one token.
 
-    They are tokens (N, d) with K scores each, true labels (N,), offsets (n + 1,), whether pairs of neighbours, first
-    and last labels have weights, and the sum of the squared norms of all features of each chain (n,).
+    The fields are the tokens (N, d) with K scores each, their true labels (N,), the offsets (n + 1,) of the chains,
+    three flags that say whether pairs of neighbours, first labels and last labels have weights, and for each chain the
+    sum (n,) of the squared norms of all its features.
     """
 
     tokens: Any
@@ -383,7 +384,7 @@ class BatchOracle:
         return np.array([i], dtype=np.intp)
 
     def _check_sums(self, rows, scales, slope, labellings=None):
-        """Return checked rows and scales; ParameterError unless `slope` can take a sum of planes."""
+        """Return checked rows and scales; raise ParameterError unless `slope` can take a sum of planes."""
         rows = check_rows("rows", rows, self.n_examples, labellings)
         if not isinstance(slope, np.ndarray) or slope.shape != (self.dim,) or slope.dtype != np.float64 \
                 or not slope.flags.writeable:
@@ -392,7 +393,7 @@ class BatchOracle:
 
 
 def batched(oracle):
-    """Return a `BatchOracle` of any oracle; one of single examples, `core.protocols.Oracle`, is called in a loop."""
+    """Return any oracle as a `BatchOracle`; an `Oracle` of single examples is called in a loop."""
     if isinstance(oracle, BatchOracle):
         return oracle
     made = BatchOracle()

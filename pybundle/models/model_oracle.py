@@ -15,7 +15,7 @@ from ..core.validation import check_choice, check_integer, read_only, real_array
 from .batch_oracle import BatchOracle, check_lengths
 
 CLIPPED = 1e-9
-"""A loss may be this far below 0 by rounding, for example as a difference; it counts as 0."""
+"""Rounding may make a loss negative, for example a difference; down to minus this number it counts as 0."""
 
 
 class ModelOracle(BatchOracle):
@@ -25,9 +25,9 @@ class ModelOracle(BatchOracle):
 
     Notes
     -----
-    Features and losses count as exact. The decoder counts as exact up to the rounding of the scores that it compares;
-    the score <w, psi> is computed here. `uppers` contain both roundings. Norms of psi are known from the planes so far
-    (`met_norms`).
+    Features and losses are taken as exact, and the decoder as exact up to the rounding of the scores that it compares.
+    The score <w, psi> of its labelling is computed here. `uppers` include both rounding errors. Norms of psi are those
+    of the planes computed so far (`met_norms`).
     """
 
     def __init__(self, model, X, Y):
@@ -57,17 +57,18 @@ class ModelOracle(BatchOracle):
         return crc32(self._marks, crc32(repr(words).encode()))
 
     def _solve(self, i, weights, loss):
-        # rounding of the scores that the decoder compared: another labelling may be better by this
+        # `decoding` bounds the rounding of the scores that the decoder compared; another labelling may be better by it
         (w, norm), decoding = weights, (self.dim + 8.0) * UNIT * weights[1] * self.met_norms[i]
         y_hat = own(self._ask(i, w, loss))
         cost, psi = self._plane(i, y_hat)
         score, error = _score(psi, w)
         value = cost + score if loss else score
-        error = error + 2.0 * UNIT * abs(value) if error else 0.0       # if w = 0 all is exact
+        error = error + 2.0 * UNIT * abs(value) if error else 0.0       # with w = 0 all scores are exact
         error += decoding
         if loss and cost == 0.0:
             error += self._clipped(i, y_hat, norm)
-        # the decoder rounds, too; for large w by more than the value itself
+        # the decoder rounds, too: at a large w its error may exceed the value, so a negative value may be due to
+        # rounding
         if loss and value < -1e-9 * (1.0 + abs(cost) + abs(score)) - 8.0 * error:
             raise OracleError(f"loss_augmented_decode must return a labelling at least as good as the truth, whose "
                               f"value is 0, but example {i} got one of value {value:g}; "
@@ -78,7 +79,7 @@ class ModelOracle(BatchOracle):
         x, y = self._X[i], self._Y[i]
         try:
             return self.model.loss_augmented_decode(w, x, y) if loss else self.model.decode(w, x)
-        except StopIteration as problem:        # `map` would take it for the end of the examples
+        except StopIteration as problem:        # `map` would take this exception for the end of the examples
             raise OracleError(f"decoding of example {i} must return a labelling, got StopIteration") from problem
         except Exception as problem:
             problem.add_note(f"pybundle: while example {i} was decoded")
@@ -127,7 +128,7 @@ class ModelOracle(BatchOracle):
     def _truth(self, i):
         feature = self._feature(i, self._Y[i])
         entries = feature.data if sp.issparse(feature) else feature
-        # features of other labellings are assumed to be no longer
+        # this assumes that the features of no other labelling have a larger norm
         self.met_norms[i] = max(self.met_norms[i], 2.0 * float(np.linalg.norm(entries)))
         if self._marks[i] < 0:
             self._marks[i] = crc32(feature.data, crc32(feature.indices)) if sp.issparse(feature) else crc32(feature)
@@ -181,7 +182,7 @@ def _norm(psi):
 def _score(psi, w):
     """Return <psi, w>, and a bound on the rounding errors of this sum and of psi itself, barring underflow.
 
-    An entry of psi is a difference, times a loss under slack rescaling; its error is at most 2 units.
+    An entry of psi is a difference, times a loss with slack rescaling; its relative error is at most 2 units of 2^-53.
     """
     if sp.issparse(psi):
         psi, w = psi.data, w[psi.indices]

@@ -8,11 +8,12 @@ A component stores one row of scores of its in-arcs, contiguous over the words w
 
     row_c[u] = max over children k of (row_k[u] - best_k),   -inf for the words inside c,
 
-so that a contraction is an elementwise maximum; words are children without a row, read from their column. Rows of
-children are kept, and show at the end which child an arc enters. There are less than n contractions of O(n) per child.
+so that a contraction is an elementwise maximum. A word has no row; the scores of its in-arcs are read from its column.
+The rows of children are kept, because they show at the end which child an arc enters. There are less than n
+contractions, each with O(n) time for each child.
 
-Exactly one root arc: scores become pairs (-[arc leaves the root], score) in lexicographic order. The pairs are an
-ordered group, which is all that the algorithm needs. Its optimum has the fewest root arcs and, among such trees, the
+To get exactly one root arc, scores become pairs (-[arc leaves the root], score) in lexicographic order. The pairs are
+an ordered group, which is all that the algorithm needs. Its optimum has the fewest root arcs and, among such trees, the
 largest score. The pairs are not stored: a component takes a root arc only if it has no other in-arc, and is never
 contracted after that, so the first entry of every other arc stays 0.
 """
@@ -38,7 +39,7 @@ cdef enum:
     ON_PATH = 1
     DONE = 2
 
-# Components are numbered: 0..n-1 are the root and the words, then follow contractions in their order, at most 2n.
+# The root and the words have the numbers 0..n-1; contracted components have the next numbers, below 2n, in their order.
 cdef struct Forest:
     const double* s
     int n
@@ -52,13 +53,13 @@ cdef struct Forest:
     int* up             # (2n,) union-find towards the outermost component
     int* state          # (2n,) NEW, ON_PATH or DONE
     int* path           # (2n,)
-    int* first_word     # (2n,) words inside, a linked list
+    int* first_word     # (2n,) first of the linked list of the words inside
     int* last_word      # (2n,)
     int* next_word      # (n,)
 
 
 cdef size_t tree_scratch(int n) noexcept nogil:
-    # counted in doubles, so that memory behind it is aligned too
+    # a whole number of doubles, so that memory after the scratch is aligned, too
     return sizeof(double) * (<size_t>n * n + 12 * <size_t>n)
 
 
@@ -124,7 +125,8 @@ cdef inline int _outermost(int* up, int c) noexcept nogil:
 cdef TreeStatus _grow(Forest* f, bint avoid_root) noexcept nogil:
     """Choose an in-arc for every component, contracting cycles; `best` and `greedy` hold the choices of words.
 
-    With `avoid_root` these exclude the root, and a root arc is taken only if there is no other in-arc: once at most.
+    With `avoid_root` these choices exclude the root. A component without any other in-arc then takes a root arc; if two
+    components need one, there is no tree.
     """
     cdef int v, c, d, depth, n_roots = 0
     f.n_components = f.n

@@ -6,12 +6,12 @@ from libc.stdint cimport int32_t
 cdef class ChainTables:
     # Transition and boundary scores of a chain, padded for the kernels; any number of threads may read them.
     cdef readonly Py_ssize_t n_labels     # K
-    cdef readonly Py_ssize_t ld           # K, rounded up to whole lanes
+    cdef readonly Py_ssize_t ld           # K rounded up to a multiple of PB_CHAIN_LANES
     cdef double[:, ::1] rows              # (K, ld) transition, padded with -inf
     cdef double[:, ::1] columns           # (K, ld) its transpose, padded with 0
     cdef double[::1] start                # (ld,) padded with -inf
     cdef double[::1] end                  # (ld,) padded with 0
-    # only if made for marginals
+    # the members below are set only if the tables are made for marginals
     cdef double top                       # largest transition score
     cdef double spread                    # largest minus smallest, inf if a transition is forbidden
     cdef double[:, ::1] forward           # (K, ld) E = exp(transition - top), padded with 0
@@ -19,16 +19,18 @@ cdef class ChainTables:
     cdef double[:, ::1] deviations        # (K, ld) transpose of E * (top - transition)
     cdef double[:, ::1] log_rows          # (K, ld) transition - top, padded with -inf
 
-    # Replaces the scores of tables not made for marginals: transition (K, K), start and end (K,)
+    # Replaces the scores of tables that are not made for marginals: transition (K, K), start and end (K,)
     cdef void place(self, const double* transition, const double* start, const double* end) noexcept nogil
     # Finds the best labelling of one chain; `scratch` holds length * ld doubles, fastest if aligned to 64 bytes.
     # Returns 0 if a score is NaN or +inf.
     cdef int viterbi(self, Py_ssize_t length, const double* unary, double* scratch, int32_t* labels,
                      double* value) noexcept nogil
-    # Replaces the transition scores (K, K), all finite, of tables made for marginals; those for `viterbi` stay
+    # Replaces the transition scores (K, K), all finite, of tables made for marginals; `viterbi` still reads the old
+    # ones
     cdef void place_factors(self, const double* transition) noexcept nogil
-    # Marginals (length, K) of the positions of one chain and sums (K, K) over its pairs, of tables made for marginals;
-    # `entropy` (2,) as in `marginal_items`. `scratch` holds (3 * length + 2 + ld) * ld doubles on a cache line. Returns
-    # log sum_y exp(score), -inf if a score is NaN or +inf.
+    # Writes the marginals of the positions of one chain to nodes (length, K), and the sums of the marginals of its
+    # pairs to pairs (K, K). The tables must be made for marginals. `entropy` (2,) receives the entropy and a bound on
+    # its error. `scratch` holds (3 * length + 2 + ld) * ld doubles and begins on a cache line. Returns log sum_y
+    # exp(score), -inf if a score is NaN or +inf.
     cdef double marginals(self, Py_ssize_t length, const double* unary, double* scratch, double* nodes, double* pairs,
                           double* entropy) noexcept nogil

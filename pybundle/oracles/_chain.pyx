@@ -1,4 +1,4 @@
-"""Kernels of chains: best labelling, k best labellings, marginals. chain.py checks the arguments."""
+"""Kernels of chains: best labelling, k best labellings, marginals. `chain.py` checks their arguments."""
 
 import numpy as np
 
@@ -25,7 +25,8 @@ cdef extern from "_chain.h" nogil:
                             double* deviations, double* top)
     void pb_pairs(int length, int K, int ld, const double* p, const double* v, const double* forward, double* pairs)
 
-# Up to this spread of the scores of two neighbouring positions, scaled probabilities cannot underflow.
+# Up to this spread (largest minus smallest) of the scores of two neighbouring positions, scaled probabilities cannot
+# underflow.
 cdef double SPREAD = 300.0
 cdef uintptr_t LINE = 64
 
@@ -48,7 +49,7 @@ cdef double[:, ::1] padded(const double[:, :] matrix, Py_ssize_t ld, double fill
 
 
 cdef class ChainTables:
-    """Padded copies of a transition matrix (K, K) and boundary scores (K,); with `marginals`, of exponentials too."""
+    """Padded copies of a transition matrix (K, K) and boundary scores (K,); with `marginals` also exponentials."""
 
     def __cinit__(self, transition, start, end, bint marginals=False):
         cdef Py_ssize_t K = transition.shape[0], ld = (K + PB_CHAIN_LANES - 1) // PB_CHAIN_LANES * PB_CHAIN_LANES
@@ -177,7 +178,7 @@ cdef class ChainTables:
                         <int>length, <int>K, <int>ld, x, &self.log_rows[0, 0], weights[i],
                         p + (t - begin) * ld, row, &marginals[t, 0], &pairs[0, 0, 0] if pairs.shape[0] else NULL,
                         step, entropy)
-                if not good or total == -INFINITY or not narrow:      # then zeros add nothing in pb_pair_sums
+                if not good or total == -INFINITY or not narrow:      # pb_pair_sums must add nothing for this item
                     memset(p + (t - begin) * ld, 0, length * ld * sizeof(double))
                     memset(v + (t - begin) * ld, 0, length * ld * sizeof(double))
                 values[i] = value + total + (length - 1) * self.top
@@ -244,8 +245,10 @@ cdef int merge(int K, int k, const double* row, double theta, const double* suff
 
 
 cdef class BestPaths:
-    """Scratch for the k best labellings of chains of at most `longest` positions: lists of suffixes, merged from the
-    right."""
+    """Scratch for the k best labellings of chains of at most `longest` positions.
+
+    `find` extends lists of best suffixes from the last position to the first.
+    """
 
     cdef int K, k
     cdef object suffixes, shorter

@@ -84,7 +84,7 @@ cdef void line_transform(int n, const double* f, double a, double b, const doubl
 
 cdef void _tilted(int n, const double* f, double a, double b, int m, double shift, double* values,
                   int* argmax) noexcept nogil:
-    """Transform without curvature: the candidate with the largest f(q) + b q wins everywhere."""
+    """Transform with a = 0: the candidate with the largest f(q) + b q wins everywhere."""
     cdef int p, q, best = 0
     cdef double top = -INFINITY
     for q in range(n):
@@ -98,7 +98,7 @@ cdef void _tilted(int n, const double* f, double a, double b, int m, double shif
 
 cdef void transpose(int m, int n, const number* A, number* B) noexcept nogil:
     cdef int i, j, low, high
-    # columns in groups of eight, a cache line of doubles, so that each line of A and B is loaded once
+    # columns are copied in groups of eight, a cache line of doubles, so that each line of A and B is loaded once
     for low in range(0, n, 8):
         high = min(n, low + 8)
         for i in range(m):
@@ -120,7 +120,7 @@ def transform_lines(const double[:, ::1] f, double a, double b, double[:, ::1] v
 
 def transform_maps(const double[:, :, ::1] f, const double[::1] a, const double[::1] b, double[:, :, ::1] values,
                    int[:, :, ::1] argmax):
-    """Transform every map f[i] (H, W): rows first, then the columns as rows of the transposed map."""
+    """Transform every map f[i] (H, W): first its rows, then its columns, which are rows of the transposed map."""
     cdef int height = <int>f.shape[1], width = <int>f.shape[2], x, y, longest = max(height, width)
     cdef Py_ssize_t i, e
     cdef double[::1] inverse_y = np.empty(height), inverse_x = np.empty(width), z = np.empty(longest)

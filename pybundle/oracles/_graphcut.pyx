@@ -23,7 +23,7 @@ cdef extern from "_graphcut.h" nogil:
                       double*)
 
 MAX_SIZE = 1 << 29
-"""Most nodes and most edges of one graph: arcs are numbered by 32 bits, one of which is a flag."""
+"""Largest number of nodes, and of edges, of a graph: one of the 32 bits of an arc number is a flag."""
 
 
 cdef int cut_graphs(const pb_labelling* problem, const int64_t* nodes, const int64_t* edges, Py_ssize_t first,

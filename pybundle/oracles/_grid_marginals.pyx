@@ -1,13 +1,14 @@
 """Sum-product on a `GridTree`: marginals of positions and expected displacements.
 
-A quadratic cost is a sum over the two axes, so the message of a node (h, w) to its parent (H, W) is two small steps,
+A quadratic cost is a sum over the two axes. So the message from a node with a grid (h, w) to its parent with a grid
+(H, W) takes two small steps,
 
     R(y, X) = log sum_x exp(U(y, x) + c_x(x - X)),      message(Y, X) = log sum_y exp(R(y, X) + c_y(y - Y)),
 
-of h w W and h W H terms instead of h w H W. Their terms, divided by the sums, are P(x | y, X) and P(y | Y, X), which
-are stored on the way to the root and used on the way back. Marginals, moments and entropy belong to the distribution
-of the computed conditionals, so rounding of the scores does not matter. They are sums of products >= 0, and
-`roundings` bounds their relative errors.
+of h w W and h W H terms; a single step would have h w H W terms. The terms, divided by their sums, are P(x | y, X) and
+P(y | Y, X), which are stored on the way to the root and used on the way back. Marginals, moments and entropy belong to
+the distribution of the computed conditionals, so rounding of the scores does not matter. They are sums of products
+>= 0, and `roundings` bounds their relative errors.
 """
 
 from libc.math cimport INFINITY, exp, log1p

@@ -122,7 +122,7 @@ cdef bint _by_weights(int n, const double* s, const double* tops, bint single_ro
         if not D[v] > 0.0:
             if not first or swapped != 1:
                 return False
-            # only the root can be the head of v: v must be last; with a second such word there is no tree
+            # only the root can be the head of v, so v must be eliminated last; a second such word has no tree
             swapped = v
             _swap(n, W, 1, v)
             continue
@@ -188,7 +188,7 @@ cdef inline double _column_sum(int n, const double* W, int v, int first) noexcep
 
 cdef bint _by_logarithms(int n, const double* s, const double* tops, bint single_root, double* out,
                          double* log_partition, double* scratch, bint with_marginals) noexcept nogil:
-    """Do the same with logarithms of W and A; marginals are optional. Return False if there is no tree."""
+    """Do what `_by_weights` does, with logarithms of W and A; marginals are optional. Return False without a tree."""
     cdef double* W = scratch
     cdef double* inner = W + <Py_ssize_t>2 * n * n
     cdef double* D = inner + n

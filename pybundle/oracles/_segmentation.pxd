@@ -1,4 +1,4 @@
-# Best cover of W columns by labelled segments of fixed widths, by dynamic programming from left to right.
+# The best cover of W columns by labelled segments of fixed widths, by dynamic programming from left to right.
 
 # The labels in runs of neighbours of equal width, so that the best of a run is one contiguous maximum.
 #   n_labels A; widths (A,); n_runs; run r holds the labels run_start[r]..run_start[r + 1] - 1, of width run_width[r]
@@ -9,12 +9,13 @@ cdef struct Alphabet:
     const int* run_start
     const int* run_width
 
-# f(0) = 0, f(e) = max_a f(e - width(a)) + scores[e - width(a), a]; returns the number of segments, -1 if no cover.
+# Computes f(0) = 0, f(e) = max_a f(e - width(a)) + scores[e - width(a), a]. Returns the number of segments, or -1 if
+# there is no cover.
 #   scores (W, A); f, back (W + 1,): scratch; labels (W,): the cover from left to right; value: f(W)
 cdef Py_ssize_t segment(const double* scores, Py_ssize_t W, Alphabet alphabet, double* f, int* back,
                         int* labels, double* value) noexcept nogil
 
-# The same with transition[b, a] added if a follows b.
+# Does the same, with transition[b, a] added where label a follows label b.
 #   transition (A, A); f, back ((W + 2) * A,): scratch
 cdef Py_ssize_t segment_pairs(const double* scores, const double* transition, Py_ssize_t W, Alphabet alphabet,
                               double* f, int* back, int* labels, double* value) noexcept nogil

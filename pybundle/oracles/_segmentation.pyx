@@ -2,8 +2,8 @@
 
     f(0) = 0,   f(e) = max_a f(e - width(a)) + scores[e - width(a), a]
 
-Column k passes its value on to the ends k + width; within a run of labels of one width only the best matters.
-Among equal values the smallest label wins, compared from the right end.
+Column k passes f(k) on to the columns k + width(a). In a run of labels of equal width only the best score matters. If
+covers tie, the smallest label at the right end wins; further ties are decided by the segments to its left.
 """
 
 import numpy as np

@@ -15,7 +15,7 @@ cdef class GridTree:
     cdef const int64_t[::1] offsets        # (J + 1,) positions of node j: offsets[j]..offsets[j + 1] - 1
     cdef const double[:, ::1] deformation  # (J, 4) a_x, b_x, a_y, b_y of the edge to the parent
     cdef const double[:, ::1] anchors      # (J, 2) expected x and y of a node minus those of its parent
-    cdef int64_t[::1] places               # (J + 1,) starts of the tables of winners in the int scratch
+    cdef int64_t[::1] places  # (J + 1,) where the table of best positions of each node begins in the int scratch
     cdef double[::1] inverse_x             # (sum of widths,) see line_transform
     cdef double[::1] inverse_y             # (sum of heights,)
     cdef int64_t[::1] starts_x             # (J,) start of each node in inverse_x

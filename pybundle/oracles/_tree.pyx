@@ -73,7 +73,8 @@ cdef class GridTree:
         sizes = heights.astype(np.int64) * widths
         above = np.maximum(parents, 0)
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        # winners of the pass over rows (height, parent's width) and over columns (parent's width, parent's height)
+        # tables of best positions: over rows (height, parent's width), then over columns (parent's width, parent's
+        # height)
         winners = np.where(parents < 0, 0, widths[above] * (heights.astype(np.int64) + heights[above]))
         self.places = np.concatenate([[0], np.cumsum(winners)])
         self.order, self.parents, self.heights, self.widths = order, parents, heights, widths
@@ -160,7 +161,7 @@ cdef class GridTree:
                 values[i] = self.decode(&unaries[i, 0], &labels[i, 0], &floats[0], &ints[0])
 
     def add_distances(self, const int[:, ::1] labels, const double[::1] scales, double[:, ::1] unaries):
-        """Add scales[i] * distance to unaries (n, total): from each position to that of its node in labels (n, J)."""
+        """Add to unaries (n, total) scales[i] times the distance of each position from that of labels (n, J)."""
         cdef Py_ssize_t i
         cdef int j, x, y, x_0, y_0
         cdef double* row

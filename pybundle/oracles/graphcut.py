@@ -3,7 +3,8 @@
     max_y  sum_j unary_j(y_j) + sum_{e = (a, b)} pair_e(y_a, y_b),        y in {0, 1}^n,
     pair_e(0, 0) + pair_e(1, 1) >= pair_e(0, 1) + pair_e(1, 0)
 
-Maximum flow by incremental breadth-first search (Goldberg, Hed, Kaplan, Tarjan, Werneck 2011) on float64 capacities.
+The cut is a maximum flow, found by incremental breadth-first search (Goldberg, Hed, Kaplan, Tarjan, Werneck 2011) on
+float64 capacities.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     f(0) = 0,   f(e) = max_a f(e - width(a)) + scores[a, e - width(a)]
 
-Dynamic programming as in the licence plate model of Uricar, Franc, Hlavac (2013): O(W A) for W columns and A labels,
-O(W A^2) with scores between neighbouring labels.
+This is the dynamic program of the licence plate model of Uricar, Franc, Hlavac (2013). It takes O(W A) time for W
+columns and A labels, and O(W A^2) with scores of neighbouring labels.
 """
 
 from __future__ import annotations

@@ -269,7 +269,7 @@ def _listed(name, value):
 
 
 def _check_unaries(unaries, n_nodes, dimensions, batch=False):
-    """Return float64 scores of every node, with `dimensions` axes of labels; in a `batch` after one of examples."""
+    """Return float64 scores of every node with `dimensions` axes of labels; a `batch` has an axis of examples first."""
     unaries = _listed("unaries", unaries)
     if len(unaries) != n_nodes:
         raise ParameterError(f"unaries must hold one array for each of the {n_nodes} nodes of parents, got "

@@ -44,7 +44,7 @@ cdef enum Rule:
 
 
 def spelling(signature):
-    """Return a C signature in the spelling of this module: without `const`, and `int64` for all its other names.
+    """Return a C signature in the spelling of this module: without `const`, each 64-bit integer as `int64`.
 
     >>> spelling("int (double const *, long long, int64_t,  int32_t*)")
     'int (double *, int64, int64, int *)'
@@ -68,13 +68,13 @@ cdef void* unwrap(str name, callable, str wanted, void** user_data) except NULL:
     if found is None or spelling(found) != wanted:
         raise InputTypeError(f"{name} must have the signature {wanted!r} (int64 as long, long long or int64_t), got "
                              f"{found!r}")
-    capsule = tuple.__getitem__(callable, 0)        # as ccallback.h of SciPy does
+    capsule = tuple.__getitem__(callable, 0)        # the capsule is the first item, as in ccallback.h of SciPy
     user_data[0] = PyCapsule_GetContext(capsule)
     return PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
 
 
 cdef fail(Failure failure, str what, str where):
-    """Raise an OracleError: which rule the function `what` broke, and for which part or example."""
+    """Raise an OracleError that names the rule which the function `what` broke, and the part or example."""
     at = f"for {where} {failure.where}"
     if failure.rule == MEMORY:
         raise MemoryError(f"not enough memory for the entries of a plane {at}; lower max_entries")
@@ -118,7 +118,7 @@ cdef class RiskCalls:
         cdef double low
         for p in range(first, last):
             slope = slopes + p * self.dim
-            values[p] = NAN         # shows whether the function sets a value
+            values[p] = NAN         # remains NaN if the function sets no value
             failure.code = self.function(w, self.dim, p, &values[p], slope, self.user_data)
             if failure.code:
                 set_failure(failure, CODE, p, 0.0)
@@ -136,7 +136,7 @@ cdef class RiskCalls:
                     return
 
     def evaluate(self, w, mapping=None, ranges=None):
-        """Return values (P,) and subgradients (P, dim) at w; a `mapping` runs the `ranges` of parts separately."""
+        """Return values (P,) and subgradients (P, dim) at w; a `mapping` takes the `ranges` of parts one by one."""
         point = check_vector("w", w, self.dim)
         values, slopes = np.empty(self.n_parts), np.zeros((self.n_parts, self.dim))
         cdef const double[::1] x = point

@@ -1,4 +1,5 @@
-# The pass engine of linear risks: blocks of rows -> scores -> loss (value, offset, coefficients) -> slopes.
+# The engine that computes a pass of a linear risk. It turns blocks of rows into scores, scores into the value, the
+# offset and the coefficients of each loss, and coefficients into slopes.
 
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t
@@ -22,7 +23,7 @@ cdef struct Curve:    # l(u) = max over low <= beta <= high of beta u - linear b
 
 
 cdef inline double curve_slope(const Curve* h, double u) noexcept nogil:
-    """The beta of largest `beta u - h(beta)`: the slope of the loss at u."""
+    """Return the beta that maximises `beta u - h(beta)`; it is the slope of the loss at u."""
     cdef double v = u - h.linear, beta
     beta = v - h.flat if v > h.flat else v + h.flat if v < -h.flat else 0.0
     if h.square > 0.0:
@@ -33,12 +34,12 @@ cdef inline double curve_slope(const Curve* h, double u) noexcept nogil:
 
 
 cdef inline double curve_term(const Curve* h, double beta, double u) noexcept nogil:
-    """`beta u - h(beta)`."""
+    """Return `beta u - h(beta)`."""
     return beta * u - (h.linear * beta + 0.5 * h.square * beta * beta + h.flat * fabs(beta))
 
 
 cdef inline double curve_loss(const Curve* h, double u) noexcept nogil:
-    """The loss at u; by rounding alone it would be negative."""
+    """Return the loss at u; the maximum with 0 removes negative results of rounding."""
     return max(curve_term(h, curve_slope(h, u), u), 0.0)
 
 
@@ -46,10 +47,10 @@ cdef struct Block:    # scratch of one call; arrays have BLOCK entries unless an
     void* scores           # K x BLOCK, class by class
     double* scores64       # K x BLOCK, for the rows whose float32 label is not certain
     int32_t* label
-    double* coef           # derivative of r_i by the score of its label; its negative is that by the truth's score
+    double* coef           # derivative of r_i by the score of `label`, and minus that by the score of the truth
     double* value          # r_i / c_i
     double* offset         # offset of the plane of example i, c_i included
-    double* margin         # distance of scores to the nearest change of label
+    double* margin         # difference of the two best scores, or |1 - y s| for one score
     void* best
     void* second
     double* truth

@@ -1,11 +1,11 @@
-"""The pass engine of all linear risks: computes losses and planes of rows from their scores.
+"""The engine that computes a pass of a linear risk: losses and planes of rows from their scores.
 
 Rows are processed in blocks of 64, so that X is read from memory once. A block is scored (`features/_rows.pyx`); the
 loss turns scores into value, offset and at most two coefficients for each row; rows with a coefficient that is not 0
 are added to the slopes from cache, class by class, in float64.
 
 In float32 a score has a rounding error of at most `gamma |x_i| |w_k|`. A row whose two best labels are closer than
-twice that is scored again in float64. Labels, and therefore offsets and slopes, are those of float64.
+twice this bound is scored again in float64. Therefore labels, offsets and slopes equal those of a float64 pass.
 
 All work on the data releases the GIL. Each call has scratch of its own; the engine itself never changes.
 """
@@ -94,7 +94,7 @@ cdef class Engine(Rows):
         if curve is not None:
             self.curve = Curve(curve[0], curve[1], curve[2], curve[3], curve[4])
             self.target = target
-        # roundings: of sums of a part, of a term, and of targets and columns that a `Shift` has moved
+        # roundings of the sums over a part, of one term, and of targets and columns that a `Shift` moved
         self.offset_unit = 1.01 * 2.0 ** -53 * (min(len(y), SHARD_ROWS) + len(y) // SHARD_ROWS + 22)
         self.y, self.c = y, c
         self.has_cost = cost is not None
@@ -173,7 +173,7 @@ cdef class Engine(Rows):
                 for k in range(self.n_scores):
                     S[k * BLOCK + r] += <real>self.cost[truth, k]
             else:
-                S[truth * BLOCK + r] -= 1      # the 0/1 loss, up to a constant
+                S[truth * BLOCK + r] -= 1      # adds the 0/1 loss minus 1 to all scores
         if real is float:
             self.kernels.top2_32(S, self.n_scores, best, second, b.label)
         else:
@@ -192,7 +192,7 @@ cdef class Engine(Rows):
                 b.value[r] = m if m > 0.0 else 0.0
 
     cdef void _rescore_unsure(self, PackedWeights w, const Py_ssize_t* rows, int n, Block* b) noexcept nogil:
-        # Computes labels again in float64 if float32 may have rounded them to others.
+        # Computes again in float64 those labels that may differ due to float32 rounding.
         cdef const double* norms = &self.norms[0]
         cdef int r, k, count = 0
         cdef int32_t label[64]
@@ -222,7 +222,8 @@ cdef class Engine(Rows):
             b.value[r] = value[r]
 
     cdef double _decide(self, const Py_ssize_t* rows, int n, Block* b, double* offset) noexcept nogil:
-        # Sets coefficients and offsets of the labels; returns the sum of values, adds to offset.
+        # Sets coefficients and offsets of the rows from their labels. Adds the offsets to `offset` and returns the sum
+        # of the values, both weighted.
         cdef const int32_t* y = &self.y[0]
         cdef const double* c = &self.c[0]
         cdef int r, truth
@@ -247,7 +248,7 @@ cdef class Engine(Rows):
         return total
 
     cdef void _accumulate(self, const Py_ssize_t* rows, int n, Block* b, double* slope) noexcept nogil:
-        # Adds the plane of every row to slope (K, width); entries are sorted by class, inside a class by row.
+        # Adds the plane of every row to slope (K, width). The entries are sorted by class, and by row within a class.
         cdef int K = self.n_scores, k, r, first, last, truth
         cdef const int32_t* y = &self.y[0]
         cdef double coef
@@ -318,7 +319,7 @@ cdef class Engine(Rows):
         return value, offset
 
     def planes_at(self, const real[:, ::1] scores, const Py_ssize_t[::1] rows, double[::1] slope):
-        """Return the result of `planes`, from given scores."""
+        """Return what `planes` returns, but from given scores."""
         cdef Py_ssize_t i = 0, n = rows.shape[0]
         cdef int count, k, r
         cdef double value = 0.0, offset = 0.0
@@ -345,8 +346,8 @@ cdef class Engine(Rows):
 
     cdef double _loss_of(self, const double* S, Py_ssize_t i, double reach, double shift,
                          double* error) noexcept nogil:
-        # Returns the loss of row i from its float64 scores S[k * BLOCK], without a tie rule; adds its error bound to
-        # `error`. Both include c_i.
+        # Returns the loss of row i from its float64 scores S[k * BLOCK], and adds its error bound to `error`. Both
+        # include c_i. Labels are not needed, so there is no rule for ties.
         cdef double unit = 2.0 ** -53, ci = self.c[i], slack, best, v, p
         cdef int y = self.y[i], k
         slack = reach * self.norms[i] + shift
@@ -354,7 +355,7 @@ cdef class Engine(Rows):
             v = y * S[0]
             p = exp(-fabs(v))
             best = log1p(p) + (0.0 if v > 0.0 else -v)
-            # if the score changes by its error, the derivative grows at most by a factor e^slack
+            # a change of the score by at most `slack` multiplies the derivative by at most e^slack
             p = (p if v > 0.0 else 1.0) / (1.0 + p)
             error[0] += ci * ((2.0 * p if slack < 0.5 and p < 0.5 else 1.0) * slack + 8.0 * unit * best)
             return ci * best
@@ -363,7 +364,7 @@ cdef class Engine(Rows):
             slack += unit * (fabs(v) + fabs(self.target[i]))    # a `Shift` may have rounded the target
             p = curve_slope(&self.curve, v)
             best = 0.5 * self.curve.square * p * p + self.curve.flat * fabs(p) + fabs(self.curve.linear * p)
-            # the slope of the loss at both ends of the interval of the score
+            # the loss is steepest at one of the ends of the interval that holds the exact score
             error[0] += ci * (slack * max(fabs(curve_slope(&self.curve, v - slack)),
                                           fabs(curve_slope(&self.curve, v + slack)))
                               + 8.0 * unit * (fabs(p * v) + best))
@@ -376,10 +377,10 @@ cdef class Engine(Rows):
             for k in range(self.n_scores):
                 if k != y:
                     v = (self.cost[y, k] if self.has_cost else 1.0) + (S[k * BLOCK] - S[y * BLOCK])
-                    if not v <= best:       # keeps NaN
+                    if not v <= best:       # is also true if v is NaN, so that NaN is returned
                         best = v
         if best < -slack:
-            return 0.0                      # 0 despite rounding
+            return 0.0                      # the exact loss is 0, too
         error[0] += ci * slack
         return 0.0 if best < 0.0 else ci * best
 

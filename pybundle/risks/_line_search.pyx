@@ -1,12 +1,12 @@
 """Exact line search of hinge risks, which are sums of maxima of lines.
 
-Example i contributes c_i max_k u_ik(t), u_ik(t) = c_ik + t e_ik, with k over the K labels (multiclass) or
-over {no loss, loss} (binary hinge). Every maximum is convex, so an example with the same label at both ends
-of a bracket is linear between them and leaves the search.
+Example i contributes c_i max_k u_ik(t) with lines u_ik(t) = c_ik + t e_ik. The index k runs over the K labels
+(multiclass), or over the two choices 0 and 1 - y s (binary hinge). Every maximum is convex, so an example with the same
+label at both ends of a bracket is linear between them; it leaves the search, and its line joins a common sum.
 
-    1  evaluate both ends of the bracket, shard by shard: most examples leave
+    1  evaluate both ends of the bracket, shard by shard; most examples leave the search here
     2  take safeguarded secant steps on the monotone derivative, until few examples are left
-    3  go from breakpoint to breakpoint of these
+    3  for these examples, go from one breakpoint of their lines to the next
 """
 
 from functools import partial
@@ -23,8 +23,8 @@ from ._engine cimport MULTICLASS, Engine
 from .partition import SHARD_ROWS
 
 cdef enum:
-    FEW = 32                # at most this many examples are searched from breakpoint to breakpoint,
-    MOST_SWEEPS = 100       # or more if this many steps do not separate their breakpoints
+    FEW = 32                # step 3 begins when at most this many examples are left,
+    MOST_SWEEPS = 100       # or after this many steps of the secant method
 
 
 cdef struct Lines:
@@ -36,24 +36,24 @@ cdef struct Lines:
     bint binary
 
 
-cdef struct Best:           # the maximum at one t; ties between labels by slope
+cdef struct Best:           # the maximum at one t; if labels tie, both extreme slopes are kept
     double value
-    int low                 # label of the least slope: left derivative
-    int high                # label of the largest slope: right derivative
+    int low                 # label of the least slope, which is the left derivative
+    int high                # label of the largest slope, which is the right derivative
     double slope_low
     double slope_high
 
 
 cdef struct Search:
-    double a, b             # a t + b t^2 / 2 is added
+    double a, b             # coefficients of a t + b t^2 / 2, which is added to the risk
     double lo, hi           # bracket
-    double g_lo, g_hi       # right derivative at lo < 0, left derivative at hi > 0
-    double fixed, slope     # sum of the lines of the examples that left the search
-    Py_ssize_t left         # number of the other examples
+    double g_lo, g_hi       # right derivative at lo, negative; left derivative at hi, positive
+    double fixed, slope     # value at t = 0 and slope of the summed lines of the examples that left the search
+    Py_ssize_t left         # number of examples in the search
     Py_ssize_t* active      # their rows
     int32_t* at_lo          # their labels at lo
     int32_t* at_hi          # their labels at hi
-    int32_t* label          # scratch, one entry for each
+    int32_t* label          # scratch of the secant steps, one entry for each example
     int32_t* other
     double* change
     double* rise
@@ -69,7 +69,7 @@ cdef Lines lines_of(Engine engine) noexcept:
 
 cdef inline double line(const Lines* p, const real* s0, const real* s1, Py_ssize_t i, int k,
                         double* slope) noexcept nogil:
-    # Returns c_ik, sets slope to e_ik.
+    # Returns c_ik and sets slope to e_ik.
     cdef int y = p.y[i]
     cdef double loss
     s0 += i * p.columns
@@ -111,7 +111,8 @@ cdef inline Best maximum(const Lines* p, const real* s0, const real* s1, Py_ssiz
 
 
 cdef inline bint is_idle(const Lines* p, const real* s0, const real* s1, Py_ssize_t i) noexcept nogil:
-    # Whether the truth is the best label at t = 0 and 1, hence between them: value and slope are 0 there.
+    # Whether the truth is the best label at t = 0 and at t = 1. Then it is so between them, too, and value and slope
+    # are 0.
     cdef int y = p.y[i], k
     cdef real first, last
     s0 += i * p.columns
@@ -136,9 +137,10 @@ def both_ends(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, doubl
     Returns
     -------
     active, at_lo, at_hi : ndarray
-        Rows whose label changes, and their labels at both ends.
+        Rows of the examples whose label changes, and their labels at both ends.
     sums : tuple of 6 floats
-        R at both ends, right derivative at 0, left derivative at `upper`, and the line of all other examples.
+        R at both ends, the right derivative at 0, the left derivative at `upper`, and value and slope of the summed
+        lines of all other examples.
     """
     cdef Lines p = lines_of(engine)
     cdef Py_ssize_t stop = min(start + <Py_ssize_t>SHARD_ROWS, engine.n_examples), i, left = 0
@@ -169,7 +171,7 @@ def both_ends(Engine engine, const real[:, ::1] S0, const real[:, ::1] S1, doubl
 
 
 cdef void narrow(const Lines* p, const real* s0, const real* s1, Search* s) noexcept nogil:
-    """Shrink the bracket until few examples are left; lo = hi if the minimiser is found."""
+    """Shrink the bracket until few examples are left in the search; set lo = hi if the minimiser is found."""
     cdef double t, width, g_low, g_high
     cdef Py_ssize_t q
     cdef Best at
@@ -199,12 +201,12 @@ cdef void narrow(const Lines* p, const real* s0, const real* s1, Search* s) noex
         else:
             s.lo = s.hi = t
             return
-        bisect = s.hi - s.lo > 0.5 * width      # the secant step was short
+        bisect = s.hi - s.lo > 0.5 * width      # the secant step did not halve the bracket
         drop_linear(p, s0, s1, s)
 
 
 cdef void drop_linear(const Lines* p, const real* s0, const real* s1, Search* s) noexcept nogil:
-    """Remove examples with the same label at both ends, and add their lines to the sum."""
+    """Remove examples with the same label at both ends from the search, and add their lines to the common sum."""
     cdef Py_ssize_t q, i, kept = 0
     cdef double e
     for q in range(s.left):
@@ -219,7 +221,7 @@ cdef void drop_linear(const Lines* p, const real* s0, const real* s1, Search* s)
 
 
 cdef double walk(const Lines* p, const real* s0, const real* s1, Search* s) noexcept nogil:
-    """Return the minimiser: go through breakpoints from lo upwards to the piece on which the derivative vanishes."""
+    """Return the minimiser: go from breakpoint to breakpoint, upwards from lo, until the derivative is not negative."""
     cdef double t = s.lo, g = s.a + s.slope, nearest, root, c0, c1, e0, e      # g + b t is the right derivative
     cdef Py_ssize_t q, i, _piece
     cdef int k
@@ -228,7 +230,7 @@ cdef double walk(const Lines* p, const real* s0, const real* s1, Search* s) noex
         g += p.c[s.active[q]] * e0
     for _piece in range(s.left * p.K + 1):
         nearest = s.hi
-        for q in range(s.left):             # next change of the label of each example, and the new label
+        for q in range(s.left):             # find for each example where its label changes next, and the new label
             i = s.active[q]
             c0 = line(p, s0, s1, i, s.at_lo[q], &e0)
             s.change[q], s.rise[q] = s.hi, 0.0

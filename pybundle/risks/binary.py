@@ -35,7 +35,8 @@ class _Binary(LinearRisk):
 
     @classmethod
     def _from_excerpt(cls, X, y, sample_weight, scale, bias, precision, fit_intercept):
-        risk = cls.__new__(cls)         # labels are -1/+1 already, and one of them may be absent
+        # checks of whole data are skipped: labels are -1/+1 already, and one of them may be absent here
+        risk = cls.__new__(cls)
         risk._build(X, lambda n: (y, 1, None, cls._loss), None, sample_weight, scale, bias, "strided", 0, precision,
                     example_weights)
         risk._free_last(fit_intercept)
@@ -144,7 +145,8 @@ fit_intercept
         b = np.minimum(np.maximum(-check_vector("beta", beta, self.n_examples), 0.0), c)
         inside = (b > 0.0) & (b < c)
         p, q = b[inside], (c - b)[inside]
-        with np.errstate(over="ignore"):        # if p is tiny, the bound is weaker
+        # q / p may be infinite for a tiny p; a smaller quotient only lowers the offset
+        with np.errstate(over="ignore"):
             offset = float(np.sum(p * np.log1p(np.minimum(q / p, 1e300)) + q * np.log1p(p / q)))
         return -b, offset * (1.0 - 128.0 * UNIT)
 
@@ -154,7 +156,7 @@ fit_intercept
     def _linearise(self, y, labellings):
         margin = y * self._checked(np.asarray(labellings))
         tail = np.exp(-np.abs(margin))
-        # value + margin p, without cancellation
+        # equals value + margin p, in a form without cancellation
         offsets = np.log1p(tail) + np.abs(margin) * tail / (1.0 + tail)
         return offsets, np.zeros((len(y), 1), np.int32), (-y * expit(-margin))[:, None]
 
@@ -178,7 +180,8 @@ fit_intercept
 
         def derivatives(t):
             p = expit(-(margin + t * step))
-            with np.errstate(over="ignore"):            # an infinite curvature makes the Newton step 0: bisection
+            # if the curvature is infinite, the Newton step is 0 and the bracket is halved
+            with np.errstate(over="ignore"):
                 return a + b * t - (c * step) @ p, b + (c * step) @ (step * (p * (1.0 - p)))
 
         low, high, t = 0.0, upper, 0.0

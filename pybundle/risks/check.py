@@ -19,7 +19,7 @@ from .function import Function
 from .structured import Structured
 
 ROUNDING = 1e-8
-"""Relative difference that rounding may leave; float32 risks get 1e-4."""
+"""Relative difference that is taken for rounding; for float32 risks it is 1e-4."""
 
 
 def check_oracle(risk: Any, X: Data = None, Y: Data = None, *, dim: int | None = None, w0: ArrayLike | None = None,
@@ -126,7 +126,7 @@ def _check_risk(report, risk, points):
 
 
 def _check_examples(report, risk, rows, points):
-    """Check the oracle of a structured risk; a labelling found at one point is tried at the others."""
+    """Check the oracle of a structured risk; labellings found at one point must not beat its maximum at another."""
     oracle, model = risk._oracle, risk.model
     report.rules += ["value equals loss plus score", "maximum over labellings found elsewhere",
                      "maximum not below the truth", "w left alone"]
@@ -176,7 +176,7 @@ def _check_examples(report, risk, rows, points):
 
 
 def _check_predictions(report, oracle, rows, points):
-    """Check that a prediction scores at least as much as the truth (0), and twice as much at 2 w."""
+    """Check that a prediction scores at least 0, the score of the truth, and twice as much at 2 w as at w."""
     norms = 0.0 if oracle.norms is None else oracle.norms[rows]
     try:
         for w in points:

@@ -88,7 +88,7 @@ class ExampleFunctions(Structured):
 
 
 class FunctionsModel:
-    """The model of an `ExampleFunctions` risk; its `oracle` returns the given one, since functions hold the data."""
+    """The model of an `ExampleFunctions` risk. Its functions hold the data, so `oracle` ignores X and Y."""
 
     nonneg, rescaling = None, "margin"
 
@@ -100,7 +100,7 @@ class FunctionsModel:
 
 
 class FunctionsOracle(BatchOracle):
-    """Oracle that calls `solve` and `plane` in batches; arguments as in `ExampleFunctions`. Labellings are int32."""
+    """The oracle that calls `solve` and `plane` in batches; `ExampleFunctions` explains the arguments."""
 
     has_predictions = False
 
@@ -123,7 +123,7 @@ class FunctionsOracle(BatchOracle):
 
     @property
     def fingerprint(self):
-        """The given number, or a hash of the planes that the functions return at w = 0."""
+        """The number given by the caller, or else a hash of the planes that the functions return at w = 0."""
         if self._fingerprint is None:
             mark, zero = crc32(repr((self.dim, self.n_examples, self.label_size)).encode()), np.zeros(self.dim)
             for first in range(0, self.n_examples, PROBED):

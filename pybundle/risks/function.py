@@ -19,7 +19,7 @@ from ..core.validation import check_count, check_flag, check_vector, real_array
 from ._compiled import RiskCalls
 
 MOST_RANGES = 64
-"""Most ranges into which the parts of a compiled risk are split for threads; single calls may be short."""
+"""Largest number of ranges of parts that threads evaluate; single calls may be too short for a thread."""
 
 
 class Function(RiskBase):

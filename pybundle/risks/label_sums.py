@@ -12,26 +12,29 @@ from ..core.rounding import UNIT
 from ..core.types import Floats
 
 ROWS = 1 << 12      # rows of dense data that are converted at a time
-LARGEST = 1e100     # largest sum and inverse: squares of their rounding errors neither under- nor overflow
+LARGEST = 1e100     # largest sum and inverse of a sum; squares of their rounding errors are in the range of float64
 
 
 class LabelSums(NamedTuple):
     """Weighted sums of the rows x_i of K labels. The last entry of each row is 1; its weights are intercepts.
 
-    Rows are examples of K classes, or tokens of chains, which also have weights of pairs of labels and of ends.
+    Rows are the examples of K classes or the tokens of chains. Chains also have weights for pairs of neighbouring
+    labels and for the labels of first and last tokens.
 
     Attributes
     ----------
     rows : ndarray, shape (K, d)
         `sum_{y_i = k} c_i x_i`; the last column holds the weights n_k of the labels.
     means : ndarray, shape (d,)
-        Approximate means m of all rows of classes, and 0 for the last column; 0 for chains.
+        Approximate means m of all rows of classes, with 0 for the last column; for chains all are 0.
     variances : ndarray, shape (d,)
         Approximate mean squares of `x - m`, and 1 for the last column.
     error : float
-        Bound on `|e| + |m| |e_b|` for the rounding errors e of `rows` and e_b of their last column, and of `rest`.
+        Bound on `|e| + |m| |e_b|`, where e is the rounding error of `rows` and e_b that of their last column. It also
+        covers the rounding error of `rest`.
     rest : ndarray, shape (K + 1, dim - K d)
-        Slopes of chains at their other weights: of the labellings with label k only, then of the true labellings.
+        Slopes of chains in the weights other than those of rows. Row k < K belongs to labellings with label k only, row
+        K to the true labellings.
     most : float or None
         The largest cost of a label; None for log-losses.
     radius : float
@@ -53,9 +56,10 @@ class LabelSums(NamedTuple):
 
     @classmethod
     def of(cls, examples, y, c, K, most=None, rest=None):
-        """Return the sums of rows with labels y (n,) and weights c (n,); None if the last entries are not 1.
+        """Return the sums of rows with labels y (n,) and weights c (n,); None if the rows do not end with 1.
 
-        With a log-loss each label of chains must occur: the intercept of an absent label would fall without limit.
+        Sums that are too large or too small also give None, and so does a label without a token in chains with a
+        log-loss, as its intercept would fall without limit.
         """
         X, n, d = examples.X, examples.n_examples, examples.n_features
         if examples.bias is not None:
@@ -72,7 +76,7 @@ class LabelSums(NamedTuple):
         rows, squares = np.zeros((K, examples.width)), np.zeros(examples.width)
         rest = np.zeros((K + 1, 0)) if rest is None else rest
         with np.errstate(over="ignore", invalid="ignore"):
-            for first in range(0, n, ROWS):         # if a product overflows, there are no sums
+            for first in range(0, n, ROWS):         # an overflow leads to None below
                 some = slice(first, first + ROWS)
                 shares = sp.csr_array((c[some], (y[some], np.arange(len(y[some])))), shape=(K, len(y[some])))
                 part = X[some].astype(np.float64)
@@ -95,7 +99,7 @@ class LabelSums(NamedTuple):
     def curvatures(self, examples, c, W):
         """Return the mean of the second derivatives of the log-losses by the weights of a class, shape (d, d).
 
-        W (K, d) and the derivatives belong to rows `x - m`.
+        W (K, d) are the weights of the rows `x - m`, and the derivatives are by these weights.
         """
         found = np.zeros((len(self.means),) * 2)
         for first in range(0, examples.n_examples, ROWS):

@@ -116,7 +116,7 @@ class LinearRisk(Partitioned):
         if self.free is None:
             return None
         c, X, n = self.sample_weight, self.examples.X, self.n_examples
-        step = SHARD_ROWS       # a product copies the rows unless they are float64
+        step = SHARD_ROWS       # if rows are not float64, a product copies them; blocks keep the copy small
         sums = sum(X[k:k + step].T @ c[k:k + step] for k in range(0, n, step))
         return np.append(self.examples.scale * sums / max(float(c.sum()), 1e-300), 0.0)
 
@@ -140,7 +140,7 @@ class LinearRisk(Partitioned):
         arrays = (engine.y_array, engine.weight_array, engine.cost_array)
         words = (type(self).__name__, self.dim, data.fingerprint, self.partition, self.random_state)
         mark = 0
-        for array in arrays:                # one by one, since a joint copy would dominate the memory of a small run
+        for array in arrays:                # one by one, since a joint copy would use most of the memory of a small run
             block: Any = np.ascontiguousarray(array)
             mark = crc32(block, mark)
         return crc32(repr(words).encode(), mark)
@@ -172,7 +172,8 @@ class LinearRisk(Partitioned):
     @cached_property
     def _centred(self):
         can_copy = self.examples.scale == 1.0 and not self.is_mapped        # a mapped file is not read into memory
-        X = self.examples.X if can_copy else np.empty((0, self.n_features), np.uint8)     # no column is far from 0
+        # without rows no column is shifted
+        X = self.examples.X if can_copy else np.empty((0, self.n_features), np.uint8)
         shift = Shift.of([locate(X, self.labels if self.is_regression else None, self.sample_weight)])
         return self if shift is None else self.moved(shift)
 
@@ -196,15 +197,16 @@ class LinearRisk(Partitioned):
     def slope_errors(self) -> Floats:
         """Bound on the rounding error of any slope of each part in the Euclidean norm, shape (P,).
 
-        A slope adds at most two rows for each example: first the rows of a shard, then the shards. Therefore
-        `|error| <= gamma sqrt(2) sum_i c_i |x_i|` with `gamma = terms 2^-53`. It holds for `a - m a_b`, too.
+        A slope adds at most two rows for each example: first the rows of a shard are added, then the shards. Therefore
+        `|error| <= gamma sqrt(2) sum_i c_i |x_i|` with `gamma = terms 2^-53`. The same bound holds for the slope
+        `a - m a_b` of centred columns, with column means m and the entry a_b of the intercept.
         """
         terms = [min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS + 4 for rows in self._parts]
         return read_only(UNIT * np.array(terms) * self.slope_sizes)
 
     @property
     def slope_sizes(self) -> Any:
-        """Bound on the Euclidean norm of any slope a of each part, shape (P,), and of `a - m a_b`.
+        """Bound on the Euclidean norm of any slope a of each part, shape (P,), and of the centred slope `a - m a_b`.
 
         It is `sqrt(2) sum_i c_i |x_i|`, for classes or a free intercept `sqrt(2) sum_i c_i (|x_i| + |m|)`.
         """
@@ -218,7 +220,7 @@ class LinearRisk(Partitioned):
 
     @property
     def _row_sizes(self):
-        """Bounds on |x_i|, or on |x_i| + |m| if intercepts may be free, since slopes then enter as `a - m a_b`.
+        """Bounds on |x_i|; on |x_i| + |m| if intercepts may be free, since slopes are then centred to `a - m a_b`.
 
         The mean of |x_i| bounds |m|, m being the means of the columns.
         """
@@ -384,7 +386,7 @@ class LinearRisk(Partitioned):
 
     @property
     def _steepness(self):
-        """The numbers `linear` and `root` of `Constant`: no loss is steeper than 1 in its score."""
+        """The numbers `linear` and `root` of `Constant`; the slope of a loss by its score is at most 1."""
         return float(self.sample_weight.sum()), 0.0
 
     def _check_scores(self, name, S):

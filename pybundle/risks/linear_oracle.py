@@ -49,7 +49,7 @@ class LinearOracle(BatchOracle):
         return LazyWeights(self._risk._engine, w)
 
     def _decode(self, rows, weights, loss):
-        """Labellings of largest loss plus score: float64, O(nnz(x_i) K) each."""
+        """Return the labellings of largest loss plus score in float64; each costs O(nnz(x_i) K) operations."""
         risk, scores = self._risk, weights.scores(rows)
         is_finite = np.isfinite(scores).all(axis=1)
         if not is_finite.all():

@@ -90,7 +90,7 @@ class MulticlassHinge(LinearRisk):
         most = 1.0 if self.loss is None else float(np.max(self.loss))
         return LabelSums.of(self.user_rows, self.labels, self.sample_weight, self.n_classes, most)
 
-    # the losses of examples with true labels y (n,), for `oracle`
+    # the methods below serve `oracle`; y (n,) are the true labels of its examples
     def _decode(self, y, scores):
         """Return the best labels and their values, both (n,), from scores (n, K)."""
         every = np.arange(len(y))

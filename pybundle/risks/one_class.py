@@ -79,7 +79,7 @@ class OneClass(RiskBase):
         self._rows = self.examples.rows(1)
         with np.errstate(over="ignore"):
             self._mass = self.nu * float(self.sample_weight.sum())
-            # largest sum of a_i |x_i|; and the distance of the sum of the a_i from nu C, times the largest |x_i|
+            # `_size` bounds the sum of a_i |x_i|, `_miss` the error of the sum of a_i times the largest |x_i|
             self._size = 1.01 * float(self._share(-self.examples.norms)[0] @ self.examples.norms)
             self._miss = 1.01 * UNIT * (self.n_examples + 64.0) * self._mass * float(self.examples.norms.max())
         if not np.isfinite(self._mass + self._size + self._miss):
@@ -87,7 +87,7 @@ class OneClass(RiskBase):
                                  f"weights up to {self.sample_weight.max():g}; divide them by their mean")
 
     def _share(self, scores):
-        """Return the maximising a, shape (n,), and the example at which the weight nu C is reached."""
+        """Return the maximiser a (n,), and the example at which the weights, sorted by score, reach nu C."""
         c = self.sample_weight
         order = np.argsort(scores, kind="stable")
         sums = np.cumsum(c[order])

@@ -3,8 +3,8 @@
     R(w) = sum_i c_i l(s_i <w, x_i> - t_i),    l(u) = max over low <= beta <= high of beta u - h(beta),
     h(beta) = linear beta + square/2 beta^2 + flat |beta|
 
-with s_i = 1 and the target t_i in regression, and with the label s_i and t_i = 0 in classification. A class names five
-numbers, its `curve`; values, planes, line search and errors follow from them.
+In regression s_i = 1 and t_i is the target; in classification s_i is the label and t_i = 0. A class sets five numbers,
+its `curve`; values, planes, line search and error bounds follow from them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OneScore(LinearRisk):
     oracle = None  # type: ignore[assignment]
     _piecewise_linear = False
     _of_parts = (*LinearRisk._of_parts, "_norms_of_parts")
-    _whole = None           # in an excerpt: `_sizes_for_rounding` of the whole risk
+    _whole = None           # an excerpt keeps `_sizes_for_rounding` of the whole risk here
 
     def _prepare(self, X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision):
         if self.is_regression:
@@ -72,17 +72,17 @@ class OneScore(LinearRisk):
 
     @property
     def has_exact_blocks(self) -> bool:
-        """Whether the dual of one example is maximised in closed form and no smooth method suits better."""
+        """Whether block methods suit the risk: its loss is not smooth. The dual of one example has a closed form."""
         return not self.smooth
 
     @property
     def fingerprint(self) -> Any:
-        """A hash as in `LinearRisk`, with targets and curve."""
+        """A hash of what `LinearRisk` hashes, of the targets and of the curve."""
         return crc32(repr((super().fingerprint, self.curve)).encode(), crc32(self._engine.target_array))
 
     @property
     def _steepness(self):
-        # if the slopes beta have no bound, `sum_i c_i beta_i^2 <= 2 R / square`
+        # if slopes beta are unbounded, the risk bounds them: `sum_i c_i beta_i^2 <= 2 R / square`
         total, steepest = float(self.sample_weight.sum()), float(max(np.abs(self.curve[:2])))
         return (total * steepest, 0.0) if np.isfinite(steepest) else (0.0, (2.0 * total / self.curve[3]) ** 0.5)
 
@@ -96,15 +96,16 @@ class OneScore(LinearRisk):
         return self._counted(super().planes_at(S), float(np.abs(S).max(initial=0.0)))
 
     def _sizes_for_rounding(self):
-        """Return offset unit, largest norm of a row and largest target; excerpts use those of the whole risk."""
+        """Return offset unit, largest norm of a row and largest target; an excerpt returns those of the whole risk."""
         return self._whole or (self._engine.offset_unit, float(self.examples.norms.max()),
                                float(np.abs(self._engine.target_array).max(initial=0.0)))
 
     def _counted(self, planes, largest):
-        """Return planes at scores of at most `largest` in size; planes of a smooth loss get sharper slope errors.
+        """Return the planes with sharper slope errors if the loss is smooth; `largest` bounds the size of the scores.
 
-        A loss is at least `square beta_i^2 / 2`, so `(sum_i c_i |beta_i x_i|)^2 <= 2 R / square sum_i c_i |x_i|^2`.
-        It rounds by at most 8 units of |beta_i u_i|, which matters only if |beta_i| < 1000 units of u_i / square.
+        A loss is at least `square beta_i^2 / 2`, so `(sum_i c_i |beta_i x_i|)^2 <= 2 R / square sum_i c_i |x_i|^2`. The
+        computed loss is wrong by at most 8 units of |beta_i u_i|, a unit being 2^-53. This error is not negligible only
+        if |beta_i| < 1000 units of u_i / square; `least` bounds such beta_i.
         """
         square, target = self.curve[3], self._sizes_for_rounding()[2]
         if square == 0.0:
@@ -123,7 +124,7 @@ class OneScore(LinearRisk):
 
     @property
     def _steepest(self):
-        """Bound on `sum_i c_i |beta_i x_i|` of any plane of each part; infinite if multipliers are unbounded."""
+        """Bound on `sum_i c_i |beta_i x_i|` of any plane of each part; infinite if the slopes beta_i are unbounded."""
         most = max(np.abs(self.curve[:2]))
         with np.errstate(over="ignore"):
             return most * self._sizes_of_parts if np.isfinite(most) else np.full(self.n_parts, np.inf)
@@ -142,7 +143,7 @@ class OneScore(LinearRisk):
 
     @property
     def offset_errors(self) -> Floats:
-        """Zeros: offsets are lowered by their errors."""
+        """Zeros, because each offset is lowered by its error when it is computed."""
         return np.zeros(self.n_parts)
 
     # ------------------------------------------------------------------ the loss
@@ -169,8 +170,8 @@ class OneScore(LinearRisk):
     def line_search(self, S0: Array, S1: Array, a: float, b: float, upper: float = 1.0) -> tuple[float, float]:
         """Return the minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over [0, upper] up to rounding, and R there.
 
-        Arguments as in `LinearRisk`. The derivative rises and is piecewise linear. Examples that are on one piece at
-        both ends of the bracket are on it in between; they leave the search, which costs O(n) in all.
+        The arguments are those of `LinearRisk.line_search`. The derivative rises and is piecewise linear. An example on
+        the same piece at both ends of the bracket is on it in between and leaves the search, which costs O(n) in all.
         """
         S0, S1 = (self._check_scores(*item)[:, 0].astype(np.float64) for item in (("S0", S0), ("S1", S1)))
         a, b = check_number("a", a), check_number("b", b, low=0.0)
@@ -196,11 +197,11 @@ class OneScore(LinearRisk):
         if last <= 0.0:
             return upper
         for trial in range(max_trials):
-            if not high - low > 1e-200 * upper:     # slopes of pieces would overflow
+            if not high - low > 1e-200 * upper:     # in a shorter bracket `rise` below would overflow
                 return low
             moves = pieces(at_low) != pieces(at_high)
             if not moves.all():
-                # the slope of an example on one piece is s0 + (s1 - s0) (t - low) / (high - low)
+                # an example that stays on its piece has the slope s0 + (s1 - s0) (t - low) / (high - low) at t
                 still, rise = ~moves, (at_high - at_low) / (high - low)
                 weights = (c * step)[still]
                 a += float(weights @ (at_low - rise * low)[still])
@@ -315,7 +316,7 @@ class EpsilonInsensitive(OneScore):
 
 
 class Parabola(OneScore):
-    """Base class of smooth losses, which are parabolas between lines."""
+    """Base class of smooth losses: a parabola in the middle, lines outside."""
 
     def second_derivatives(self, scores: ArrayLike) -> Floats:
         """Return the second derivatives of the losses at scores `<w, x_i>`, shape (n,), 0 where they are linear."""

@@ -61,7 +61,7 @@ def partition(n_examples, n_parts, kind="strided", random_state=0, labels=None):
 
 
 def check_parts(n_examples, n_parts, kind):
-    """Return the number of parts, which must suit the examples, as an integer; check `kind`, too."""
+    """Check the number of parts and the `kind` of the partition; return the number as an integer."""
     n_parts = check_integer("n_parts", n_parts, low=1)
     if n_parts > max(1000, n_examples):
         raise ParameterError(f"n_parts must be at most max(1000, n_examples) = {max(1000, n_examples)}, got {n_parts}; "
@@ -89,7 +89,7 @@ def take(sequence, rows):
 
 @dataclass(frozen=True)
 class Excerpt:
-    """The data of some parts of a risk, as sent to a worker, which makes a risk of these parts from it.
+    """The data of some parts of a risk. A worker receives an excerpt and makes the risk of these parts from it.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Excerpt:
     rows: list[Any]
 
     def __call__(self):
-        """Return the risk of these parts, or None if they hold no example; its numbers equal the whole risk's."""
+        """Return the risk of these parts, or None if they hold no example; its planes equal those of the whole risk."""
         if not sum(map(len, self.rows)):
             return None
         risk = self.kind._from_excerpt(**self.arguments)
@@ -127,7 +127,7 @@ class Partitioned(RiskBase):
     lower_bounds: Array
     _arguments: Any
 
-    dense_from = SPARSE_DENSITY     # fraction of non-zeros from which slopes are dense
+    dense_from = SPARSE_DENSITY     # fraction of non-zeros from which slopes are returned dense
     _stratify = None            # labels that the kind "stratified" spreads over the parts
     _of_parts: tuple = ("_parts", "_shards")    # cached attributes that depend on the parts; subclasses add theirs
 
@@ -140,14 +140,14 @@ class Partitioned(RiskBase):
         return self._shards_of(self._parts)
 
     def _group(self, n_parts):
-        """Split into `n_parts` parts, which are drawn now, so that copies share them; None means one part."""
+        """Split into `n_parts` parts and draw them now, so that copies share them; None means one part."""
         self.n_parts_given = n_parts is not None
         self._regroup(1 if n_parts is None else n_parts)
         if self.n_parts_given:
             self._assign(self._parts)
 
     def _regroup(self, n_parts):
-        """Split into `n_parts` parts, which are drawn on first use, since methods on examples need none."""
+        """Split into `n_parts` parts, which are drawn on first use, since methods on examples need no parts."""
         self._split(check_parts(self.n_examples, n_parts, self.partition))
 
     def _assign(self, parts):
@@ -207,7 +207,7 @@ class Partitioned(RiskBase):
 
     @classmethod
     def _from_excerpt(cls, **arguments):
-        """Make the risk of an excerpt; overridden if checks of whole data do not apply, e.g. that all labels occur."""
+        """Make the risk of an excerpt; a class overrides this if its constructor refuses the data of some parts."""
         return cls(**arguments)
 
     def _set_precision(self, precision):

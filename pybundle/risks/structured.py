@@ -136,7 +136,7 @@ class Structured(Partitioned):
 
     @cached_property
     def _additions(self):
-        """Numbers of additions to an entry of the slope of each part: in its largest shard, and one for each shard."""
+        """Bounds (P,) on the number of terms of an entry of a slope: those of one shard, and one for each shard."""
         largest = np.zeros(self.n_parts)
         for p, rows in self._shards:
             largest[p] = max(largest[p], self._oracle.additions(rows))
@@ -195,9 +195,11 @@ class Structured(Partitioned):
         if oracle.norms is None:
             if oracle.met_norms is None:
                 return np.zeros(self.n_parts)
-            weighted = 1.01 * oracle.met_norms * self.sample_weight     # + 6: psi is a difference, maybe times a loss
+            # the 6 counts the difference in psi and its product with a loss
+            weighted = 1.01 * oracle.met_norms * self.sample_weight
             return UNIT * np.array([(len(rows) + 6) * weighted[rows].sum() for rows in self._parts])
-        sums = None if self.user_rows is None else self.label_sums       # chains have no means
+        # `user_rows` is None for chains, whose rows have no means
+        sums = None if self.user_rows is None else self.label_sums
         far = 0.0 if sums is None else float(np.linalg.norm(sums.means))
         sizes = self.sample_weight * (oracle.norms + 2.02 * far)
         if self.loss == "hinge":
@@ -273,7 +275,7 @@ class Structured(Partitioned):
         return self.sum_planes(shard)
 
     def values(self, w: ArrayLike) -> tuple[Floats, Floats]:
-        """Return values (P,), and bounds (P,) on their rounding errors, unless upper bounds include these."""
+        """Return values (P,), and bounds (P,) on those of their rounding errors that upper bounds do not include."""
         w = check_vector("w", w, self.dim)
         oracle, norm = self._oracle, float(np.linalg.norm(w))
         weights = oracle.prepare(w)

@@ -1,4 +1,4 @@
-"""Two labels for the nodes of a graph, neighbours alike."""
+"""Binary labels of the nodes of a graph; labels of neighbours tend to be equal."""
 
 from .model import BinaryLabeling
 

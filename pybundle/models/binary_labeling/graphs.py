@@ -61,7 +61,7 @@ def read_graphs(X, n_features, n_edge_features):
 
 
 def _is_empty(rows):
-    """Whether a graph has no such rows; they may be an array, a sparse matrix or a ragged list of lists."""
+    """Whether a graph has no `rows` (edges or their features): an array, a sparse matrix or a list of lists."""
     if isinstance(rows, (list, tuple)):
         return all(isinstance(row, Sized) and len(row) == 0 for row in rows)
     return np.size(rows) == 0

@@ -1,7 +1,9 @@
-"""Two labels for the nodes of a graph, neighbours alike: image segmentation by an exact minimum cut.
+"""Binary labels of the nodes of a graph, decoded by an exact minimum cut, for example in image segmentation.
 
     <w, Psi(x, y)> = sum_j <w_U, f_j> (2 y_j - 1) - sum_{e = (a, b)} <w_P, f_e> [y_a != y_b],    w = [w_U | w_P],
-    f_e >= 0, w_P >= 0
+
+f_j are the features of node j, and f_e >= 0 those of edge e. The weights w_P >= 0 penalise neighbours whose labels
+differ.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ class BinaryLabeling(StructuredModel):
         oracle, rows = self._bind(x, np.zeros(integer_array("y", labels_of(y)).shape, np.int64)), np.zeros(1, np.intp)
         feature = np.zeros(self.dim)
         oracle.add_planes(rows, [labels_of(y)], np.ones(1), feature)
-        nodes = oracle.nodes.values         # psi is relative to labels 0, whose feature is minus the sum over nodes
+        nodes = oracle.nodes.values  # `add_planes` subtracts the feature of labels 0, which is minus the sum over nodes
         feature[:self.n_features] -= np.asarray(nodes.sum(axis=0, dtype=np.float64)).ravel()
         return feature
 
@@ -104,7 +106,7 @@ class BinaryLabeling(StructuredModel):
     def decode(self, w: Array, x: Any) -> Any:
         try:
             n = x[0].shape[0] if sp.issparse(x[0]) else len(x[0])
-            np.shape(x[1]), np.shape(x[2])          # ValueError if rows differ in length
+            np.shape(x[1]), np.shape(x[2])          # raises ValueError if rows differ in length
         except (TypeError, ValueError, LookupError) as problem:
             raise InputTypeError(f"x must be a Graph, got {type(x).__name__}") from problem
         return self._solve(w, x, np.zeros(n, np.int64), loss=False)

@@ -27,7 +27,7 @@ class BinaryLabelingOracle(BatchOracle):
         examples = read_features(self.nodes)
         self._rows = examples.rows(1)
         self._edge_rows = Rows((self._edge_features,), np.zeros(len(self._edge_features)), model.n_edge_features, 1)
-        self._gain_factors = 2.0 - 4.0 * self._truth.values          # factor of <w_U, f> in the gain by the other label
+        self._gain_factors = 2.0 - 4.0 * self._truth.values          # times <w_U, f>: the gain by the other label
         a, b = self._edges.values.T + np.repeat(offsets[:-1], self._edges.sizes)
         self._is_cut = self._truth.values[a] != self._truth.values[b]
         edge_norms = np.sqrt(np.einsum("ep,ep->e", self._edge_features, self._edge_features))
@@ -53,7 +53,7 @@ class BinaryLabelingOracle(BatchOracle):
         at_nodes, at_edges = self.nodes.rows(rows), self._edges.rows(rows)
         scores = np.empty((len(at_nodes), 1))
         self._rows.scores(packed, at_nodes, scores)
-        # scores relative to the truth: its label has 0, the other label the gain
+        # scores relative to the truth: the true label has score 0, the other label the gain of the change
         change = scores[:, 0] * self._gain_factors.take(at_nodes)
         if loss:
             change += self._costs.take(at_nodes)
@@ -84,7 +84,7 @@ class BinaryLabelingOracle(BatchOracle):
         return self._node_losses(changed != 0.0, nodes, node_ends), sum_rows(self.dim, *parts)
 
     def _changes(self, rows, labellings):
-        """Return coefficients, nodes and ends for the node features of the examples `rows`, then for edge features."""
+        """Return coefficients, nodes and ends of the node features of the examples `rows`, then of edge features."""
         nodes, edges = self.nodes.rows(rows), self._edges.rows(rows)
         labels = self._node_labels(rows, labellings)
         node_ends, edge_ends = (np.concatenate([[0], np.cumsum(part.sizes[rows])])

@@ -24,7 +24,7 @@ cdef class ChainData:
     Parameters
     ----------
     tokens : Rows
-        All tokens, seen by K scores.
+        All tokens; each has K scores.
     truth : int32 array, shape (n_tokens,)
     offsets : int64 array, shape (n + 1,)
     costs : array, shape (K, K)
@@ -53,7 +53,8 @@ cdef class ChainData:
               ChainTables tables, bint loss):
         """Return best labellings (one after another), their offsets, and values relative to the truth.
 
-        Margin rescaling. `packed` may be None for CSR tokens, whose scores are then computed from W itself.
+        The loss enters with margin rescaling. `packed` may be None for CSR tokens, whose scores are then computed from
+        W.
         """
         cdef Py_ssize_t n = rows.shape[0], j
         offsets_array, values_array = np.zeros(n + 1, dtype=np.int64), np.empty(n)
@@ -73,7 +74,8 @@ cdef class ChainData:
                     double* values) except -1 nogil:
         """Find best labellings of n examples, labels[offsets[j]:offsets[j + 1]], and values relative to the truth.
 
-        Margin rescaling. `packed` may be None, for CSR tokens.
+        The loss enters with margin rescaling. `packed` may be None for CSR tokens, whose scores are then computed from
+        W.
         """
         cdef Py_ssize_t K = self.costs.shape[0], i, j, t, first = 0, last, longest = 0, count
         for j in range(n):
@@ -127,7 +129,7 @@ cdef class ChainData:
         cdef const int32_t* truth
         if n == 0:
             return 0.0
-        # those of the labellings, then those of the truth
+        # row 0 is for the labels of the labellings, row 1 for the true labels of the same tokens
         token_array, label_array, coef_array = (np.empty((2, offsets[n]), dtype) for dtype in
                                                 (np.intp, np.int32, np.float64))
         cdef Py_ssize_t[:, ::1] token = token_array
@@ -258,7 +260,7 @@ cdef class CompiledChain(CompiledOracle):
 
     cdef ChainData data
     cdef ChainTables tables
-    cdef PackedWeights packed         # None if W is read as it stands
+    cdef PackedWeights packed         # None if W is read without packing
     cdef const double[::1] nothing
 
     def __init__(self, ChainData data, Py_ssize_t dim, sizes, Py_ssize_t batch):
@@ -308,9 +310,10 @@ cdef double augment_item(double* unary, const int32_t* truth, Py_ssize_t length,
 
 def augment(double[:, ::1] unary, const int32_t[::1] truth, const int64_t[::1] offsets, const double[:, ::1] costs,
             const double[::1] factors, ChainTables tables, bint loss, double[::1] truths):
-    """Write the scores of the true labellings, and add `factors[i] costs[truth]` to the rows of item i.
+    """Write the scores of the true labellings; with `loss`, add `factors[i] costs[truth]` to the rows of item i.
 
-    unary (N, K), truth (N,): one item after another, offsets (n + 1,); costs (K, K), factors (n,), truths (n,).
+    unary (N, K) and truth (N,) hold one item after another, with offsets (n + 1,). The other shapes are costs (K, K),
+    factors (n,) and truths (n,).
     """
     cdef Py_ssize_t i
     with nogil:

@@ -11,11 +11,11 @@ ctypedef fused real:
 
 def subtract_truths(double[:, ::1] p, const int32_t[::1] truth, const int64_t[::1] offsets, const double[::1] scales,
                     double[:, ::1] pairs, double[::1] start, double[::1] end):
-    """Set `p[t] = scale (p[t] - e_truth)`, and do the same for weights of pairs and ends.
+    """Set `p[t] = scale (p[t] - e_truth)`, and add to the slopes of pairs and ends.
 
-    p (N, K): marginals of the positions of one item after another, truth (N,), offsets (n + 1,), scales (n,). The true
-    transitions, times the scale of their item, are subtracted from `pairs` (K, K). The sums of the first and of the
-    last rows of p are added to start and end (K,), which may be empty.
+    p (N, K) are the marginals of the positions, one item after another, with truth (N,), offsets (n + 1,) and scales
+    (n,). The true transitions, times the scale of their item, are subtracted from `pairs` (K, K). The sums of the first
+    and of the last rows of p are added to start and end (K,), which may be empty.
     """
     cdef Py_ssize_t i, t, k, K = p.shape[1]
     cdef double scale
@@ -44,12 +44,12 @@ cdef class ColumnSums:
     cdef object _storage
     cdef const int32_t[::1] indices
     cdef const int64_t[::1] indptr
-    cdef int32_t[::1] place         # of a column in sums, or -1
+    cdef int32_t[::1] place         # row of a column in `sums`, or -1
     cdef double[:, ::1] sums
     cdef Py_ssize_t n_columns
 
     def __init__(self, storage, Py_ssize_t n_features, Py_ssize_t n_labels, const Py_ssize_t[::1] rows):
-        # rows: all that will be added; their entries bound the memory
+        # `rows` are all rows that will be added; the number of their entries bounds the memory
         self._storage = storage
         self.indices, self.indptr = storage[1], storage[2]
         self.place = np.full(n_features, -1, dtype=np.int32)

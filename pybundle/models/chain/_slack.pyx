@@ -2,8 +2,9 @@
 
     max_e  c e (1 + best_e),     best_e = max { <w, psi(y)> : y has e wrong labels },     c = 1 or 1 / T
 
-With f_t(e, k) the best score of t tokens that end in label k with e errors, `f_t(e, k) = theta_t(k) + max_j
-f_{t-1}(e - [k != y_t], j) + T_jk`: O(T^2 K^2) time and O(T^2 K) memory for a chain of T tokens.
+Let f_t(e, k) be the best score of the first t tokens with e errors and label k at token t. Then `f_t(e, k) =
+theta_t(k) + max_j f_{t-1}(e - [k != y_t], j) + T_jk`, with scores theta of tokens and T of transitions. A chain of T
+tokens takes O(T^2 K^2) time and O(T^2 K) memory.
 """
 
 from libc.math cimport INFINITY
@@ -16,7 +17,7 @@ from ...oracles._chain cimport ChainTables
 def slack_items(const double[:, ::1] unary, const int32_t[::1] truth, const int64_t[::1] offsets,
                 const double[::1] factors, ChainTables tables, const double[::1] truths, int32_t[::1] labels,
                 double[::1] values):
-    """Write labels and values of chains from the scores `unary`, without loss; `truths` are the scores of `truth`."""
+    """Write labels and values of chains from scores `unary` without loss; `truths` are the scores of `truth`."""
     cdef Py_ssize_t i, n = offsets.shape[0] - 1, K = unary.shape[1], longest = 0
     cdef double* f
     cdef int32_t* back

@@ -1,4 +1,4 @@
-"""Chains: sequences of tokens, a label for each, scores of tokens and of neighbouring labels."""
+"""Chains: sequences of tokens with a label for each token; tokens and pairs of neighbouring labels have scores."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ BLOCK = 2048
 
 
 class ChainWeights:
-    """The blocks of w for the kernels: weights of tokens, (transition, start, end); tables of the decoder."""
+    """The blocks of w in the form of the kernels: of tokens, of (transition, start, end), and the decoder's tables."""
 
     def __init__(self, model, rows, w):
         self.tokens = LazyWeights(rows, w)
@@ -55,10 +55,10 @@ class ChainOracle(BatchOracle):
         self.norms = 2.0 * (1.0 + 1e-12) * (token_norms + self.sizes - 1 + model.start + model.end)
         if model.rescaling == "slack":
             self.norms *= self.sizes * self._factors        # the largest loss
-        # PB_CHAIN_TERMS of _chain.h
+        # the numbers of roundings are those of PB_CHAIN_TERMS in _chain.h
         self.marginal_terms = self.sizes * (6.0 * model.n_labels + 40.0)
         self.partition_terms = 4.0 * self.sizes + 2.0 * model.n_labels + 16.0
-        # pairs of labels and those at the ends are features, too
+        # pairs of labels and labels at the ends are features of norm 1
         squares = np.add.reduceat(examples.norms**2, self._tokens.offsets[:-1])
         squares += self.sizes - 1 + model.start + model.end
         self._labelled = LabelledTokens(self._rows, self._truth.values, self._truth.offsets, True, model.start,
@@ -71,9 +71,9 @@ class ChainOracle(BatchOracle):
                 truth.offsets, truth.values, self.examples)
 
     def sums_of_pairs(self, c):
-        """Return slopes at the weights of pairs and ends, weighted: of labellings with one label, and of the truths.
+        """Return slopes in the weights of pairs and ends: of labellings with one label only, and of the truths.
 
-        c has shape (n,), the result (K + 1, K^2 + the ends).
+        c (n,) are weights of the examples; the result has shape (K + 1, K^2 + number of weights of ends).
         """
         K, y, first = self._model.n_labels, self._truth.values, self._truth.offsets[:-1]
         found = np.zeros((K + 1, self.dim - self._model.n_token_weights))
@@ -122,7 +122,7 @@ class ChainOracle(BatchOracle):
 
     @property
     def has_further(self):
-        """Slack rescaling has no list of best labellings."""
+        """Whether the oracle finds more than the best labelling; with slack rescaling it does not."""
         return self._model.rescaling != "slack"
 
     def _compiled(self, batch):
@@ -191,7 +191,7 @@ class ChainOracle(BatchOracle):
         return np.empty(offsets[-1], dtype=np.int32), np.empty(len(rows)), offsets
 
     def _scores(self, rows, offsets, weights, loss=False):
-        """Yield blocks of examples: first, last, scores of their tokens, with losses or not, scores of the truths."""
+        """Yield blocks of examples as (first, end, scores of tokens, with `loss` plus losses, scores of the truths)."""
         tokens, truth = self._tokens.rows(rows), self._truth.take(rows).values
         for low, high in blocks(offsets, BLOCK):
             first, last = offsets[low], offsets[high]

@@ -5,8 +5,9 @@ from libc.stdint cimport int32_t, int64_t
 from ...features._plane_rows cimport PlaneRows
 
 cdef struct ArcWeights:
-    # w (dim,); scales: NULL or a factor for every group of weights, those of factor 0 are not read; labels: the group
-    # of each weight. The groups of templates are their blocks, whatever `labels`.
+    # w has shape (dim,). scales is NULL or holds a factor for every group of weights; weights whose factor is 0 are not
+    # read. labels holds the group of each weight; for templates it is ignored, as the weights of a template are a
+    # group.
     const double* w
     const double* scales
     const int32_t* labels
@@ -18,9 +19,9 @@ cdef class Arcs:
     cdef readonly object starts_array
     cdef readonly tuple arrays
     cdef const int64_t[::1] starts
-    cdef readonly int longest               # rows of a sentence, with the root
+    cdef readonly int longest               # number of rows of the longest sentence: its words and the root
 
-    # S (n + 1, n + 1) = scores of all arcs of sentence i; column 0 and the diagonal hold any finite numbers
+    # Sets S (n + 1, n + 1) to the scores of all arcs of sentence i; column 0 and the diagonal get any finite numbers
     cdef void score(self, Py_ssize_t i, const ArcWeights* at, double* S, void* scratch) noexcept nogil
     # slope += sum over arcs of G[h, m] f(h, m); column 0 and the diagonal of G must be 0
     cdef void add_matrix(self, Py_ssize_t i, const double* G, double* slope, void* scratch) noexcept nogil

@@ -29,7 +29,7 @@ cdef extern from "_arcs.h" nogil:
 
 cdef enum:
     MOST_TEMPLATES = 128
-    KINDS = 64            # of words between head and word
+    KINDS = 64            # number of kinds of words that may stand between head and word
 
 ctypedef const int32_t* key_row
 
@@ -37,7 +37,8 @@ ctypedef const int32_t* key_row
 cdef class Arcs:
     """Features of the arcs of a list of sentences; immutable.
 
-    Sentence i has n_i words and the root, rows `starts[i]:starts[i + 1]`; its matrices are (n_i + 1, n_i + 1).
+    Sentence i has the rows `starts[i]:starts[i + 1]`: the root and its n_i words. Matrices of its arcs have shape
+    (n_i + 1, n_i + 1).
     """
 
     cdef void score(self, Py_ssize_t i, const ArcWeights* at, double* S, void* scratch) noexcept nogil:
@@ -98,7 +99,7 @@ cdef class RowArcs(Arcs):
                 total += self.data64[k] * w[self.indices[k]]
         return total
 
-    # the same where the weights of group g wait for their factor scales[g]
+    # the same product with each weight of group g multiplied by scales[g]
     cdef inline double scaled_product(self, int64_t row, const ArcWeights* at) noexcept nogil:
         cdef int64_t k
         cdef int32_t j
@@ -151,12 +152,13 @@ cdef class HashedArcs(Arcs):
     head_keys, word_keys : int32 arrays
         Sentence by sentence, template by template: entry `starts[i] T + t len_i + h`.
     distance_keys : int32 array, shape (T, 2 L + 1)
-        By m - h + L for the longest sentence, L words; zeros where a template has no distance.
+        Column m - h + L holds the keys of the distance m - h, where L is the number of words of the longest sentence;
+        zeros for a template without distance.
     root_keys : int32 array, shape (T,)
-        The same where the root is the head.
+        Keys of the distance if the root is the head.
     set_column, each_column : int32 arrays, shape (T,)
-        Column of `kinds` whose values between head and word make the key, all of them together or a feature for each;
-        -1 for none.
+        Column of `kinds` of which the template uses the values between head and word; -1 for none. The set of these
+        values gives one feature (`set_column`), or each value gives a feature (`each_column`).
     kinds : uint8 array, shape (n_columns, rows)
         Values 0..63 of every word.
     kind_keys : int32 array, shape (T, 64)
@@ -176,7 +178,7 @@ cdef class HashedArcs(Arcs):
         self.T, self.n_columns = self.root_keys.shape[0], self.kinds.shape[0]
         if self.T > MOST_TEMPLATES:
             raise ValueError(self.T)
-        # templates with a feature for each kind between come last
+        # templates with `each_column` come last
         self.n_plain = int((each_column < 0).sum())
         self.n_sentences, self.dim = len(starts) - 1, dim
         self.longest = int(np.diff(starts).max())
@@ -185,7 +187,7 @@ cdef class HashedArcs(Arcs):
         return HashedArcs, (self.starts_array, *self.arrays, self.dim)
 
     cdef size_t scratch(self) noexcept nogil:
-        # sets of kinds, keys of templates
+        # bytes for the sets of kinds and for the keys of templates
         return sizeof(uint64_t) * ((self.n_columns + 1 + (self.T + 2) // 2) * self.longest)
 
     cdef void score(self, Py_ssize_t i, const ArcWeights* at, double* S, void* scratch) noexcept nogil:
@@ -204,7 +206,7 @@ cdef class HashedArcs(Arcs):
                      const double* scale, double* slope, void* scratch) noexcept nogil:
         """Add scores of the arcs that leave h to `out` (n + 1,), or `scale` (n + 1,) times their features to `slope`.
 
-        `factors` (T,) of the templates, or NULL.
+        `factors` (T,), if not NULL, multiply the weights of the templates.
         """
         cdef int n = <int>(self.starts[i + 1] - self.starts[i]), t, m, column, n_plain = 0
         cdef const int32_t* heads = &self.head_keys[self.starts[i] * self.T]
@@ -264,7 +266,7 @@ cdef class HashedArcs(Arcs):
 
     cdef void _set_keys(self, int n, int h, const uint64_t* between, const int32_t* keys, const int32_t* pair,
                         int32_t* out) noexcept nogil:
-        """Combine keys of whole sets with keys of distance; only the changes between neighbouring m are hashed."""
+        """Combine the keys of sets with keys of distance; a set differs from that of the next m by at most one kind."""
         cdef int m
         cdef int32_t key = 0
         cdef uint64_t seen = 0, fresh

@@ -16,15 +16,16 @@ from ...oracles._matrix_tree cimport tree_marginals
 from ._arcs cimport Arcs, ArcWeights
 
 cdef enum:
-    MOST_WORDS = 500        # the bound on errors of marginals neglects products of errors, of the size of words^4 2^-44
+    # in longer sentences products of errors, about words^4 2^-44, are too large for the bound on errors of marginals
+    MOST_WORDS = 500
 
 
 cdef int best_moves(int n, const double* S, const int32_t* heads, bint single_root, int k, double* gain,
                     int32_t* words, int32_t* new_heads) noexcept nogil:
     """Find the k best trees that differ from the tree `heads` in the head of one word; return their number.
 
-    A word can move to any word that is not below it. The second best of all trees may differ in more words, but
-    variety at little cost is enough.
+    A word can move to any head that is not below it in the tree. The second best of all trees may differ in more words,
+    but these moves cost little, and callers need different good trees rather than the best ones.
     """
     cdef int m, h, a, q, found = 0
     cdef double difference
@@ -60,9 +61,10 @@ def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, 
                     const double[::1] scales=None, const int32_t[::1] labels=None):
     """Find the best trees of the sentences `rows`.
 
-    `truth` holds the true heads at `starts`, `heads` receives the found ones at `offsets`; values are relative to the
-    truth. `moves`, int32 (len(rows), k, 2), takes the best moves of one word, (word, head), 0 for none. `scales`
-    (n_groups,), or None, multiply the weights of groups: those of templates, or of `labels`, see `ArcWeights`.
+    `truth` holds the true heads at `starts`, and `heads` receives the found heads at `offsets`. Values are relative to
+    the truth. `moves`, int32 (len(rows), k, 2), receives the k best moves of one word as pairs (word, head); word 0
+    means that there are no more. `scales` (n_groups,) multiply the weights of groups, which are the templates or given
+    by `labels`, see `ArcWeights`.
     """
     cdef int32_t[:, :, ::1] moved
     cdef int32_t* first_move = NULL
@@ -132,7 +134,7 @@ cdef int decode_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, cons
 
 
 cdef int longest_of(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows) noexcept nogil:
-    """Return the rows, with the root, of the longest of some sentences."""
+    """Return the number of rows, with the root, of the longest of the sentences `rows`."""
     cdef Py_ssize_t j
     cdef int longest = 0
     for j in range(n_rows):
@@ -189,7 +191,7 @@ def tree_planes(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] truth,
 
 cdef int write_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const int32_t* truth, const int64_t* offsets,
                      const int32_t* heads, PlaneRows out, double* losses) except -1 nogil:
-    """Write the losses of trees, their numbers of wrong heads, and append their slopes as rows to `out`."""
+    """Write the losses of trees, which are their numbers of wrong heads, and append their slopes as rows to `out`."""
     cdef Py_ssize_t j, i
     cdef int m
     cdef int32_t h, g
@@ -239,10 +241,10 @@ cdef class CompiledDependency(CompiledOracle):
 def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] truth,
                        bint single_root, const double[::1] scales, double[::1] slope, double[::1] values,
                        double[::1] entropies, const double[::1] errors):
-    """Set `slope += sum_j scales[j] E psi_j` and values `log sum exp`, relative to the truth.
+    """Add `sum_j scales[j] E psi_j` to the slope, and set values to `log sum exp` of scores relative to the truth.
 
-    `errors` are those of `tree_errors`. If the errors of marginals have no bound, the distribution is the best tree
-    alone, whose entropy is 0.
+    `errors` come from `tree_errors`. For sentences whose marginals have no error bound, the best tree gets all
+    probability, and the entropy is 0.
     """
     cdef Py_ssize_t j, i, square
     cdef int n, m, h, found, longest

@@ -122,7 +122,7 @@ class Dependency(StructuredModel):
         arcs, _ = self._bind([x])
         heads = self._check_heads("y", y, int(arcs.starts_array[1]))
         slope = np.zeros(self.dim)
-        # psi is Psi if the truth has no heads
+        # psi is Psi if there are no true heads
         add_trees(arcs, np.zeros(1, np.intp), np.full(len(heads), -1, np.int32), heads, np.zeros(1, np.int64),
                   np.ones(1), slope)
         return sp.csr_array(slope[None])

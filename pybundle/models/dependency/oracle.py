@@ -29,13 +29,13 @@ class DependencyOracle(BatchOracle):
         Y = Ragged.of(Y, "Y", kinds="iu")
         self._truth = self._check_truth(Y)
         n_words = np.diff(self._starts) - 1
-        # the work of n^2 arcs and of n words; in large units, as a shard has a slope of its own. At least the number of
-        # words, as a feature may be in all arcs of a tree
+        # the work for n^2 arcs and n words, in large units, so that few shards need a slope of their own. Error bounds
+        # need at least the number of words, as a feature may be in all arcs of a tree
         self.sizes = np.maximum(1 + n_words // 2 + n_words**2 // 32, n_words)
         self.norms = 2.0 * n_words * largest
         self._errors = tree_errors(n_words)
         n = n_words.astype(float)
-        # the features of an arc are at most norms / 2 n
+        # the features of an arc have at most the norm norms / (2 n)
         self.marginal_terms = self._errors * 2.0**53 / (2.0 * n) + 4.0
         self.partition_terms = n**3 + 16.0 * n + 16.0
         self.fingerprint = self._checksum()
@@ -91,7 +91,8 @@ class DependencyOracle(BatchOracle):
     def solve_scaled(self, rows, w, scales, labels=None):
         """Return `solve_batch` at w with the weights of group g multiplied by scales[g].
 
-        Groups are the templates of a model made with `blocks`; those of listed features need `labels`, int32 (dim,).
+        Groups are the templates of a model made with `blocks`. For listed features, `labels`, int32 (dim,), holds the
+        group of each feature.
         """
         return self._decode(check_rows("rows", rows, self.n_examples), w, True, scales=scales, labels=labels)
 
@@ -141,7 +142,7 @@ class DependencyOracle(BatchOracle):
 
 
 def why_no_tree(name, heads, length, single_root):
-    """Return in words why `heads` is no tree, or None."""
+    """Return in words why `heads` is no tree, or None if it is one."""
     if heads.ndim != 1 or len(heads) != length:
         return (f"{name} must have shape ({length},): -1 for the root and the head of each of {length - 1} words, got "
                 f"shape {heads.shape}")
@@ -155,7 +156,7 @@ def why_no_tree(name, heads, length, single_root):
     if single_root and len(roots) > 1:
         return (f"{name}[{roots[1]}] is 0, a second word on the root beside word {roots[0]}; pass single_root=False "
                 "where that is meant")
-    # each word of a tree reaches the root in less than `length` steps; jumps of all words double in length
+    # in a tree each word reaches the root in less than `length` steps; each round doubles the steps of `jump`
     jump = np.maximum(heads, 0)
     for _ in range(int(length).bit_length()):
         jump = jump[jump]

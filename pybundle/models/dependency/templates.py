@@ -13,7 +13,7 @@ from ...core.exceptions import InputTypeError, ParameterError
 EDGES = (1, 2, 3, 4, 5, 6, 8, 11, 16, 26)
 """A distance falls into the last bucket whose edge it reaches; left, right and the root have separate buckets."""
 DISTANCES = np.arange(-EDGES[-1], EDGES[-1] + 1)
-"""Distances with keys of their own; larger ones share the buckets of the last."""
+"""Distances with keys of their own; a larger distance has the key of the largest."""
 MOST_KINDS = 64
 ROWS = 1024
 """Words whose keys are computed at a time, in few arrays that fit in the cache."""
@@ -46,8 +46,9 @@ TREEBANK_TEMPLATES = (
     "h.pos h+1.lower m.pos direction", "h.pos h-1.lower m.pos direction", "h.pos m.pos set.pos",
     "h.xpos m.xpos each.pos",
 )
-"""For sentences of a treebank: the fine tag stands for head and word, the universal one for neighbours and in wide
-templates. On the English Web Treebank some 3 points of heads more than the default, which makes do with one tag."""
+"""Templates for treebanks with two tags: head and word have the fine tag, neighbours and wide templates the universal
+one. On the English Web Treebank their accuracy of heads is about 3 percentage points above that of the default,
+which uses one tag."""
 
 _ATOM = re.compile(r"([hm])([+-]\d+)?\.(\w+)")
 
@@ -115,7 +116,8 @@ class KeyMaker:
         T = len(templates)
         self._bits, seeds = bits, np.array([4 * template.seed for template in templates], np.uint64)[:, None]
         self._blocks = (np.arange(T, dtype=np.int32) << bits if blocks else np.zeros(T, np.int32))[:, None]
-        # nodes: the heads of all templates, then the words; each step hashes one atom of all of them
+        # the first T nodes are the heads of all templates, the others the words; each step hashes one atom of every
+        # node
         nodes = [template.head for template in templates] + [template.word for template in templates]
         self._seeds = np.concatenate([seeds, seeds + np.uint64(1)])
         self._pairs = sorted({pair for atoms in nodes for pair in atoms})
@@ -148,7 +150,7 @@ class KeyMaker:
         T, lengths = len(self._blocks), np.diff(starts)
         position = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
         length = np.repeat(lengths, lengths)
-        # entry of (row, template t): sentence by sentence, template by template
+        # a row has one key for each template; keys are stored sentence by sentence, and template by template within it
         place = np.repeat(starts[:-1], lengths) * T + position
         head_keys = np.empty(starts[-1] * T, np.int32)
         word_keys = np.empty_like(head_keys)

@@ -1,9 +1,9 @@
-"""Landmarks in images: a tree of parts that look right and stand right to each other.
+"""Landmarks in images: scores of the appearance at each landmark, and of the relative positions along a tree.
 
     <w, Psi(x, y)> = sum_j <w_j, f(x, y_j)> - sum over edges (i, j) of a_x u^2 + b_x u + a_y v^2 + b_y v,
 
-u and v being the displacement of landmark j from where landmark i expects it, in units of its spread:
-(u, v) = (y_j - y_i - anchor_j) / spread_j.
+(u, v) = (y_j - y_i - anchor_j) / spread_j is the displacement of landmark j from the position that landmark i predicts,
+in units of its spread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One label for each example: the flat structure."""
+"""One label for each example: multiclass classification as a structured model."""
 
 from __future__ import annotations
 

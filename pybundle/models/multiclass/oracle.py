@@ -15,7 +15,7 @@ from ...features.weights import LazyWeights
 from ..batch_oracle import BatchOracle, LabelledTokens, check_scores
 
 LEAST = -700.0
-"""Logarithm of the least share of a label; smaller shares are 0."""
+"""Least margin below the largest that counts in a softmax; the exponential of a smaller one is replaced by 0."""
 
 
 class MulticlassOracle(BatchOracle):
@@ -35,7 +35,8 @@ class MulticlassOracle(BatchOracle):
         largest = model.costs.max() if model.rescaling == "slack" else 1.0
         self.norms = 2.0 * largest * examples.norms
         self.marginal_terms = np.full(self.n_examples, model.n_classes + 16.0)
-        self.partition_terms = self.marginal_terms - (self.dim - model.n_features)      # a score adds up one row of W
+        # a score has n_features terms, not dim
+        self.partition_terms = self.marginal_terms - (self.dim - model.n_features)
         offsets = np.arange(self.n_examples + 1)        # an example is a chain of one token
         self._labelled = LabelledTokens(self._rows, self._y, offsets, False, False, False, examples.norms**2)
         self.fingerprint = self._checksum()

@@ -1,11 +1,13 @@
 """Loops of the segmentation model: windows of columns, loss, decoding, sums of windows.
 
-Scores stand column by column in rows of one entry a label, labels sorted by width (their *places*), so that the
-labels of one width are one matrix product and one run of the decoder.
+The scores have a row for each column of an image, and an entry for each label. The labels are sorted by width, and the
+position of a label in this order is its *place*. Labels of one width thus need one matrix product and one run of the
+decoder.
 
-The loss of a cover is the number of counted columns less the matched ones. The matches of a segment depend on that
-segment alone: they are subtracted from its score, and the constant cancels against the truth cover, which matches all
-counted columns. Slack rescaling multiplies by the loss; there the decoder separates covers by their numbers of matches.
+The loss of a cover is the number of columns that count less the number of those that it matches. The matches of a
+segment depend on that segment alone: they are subtracted from its score, and the constant cancels against the truth
+cover, which matches all columns that count. Slack rescaling multiplies by the loss; there the decoder separates covers
+by their numbers of matches.
 """
 
 import numpy as np
@@ -62,9 +64,9 @@ cdef class Templates:
 cdef class Truth:
     """The truth covers; constant.
 
-    labels (n_segments,): all covers one after another; bounds, offsets (n + 1,): where the segments and the columns of
-    each example begin; symbols (n_columns,): the right symbol, -1 if nothing counts; starts (n_columns,): first column
-    of the segment there.
+    labels (n_segments,) holds all covers, one after another. bounds and offsets (n + 1,) say where the segments and the
+    columns of each example begin. symbols (n_columns,) is the right symbol of a column, or -1 if the column does not
+    count. starts (n_columns,) is the first column of the segment that contains the column.
     """
 
     cdef const int[::1] labels, symbols, starts
@@ -81,7 +83,7 @@ cdef class Truth:
 
 
 def unfold(const pixel[:, ::1] columns, const long long[::1] firsts, const long long[::1] ends, double[:, ::1] windows):
-    """Write windows: for every column k of the items firsts[i]..ends[i] - 1 a row of columns k, k + 1, ..., then zeros.
+    """Write a window for every column k of firsts[i]..ends[i] - 1: the columns k, k + 1, ..., ends[i] - 1, then zeros.
 
     columns (n_columns, height); windows (rows, widest * height), as many rows as the items have columns.
     """
@@ -139,7 +141,7 @@ cdef double _true_score(Templates templates, const double* table, Truth truth, P
 
 cdef void _subtract_matches(Templates templates, double* table, Py_ssize_t W, Truth truth, Py_ssize_t i,
                             int* prefix) noexcept nogil:
-    """scores[k, a] -= columns that a segment of label a at k matches; `prefix` (W + 1,) is scratch."""
+    """Subtract from scores[k, a] the columns that label a matches if its segment begins at k; `prefix` is scratch."""
     cdef int n_labels = templates.alphabet.n_labels, label, symbol, width, p
     cdef Py_ssize_t s, k = 0, c, q
     cdef const int* right = &truth.symbols[truth.offsets[i]]
@@ -169,7 +171,7 @@ cdef void _subtract_matches(Templates templates, double* table, Py_ssize_t W, Tr
 
 def solve_slack_items(Templates templates, double[:, ::1] scores, const long long[::1] local, Truth truth,
                       const long long[::1] rows, int[::1] labels, long long[::1] counts, double[::1] values):
-    """Do the same as `solve_items` for the largest `loss (1 + score - score of the truth cover)`.
+    """Find covers of largest `loss (1 + score - score of the truth cover)`; the arguments are those of `solve_items`.
 
     f(e, m) is the best score of covers of e columns with m matches: O(W^2 n_labels) time for W columns.
     """
@@ -193,7 +195,7 @@ def solve_slack_items(Templates templates, double[:, ::1] scores, const long lon
 cdef long long _best_slack(Templates templates, const double* scores, const double* matches, Py_ssize_t W,
                            const int* symbols, double right, double* f, int* back, Py_ssize_t ld, int* labels,
                            double* value) noexcept nogil:
-    """Write the best cover to `labels` and return its number of segments; `matches` are negative counts."""
+    """Write the best cover to `labels`, return its number of segments; `matches` are minus the matched columns."""
     cdef Py_ssize_t n_labels = templates.alphabet.n_labels, e, k, m, n_counted = 0, best_m = 0, count = 0
     cdef int p, reached
     cdef double score
@@ -239,7 +241,7 @@ cdef long long _best_slack(Templates templates, const double* scores, const doub
 
 def losses(Templates templates, Truth truth, const long long[::1] rows, const int[::1] labels,
            const long long[::1] bounds, double[::1] out):
-    """Set out[j] to the number of counted columns that the cover labels[bounds[j]:bounds[j + 1]] gets wrong."""
+    """Set out[j] to the number of wrong columns of the cover labels[bounds[j]:bounds[j + 1]] among those that count."""
     cdef Py_ssize_t j, s, k, c, end, wrong
     cdef const int* right
     cdef const int* starts

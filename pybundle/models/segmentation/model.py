@@ -1,10 +1,10 @@
-"""Images cut into labelled segments that cover all columns: templates slid over the columns.
+"""Images cut into labelled segments that cover all columns; each label has a template, an image of its width.
 
     <w, Psi(x, y)> = sum over the segments (a, k) of y of  sum_j <w_a[j], x[k + j]>,   j = 0..width(a) - 1
 
-the licence plate model of Uricar, Franc, Hlavac, "Bundle methods for structured output learning" (2013). All windows
-of a width times all templates of that width are one matrix product; then the exact covers are decoded by dynamic
-programming (`pybundle.oracles.segment`).
+This is the licence plate model of Uricar, Franc, Hlavac, "Bundle methods for structured output learning" (2013). All
+windows of a width times all templates of that width are one matrix product; then the exact covers are decoded by
+dynamic programming (`pybundle.oracles.segment`).
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Segmentation(StructuredModel):
         runs = label_runs(place_widths)
         self._kinds = np.unique(self.symbols, return_inverse=True)[1].astype(np.int32)
         self._templates = Templates(self.height, self.widths, self._kinds, order, runs, self.first, loss == "start")
-        # indices of the weights of the labels of each width, (labels, width * height)
+        # indices of the weights of the labels of each width, shape (labels, width * height)
         self._gathers = [(int(low), int(high), self.first[order[low:high], None] + np.arange(width * self.height))
                          for low, high, width in zip(runs[0], runs[0][1:], runs[1], strict=False)]
 

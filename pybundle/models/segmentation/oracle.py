@@ -25,12 +25,12 @@ class SegmentationOracle(BatchOracle):
         self._columns = model._columns(X)
         truth = read_covers(model, Y, self._columns.sizes, "Y")
         self._truth = truth_of(model, truth, self._columns.offsets)
-        self.sizes = 16 * self._columns.sizes       # a shard is a few blocks of the products
+        self.sizes = 16 * self._columns.sizes       # in these units a shard has a few blocks of the matrix products
         self.table_losses = self._columns.sizes.astype(float)
         values = self._columns.values
         norms = np.concatenate([np.linalg.norm(values[k:k + BLOCK].astype(np.float64), axis=1)
                                 for k in range(0, len(values), BLOCK)])
-        # every column lies in one window of either cover
+        # every column lies in one window of the cover, and in one of the truth cover
         self.norms = 2.0 * (1.0 + 1e-12) * np.add.reduceat(norms, self._columns.offsets[:-1])
         if model.rescaling == "slack":
             self.norms *= self._columns.sizes       # the largest loss

@@ -1,4 +1,4 @@
-"""Plane storage, the growing Gram matrix, pruning and aggregation."""
+"""Storage of planes, with a Gram matrix that grows, pruning of idle planes and aggregation."""
 
 from .bundle import Bundle
 from .sizes import ENTRY, PAIR, SPARSE_BELOW, estimate_bytes, planes_within

@@ -4,7 +4,7 @@ cdef class DensePlanes:
     cdef readonly Py_ssize_t dim
     cdef Py_ssize_t count           # number of rows in use
     cdef Py_ssize_t capacity        # number of rows for which memory is allocated
-    cdef const double** _rows       # (capacity,) their addresses
+    cdef const double** _rows       # (capacity,) addresses of the rows
     cdef list _blocks, _starts      # arrays that own the memory, and the number of the first row of each
 
     # returns slope j (dim,); the pointer is valid until a plane is added or removed

@@ -152,7 +152,7 @@ cdef class DensePlanes:
         return out
 
     def keep(self, const Py_ssize_t[::1] order):
-        """Move row `order[k]` to row k, for k in order; `survivors` makes an order that overwrites no row too early."""
+        """Move row `order[k]` to row k for k = 0, 1, ...; the order of `survivors` overwrites no row too early."""
         cdef Py_ssize_t k
         for k in range(order.shape[0]):
             if order[k] != k:

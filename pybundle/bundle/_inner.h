@@ -15,7 +15,7 @@ typedef double pb_eight __attribute__((vector_size(64), aligned(8), may_alias));
 
 enum {
     PB_TILE = 4,
-    PB_STRIP = 2048,        /* columns at a time: so many of the few rows fit into the cache */
+    PB_STRIP = 2048,        /* columns that are processed at a time, so that the few rows fit into the cache */
     PB_MANY = 48,           /* with more rows than this, BLAS is faster */
 };
 
@@ -56,7 +56,7 @@ PB_TARGET_AVX512 static void pb_inner_avx512(int m, int n, int d, const double *
                 const int rows = m - i < PB_TILE ? m - i : PB_TILE, columns = n - j < PB_TILE ? n - j : PB_TILE;
                 const double *a[PB_TILE], *b[PB_TILE];
                 double c[PB_TILE][PB_TILE] = {{0.0}};
-                for (int r = 0; r < PB_TILE; r++) {         /* a tile past the end repeats the last row, unused */
+                for (int r = 0; r < PB_TILE; r++) {         /* past the end the last row repeats; its sums are unused */
                     a[r] = A[i + (r < rows ? r : rows - 1)] + start;
                     b[r] = B[j + (r < columns ? r : columns - 1)] + start;
                 }

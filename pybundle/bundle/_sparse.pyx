@@ -44,7 +44,7 @@ cdef class SparsePlanes:
     def append(self, slopes):
         """Add the rows of `slopes` (k, dim), dense or sparse."""
         rows = csr_array(slopes) if not issparse(slopes) else slopes.tocsr()
-        if not rows.has_canonical_format:      # `inner` does not add entries of the same index
+        if not rows.has_canonical_format:      # `inner` needs at most one entry for each index
             rows = rows.copy()
             rows.sum_duplicates()
         if rows.shape[1] != self.dim or rows.nnz and not 0 <= rows.indices.min() <= rows.indices.max() < self.dim:
@@ -166,7 +166,7 @@ cdef class SparsePlanes:
         """Add the slopes in `arrays`, which the method of that name returned, to an empty storage."""
         parts = arrays["slopes_data"], arrays["slopes_indices"], arrays["slopes_indptr"]
         rows = csr_array(parts, shape=(len(parts[2]) - 1, self.dim))
-        rows.check_format(full_check=True)     # the kernels trust the indices
+        rows.check_format(full_check=True)     # the kernels do not check indices
         if rows.dtype != np.float64:
             raise ValueError("slopes must be float64")
         self.append(rows)

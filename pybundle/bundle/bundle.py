@@ -128,7 +128,7 @@ class Bundle:
 
     @property
     def origins(self) -> Array:
-        """Index of the point of each plane, see `Planes`; -1 for other planes and for aggregates."""
+        """Index of the point of each plane in the `Record` of a run; -1 for aggregates and planes without a point."""
         return self._columns["origins"][:self.n_planes]
 
     @property
@@ -326,7 +326,8 @@ class Bundle:
         Returns
         -------
         ndarray, shape (P,)
-            Bound on the rounding error of the aggregate slope of each part, in norm; offsets are lowered by theirs.
+            Bound on the norm of the rounding error of each part's aggregate slope. The offsets of aggregates are
+            lowered by their own rounding errors.
         """
         n_planes = check_integer("n_planes", n_planes, low=0)
         excess, errors = self.n_planes - n_planes, np.zeros(self.n_parts)

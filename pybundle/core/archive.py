@@ -70,7 +70,7 @@ def read_archive(path, kind, version):
 def digest(said, arrays):
     """Return a hash of `said`, a JSON value, and of the arrays.
 
-    A file stores it if its numbers are trusted when they are read: checksums of entries are easily rewritten.
+    It is stored in files whose numbers are trusted when they are read, because checksums of entries are easy to change.
     """
     mark = hashlib.blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=16)
     for name in sorted(arrays):

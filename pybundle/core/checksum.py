@@ -9,7 +9,7 @@ import numpy as np
 READ_AHEAD = 1 << 20
 """Bytes of a piece of an array; it fits into the cache, so that memory is read once though both sums read the piece."""
 WIDTH = 509
-"""Words in a row. Scaling by a power of two adds a constant to all words; with a prime the sums cannot hide that."""
+"""Words in a row; a prime, so that a constant added to all words, as by scaling by a power of two, changes the sums."""
 
 
 def checksum(array, mark=0):

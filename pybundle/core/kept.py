@@ -38,7 +38,7 @@ class Kept:
         return {name: Held(value.arrays()) if isinstance(value, Kept) else value for name, value in found.items()}
 
     def restore(self, arrays: dict[str, Any]) -> None:
-        """Set the attributes from what the method `arrays` returned, to the last bit; any exception refuses them."""
+        """Set the attributes from a result of the method `arrays`, to the last bit; raise any exception if invalid."""
         if set(arrays) != set(self.kept):
             raise ValueError(f"{type(self).__name__} holds {sorted(self.kept)}, not {sorted(arrays)}")
         for name in self.kept:

@@ -47,7 +47,7 @@ class Planes(NamedTuple):
     values : ndarray, shape (P,)
         `R_p(w)`, sums over the examples of a part.
     offsets : ndarray, shape (P,)
-        Sums of losses if the risk can compute them (no cancellation).
+        Sums of losses if the risk can compute these; they lose no digits by cancellation.
     slopes : ndarray or csr_array, shape (P, dim)
         float64; C-contiguous when dense. Owned by the receiver.
     slope_errors, offset_errors : ndarray, shape (P,), or None

@@ -28,7 +28,7 @@ class Decoded(NamedTuple):
 
 
 class Decodings(NamedTuple):
-    """Result of decoding a batch: `labellings[j]` belongs to the j-th example of the batch; arrays of shape (len,)."""
+    """Result of decoding a batch: `labellings[j]`, `values[j]` and `uppers[j]` belong to its j-th example."""
 
     labellings: Any
     values: np.ndarray
@@ -148,7 +148,7 @@ class RiskBase:
         The rows of flat data before a shift, or of a structured model of classes; used for hints and for
         `features.dependence`.
     column_names : sequence of str or None
-        Names of their columns, for messages.
+        Names of the columns of `user_rows`, for messages.
     is_mapped, partition : bool, str
         Whether the data are read from a mapped file, and how examples were assigned to parts. A pass over a mapped file
         is fast only in the order of the file.

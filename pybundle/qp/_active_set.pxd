@@ -25,7 +25,7 @@ cdef class ActiveSet:
     cdef Py_ssize_t n_solves        # number of solves since `begin`
     cdef int caution, usual         # ALL, HALF, EIGHTH or ONE, see the .pyx file; and the value without failures
     cdef double growth              # most violators that a round admits, as a fraction of the face
-    cdef int calm, calm_next        # good rounds after which caution falls back to `usual`: now, at the next failure
+    cdef int calm, calm_next        # good rounds until caution is `usual` again; so many after the next failure
 
     cdef bint exact                 # float32 was not accurate enough: float64 for the rest of the solve
     cdef bint crowded               # the last round admitted the largest number of violators: more may be left

@@ -96,7 +96,7 @@ cdef class ActiveSet:
     cdef int improve(self, Point point, double floor) except -1 nogil:
         cdef int info, n_held, n_free, _attempt
         cdef double shift = SHIFT
-        # tol = 2 floor (n_parts + 1)
+        # the tolerance of the gap is 2 floor (n_parts + 1)
         if self.settled and (log(point.gap) - log(2.0 * floor * (point.problem.n_parts + 1))
                              > REFINEMENTS * (log(self.last_gap) - log(point.gap))):
             self.doubt()

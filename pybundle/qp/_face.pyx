@@ -4,8 +4,8 @@ For a base B of variables and the indicator E of their parts,
 
     K = H_BB + c E E' + shift I = L L',     c = mean diagonal of H,
 
-times a power of two that brings c near 1. The term c E E' is constant on points whose parts have fixed sums, and makes
-the matrix definite exactly if the reduced Hessian is definite.
+All terms are multiplied by a power of two that brings c near 1. The term c E E' is constant on points whose parts have
+fixed sums, and makes the matrix definite exactly if the reduced Hessian is definite.
 
 The step s from x minimises 1/2 s'Ks - r's subject to C's = b. The columns of C are those of E, which fix the sums, and
 unit vectors, which hold variables at zero:
@@ -77,7 +77,7 @@ cdef class Face:
         if n > self.capacity:
             n_rows = max(n_rows, self.row_capacity)
             self._reserve_columns(n)
-            self.row_capacity = 0           # rows of R are as long as those of L
+            self.row_capacity = 0           # so that R moves, too: its rows are as long as those of L
             self._reserve_rows(n_rows)
         elif n_rows > self.row_capacity:
             self._reserve_rows(2 * n_rows)

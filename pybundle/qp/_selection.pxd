@@ -19,7 +19,7 @@ cdef class Selection:
     cdef int reserve(self, Py_ssize_t n) except -1
     # Empties the list and sets every position to -1
     cdef void clear(self, Point point) noexcept nogil
-    # Appends the variables of positive weight and position -1, and with `slacks` such slacks, too
+    # Appends the variables of positive weight and position -1; slacks are among them if `slacks` is True
     cdef void add_support(self, Point point, bint slacks) noexcept nogil
     # Appends the `most` worst of the variables that have position -1, a reduced cost below -floor, and are not in the
     # list

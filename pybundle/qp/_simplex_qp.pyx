@@ -30,7 +30,7 @@ from pybundle.qp._active_set cimport ActiveSet
 from pybundle.qp._point cimport Point, Problem
 from pybundle.qp._working_set cimport WorkingSet
 
-# A relative gap is relative to |q|, or to this fraction of the size of its two terms if that is larger.
+# A relative gap is relative to |q|, or to this fraction of the size of the two terms of q if that is larger.
 cdef double CANCELLED = 1e-3
 # After so many rounds that change neither value nor gap, faces (TIRED) and pairwise steps (DONE) give up.
 cdef int TIRED = 3, DONE = 6
@@ -59,17 +59,17 @@ class MasterSolution(NamedTuple):
     Attributes
     ----------
     h : ndarray, shape (m,)
-        H x, computed afresh.
+        H x, without the rounding errors of updates.
     gap : float
         Absolute duality gap at x, the sum over parts.
     value : float
         q(x).
     n_steps : int
-        Pairwise steps and face solves.
+        Number of pairwise steps and face solves.
     status : int
         0 gap <= tol, 1 step limit, 2 stalled: no step of the method lowers the gap clearly any more.
     curvature : float
-        Least d'Hd met on faces, as a share of sum_j d_j^2 H_jj; 0 if none is negative.
+        Least d'Hd found on faces, as a fraction of sum_j d_j^2 H_jj; 0 if none is negative.
     """
 
     h: np.ndarray
@@ -100,7 +100,7 @@ cdef class SimplexQP:
         self.faces = ActiveSet()
 
     def __reduce__(self):
-        return SimplexQP, ()            # calls share allocated memory only
+        return SimplexQP, ()            # all that an object keeps is allocated memory
 
     def solve(self, H, f, parts, slack, x, double scale=1.0, double tol=0.0, double rtol=0.0,
               max_steps=1000000, method="auto"):
@@ -119,7 +119,7 @@ cdef class SimplexQP:
         slack : ndarray of bool or uint8, shape (P,)
             Whether the sum of a part may be less than 1; its length is the number of parts.
         x : ndarray of float64, shape (m,)
-            Warm start, zeros allowed; made feasible first; on return the solution.
+            Starting point, which may be 0 and is made feasible first; on return the solution.
         scale : float
             1/s in front of the quadratic term.
         tol : float
@@ -237,7 +237,7 @@ cdef class SimplexQP:
                 gave_up = False
             else:
                 stalled += 1
-            # Reduced costs above -floor cannot keep the gap above the tolerance.
+            # Reduced costs above -floor count as 0: in all, they add less than the tolerance to the gap.
             floor = 0.5 * tol / (self.point.problem.n_parts + 1)
             if goal.method == AUTO and not faces:
                 faces = not self.pairs.pays(self.point, tol, self._n_steps())

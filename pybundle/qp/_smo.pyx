@@ -3,7 +3,7 @@
 One step moves weight tau from v to u, two variables of one part:
 
     u = argmin g,   tau = min(x_v, (g_v - g_u) / D),   D = scale (Q_uu - 2 Q_uv + Q_vv),
-    v = argmax (g_v - g_u) tau - D tau^2 / 2,
+    v = argmax (g_v - g_u) tau - D tau^2 / 2.
 
 This is SMO with the choice of Fan, Chen, Lin 2005 ("Working set selection using second order information"), made exact
 for a step that is clipped at x_v. The zero plane of a part counts as a variable whose row of Q is zero. A variable

@@ -47,7 +47,7 @@ cdef class WorkingSet:
         return 0
 
     cdef int _reserve_compact(self, Py_ssize_t n) except -1:
-        n = max(n, 5 * self.compact_room // 4)          # n^2 entries
+        n = max(n, 5 * self.compact_room // 4)          # growth by a quarter, as Q has n^2 entries
         pb_free(self.Q)
         self.compact_room = 0
         self.Q = <double*>pb_allocate((n * n + 2 * n) * sizeof(double))
@@ -69,14 +69,14 @@ cdef class WorkingSet:
         if self.spent == 0.0:           # before the first round
             n = q.n_parts + point.support()
             n = min(n + max(16.0, n / 3.0), m + q.n_parts)
-            # the cost of faces as measured: the factor, solves with the sums of parts, and products with all of H
+            # the measured cost of faces: of the factor, of solves with the sums of parts, of products with all of H
             self.budget = PAIRWISE_SHARE * (n * n * n / 180.0 + 120.0 * n * (q.n_parts + 20) + m * n)
             size = min(2.0 * n, m)              # variables of the set: the support and as many violators
-            self.round_work = size * size + 0.3 * m * n         # copying entries of H, and a product with H
+            self.round_work = size * size + 0.3 * m * n         # to copy entries of H, and for a product with H
             self.step_work = 50.0 + 0.5 * size
             if self.round_work > self.budget:
                 return False
-            self.chunk = <Py_ssize_t>max(50.0, self.round_work / self.step_work)    # its steps cost as much
+            self.chunk = <Py_ssize_t>max(50.0, self.round_work / self.step_work)    # steps as costly as the round
         else:
             # the prediction assumes linear convergence, which never reaches a gap of 0
             progress = log(self.last_gap / point.gap) if self.last_gap < 1e300 else 1.0

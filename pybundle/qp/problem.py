@@ -65,12 +65,12 @@ class SimplexProblem:
         Hx is computed in twice the precision of float64, because gradients are mostly rounding if entries are large.
         The gap is `sum_p <x_p, g_p> - min(g_p)` with g = Hx - f, and g = 0 for a slack. A variable without a sum adds
         `g x` if g >= 0, else the estimate `|g| max(x, |g|/H_jj)`. The residual is the largest of
-        `min(x_j, (g_j - multiplier) / max |g, f|)` and of the violations of sums and signs. The gap includes what
-        `shift` may add to q, unless that is below the rounding of the scale.
+        `min(x_j, (g_j - multiplier) / max |g, f|)` and of the violations of sums and signs. The gap also counts the
+        negative curvature of H that `shift` bounds, unless its effect is below the rounding of the scale.
         """
         x = check_vector("x", x, len(self.f))
         product, rest = accurate_product(self.H, x)
-        # x'Hx may be small though its terms are large
+        # the terms of x'Hx may cancel, so they are summed without rounding
         quadratic = 0.5 * math.fsum(np.concatenate([*exact_product(x, product), x * rest]))
         linear = math.fsum(np.concatenate(exact_product(x, self.f)))
         g, error = exact_sum(product, -self.f)
@@ -182,7 +182,7 @@ def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 
                                   max_steps=max(1, max_steps - n_steps), method=method)
         n_steps += state.n_steps
         if state.curvature < -rounding(m, problem.kind):
-            needed_shift(problem.H, problem.f, problem.kind, False, state.curvature)        # raises
+            needed_shift(problem.H, problem.f, problem.kind, False, state.curvature)        # raises ParameterError
         value, gap, scale, residual = problem.measure(x)
         limit = 0.9999 * tol * scale        # gap and scale may be wrong by a rounding error
         if gap <= limit or state.status:

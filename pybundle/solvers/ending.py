@@ -82,7 +82,7 @@ def finish(run, status, ask_risk=True, risk=None):
     gap, success = rule.gap(highest, lower), bracket.certified and rule.holds(highest, lower)
     if run.settings.stop == "published":
         success = bracket.certified and status is Status.CONVERGED
-    elif success and status in UNFINISHED:          # the certificate is better than the bound of the run
+    elif success and status in UNFINISHED:          # the certificate closes the gap that the run left open
         status = Status.CONVERGED
     elif status is Status.CONVERGED and not success:
         status = Status.STALLED
@@ -116,7 +116,7 @@ def for_user(search, w):
 
 
 def rule_of_users(search):
-    """Return the rule for the point that users get: atol is at least what rounding of its intercepts may change R."""
+    """Return the rule for the point that users get: atol is at least the change of R if its intercepts are rounded."""
     rule = search.rule
     if search.settings.gap.atol is not None or search.risk.shift is None or search.w is None:
         return rule
@@ -162,7 +162,7 @@ def _certify(run, ask_risk=True, risk=None):
         if known is None and not ask_risk:
             return None
         own = kept = certify(risk, run.problem, search.w, bound, known, limits)
-        if ask_risk and (shift is not None or search.moves is not None):   # at the point of users
+        if ask_risk and (shift is not None or search.moves is not None):   # bracket at the point of users
             w = for_user(search, search.w)
             kept = certify(risk, run.problem, w if shift is None else shift.from_user(w), bound, None, limits)
             run.trace.n_passes += 1

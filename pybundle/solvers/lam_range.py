@@ -58,7 +58,7 @@ def reach(result, lam, least, tol, floor=0.0):
     if gap_at(result, lam, least, floor) <= tol:
         return least
     good, bad = 0.0, np.log(least / lam)
-    for _ in range(50):         # halvings of log r
+    for _ in range(50):         # each step halves an interval of log r
         middle = 0.5 * (good + bad)
         if gap_at(result, lam, lam * np.exp(middle), floor) <= tol:
             good = middle

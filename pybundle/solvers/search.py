@@ -184,10 +184,10 @@ class Search(Kept):
         Return whether it was kept.
         """
         declared, best = float(self.lower_bounds.sum()), bound
-        if bound.value < declared:      # the plane is weak, or the optimum is 0 and the bound less by rounding
+        if bound.value < declared:      # the plane is weak, or the optimum is 0 and rounding lowers the bound
             known = self.bound if self.bound is not None and self.bound.value >= declared else self.bound_from(
                 Plane(declared, np.zeros_like(bound.plane.slope)))
-            best = max(known, bound, key=lambda bound: bound.value)         # `known` is less if the penalty is negative
+            best = max(known, bound, key=lambda bound: bound.value)         # a negative penalty may make `known` less
         if self.bound is None or best.value > self.bound.value:
             self.bound = best
             self.bound_version += 1
@@ -232,7 +232,7 @@ class Search(Kept):
 
     # ------------------------------------------------------------------ history and progress
     def log(self, value):
-        """Add a row to the history, with `value` of F."""
+        """Add a row to the history; `value` is F at the last point."""
         bound = -np.inf if self.bound is None else self.bound.value
         self.trace.history.record(self.trace.clock.elapsed(), self.trace.n_passes, value, self.fun, bound)
 

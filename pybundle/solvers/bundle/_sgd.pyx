@@ -71,7 +71,7 @@ def epoch(Engine e, double[::1] w, const Py_ssize_t[::1] order, double lam, doub
         with nogil:
             for step in range(n):
                 i = &order[step]
-                # the scores at the iterate s (V, base)
+                # scores of example i at the iterate, whose weights are s V and whose intercepts are s base
                 e.kernels.score64[e.kind](&e.X, i, 1, <int>(step + 1 < n), v, ldw, K, S)
                 for k in range(K):
                     S[k * BLOCK] = s * (e.scale * S[k * BLOCK] + e.bias * base[k])

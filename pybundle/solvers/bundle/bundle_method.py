@@ -94,7 +94,7 @@ class BundleMethod(Run):
             self._errors = state.errors
             self.bundle.drop_constraints()      # linear constraints of another run may not hold here
             if state.record is not self.settings.record:
-                self.bundle.origins[:] = -1     # they number points in the record of another run
+                self.bundle.origins[:] = -1     # they are indices in the record of another run
             self._limit_memory()
             self.master = self._make_master()
             if self.problem.contains(state.w):
@@ -132,7 +132,7 @@ class BundleMethod(Run):
         self._changing = True
         self.bundle.prune(self.max_idle)                                                  # 5
         signs = self.bundle.new_constraints(self._outside)
-        if self.max_planes is not None:         # a part needs its aggregate, its newest plane and the one being added
+        if self.max_planes is not None:         # room for aggregate, newest plane and new plane of each part
             signs = signs[:self.max_planes - 3 * self.risk.n_parts]
         for planes in found.planes:
             self.append(self._named(planes, found.at), len(signs))
@@ -159,7 +159,7 @@ class BundleMethod(Run):
     def state(self):
         if self._changing:
             return None
-        kept = {} if self.problem.rows is None else {"bound": None}     # the bound may hold under constraints only
+        kept = {} if self.problem.rows is None else {"bound": None}     # other runs may lack the constraints of it
         return self.search.state(bundle=self.bundle, scores=self.policy.scores, errors=self._errors, **kept)
 
     def evidence(self, risk):
@@ -244,7 +244,7 @@ class BundleMethod(Run):
         return planes._replace(origin=record.point(w))
 
     def _tolerance(self):
-        """Return `theta` times the outer gap, at most 1e-3 and at least 1e-12 of the best value.
+        """Return `theta` times the gap of the run, at most 1e-3 and at least 1e-12 of the best value.
 
         Each of the last iterations that moved neither value nor bound divides it by 10, up to a thousand in all. If the
         tolerance is loose, the master may return its last solution although a new plane cuts it off.
@@ -254,7 +254,7 @@ class BundleMethod(Run):
         return float(np.clip(theta * self.search.gap, 1e-12 * scale, 1e-3 * scale))
 
     def check_model(self, solution, w, values):
-        """Refuse a risk whose values at w, the minimiser of a solution, lie below stored planes; all are by parts."""
+        """Refuse a risk if one of its `values` (P,) at w, the minimiser of a solution, lies below a stored plane."""
         allowed = self.search.checks.allowance(self.risk, w, self._errors[0])
 
         def excess(products):
@@ -298,7 +298,7 @@ class BundleMethod(Run):
         if limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for {risk.n_parts} parts of dimension "
                                  f"{risk.dim}, got {limit}; raise it or lower n_parts")
-        # planes get at least half of a limit of up to 2 MiB, where Python's own objects are as large as vectors
+        # planes get at least half of a limit of up to 2 MiB: there Python's own objects take as much as vectors
         beside = working_bytes(risk, risk.n_parts) + self.policy.working_bytes(risk)
         self._for_planes = max(limit - beside, min(limit // 2, 1 << 20), needed)
         self.max_planes = planes_within(self._for_planes, risk.dim)

@@ -58,10 +58,10 @@ class Rows:
     def __repr__(self):
         arrays = self.A.data, self.A.indices, self.A.indptr, self.upper
         words = b"".join(np.ascontiguousarray(array) for array in arrays)
-        return f"{self.m} rows of check sum {crc32(words)}"         # a checkpoint compares it
+        return f"{self.m} rows of check sum {crc32(words)}"         # a checkpoint compares this text
 
     def excess(self, w):
-        """Return `A w - upper`, each entry as a fraction of the absolute terms of its row; > 0 means violated."""
+        """Return `A w - upper`, each entry divided by the sum of absolute terms of its row; > 0 where w violates it."""
         sizes = self._absolute @ np.abs(w) + np.abs(self.upper)
         return (self.A @ w - self.upper) / np.maximum(sizes, 1e-300)
 

@@ -54,7 +54,7 @@ def of_points(search, risk, points, labelled=True):
         else:
             norms = problem.coordinates.norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
             error, offset_error = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, *errors)
-            if planes_of.is_labelled and exact.linear_risk is not None:       # the verifier sums rows without parts
+            if planes_of.is_labelled and exact.linear_risk is not None:       # the verifier adds all rows in one sum
                 terms = multipliers.n_terms(exact.n_examples) + len(points) + exact.linear_risk.n_scores
                 error = max(error, terms * UNIT * float(np.sum(exact.slope_sizes)))
             phi, offset = bundle.combine(beta)
@@ -75,8 +75,8 @@ def of_points(search, risk, points, labelled=True):
     if best.value == -np.inf:
         return None
     found = Proof(planes_of.evidence(points, known, best_weights), best, pull, limits)
-    # several labellings may be best at a point, as when an l1 norm makes classes equal; the optimum may need planes of
-    # others than those found
+    # several labellings may be best at a point, as when an l1 norm makes classes equal; then the optimum may need
+    # planes of labellings that were not found
     is_poor = search.fun - best.value > POOR * search.gap
     if is_poor and planes_of.is_labelled and problem.square is None:
         other = of_points(search, risk, points, labelled=False)

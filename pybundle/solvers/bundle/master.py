@@ -136,7 +136,7 @@ class Master(Kept):
             return MasterSolution(x, np.empty(0), alpha, lam, 0.0, tol)
         parts = np.maximum(bundle.parts, -1)        # -1: multipliers of constraints belong to no simplex
         record = self._qp.solve(bundle.H, np.ascontiguousarray(f), parts, self.slack, x, scale=1.0 / s, tol=tol,
-                                max_steps=100_000)      # some thousand are usual; early multipliers prove a bound, too
+                                max_steps=100_000)      # some thousand are usual; any multipliers prove a bound
         return MasterSolution(x, record.h, alpha, lam, record.gap, tol)
 
 

@@ -81,7 +81,7 @@ class PenaltyMaster(Kept):
 
     kept = "centre", "lightest", "most_planes", "_alpha"
     max_rounds = 40
-    max_moves = 10      # most moves of a light centre
+    max_moves = 10      # a centre that only keeps w bounded moves at most so many times
     most_planes = 2**31 - 1     # most planes and linear constraints together in the bundle
 
     def __init__(self, bundle, slack, problem):
@@ -172,9 +172,9 @@ class PenaltyMaster(Kept):
             t = self._line_search(phi, slope, float(step @ bundle.offsets), alpha, centre)
             is_short = not is_short and t < SHORT
             if t == 0.0 and not is_short:
-                break               # by rounding no step increases D
+                break               # rounding errors leave no step that increases D
             beta, phi = beta + t * step, phi + t * slope
-        if best.gap > max(tol, MISSED * abs(best.value)):       # D of group norms is too curved for so light a centre
+        if best.gap > max(tol, MISSED * abs(best.value)):       # with norms of groups D is too curved for this weight
             self.lightest = max(self.lightest, 4.0 * alpha)
         return best
 

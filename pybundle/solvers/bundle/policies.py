@@ -47,7 +47,7 @@ class StepOutcome(NamedTuple):
     has_converged : bool
         Whether the published stopping rule holds.
     at : ndarray, shape (dim,), or None
-        Point of the planes if they were computed without `visit`, which notes the point itself.
+        Point of the planes if they were computed without `visit`, which records the point itself.
     """
 
     planes: list
@@ -79,7 +79,7 @@ class LastIterate(Policy):
 
     The risk is evaluated at the minimiser w_t of the model F_t. The published rule stops if
     `F(w_t) - F_t(w_t) <= eps |F(w_t)|`. Here the dual value of the master, which is not larger, takes the place of
-    `F_t(w_t)`, and for CPA the best point that of w_t.
+    `F_t(w_t)`. For CPA, F of the best point is used in place of `F(w_t)`.
     """
 
     def propose(self, loop, k):
@@ -233,7 +233,7 @@ class PublishedProximity(Centred):
         if self._plain is None and self.centre_fun - fun < self.required:       # a poor step: tune alpha
             tuned = self._tune(loop)
             if tuned.alpha != solution.alpha:
-                solution, new = tuned, [planes._replace(slopes=planes.slopes.copy())]   # the risk may reuse its buffer
+                solution, new = tuned, [planes._replace(slopes=planes.slopes.copy())]   # the next pass may reuse it
                 w = self.point(loop, tuned, loop.improve_bound(tuned).phi)
                 planes, fun = loop.visit(w, tuned)
                 new.append(planes)

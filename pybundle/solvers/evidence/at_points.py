@@ -53,7 +53,7 @@ class PlanesAtPoints:
         if self.is_labelled:
             return _of_labelled(self.risk, known, weights)
         if self.has_multipliers:
-            beta = np.zeros(self.risk.n_examples)       # computed again: all points together may not fit into memory
+            beta = np.zeros(self.risk.n_examples)       # recomputed: for all points they may not fit into memory
             for k in np.flatnonzero(weights.any(axis=1)):
                 found = self.risk.sample_weight * self.risk.multipliers(self.risk.scores(points[k])[:, 0])
                 for rows, share in zip(self.risk.parts, weights[k], strict=True):

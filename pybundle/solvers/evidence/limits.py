@@ -15,12 +15,12 @@ PASSES = 30     # most passes per free weight
 
 
 def with_limits(search, risk, labelled=True):
-    """Return `ProvenLimits` of free weights, proven once more, and `Limits` for the certificate, or None."""
+    """Return `ProvenLimits` of free weights, proven once more, and the `Limits` of the certificate, if any."""
     # bounds that linear constraints imply are left out, because a certificate does not prove them
     limits = ProvenLimits(search.problem, search.problem.penalty.lowered())
     if not search.problem.is_free.any():
         return limits, None
-    # a separate object computes these planes: slopes at such points may be larger, and so may their errors
+    # a separate object computes these planes: slopes at points with large weights may be larger, and their errors, too
     return limits, prove_limits(search, limits, PlanesAtPoints(search.trace, risk, labelled))
 
 
@@ -38,7 +38,7 @@ def prove_limits(search, limits, planes_of):
     """
     if not search.limits.is_proven:          # the run itself has found no limits, or needs none
         return None
-    highest = max(search.fun, search.bracket.range[0])      # the verifier knows only the point that users get
+    highest = max(search.fun, search.bracket.range[0])      # the verifier computes F at the point of users only
     if search.problem.score_limits is not None:
         limits.hold(highest, search.size.value)
         return _proof(limits, [])
@@ -54,7 +54,7 @@ def prove_limits(search, limits, planes_of):
         if point is None and cuts.proof is not None and not is_second and (
                 cuts.cost() > COSTLY * search.rule.tol * abs(search.fun)):
             limits.forget()
-            cuts.start_near()       # the first limits are as wide as the farthest of the points
+            cuts.start_near()       # the first limits are about as large as the farthest point
             point = cuts.prove(search.w, highest, search.size.value)
         if point is None:
             break

@@ -64,7 +64,7 @@ def of_labels(risk, problem, multipliers, plane, limits=None):
 
 
 def _best(problem, evidence, size, plane, limits=None):
-    """Return the `Proof` of multipliers after scaling by the t <= 1 of the best bound; the truths get the difference.
+    """Return the `Proof` of multipliers after a scaling by t <= 1 that improves the bound; truths get the difference.
 
     `size` bounds `sum_j alpha_j |psi_j|`. It is needed because `Labellings` may lower multipliers by a rounding error
     to make their sums feasible, and phi changes with them.
@@ -73,7 +73,7 @@ def _best(problem, evidence, size, plane, limits=None):
     cut, form = (float(counts.max()) + 12.0) * 2.0**-51, problem.square
     effective, t = problem.penalty.effective(plane.slope), 1.0
     square = float(effective @ effective)
-    if form is not None and 0.0 <= plane.offset * form.lam < 0.999 * square:   # B t - t^2 |phi|^2 / (2 lam) is largest
+    if form is not None and 0.0 <= plane.offset * form.lam < 0.999 * square:   # t maximises B t - t^2 |phi|^2 / 2 lam
         t = plane.offset * form.lam / square
         evidence = Labellings(evidence.examples, evidence.labellings, t * evidence.masses)
     errors = WIDER * t * (plane.slope_error + cut * size), WIDER * t * (plane.offset_error + cut * plane.offset)
@@ -117,7 +117,7 @@ def of_distributions(risk, problem, P):
 def certificate_of(risk, problem, bracket, w, proof, divisor):
     """Return the certificate at the point w that users get.
 
-    The other arguments are in the sum scale; `divisor` leads to the scale of the user, which the certificate has.
+    The other arguments are in the sum scale; division by `divisor` gives the scale of the user and of the certificate.
     """
     bound, plane = proof.bound, proof.bound.plane
     return Certificate(

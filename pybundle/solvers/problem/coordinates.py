@@ -27,9 +27,9 @@ def inner(a, b):
 class Coordinates:
     """Coordinates with `b + <m, w>`, the score at the mean m of the columns, in place of the intercept b.
 
-    If columns are shifted, a free intercept b changes with w, but the score at the mean does not. So methods that
-    measure distances in these coordinates need no more passes for columns far from 0 than for centred ones. If several
-    classes have intercepts, that of the first class is subtracted. Without means the coordinates are the weights.
+    A shift of the columns changes the best intercept b, but not `b + <m, w>`. So methods that measure distances in
+    these coordinates need no more passes for columns far from 0 than for centred ones. If several classes have
+    intercepts, that of the first class is subtracted. Without means the coordinates are the weights.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Coordinates:
         return norms + norm(self.means) * (norms if self.are_of_classes else np.abs(last()))
 
     def are_far(self, examples):
-        """Whether examples lie so far from 0 that steps without these coordinates are slow."""
+        """Return whether examples are so far from 0 that steps without these coordinates are slow."""
         if self.means is None:
             return False
         return float(self.means @ self.means) > FAR * float(np.mean(examples.norms**2))

@@ -21,16 +21,16 @@ import numpy as np
 
 from ...core.kept import Kept, check_array, check_float
 
-FAR = 10.0      # linear programs reach to this times 1 + |u|, then to ten times that if no cut is missing there
+FAR = 10.0      # linear programs search within this times 1 + |u| of u; ten times as far if no cut is missing there
 FARTHEST = 1e12     # beyond this factor they give up, because points as good as the best one seem unbounded
-MOST = 4        # most points at which a cut is asked for before linear programs reach farther
-MOST_FREE = 1000    # most free weights: a linear program has two tables with the square of their number
-NEAR = 0.1      # linear programs reach to this factor the next time if limits cost too much
+MOST = 4        # most points at which a cut is asked for before linear programs search farther
+MOST_FREE = 1000    # most free weights: a linear program for n of them has two tables of n^2 numbers
+NEAR = 0.1      # this factor takes the place of FAR if limits cost too much
 COSTLY = 0.1    # limits cost too much if they take this fraction of the tolerance from a bound
-INSIDE = 1e-3   # a point that violates a cut by this fraction of the terms counts as inside
+INSIDE = 1e-3   # a point meets a cut if it violates it by at most this fraction of the terms of the cut
 SAFE = 1e-9     # relative allowance for the rounding of sums; it hardly weakens limits
 LOWER = 0.5     # closed-form limits are computed again when the best value has fallen to this fraction of the level
-MARGIN = 1e-2   # the level lies above the best value by this fraction of it, because values are rounded, too
+MARGIN = 1e-2   # the level exceeds the best value by this fraction of it, because values have rounding errors
 
 
 @dataclass
@@ -217,7 +217,7 @@ class FreeWeights(Kept):
         return point
 
     def start_near(self):
-        """Let the next linear programs reach to points near the best one only, which gives the narrowest limits."""
+        """Let the next linear programs search near the best point only, which gives the narrowest limits."""
         self._far = NEAR
 
     def cost(self):
@@ -236,14 +236,15 @@ class FreeWeights(Kept):
 
         level, u = fun + MARGIN * max(abs(fun), MARGIN * size), self.problem.coordinates.inner(w)[self.free]
         slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
-        if self._probed is not None:        # the last point returned; it met all cuts of that time, up to rounding
+        if self._probed is not None:        # the last point returned; it meets all cuts that were known then
             excess, terms = slopes @ self._probed - room, np.abs(slopes) @ np.abs(self._probed) + np.abs(room)
             self._n_probed += 1
-            if (excess <= INSIDE * terms).all() or self._n_probed > MOST:     # its cut does not exclude it
+            if (excess <= INSIDE * terms).all() or self._n_probed > MOST:     # its own cut does not exclude it
                 self._far, self._n_probed = 10.0 * self._far, 0
         self._probed = None
         far = self._far * (1.0 + np.abs(u))
-        # the solver measures weights from u in units of `far`; it gets cuts that some such point violates, scaled to 1
+        # in the linear programs, weights are differences from u in units of `far`; cuts that hold for all of these are
+        # left out, and others are scaled to size 1
         bounds = np.column_stack([self.limits.penalty.lower, self.limits.penalty.upper])[self.free]
         ends = (bounds - u[:, None]) / far[:, None]
         is_near = np.abs(ends) <= 1.0

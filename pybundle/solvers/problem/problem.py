@@ -65,7 +65,7 @@ class Problem:
     # ------------------------------------------------------------------ the form of the penalty
     @cached_property
     def square(self):
-        """The `Square` that methods for one number lam take, or None."""
+        """Omega as `Square`, which is `lam/2 |w|^2` with sign constraints if any, or None."""
         return self.penalty.square
 
     @cached_property
@@ -79,7 +79,7 @@ class Problem:
         return self.penalty.entries
 
     def scaled_entries(self, dim):
-        """Return `factor Omega` by entries, arrays (dim,), for steps: the rounding of these products is not counted."""
+        """Return `factor Omega` by entries, arrays (dim,), for steps only: their rounding errors are not counted."""
         omega = self.entries
         if self.factor != 1.0:
             omega = omega.replaced(l2=self.factor * omega.l2, l1=self.factor * omega.l1)
@@ -189,7 +189,7 @@ class Problem:
         found = self._within(limits).bound(offset, phi, error, self.floor, self.factor)
         if limits is None or limits.level == np.inf:
             return found
-        # t = 0 gives the declared bound of R plus the least penalty, so that limits do not lower a bound
+        # t = 0 in `Penalty.bound` gives the floor plus the least penalty; with limits the bound must not be lower
         least = self.factor * limits.penalty.least(np.zeros(len(phi)))
         return max(found, self.floor + least - 4.0 * UNIT * (abs(self.floor) + abs(least)))
 

@@ -43,7 +43,7 @@ class Size(Kept):
         self.value = max(float(value), self.value)
 
     def begin(self, w, fun):
-        """Set the size from F at the first point of a run if that is `point()`, else raise the estimate to it."""
+        """Use F at the first point of a run: it is the size if that point is `point()`, else it raises the estimate."""
         if self.is_known:
             return
         is_far = w.any() or self._risk.constant.score
@@ -56,7 +56,7 @@ class Size(Kept):
         """Raise the estimate by the best lower bound, a `LowerBound`, and the best value of F."""
         if not self.is_known and self._is_at_zero:      # the offset of a plane is at most F(0)
             self.at_least(bound.offset)
-        elif self.value == 0.0 and np.isfinite(fun - bound.value):      # F(0) = 0, as with one class
+        elif self.value == 0.0 and np.isfinite(fun - bound.value):      # F(0) is 0, for instance with one class
             self.value = max(float(fun - bound.value), 0.0)
 
     def atol(self, bound):

@@ -1,4 +1,4 @@
-"""Plane storage, the growing Gram matrix, pruning and aggregation."""
+"""Storage of planes, with a Gram matrix that grows, pruning of idle planes and aggregation."""
 
 from ..core.plane import Planes
 from .bundle import Bundle

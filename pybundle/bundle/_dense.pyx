@@ -1,7 +1,7 @@
-"""Dense plane storage: slopes are rows in blocks of memory, so that growing copies nothing.
+"""Dense storage of planes: slopes are rows in blocks of memory, so that no row is copied when the storage grows.
 
-`n` planes of dimension `dim` take `8 n dim` bytes. Products of a few planes with all have a kernel of their own, others
-use BLAS.
+`n` planes of dimension `dim` take `8 n dim` bytes. A kernel in `_inner.h` computes products of a few planes with all;
+other products use BLAS.
 """
 
 import numpy as np
@@ -16,14 +16,14 @@ cdef extern from "_inner.h" nogil:
     void pb_inner(int m, int n, int d, const double** A, const double** B, double* C)
 
 cdef enum:
-    BLOCK_BYTES = 1 << 24       # blocks grow by half of all before them, up to this or to the size of the first
+    BLOCK_BYTES = 1 << 24       # a block has half as many rows as all before it, but no more bytes than this
 
 
 cdef class DensePlanes:
-    """Slopes `a_j` as rows; rows 0..len-1 are alive, in no particular order. `Bundle` checks the arguments.
+    """Slopes `a_j` as rows 0..len-1, in no particular order. `Bundle` checks the arguments of the methods.
 
-    Memory layout: blocks of whole rows, float64. Their sizes follow from the first one alone, so that the bits of
-    products do not depend on how many rows were added at a time.
+    Memory layout: blocks of whole rows, float64. The sizes of blocks follow from the size of the first one. Products
+    are computed by blocks, and so their bits do not depend on how many rows were added at a time.
     """
 
     is_sparse = False
@@ -41,7 +41,7 @@ cdef class DensePlanes:
     def _add_block(self, Py_ssize_t n):
         cdef double[:, ::1] block
         cdef Py_ssize_t j
-        # blocks are never adjacent: `run` separates them
+        # one more number separates blocks in memory, so that no `run` goes across two of them
         array = np.empty(n * self.dim + 1)[:n * self.dim].reshape(n, self.dim)
         cdef const double** rows = <const double**>realloc(self._rows, (self.capacity + n) * sizeof(double*))
         if rows == NULL:
@@ -102,7 +102,7 @@ cdef class DensePlanes:
         self.count = need
 
     def inner(self, Py_ssize_t first):
-        """`A[first:] @ A.T`, shape (len - first, len): one product of `2 dim len (len - first)` flops."""
+        """Return `A[first:] @ A.T`, shape (len - first, len), in `2 dim len (len - first)` flops."""
         out = np.empty((self.count - first, self.count))
         cdef double[:, ::1] C = out
         cdef int new = <int>(self.count - first), n = <int>self.count, d = <int>self.dim
@@ -124,7 +124,7 @@ cdef class DensePlanes:
         return out
 
     def columns(self, const Py_ssize_t[::1] coordinates):
-        """`A[:, coordinates]`."""
+        """Return `A[:, coordinates]`."""
         out = np.empty((self.count, coordinates.shape[0]))
         cdef double[:, ::1] found = out
         cdef Py_ssize_t j, k
@@ -134,7 +134,7 @@ cdef class DensePlanes:
         return out
 
     def combine(self, const double[::1] weights):
-        """`A.T @ weights`, shape (dim,); reads only rows of non-zero weight."""
+        """Return `A.T @ weights`, shape (dim,); rows of weight 0 are not read."""
         out = np.zeros(self.dim)
         cdef double[::1] phi = out
         if self.count:
@@ -143,7 +143,7 @@ cdef class DensePlanes:
         return out
 
     def dot(self, const double[::1] w, Py_ssize_t first=0):
-        """`A[first:] @ w`, shape (len - first,)."""
+        """Return `A[first:] @ w`, shape (len - first,)."""
         out = np.empty(self.count - first)
         cdef double[::1] y = out
         if first < self.count:
@@ -152,7 +152,7 @@ cdef class DensePlanes:
         return out
 
     def keep(self, const Py_ssize_t[::1] order):
-        """Row k becomes old row `order[k]`; needs `order[k] >= k` or a row not read later (see `survivors`)."""
+        """Move row `order[k]` to row k for k = 0, 1, ...; the order of `survivors` overwrites no row too early."""
         cdef Py_ssize_t k
         for k in range(order.shape[0]):
             if order[k] != k:
@@ -160,7 +160,7 @@ cdef class DensePlanes:
         self.count = order.shape[0]
 
     def equal(self, Py_ssize_t i, Py_ssize_t j):
-        """Whether the rows i and j hold the same numbers."""
+        """Return whether the rows i and j contain the same numbers."""
         cdef Py_ssize_t k
         with nogil:
             for k in range(self.dim):
@@ -171,13 +171,13 @@ cdef class DensePlanes:
         return k == self.dim
 
     def arrays(self):
-        """Named arrays for saving, which share memory if there is one block."""
+        """Return the slopes as named arrays, to be saved; with a single block they are a view of it."""
         used = [block[:self.count - start] for block, start in zip(self._blocks, self._starts, strict=True)
                 if start < self.count or start == 0]
         return {"slopes": used[0] if len(used) == 1 else np.concatenate(used)}
 
     def restore(self, arrays):
-        """Inverse of `arrays`, for a store without planes."""
+        """Add the slopes in `arrays`, which the method of that name returned, to an empty storage."""
         slopes = arrays["slopes"]
         if slopes.ndim != 2 or slopes.shape[1] != self.dim or slopes.dtype != np.float64:
             raise ValueError(f"slopes must have {self.dim} columns of float64")

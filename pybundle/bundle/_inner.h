@@ -1,7 +1,7 @@
-/* Inner products of a few rows with many, which are read once and not copied.
+/* Inner products of a few rows with many rows; the many are read once and not copied.
  *
- * BLAS first copies both factors into its own blocks, which costs as much as the products if rows are few. With
- * AVX-512 a tile of 4 x 4 sums stays in registers; without it, BLAS is as fast. */
+ * BLAS first copies both factors into blocks of its own. If one has few rows, this costs as much as the products.
+ * With AVX-512, a tile of 4 x 4 sums stays in registers here. Without AVX-512, BLAS is as fast, and is used. */
 #ifndef PYBUNDLE_INNER_H
 #define PYBUNDLE_INNER_H
 
@@ -15,11 +15,11 @@ typedef double pb_eight __attribute__((vector_size(64), aligned(8), may_alias));
 
 enum {
     PB_TILE = 4,
-    PB_STRIP = 2048,        /* columns at a time: the few rows stay in the cache */
-    PB_MANY = 48,           /* rows up to which this beats BLAS */
+    PB_STRIP = 2048,        /* columns that are processed at a time, so that the few rows fit into the cache */
+    PB_MANY = 48,           /* with more rows than this, BLAS is faster */
 };
 
-/* c[i][j] += a[i] . b[j] over n columns, i < m, which is a constant */
+/* c[i][j] += a[i] . b[j] over n columns, for i < m; the compiler knows m, because callers pass a constant */
 PB_TARGET_AVX512 PB_INLINE void pb_tile(int m, int n, const double *const *a, const double *const *b, double (*c)[PB_TILE])
 {
     pb_eight sum[PB_TILE][PB_TILE];
@@ -56,7 +56,7 @@ PB_TARGET_AVX512 static void pb_inner_avx512(int m, int n, int d, const double *
                 const int rows = m - i < PB_TILE ? m - i : PB_TILE, columns = n - j < PB_TILE ? n - j : PB_TILE;
                 const double *a[PB_TILE], *b[PB_TILE];
                 double c[PB_TILE][PB_TILE] = {{0.0}};
-                for (int r = 0; r < PB_TILE; r++) {         /* past the end the last row is repeated, and ignored */
+                for (int r = 0; r < PB_TILE; r++) {         /* past the end the last row repeats; its sums are unused */
                     a[r] = A[i + (r < rows ? r : rows - 1)] + start;
                     b[r] = B[j + (r < columns ? r : columns - 1)] + start;
                 }
@@ -74,7 +74,7 @@ PB_TARGET_AVX512 static void pb_inner_avx512(int m, int n, int d, const double *
 }
 #endif
 
-/* Whether this kernel beats BLAS for m rows on this machine. */
+/* Returns whether this kernel is faster than BLAS for m rows on this machine. */
 static int pb_has_inner(int m)
 {
 #if PB_HAS_CLONES
@@ -85,8 +85,8 @@ static int pb_has_inner(int m)
 #endif
 }
 
-/* C (m, n) = A B' for m rows A[i] and n rows B[j] of length d, if `pb_has_inner(m)`. The bits of a product do not
- * depend on m, n or the other rows, nor on which of its rows is in A. */
+/* C (m, n) = A B' for m rows A[i] and n rows B[j] of length d; `pb_has_inner(m)` must be true. The bits of a product do
+ * not depend on m, n or other rows, nor on which of its two rows is in A. */
 static void pb_inner(int m, int n, int d, const double *const *A, const double *const *B, double *C)
 {
 #if PB_HAS_CLONES

@@ -1,17 +1,18 @@
-"""Sparse plane storage: slopes are rows of a growing CSR structure.
+"""Sparse storage of planes: slopes are rows of a CSR structure that grows.
 
-A stored non-zero takes 12 bytes. Dropped rows leave holes, which are closed when they exceed half of the data.
+Every stored entry takes 12 bytes. Dropped rows leave gaps in memory. When gaps take more than half of the memory in
+use, the rows are moved together.
 """
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 cdef enum:
-    LANES = 8   # new planes handled together in one sweep over the stored rows
+    LANES = 8   # new planes whose products are computed together in one sweep over the stored rows
 
 
 cdef class SparsePlanes:
-    """Slopes `a_j` as rows; the interface of `DensePlanes`.
+    """Slopes `a_j` as sparse rows; the methods are those of `DensePlanes`.
 
     Memory layout: row j occupies `start[j] .. start[j] + length[j]` of `indices` (int32) and `data` (float64).
     """
@@ -43,7 +44,7 @@ cdef class SparsePlanes:
     def append(self, slopes):
         """Add the rows of `slopes` (k, dim), dense or sparse."""
         rows = csr_array(slopes) if not issparse(slopes) else slopes.tocsr()
-        if not rows.has_canonical_format:      # `inner` does not add entries of the same index
+        if not rows.has_canonical_format:      # `inner` needs at most one entry for each index
             rows = rows.copy()
             rows.sum_duplicates()
         if rows.shape[1] != self.dim or rows.nnz and not 0 <= rows.indices.min() <= rows.indices.max() < self.dim:
@@ -64,7 +65,7 @@ cdef class SparsePlanes:
         self.count, self.used = need, end
 
     def inner(self, Py_ssize_t first):
-        """`A[first:] @ A.T`, shape (len - first, len), by scattering LANES new rows at a time."""
+        """Return `A[first:] @ A.T`, shape (len - first, len); LANES new rows at a time are expanded to dense ones."""
         cdef Py_ssize_t n_new = self.count - first, block = 0, lane, lanes, j, e
         out = np.zeros((n_new, self.count))
         cdef double[:, ::1] C = out
@@ -98,7 +99,7 @@ cdef class SparsePlanes:
         return out
 
     def combine(self, const double[::1] weights):
-        """`A.T @ weights`, shape (dim,); reads only rows of non-zero weight."""
+        """Return `A.T @ weights`, shape (dim,); rows of weight 0 are not read."""
         out = np.zeros(self.dim)
         cdef double[::1] phi = out
         cdef Py_ssize_t[::1] start = self._start, length = self._length
@@ -113,7 +114,7 @@ cdef class SparsePlanes:
         return out
 
     def dot(self, const double[::1] w, Py_ssize_t first=0):
-        """`A[first:] @ w`, shape (len - first,)."""
+        """Return `A[first:] @ w`, shape (len - first,)."""
         out = np.zeros(self.count - first)
         cdef double[::1] y = out
         cdef Py_ssize_t[::1] start = self._start, length = self._length
@@ -130,7 +131,7 @@ cdef class SparsePlanes:
         return out
 
     def keep(self, order):
-        """Row k becomes old row `order[k]`."""
+        """Keep only the rows `order`; row `order[k]` becomes row k."""
         self._start[:len(order)] = self._start[order]
         self._length[:len(order)] = self._length[order]
         self.count = len(order)
@@ -138,13 +139,13 @@ cdef class SparsePlanes:
             self._move_down()
 
     def equal(self, Py_ssize_t i, Py_ssize_t j):
-        """Whether the rows i and j hold the same numbers."""
+        """Return whether the rows i and j contain the same numbers."""
         a = slice(self._start[i], self._start[i] + self._length[i])
         b = slice(self._start[j], self._start[j] + self._length[j])
         return bool(np.array_equal(self._indices[a], self._indices[b]) and np.array_equal(self._data[a], self._data[b]))
 
     def _move_down(self):
-        """Close the holes in place; the order of the rows in memory stays."""
+        """Move the rows together in place, so that no gaps are left; their order in memory stays."""
         used = 0
         for j in np.argsort(self._start[:self.count]):
             old, length = self._start[j], self._length[j]
@@ -155,17 +156,17 @@ cdef class SparsePlanes:
         self.used = used
 
     def arrays(self):
-        """Named arrays for saving: copies, with the rows in order and without holes."""
+        """Return the slopes as named arrays, to be saved: copies, with the rows in order and without gaps."""
         lengths = self._length[:self.count]
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         entries = np.repeat(self._start[:self.count] - indptr[:-1], lengths) + np.arange(indptr[-1])
         return {"slopes_data": self._data[entries], "slopes_indices": self._indices[entries], "slopes_indptr": indptr}
 
     def restore(self, arrays):
-        """Inverse of `arrays`, for a store without planes."""
+        """Add the slopes in `arrays`, which the method of that name returned, to an empty storage."""
         parts = arrays["slopes_data"], arrays["slopes_indices"], arrays["slopes_indptr"]
         rows = csr_array(parts, shape=(len(parts[2]) - 1, self.dim))
-        rows.check_format(full_check=True)     # the kernels trust the indices
+        rows.check_format(full_check=True)     # the kernels do not check indices
         if rows.dtype != np.float64:
             raise ValueError("slopes must be float64")
         self.append(rows)

@@ -1,11 +1,11 @@
 """The bundle: stored planes of all parts, their Gram matrix and their age.
 
-A plane bounds the risk R, not the objective, so a bundle is valid for every lam. `H = A A^T` is kept, never
-rebuilt: appending k planes costs one product of `2 k n dim` flops, dropping planes copies rows.
+A plane bounds the risk R, not the objective, so a bundle is valid for every lam. `H = A A^T` is updated and never
+computed again: appending k planes to n costs one product of `2 k n dim` flops, and dropping planes copies rows.
 
-A constraint w_k >= 0 is stored like a plane, as the row `-w_k <= 0` that belongs to no part: slope -e_k, offset 0,
-"part" -1 - k. Its multiplier is nonnegative but belongs to no sum; in all else it is a plane. Row k of other linear
-constraints `<a_k, w> <= u_k` has slope a_k and offset -u_k; a bundle holds constraints of one kind.
+A constraint w_k >= 0 is stored like a plane, as the row `-w_k <= 0`: it has slope -e_k, offset 0 and the number -1 - k
+in place of a part. Its multiplier is nonnegative but belongs to no simplex; all other operations treat it as a plane.
+Row k of other linear constraints `<a_k, w> <= u_k` has slope a_k and offset -u_k. A bundle has constraints of one kind.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class Bundle:
     parts : ndarray of int32, shape (n_planes,)
         The part of every plane, and -1 - k for constraint k.
     H : ndarray, shape (n_planes, n_planes)
-        A view; its rows are contiguous but further apart than n_planes.
+        A view of a larger array: each row is contiguous, but the distance of rows exceeds n_planes.
     beta : ndarray, shape (n_planes,)
-        Multipliers of the last master solution, 0 for planes added since; a warm start for the next.
+        Multipliers of the last master solution, from which the next master starts; 0 for planes added since.
     idle : ndarray of int, shape (n_planes,)
         Number of master solutions in a row in which the multiplier was 0.
     centre : ndarray, shape (dim,), or None
@@ -93,14 +93,14 @@ class Bundle:
         return SparsePlanes(self.dim) if sparse else DensePlanes(self.dim, self._room or 32)
 
     def reserve(self, n_planes: int) -> None:
-        """Allocate memory for `n_planes` dense planes and their Gram matrix at once, so that none is left unused.
+        """Allocate memory for `n_planes` dense planes and their Gram matrix at once; growing would leave some unused.
 
-        Stored planes move to the new memory. If the machine has too little memory, none is reserved.
+        Stored planes move to the new memory. If the machine has too little memory, the method does nothing.
         """
         n_planes = check_integer("n_planes", n_planes, low=1)
         try:
             np.empty(estimate_bytes(self.dim, n_planes), dtype=np.uint8)
-        except (MemoryError, ValueError):       # no array can be as large
+        except (MemoryError, ValueError):       # NumPy raises ValueError for sizes that no machine has
             return
         self._room = n_planes
         if self.n_planes:
@@ -128,7 +128,7 @@ class Bundle:
 
     @property
     def origins(self) -> Array:
-        """Index of the point of each plane, see `Planes`; -1 for other planes and for aggregates."""
+        """Index of the point of each plane in the `Record` of a run; -1 for aggregates and planes without a point."""
         return self._columns["origins"][:self.n_planes]
 
     @property
@@ -137,7 +137,7 @@ class Bundle:
         return self._columns["products"][:self.n_planes]
 
     def move_centre(self, w: ArrayLike, products: ArrayLike | None = None) -> None:
-        """Track the point w; `products` are the products of the stored planes with w if the caller has them."""
+        """Make w the centre; a caller that has the inner products of the stored planes with w passes `products`."""
         known = self.dot(w) if products is None else _check_shape("products", products, (self.n_planes,))
         self.centre = w
         self.products[:] = known
@@ -227,7 +227,7 @@ class Bundle:
         n = len(coordinates)
         rows = sp.csr_array((np.full(n, -1.0), (np.arange(n), coordinates)), shape=(n, self.dim))
         zeros, inner = np.zeros(n), None
-        if self._store is not None and not self.is_sparse:      # all but one factor of every product is 0
+        if self._store is not None and not self.is_sparse:      # a product with -e_k is minus one entry of a slope
             inner = np.concatenate([0.0 - self._store.columns(coordinates).T, np.eye(n)], axis=1)
         self.append(Planes(zeros, zeros, rows if self.is_sparse else rows.toarray()), parts=-1 - coordinates,
                     inner=inner)
@@ -257,10 +257,10 @@ class Bundle:
         self.products[j] = 0.0 if self.centre is None else slope @ self.centre
 
     def _copies(self, new):
-        """Return which of the newest planes equal a stored plane of the same part, whose age becomes 0.
+        """Return which of the new planes equal a stored plane of the same part; the age of that plane becomes 0.
 
-        The same labelling gives the same slope to the last bit. The Gram matrix only finds candidates: distances
-        computed from it cancel, so that slopes which differ by 1e-7 would pass for copies.
+        The same labelling gives the same slope to the last bit. The Gram matrix only finds candidates: its rounding
+        errors hide distances up to about 1e-7, so the slopes of candidates are compared themselves.
         """
         first = new[0]
         norms = self.H.diagonal()
@@ -287,13 +287,13 @@ class Bundle:
             self._columns[name] = grown
 
     def drop(self, indices: ArrayLike) -> Any:
-        """Remove planes; planes from the end move into the holes, so the order changes."""
+        """Remove planes; planes from the end take their places, so the order changes."""
         indices = check_indices("indices", indices, self.n_planes)
         if len(indices) == 0:
             return
         order = survivors(self.n_planes, indices)
         moved = np.flatnonzero(order != np.arange(len(order)))
-        for k in moved:                      # rows first, then columns of the moved rows
+        for k in moved:                      # move rows first, and then columns
             self._gram[k, :self.n_planes] = self._gram[order[k], :self.n_planes]
         for k in moved:
             self._gram[:len(order), k] = self._gram[:len(order), order[k]]
@@ -303,7 +303,7 @@ class Bundle:
         self.n_planes = len(order)
 
     def settle(self, beta: ArrayLike) -> None:
-        """Store the multipliers of a master solution, and count in `idle` the planes of multiplier 0."""
+        """Store the multipliers of a master solution; the age `idle` of planes with multiplier 0 grows by one."""
         beta = _check_shape("beta", beta, (self.n_planes,))
         self.beta[:] = beta
         self.idle[:] += 1
@@ -316,16 +316,17 @@ class Bundle:
             self.drop(old)
 
     def shrink_to(self, n_planes: int) -> Floats:
-        """Reduce the bundle to `n_planes` planes, or to as few as keep the lower bound of `beta`.
+        """Reduce the bundle to `n_planes` planes, or to the fewest that still prove the lower bound of `beta`.
 
-        First the longest idle planes are dropped. Then the support of each part is replaced by its aggregate
+        First the planes that were idle longest are dropped. Then the support of each part is replaced by its aggregate
         `(sum beta_j b_j, sum beta_j a_j) / sum beta_j` with multiplier `sum beta_j` (Kiwiel 1983). Constraints are
-        dropped last: a bound holds without them, only without general rows it is lower.
+        dropped last. Without sign constraints the bound stays the same, without other linear constraints it falls.
 
         Returns
         -------
         ndarray, shape (P,)
-            Bound on the rounding error of the aggregate slope of each part, in norm; offsets are lowered by theirs.
+            Bound on the norm of the rounding error of each part's aggregate slope. The offsets of aggregates are
+            lowered by their own rounding errors.
         """
         n_planes = check_integer("n_planes", n_planes, low=0)
         excess, errors = self.n_planes - n_planes, np.zeros(self.n_parts)
@@ -352,13 +353,13 @@ class Bundle:
             weights = np.zeros(self.n_planes)
             weights[support] = self.beta[support] / total
             slope, offset = self._store.combine(weights), float(weights @ self.offsets)
-            # relative error of both sums, and of weights that sum to 1 up to the rounding of `total`
+            # relative rounding error of both sums; the weights sum to 1 up to the rounding of `total`
             rounding = 1.01 * (2.0 * len(support) + 4.0) * UNIT
             offset -= rounding * float(weights @ np.abs(self.offsets))
             errors[p] = rounding * float(weights @ np.sqrt(self.H.diagonal()))
-            # weights @ H @ weights cancels if the slopes do, and might be negative
+            # weights @ H @ weights is not used for the squared norm: rounding might make it negative
             norm2, row = float(slope @ slope), (self.H @ weights)[survivors(self.n_planes, support)]
-            self.drop(support)              # before `_push`: there may be no room for one more
+            self.drop(support)              # before `_push`, because a full bundle has no room for another plane
             self._push(p, slope, offset, row, norm2)
             self.beta[-1] = total
 
@@ -380,7 +381,7 @@ class Bundle:
         return self.dot(np.append(np.zeros(self.dim - 1), 1.0))
 
     def weighted_gram(self, weights: ArrayLike) -> Floats:
-        """Return `A diag(weights) A^T`; it costs least if most weights are 0, or are equal."""
+        """Return `A diag(weights) A^T`; it is cheap if most weights are 0, or if most are equal."""
         weights = _check_shape("weights", weights, (self.dim,))
         if self._store is None:
             return np.empty((0, 0))
@@ -403,7 +404,7 @@ class Bundle:
     def model(self, products: Array, slack: bool | ArrayLike) -> Floats:
         """Return the cutting-plane model `max_j b_j + <a_j, w>` of every part, from `products[j] = <a_j, w>`.
 
-        Parts with `slack` have the zero plane too; the model of other parts without planes is minus infinity.
+        Parts with `slack` have the zero plane, too. Other parts have the model minus infinity if they have no planes.
         """
         products = _check_shape("products", products, (self.n_planes,))
         out = np.where(_check_shape("slack", slack, (self.n_parts,)) != 0.0, 0.0, -np.inf)
@@ -454,7 +455,7 @@ class Bundle:
 
 
 def _check_shape(name, value, shape):
-    """Return `value` as a float64 array in C order; it must have the shape, but may hold NaN."""
+    """Return `value` as a float64 array in C order; it must have this shape, and may contain NaN."""
     array = real_numbers(f"{name} must be real numbers", value)
     if array.shape != shape:
         raise ParameterError(f"{name} must have shape {shape}, got {array.shape}")
@@ -462,7 +463,7 @@ def _check_shape(name, value, shape):
 
 
 def survivors(n, dropped):
-    """Return the order of the rows that are left when rows from the end fill the holes: `order[k] >= k` always.
+    """Return the old numbers of the remaining rows when rows from the end replace dropped ones: `order[k] >= k`.
 
     >>> survivors(5, [1]).tolist()
     [0, 4, 2, 3]

@@ -1,4 +1,4 @@
-"""The arrays of a bundle, for files, checkpoints and copies; arrays that come back are checked."""
+"""The arrays of a bundle, for files, checkpoints and copies; a bundle that is made from arrays checks them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def contents(bundle):
 
 
 def fill(bundle, header, arrays):
-    """Put planes that `contents` returned into a bundle without planes; ValueError if the arrays do not agree."""
+    """Fill an empty bundle with the planes that `contents` returned; raise ValueError if they are invalid."""
     n = len(arrays["offsets"])
     if n == 0:
         return

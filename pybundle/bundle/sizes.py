@@ -1,4 +1,4 @@
-"""Estimate the memory of planes, their Gram matrix and the master problem, and how many planes fit into a limit."""
+"""Estimates of the memory that planes, Gram matrix and master problem take, and of how many planes a limit allows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ..core.exceptions import ParameterError
 from ..core.validation import check_integer, check_number
 
 ENTRY = 12           # bytes of an entry of a sparse slope
-PAIR = 24.0          # bytes of a pair of planes: in H, and in the copy of H and the factor of a master
-SPARSE_BELOW = 0.1   # slopes are stored as CSR if the first planes are less dense
+PAIR = 24.0          # bytes for each pair of planes: an entry of H, of the copy of H in the QP, and of its factor
+SPARSE_BELOW = 0.1   # slopes are stored as CSR if the first planes have a smaller fraction of entries other than 0
 
 
 def estimate_bytes(dim: int, n_planes: int, density: float = 1.0) -> int:

@@ -1,1 +1,1 @@
-"""Planes, protocols, exceptions, validation and the door to BLAS."""
+"""What all folders use: planes, protocols, exceptions, validation of arguments, and wrappers of BLAS."""

@@ -1,12 +1,12 @@
-"""The only door to BLAS and LAPACK: row-major wrappers over SciPy's."""
+"""Row-major wrappers over the BLAS and LAPACK of SciPy; no other module calls these."""
 
 from scipy.linalg.cython_blas cimport (daxpy, ddot, dgemm, dgemv, dsymv, dsyrk, dtrsm, dtrsv, saxpy, sgemm,
                                        sgemv, ssyrk, strsm, strsv)
 from scipy.linalg.cython_lapack cimport dpotrf, spotrf
 
 
-# Up to this order a triangle is left to BLAS; a larger one is halved, for OpenBLAS multiplies faster than it
-# solves by a third.
+# BLAS solves with triangles up to this order. A larger triangle is halved first, because OpenBLAS multiplies a third
+# faster than it solves.
 cdef int BASE = 64
 
 
@@ -76,7 +76,7 @@ cdef void _gemm(int m, int n, int k, double alpha, const real* A, int lda, const
 cdef int potrf(int n, real* A, int ld) noexcept nogil:
     cdef int info = 0, half = n // 2 // 16 * 16
     cdef real* low = A + <Py_ssize_t>half * ld
-    # L = np.linalg.cholesky(A); the row-major lower triangle is LAPACK's upper one
+    # L = np.linalg.cholesky(A); the lower triangle of a row-major matrix is the upper one for LAPACK
     if n > BASE:
         info = potrf(half, A, ld)
         if info:

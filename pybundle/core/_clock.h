@@ -1,4 +1,4 @@
-/* The time, for compiled code that runs without Python's lock. */
+/* A clock for compiled code that runs without Python's lock (GIL). */
 #ifndef PYBUNDLE_CLOCK_H
 #define PYBUNDLE_CLOCK_H
 
@@ -12,7 +12,7 @@
 #include <time.h>
 #endif
 
-/* Seconds since some moment; never runs backwards. */
+/* Returns the seconds since some fixed moment; the clock never runs backwards. */
 PB_INLINE double pb_seconds(void) {
 #if defined(_WIN32)
     LARGE_INTEGER count, frequency;

@@ -1,7 +1,7 @@
-# Checks of indices that come from Python, before a kernel uses them.
+# Checks of indices that come from Python; kernels use indices without a check.
 
 
-# ValueError unless all lie in 0..n - 1
+# Raises ValueError unless all indices lie in 0..n - 1
 cdef inline int check_indices(str name, const Py_ssize_t[::1] indices, Py_ssize_t n) except -1:
     cdef Py_ssize_t j
     for j in range(indices.shape[0]):

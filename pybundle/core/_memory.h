@@ -1,8 +1,8 @@
-/* Large blocks of memory.
+/* Allocation of large blocks of memory.
  *
- * A page of fresh memory costs more than reading it many times. Where the system has huge pages, a block of
- * megabytes gets some of its own: one fault in place of 512. It is mapped, not allocated by malloc, which would
- * split the pages again when it returns memory. */
+ * The first access to a page of memory, a page fault, costs more than reading it many times. On systems with huge
+ * pages, a block of 2 MiB or more gets huge pages of its own: one fault in place of 512. It is mapped, and not
+ * allocated by malloc, because malloc would split the pages when it returns memory to the system. */
 #ifndef PYBUNDLE_MEMORY_H
 #define PYBUNDLE_MEMORY_H
 
@@ -12,14 +12,14 @@
 #include <sys/mman.h>
 #endif
 
-/* In front of a block: its mapping, of length 0 if it came from malloc. */
+/* The header in front of a block: its mapping, with length 0 if the block is from malloc. */
 typedef struct {
     void *mapping;
     size_t length;
     char padding[128 - sizeof(void *) - sizeof(size_t)];
 } pb_block;
 
-/* NULL if there is no memory. */
+/* Returns NULL if there is not enough memory. */
 static inline void *pb_allocate(size_t size)
 {
     pb_block *block;
@@ -27,12 +27,12 @@ static inline void *pb_allocate(size_t size)
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     const size_t huge = (size_t)2 << 20;
     if (size >= huge) {
-        const size_t length = (size + 2 * huge - 1) / huge * huge;     /* room to start on a huge page */
+        const size_t length = (size + 2 * huge - 1) / huge * huge;     /* long enough to start on a huge page */
         void *mapping = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (mapping == MAP_FAILED)
             return NULL;
         block = (pb_block *)(((size_t)mapping + huge - 1) / huge * huge);
-        (void)madvise(block, length - huge, MADV_HUGEPAGE);            /* advice: it may be refused */
+        (void)madvise(block, length - huge, MADV_HUGEPAGE);            /* the system may refuse: then pages are small */
         block->mapping = mapping;
         block->length = length;
         return block + 1;

@@ -1,10 +1,10 @@
-/* Run-time choice of instruction set on x86-64.
+/* Choice of the instruction set at run time on x86-64.
  *
- * PB_CLONES(result, return, name, (parameters), (arguments)) defines `name` for a function `name_body` that is
- * PB_INLINE: compiled for the baseline, for AVX2 with FMA and for AVX-512, it calls the one that the processor has.
- * `return` is left empty for void. The environment variable PYBUNDLE_KERNELS, "baseline", "avx2" or "avx512", chooses
- * less than the processor has; it is read when the module is loaded. Loaders choose by themselves only with glibc and
- * GCC, and nobody could make them choose less. */
+ * PB_CLONES(result, return, name, (parameters), (arguments)) defines a function `name` from a PB_INLINE function
+ * `name_body`, compiled three times: for the baseline, for AVX2 with FMA and for AVX-512. A call of `name` runs
+ * the best version that the processor has. `return` is left empty if the result is void. The environment variable
+ * PYBUNDLE_KERNELS = "baseline", "avx2" or "avx512" limits the choice; it is read when the module is loaded. The
+ * attribute target_clones is not used, because it needs glibc and GCC, and its choice cannot be limited. */
 #ifndef PYBUNDLE_SIMD_H
 #define PYBUNDLE_SIMD_H
 

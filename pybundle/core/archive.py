@@ -1,10 +1,10 @@
-"""Files of named arrays with a JSON header, `.npz` without pickled objects, written completely or not at all.
+"""Files of named arrays with a JSON header: `.npz` without pickled objects, written completely or not at all.
 
-    header.npy     a text, JSON: format, version, pybundle (the version that wrote it), arrays (all names), and more
+    header.npy     a JSON text: format, version, pybundle (the version that wrote it), arrays (all names), and more
     <name>.npy     one entry for each array
 
-Entries are stored, not compressed, so that none can be larger than the file, and every entry has a checksum. Arrays
-that do not fit are refused before memory is allocated for them.
+Entries are not compressed, so that no entry can be larger than the file, and every entry has a checksum. An array whose
+size does not match its entry is refused before memory is allocated for it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .version import __version__
 
 HEADER = "header"
 MOST_EXPANSION = 100
-"""Largest compression ratio of arrays of users: pixels and counts stay below it, a zip bomb has 1000."""
+"""Largest compression ratio of arrays that users pass: pixels and counts have less, a zip bomb has about 1000."""
 
 
 def write_archive(path, kind, version, header, arrays):
-    """Write one file; `header` is a dictionary that JSON can hold, and no array may have the name "header"."""
+    """Write a file of arrays; `header` is a dictionary of JSON values, and no array may have the name "header"."""
     header = {"format": kind, "version": version, "pybundle": __version__, **header, "arrays": sorted(arrays)}
     text = np.array(json.dumps(header))
     write_atomically(path, lambda file: np.savez(file, **{HEADER: text}, **arrays))
@@ -68,9 +68,9 @@ def read_archive(path, kind, version):
 
 
 def digest(said, arrays):
-    """Return a hash of `said`, which JSON can hold, and of the arrays.
+    """Return a hash of `said`, a JSON value, and of the arrays.
 
-    It protects files whose numbers are trusted when they are read; checksums of an archive are easily rewritten.
+    It is stored in files whose numbers are trusted when they are read, because checksums of entries are easy to change.
     """
     mark = hashlib.blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=16)
     for name in sorted(arrays):
@@ -81,10 +81,11 @@ def digest(said, arrays):
 
 
 def read_npz(path, names=None, *, most_expansion=MOST_EXPANSION, error=StateError):
-    """Read arrays of numbers and texts of a `.npz` file by name: all of them, or those of `names` that exist.
+    """Return a dictionary of the arrays in a `.npz` file, of numbers and texts; with `names`, only of those.
 
-    Sizes in the directory of the file and in the headers of the arrays are compared with the file before anything is
-    read. `path` may be an open binary file. Raises `error`, and OSError if the file cannot be opened.
+    Sizes in the directory of the file and in the headers of the arrays are compared with the file before an array is
+    read. `path` may be an open binary file. The function raises `error` for an invalid file, and OSError if the file
+    cannot be opened.
     """
     if not hasattr(path, "read"):
         check_path("path", path)
@@ -122,7 +123,7 @@ def _check_entry(entry, total, size, most_expansion):
 
 
 def _array(raw, name):
-    """Return the array of a .npy file in the byte order of this machine."""
+    """Return the array in the bytes of a .npy file, in the byte order of this machine."""
     stream = io.BytesIO(raw)
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
@@ -147,7 +148,7 @@ def _array(raw, name):
 
 @contextlib.contextmanager
 def refusing(what, error):
-    """Turn any exception inside into an `error`: zipfile, json and NumPy raise many kinds for damaged files."""
+    """Turn any exception in a `with` block into `error`: for damaged files zipfile, json and NumPy raise many kinds."""
     try:
         yield
     except error:
@@ -163,9 +164,10 @@ def name_of(path):
 
 
 def write_atomically(path, save):
-    """Call `save(file)` on a new file beside `path`, which then replaces it; if that fails, nothing is left.
+    """Call `save(file)` on a new file in the folder of `path`, which then replaces `path`.
 
-    A device, a pipe or /dev/stdout is written into: it must not be replaced by a file.
+    If that fails, the new file is removed. A device, a pipe or /dev/stdout must not be replaced by a file, so `save`
+    writes into it directly.
     """
     check_path("path", path)
     mode = None         # kind and permissions of an existing file
@@ -175,7 +177,7 @@ def write_atomically(path, save):
         with open(path, "wb") as file:
             save(file)
         return
-    target = os.path.realpath(path)         # so that a link stays a link
+    target = os.path.realpath(path)         # the file to which a link leads is replaced, and not the link
     name = f"{hidden_name(target)}.{secrets.token_hex(8)}"
     try:
         if mode is not None and stat.S_ISDIR(mode):
@@ -200,18 +202,21 @@ def write_atomically(path, save):
 
 
 def hidden_name(path):
-    """Return the prefix of hidden temporary files beside `path`; other paths have other prefixes, however long."""
+    """Return the prefix of hidden temporary files in the folder of `path`.
+
+    Different paths have different prefixes, even if their names are long and begin alike.
+    """
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name[:50]}.{crc32(os.fsencode(name)):08x}")
 
 
 def _open(path, flags):
-    """Open a file for `open` without waiting for the writer of a pipe."""
+    """Open a file for the built-in `open`; if it is a pipe, do not wait for its writer."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _sync_folder(path):
-    """Flush the folder, so that a new name in it survives a crash of the machine, if the system can."""
+    """Flush a folder to disk if the system can, so that a new name in it survives a crash of the machine."""
     with contextlib.suppress(OSError):
         handle = os.open(path, os.O_RDONLY)
         try:

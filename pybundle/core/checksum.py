@@ -1,4 +1,4 @@
-"""Checksums of large arrays, which tell whether somebody has changed the data of a run."""
+"""Checksums of large arrays; they show whether the data of a run were changed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from zlib import crc32
 import numpy as np
 
 READ_AHEAD = 1 << 20
-"""Bytes of a piece, which fits in the cache and is read from memory once."""
+"""Bytes of a piece of an array; it fits into the cache, so that memory is read once though both sums read the piece."""
 WIDTH = 509
-"""Words in a row; a prime, so that scaling by a power of two, which adds a constant to all words, cannot cancel."""
+"""Words in a row; a prime, so that a constant added to all words, as by scaling by a power of two, changes the sums."""
 
 
 def checksum(array, mark=0):
@@ -33,7 +33,7 @@ def pieces(array):
 
 
 def piece_checksum(piece, mark=0):
-    """Return a CRC: of the row and column sums of the 64-bit words in `WIDTH` columns, and of the bytes left over."""
+    """Return the CRC of row and column sums of the 64-bit words, in rows of `WIDTH`, and of the remaining bytes."""
     data = piece.reshape(-1).view(np.uint8)
     size = len(data) // (8 * WIDTH) * 8 * WIDTH
     words = data[:size].view(np.uint64).reshape(-1, WIDTH)

@@ -1,6 +1,6 @@
-"""The argument `constraints` of solvers and of the verifier, `lower <= A w <= upper`, checked, as rows `A w <= u`.
+"""Reads the argument `constraints`, `lower <= A w <= upper`, of solvers and of the verifier, as rows `A w <= u`.
 
-Constraints from below and equalities are rows with the opposite sign.
+A lower bound becomes a row with the opposite sign, and an equality becomes two rows.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ def read_constraints(constraints, dim):
 
 
 def _is_constraint(one):
-    """Whether it is a whole constraint, not an entry of a tuple (A, lower, upper)."""
+    """Return whether an object is a whole constraint, and not an entry of a tuple (A, lower, upper)."""
     if not isinstance(one, tuple):
         return hasattr(one, "keep_feasible")        # SciPy's LinearConstraint
     try:
         return len(one) == 3 and (sp.issparse(one[0]) or np.ndim(one[0]) > max(map(np.ndim, one[1:])))
-    except ValueError:      # its rows have different lengths
+    except ValueError:      # np.ndim raises it for a list whose rows have different lengths
         return False
 
 
 def _matrix_and_bounds(one):
     if isinstance(one, tuple) and len(one) == 3:
         return one
-    from scipy.optimize import LinearConstraint  # imported late, as it takes longer than all other imports
+    from scipy.optimize import LinearConstraint  # imported here: it takes longer to import than the rest of the package
 
     if not isinstance(one, LinearConstraint):
         raise InputTypeError("constraints must be a tuple (A, lower, upper), a scipy.optimize.LinearConstraint or a "
@@ -54,7 +54,7 @@ def _matrix_and_bounds(one):
 
 
 def _checked(A, lower, upper, dim):
-    """Return A as CSR with finite entries, and both bounds, shape (m,)."""
+    """Return A as CSR and both bounds, shape (m,), after checks of types, shapes and finiteness."""
     try:
         if not sp.issparse(A):
             A = np.atleast_2d(real_array(A))
@@ -80,7 +80,7 @@ def _checked(A, lower, upper, dim):
 
 
 def _bounds(name, value, unbounded, m):
-    """Return the bounds of m rows; None, alone or among numbers, becomes the infinite number `unbounded`."""
+    """Return the bounds of m rows as a vector; None, alone or in a list, becomes `unbounded`, inf or -inf."""
     try:
         array = np.asarray(unbounded if value is None else value)
         if array.dtype == object:

@@ -1,4 +1,4 @@
-"""The package's own exceptions: one family under `BundleError`."""
+"""The exceptions of the package, which all derive from `BundleError`, and its warnings."""
 
 
 class BundleError(Exception):

@@ -1,4 +1,4 @@
-"""Import packages that are not required."""
+"""Imports of optional packages."""
 
 from importlib import import_module
 

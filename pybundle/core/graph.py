@@ -1,4 +1,4 @@
-"""Graphs and their labels: examples of binary labelling."""
+"""Graphs and labels of their nodes, the examples of binary labelling."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What a checkpoint holds of objects: the attributes that they name, as JSON and arrays, and no pickles.
+"""Objects in checkpoints: an object names the attributes to store, and they are stored as JSON and arrays, not pickles.
 
-An object of a run lists in `kept` what changes in the run and does not follow from the rest: numbers, texts, arrays,
-generators, lists and dicts of these, records (`encode` is told their classes), and further such objects. It is read
-into an object that is made anew from the same data, with such objects in the same places; nothing else is made or
-called.
+An object of a run lists in `kept` the attributes that change in the run and do not follow from others. They are
+numbers, texts, arrays, generators, lists and dicts of these, records (whose classes `encode` is told), and further
+objects with `kept`. To resume, a new run makes its objects from the same data, and then the stored attributes are set.
+Reading a checkpoint makes no other objects and calls no other code.
 
     ["array", number, layout]       layout "C" or "F"
     ["list" | "tuple", [...]], ["dict" | "kept", [[key, value], ...]], ["csr", shape, data, indices, indptr]
@@ -24,21 +24,21 @@ PLAIN = (bool, int, float, str, type(None))
 
 
 class Held(dict[str, Any]):
-    """What an object inside of another one keeps; its type tells it from a dict, which is restored as a value."""
+    """The stored attributes of an object inside of another one; an ordinary dict would be restored as a value."""
 
 
 class Kept:
-    """An object of which a checkpoint holds the attributes in `kept`."""
+    """Base class of objects whose attributes in `kept` are stored in checkpoints."""
 
     kept: tuple[str, ...] = ()
 
     def arrays(self) -> dict[str, Any]:
-        """Return what a checkpoint holds of the object."""
+        """Return the attributes for a checkpoint, by name."""
         found = {name: getattr(self, name) for name in self.kept}
         return {name: Held(value.arrays()) if isinstance(value, Kept) else value for name, value in found.items()}
 
     def restore(self, arrays: dict[str, Any]) -> None:
-        """Become the object that `arrays` described, to the last bit; raise any exception if that cannot be."""
+        """Set the attributes from a result of the method `arrays`, to the last bit; raise any exception if invalid."""
         if set(arrays) != set(self.kept):
             raise ValueError(f"{type(self).__name__} holds {sorted(self.kept)}, not {sorted(arrays)}")
         for name in self.kept:
@@ -54,7 +54,7 @@ class Kept:
 
 
 def encode(tree: Any, records: tuple[type, ...] = ()) -> tuple[Any, dict[str, Any]]:
-    """Return a tree of values as JSON holds it, and its arrays by number; StateError for any other value."""
+    """Return a tree of values in the JSON form above, and its arrays by number; StateError for other values."""
     arrays: dict[str, Any] = {}
 
     def several(items):
@@ -89,9 +89,9 @@ def encode(tree: Any, records: tuple[type, ...] = ()) -> tuple[Any, dict[str, An
 
 
 def decode(tree: Any, arrays: dict[str, Any], records: tuple[type, ...] = ()) -> Any:
-    """Rebuild the tree that `encode` was given.
+    """Return the tree of values from what `encode` returned.
 
-    Raises any exception if it is malformed; callers turn it into an error that names the file.
+    A malformed tree raises exceptions of any class; callers turn them into an error that names the file.
     """
     made, used = {cls.__name__: cls for cls in records}, set()
 
@@ -111,7 +111,7 @@ def decode(tree: Any, arrays: dict[str, Any], records: tuple[type, ...] = ()) ->
         rows = csr_array(tuple(shape))
         rows.data, rows.indices, rows.indptr = parts
         rows.check_format(full_check=True)
-        rows.data, rows.indices, rows.indptr = parts        # the check changes the types of indices
+        rows.data, rows.indices, rows.indptr = parts        # again, because the check changes the types of indices
         return rows
 
     def generator(state):
@@ -143,7 +143,7 @@ def decode(tree: Any, arrays: dict[str, Any], records: tuple[type, ...] = ()) ->
 
 
 def check_array(name, array, shape, dtype=np.float64, low=-np.inf):
-    """Raise ValueError, for `restore`, unless an array has the shape and type, is finite and at least `low`."""
+    """Raise ValueError unless an array has this shape and dtype, and its entries are finite and at least `low`."""
     if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
         raise ValueError(f"{name} must be an array of shape {shape} and dtype {np.dtype(dtype)}")
     if not (np.isfinite(array).all() and (array >= low).all()):

@@ -1,4 +1,4 @@
-"""Checks of labels, weights and costs at the border of risks and models."""
+"""Checks of the labels, weights and costs that users pass to risks and models."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def names_of(labels):
 def as_output(found, output, classes=None):
     """Return labellings, a `Ragged` or list of arrays, as lists of Python values (`output="list"`) or as arrays.
 
-    With `classes`, an array, labellings hold numbers of classes; in lists equal labels are one object.
+    With `classes`, an array, labellings consist of indices into it. In lists, equal labels are then one object.
     """
     if check_choice("output", output, ("list", "array")) == "array":
         return list(found) if classes is None else [classes[codes] for codes in found]
@@ -50,7 +50,7 @@ def as_output(found, output, classes=None):
 
 
 def integer_labels(y, n_examples, remedy):
-    """Return `y` as an int64 vector of `n_examples` entries."""
+    """Return `y` as an int64 vector of `n_examples` entries; error messages end with `remedy`."""
     refuse_masked("y", y)
     try:
         labels = np.asarray(y)
@@ -64,7 +64,7 @@ def integer_labels(y, n_examples, remedy):
         raise InputTypeError(f"y must hold integers, got dtype {labels.dtype} "
                              f"(first label {labels[0]!r}); {remedy}")
     if labels.dtype.kind == "f":
-        bad = np.flatnonzero(labels != np.floor(labels))    # NaN included
+        bad = np.flatnonzero(labels != np.floor(labels))    # this finds NaN, too
         if len(bad) or not np.isfinite(labels).all():
             i = int(bad[0]) if len(bad) else int(np.flatnonzero(~np.isfinite(labels))[0])
             raise ParameterError(f"y must hold integers, got {labels[i]} at index {i}; {remedy}")
@@ -100,7 +100,7 @@ def class_labels(y, n_examples, n_classes=None):
 
 
 def _refuse_absent(labels, n_classes):
-    """Refuse classes without an example: an absent class 0 is more often a wrong encoding than intended."""
+    """Refuse classes without an example: if class 0 is absent, the encoding of labels is usually wrong."""
     found = np.unique(labels)
     if len(found) == n_classes:
         return

@@ -1,4 +1,4 @@
-"""Warn of labels that look like measurements."""
+"""A warning of labels that look like measurements."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .exceptions import LabelWarning
 from .warn import warn_user
 
 FEW = 20
-"""Up to this many labels may all differ without a warning, as in scikit-learn."""
+"""So many labels, or fewer, may all differ without a warning, as in scikit-learn."""
 
 
 def warn_of_measurements(y):
-    """Warn if labels are numbers that look measured: fractions, or more than 20 that all differ.
+    """Warn if labels are numbers that look like measurements: fractions, or more than 20 numbers that all differ.
 
     Parameters
     ----------

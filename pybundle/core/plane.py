@@ -1,4 +1,4 @@
-"""Affine lower bounds of a convex risk, "planes" `offset + <slope, w>`, with bounds on their rounding errors."""
+"""Planes `offset + <slope, w>`, the affine lower bounds of a convex risk, with bounds on their rounding errors."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Plane:
     Attributes
     ----------
     offset : float
-        `sum_j beta_j b_j` of an aggregate with multipliers beta.
+        For an aggregate with multipliers beta: `sum_j beta_j b_j`.
     slope : ndarray, shape (dim,)
-        float64; `sum_j beta_j a_j` of an aggregate.
+        float64; for an aggregate `sum_j beta_j a_j`.
     slope_error : float or ndarray, shape (dim,)
-        Bound on the rounding error of the slope in the Euclidean norm, or of its entries in the `Coordinates` of the
-        objective.
+        Bound on the rounding error of the slope: a number bounds its Euclidean norm, an array bounds its entries in the
+        `Coordinates` of the problem.
     offset_error : float
         Bound on the rounding error of the offset; absolute, unlike those of `Planes`.
     """
@@ -47,14 +47,14 @@ class Planes(NamedTuple):
     values : ndarray, shape (P,)
         `R_p(w)`, sums over the examples of a part.
     offsets : ndarray, shape (P,)
-        Sums of losses if the risk can compute them (no cancellation).
+        Sums of losses if the risk can compute these; they lose no digits by cancellation.
     slopes : ndarray or csr_array, shape (P, dim)
         float64; C-contiguous when dense. Owned by the receiver.
     slope_errors, offset_errors : ndarray, shape (P,), or None
-        Bounds on the rounding error of each slope (Euclidean norm) and offset (relative); None if those that the risk
-        states hold, see `core.protocols.with_errors`.
+        Bounds on the rounding error of each slope (Euclidean norm) and offset (relative). None means that the bounds of
+        the risk apply, see `core.protocols.with_errors`.
     origin : int
-        Index of w among the points that a run keeps as evidence; -1 if it keeps none.
+        Index of w in the `Record` of a run with evidence, else -1.
     """
 
     values: np.ndarray
@@ -65,10 +65,10 @@ class Planes(NamedTuple):
     origin: int = -1
 
     def dot(self, w: ArrayLike) -> Floats:
-        """`<slopes[p], w>` for every part, shape (P,).
+        """Return `<slopes[p], w>` for every part, shape (P,).
 
-        One part at a time: a product of all rows at once would let the bits of a part depend on the others. A product
-        that overflows is infinite, or NaN.
+        Products are computed one part at a time: in a product of all rows at once, the bits of a part would depend on
+        the others. A product that overflows is infinite or NaN.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             if issparse(self.slopes):
@@ -76,16 +76,17 @@ class Planes(NamedTuple):
             return np.array([slope @ w for slope in self.slopes])
 
     def last_entries(self) -> Floats:
-        """Last entry of every slope, shape (P,)."""
+        """Return the last entry of every slope, shape (P,)."""
         last = self.slopes[:, [-1]]
         return (last.toarray() if issparse(last) else np.asarray(last)).ravel()
 
     @classmethod
     def from_subgradients(cls, values: ArrayLike, slopes: Any, w: ArrayLike) -> Planes:
-        """Planes of a general convex risk: `offset = R_p(w) - <slope, w>`, less what rounding may have added to it.
+        """Return planes of a general convex risk: `offset = R_p(w) - <slope, w>`, lowered by a bound of its rounding.
 
-        A plane must lie below the risk, and if `|slope| |w|` is large, the difference loses digits. Products are
-        summed pairwise, off by at most `(log2 d + 25) 2^-53 sum_j |slope_j w_j|` (CSR: as many as a row has entries).
+        The offset is lowered because a plane must lie below the risk, and the difference loses digits if `|slope| |w|`
+        is large. Dense products are summed pairwise, with an error of at most
+        `(log2 d + 25) 2^-53 sum_j |slope_j w_j|`; for CSR the number of entries of the row replaces `log2 d + 25`.
         """
         values, w = (np.asarray(given, dtype=np.float64) for given in (values, w))
         if values.ndim != 1 or np.shape(slopes) != (len(values), len(w)):
@@ -103,7 +104,7 @@ class Planes(NamedTuple):
         return cls(values, offsets - UNIT * (1.01 * terms * size + 2.0 * np.abs(offsets)), slopes)
 
     def density(self) -> float:
-        """Share of stored slope entries that are not zero."""
+        """Return the fraction of slope entries that are not zero."""
         rows, dim = self.slopes.shape
         count = self.slopes.nnz if issparse(self.slopes) else np.count_nonzero(self.slopes)
         return count / max(1, rows * dim)

@@ -1,6 +1,7 @@
-"""What a solver may ask of a risk, and a risk of an oracle; both may be plain Python.
+"""The protocols of a risk, which solvers use, and of an oracle, which risks use; both may be plain Python.
 
-This module alone looks up what a risk or an oracle offers: solvers read members, methods declare a `Capability`.
+Only this module looks up which members a risk or an oracle has. Solvers read members of a completed risk, and methods
+declare the `Capability` that they need.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .plane import Planes
 class Decoded(NamedTuple):
     """Answer of an oracle for one example.
 
-    `value <= max_y [loss(y) + <w, psi(y)>] <= upper`; both are equal when the oracle is exact.
+    `value <= max_y [loss(y) + <w, psi(y)>] <= upper`; value and upper are equal if the oracle is exact.
     """
 
     labelling: Any
@@ -27,7 +28,7 @@ class Decoded(NamedTuple):
 
 
 class Decodings(NamedTuple):
-    """Result of decoding a batch: `labellings[j]` belongs to the j-th example of the batch; arrays of shape (len,)."""
+    """Result of decoding a batch: `labellings[j]`, `values[j]` and `uppers[j]` belong to its j-th example."""
 
     labellings: Any
     values: np.ndarray
@@ -42,10 +43,10 @@ class ExamplePlane(NamedTuple):
 
 
 class Constant(NamedTuple):
-    """What the same change of all scores does to a risk, in the coordinates of the risk; zeros where it is not known.
+    """How a risk depends on a constant added to all scores, in the coordinates of the risk; 0 if that is not known.
 
-    R is `value` where all scores are `score`, which is least. Where R is at most v, it changes by at most
-    `(linear + root sqrt(v)) t` if intercepts change by a small t.
+    If all scores are equal, R is least at the score `score`, where it is `value`. Where R is at most v, it changes by
+    at most `(linear + root sqrt(v)) t` if intercepts change by a small t.
     """
 
     score: float = 0.0
@@ -58,9 +59,9 @@ class Constant(NamedTuple):
 class Oracle(Protocol):
     """Access to single examples, for methods that keep a state for each of them.
 
-    Values are maxima over labellings, at least 0, the value of the truth; offsets of planes are at least 0. A labelling
-    is whatever names a plane of an example: a class, a sequence, or the score at which a smooth loss is linearised.
-    Weights of examples are part of values, offsets and slopes.
+    Values are maxima over labellings; the truth has the value 0, so that they are not negative. Offsets of planes are
+    not negative either. A labelling is anything that identifies a plane of an example: a class, a sequence, or the
+    score at which a smooth loss is linearised. Weights of examples are part of values, offsets and slopes.
 
     Solvers loop over `solve` and `plane` unless the oracle is a `pb.models.BatchOracle`.
     """
@@ -69,10 +70,10 @@ class Oracle(Protocol):
     dim: int
 
     def solve(self, i: int, w: np.ndarray) -> Decoded:
-        """Most violating labelling of example i at w (loss-augmented decoding), with a proven upper bound."""
+        """Return the most violated labelling of example i at w (loss-augmented decoding), with a proven upper bound."""
 
     def plane(self, i: int, labelling: Any) -> ExamplePlane:
-        """The plane of that labelling, valid whatever the labelling is."""
+        """Return the plane of a labelling of example i; the plane is valid for any labelling."""
 
 
 @runtime_checkable
@@ -80,7 +81,7 @@ class Risk(Protocol):
     """`R(w) = sum_p R_p(w)`, every `R_p` convex; sums over examples, never means.
 
     `lower_bounds` are proven lower bounds of the parts, shape (P,), or one number for all; minus infinity is always
-    right. A risk may offer more: see `RiskBase`, whose defaults stand for what it lacks.
+    valid. A risk may have the optional members of `RiskBase`; for those that it lacks, the defaults there are used.
     """
 
     dim: int
@@ -89,74 +90,76 @@ class Risk(Protocol):
     lower_bounds: np.ndarray
 
     def evaluate(self, w: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Values (P,) and subgradients (P, dim), dense or CSR, at w."""
+        """Return values (P,) and subgradients (P, dim), dense or CSR, at w."""
 
 
 class RiskBase:
-    """Optional members of a risk that solvers may use, with their defaults; those of `Risk` have none.
+    """Optional members of a risk that solvers may use, with their defaults; the members of `Risk` are required.
 
-    Risks of the package derive from it. `completed` wraps any other object. None stands for what a risk does not have.
+    Risks of the package derive from this class. `completed` wraps any other risk. None means that a member is missing.
 
     Attributes
     ----------
     smooth : bool
         R is differentiable everywhere.
     free : bool array, shape (dim,), or None
-        Weights that `lam` and penalties leave free, such as an intercept.
+        Weights to which no penalty applies, such as an intercept.
     means : ndarray, shape (dim,), or None
         Means of the columns of the data if the last weight is a free intercept, 0 for that weight.
     shift : Shift or None
-        The change of variables in whose coordinates the risk is, see `features.shift`; of the user if None.
+        The change of variables between w of the risk and w of the user, see `features.shift`; None if both are equal.
     constant : Constant
-        The constant score that minimises R, R there, and how much R changes with intercepts.
+        The constant score that minimises R, the value of R there, and how much R changes with intercepts.
     nonneg : bool array, shape (dim,), or None
         Weights that must not be negative.
     fingerprint : object or None
-        Equal for equal risks in any process: states and checkpoints of another one are refused.
+        Equal for equal risks in any process; states and checkpoints with another fingerprint are refused.
     slope_errors, offset_errors : ndarray, shape (P,), or float
         Bounds on the rounding error of any slope of a part (Euclidean norm) and of any offset (relative), for planes
-        that have none of their own. With `means` `slope_errors` also bound that of `a - m a_b` for a slope a, its last
-        entry a_b and the means m.
+        without errors of their own. With `means`, `slope_errors` also bound the rounding error of `a - m a_b` for a
+        slope a, its last entry a_b and the means m.
     slope_sizes : ndarray, shape (P,), or None
-        Bounds on the Euclidean norm of any slope of a part. With them workers may send slopes in float32, because
-        they bound by how much rounding can lift a plane above the risk.
+        Bounds on the Euclidean norm of any slope of a part. With them workers may send slopes in float32, because the
+        norms bound how far rounding can lift a plane above the risk.
     values : ``values(w) -> (values (P,), errors (P,))``
-        Values in float64 and a bound on the rounding error of each, for the certificate; without it `evaluate` is
-        trusted.
+        Values in float64 and a bound on the rounding error of each, for the certificate; without this member the values
+        of `evaluate` count as exact.
     value_errors : ``value_errors(w, values) -> errors (P,)``
-        Bounds on the rounding errors of values that `evaluate` gave at w in float64: the certificate of a method that
-        keeps them needs no pass then.
+        Bounds on the rounding errors of values that `evaluate` returned at w in float64. With them the certificate of a
+        method that has these values needs no further pass.
     precision, search_precision : {"float32", "float64"}
-        Working precision of scores and planes, and of steps which promise nothing.
+        Working precision of scores and planes, and of steps that prove no bound.
     n_parts_given : bool
-        With `derive`: False lets a solver choose `n_parts` if the user does not.
+        Needs `derive`. False lets a solver choose `n_parts` unless the user chooses it.
     line_search : ``line_search(S0, S1, a, b) -> (t, R(t))``
         Searches a segment between scores that are affine in w, without a pass. A risk with it also has
         `scores(w) -> S`, an array with a row for each example, and `planes_at(S) -> Planes`.
     linear_risk : LinearRisk or None
-        The risk itself if its losses depend on linear scores of flat data: see `LinearRisk` for what else it has.
+        The risk itself if its losses depend on linear scores of flat data; `LinearRisk` has further members.
     oracle : ``oracle() -> Oracle``
-        Access to single examples; a smooth risk has no labellings. A risk with it also has `parts`, the examples of
-        every part, and their weights `sample_weight`.
+        Access to single examples; a smooth risk has no labellings. A risk with an oracle also has `parts`, the examples
+        of every part, and their weights `sample_weight`.
     has_exact_blocks : bool
         The labels of an example can be enumerated, and its dual maximised exactly.
     log_loss_tokens : LabelledTokens or None
-        Of classes or chains with a log-loss, see `BatchOracle`. A risk with them also has
-        `planes_of(distributions) -> Planes`, for distributions of its labellings.
+        For classes or chains with a log-loss, see `BatchOracle`. Such a risk also has
+        `planes_of(distributions) -> Planes`, for distributions over its labellings.
     user_rows : Examples or None
-        The rows of flat data before a shift, or of a structured model of classes: for hints and `features.dependence`.
+        The rows of flat data before a shift, or of a structured model of classes; used for hints and for
+        `features.dependence`.
     column_names : sequence of str or None
-        Names of their columns, for messages.
+        Names of the columns of `user_rows`, for messages.
     is_mapped, partition : bool, str
-        The data are read from a mapped file, and how parts were dealt out: such a file wants passes in its order.
+        Whether the data are read from a mapped file, and how examples were assigned to parts. A pass over a mapped file
+        is fast only in the order of the file.
     excerpt : ``excerpt(numbers) -> callable``
-        The parts of those numbers with their data only: a picklable object that makes their risk (None where they have
-        no example) in another process; what executors with workers of their own need.
+        The parts with these numbers and their data alone, for executors that have workers. The result can be pickled; a
+        call of it, in another process, returns the risk of these parts, or None if they have no example.
     sum_planes : ``sum_planes(work) -> Planes``
-        Sums of `work(rows, slope) -> (value, offset)`, which adds to slope (dim,), over the examples of every part;
-        package risks of examples alone.
+        Calls `work(rows, slope) -> (value, offset)`, which adds to slope (dim,), for the examples of every part, and
+        returns the sums. Only risks of the package that are sums over examples have it.
     remote : RemoteRisk or None
-        The risk itself if its parts live with workers.
+        The risk itself if workers hold its parts.
     """
 
     smooth = False
@@ -186,38 +189,38 @@ class RiskBase:
     remote: Any = None
 
     def map_shards(self, function: Callable[..., Any], items: Iterable[Any]) -> Iterable[Any]:
-        """Results of the function, in the order of the items; here one after another."""
+        """Return the results of the function, in the order of the items; the default calls it for one after another."""
         return map(function, items)
 
     def planes(self: Any, w: ArrayLike) -> Any:
-        """Values, offsets and slopes; here the offset is `R_p(w) - <slope, w>`."""
+        """Return the planes at w; by default from `evaluate`, with the offset `R_p(w) - <slope, w>`."""
         values, slopes = self.evaluate(w)
         return Planes.from_subgradients(values, slopes, w)
 
     def derive(self: Any, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
-        """The same risk over the same data with other parts, working precision or executor; here the risk itself."""
+        """Return the risk of the same data with other parts, precision or executor; by default the risk itself."""
         if n_parts not in (None, self.n_parts):
             raise ParameterError(f"n_parts must be {self.n_parts} for this risk, which cannot be regrouped, got "
                                  f"{n_parts}")
         return self
 
     def renewed(self, whole: Any = True) -> Any:
-        """Return the risk itself, or a new one over the same data if these were changed in place.
+        """Return the risk itself, or a new risk of the same data if these were changed in place.
 
-        Called when a run starts, with `whole=False` if a sample of large data suffices, because no planes of an earlier
-        run are believed.
+        A run calls it at its start. If the run uses no planes of an earlier one, it passes `whole=False`: then a check
+        of a sample suffices for large data.
         """
         return self
 
 
 class Completed:
-    """Somebody's risk, with the defaults of `RiskBase` for what it lacks; what it derives is completed, too."""
+    """A user's risk with the defaults of `RiskBase` for members that it lacks; what it derives is wrapped, too."""
 
     def __init__(self, risk):
         self.given = risk
 
     def __getattr__(self, name: str) -> Any:
-        if name == "given" or name.startswith("__"):        # while a copy is being made
+        if name == "given" or name.startswith("__"):        # `given` is missing while the object is copied
             raise AttributeError(name)
         try:
             return getattr(self.given, name)
@@ -241,22 +244,22 @@ class Completed:
 
 
 def completed(risk):
-    """Return the risk with every member of `RiskBase`: itself if it derives from that, else a `Completed` around it."""
+    """Return a risk with every member of `RiskBase`: the risk itself if it derives from that, else a `Completed`."""
     return risk if isinstance(risk, (RiskBase, Completed)) else Completed(risk)
 
 
 def is_risk(thing):
-    """Whether it has the method of a risk, `evaluate`."""
+    """Return whether an object has the method of a risk, `evaluate`."""
     return hasattr(thing, "evaluate")
 
 
 def name_of(risk):
-    """Return the class of a risk, without wrappers."""
+    """Return the name of the class of a risk, without the wrapper `Completed`."""
     return type(risk.given if isinstance(risk, Completed) else risk).__name__
 
 
 def check_risk(risk):
-    """Refuses a risk that lacks a member of `Risk`."""
+    """Refuse a risk that lacks a member of `Risk`."""
     missing = [name for name in ("dim", "n_parts", "n_examples", "lower_bounds") if not hasattr(risk, name)]
     if missing:
         raise InputTypeError(f"risk must have the attributes dim, n_parts, n_examples and lower_bounds; "
@@ -272,7 +275,7 @@ def check_risk(risk):
 
 
 def errors_of(risk, slopes=None, offsets=None):
-    """Return bounds on rounding errors of slopes and of offsets, shape (P,); where not given, those of the risk."""
+    """Return bounds on rounding errors of slopes and of offsets, each of shape (P,); by default those of the risk."""
     shape = (risk.n_parts,)
     found = (np.asarray(errors, dtype=float) for errors in (
         risk.slope_errors if slopes is None else slopes, risk.offset_errors if offsets is None else offsets))
@@ -280,20 +283,20 @@ def errors_of(risk, slopes=None, offsets=None):
 
 
 def with_errors(planes, risk):
-    """Return planes of a risk with the bounds on their rounding errors, their own or those that the risk states."""
+    """Return planes with bounds on their rounding errors; planes without such bounds get those of the risk."""
     slopes, offsets = errors_of(risk, planes.slope_errors, planes.offset_errors)
     return planes._replace(slope_errors=slopes, offset_errors=offsets)
 
 
 class Capability(NamedTuple):
-    """Something that a method or an option may require of a risk.
+    """A property of risks that a method or an option may require.
 
     Attributes
     ----------
     words : str
-        `method 'x' {words}`; "{name}" stands for the class of the risk.
+        End of the message that begins with "method 'x'"; "{name}" is replaced by the class of the risk.
     holds : callable
-        `holds(risk)` of a completed risk.
+        `holds(risk)` tells whether a completed risk has the property.
     """
 
     words: str
@@ -332,6 +335,6 @@ def require(asker, needs, risk, remedy):
 
 
 def planes_of(risk, w):
-    """Return the planes of any risk at w and their errors, with its own offsets if the risk computes them."""
+    """Return the planes of any risk at w, with their errors; a risk with a method `planes` computes its own offsets."""
     risk = completed(risk)
     return with_errors(risk.planes(w), risk)

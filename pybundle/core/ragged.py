@@ -1,4 +1,4 @@
-"""Store arrays of unequal length as one array, and cut them into shards, the units of work."""
+"""Arrays of unequal length that are stored as one array, and shards: the groups of them that one thread handles."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .sparse import check_sparse
 from .validation import contiguous, integer_array, refuse_masked
 
 SHARD_WORK = 1 << 16
-"""Work of a shard, in rows or scores of a decoder; a constant, so that shards depend on the data alone."""
+"""Work of a shard, in rows or in scores of a decoder. It is a constant, so that shards depend on the data alone."""
 ENTRIES = "biufOSU"
-"""Kinds of dtype that examples may have; readers of numbers refuse texts later."""
+"""Kinds of dtype that examples may have; code that needs numbers refuses texts later."""
 
 
 class Ragged(Sequence[Any]):
@@ -53,7 +53,7 @@ class Ragged(Sequence[Any]):
     def of(cls, items: Iterable[Any], name: str = "X", kinds: str = ENTRIES) -> Ragged:
         """Join a list of arrays (or CSR matrices) that agree in all but their length.
 
-        They may have the `kinds` of dtype; if these are integers, "iu" or "biu", an empty array may have any kind.
+        Their dtype must have one of the `kinds`. If `kinds` is "iu" or "biu", an empty array may have any kind.
         """
         if isinstance(items, cls):
             return items
@@ -74,7 +74,7 @@ class Ragged(Sequence[Any]):
 
     @classmethod
     def unchecked(cls, values: Any, offsets: Any) -> Ragged:
-        """Make a Ragged of valid values and int64 offsets without checks, which take longer than a small batch."""
+        """Make a Ragged of valid values and int64 offsets; checks would take longer than the work on a small batch."""
         ragged = object.__new__(cls)
         ragged.values, ragged.offsets = values, offsets
         return ragged
@@ -85,12 +85,12 @@ class Ragged(Sequence[Any]):
         return np.diff(self.offsets)
 
     def place(self, row: Any) -> Any:
-        """Return the item that a row of `values` belongs to, and its position there."""
+        """Return the number of the item to which a row of `values` belongs, and the position of the row in it."""
         i = int(np.searchsorted(self.offsets, row, side="right")) - 1
         return i, int(row - self.offsets[i])
 
     def name_of(self, row: Any, name: str = "X", field: Any = "") -> str:
-        """Return the user's name of a row of `values` for messages: `X[3][0]`."""
+        """Return the name of a row of `values` in messages to users: `X[3][0]`."""
         i, position = self.place(row)
         return f"{name}[{i}]{field}[{position}]"
 
@@ -119,7 +119,7 @@ class Ragged(Sequence[Any]):
 
 
 def _pruned(matrix):
-    """Return a CSR matrix without entries behind its last row: stacking would move them into the next matrix."""
+    """Return a CSR matrix without stored entries behind its last row, which `vstack` would add to the next matrix."""
     matrix = matrix.tocsr()
     if len(matrix.data) > matrix.indptr[-1]:
         matrix = matrix.copy()
@@ -138,7 +138,7 @@ def check_items(items, name="X"):
 
 
 def array_of(item, name, kinds=ENTRIES):
-    """Return one example as an array of these kinds of dtype; a sparse one stays as it is."""
+    """Return one example as an array whose dtype has one of the `kinds`; a sparse matrix is returned itself."""
     refuse_masked(name, item)
     is_sparse, wanted = sp.issparse(item), "real numbers" if "f" in kinds else "integers"
     try:
@@ -153,7 +153,7 @@ def array_of(item, name, kinds=ENTRIES):
 
 
 def check_offsets(offsets, total, name="offsets"):
-    """Return the offsets of items as an int64 array, shape (n + 1,): from 0 to `total`, never falling.
+    """Return the offsets of items as an int64 array, shape (n + 1,), after a check that they rise from 0 to `total`.
 
     >>> check_offsets([0, 2, 5], 5).tolist()
     [0, 2, 5]
@@ -183,7 +183,7 @@ def ranges(sizes):
 
 
 def cut(sizes, work=SHARD_WORK):
-    """Return ranges (first, last) of neighbouring items of at most `work` in all; a larger item stands alone.
+    """Return ranges (first, last) of neighbouring items whose sizes sum to at most `work`, or of one larger item.
 
     >>> cut([3, 3, 3, 10, 1], work=6)
     [(0, 2), (2, 3), (3, 4), (4, 5)]
@@ -201,7 +201,7 @@ def cut(sizes, work=SHARD_WORK):
 
 
 def blocks(offsets, size):
-    """Yield ranges (first, last) of neighbouring items with at most `size` rows, or of one larger item."""
+    """Yield ranges (first, last) of neighbouring items with at most `size` rows together, or of one larger item."""
     first = 0
     while first < len(offsets) - 1:
         last = max(int(np.searchsorted(offsets, offsets[first] + size, side="right")) - 1, first + 1)

@@ -1,4 +1,4 @@
-"""What a check of a user's own piece has found."""
+"""The report of a check of a user's own oracle, model or penalty."""
 
 from __future__ import annotations
 

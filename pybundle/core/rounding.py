@@ -5,11 +5,11 @@ import math
 import numpy as np
 
 UNIT = 2.0**-53
-"""Largest relative error of one operation: the unit roundoff."""
+"""The unit roundoff: the largest relative error of one operation."""
 
 
 def norm(x):
-    """Return the Euclidean norm of an array, or the size of a number: as `np.linalg.norm`, in a third of its time."""
+    """Return the Euclidean norm of an array or number, as `np.linalg.norm` does, but in a third of its time."""
     if not isinstance(x, np.ndarray):
         return abs(float(x))
     v = x.ravel() if x.ndim > 1 else x
@@ -24,7 +24,7 @@ def exact_sum(a, b):
 
 
 def _halves(a):
-    """Split a into two numbers of 26 bits, whose products are exact."""
+    """Split a into a sum of two numbers of 26 bits; products of such numbers are exact."""
     high = 134217729.0 * a
     high = high - (high - a)
     return high, a - high
@@ -37,7 +37,7 @@ def exact_product(a, b):
 
 
 def accurate_product(H, x):
-    """Return `H @ x` as a sum of two vectors, computed in twice the precision (Ogita, Rump, Oishi 2005, Dot2)."""
+    """Return `H @ x` as a sum of two vectors, in twice the precision of float64 (Ogita, Rump, Oishi 2005, Dot2)."""
     high, low = np.zeros(len(H)), np.zeros(len(H))
     for j in np.flatnonzero(x):
         product, rest = exact_product(np.ascontiguousarray(H[:, j]), float(x[j]))

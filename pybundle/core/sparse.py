@@ -1,4 +1,4 @@
-"""Check sparse matrices of callers: SciPy's own products and conversions trust indices, and so do the kernels."""
+"""Checks of sparse matrices that users pass, because SciPy and the compiled kernels use indices without a check."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from .exceptions import InputTypeError, ParameterError
 
 
 def check_sparse(name, X, error=ParameterError):
-    """Return the matrix itself after a check that its indices lie inside its shape: O(nnz).
+    """Return the matrix itself after a check, in O(nnz), that its indices lie inside its shape.
 
-    SciPy checks them only on request, and a wrong one makes it read or write outside its arrays.
+    SciPy checks indices only on request. A wrong index makes SciPy read or write outside of its arrays.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Names of types that annotations share."""
+"""Types for annotations in several folders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[np.float64]
-Data: TypeAlias = Any       # examples: an array, a CSR matrix, a data frame, a sequence; the docstring says which
+Data: TypeAlias = Any       # examples: an array, a CSR matrix, a data frame or a sequence; each docstring says which
 Callbacks: TypeAlias = Callable[[Any], Any] | Sequence[Callable[[Any], Any]] | None
 PathLike: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = PathLike | IO[Any]

@@ -1,4 +1,4 @@
-"""Check arguments of callers: each error names the argument, what came, what was expected, what to do."""
+"""Checks of arguments of users: each error names the argument, its value, the expectation and the remedy."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_integer(name: str, value: Any, *, low: int | None = None, high: int | 
 
 
 def check_count(name: str, value: Any, *, low: int = 1) -> int:
-    """Return a count of objects that are numbered in int32, so that a typing error does not end in lack of memory."""
+    """Return a number of objects that fits into int32; this refuses a typing error before it asks for huge memory."""
     return check_integer(name, value, low=low, high=np.iinfo(np.int32).max)
 
 
@@ -75,13 +75,13 @@ def check_path(name: str, value: Any) -> str:
 
 
 def contiguous(array, dtype=None):
-    """Return the array C-contiguous and aligned, for compiled code; a view of a buffer may be neither."""
+    """Return the array C-contiguous and aligned, as compiled code needs it; a view of a buffer may be neither."""
     array = np.ascontiguousarray(array, dtype=dtype)
     return array if array.flags.aligned else array.copy()
 
 
 def read_only(array):
-    """Return a read-only view, which can be passed to code of users."""
+    """Return a read-only view of an array, for code of users."""
     view = array.view()
     view.setflags(write=False)
     return view
@@ -104,7 +104,7 @@ def check_vector(name: str, value: Any, size: int | None = None, *, error: Any =
 
 
 def check_finite(name, array, name_of=None):
-    """Return the array, dense or CSR; a ParameterError tells the place of NaN or infinity, rows named by `name_of`."""
+    """Return the array, dense or CSR, if it is finite; else raise ParameterError, which names row i as `name_of(i)`."""
     numbers = array.data if sp.issparse(array) else array
     if numbers.dtype.kind != "f" or np.isfinite(numbers).all():
         return array
@@ -117,7 +117,7 @@ def check_finite(name, array, name_of=None):
 
 
 def check_rows(name, rows, n_examples, labellings=None):
-    """Return indices of examples as a vector of intp, after a check that there are as many labellings, if any."""
+    """Return indices of examples as a vector of intp; `labellings`, if given, must have as many entries."""
     rows = np.array(integer_array(name, rows), dtype=np.intp, order="C", copy=None)
     if rows.ndim != 1:
         raise ParameterError(f"{name} must be a vector of numbers of examples, got shape {rows.shape}")
@@ -167,7 +167,7 @@ def bool_array(name, value, shape, remedy=""):
 
 
 def is_scalar(value):
-    """Whether NumPy takes `value` for a number, and not for an array or for rows of different lengths."""
+    """Return whether NumPy reads `value` as a number; lists of rows with different lengths are none."""
     return not isinstance(value, (list, tuple)) and np.ndim(value) == 0
 
 
@@ -179,9 +179,9 @@ def refuse_masked(name, value):
 
 
 def real_array(value, copy=False, order="C"):
-    """Return `value` as a float64 array; TypeError if it is ragged, complex, text, masked or out of range.
+    """Return `value` as a float64 array; raise TypeError if it is ragged, complex, text, masked or out of range.
 
-    NumPy alone would drop imaginary parts with a warning, read numbers from text, and use masked entries.
+    Without these checks NumPy drops imaginary parts with a warning, reads numbers from text, and uses masked entries.
     """
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise TypeError(f"{np.ma.count_masked(value)} entries are masked; fill them, or leave them out")
@@ -197,7 +197,7 @@ def real_array(value, copy=False, order="C"):
 
 
 def real_numbers(said, value, copy=False):
-    """Return `real_array(value)`; its InputTypeError begins with `said`, as in "w must be a vector of real numbers"."""
+    """Return `real_array(value)`, or raise InputTypeError that begins with `said`: "w must hold real numbers"."""
     try:
         return real_array(value, copy)
     except TypeError as problem:
@@ -216,7 +216,7 @@ def refuse_rounded(name, array):
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Return True or False, NumPy's included, as a bool; refuse all other values."""
+    """Return True or False, also those of NumPy, as a bool; refuse all other values."""
     if not isinstance(value, (bool, np.bool_)):
         raise InputTypeError(f"{name} must be True or False, got {value!r:.40} of type {type(value).__name__}")
     return bool(value)

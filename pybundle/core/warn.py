@@ -1,4 +1,4 @@
-"""Warnings that point at the line of the user, however many frames of libraries lie between."""
+"""Warnings that name the line in the user's code, although frames of libraries lie between."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ LIBRARIES = ("pybundle", "sklearn", "joblib")
 
 
 def warn_user(message, category=ConvergenceWarning):
-    """Warn at the innermost frame outside `LIBRARIES`, or at the outermost one if all belong to them.
+    """Warn at the innermost frame outside of `LIBRARIES`, or at the outermost frame if all are inside.
 
-    On the way from an estimator, a `ConvergenceWarning` is scikit-learn's, too.
+    If an estimator has called, a `ConvergenceWarning` is also of the class of scikit-learn with that name.
     """
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and _module(frame).partition(".")[0] in LIBRARIES:

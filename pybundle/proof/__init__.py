@@ -1,4 +1,4 @@
-"""Save certificates, and verify them by code that shares nothing with the solvers."""
+"""Certificates: how they are saved, and how code that shares nothing with the solvers verifies them."""
 
 from .certificate import Certificate, Labellings, Multipliers, Points, load_certificate
 from .verify import Report, verify

@@ -1,31 +1,32 @@
-"""Anchors are planes below R with known slopes at free intercepts; mixed with them, any plane has slope 0 there.
+"""Anchors are planes below R with known slopes at free intercepts; a mixture with them has slope 0 there.
 
-A free intercept is unbounded, so that a plane of R proves no bound unless its slope r at the intercept is 0. A mixture
-with anchors has slope 0; the remaining share is that of the bound R >= 0:
+A free intercept is unbounded, so that a plane of R proves no bound unless its slope r at the intercept is 0. Its
+mixture with anchors has slope 0 there; the bound R >= 0 gets the remaining share:
 
     R >= t plane + sum_k s_k anchor_k,    s >= 0,    t + sum_k s_k <= 1.
 
 At a minimum r = 0 and t = 1, so the bound stays sharp, however large the intercepts are. It needs no limits of
-intercepts, no linear program and no pass over the data. Rounding is counted: t and the shares are chosen for the worst
-slopes within the errors, so that the slopes at the intercepts are exactly 0. The errors of the shares are counted as
+intercepts, no linear program and no pass over the data. Rounding is counted: t and the shares s_k are chosen for the
+worst slopes within the errors, so that the slopes at the intercepts are exactly 0. Errors of the shares are counted as
 errors of the offset and of the other slopes.
 
-*Labels* with an intercept each, of classes or of the tokens of chains: anchor k is the labelling in which everything
-has label k. Its offset is at least 0, its slope at the intercept of label j is `n [j = k] - n_j`, n_j being the weight
-of label j and n that of all. Slopes of R at all intercepts sum to 0, as R does not change when all of them move
-together (with constraints on them, sums of planes and constraints have other slopes, and no anchors). Hence
-`n s_k = (1 - t) n_k - t r_k` with t = min_k n_k / (n_k + max(r_k, 0)). With a log-loss of classes these are multipliers
-that are equal for all examples, which add their entropy. O(dim).
+*Labels* that have an intercept each, of classes or of the tokens of chains. Anchor k belongs to the labelling in which
+everything has label k. Its offset is at least 0. Its slope at the intercept of label j is `n [j = k] - n_j`, where n_j
+is the weight of the examples or tokens of label j, and n the weight of all. Slopes of R at all intercepts sum to 0,
+because R does not change if all intercepts move together. (With constraints on intercepts, sums of planes and
+constraints have other slopes, and there are no anchors.) Hence `n s_k = (1 - t) n_k - t r_k` with
+t = min_k n_k / (n_k + max(r_k, 0)). With a log-loss of classes, these shares are multipliers that are equal for all
+examples, and add their entropy. The cost is O(dim).
 
-No t repairs r_k > 0 at a class k without weight, whose intercept falls without limit. There the multipliers of examples
-move to their own labels. The amounts are unknown, so that this costs an error of `r_k |x_i|` in slopes, of r_k at other
-intercepts, and in the offset of r_k times the largest cost, or of `r_k (1 + log(n / r_k))` for entropies, which are
-concave. At a minimum r_k tends to 0.
+If a class k has no weight, its intercept falls without limit, and no t repairs a slope r_k > 0. Then the multipliers of
+label k are moved to the true labels of the examples. The amounts for single examples are unknown. So the move costs an
+error of `r_k |x_i|` in slopes, of r_k at other intercepts, and in the offset of r_k times the largest cost, or of
+`r_k (1 + log(n / r_k))` for entropies, which are concave. At a minimum r_k tends to 0.
 
 *One score*: the anchors are two planes with slopes of opposite sign at the intercept. Their multipliers are the largest
-that losses allow, at most 1 in size: those of the rows of one label if losses rise on one side only, else of all rows.
-The anchor a whose slope r_a has the sign opposite to r has the share `t |r| / |r_a|`, with t = 1 / (1 + |r| / |r_a|).
-O(d).
+that losses allow, but at most 1 in size. If losses grow on one side only, those of the rows of one label are taken,
+else those of all rows. The anchor a whose slope r_a has the opposite sign of r gets the share `t |r| / |r_a|`, with
+t = 1 / (1 + |r| / |r_a|). The cost is O(d).
 """
 
 from __future__ import annotations
@@ -48,14 +49,15 @@ def anchors_of(risk, penalty, means=None, rows=None):
 
 
 class LabelAnchors:
-    """The anchors of labels: one for the labelling with label k only, for each k.
+    """The anchors of labels: anchor k belongs to the labelling in which everything has label k.
 
     Attributes
     ----------
     classes : LabelSums or None
-        If the intercepts of classes are free and the first is 0; the anchors are then those of centred rows, `x - m`.
+        The sums over labels if the intercepts of classes are free and the first is 0. Then the anchors are those of
+        centred rows `x - m`.
     means : ndarray, shape (d,), or None
-        Their means m.
+        The means m, if rows are centred.
 
     Examples
     --------
@@ -76,7 +78,7 @@ class LabelAnchors:
             self.rows[:, :-1] -= np.outer(sums.counts, sums.means[:-1])
         self.total = self.rows.sum(axis=0)
         n, self.far = float(self.total[-1]), 0.0 if classes is None else float(np.linalg.norm(sums.means))
-        # norm of an anchor's slope at other weights, divided by the weight of all; slopes of pairs are orthogonal
+        # largest norm of the slope of an anchor without intercepts, over n; slopes of pairs of labels are orthogonal
         self.steep = (float(np.linalg.norm(self.total[:-1])) + float(np.linalg.norm(sums.rest[:-1], axis=1).max())) / n
 
     @classmethod
@@ -95,22 +97,21 @@ class LabelAnchors:
         return cls(sums, sums if is_known and rows is None and len(penalty.l2) == K * d else None)
 
     def curvatures(self, moduli):
-        """Return the second derivatives of F at equal multipliers 1/K, shape (K d,), in the coordinates of rows x - m.
-        """
+        """Return the second derivatives of F at equal multipliers 1/K, shape (K d,), in coordinates of rows x - m."""
         K = len(self.rows)
         return np.tile(float(self.total[-1]) * (K - 1.0) / K**2 * self.sums.variances, K) + moduli
 
     def repaired(self, offset, phi, error):
-        """Return offset, slope and error of the repaired plane, in the coordinates of `means`.
+        """Return offset, slope and error of the mixture of a plane with anchors, in the coordinates of `means`.
 
-        `error` bounds the norm of the errors of the slope, in either coordinates if there are means.
+        `error` bounds the norm of the error of the slope, in these coordinates and in those without means.
         """
         (K, d), n = self.rows.shape, float(self.total[-1])
         mixed, counts, error = np.array(phi), self.sums.counts, float(np.linalg.norm(error))
         P = mixed[:K * d].reshape(K, d)
         far = max(1.0, self.far)
         wrong, last_error = self.sums.error / far, error / far
-        # for a label without weight r is a sum of numbers >= 0, and 0 only if no multiplier belongs to it
+        # for a label without weight r is the sum of its multipliers, so it is 0 only if there are none
         away = (counts == 0.0) & (P[:, -1] != 0.0)
         if away.any() and not self.sums.rest.size:
             masses = np.minimum(1.01 * (np.abs(P[away, -1]) + last_error), n)
@@ -123,7 +124,7 @@ class LabelAnchors:
         with np.errstate(invalid="ignore"):
             shares = least / np.maximum(least + np.maximum(r + last_error, 0.0), 1e-300)
             t = (1.0 - 8.0 * UNIT) * float(np.min(np.where((counts == 0.0) & (r == 0.0), 1.0, shares)))
-            v = np.maximum((1.0 - t) * counts - t * r, 0.0)         # n s
+            v = np.maximum((1.0 - t) * counts - t * r, 0.0)         # v_k = n s_k
             size = float(np.linalg.norm(mixed))
             mixed *= t
             P += np.outer(v, self.total / n) - (1.0 - t) * self.rows
@@ -132,7 +133,7 @@ class LabelAnchors:
         spread = t * last_error + (1.0 - t) * wrong + 4.0 * UNIT * float(np.abs(v).sum() + (1.0 - t) * n)
         error = 1.01 * (t * error + 5.0 * (1.0 - t) * self.sums.error + spread * self.steep + 4.0 * UNIT * t * size)
         gain = 0.0
-        if self.sums.most is None and not self.sums.rest.size:      # entropies, v uncertain by `spread`
+        if self.sums.most is None and not self.sums.rest.size:      # entropies of the anchors; v errs by `spread`
             whole = max((1.0 - t) * (n - wrong), 0.0) * (1.0 - 4.0 * UNIT)
             terms = np.maximum(v - spread, 0.0) * np.log(np.maximum(whole / (v + spread), 1.0))
             gain = float(terms.sum()) - 4.0 * UNIT * K * whole
@@ -140,7 +141,7 @@ class LabelAnchors:
         return offset + gain - 4.0 * UNIT * (abs(offset) + abs(gain)), mixed, error
 
     def freed(self, plane):
-        """Return the repaired `ProvenPlane` of one of R."""
+        """Return the mixture of a `ProvenPlane` below R with anchors."""
         phi, offset, d = plane.phi.astype(np.float64), float(plane.offset), self.rows.shape[1]
         last_error = plane.slope_error if plane.last_error is None else min(plane.slope_error, plane.last_error)
         P = phi[:self.rows.size].reshape(-1, d)
@@ -153,7 +154,7 @@ class LabelAnchors:
 
 
 class ScoreAnchors:
-    """The two anchors of a risk of one score, in `planes`: the one of positive slope first; in coordinates of `means`.
+    """The two anchors of a risk of one score, in the coordinates of `means`: `planes`, the one with r_a > 0 first.
 
     Examples
     --------
@@ -169,7 +170,7 @@ class ScoreAnchors:
     def __init__(self, planes, means):
         self.planes, self.means = planes, means
         self.far = 1.0 if means is None else max(1.0, 0.5 * float(np.linalg.norm(means)))
-        # lower bounds on the slopes at the intercept, in size
+        # lower bounds on the absolute slopes at the intercept
         self.rises = np.array([abs(float(plane.phi[-1])) - float(plane.errors[-1]) for plane in planes])
 
     @classmethod
@@ -189,11 +190,14 @@ class ScoreAnchors:
         return found if is_known and np.isfinite(numbers).all() else None
 
     def repaired(self, offset, phi, error):
-        """Return offset, slope and error of a repaired plane; `error` bounds the norm of its errors, or its entries."""
+        """Return offset, slope and error of the mixture of a plane with anchors.
+
+        `error` bounds the norm of the error of the slope, or with shape (dim,) its entries.
+        """
         k, last = int(phi[-1] > 0.0), float(error[-1]) if np.ndim(error) else error / self.far
         one = self.planes[k]
         with np.errstate(over="ignore", invalid="ignore"):
-            r, unknown = abs(float(phi[-1])), last / self.rises         # errors of the shares of anchors, divided by t
+            r, unknown = abs(float(phi[-1])), last / self.rises         # errors of shares of anchors, over t
             t = (1.0 - 8.0 * UNIT) / (1.0 + r / self.rises[k] + unknown.sum())
             share = r / abs(one.phi[-1])
             unknown[k] += share * one.errors[-1] / self.rises[k]
@@ -208,7 +212,7 @@ class ScoreAnchors:
         return offset if offset > -np.inf else -np.inf, mixed, error
 
     def freed(self, plane):
-        """Return the repaired `ProvenPlane` of one of R."""
+        """Return the mixture of a `ProvenPlane` below R with anchors."""
         plane = plane.moved(self.means)
         phi, error = plane.phi.astype(np.float64), plane.errors
         error = error + 2.0 * UNIT * (np.abs(phi) if np.ndim(error) else float(np.linalg.norm(phi)) + self.far * abs(

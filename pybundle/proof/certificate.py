@@ -39,9 +39,9 @@ class Labellings:
     examples : intp array, shape (m,)
         The example of each labelling, ascending.
     labellings : ndarray, shape (m,), or Ragged of m arrays
-        As the oracle of the risk names them.
+        In the form in which the oracle of the risk returns them.
     masses : ndarray, shape (m,)
-        Multipliers >= 0; they sum to at most the weight c_i of an example. The truth has the rest.
+        Multipliers >= 0; for each example they sum to at most its weight c_i. The truth has the difference.
     """
 
     kind = "labellings"
@@ -51,10 +51,10 @@ class Labellings:
 
     @classmethod
     def of(cls, examples: Any, labellings: Sequence[Any], masses: Any, weights: Any) -> Any:
-        """Return evidence from multipliers of a run, without labellings of mass 0, and with sums cut to the weights.
+        """Return evidence from multipliers of a run, without labellings of mass 0.
 
-        `weights` (n,) belong to all examples; sums may exceed them by rounding. None if labellings are tuples or not
-        numbers, which no file could hold.
+        `weights` (n,) are those of all examples; sums of masses that exceed them by rounding are reduced. The result is
+        None if labellings are tuples or not numbers, because files cannot hold them.
         """
         kept = np.flatnonzero(masses > 0.0)
         if (np.diff(examples[kept]) < 0).any():
@@ -100,7 +100,7 @@ class Labellings:
 
 
 class ByFields:
-    """Evidence whose fields are the arrays of its file."""
+    """Base class of evidence that is stored in a file as one array for each of its fields."""
 
     def arrays(self) -> Any:
         """Return the named arrays for a file."""
@@ -120,8 +120,8 @@ class Points(ByFields):
     ----------
     points : ndarray, shape (k, dim)
     weights : ndarray, shape (k, P)
-        Multiplier of the plane of each part at each point. Those of a part sum to at most 1 where its declared lower
-        bound is finite: that bound has what they leave. Elsewhere they are divided by their sum.
+        Multiplier of the plane of each part at each point. If the declared lower bound of a part is finite, they sum to
+        at most 1, and the bound has the difference as its multiplier. In other parts they are divided by their sum.
     """
 
     kind = "points"
@@ -145,8 +145,9 @@ class Multipliers(ByFields):
     Attributes
     ----------
     beta : ndarray, shape (n,) or (n, K)
-        One for each score of each example, its weight c_i included. For one score, `low c_i <= beta_i <= high c_i`, and
-        `R(w) >= sum_i beta_i (s_i <w, x_i> - t_i) - c_i h(beta_i / c_i)` for all w.
+        One number for each score of each example; it contains the weight c_i. With one score, and the symbols of
+        `multipliers.py`, `low c_i <= beta_i <= high c_i`, and for all w
+        `R(w) >= sum_i beta_i (s_i <w, x_i> - t_i) - c_i h(beta_i / c_i)`.
     """
 
     kind = "multipliers"
@@ -168,10 +169,10 @@ class Certificate:
     fun, error : float
         `F(w)` as computed, and a bound on its rounding error.
     lower_bound : float
-        The lower bound that the evidence proves; `result.lower_bound`, the best of the whole run, is larger if its
-        multipliers were not kept. Without evidence it is that best one, which nobody else can check.
+        The lower bound that the evidence proves. `result.lower_bound`, the best of the whole run, is larger if its
+        multipliers were not kept. Without evidence this is that best bound, which nobody else can check.
     lam, radius, penalty : float, float, ProvenPenalty; or None
-        One of them.
+        One of them is given, the others are None.
     nonneg : bool array, shape (dim,), or None
         Weights that must not be negative.
     divisor : int
@@ -181,16 +182,16 @@ class Certificate:
     offset_error, slope_error : float
         Bounds on their rounding errors, of phi in the Euclidean norm.
     risk, fingerprint : str, int or None
-        Class of the risk, and its number of data, labels, weights and model, if it has one.
+        Class of the risk, and its fingerprint, a number that depends on data, labels, weights and model.
     n_examples : int
     evidence : Labellings, Points, Multipliers or None
-        None: nothing was kept from which phi and offset could be computed again.
+        None means that nothing was kept from which phi and offset could be computed again.
     rows : Rows or None
         Linear constraints, with multipliers if there is evidence.
     limits : Limits or None
         Proof of how large weights without penalty can be, if there are any and there is evidence.
     options : list or tuple of str
-        Those of `pybundle train` that tell what the risk is; `pybundle verify` makes it by the same ones.
+        The options of `pybundle train` that define the risk; `pybundle verify` makes the risk from them.
     shift : Shift or None
         Change of variables of a problem with free intercepts. w is the point of the user; phi, offset and evidence
         belong to the risk of `X - m` and `y - c`, whose bounds and values are the same.
@@ -276,7 +277,7 @@ class Certificate:
 
     @property
     def lam_error(self):
-        """Relative error of lam, which is `n lam / n`, rounded twice, in the scale "mean"."""
+        """Relative error of lam; in the scale "mean" it is `n lam / n`, which is rounded twice."""
         return 0.0 if self.divisor == 1 else 2.0**-50
 
     def problem(self) -> str:
@@ -329,7 +330,7 @@ def _items(labellings, kept):
     if isinstance(labellings, np.ndarray) and labellings.ndim == 1 and labellings.dtype.kind in "biu":
         return labellings[kept]
     items = [np.asarray(labellings[j]) for j in kept.tolist()]
-    is_tuple = any(isinstance(labellings[j], tuple) for j in kept.tolist())    # (y_hat, loss) of a pair of callables
+    is_tuple = any(isinstance(labellings[j], tuple) for j in kept.tolist())    # (y_hat, loss) of a user's functions
     if is_tuple or any(item.dtype.kind not in "biuf" for item in items):
         raise TypeError("labellings must be numbers or arrays of numbers")
     return Ragged.of(items, "labellings") if any(item.ndim for item in items) else np.array(items or np.empty(0, int))
@@ -357,7 +358,7 @@ def load_certificate(path: Source) -> Certificate:
     """
     with refusing(f"{name_of(path)}: not a certificate saved by pybundle", StateError):
         header, arrays = read_archive(path, FORMAT, VERSION)
-        kinds: Any = {"masses": Labellings, "points": Points, "beta": Multipliers}       # by an array of this kind only
+        kinds: Any = {"masses": Labellings, "points": Points, "beta": Multipliers}       # by an array that only it has
         kind = ({None: None} | {one.kind: one for one in kinds.values()})[header.get("evidence")]
         w, has = arrays.pop("w"), {name: header.get(f"has_{name}") for name in ("penalty", "rows", "limits")}
         limits = Limits.from_arrays(arrays, kinds) if has["limits"] else None

@@ -10,15 +10,15 @@ import scipy.sparse as sp
 from ..core.exceptions import ParameterError
 
 MOST_PRODUCTS = 100_000_000
-"""Most products of integers in one sum of products; they take some ten seconds."""
+"""Most products of integers in one computation; so many take some ten seconds."""
 
 
 class ExactError(ParameterError):
-    """Raised if a computation cannot be exact, or would take minutes."""
+    """An exact computation is impossible, or would take minutes."""
 
 
 def check_size(count, what):
-    """Refuse computations that would take minutes."""
+    """Raise ExactError if a computation takes more than MOST_PRODUCTS products."""
     if count > MOST_PRODUCTS:
         raise ExactError(f"exact=True takes up to {MOST_PRODUCTS:.0e} products, got {count:.1e} of {what}; pass "
                              "exact=False, which counts rounding errors instead")
@@ -72,5 +72,5 @@ def total_of_squares(array):
 
 
 def at_most(parts, bound):
-    """Whether the sum of floats is at most the float `bound`, without rounding."""
+    """Return whether the sum of floats is at most the float `bound`; both are computed without rounding."""
     return sum(map(Fraction, parts)) <= Fraction(bound)

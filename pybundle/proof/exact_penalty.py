@@ -1,11 +1,11 @@
-"""The least value of a penalty over a plane in fractions: the formulas of `penalty.py` without rounding."""
+"""The minimum of a penalty plus a plane in fractions: the formulas of `penalty.py` without rounding."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
 
-DIGITS = 200        # bits of square roots of fractions beyond the point
+DIGITS = 200        # square roots of fractions are computed to so many binary digits after the point
 
 
 def least_of_sum(penalty, phi):
@@ -24,15 +24,15 @@ def least_of_sum(penalty, phi):
             continue
         v = curve * c - x
         size = max(abs(v) - rate, 0) / curve
-        p = Fraction(min(max(size if v > 0 else -size, lower), upper))        # such comparisons are exact
+        p = Fraction(min(max(size if v > 0 else -size, lower), upper))        # the comparisons are exact
         total += curve / 2 * (p - c) ** 2 + rate * abs(p) + x * p
-        if error:           # the centre may differ by this
+        if error:           # another centre within its error may lower the minimum
             total -= curve * Fraction(1.01) * Fraction(error) * (abs(p - c) + Fraction(error))
     return total
 
 
 def least_of_groups(penalty, phi):
-    """Return bounds of the same minimum from below and from above, for a sum over groups."""
+    """Return bounds of `min_w Omega(w) + <phi, w>` from below and from above, for a sum over groups."""
     norms = norms_of_groups(penalty, phi)
     l2, rates = Fraction(float(penalty.l2.max(initial=0.0))), [Fraction(rate) for rate in penalty.rates.tolist()]
     constant = Fraction(penalty.constant)

@@ -1,8 +1,8 @@
-"""Compare, in fractions, the problem that a user passes to the verifier with the problem of a certificate.
+"""Compares, in fractions, the problem that a user passes to the verifier with the problem of a certificate.
 
-A penalty is a sum of terms t; for each weight `l2 = sum_t l2_t`, `l1 = sum_t l1_t`, the centre is
-`C = sum_t l2_t c_t / l2`, and `sum_t l2_t c_t^2 / 2 - l2 C^2 / 2` is added to the constant. All must agree with the
-certificate up to the rounding that it states, so that its claims are about the penalty of the user.
+The penalty of the user is a sum of terms t. For each weight `l2 = sum_t l2_t`, `l1 = sum_t l1_t`, the centre is
+`C = sum_t l2_t c_t / l2`, and `sum_t l2_t c_t^2 / 2 - l2 C^2 / 2` is added to the constant. All these numbers must
+agree with the certificate up to the rounding errors that it states; then its claims hold for the penalty of the user.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .penalty import ARRAYS, ProvenPenalty
 
 
 def penalty_of(omega, dim):
-    """Return a provable canonical penalty in the form that a certificate holds."""
+    """Return a canonical penalty, which must be provable, in the form for certificates."""
     if isinstance(omega, Separable):
         rates, centre, constant = omega.rounding
         centre = np.broadcast_to(centre, (dim,)).astype(np.float64) if np.any(centre) else None
@@ -65,7 +65,7 @@ def difference(certificate, risk, lam, penalty, constraints, scale):
 
 
 def as_penalty(certificate):
-    """Return the regulariser and the signs of a certificate as a penalty."""
+    """Return the regulariser and the sign constraints of a certificate as one `ProvenPenalty`."""
     if certificate.penalty is not None:
         return certificate.penalty
     dim = len(certificate.w)
@@ -75,11 +75,11 @@ def as_penalty(certificate):
 
 
 def _terms(risk, lam, penalty):
-    """Return the terms of the user's regulariser, which leave free weights of the risk out, and of its signs."""
+    """Return the terms of the user's regulariser, without the free weights of the risk, and of sign constraints."""
     dim, free = risk.dim, getattr(risk, "free", None)
     terms = getattr(penalty, "terms", [Box() if penalty is None else penalty])
     if any(isinstance(term, Ball) for term in terms):
-        free = None         # an intercept lies inside, too
+        free = None         # a ball also contains the intercept
         terms = [Box(), *(term for term in terms if not isinstance(term, Ball))]
     n_held = dim if free is None else np.count_nonzero(~free)
     if lam is not None:
@@ -102,7 +102,7 @@ def _terms(risk, lam, penalty):
 
 
 def _difference(terms, stated):
-    """Return in words how a sum of terms differs from a penalty beyond its stated rounding, or None."""
+    """Return in words how a sum of terms differs from a penalty by more than the stated rounding, or None."""
     norms = next((term for term in terms if term.labels is not None), terms[0])
     if not (np.array_equal(norms.labels, stated.labels) and np.array_equal(norms.rates, stated.rates)):
         return "other norms of groups"

@@ -1,15 +1,17 @@
-"""Limits of the weights without penalty, such as an intercept, and their proof: one plane for each sign of each.
+"""Limits of the weights without penalty, such as an intercept, and their proof: two planes for each such weight.
 
-A plane `offset + <phi, v> <= R(v)` whose slope at the free weights is about `s m e_j`, with a sign s, proves
+Let a plane `offset + <phi, v> <= R(v)` have about the slope `s m e_j` at the free weights, with a sign s and a number
+m > 0; d is the difference of its slope there from `s m e_j`. At all v with `Omega(v) + R(v) <= level` it proves
 
-    s m v_j <= level - offset - min_rest { Omega + <phi, .> } + sum_i |d_i| |v_i|     where Omega(v) + R(v) <= level,
+    s m v_j <= level - offset - min_rest { Omega + <phi, .> } + sum_i |d_i| |v_i|.
 
-where d is what the slope has beside `s m e_j`. If sizes B > 0 satisfy
+The minimum is over all weights that are not free. If sizes B > 0 satisfy
 
     m B_j - sum_i |d_i| B_i >= level - offset - min_rest { Omega + <phi, .> }
 
-for every j and s, and the left-hand sides are positive, then |v| <= B: look at the j with the largest `|v_j| / B_j`.
-Bounds of the penalty on one side of a weight need no plane, and replace `|d_i| |v_i|` where they fit the sign of d_i.
+for every j and s, and the left-hand sides are positive, then |v| <= B. To see this, take the j with the largest
+`|v_j| / B_j`. If the penalty bounds a free weight on one side, this side needs no plane. If `d_i v_i` is least at such
+a bound of v_i, this least value replaces `-|d_i| |v_i|`.
 """
 
 from __future__ import annotations
@@ -32,12 +34,12 @@ class Limits:
     Attributes
     ----------
     sizes : ndarray, shape (n_free,)
-        B.
+        The numbers B.
     means : ndarray, shape (dim,), or None
         The last weight b is replaced by `b + <means, w>`, which changes slopes to `phi - phi_b means`.
     evidence : list of 2 n_free evidences
-        The evidence of the planes that prove them: for weight j and sign + at 2 j, for sign - at 2 j + 1. None if the
-        penalty has a bound there, or `score_limits` proves one.
+        The evidence of the planes that prove the limits: entry 2 j for weight j and sign +, entry 2 j + 1 for sign -.
+        An entry is None if the penalty bounds this side, or `score_limits` proves the limit.
     """
 
     sizes: np.ndarray

@@ -1,4 +1,4 @@
-"""Risks of classes for the verifier: multiclass and binary hinge, logistic loss, computed from X and y alone."""
+"""The verifier's formulas for multiclass hinge, binary hinge and logistic loss, computed from X and y alone."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .plane import UNIT, ProvenPlane
 from .problem import LabellingProblem
 
 NONE = 745.0
-"""Margin at which a logistic loss underflows."""
+"""Margin beyond which a logistic loss underflows to 0."""
 
 
 class LinearProblem(LabellingProblem):
-    """Multiclass and binary hinge, logistic loss: `r_i(w)` from the scores of x_i, which are formed here."""
+    """Multiclass hinge, binary hinge and logistic loss; `r_i(w)` follows from the scores of x_i, computed here."""
 
     exact_kinds = (MulticlassHinge, BinaryHinge)
 
@@ -32,7 +32,7 @@ class LinearProblem(LabellingProblem):
         self.cost = (1.0 - np.eye(self.K) if self.K > 1 else np.ones((1, 1))) if cost is None else cost
 
     def rows(self, numbers=None):
-        """Yield pieces `(numbers, X)` of rows as they are stored; dense rows in float64."""
+        """Yield pieces `(numbers, X)` of the rows with these numbers, dense or CSR as they are stored, in float64."""
         X = self.data.X
         numbers = np.arange(self.n_examples) if numbers is None else numbers
         for first in range(0, len(numbers), ROWS):
@@ -45,13 +45,13 @@ class LinearProblem(LabellingProblem):
         W = w.reshape(self.K, -1)
         gamma, values, errors = 2.02 * UNIT * (self.data.width + 12.0), [], 0.0
         for some, X in self.rows():
-            # of the products in a score
+            # sums of the absolute products in the scores of each row
             sizes = np.asarray(abs(X) @ np.abs(W[:, :self.data.n_features].T * self.data.scale)).max(axis=1)
             sizes = 1.01 * (sizes + abs(self.data.bias or 0.0) * float(np.abs(W[:, -1]).max()))
             found, counts = self._losses(self.y[some], self._scores(X, W), gamma * sizes)
             values.append(math.fsum(self.c[some] * found))
             reach, found = gamma * sizes[counts], found[counts]
-            if isinstance(self.risk, Logistic):     # its slope is at most its value, which grows by e^reach at most
+            if isinstance(self.risk, Logistic):     # |slope| <= value, and the value grows by a factor <= e^reach
                 reach = reach * np.where(reach < 1.0, np.minimum(3.0 * found, 1.0), 1.0)
             added = found if isinstance(self.risk, Logistic) else self.cost.max()
             errors += float(self.c[some[counts]] @ (reach + 4.0 * UNIT * (added + found)))
@@ -59,13 +59,13 @@ class LinearProblem(LabellingProblem):
         return total, 1.01 * errors + 4.0 * UNIT * total
 
     def _product_of_norms(self, C, X):
-        """Return a bound on `sum_i |C_i| |x_i|`, by Cauchy and Schwarz."""
+        """Return the bound on `sum_i |C_i| |x_i|` of the inequality of Cauchy and Schwarz."""
         entries = X.data if sp.issparse(X) else X.ravel()
         square = float(entries @ entries) * self.data.scale**2 + len(C) * (self.data.bias or 0.0) ** 2
         return 1.01 * math.sqrt(square) * float(np.linalg.norm(C))
 
     def _losses(self, y, scores, reach):
-        """Return losses, and whether each may be positive if scores are wrong by up to `reach`."""
+        """Return losses, and for each whether it may be positive if scores have errors of up to `reach`."""
         if isinstance(self.risk, Logistic):
             margins = y * scores[:, 0]
             return np.logaddexp(0.0, -margins), margins < reach + NONE
@@ -102,7 +102,10 @@ class LinearProblem(LabellingProblem):
         return Fraction(0)
 
     def _moves(self, evidence):
-        """Return the examples with multipliers of wrong labels; for each multiplier its place there, label and mass."""
+        """Return the examples that have multipliers of wrong labels, and three arrays over these multipliers.
+
+        The arrays are: the place of the example among those returned, the label, and the mass.
+        """
         labels, masses, examples = np.asarray(evidence.labellings), evidence.masses, evidence.examples
         is_valid = labels.ndim == 1 and labels.dtype.kind in "iu" and (
             (labels >= 0) & (labels < max(self.K, 2))).all() and not isinstance(self.risk, Logistic)

@@ -1,8 +1,9 @@
-"""Losses of one score for the verifier: the plane of any feasible multipliers, from X and targets.
+"""Losses of one score in the verifier: any feasible multipliers give a plane, which is computed from X and targets.
 
     R(w) >= sum_i beta_i s_i <w, x_i> - beta_i t_i - c_i h(beta_i / c_i)
 
-with labels s_i or targets t_i. h follows from the `curve` of a risk; for the log-loss it is minus the entropy.
+Here s_i are the labels of classes (1 in a regression), and t_i the targets of a regression (0 for classes). The
+conjugate h follows from the `curve` of a risk; for the log-loss it is minus the entropy.
 """
 
 from __future__ import annotations
@@ -15,28 +16,28 @@ from ..core.rounding import exact_product
 from ..risks import Logistic
 from .plane import UNIT, ProvenPlane
 
-ROWS = 512       # rows of dense data that are converted at a time; they fit in the cache
+ROWS = 512       # number of rows of dense data that are converted at a time, so that they fit into the cache
 
 
 def n_terms(n, rows=ROWS):
-    """Return a bound on the roundings of an entry in sums of n rows, `rows` at a time."""
+    """Return a bound on the number of rounding errors in an entry of a sum of n rows, added `rows` at a time."""
     return min(n, rows) + n / rows + 6.0
 
 
 def curve_of(risk):
-    """Return the `curve` of a risk, for the log-loss that of max(0, -margin), a lower bound; None without one."""
+    """Return the `curve` of a risk, or None if it has none; for the log-loss, the curve of max(0, -margin) below it."""
     if isinstance(risk, Logistic):
         return -1.0, 0.0, 0.0, 0.0, 0.0
     return getattr(getattr(risk, "linear_risk", None), "curve", None)
 
 
 def feasible(risk, beta):
-    """Return whether conjugates are finite at the multipliers, and a text for the report."""
+    """Return whether the conjugates are finite at the multipliers, and a text for the report."""
     low, high, *_ = curve_of(risk)
     c, is_inside = risk.sample_weight, beta.shape == risk.sample_weight.shape
     for sign, end in ((1.0, high), (-1.0, low)):
         bounds, rest = exact_product(c, end) if np.isfinite(end) else (np.where(c > 0.0, end, 0.0), 0.0)
-        is_inside = is_inside and bool((sign * (beta - bounds) <= sign * rest).all())   # end times c, exactly
+        is_inside = is_inside and bool((sign * (beta - bounds) <= sign * rest).all())   # bounds + rest is end * c
     return is_inside, f"{beta.size} multipliers of {risk.n_examples} losses, from {low:g} to {high:g} of weights"
 
 
@@ -62,7 +63,7 @@ def plane(risk, beta):
         X, v = data.X[first:first + rows].astype(np.float64), coefs[first:first + rows]
         phi[:d] += X.T @ v
         entries = X.data if data.is_sparse else X
-        np.abs(entries, out=entries)        # in place, as X is a copy; abs(X) would sort the rows first
+        np.abs(entries, out=entries)        # in place, because X is a copy and abs(X) would sort its rows first
         sizes[:d] += X.T @ np.abs(v)
         counts[:d] += np.bincount(X.indices, minlength=d) if data.is_sparse else 0.0
     phi[:d], sizes[:d] = data.scale * phi[:d], data.scale * sizes[:d]

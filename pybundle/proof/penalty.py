@@ -1,4 +1,4 @@
-"""The penalty of a certificate: its value, and its least value over a plane, with floats or with fractions.
+"""The penalty of a certificate: its value, and the minimum of penalty plus plane, in floats or in fractions.
 
     Omega(w) = sum_k l2_k/2 (w_k - centre_k)^2 + l1_k |w_k| + sum_g rate_g |w_g| + constant,   lower <= w <= upper
 
@@ -6,9 +6,9 @@ A plane `offset + <phi, w> <= R(w)` and a lower bound c of R prove, for every t 
 
     min Omega + R >= t offset + (1 - t) c + min_w { Omega(w) + <t phi, w> }.
 
-Each of the minima over one weight or one group has a closed form. It is minus infinity if phi grows faster than Omega,
-and then t is the largest for which it is finite. These formulas are independent of those of `pybundle.prox`, which the
-solvers use.
+The minimum over one weight or one group has a closed form. It is minus infinity if `<phi, w>` falls faster than Omega
+grows; then the largest t is taken for which it is finite. The formulas are independent of those of `pybundle.prox`,
+which the solvers use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from . import exact as ex
 from .exact_penalty import least_of_groups, least_of_sum, norms_of_groups, roots
 from .plane import UNIT
 
-TINY = 1e-300       # larger than any product that underflows
+TINY = 1e-300       # exceeds any product that underflows
 NUMBERS = ("constant", "rate_error", "constant_error")
 ARRAYS = ("l2", "l1", "centre", "lower", "upper")
 
@@ -38,16 +38,17 @@ class ProvenPenalty:
     Attributes
     ----------
     l2, l1, centre, lower, upper : ndarray, shape (dim,)
-        Factors >= 0, the centre of the squares, and bounds, which may be infinite.
+        Factors >= 0 of squares and absolute values, the centre of the squares, and bounds, which may be infinite.
     constant : float
-        Added to the sum.
+        A number that is added to the sum.
     labels : intp array, shape (dim,), or None
         The group of each weight. With groups there are neither bounds nor a centre, and l2 is one number.
     rates : ndarray, shape (n_groups,)
         Factors of the norms of the groups; empty without groups.
     rate_error, centre_error, constant_error : float, ndarray (dim,) or None, float
-        Errors of these numbers if they are a rounded sum of penalties: a fraction of l2 and l1, the error of each entry
-        of the centre, and of the constant. A claim must hold for all penalties within the errors.
+        Errors of these numbers if they come from a rounded sum of penalties: the relative error of l2 and l1, the
+        errors of the entries of the centre, and the error of the constant. A claim must hold for all penalties within
+        the errors.
     """
 
     l2: np.ndarray
@@ -125,8 +126,7 @@ class ProvenPenalty:
         return np.zeros(len(self.l2)) if self.centre_error is None else self.centre_error
 
     def lowered(self):
-        """Return the least penalty within the errors; `least` counts those of the centre. See `Separable.lowered`.
-        """
+        """Return the least penalty within the errors, but for those of the centre, which `least` counts."""
         tiny = (self.l2 > 0.0) & (self.l2 < 2.0 * UNIT * self.l1) & (self.centre == 0.0)
         if tiny.any():
             return replace(self, l2=np.where(tiny, 0.0, self.l2)).lowered()
@@ -138,13 +138,13 @@ class ProvenPenalty:
 
     @property
     def free(self):
-        """Weights whose penalty stays finite and constant on at least one side, shape (dim,)."""
+        """True for weights without penalty and unbounded on at least one side, shape (dim,)."""
         if self.labels is not None:
             return (self.l2 == 0.0) & (self.l1 == 0.0) & (self.rates[self.labels] == 0.0)
         return (self.l2 == 0.0) & (self.l1 == 0.0) & (np.isinf(self.lower) | np.isinf(self.upper))
 
     def within(self, places, sizes):
-        """Return the penalty with further bounds `|w_k| <= sizes` for the weights `places`; without groups."""
+        """Return the penalty, which must have no groups, with the further bounds `|w_k| <= sizes` for k in `places`."""
         bounds = np.full(len(self.l2), np.inf)
         bounds[places] = sizes
         return replace(self, lower=np.minimum(np.maximum(self.lower, -bounds), self.upper),
@@ -152,11 +152,11 @@ class ProvenPenalty:
 
     # ------------------------------------------------------------------ values
     def contains(self, w):
-        """Whether w lies within the bounds."""
+        """Return whether w lies within the bounds."""
         return bool(((w >= self.lower) & (w <= self.upper)).all())
 
     def value(self, w):
-        """Return bounds of Omega(w) from below and from above, as fractions, for floats w within the bounds."""
+        """Return two fractions, below and above Omega(w), for floats w that lie within `lower` and `upper`."""
         both, e = ex.integers(np.stack([w, self.centre]))
         (l2, f), (l1, g), moved = ex.integers(self.l2), ex.integers(self.l1), both[0] - both[1]
         total = Fraction(self.constant) + sum((l2 * moved * moved).tolist()) * Fraction(2) ** (f + 2 * e) / 2
@@ -177,7 +177,7 @@ class ProvenPenalty:
     def bounds(self, plane, floor, divisor):
         """Return fractions (low, high) around the lower bound of `Omega + R / divisor` that a plane of R proves.
 
-        `low` is proven, `high` could be proven without rounding. `floor` is a lower bound of R, or None.
+        `low` is proven; without rounding errors at most `high` could be proven. `floor` is a lower bound of R or None.
         """
         if self.lowered() is not self:
             return self.lowered().bounds(plane, floor, divisor)
@@ -193,7 +193,7 @@ class ProvenPenalty:
     def least(self, plane, t, divisor):
         """Return bounds of `min_w Omega(w) + <t phi / divisor, w>` from below and from above; -infinity if unbounded.
 
-        Without the plane, at t = 0, the minimum is at least the constant.
+        At t = 0 the plane does not count, and the minimum is at least the constant.
         """
         if plane.phi.dtype == object:
             phi = [t * x / divisor for x in plane.phi.tolist()]
@@ -205,18 +205,18 @@ class ProvenPenalty:
         return tuple(x if x == -math.inf else max(Fraction(x), least) + constant for x in found)
 
     def _scaled(self, plane, t, divisor):
-        """Return `t phi / divisor` in floats, and its error: in norm, or by entries without groups."""
+        """Return `t phi / divisor` in floats, and a bound on the norm of its error, or on entries (without groups)."""
         share = float(t) / divisor
         phi = share * plane.phi
         error = plane.errors if self.labels is None else plane.slope_error
         return phi, 1.01 * share * error + 4.0 * UNIT * float(np.linalg.norm(phi))
 
     def _sum(self, phi, error):
-        """Return bounds of the minimum for phi known up to `error`, for a sum over weights, without the constant."""
+        """Return bounds of the minimum for a sum over weights, without the constant; phi is known up to `error`."""
         l1, lower, upper = self.l1, self.lower, self.upper
         flat = self.l2 == 0.0
         l2 = np.where(flat, 1.0, self.l2)
-        # weights with a square: a point, and by convexity a bound below its value
+        # weights with a square: a point x near the minimiser, and by convexity how far the minimum is below its value
         v = l2 * self.centre - phi
         x = np.clip(np.sign(v) * np.maximum(np.abs(v) - l1, 0.0) / l2, lower, upper)
         slope = l2 * (x - self.centre) + phi
@@ -231,12 +231,12 @@ class ProvenPenalty:
         best = np.argmin(l1 * np.abs(ends) + phi * ends, axis=0)
         x = np.where(flat, np.take_along_axis(ends, best[None], axis=0)[0], x)
         terms = np.stack([np.where(flat, 0.0, 0.5 * l2 * (x - self.centre) ** 2), l1 * np.abs(x), phi * x])
-        lost = 1.02 * l2 * self.centre_errors       # the loss by another centre, divided by the distance to it
+        lost = 1.02 * l2 * self.centre_errors       # change of the slope by another centre within the errors
         drop = np.where(flat, 0.0, miss * miss / (2.0 * l2) + lost * (
             np.abs(x - self.centre) + miss / l2 + self.centre_errors))
-        # which of these can be best for a phi within the errors: if l1 exceeds |phi|, only 0
+        # which of these ends may be best for a phi within the errors: if l1 exceeds |phi| clearly, only 0
         wide = 1.01 * error + 4.0 * UNIT * (np.abs(phi) + l1)
-        # other minimisers of squares stay at x
+        # weights whose minimiser may move if phi changes within the errors; at the others it stays x
         moves = ~flat & (wide + unsure + miss + lost >= np.minimum(-down, up))
         reach = np.zeros(len(x))
         for end, may_be in zip(ends, (np.abs(phi) <= l1 + wide, phi + wide >= l1, wide - phi >= l1), strict=True):
@@ -260,7 +260,7 @@ class ProvenPenalty:
         return low, value + rounding + spread
 
     def _groups(self, phi, error):
-        """Do the same as `_sum` for groups."""
+        """Return the bounds of `_sum` for a sum over groups."""
         norms, rounding = self._norms(phi)
         l2 = float(self.l2.max(initial=0.0))
         if l2 == 0.0:
@@ -270,7 +270,7 @@ class ProvenPenalty:
         return -((over + miss) ** 2) / (2.0 * l2) * (1.0 + 8.0 * UNIT), -(max(over - miss, 0.0) ** 2) / (2.0 * l2)
 
     def _norms(self, phi):
-        """Return the norms of groups after soft-thresholding by l1, and their rounding errors."""
+        """Return the norms of the groups of phi after soft-thresholding by l1, and their rounding errors."""
         rest = np.maximum(np.abs(phi) - self.l1, 0.0)
         norms, thresholds = (np.sqrt(np.bincount(self.labels, x * x, len(self.rates))) for x in (rest, self.l1))
         return norms, (len(phi) + 16.0) * UNIT * (norms + thresholds) + TINY
@@ -281,7 +281,7 @@ class ProvenPenalty:
 
     # ------------------------------------------------------------------ the share of the plane
     def shares(self, plane, divisor):
-        """Return bounds of the largest t in [0, 1] with a finite minimum, from below and from above."""
+        """Return bounds, from below and from above, of the largest t in [0, 1] for which the minimum is finite."""
         if self.labels is None:
             return self._shares_of_sum(plane, divisor)
         if self.l2.any():
@@ -289,7 +289,7 @@ class ProvenPenalty:
         return tuple(self._share_of_groups(plane, divisor, sign) for sign in (1.0, -1.0))
 
     def _share_of_groups(self, plane, divisor, sign):
-        """Return the largest t for which norms plus (sign 1) or minus (sign -1) their errors are at most the rates."""
+        """Return the largest t at which norms plus (sign 1) or minus (sign -1) their errors are at most the rates."""
         def fits(t):
             if plane.phi.dtype == object:
                 norms = norms_of_groups(self, [t * x / divisor for x in plane.phi.tolist()])
@@ -329,7 +329,7 @@ def _sum(a, b):
 
 
 def in_words(array):
-    """Return the range of the finite numbers of an array, and a digest if they differ."""
+    """Return the range of the finite numbers of an array in words, and a digest of the array if they differ."""
     finite = array[np.isfinite(array)]
     low, high = float(finite.min(initial=np.inf)), float(finite.max(initial=-np.inf))
     return f"{low:.17g}" if low == high and len(finite) == len(array) else f"{low:.10g} to {high:.10g} {digest(array)}"

@@ -1,4 +1,4 @@
-"""The verifier's planes below R, and the bound that a plane proves with a square penalty or in a ball."""
+"""Planes below R in the verifier, and the bound that a plane proves with a square penalty or in a ball."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ UNIT = 2.0**-53
 
 @dataclass
 class ProvenPlane:
-    """`R(v) >= offset - offset_error + <phi, v> - slope_error |v|` for all v; phi of floats or of fractions.
+    """`R(v) >= offset - offset_error + <phi, v> - slope_error |v|` for all v; phi has floats or fractions as entries.
 
-    `last_error` bounds the error of the last entry of phi; None is `slope_error`. If there are `means` m, `slope_error`
-    holds for `phi - m phi_last`, too, up to `last_error |m|`. `entry_errors` are sharper, where they are known.
+    `last_error` bounds the error of the last entry of phi; None stands for `slope_error`. With `means` m, it is a
+    number for which `slope_error + last_error |m|` bounds the error of `phi - m phi_last`. `entry_errors`, if they are
+    known, bound the errors of single entries of phi, and are sharper than `slope_error`.
     """
 
     offset: float | Fraction
@@ -29,7 +30,7 @@ class ProvenPlane:
 
     @property
     def errors(self):
-        """Bounds on the errors of entries if they are known, else the bound on the norm."""
+        """Bounds on the errors of entries of phi if they are known, else the bound on the norm of the error."""
         return self.slope_error if self.entry_errors is None else self.entry_errors
 
     def moved(self, means):
@@ -52,11 +53,11 @@ class ProvenPlane:
         return ProvenPlane(self.offset, self.phi - last * means, self.offset_error, 1.01 * error, entry_errors=entries)
 
     def distance(self, phi):
-        """Return |phi - claimed phi|."""
+        """Return the Euclidean distance of the slope from a claimed slope `phi`."""
         return float(np.linalg.norm((self.phi - phi).astype(np.float64)))
 
     def bounds(self, lam, radius, nonneg, divisor):
-        """Return fractions below and above the lower bound that the plane proves."""
+        """Return two fractions: one is below the lower bound of F that the plane proves, the other one is above."""
         phi = self.phi if nonneg is None else np.where(nonneg, np.minimum(self.phi, 0), self.phi)
         if phi.dtype == object:
             square = sum(x * x for x in phi.tolist())

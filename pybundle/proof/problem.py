@@ -1,6 +1,6 @@
-"""The verifier's view of any risk: its value at a point, and the plane that evidence proves.
+"""Risks in the verifier: the value at a point, and the plane that evidence proves.
 
-Numbers are floats with a bound on their rounding error, or fractions with error 0.
+Numbers are floats with bounds on their rounding errors, or fractions with error 0.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .certificate import Labellings, Multipliers, Points
 from .plane import UNIT, ProvenPlane
 
 ROUNDED = 4.0 * UNIT
-"""Relative rounding error of terms in a function of the user, which may not show: `abs(w - 0.3)` is w for w = 1e17."""
+"""Assumed relative rounding error of terms in a user's function; its values may hide it: `abs(1e17 - 0.3)` is 1e17."""
 
 GROUPS = 32
-"""Most groups of weights that are tried alone to show the sizes of their terms, with three calls each."""
+"""Most groups of weights for which a function is called, three times each, to see the sizes of its terms."""
 
 
 class PlainProblem:
-    """Any risk, with its own values and subgradients."""
+    """Any risk; its values and subgradients are those that it computes itself."""
 
     def __init__(self, risk, exact):
         self.risk, self.exact = risk, exact
@@ -41,7 +41,7 @@ class PlainProblem:
                                  "exact=False, which counts rounding errors instead")
 
     exact_kinds: tuple[Any, ...] = ()
-    shift: Any = None       # shift of the certificate, whose planes belong to centred data; exact ones to given data
+    shift: Any = None       # with exact=True: the shift between the data of the user and the planes of the certificate
 
     def believe(self, text):
         """Record, once, an assumption that is not checked."""
@@ -59,7 +59,7 @@ class PlainProblem:
                 values, errors = self.risk.evaluate(w)[0], 0.0
             self.believe("values and subgradients of the risk, as if without rounding")
         total = ex.total(values)
-        if isinstance(self.risk, Function):     # at least its answers are rounded
+        if isinstance(self.risk, Function):     # its values are rounded, and sums in it may be, too
             errors = ROUNDED * np.abs(values) + self._hidden(self.risk, w[None])[0]
         return total, float(np.sum(errors)) * 1.01
 
@@ -132,9 +132,10 @@ class PlainProblem:
         return ProvenPlane(math.fsum(offsets), phi, offset_error, slope_error, last, means)
 
     def _hidden(self, risk, points):
-        """Return rounding errors of values (k, P) that cancelling terms hide at the points; 0 if the risk counts them.
+        """Return rounding errors of values (k, P) at the points that are due to terms which cancel.
 
-        Each weight alone, or each random group of many weights, shows the sizes of its terms.
+        The sizes of the terms are seen if all weights are 0 but one, or but a random group of many weights. The result
+        is 0 if the risk counts its rounding errors itself.
         """
         sizes, found = np.abs(points).max(axis=0, initial=0.0), np.zeros((len(points), risk.n_parts))
         if callable(getattr(risk, "values", None)) or not sizes.any():
@@ -173,11 +174,11 @@ class PlainProblem:
                 offset -= beta * Fraction(ROUNDED * (abs(value) + float(np.abs(slope) @ np.abs(x))))
                 error += beta * Fraction(hidden[p])
                 phi = phi + beta * ex.fractions(*ex.integers(slope))
-        return ProvenPlane(offset - error, phi, error)        # the range `offset - 2 error` to `offset`, fun's own
+        return ProvenPlane(offset - error, phi, error)        # the offset from values of fun is the upper end
 
 
 class LabellingProblem(PlainProblem):
-    """A risk whose evidence is labellings of examples, with weights c_i."""
+    """Base class for risks whose evidence may consist of labellings of examples; examples have weights c_i."""
 
     def feasible(self, evidence):
         if not isinstance(evidence, Labellings):

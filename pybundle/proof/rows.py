@@ -1,6 +1,6 @@
 """Linear constraints of a certificate, `A w <= upper`, and their multipliers y >= 0.
 
-For all w that meet them, `R(w) >= offset + <phi, w> >= (offset - y'upper) + <phi + A'y, w>`.
+For all w that meet the constraints, `R(w) >= offset + <phi, w> >= (offset - y'upper) + <phi + A'y, w>`.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class Rows:
             raise ValueError("numbers of the constraints must be at most 1e120")
 
     def contains(self, w):
-        """Whether w meets all rows, up to `MEETS`."""
+        """Return whether w meets all rows, up to `MEETS`."""
         sizes = abs(self.A) @ np.abs(w) + np.abs(self.upper)
         return bool((self.A @ w - self.upper <= MEETS * (1.0 + 1e-3) * sizes).all())
 
     def add_to(self, plane):
-        """Return the sum of the plane and the weighted rows, which holds for all points that meet them."""
+        """Return the plane `(offset - y'upper) + <phi + A'y, w>`, which is below R where w meets the constraints."""
         y = self.multipliers
         if plane.phi.dtype == object:
             phi, offset = plane.phi.copy(), Fraction(plane.offset)

@@ -1,24 +1,27 @@
 """Limits of free weights in closed form, for all points with F <= L, from the data, the targets and the penalty.
 
-A loss of one score rises at rates of at least k. With scores s_i less targets t_i, and e the errors that are free,
+Let s_i be the scores, t_i the targets (0 for classes), c_i the weights of examples and n the sum of the c_i. Let the
+loss grow on both sides at rates of at least k, after a range e in which errors cost nothing. Then
 
-    sum c_i |s_i - t_i| <= T = a + L / k,   a = sum c_i (|linear| + e);   T = a + 2 L / k + sqrt(square n) sqrt(2 L)
+    sum c_i |s_i - t_i| <= T = a + L / k,   a = sum c_i (|linear| + e),
 
-if it is a square at first, n being the sum of the c_i. With some columns Z times c_i, the free ones f among them, and
-N_j the sum of `c_i |x_ij|` for all other columns, in the coordinates of the intercept at the means,
+or T = a + 2 L / k + sqrt(square n) sqrt(2 L) if the loss is a square near t_i; linear, square and e are numbers of the
+`curve` of the loss. Columns below are in coordinates with the intercept at the means. Let Z be a matrix of some columns
+whose rows are multiplied by the c_i: of the columns f of all free weights, and of some others p. Let N_j be the sum of
+`c_i |x_ij|` for every column j that is not in Z. Then
 
     |Z w|_1 <= T + sum c_i |t_i| + sum_j N_j |w_j|
     |Z w|_1^2 >= |Z w|_2^2 >= s |w_f|^2 - delta |w_p|^2,      hence  sqrt(s) |w_f| <= |Z w|_1 + sqrt(delta) |w_p|
 
-where the penalty limits the weights w_j and w_p: `l1_j |w_j|` and `l2_j/2 (w_j - C_j)^2` sum to at most L.
-Z is the free columns or all; delta is of the size of rounding. Columns of Z are scaled to norms of about 1 first, so
-that each weight has a limit of its own.
+The penalty limits the weights w_j and w_p, because `l1_j |w_j|` and `l2_j/2 (w_j - C_j)^2` sum to at most L. Two
+matrices Z are tried: the free columns, and all columns of unbounded weights. The number delta is a rounding error.
+Columns of Z are scaled to norms of about 1 first, so that each weight has a limit of its own.
 
-An intercept v that is free alone, also with losses that rise on one side, is limited by its `anchors`, two planes
-`b + <phi, w> + r v <= R(w, v)` with slopes r of either sign: |r| |v| <= L - b + sum_j |phi_j| |w_j|.
+If an intercept v is the only free weight, its `anchors` limit it, also for losses that grow on one side only. They are
+two planes `b + <phi, w> + r v <= R(w, v)` with slopes r of both signs: |r| |v| <= L - b + sum_j |phi_j| |w_j|.
 
-Sums of positive numbers are rounded by far less than the factor SAFE. The errors of s are counted: of the entries, of
-sums of ROWS products and of such sums, and of the Cholesky decomposition that proves it.
+The factor SAFE exceeds the rounding of sums of positive numbers by far. The errors of s are counted: those of entries,
+of sums of ROWS products and of such sums, and of the Cholesky decomposition that proves s.
 """
 
 from __future__ import annotations
@@ -40,22 +43,25 @@ MOST_ENTRIES = 1 << 24      # most entries of a sparse matrix that is made dense
 
 @dataclass
 class ScoreLimits:
-    """Limits of f free weights where F <= L, the level: the least of `a + b L + c sqrt(2 L)` for parts (k, 3, f)."""
+    """Limits of f free weights where F <= L, the level: the least of k bounds `a + b L + c sqrt(2 L)`.
+
+    `parts` (k, 3, f) holds a, b and c of each bound for each weight.
+    """
 
     level: float
     parts: Floats
 
     def sizes(self, lower: Any = None, upper: Any = None) -> Any:
-        """Return the limits, shape (f,), whatever bounds the penalty has; None if they overflow."""
+        """Return the limits, shape (f,), or None if they overflow; bounds of the weights are not used."""
         L = max(self.level, 0.0)
         found = SAFE * np.min(np.array([1.0, L, (2.0 * L) ** 0.5]) @ self.parts, axis=0) + 1e-300
         return found if np.isfinite(found).all() else None
 
 
 def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: float = 1.0) -> Any:
-    """Return the `ScoreLimits` of a risk with a `curve`, or None if these formulas prove none.
+    """Return the `ScoreLimits` of a risk with a `curve`, or None if the formulas of this module prove no limits.
 
-    The `penalty`, in the form of certificates, is multiplied by `factor`; the intercept is at `means`, see `Limits`.
+    F has `factor` times the `penalty`, which has the form of certificates. The intercept is at `means`, see `Limits`.
     """
     low, high, linear, square, flat = curve_of(risk) or (0.0,) * 5
     if penalty.labels is not None:
@@ -78,7 +84,7 @@ def score_limits(risk: Any, penalty: Any, means: Any, level: float, factor: floa
 
 
 def _of_columns(X, c, m, penalty, factor, free, T):
-    """Return parts of limits by the least eigenvalue of some columns."""
+    """Return the `parts` of limits that follow from the least eigenvalues of Z'Z, for both choices of Z."""
     columns = np.flatnonzero(np.isinf(penalty.lower) | np.isinf(penalty.upper))
     columns = free if len(columns) > min(len(c), MOST) else columns
     if X.is_sparse and X.X.shape[0] * X.width > MOST_ENTRIES:
@@ -101,7 +107,7 @@ def _of_columns(X, c, m, penalty, factor, free, T):
 
 
 def _others(penalty, factor, N, T):
-    """Return the coefficients (a, b, c), shape (3, 1), of T plus a bound on `sum_j N_j |w_j|`, see `ScoreLimits`."""
+    """Return a, b and c of `ScoreLimits`, shape (3, 1), for T plus a bound on `sum_j N_j |w_j|`."""
     l1, l2, box = factor * penalty.l1, factor * penalty.l2, np.maximum(np.abs(penalty.lower), np.abs(penalty.upper))
     held = np.isfinite(box)
     by_l1 = ~held & (l1 > 0.0)
@@ -113,7 +119,7 @@ def _others(penalty, factor, N, T):
 
 
 def _least_rise(G, m, c, is_free):
-    """Return sqrt(s), 0 if no s is proven, the scales of the columns, and `sqrt(delta)` times the scales."""
+    """Return sqrt(s), or 0 if no s > 0 is proven; then the scales of the columns, and `sqrt(delta)` times them."""
     norms, n, p = np.sqrt(np.diag(G)), len(c), ~is_free
     scales = np.ldexp(1.0, np.frexp(np.where(norms > 0.0, norms, 1.0))[1])
     G = G / scales / scales[:, None]

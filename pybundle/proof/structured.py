@@ -1,4 +1,4 @@
-"""The verifier's view of structured models; it uses the features, losses and decodings of the model."""
+"""Structured models in the verifier; it uses the features, losses and decoders of the model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHECKED = Chain, Landmarks, Multiclass, Segmentation
 
 
 def is_tree(model, heads, truth):
-    """Whether `heads` form a tree, with one word at the root if the model requires it."""
+    """Return whether `heads` form a tree, with a single word at the root if the model requires that."""
     heads, n = np.asarray(heads), len(truth)
     if heads.shape != (n,) or heads.dtype.kind not in "iu" or heads[0] != -1 or n < 2 or not (
             (heads[1:] >= 0) & (heads[1:] < n)).all():
@@ -36,7 +36,7 @@ def is_tree(model, heads, truth):
 
 
 def is_binary(model, labels, truth):
-    """Whether `labels` are 0 or 1 for all nodes."""
+    """Return whether `labels` are 0 or 1 for all nodes."""
     labels = np.asarray(labels)
     return labels.shape == np.shape(truth) and labels.dtype.kind in "biu" and ((labels == 0) | (labels == 1)).all()
 
@@ -45,7 +45,7 @@ CHECKS = {Dependency: is_tree, BinaryLabeling: is_binary}
 
 
 class StructuredProblem(LabellingProblem):
-    """A structured model, with its own features and losses of labellings."""
+    """A risk of a structured model; features and losses of labellings are those that the model computes."""
 
     exact_kinds = (Structured,)
 
@@ -82,13 +82,13 @@ class StructuredProblem(LabellingProblem):
         return self._of_classes(evidence) if isinstance(evidence, Multipliers) else super().plane(evidence)
 
     def _of_classes(self, evidence):
-        """Return the plane of the distributions `beta / sum(beta)`: entropies, and expected features."""
+        """Return the plane of the distributions `beta / sum(beta)`: offset from entropies, slope from mean features."""
         data, c, y, beta = self.risk.user_rows, self.c, self.risk.Y, evidence.beta
         phi, offsets, size = np.zeros((beta.shape[1], data.n_features)), [], 0.0
         for first in range(0, len(c), ROWS):
             some = np.arange(first, min(first + ROWS, len(c)))[c[first:first + ROWS] > 0.0]
             p, X = beta[some] / beta[some].sum(axis=1, keepdims=True), data.X[some].astype(np.float64)
-            rest = p.copy()         # without the largest share, whose logarithm is log(1 - sum of the others)
+            rest = p.copy()         # without the largest probability, whose logarithm is log(1 - sum of the others)
             rest[np.arange(len(some)), p.argmax(axis=1)] = 0.0
             total = rest.sum(axis=1)
             offsets.append(float(c[some] @ (entr(rest).sum(axis=1) - (1.0 - total) * np.log1p(-total))))
@@ -122,10 +122,10 @@ class StructuredProblem(LabellingProblem):
         single = self.risk.derive(n_parts=self.risk.n_examples)
         error = 1.01 * terms * UNIT * float(np.linalg.norm(sizes)) + float(np.sum(single.slope_errors))
         last_error = None
-        if self.risk.user_rows is not None:     # entries of psi are entries of rows, times a loss
+        if self.risk.user_rows is not None:     # an entry of psi is an entry of a row, times a loss
             last = sizes.reshape(-1, self.risk.user_rows.width)[:, -1]
             last_error = 1.01 * (terms + 4.0) * UNIT * float(np.linalg.norm(last))
-        additions = float(np.max(oracle.sizes)) + 12.0      # additions of the pieces of a loss
+        additions = float(np.max(oracle.sizes)) + 12.0      # number of additions in a loss
         return ProvenPlane(math.fsum(offsets), phi, additions * UNIT * math.fsum(map(abs, offsets)), error, last_error)
 
     @property

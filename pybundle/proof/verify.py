@@ -1,8 +1,9 @@
 """The verifier recomputes the claims of a certificate from the data and the evidence alone.
 
-It knows formulas of risks and interfaces of models, and nothing of solvers, bundles or quadratic programs. Each number
-comes with a bound on its rounding error, or as a fraction (`exact=True`). A claim passes if it is proven with all
-errors counted against it, up to a small share of the claim itself. No number in a certificate can enlarge that share.
+It uses formulas of risks and interfaces of models, and no code of solvers, bundles or quadratic programs. It computes
+each number with a bound on its rounding error, or as a fraction (`exact=True`). A claim passes if it is proven after
+all errors are counted against it, up to a small fraction of the claim itself. No number in a certificate can enlarge
+that fraction.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from .problem import PlainProblem
 from .structured import StructuredProblem
 
 SHARE, TINY = 1e-9, 1e-280
-"""A claim may be wrong by this share of itself, because runs count rounding in another way, or by underflow."""
+"""A claim may be wrong by SHARE of itself, because runs count rounding in another way, or by TINY, by underflow."""
 
 
 @dataclass
@@ -46,7 +47,7 @@ class Report:
         Proven by this check alone, its rounding counted: `lower_bound <= min F <= F(w) <= fun`. The second is minus
         infinity if there is no evidence.
     evidence : str or None
-        Its kind.
+        The kind of the evidence.
     problem : str
         The problem as the certificate describes it. Read it, or pass `lam`, `penalty` and the other arguments.
     checks : list of (str, bool, str)
@@ -146,7 +147,7 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
     except (ValueError, TypeError, AttributeError) as error:
         raise ParameterError(f"certificate must hold numbers that fit together: {error}") from error
     check_flag("exact", exact)
-    if hasattr(risk, "renewed"):        # the data may have changed in place
+    if hasattr(risk, "renewed"):        # the data may have been changed in place since the risk was made
         risk = risk.renewed()
     report, shift, centred = Report(problem=certificate.problem()), certificate.shift, risk
     if shift is not None:
@@ -183,7 +184,7 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
                            <= certificate.fun, "the lower bound is at most F(w), as computed here and as claimed")
     except ex.ExactError:
         raise
-    except (ArithmeticError, ValueError, IndexError) as error:       # caused by numbers that no run writes
+    except (ArithmeticError, ValueError, IndexError) as error:       # numbers of a run do not cause it
         report.add("computable", False, f"the claims cannot be computed: {type(error).__name__}: {error}")
     if certificate.evidence is None:
         report.add("evidence", False, "the certificate holds none: ask the run for it, evidence=True")
@@ -192,7 +193,7 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
 
 
 def _check_shift(report, shift, risk, penalty, rows):
-    """Check that a shift only changes variables: a free intercept absorbs it, and no other term contains it."""
+    """Check that a shift only changes variables: a free intercept absorbs it, and no other term has the intercept."""
     fits = shift.fits(risk.examples.X, risk.examples.scale) and (shift.target == 0.0 or risk.is_regression)
     loose = penalty is not None and (penalty.free & np.isinf(penalty.lower) & np.isinf(penalty.upper))[risk.free].all()
     return report.add("shift", fits and loose and (rows is None or not rows.A[:, risk.free].count_nonzero()), (
@@ -200,7 +201,7 @@ def _check_shift(report, shift, risk, penalty, rows):
 
 
 def _problem_of(risk, dim, exact):
-    """Return the verifier's view of a risk, which must have `dim` weights."""
+    """Return the object that computes values and planes of a risk, which must have `dim` weights, in the verifier."""
     if not hasattr(risk, "evaluate"):
         if not callable(risk):
             raise InputTypeError(f"risk must be a risk or a callable, got {type(risk).__name__}")
@@ -214,7 +215,7 @@ def _problem_of(risk, dim, exact):
 
 
 def _check_point(report, certificate, problem):
-    """Check F(w) against the data."""
+    """Check that w is feasible, and F(w) against the data."""
     w, lam, n = certificate.w, certificate.lam, certificate.divisor
     if certificate.nonneg is not None:
         report.add("signs of w", (w[certificate.nonneg] >= 0.0).all(), "w >= 0 for the weights listed")
@@ -249,7 +250,7 @@ def _check_point(report, certificate, problem):
 
 
 def _holds(claim, low, high, problem):
-    """Whether a number known to lie in `[low, high]` is proven to be at least a claim, up to the allowed share."""
+    """Return whether a number in `[low, high]` is proven to be at least `claim`, up to the allowed error SHARE."""
     is_sharp = problem.exact and not isinstance(problem.risk, Function)
     share, tiny = (0, 0) if is_sharp else (Fraction(SHARE) * abs(claim), Fraction(TINY))
     return claim <= min(low + share, high) + tiny
@@ -311,12 +312,12 @@ def _penalised_bounds(report, certificate, problem, plane):
             report.add("intercepts", True, "other planes make their slopes 0")
             penalty, plane = penalty.within(np.flatnonzero(penalty.free), 0.0), anchors.freed(plane)
     low, high = penalty.bounds(plane, floor, n)
-    if limits is not None:          # F is larger at points outside
+    if limits is not None:          # outside of the limits F exceeds the level
         low, high = min(low, Fraction(level)), min(high, Fraction(level))
     if low == -np.inf:
         report.add("lower bound", False, "the penalty grows too slowly for this plane: it proves no lower bound")
         return None
-    if anchors is not None:         # the rounding of their shares is part of `high`, too
+    if anchors is not None:         # rounding of the shares of anchors has lowered `high`, too
         high += Fraction(SHARE) * abs(high)
     return low, high
 

@@ -1,4 +1,4 @@
-"""Quadratic programs over products of simplices: the masters of bundle methods."""
+"""Quadratic programs over products of simplices, the master problems of bundle methods."""
 
 from ._simplex_qp import MasterSolution, SimplexQP
 from .problem import SimplexProblem, solve_simplex_qp

@@ -1,4 +1,4 @@
-# Rounds of face steps: the choice of a face, and how variables leave it.
+# Rounds of face steps: which variables enter a face, and which leave it.
 
 from pybundle.qp._face cimport Face
 from pybundle.qp._point cimport Point
@@ -6,43 +6,44 @@ from pybundle.qp._selection cimport Selection
 
 
 cdef class ActiveSet:
-    """The base of the current face, kept from round to round, and the candidate point on it."""
+    """The base of the current face, which stays from round to round, and the candidate point on the face."""
 
     cdef Face face
-    cdef Selection chosen           # `position` is the place in the base
+    cdef Selection chosen           # its `position` is the place of each variable in the base
     cdef object _arrays             # owner of the memory below
-    cdef Py_ssize_t room            # variables and slacks that fit
+    cdef Py_ssize_t room            # number of variables and slacks for which memory is allocated
     cdef double* target             # (m + n_parts,) candidate point, then its slacks
-    cdef double* target_h           # (m,)
-    cdef double* x                  # (n,) the point on the base
+    cdef double* target_h           # (m,) H target
+    cdef double* x                  # (n,) the variables of the base
     cdef double* rhs                # (n,) -gradient / scale
-    cdef double* step               # (n,)
+    cdef double* step               # (n,) from x to the minimiser on the face
     cdef double* path               # (n,) feasible point that the ratio test has reached
     cdef double* ratio              # (n,) step length at which each leaving variable is zero, and a copy
     cdef double* ratio_copy
     cdef double* lack               # (n_parts,) 1 - sum of x over a part
-    cdef int* leaving               # (n,) places in the base
-    cdef Py_ssize_t n_solves        # solves since `begin`
-    cdef int caution, usual         # ALL, HALF, EIGHTH or ONE, see the module; its value without failures
-    cdef double growth              # violators admitted, as a share of the face
-    cdef int calm, calm_next        # good rounds until `usual` returns: now, and after the next failure
+    cdef int* leaving               # (n,) places in the base of the variables that leave the face
+    cdef Py_ssize_t n_solves        # number of solves since `begin`
+    cdef int caution, usual         # ALL, HALF, EIGHTH or ONE, see the .pyx file; and the value without failures
+    cdef double growth              # most violators that a round admits, as a fraction of the face
+    cdef int calm, calm_next        # good rounds until caution is `usual` again; so many after the next failure
 
     cdef bint exact                 # float32 was not accurate enough: float64 for the rest of the solve
     cdef bint crowded               # the last round admitted the largest number of violators: more may be left
     cdef bint settled               # the last round took a full step on an unchanged face
-    cdef double last_gap            # before the last round
+    cdef double last_gap            # gap before the last round
 
-    cdef double work                # since the last check of signals, in units of about a nanosecond
+    cdef double work                # work since the last check of signals, in units of about a nanosecond
 
+    # Allocates memory for n variables and slacks; needs the GIL
     cdef int reserve(self, Py_ssize_t n) except -1
     # Starts a solve, without a base
     cdef void begin(self, Point point) noexcept nogil
-    # Changes the face once, where reduced costs above -floor count as zero; returns 0, or 1 if the factor failed or no
-    # descent was left
+    # Changes the face once; reduced costs above -floor count as zero. Returns 0, or 1 if the factor failed or no step
+    # is a descent
     cdef int improve(self, Point point, double floor) except -1 nogil
-    # Raises caution up to EIGHTH, then takes float64 in place of float32; False if neither was left
+    # Raises caution up to EIGHTH, then replaces float32 by float64; returns False if both were done before
     cdef bint doubt(self) noexcept nogil
-    # Adds work done, and checks signals after enough of it: x must be feasible
+    # Adds `work` to the work done, and checks signals after enough of it: x must be feasible
     cdef int check_signals(self, double work) except -1 nogil
     cdef void _recall_base(self, Point point) noexcept nogil
     cdef int _start_base(self, Point point, double shift) except -1 nogil

@@ -1,14 +1,16 @@
-"""Rounds of face steps: admit variables, go towards the minimiser on their face.
+"""Rounds of face steps: a round admits variables to a face and moves x towards the minimiser of q on the face.
 
-The faces change in blocks: all variables that become negative are fixed at zero, all fixed ones of negative
-reduced cost are freed, as in block pivoting (Portugal, Judice, Vicente 1994). The step towards the result takes
-an exact line search, so q never rises. Many negative variables at once say little about each: at a warm start half
-of them leave at a time, those that reach zero first, then an eighth if the gap falls slowly. If the result is no
+The faces change in blocks, as in block pivoting (Portugal, Judice, Vicente 1994): all variables that become negative
+are fixed at zero, and all fixed variables of negative reduced cost are freed. An exact line search between x and the
+minimiser ensures that q never rises.
+
+If many variables become negative at once, not all of them need to be zero at the solution. So after a warm start only
+half of them leave at a time, those that reach zero first; if the gap falls slowly, only an eighth. If the step is no
 descent, variables leave one at a time by the ratio test of Wolfe 1976, which cannot fail.
 
-A base of many variables starts in float32, at twice the speed; the next round, with the gradient at the new point in
-float64, takes out what rounding left. The base is built again in float64, which stays for the rest of the solve, if
-a pivot is mostly rounding, or if caution has not helped: a step is no descent, the gap falls too slowly on an unchanged
+A base of many variables starts in float32, which is twice as fast. The next round starts from the gradient in float64,
+and thereby corrects the rounding errors. The base is built again in float64, for the rest of the solve, if a pivot is
+mostly rounding, or if higher caution has not helped: a step is no descent, the gap falls too slowly on an unchanged
 face, or rounds pass without clear progress.
 """
 
@@ -22,25 +24,25 @@ from pybundle.qp._face cimport LARGE_FACE, Face
 from pybundle.qp._point cimport Point, Problem
 from pybundle.qp._selection cimport Selection, smallest
 
-# Number of rounds on an unchanged face that cost less than a factor in float64.
+# So many rounds on an unchanged face cost less than a factor in float64.
 cdef double REFINEMENTS = 8.0
-# Diagonal shift relative to the mean diagonal; more only if the factor fails.
+# First shift of the diagonal, relative to the mean diagonal; it grows only if the factor fails.
 cdef double SHIFT = 1e-12
-# A slope below this share of the gap counts as no descent.
+# A step is no descent if it decreases q, to first order, by less than this fraction of the gap.
 cdef double NO_DESCENT = 1e-9
-# Caution rises if a round leaves more than this share of the gap although it admitted all violators.
+# Caution rises if a round leaves more than this fraction of the gap although it admitted all violators.
 cdef double SLOW = 0.5
-# A weight below this share of a simplex is rounding; ageing of planes needs exact zeros.
+# A smaller weight is rounding and becomes 0: planes are dropped when their weights were exactly 0 for some time.
 cdef double CRUMB = 1e-15
 
-# Number of violators admitted, as a share of the face: initial and largest.
+# Largest number of violators that a round admits, as a fraction of the face: its first and its largest value.
 cdef double GROWTH = 1.0 / 3.0, MOST_GROWTH = 2.0
 
 # Work between two checks for signals, some 50 ms.
 cdef double WORK_PER_CHECK = 5e7
 
-# How a face loses negative variables: all at once (half of them if they are over a quarter of the face), half of them
-# at a time, an eighth, or one by one.
+# Caution: how many of the variables that become negative leave a face at a time. ALL means all of them, but half if
+# they are more than a quarter of the face; then half of them, an eighth, or one.
 cdef enum:
     ALL, HALF, EIGHTH, ONE
 
@@ -84,7 +86,7 @@ cdef class ActiveSet:
         self.face.n = self.face.n_held = self.n_solves = 0
         self.exact = self.settled = False
         self.work = 0.0
-        # many variables change after a start at a vertex, few after a warm start
+        # after a start at a vertex many variables have to change, after a warm start few
         self.caution = self.usual = ALL if point.support() <= point.problem.n_parts else HALF
         self.last_gap = 1e300
         self.growth = GROWTH
@@ -94,7 +96,7 @@ cdef class ActiveSet:
     cdef int improve(self, Point point, double floor) except -1 nogil:
         cdef int info, n_held, n_free, _attempt
         cdef double shift = SHIFT
-        # tol = 2 floor (n_parts + 1)
+        # the tolerance of the gap is 2 floor (n_parts + 1)
         if self.settled and (log(point.gap) - log(2.0 * floor * (point.problem.n_parts + 1))
                              > REFINEMENTS * (log(self.last_gap) - log(point.gap))):
             self.doubt()
@@ -113,7 +115,7 @@ cdef class ActiveSet:
             info = self._extend(point, shift)
             if info and not self.face.single:
                 point.notice(shift)
-            # the border of the factor, and the products with all of H in this round
+            # work of bordering the factor, and of the products with all of H in this round
             self.check_signals(0.1 * self.face.n * self.face.n * self.chosen.n
                                + 1.0 * point.problem.m * point.problem.m)
             if info == 0:
@@ -151,7 +153,7 @@ cdef class ActiveSet:
             self.chosen.position[j if j >= 0 else point.problem.m - 1 - j] = i
 
     cdef int _start_base(self, Point point, double shift) except -1 nogil:
-        """Start an empty base with room for the chosen variables; the mean diagonal of H is the coupling."""
+        """Start an empty base with memory for the chosen variables; its coupling c is the mean diagonal of H."""
         cdef Problem* q = &point.problem
         cdef int j
         cdef bint single = not self.exact and self.chosen.n >= LARGE_FACE
@@ -168,10 +170,10 @@ cdef class ActiveSet:
         return 0
 
     cdef bint _pays_to_restart(self) noexcept nogil:
-        """Whether a new factor of the free and the chosen variables is cheaper than a border of the present one.
+        """Return whether a new factor of the free and the chosen variables is cheaper than bordering the present one.
 
-        Held variables add to the cost of each border and each solve. If a base in float64 grows by a quarter to a size
-        for float32, a new base costs as little.
+        Held variables make borders and solves of the present factor dearer. A new factor also pays if the base is in
+        float64 and grows by more than a quarter to a size at which float32 is used.
         """
         cdef double n = self.face.n, grown = n + self.chosen.n
         if 5.0 * self.face.n_held * grown * grown > (n + 24.0) * n * n:
@@ -179,9 +181,9 @@ cdef class ActiveSet:
         return n > 0 and not (self.face.single or self.exact) and grown >= LARGE_FACE and 4 * self.chosen.n > n
 
     cdef void _admit(self, Point point, double floor) noexcept nogil:
-        """Free held variables of positive weight or negative reduced cost; then choose support and violators.
+        """Free held variables of positive weight or negative reduced cost; then choose the support and violators.
 
-        With caution ONE a single violator is admitted, a held or a new variable.
+        With caution ONE, only the worst violator is admitted, either a held variable or a new one.
         """
         cdef int i, j, p, n, most, worst = -1
         cdef double cost, least = 0.0
@@ -217,7 +219,7 @@ cdef class ActiveSet:
         if k == 0:
             return 0
         if n + k > self.face.capacity:
-            # Twice the need, but hardly more than the number of variables: fresh memory costs time.
+            # Allocate twice the need, but hardly more than all variables take: fresh memory costs time.
             j = max(n + k, min(2 * (n + k), (m + n_parts) * 9 // 8 + 16))
             with gil:
                 self.face.reserve(j, n_parts, self.face.single)
@@ -230,7 +232,10 @@ cdef class ActiveSet:
     # ------------------------------------------------------------------ the target
 
     cdef int _find_target(self, Point point) except -1 nogil:
-        """Set target to the minimiser over a face inside the base; return 0, or nonzero if a factor failed."""
+        """Set `target` to the minimiser on the face that is left after variables of the base were held at zero.
+
+        Return 0, or nonzero if a factor failed.
+        """
         cdef int i, j, p, n = self.face.n, n_parts = point.problem.n_parts, info, k, blocking = -1
         cdef double length, weight
         for p in range(n_parts):
@@ -244,7 +249,7 @@ cdef class ActiveSet:
             else:
                 self.x[i] = point.rest[p]
                 self.rhs[i] = point.mean[p] / point.problem.scale
-            # A constant on a part changes no step, but its rounding would hide small residuals.
+            # A constant added to the gradient of a part changes no step, but its rounding would hide small residuals.
             if self.face.row[i] >= 0:
                 self.rhs[i] = 0.0
             self.path[i] = self.x[i]
@@ -295,7 +300,7 @@ cdef class ActiveSet:
         return 0
 
     cdef int _leaving_early(self, int k) noexcept nogil:
-        """Keep in `leaving` the half or eighth of the k negative variables that reaches zero first; return its size."""
+        """Reduce the k variables in `leaving` to the half or eighth that reaches zero first; return their number."""
         cdef int i, count = 0
         cdef double bar
         for i in range(k):
@@ -311,7 +316,7 @@ cdef class ActiveSet:
     # ------------------------------------------------------------------ the step
 
     cdef bint _raise_caution(self) noexcept nogil:
-        """Let fewer variables leave a face at a time; return False if only one leaves already."""
+        """Let fewer variables leave a face at a time; return False if caution is ONE already."""
         if self.caution == ONE:
             return False
         self.caution += 1
@@ -320,7 +325,7 @@ cdef class ActiveSet:
         return True
 
     cdef int _move(self, Point point) noexcept nogil:
-        """Move x to the best point between x and target; return 1 if caution ONE makes no progress."""
+        """Move x to the best point between x and `target`; return 1 if that is no descent even with caution ONE."""
         cdef int j, p, m = point.problem.m
         cdef double slope = 0.0, curve = 0.0, step
         point.multiply(self.target, self.target_h)
@@ -330,7 +335,7 @@ cdef class ActiveSet:
             slope += point.g[j] * self.target[j]
             curve += self.target[j] * (self.target_h[j] - point.h[j])
         curve *= point.problem.scale
-        # Nor is there descent if the target equals the point up to rounding.
+        # This includes a target that equals x up to rounding.
         if not slope < -NO_DESCENT * point.gap:
             return 0 if self.doubt() or self._raise_caution() else 1
         self.calm -= 1

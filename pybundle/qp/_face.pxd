@@ -1,16 +1,16 @@
-# Minimiser of a simplex QP on a face: Cholesky factor of a base of variables, Schur complement for the rest.
+# Minimiser of a simplex QP on a face: a Cholesky factor of a base of variables, and a Schur complement for constraints.
 
 from pybundle.core._blas cimport real
 
-# Number of variables from which float32 pays: a smaller factor costs little beside the rest of a round.
+# Number of variables from which float32 pays: a smaller factor costs little compared with other work of a round.
 cdef enum:
     LARGE_FACE = 192
 
 
 cdef class Face:
-    """A base of `n` variables, of which some are held at zero, and the factor that moves to its minimiser.
+    """A base of `n` variables, some of them held at zero, and the factor that gives steps to its minimiser.
 
-    All pointers stay valid until `reserve`.
+    All pointers stay valid until the next call of `reserve`.
     """
 
     cdef char* columns              # memory of the arrays with one entry per variable
@@ -25,29 +25,32 @@ cdef class Face:
     cdef void* z                    # (capacity,) scratch
     cdef void* t                    # (row_capacity,) scratch
     cdef double* missing            # (row_capacity,) scratch
-    cdef int stride, side, old_stride   # distances of rows of L and R; of M and F; of R before it moves
+    cdef int stride, side, old_stride   # distances of rows: of L and R; of M and F; of R while it is copied
     cdef int n                      # variables in the base
     cdef int n_parts                # rows of R that stand for sums
     cdef int n_held                 # rows of R that stand for variables held at zero
     cdef int* index                 # (capacity,) variable, or -1 - p for the slack of part p
     cdef int* part                  # (capacity,) its part, n_parts if it has none
-    cdef int* row                   # (capacity,) its row among the fixed ones, -1 if it is free
+    cdef int* row                   # (capacity,) its number among the held variables, -1 if it is free
     cdef int* held                  # (capacity,) position in the base of each held variable
-    cdef double coupling, shift, unit
+    cdef double coupling, shift, unit   # c, the shift of the diagonal, and the power of two, see the .pyx file
 
-    # Allocates room for n variables and n_rows constraints; needs the GIL. A change of precision empties the base.
+    # Allocates memory for n variables and n_rows constraints; needs the GIL. A change of precision empties the base.
     cdef int reserve(self, int n, int n_rows, bint single) except -1
-    # Empties the base. `diagonal` is the mean of the diagonal of H, `shift` a share of it.
+    # Empties the base. `diagonal` is the mean of the diagonal of H, `shift` a fraction of it.
     cdef void clear(self, int n_parts, double diagonal, double shift) noexcept nogil
-    # Appends k variables (room must be there); 0, or nonzero if the factor failed: then the base is empty
+    # Appends k variables, for which memory must be allocated; returns 0, or nonzero if the factor failed: then the base
+    # is empty
     cdef int append(self, const double* H, Py_ssize_t ldh, const int* index, const int* part,
                     int k) noexcept nogil
-    # Hold k variables of the base at zero (room for their rows must be there), or free one
+    # Holds k variables of the base at zero; memory for their rows must be allocated
     cdef void hold(self, const int* position, int k) noexcept nogil
+    # Frees the variable at a position of the base
     cdef void release(self, int position) noexcept nogil
-    # rhs (n,) of the solves that follow
+    # Sets the right-hand side (n,) of the solves that follow
     cdef void aim(self, const double* rhs) noexcept nogil
-    # step (n,) = argmin 1/2 s'Ks - rhs's with s = -x if fixed and sums of a part = lack; 0 or an error
+    # Sets step (n,) = argmin 1/2 s'Ks - rhs's, with s = -x for held variables, and the sum of s over each part = lack;
+    # returns 0, or nonzero if it failed
     cdef int solve(self, const double* x, const double* lack, double* step) noexcept nogil
     cdef int _stride(self) noexcept nogil
     cdef int _reserve_columns(self, int n) except -1

@@ -4,21 +4,22 @@ For a base B of variables and the indicator E of their parts,
 
     K = H_BB + c E E' + shift I = L L',     c = mean diagonal of H,
 
-times a power of two that brings c near 1. The term c E E' is constant while sums are kept, and makes the matrix
-definite exactly when the reduced Hessian is.
+All terms are multiplied by a power of two that brings c near 1. The term c E E' is constant on points whose parts have
+fixed sums, and makes the matrix definite exactly if the reduced Hessian is definite.
 
-The step s from x minimises 1/2 s'Ks - r's subject to C's = b, where the columns of C are those of E (sums
-kept) and unit vectors (variables held at zero):
+The step s from x minimises 1/2 s'Ks - r's subject to C's = b. The columns of C are those of E, which fix the sums, and
+unit vectors, which hold variables at zero:
 
     R = C'L^-T,   R R' mu = R L^-1 r - b,   s = L^-T (L^-1 r - R' mu).
 
-So a variable that leaves the face costs one triangular solve, one that returns costs nothing, and a new one
-borders L: the factor is built once. This is the face step of Wolfe 1976 ("Finding the nearest point in a
-polytope") and of Kiwiel 1989 ("A dual method for certain positive semidefinite quadratic programming
-problems") with block changes. Because r is the residual at x, `shift` acts as a proximal term and leaves no
-error in the limit. The rounding of L does the same: a base is kept in float32 or in float64, and the next round,
-with r from float64, is a step of iterative refinement. In float32 a sum holds up to a small fraction of the step,
-in float64 to rounding. One source serves both: public methods choose, private ones are typed by their pointer.
+So the factor is built once: a variable that leaves the face costs one triangular solve, one that returns costs nothing,
+and a new one borders L. This is the face step of Wolfe 1976 ("Finding the nearest point in a polytope") and of Kiwiel
+1989 ("A dual method for certain positive semidefinite quadratic programming problems") with block changes.
+
+Because r is the residual at x, `shift` acts as a proximal term and leaves no error in the limit. For the same reason L
+may be rounded to float32: the next round, with r from float64, is a step of iterative refinement. In float32 sums are
+right up to a small fraction of the step, in float64 up to rounding. One source serves both precisions: public methods
+choose one, private methods are typed by their pointer.
 """
 
 from libc.math cimport fabs, frexp, ldexp
@@ -39,14 +40,14 @@ cdef extern from "_kernels.h" nogil:
     void pb_gather_double(int n, const double* row, const int* index, const int* part, int p, double unit,
                           double coupling, double* out)
 
-# Violations of a sum or of a zero: above the first a step is corrected, above the second it fails. In float32 they are
-# shares of the step: sums are restored and held variables left at zero afterwards.
+# Violations of the constraints on sums and held variables: above the first number a step is corrected, above the second
+# it fails. In float32 both are fractions of the step, because sums and zeros are restored after it.
 cdef double LOOSE = 1e-13, HOPELESS = 1e-9, LOOSE_SINGLE = 1e-4, HOPELESS_SINGLE = 1e-2
-# A pivot below this share of its diagonal is mostly rounding in float32.
+# A pivot below this fraction of its diagonal entry is mostly rounding in float32.
 cdef float LEAST_PIVOT = 1e-5
-# Variables held in one call: up to FEW by one triangular solve each, more by BLAS 3 in blocks of BLOCK.
+# Up to FEW variables held in one call take one triangular solve each; more are solved in blocks of BLOCK by BLAS 3.
 cdef int FEW = 4, BLOCK = 16
-# Variables appended at a time: the gathered rows stay in the cache, and a failure shows early.
+# Number of variables appended at a time: their rows fit into the cache, and a failure is noticed early.
 cdef int SLAB = 128
 
 
@@ -76,14 +77,14 @@ cdef class Face:
         if n > self.capacity:
             n_rows = max(n_rows, self.row_capacity)
             self._reserve_columns(n)
-            self.row_capacity = 0           # rows of R are as long as those of L
+            self.row_capacity = 0           # so that R moves, too: its rows are as long as those of L
             self._reserve_rows(n_rows)
         elif n_rows > self.row_capacity:
             self._reserve_rows(2 * n_rows)
         return 0
 
     cdef int _stride(self) noexcept nogil:
-        """Return an odd number of cache lines: with a power of two all rows would share one cache set."""
+        """Return the distance of rows, an odd number of cache lines: with powers of two, rows share a cache set."""
         cdef int line = 32 if self.single else 16
         return self.capacity // line * line + line + line // 2
 
@@ -226,7 +227,7 @@ cdef class Face:
             new[i * ld + position[i]] = 1.0
             self.held[self.n_held + i] = position[i]
             self.row[position[i]] = self.n_held + i
-        # L^-1 e_d is zero before d; a block of rows starts at its least d
+        # L^-1 e_d is zero before entry d, so the rows of a block are computed from their least d on
         i = 0
         while i < k:
             size = 1 if k <= FEW else min(BLOCK, k - i)
@@ -245,7 +246,7 @@ cdef class Face:
                       <real*>self.M + <Py_ssize_t>first * self.side, self.side)
 
     cdef void release(self, int position) noexcept nogil:
-        # The last held row takes the place of the freed one.
+        # The row of the last held variable takes the place of the row that is freed.
         cdef int gone = self.row[position], last = self.n_held - 1, a = self.n_parts + gone
         cdef size_t item = sizeof(float) if self.single else sizeof(double), row = self.stride * item
         self.row[position] = -1
@@ -261,7 +262,7 @@ cdef class Face:
             self._replace(<double*>self.M, a, self.n_parts + last)
 
     cdef void _replace(self, real* M, int a, int b) noexcept nogil:
-        """Replace row and column a of M by b, the last row and column."""
+        """Replace row and column a of M by row and column b, the last ones."""
         cdef int j
         cdef Py_ssize_t ldm = self.side
         for j in range(a):
@@ -309,7 +310,7 @@ cdef class Face:
         memcpy(z, <real*>self.y, n * sizeof(real))
         _blas.gemv(rows, n, 1.0, R, self.stride, z, 1.0, t)
         memset(step, 0, n * sizeof(double))
-        # A nearly singular face leaves the constraints inexact: repeat with what is missing.
+        # On a nearly singular face the step violates the constraints: a second step corrects the violation.
         for attempt in range(2):
             # z -= R.T @ (R R')^-1 t,   step += L^-T z
             _blas.trsv(rows, F, self.side, t, False)
@@ -334,7 +335,7 @@ cdef class Face:
         return 0 if miss <= hopeless else n + 1
 
     cdef double _violation(self, const double* x, const double* lack, const double* step) noexcept nogil:
-        """Set missing = C'step - b; return its largest entry in size."""
+        """Set missing = C'step - b; return its largest absolute entry."""
         cdef int i, p
         cdef double worst = 0.0
         for i in range(self.n_parts):

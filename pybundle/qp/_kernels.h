@@ -1,10 +1,10 @@
-/* The loops over rows of H that BLAS has no call for. */
+/* Loops over rows of H for which BLAS has no function. */
 #ifndef PYBUNDLE_QP_KERNELS_H
 #define PYBUNDLE_QP_KERNELS_H
 
 #include "_simd.h"
 
-/* y += sum_i weight[i] * row[i], four rows a pass: y is read and written a quarter as often as by axpy */
+/* y += sum_i weight[i] * row[i], four rows at a time: y is read and written a quarter as often as by axpy */
 PB_INLINE void pb_add_rows_body(int m, int n_rows, const double *const *row, const double *weight, double *y)
 {
     int i = 0;
@@ -25,7 +25,7 @@ PB_CLONES(void, , pb_add_rows,
           (int m, int n_rows, const double *const *row, const double *weight, double *y),
           (m, n_rows, row, weight, y))
 
-/* g += step * (up - down); a slack has no row */
+/* g += step * (up - down); a row that is NULL counts as 0, because slacks have no row of H */
 PB_INLINE void pb_shift_body(int n, double step, const double *up, const double *down, double *g)
 {
     if (up && down)
@@ -42,7 +42,7 @@ PB_CLONES(void, , pb_shift,
           (int n, double step, const double *up, const double *down, double *g),
           (n, step, up, down, g))
 
-/* out[k] = unit * row[index[k]], 0 where index[k] < 0, plus coupling where part[k] = p */
+/* out[k] = unit * row[index[k]], or 0 if index[k] < 0; plus coupling if part[k] = p */
 #define PB_GATHER(real)                                                                                          \
     PB_INLINE void pb_gather_##real##_body(int n, const double *row, const int *index, const int *part, int p,   \
                                            double unit, double coupling, real *out)                              \

@@ -2,10 +2,10 @@
 
 The duality gap at x is a sum over parts,
 
-    gap = sum_p ( <x_p, g_p> - min(g_p) ),   g = scale H x - f,   the zero plane counting as g = 0,
+    gap = sum_p ( <x_p, g_p> - min(g_p) ),   g = scale H x - f,   where g is 0 for the zero plane,
 
-which bounds q(x) - min q from above. A variable without a sum adds g x if g >= 0; if g < 0, no finite
-bound exists, and the gain of its own Newton step, doubled, stands in: |g| max(x, |g| / (scale H_jj)).
+which bounds q(x) - min q from above. A variable without a sum adds g x if g >= 0. If g < 0, it has no finite bound; an
+estimate takes its place, twice the gain of a Newton step in this variable: |g| max(x, |g| / (scale H_jj)).
 """
 
 from libc.math cimport fabs
@@ -18,7 +18,7 @@ from pybundle.core cimport _blas
 cdef extern from "_kernels.h" nogil:
     void pb_add_rows(int m, int n_rows, const double** row, const double* weight, double* y)
 
-# A weight below this share of a simplex is rounding; ageing of planes needs exact zeros.
+# A smaller weight is rounding and becomes 0: planes are dropped when their weights were exactly 0 for some time.
 cdef double CRUMB = 1e-15
 
 
@@ -51,7 +51,7 @@ cdef class Point:
     # ------------------------------------------------------------------ the feasible set
 
     cdef void normalise(self) noexcept nogil:
-        """Set negative weights to 0 and scale sums to 1; an empty part gets its best vertex."""
+        """Set negative weights to 0 and scale sums to 1; in a part of zero weights, the best vertex gets weight 1."""
         cdef Problem* q = &self.problem
         cdef int j, p
         cdef double vertex
@@ -88,7 +88,7 @@ cdef class Point:
         return n
 
     cdef void restore_sums(self, double* x, double* rest) noexcept nogil:
-        """Scale the sums of x >= 0, because the gap is a bound only for a feasible point."""
+        """Scale x >= 0 so that its sums are feasible, because the gap bounds q(x) - min q only at feasible points."""
         cdef Problem* q = &self.problem
         cdef int j, p
         for p in range(q.n_parts):
@@ -113,7 +113,7 @@ cdef class Point:
                 self.rows[count] = q.H + j * q.ldh
                 self.weights[count] = x[j]
                 count += 1
-        # h = x @ H; a dense x is left to BLAS
+        # h = x @ H; BLAS is faster if more than half of x is nonzero
         if 2 * count > q.m:
             _blas.symv(q.m, q.H, <int>q.ldh, x, h)
         else:
@@ -155,7 +155,7 @@ cdef class Point:
         self.size = 0.5 * q.scale * product + fabs(linear)
 
     cdef void notice(self, double shift) noexcept nogil:
-        """Record that a step d has d'Hd <= -shift mean(H_jj) d'd; half of it may be rounding of the factor."""
+        """Record that a d has d'Hd <= -shift mean(H_jj) d'd; half of that, because the factor has rounding errors."""
         cdef Problem* q = &self.problem
         cdef int j
         cdef double total = 0.0, largest = 0.0

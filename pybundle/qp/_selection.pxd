@@ -1,28 +1,30 @@
-# The working variables of a round.
+# The variables on which a round of steps works.
 
 from pybundle.qp._point cimport Point
 
 
 cdef class Selection:
-    """A list of variables, the slack of part p counting as variable m + p."""
+    """A list of variables; the slack of part p is variable m + p."""
 
     cdef object _arrays         # owner of the memory below
-    cdef Py_ssize_t room        # variables and slacks that fit
-    cdef int n
+    cdef Py_ssize_t room        # number of variables and slacks for which memory is allocated
+    cdef int n                  # length of the list
     cdef int* variable          # (n,)
     cdef int* part              # (n,) their parts, n_parts if they have none
-    cdef int* position          # (m + n_parts,) place of every variable in the set it joins, -1 for outside
-    cdef double* key            # (m + n_parts,) scratch
-    cdef double* key_copy       # (m + n_parts,) scratch; [0] the least key after `add_violators`
+    cdef int* position          # (m + n_parts,) place in the set of the caller, or -1: only such variables are added
+    cdef double* key            # (m + n_parts,) scratch memory
+    cdef double* key_copy       # (m + n_parts,) scratch memory; [0] is the least key after `add_violators`
 
+    # Allocates memory for n variables and slacks; needs the GIL
     cdef int reserve(self, Py_ssize_t n) except -1
-    # Empties the list and sets position = -1
+    # Empties the list and sets every position to -1
     cdef void clear(self, Point point) noexcept nogil
-    # Appends variables of positive weight outside the set, also slacks if requested
+    # Appends the variables of positive weight and position -1; slacks are among them if `slacks` is True
     cdef void add_support(self, Point point, bint slacks) noexcept nogil
-    # Appends the `most` worst variables outside list and set, of those whose reduced cost is below -floor
+    # Appends the `most` worst of the variables that have position -1, a reduced cost below -floor, and are not in the
+    # list
     cdef void add_violators(self, Point point, int most, double floor) noexcept nogil
 
 
-# The k-th smallest of n values (k >= 1), which are reordered
+# Returns the k-th smallest of n values (k >= 1), which are reordered
 cdef double smallest(double* values, int n, int k) noexcept nogil

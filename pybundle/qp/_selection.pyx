@@ -1,6 +1,6 @@
-"""Select the variables of a round: the support of the point, and those that violate optimality most.
+"""Selection of the variables of a round: the support of the point, and those that violate optimality most.
 
-Violation of variable j is its reduced cost squared over H_jj: the gain of a step along it, up to a factor.
+The violation of variable j is the square of its reduced cost over H_jj, a multiple of the gain of a step along it.
 """
 
 import numpy as np
@@ -45,7 +45,7 @@ cdef class Selection:
         cdef int j, p, count = 0, listed = self.n
         cdef double bar, cost, norm
         for j in range(listed):
-            self.position[self.variable[j]] = 0         # so that none is added twice
+            self.position[self.variable[j]] = 0         # so that no variable is added twice
         for j in range(q.m + q.n_parts):
             if j < q.m:
                 p = q.parts[j]
@@ -56,7 +56,7 @@ cdef class Selection:
                     continue
                 cost = -point.mean[p]
             if self.position[j] < 0 and cost < (-floor if p >= 0 else 0.0):
-                # Squared, in the metric of H: slopes of planes differ by orders of magnitude.
+                # Dividing by H_jj matters, because slopes of planes differ by orders of magnitude.
                 norm = q.H[j * q.ldh + j] if j < q.m else 0.0
                 self.key[count] = -cost * cost / norm if norm > 0.0 else -1e300
                 self.key_copy[count] = self.key[count]

@@ -1,4 +1,4 @@
-# Master problem of a bundle method: one object keeps its workspace from call to call.
+# The solver of the master problem of a bundle method; an object keeps its workspace from call to call.
 
 from pybundle.qp._active_set cimport ActiveSet
 from pybundle.qp._point cimport Point
@@ -6,8 +6,8 @@ from pybundle.qp._working_set cimport WorkingSet
 
 
 cdef struct Goal:
-    double tol, rtol            # absolute duality gap; relative to the size of q; the larger one counts
-    Py_ssize_t max_steps        # pairwise steps plus face solves
+    double tol, rtol            # duality gap to reach: absolute, and relative to the size of q; the larger one counts
+    Py_ssize_t max_steps        # most pairwise steps plus face solves
     int method                  # see METHODS
 
 

@@ -1,20 +1,20 @@
-"""The QP of the master of a bundle method: pairwise steps if few are needed, faces if many are.
+"""Solver of the QP of a bundle method: it uses pairwise steps if few are needed, and steps on faces if many are.
 
     min q(x) = scale/2 x'Hx - f'x,   x >= 0,   sum of x over part p = 1  (<= 1 with the zero plane),
 
 and variables of part -1 have no sum.
 
     _point          x, its gradient and its duality gap
-    _selection      support and worst violators: what a round works on
+    _selection      the variables of a round: the support and the worst violators of optimality
     _working_set    a round of pairwise steps, and their budget;    _smo    the steps
-    _active_set     a round of face steps;                          _face   the factor behind them
+    _active_set     a round of face steps;                          _face   the factor that gives the steps
 
 Both kinds of rounds take turns until the gap is small enough. Choices depend on counts of operations, never on
-seconds: equal input gives equal bits.
+measured time: equal input gives equal bits.
 
-Either kind can stall when the other does not: faces are slow if norms of planes differ so much that the shift
-of the factor shortens their steps, pairwise steps are slow if curvatures differ. So a kind without clear progress
-for a number of rounds gives way to the other, and gets more rounds in each further turn.
+One kind can stall when the other does not. Face steps are slow if norms of planes differ so much that the shift of the
+factor shortens the steps; pairwise steps are slow if curvatures differ. So a kind that makes no clear progress for a
+number of rounds gives way to the other. In each further turn it gets more rounds.
 """
 
 from libc.math cimport fabs, isfinite, isnan
@@ -30,23 +30,23 @@ from pybundle.qp._active_set cimport ActiveSet
 from pybundle.qp._point cimport Point, Problem
 from pybundle.qp._working_set cimport WorkingSet
 
-# The scale of a relative gap is at least this share of the terms of q, which may cancel.
+# A relative gap is relative to |q|, or to this fraction of the size of the two terms of q if that is larger.
 cdef double CANCELLED = 1e-3
-# Faces and pairwise steps give up after so many rounds in which neither value nor gap changes.
+# After so many rounds that change neither value nor gap, faces (TIRED) and pairwise steps (DONE) give up.
 cdef int TIRED = 3, DONE = 6
-# Progress is clear if the gap falls by this factor, or the value by this share of the gap.
+# Progress is clear if the gap falls by this factor, or the value by this fraction of the gap.
 cdef double CLEAR = 0.5, CLEAR_FALL = 0.1
-# First number of rounds without clear progress after which the other kind gets its turn; it doubles at every return,
-# at most so many times.
+# After PATIENCE rounds without clear progress the other kind gets its turn; the number doubles whenever faces return,
+# at most DOUBLINGS times.
 cdef int PATIENCE = 16, DOUBLINGS = 5
-# Number of rounds without clear progress after which float64 replaces float32.
+# After so many rounds of faces without clear progress, caution rises or float64 replaces float32.
 cdef int DOUBTFUL = 4
-# Most steps of a round of pairwise steps whose budget is spent.
+# Most steps of a round of pairwise steps if no budget limits them.
 cdef int ROUND = 5000
 cdef enum:
     AUTO, SMO, FACES
 
-# Of scale H and of f: gradients are squared.
+# Entries of scale H and of f must be less, because gradients are squared.
 LARGEST = 1e150
 OVERFLOW = ("H, f and x must be finite, and scale a number > 0; those of a run overflow if the data or 1/lam are vast: "
             "scale the data")
@@ -59,17 +59,17 @@ class MasterSolution(NamedTuple):
     Attributes
     ----------
     h : ndarray, shape (m,)
-        H x, computed afresh.
+        H x, without the rounding errors of updates.
     gap : float
         Absolute duality gap at x, the sum over parts.
     value : float
         q(x).
     n_steps : int
-        Pairwise steps and face solves.
+        Number of pairwise steps and face solves.
     status : int
         0 gap <= tol, 1 step limit, 2 stalled: no step of the method lowers the gap clearly any more.
     curvature : float
-        Least d'Hd met on faces, as a share of sum_j d_j^2 H_jj; 0 if none is negative.
+        Least d'Hd found on faces, as a fraction of sum_j d_j^2 H_jj; 0 if none is negative.
     """
 
     h: np.ndarray
@@ -100,7 +100,7 @@ cdef class SimplexQP:
         self.faces = ActiveSet()
 
     def __reduce__(self):
-        return SimplexQP, ()            # calls share allocated memory only
+        return SimplexQP, ()            # all that an object keeps is allocated memory
 
     def solve(self, H, f, parts, slack, x, double scale=1.0, double tol=0.0, double rtol=0.0,
               max_steps=1000000, method="auto"):
@@ -119,7 +119,7 @@ cdef class SimplexQP:
         slack : ndarray of bool or uint8, shape (P,)
             Whether the sum of a part may be less than 1; its length is the number of parts.
         x : ndarray of float64, shape (m,)
-            Warm start, zeros allowed; made feasible first; on return the solution.
+            Starting point, which may be 0 and is made feasible first; on return the solution.
         scale : float
             1/s in front of the quadratic term.
         tol : float
@@ -151,7 +151,7 @@ cdef class SimplexQP:
                                  f"{parts.shape} and {x.shape} for m = {m}")
         if m > 1 and (H.strides[1] != 8 or H.strides[0] < 8 * m or H.strides[0] % 8):
             raise InputTypeError("H must have contiguous rows; pass np.ascontiguousarray(H)")
-        # the diagonal bounds all of a semidefinite H
+        # no entry of a semidefinite H exceeds its diagonal
         steepest, curvature = float(np.abs(f).max()), scale * <double>np.abs(np.diagonal(H)).max()
         if not (scale > 0.0 and steepest < LARGEST and curvature < LARGEST and np.isfinite(x).all()):
             raise NumericalError(OVERFLOW)
@@ -191,15 +191,15 @@ cdef class SimplexQP:
 
     cdef int _run(self, const Goal* goal) except -1 nogil:
         """Run rounds until the gap is reached; return 0, or 1 at the step limit, 2 if stalled, 3 after overflow."""
-        cdef double turn_gap = 1e300, turn_value = 1e300        # best since the turn began
-        cdef double clear_gap = 1e300, clear_value = 1e300      # at the last clear progress
+        cdef double turn_gap = 1e300, turn_value = 1e300        # best numbers since the turn began
+        cdef double clear_gap = 1e300, clear_value = 1e300      # numbers at the last clear progress
         cdef double best_gap = 1e300, tol, floor
         cdef Py_ssize_t limit, n_steps
         cdef int idle = 0, stalled = 0, patience = PATIENCE, returns = 0, m = self.point.problem.m
         cdef bint faces = goal.method == FACES, pairs_turn = goal.method == SMO
         cdef bint exact
         cdef int status
-        cdef bint gave_up = False       # whether the kind that had the last turn ended it in rounding
+        cdef bint gave_up = False       # True if the last turn ended because rounding hid all progress
         self.pairs.begin()
         self.point.normalise()
         self.faces.begin(self.point)
@@ -209,7 +209,7 @@ cdef class SimplexQP:
                 return 3
             tol = max(goal.tol, goal.rtol * max(fabs(self.point.value), CANCELLED * self.point.size))
             if self.point.stale and (self.point.gap <= tol or self._n_steps() >= goal.max_steps):
-                # h drifts during partial steps
+                # partial steps update h, which adds rounding errors
                 self.point.restore_sums(self.point.x, self.point.rest)
                 self.point.refresh()
                 continue
@@ -217,7 +217,7 @@ cdef class SimplexQP:
                 return 0
             if self._n_steps() >= goal.max_steps:
                 return 1
-            # Neither value nor gap moves any more: rounding.
+            # Count rounds that change neither value nor gap: rounding hides their progress.
             if self.point.value < turn_value - 1e-15 * fabs(turn_value) or self.point.gap < 0.9 * turn_gap:
                 idle = 0
             else:
@@ -237,7 +237,7 @@ cdef class SimplexQP:
                 gave_up = False
             else:
                 stalled += 1
-            # The largest reduced cost that cannot matter at this tolerance.
+            # Reduced costs above -floor count as 0: in all, they add less than the tolerance to the gap.
             floor = 0.5 * tol / (self.point.problem.n_parts + 1)
             if goal.method == AUTO and not faces:
                 faces = not self.pairs.pays(self.point, tol, self._n_steps())
@@ -245,7 +245,7 @@ cdef class SimplexQP:
                 if idle >= DONE:
                     return 2
             elif faces and (idle >= (DONE if pairs_turn else TIRED) or stalled >= patience):
-                # The other kind's turn, unless that has just failed as well.
+                # The other kind gets its turn, unless it has just failed as well.
                 if idle and stalled < patience and gave_up or returns == DOUBLINGS:
                     return 2
                 gave_up = stalled < patience
@@ -261,7 +261,7 @@ cdef class SimplexQP:
                 exact = self.faces.exact
                 status = self.faces.improve(self.point, floor)
                 if self.faces.exact != exact:
-                    # Float64 starts with all its turns.
+                    # The base is in float64 from now on, so all counters start again.
                     idle = stalled = returns = 0
                     patience = PATIENCE
                 if status == 0:

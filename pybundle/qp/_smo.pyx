@@ -1,13 +1,13 @@
-"""Pairwise steps on a simplex-product QP, second-order selection.
+"""Pairwise steps on a QP over a product of simplices, with second-order selection of the pair.
 
 One step moves weight tau from v to u, two variables of one part:
 
     u = argmin g,   tau = min(x_v, (g_v - g_u) / D),   D = scale (Q_uu - 2 Q_uv + Q_vv),
-    v = argmax (g_v - g_u) tau - D tau^2 / 2,
+    v = argmax (g_v - g_u) tau - D tau^2 / 2.
 
-that is SMO with the choice of Fan, Chen, Lin 2005 ("Working set selection using second order information"),
-made exact for the clipped step. The zero plane of a part takes part as a variable with a zero row.
-A sign-constrained variable has no partner: it makes a clipped Newton step of its own.
+This is SMO with the choice of Fan, Chen, Lin 2005 ("Working set selection using second order information"), made exact
+for a step that is clipped at x_v. The zero plane of a part counts as a variable whose row of Q is zero. A variable
+without a sum has no partner: it makes a Newton step of its own, clipped at 0.
 """
 
 from libc.math cimport fabs
@@ -15,8 +15,9 @@ from libc.math cimport fabs
 cdef extern from "_kernels.h" nogil:
     void pb_shift(int n, double step, const double* up, const double* down, double* g)
 
-# A step that would leave a weight below this share of a simplex sets it to 0: ageing of planes needs exact zeros.
+# A weight that would be smaller becomes 0: planes are dropped when their weights were exactly 0 for some time.
 cdef double CRUMB = 1e-15
+# Least curvature D of a pair, as a fraction of scale (Q_uu + Q_vv).
 cdef double CURVATURE_FLOOR = 1e-12
 
 
@@ -50,7 +51,7 @@ cdef Py_ssize_t smo(int n, const double* Q, int ldq, double scale, double* g, do
 
 cdef double _pair_step(int n, const double* Q, int ldq, double scale, double* g, double* x, int low, int high,
                        double* rest, bint has_slack, double share, bint move) noexcept nogil:
-    """Make one step in the part low..high unless its gap is at most `share`; return the gap before the step."""
+    """Make one step in the part low..high - 1 unless its gap is at most `share`; return its gap before the step."""
     cdef int u = -1, v = -1, j
     cdef double g_u, part_gap = 0.0, drop, den, tau, gain, best = 0.0, best_tau = 0.0, q_uu = 0.0, floor
     cdef const double* row = NULL
@@ -127,7 +128,7 @@ cdef double _pair_step(int n, const double* Q, int ldq, double scale, double* g,
 
 cdef double _newton_steps(int n, const double* Q, int ldq, double scale, double* g, double* x, int low,
                           double share, Py_ssize_t max_steps, Py_ssize_t* steps, bint* moved) noexcept nogil:
-    """Sweep over the sign-constrained block; return the sum of its gaps before the steps."""
+    """Make a step in each variable without a sum, from `low` on; return the sum of their gaps before the steps."""
     cdef int j
     cdef double total = 0.0, gap, den, tau
     share /= n - low

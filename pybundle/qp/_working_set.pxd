@@ -1,33 +1,36 @@
-# Rounds of pairwise steps on a working set, and their budget.
+# Rounds of pairwise steps on a working set, and the budget of work that limits them.
 
 from pybundle.qp._point cimport Point
 from pybundle.qp._selection cimport Selection
 
 
 cdef class WorkingSet:
-    """Support and worst violators, sorted by part, with their rows of H gathered."""
+    """The support and the worst violators, sorted by part, with a copy of their entries of H."""
 
     cdef Selection chosen
     cdef object _arrays                     # owner of `member` and `start`
-    cdef Py_ssize_t room, compact_room      # variables and slacks that fit; variables that fit in Q
+    cdef Py_ssize_t room, compact_room      # memory allocated: for variables and slacks; for variables in Q
     cdef int* member                        # (n,) the variables, sorted by part
     cdef int* start                         # (n_parts + 2,) start of each part
-    cdef double* Q                          # (n, n) their entries of H; owns the memory of g and x too
+    cdef double* Q                          # (n, n) their entries of H; also owns the memory of g and x
     cdef double* g                          # (n,)
     cdef double* x                          # (n,)
-    cdef Py_ssize_t n_steps                 # since `begin`
-    # in about nanoseconds: budget of pairwise steps, work so far, work of a step, work of a round before its steps
+    cdef Py_ssize_t n_steps                 # number of steps since `begin`
+    # in units of about a nanosecond: budget of pairwise steps, work so far, work of a step, work of a round before its
+    # steps
     cdef double budget, spent, step_work, round_work
     cdef double last_gap                    # gap and number of steps at the last call of `pays`
     cdef Py_ssize_t last_steps
     cdef Py_ssize_t chunk                   # most steps of a round, set at the first call of `pays`
 
+    # Allocates memory for n variables and slacks; needs the GIL
     cdef int reserve(self, Py_ssize_t n) except -1
+    # Starts a solve
     cdef void begin(self) noexcept nogil
-    # Whether pairwise steps are predicted to reach tol with a fraction of the work of faces; `n_steps` counts the steps
-    # of faces, too
+    # Returns whether pairwise steps will probably reach tol with a fraction of the work of faces; `n_steps` counts the
+    # steps of both kinds
     cdef bint pays(self, Point point, double tol, Py_ssize_t n_steps) noexcept nogil
-    # At most max_steps steps, until the gap on the set is at most tol
+    # Makes at most max_steps steps, until the gap on the working set is at most tol
     cdef int improve(self, Point point, Py_ssize_t max_steps, double tol, double floor) except -1 nogil
     cdef int _reserve_compact(self, Py_ssize_t n) except -1
     cdef void _sort_by_part(self, Point point) noexcept nogil

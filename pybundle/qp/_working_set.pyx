@@ -1,7 +1,7 @@
-"""Rounds of pairwise steps, each on a working set small enough for the cache.
+"""Rounds of pairwise steps, each on a working set that fits into the cache.
 
-A round takes the support of x and the variables that violate optimality most, gathers their corner of H, and
-runs `_smo` on it. Work is predicted in nanoseconds of one machine, never measured: equal input gives equal bits.
+A round takes the support of x and the variables that violate optimality most, copies their entries of H, and runs
+`_smo` on them. Work is estimated in nanoseconds of one machine and never measured: equal input gives equal bits.
 """
 from libc.math cimport log
 
@@ -11,12 +11,12 @@ from pybundle.qp._point cimport Point, Problem
 from pybundle.qp._selection cimport Selection
 from pybundle.qp._smo cimport smo
 
-# Pairwise steps may use this share of the work of faces before they must be near the end. On a small support they
-# need a fifth of it; otherwise the first round predicts that they do not pay.
+# The budget of pairwise steps, as a fraction of the work that faces would take. With a small support pairwise steps
+# need a fifth of that work; with a larger one, the first round shows that they do not pay.
 cdef double PAIRWISE_SHARE = 0.5
-# A prediction from one round is poor, so it may exceed that share by this factor.
+# The predicted work may exceed the budget by this factor, because a prediction from one round is inaccurate.
 cdef double PATIENCE = 2.0
-# Steps after which sums are restored: each may leave one unit of rounding in them.
+# Number of steps after which sums are restored, because each step may add a rounding error to them.
 cdef Py_ssize_t DRIFT = 1000
 
 
@@ -47,7 +47,7 @@ cdef class WorkingSet:
         return 0
 
     cdef int _reserve_compact(self, Py_ssize_t n) except -1:
-        n = max(n, 5 * self.compact_room // 4)          # n^2 entries
+        n = max(n, 5 * self.compact_room // 4)          # growth by a quarter, as Q has n^2 entries
         pb_free(self.Q)
         self.compact_room = 0
         self.Q = <double*>pb_allocate((n * n + 2 * n) * sizeof(double))
@@ -69,16 +69,16 @@ cdef class WorkingSet:
         if self.spent == 0.0:           # before the first round
             n = q.n_parts + point.support()
             n = min(n + max(16.0, n / 3.0), m + q.n_parts)
-            # the cost of faces as measured: the factor, solves with the sums of parts, and products with all of H
+            # the measured cost of faces: of the factor, of solves with the sums of parts, of products with all of H
             self.budget = PAIRWISE_SHARE * (n * n * n / 180.0 + 120.0 * n * (q.n_parts + 20) + m * n)
-            size = min(2.0 * n, m)              # size of the set: the support and as many violators
-            self.round_work = size * size + 0.3 * m * n         # the corner of H, and a product with it
+            size = min(2.0 * n, m)              # variables of the set: the support and as many violators
+            self.round_work = size * size + 0.3 * m * n         # to copy entries of H, and for a product with H
             self.step_work = 50.0 + 0.5 * size
             if self.round_work > self.budget:
                 return False
-            self.chunk = <Py_ssize_t>max(50.0, self.round_work / self.step_work)    # costs as much again
+            self.chunk = <Py_ssize_t>max(50.0, self.round_work / self.step_work)    # steps as costly as the round
         else:
-            # predict linear convergence, which never reaches a gap of 0
+            # the prediction assumes linear convergence, which never reaches a gap of 0
             progress = log(self.last_gap / point.gap) if self.last_gap < 1e300 else 1.0
             work = self.round_work + (n_steps - self.last_steps) * self.step_work
             if tol == 0.0 or progress <= 0.0 or (
@@ -100,7 +100,7 @@ cdef class WorkingSet:
         self.chosen.clear(point)
         self.chosen.add_support(point, False)
         for j in range(q.n_parts):
-            self.chosen.position[q.m + j] = 0                # slacks are always there
+            self.chosen.position[q.m + j] = 0                # `smo` handles slacks itself
         self.chosen.add_violators(point, max(64, self.chosen.n), floor)
         self._sort_by_part(point)
         n = self.chosen.n
@@ -126,7 +126,7 @@ cdef class WorkingSet:
         return 0
 
     cdef void _sort_by_part(self, Point point) noexcept nogil:
-        """Fill member and start by a counting sort of `chosen` by parts, stable within a part."""
+        """Fill `member` and `start` by a stable counting sort of the chosen variables by parts."""
         cdef int j, p, n_parts = point.problem.n_parts
         for p in range(n_parts + 2):
             self.start[p] = 0

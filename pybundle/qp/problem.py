@@ -1,4 +1,4 @@
-"""Quadratic programs over a product of simplices, with gap and residual of any solution computed from the data.
+"""Quadratic programs over a product of simplices; gap and residual of a solution are computed from the data.
 
     min_x q(x) = 1/2 x'Hx - f'x,   x >= 0,   sum over part p of x = 1  (<= 1 if the part has a slack)
 
@@ -32,7 +32,7 @@ MESSAGES = (
 
 @dataclass(frozen=True)
 class SimplexProblem:
-    """The data of one QP, checked; every number of a solution is computed here from these.
+    """The data of one QP after their checks; `measure` computes every number of a solution from them.
 
     Attributes
     ----------
@@ -40,9 +40,9 @@ class SimplexProblem:
     f : ndarray, shape (m,)
     parts : ndarray of int32, shape (m,)
     slack : ndarray of bool, shape (P,)
-        One bool holds for all parts.
+        A single bool holds for all parts.
     kind, shift : dtype, float
-        Type of the floats of H, as given; H + shift I is semidefinite but for the rounding of its rows.
+        Type of the floats of H, as given; and the number for which H + shift I is semidefinite up to rounding.
     """
 
     H: Any
@@ -56,21 +56,21 @@ class SimplexProblem:
         kind = getattr(self.H, "dtype", None)
         object.__setattr__(self, "kind", np.dtype(kind if kind in (np.float16, np.float32) else np.float64))
         for name, value in zip(("H", "f", "parts", "slack"), _checked(self), strict=True):
-            object.__setattr__(self, name, value)       # it is frozen
+            object.__setattr__(self, name, value)       # the dataclass is frozen
         object.__setattr__(self, "shift", needed_shift(self.H, self.f, self.kind, bool((self.parts >= 0).all())))
 
     def measure(self, x: Any) -> tuple[float, float, float, float]:
         """Return value, duality gap, its scale, and KKT residual at x >= 0.
 
-        Hx is computed in twice the precision of float64: large entries leave gradients that are mostly rounding.
-        The gap is `sum_p <x_p, g_p> - min(g_p)` with g = Hx - f, a slack counting as g = 0; a variable
-        without a sum adds `g x` if g >= 0, else `|g| max(x, |g|/H_jj)`, an estimate. The residual is the
-        largest of `min(x_j, (g_j - multiplier) / max |g, f|)` and of the violations of sums and signs.
-        The gap includes the shift that makes H semidefinite, unless it is below the rounding of the scale.
+        Hx is computed in twice the precision of float64, because gradients are mostly rounding if entries are large.
+        The gap is `sum_p <x_p, g_p> - min(g_p)` with g = Hx - f, and g = 0 for a slack. A variable without a sum adds
+        `g x` if g >= 0, else the estimate `|g| max(x, |g|/H_jj)`. The residual is the largest of
+        `min(x_j, (g_j - multiplier) / max |g, f|)` and of the violations of sums and signs. The gap also counts the
+        negative curvature of H that `shift` bounds, unless its effect is below the rounding of the scale.
         """
         x = check_vector("x", x, len(self.f))
         product, rest = accurate_product(self.H, x)
-        # x'Hx may be small though its terms are large
+        # the terms of x'Hx may cancel, so they are summed without rounding
         quadratic = 0.5 * math.fsum(np.concatenate([*exact_product(x, product), x * rest]))
         linear = math.fsum(np.concatenate(exact_product(x, self.f)))
         g, error = exact_sum(product, -self.f)
@@ -78,7 +78,7 @@ class SimplexProblem:
         n_parts = len(self.slack)
         bound = self.parts >= 0
         part = self.parts[bound]
-        # Subtract the least gradient of each part twice: of g, then of what is left. Neither difference rounds much.
+        # Subtract the least gradient of each part from g, then the least of these differences: both round little.
         least = np.where(self.slack, 0.0, np.inf)
         np.minimum.at(least, part, g[bound])
         reduced = g + rest
@@ -87,14 +87,14 @@ class SimplexProblem:
         np.minimum.at(finest, part, reduced[bound])
         reduced[bound] -= finest[part]
         least += finest
-        coarse = (x + 2.0**27) - 2.0**27            # its sums are exact
+        coarse = (x + 2.0**27) - 2.0**27            # x rounded to few bits, so that sums are exact
         surplus = (np.bincount(part, coarse[bound], n_parts) - 1.0) + np.bincount(part, (x - coarse)[bound], n_parts)
         gap = float(np.sum(np.bincount(part, x[bound] * reduced[bound], n_parts) + np.maximum(least * surplus, 0.0)))
         excess = np.where(self.slack, np.maximum(surplus, 0.0), np.abs(surplus))
         unit = max(np.abs(g).max(), np.abs(self.f).max(), np.finfo(float).tiny)
         residual = max(np.abs(np.minimum(np.maximum(x, 0.0), reduced / unit)).max(),
                        excess.max(initial=0.0), -min(x.min(), 0.0))
-        # a slack in use wants multiplier 0
+        # where a slack is positive, the multiplier of the sum must be 0
         unused = np.where(self.slack, np.maximum(-surplus, 0.0), 0.0)
         residual = max(residual, np.minimum(unused, np.abs(least) / unit).max(initial=0.0))
         if not bound.all():
@@ -104,7 +104,7 @@ class SimplexProblem:
                 gap += float(np.sum(np.where(gs >= 0, gs * xs, np.abs(gs) * np.maximum(xs, newton))))
         value = quadratic - linear
         scale = max(abs(value), 1e-3 * (quadratic + abs(linear)))
-        # q(y) >= q(x) + g'(y - x) - shift/2 |y - x|^2, which is least at a corner y.
+        # q(y) >= q(x) + g'(y - x) - shift/2 |y - x|^2, and the right side is least at a vertex y
         square = np.bincount(part, x[bound]**2, n_parts)
         deeper = np.where(self.slack, np.maximum(0.5 * self.shift * square + least, 0.0), 0.0)
         np.maximum.at(deeper, part, 0.5 * self.shift * (square[part] - 2.0 * x[bound] + 1.0) - reduced[bound])
@@ -176,15 +176,15 @@ def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 
     check_choice("method", method, tuple(METHODS))
     x = np.zeros(m) if x0 is None else np.array(check_vector("x0", x0, m))
     n_steps = 0
-    # The solver stops a little below tol; where `measure` finds a larger gap, it goes on to less.
+    # The solver stops a little below tol; if `measure` finds a larger gap, the solver continues to a smaller one.
     for share in (0.999, 0.3, 0.03):
         state = SimplexQP().solve(problem.H, problem.f, problem.parts, problem.slack, x, 1.0, rtol=share * tol,
                                   max_steps=max(1, max_steps - n_steps), method=method)
         n_steps += state.n_steps
         if state.curvature < -rounding(m, problem.kind):
-            needed_shift(problem.H, problem.f, problem.kind, False, state.curvature)        # raises
+            needed_shift(problem.H, problem.f, problem.kind, False, state.curvature)        # raises ParameterError
         value, gap, scale, residual = problem.measure(x)
-        limit = 0.9999 * tol * scale        # what gap and scale may lack by rounding
+        limit = 0.9999 * tol * scale        # gap and scale may be wrong by a rounding error
         if gap <= limit or state.status:
             break
     status = 0 if gap <= limit else state.status or 2

@@ -9,22 +9,23 @@ from ..runtime.result import Status
 from .scaling import columns_in_words, scaling
 
 UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED)
-VERY_LONG = 500     # passes after which less uneven columns are named, too
+VERY_LONG = 500     # passes after which a smaller difference between columns is reported
 LONG = 100          # passes after which the scaling of flat data is examined: well scaled data need fewer
-MANY, WIDE = 300, 0.1       # a gap still so wide after so many passes is due to the problem, not to the limit
+MANY, WIDE = 300, 0.1       # a relative gap above WIDE after MANY passes is due to the problem, not to a limit
 NEAR = 1e-6         # a best value below this fraction of F(0) counts as about 0
 FINEST = 1e-8       # largest rounding error, as a fraction of F, of a well scaled problem
 
 
 def hint(search):
-    """Return what in the data explains that a run took LONG passes or more; "" if nothing does."""
+    """Return a sentence on the data if their scaling explains that a run took LONG passes or more, else ""."""
     return scaling(search.risk, uneven=100.0 if search.trace.n_passes < VERY_LONG else 30.0)
 
 
 def is_separated(search, bracket):
-    """Return whether every loss of a log-loss is below log 2, so that all truths win, and no weight has a penalty.
+    """Return whether F has no minimum because the classes are separated and no weight has a penalty.
 
-    F then falls to 0 along the ray through this point, and has no minimum.
+    This holds for a log-loss if the loss of every example is below log 2: then every truth has the largest score, and F
+    falls to 0 along the ray through this point.
     """
     problem, weights = search.problem, getattr(search.risk, "sample_weight", None)
     if not (getattr(search.risk, "log_loss", False) and weights is not None and problem.is_free.any()):
@@ -42,10 +43,10 @@ def advice(run, status, bracket, about_data):
     difference, size = bracket.fun + bracket.error - bracket.lower_bound, search.size.value
     is_near_zero = bracket.fun == 0.0 or max(difference, abs(bracket.fun)) <= NEAR * abs(size)
     if not search.size.is_known and bracket.lower_bound > 0.1 * abs(bracket.fun):
-        is_near_zero = False        # a far start makes `size` vast
+        is_near_zero = False        # `size` is an estimate, and huge if the run started far away
     is_wide = difference > WIDE * abs(bracket.fun) and run.trace.n_passes >= MANY and not is_near_zero
     is_rough = bracket.error > max(0.1 * tol, FINEST) * abs(bracket.fun)
-    if is_near_zero and run.risk.user_rows is None:         # values cancel; there are no data to scale
+    if is_near_zero and run.risk.user_rows is None:         # differences cancel; there are no data to scale
         is_rough = False
     if is_near_zero:
         found.append(f"the objective is about 0: pass atol, {2.0 * run.settings.factor * difference:.1g} holds here")

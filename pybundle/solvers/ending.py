@@ -1,4 +1,4 @@
-"""The end of a run: whether its best point is close enough in float64, too, and the result that follows."""
+"""The end of a run: its gap is checked in float64, and its result is made."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from .state import State
 
 
 def confirm(run):
-    """Return whether the float64 certificate meets the tolerance, too; if not, the run continues in float64.
+    """Return whether the run may end: in float64, too, its gap meets the tolerance. If not, it continues in float64.
 
-    After four failed attempts, and for the stopping rule of a paper, return True as well; `finish` decides the status.
+    The run also ends after four attempts that failed, or if it follows the stopping rule of a paper; then `finish`
+    decides the status.
     """
     if not _is_close_from_reference(run):
         return False
@@ -26,7 +27,7 @@ def confirm(run):
     if run.is_published or search.margin < 0.1 or rule_of_users(search).holds(*search.bracket.range):
         return True
     search.margin *= 0.5
-    search.fun, search.values = own.fun, None           # the values are from a coarser pass
+    search.fun, search.values = own.fun, None           # the values of the parts had lower precision
     search.risk_value = own.fun - run.problem.value(search.w)
     search.risk = run.risk.derive(precision="float64")
     run.to_float64()
@@ -34,10 +35,10 @@ def confirm(run):
 
 
 def _is_close_from_reference(run):
-    """Return whether the run may end by the default of atol, which follows from the `Size` of F.
+    """Return whether the gap is within the default of atol, which follows from the `Size` of F.
 
-    This takes one pass unless the relative gap has ended the run, or that value is known. The run starts again from
-    the reference point if it is better than all points so far.
+    If only atol can end the run, and the size is not known, it is computed by a pass at its reference point. If that
+    point is better than all points so far, the run starts again from it.
     """
     search, size, gap = run.search, run.search.size, run.settings.gap
     if (gap.atol is not None or size.is_known or run.is_published
@@ -57,13 +58,13 @@ def _is_close_from_reference(run):
 def finish(run, status, ask_risk=True, risk=None):
     """Return the result, with the certificate for the best point.
 
-    A risk that failed is not called again (`ask_risk`), but its values so far count. `risk` replaces that of the run in
-    the last pass and for its errors.
+    With `ask_risk=False`, for a risk that failed, no more calls are made, but its values so far count. `risk` replaces
+    the risk of the run in the last pass and as the source of error bounds.
     """
     run.settle()
     search = run.search
     if search.bound is None and not search.is_refuted and np.isfinite(search.lower_bounds).all():
-        # the run ended before its first bound: take what the risk declares
+        # the run ended before its first bound: take the bound that the risk declares
         search.bound = search.bound_from(Plane(float(search.lower_bounds.sum()), np.zeros(run.risk.dim)))
         search.bound_version += 1
     if search.bound is not None and not _is_certified(search):
@@ -81,7 +82,7 @@ def finish(run, status, ask_risk=True, risk=None):
     gap, success = rule.gap(highest, lower), bracket.certified and rule.holds(highest, lower)
     if run.is_published:
         success = bracket.certified and status is Status.CONVERGED
-    elif success and status in UNFINISHED:          # the certificate is better than the bound of the run
+    elif success and status in UNFINISHED:          # the certificate closes the gap that the run left open
         status = Status.CONVERGED
     elif status is Status.CONVERGED and not success:
         status = Status.STALLED
@@ -99,7 +100,7 @@ def finish(run, status, ask_risk=True, risk=None):
 
 
 def state_kept(run):
-    """Return what another run may start from: only the point if the risk has contradicted itself."""
+    """Return the state from which another run may start; it has only the point if the risk contradicted itself."""
     search = run.search
     state = State(search.w, np.inf, fingerprint_of(run.risk)) if search.is_refuted else run.state()
     if state is not None:
@@ -109,13 +110,13 @@ def state_kept(run):
 
 # ---------------------------------------------------------------------- what users get
 def for_user(search, w):
-    """Return the point that users get for w: in their coordinates, with free weights of least norm."""
+    """Return the point that users get for w: in the coordinates of their data, with free weights of least norm."""
     w = w if search.risk.shift is None else search.risk.shift.to_user(w)
     return w if search.moves is None else search.moves.least(w)
 
 
 def rule_of_users(search):
-    """Return the rule for the point that users get: atol covers what rounding its intercepts to float64 may cost."""
+    """Return the rule for the point that users get: atol is at least the change of R if its intercepts are rounded."""
     rule = search.rule
     if search.settings.gap.atol is not None or search.risk.shift is None or search.w is None:
         return rule
@@ -138,7 +139,7 @@ def atol_met(run, fun, lower_bound):
 def _message(run, status, bracket, gap, about_data):
     search, numbers = run.search, (bracket.fun, bracket.lower_bound, bracket.error)
     if _is_certified(search) and not bracket.certified and np.isfinite(numbers).all():
-        return CROSSING + (f"; {search.choice}" if search.choice else "")       # a gap would mean nothing
+        return CROSSING + (f"; {search.choice}" if search.choice else "")       # without a gap: it means nothing here
     words = [search.choice, search.moves and "columns without penalty depend on each other: w has the least norm"]
     return sentence(status, gap, run.settings.gap.tol, "; ".join(filter(None, words)),
                     advice(run, status, bracket, about_data) if status in UNFINISHED else about_data,
@@ -147,7 +148,10 @@ def _message(run, status, bracket, gap, about_data):
 
 # ---------------------------------------------------------------------- the bracket
 def _certify(run, ask_risk=True, risk=None):
-    """Set `bracket` of the search for the point that the user gets; return the bracket of the run's own point."""
+    """Set `search.bracket` to value and bound at the point that users get; return them for the best point of the run.
+
+    If the risk must not be asked and its value is not known with an error, nothing is set, and the result is None.
+    """
     search, risk, found = run.search, run.risk if risk is None else risk, run.problem.dependence
     search.moves = found if ask_risk and found is not None and len(found.left_out) else None
     shift, bound, limits = run.risk.shift, search.bound, search.limits
@@ -158,7 +162,7 @@ def _certify(run, ask_risk=True, risk=None):
         if known is None and not ask_risk:
             return None
         own = kept = certify(risk, run.problem, search.w, bound, known, limits)
-        if ask_risk and (shift is not None or search.moves is not None):   # at the point of users
+        if ask_risk and (shift is not None or search.moves is not None):   # bracket at the point of users
             w = for_user(search, search.w)
             kept = certify(risk, run.problem, w if shift is None else shift.from_user(w), bound, None, limits)
             run.trace.n_passes += 1
@@ -170,7 +174,10 @@ def _certify(run, ask_risk=True, risk=None):
 
 
 def _trusted_value(search, risk):
-    """Return the values at the best point if another pass would only repeat them, as with a plain function."""
+    """Return values at the best point, and their errors, if another pass would only repeat them; else None.
+
+    A plain function is such a risk.
+    """
     repeats = search.values is not None and risk is search.risk and risk.precision == "float64"
     if not repeats or risk.values is not None:
         return None

@@ -1,4 +1,4 @@
-"""How far a certificate reaches: the lam around its own for which the same point is still good enough.
+"""The range of lam in which the point of a certificate, computed for one lam, still meets a tolerance.
 
 For lam' = r lam, r <= 1, the point x of a run at lam has the objective
 
@@ -8,17 +8,17 @@ and its aggregate plane `b + <phi, w> <= R(w)`, mixed with the lower bound l <= 
 
     min F' >= (1 - t) l + t b - t^2 q / r,   q = |phi|^2 / (2 lam).
 
-t = 1 keeps the multipliers as they are, t = r scales them with lam (keep-dual and keep-primal of Osokin et al. 2016,
-section 4). At the optimum of lam the first leaves a gap of `c (1 - r)^2 / r` only: a run to half the tolerance covers
-an interval of a relative width of about sqrt(tol F / 2 c). The bound is concave in r and F' is linear: what holds at
-both ends of an interval holds inside.
+With t = 1 the multipliers stay as they are, with t = r they are scaled with lam (keep-dual and keep-primal of Osokin et
+al. 2016, section 4). At the optimum for lam, t = 1 gives a gap of only `c (1 - r)^2 / r`. So a run to half the
+tolerance serves an interval of lam whose relative width is about sqrt(tol F / 2 c). The bound is concave in r and F' is
+linear: a gap that is small enough at both ends of an interval is so inside.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-# Tolerance of the runs as a fraction of that of the interval.
+# Tolerance of a run, as a fraction of the tolerance that its interval of lam must meet.
 SHARE = 0.5
 
 
@@ -58,7 +58,7 @@ def reach(result, lam, least, tol, floor=0.0):
     if gap_at(result, lam, least, floor) <= tol:
         return least
     good, bad = 0.0, np.log(least / lam)
-    for _ in range(50):         # halvings of log r
+    for _ in range(50):         # each step halves an interval of log r
         middle = 0.5 * (good + bad)
         if gap_at(result, lam, lam * np.exp(middle), floor) <= tol:
             good = middle

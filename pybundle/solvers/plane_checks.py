@@ -1,4 +1,4 @@
-"""What a search demands of a risk: shapes, finite numbers, and planes that lie below the risk."""
+"""Checks of the planes that a risk returns: their shapes, finite numbers, and whether they lie below the risk."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..core.sparse import check_sparse
 from ..runtime.lower_bound import LEAST
 
 ROUNDING = 1e-6
-"""Tolerance of comparisons of planes, as a share of the numbers: wide enough for float32."""
+"""Relative tolerance of comparisons of planes; it is wide enough for float32."""
 UNSTATED = 2.0**-40
-"""Rounding error of scores of a risk without `slope_sizes`, as a fraction of the norm of the steepest slope so far."""
+"""Assumed rounding error of scores if a risk has no `slope_sizes`, relative to the largest norm of a slope so far."""
 
 
 class PlaneChecks(Kept):
     """Refuses planes of a risk that contradict each other by more than rounding.
 
-    Called with planes, the risk, the best point and the values of the parts there (or None), it returns the planes with
-    their errors; it refuses a wrong shape, NaN, and what lies above the risk at the best point.
+    A call takes planes, the risk, the best point and the values of the parts there (or None). It returns the planes
+    with their errors, and refuses wrong shapes, NaN, and planes above the risk at the best point.
     """
 
     kept = "_steepest", "_sizes"
@@ -45,10 +45,10 @@ class PlaneChecks(Kept):
         return planes
 
     def allowance(self, risk, w, slope_errors):
-        """Bound how far rounding can lift planes with these errors above the risk at w, by parts.
+        """Return, for each part, how far rounding can lift planes with these errors above the risk at w.
 
-        Planes and values have the errors of slopes and of scores, both proportional to |w|. They need not be small
-        compared with values: if classes are separated, risk and planes tend to 0, but scores do not.
+        Errors of slopes and of scores add up; both are proportional to |w|. They may be larger than the values of the
+        risk: if classes are separated, risk and planes tend to 0, but scores do not.
         """
         unit, sizes = (risk.dim + 16.0) * (2.0**-24 if risk.precision == "float32" else UNIT), self._stated(risk)
         if sizes is None:
@@ -58,13 +58,13 @@ class PlaneChecks(Kept):
         return 2.0 * (slope_errors + scores) * (norm(w) + LEAST)
 
     def _stated(self, risk):
-        if self._sizes is None:             # computed from all examples
+        if self._sizes is None:             # read once, because the risk computes it from all examples
             self._sizes = risk.slope_sizes
         return self._sizes
 
 
 def summed(planes, coordinates):
-    """Return the `Plane` of all parts together; what rounding may have added to its offset is subtracted."""
+    """Return the sum of the planes of all parts as a `Plane`; its offset is lowered by the rounding of offsets."""
     slopes, offsets, n_parts = planes.slopes, planes.offsets, len(planes.offsets)
     additions = (n_parts - 1) * UNIT
     errors = planes.offset_errors + additions
@@ -75,7 +75,7 @@ def summed(planes, coordinates):
 
 
 def lower_bounds_of(risk):
-    """Return the lower bounds of the parts, shape (P,); a single number holds for all."""
+    """Return the declared lower bounds of the parts, shape (P,); a risk may declare one number for all."""
     try:
         return np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
     except (TypeError, ValueError) as error:
@@ -91,7 +91,7 @@ def as_arrays(planes: Planes):
             slopes = csr_array(check_sparse("slopes of the risk", slopes, OracleError))
         else:
             slopes = np.ascontiguousarray(slopes, dtype=np.float64)
-        values, offsets = (np.array(part, dtype=np.float64) for part in planes[:2])      # copies, which a run keeps
+        values, offsets = (np.array(part, dtype=np.float64) for part in planes[:2])      # copies: a run stores them
     except (TypeError, ValueError) as error:
         raise OracleError(f"the risk must return real values (P,) and slopes (P, dim): {error}") from error
     return planes._replace(values=values, offsets=offsets, slopes=slopes)
@@ -120,14 +120,14 @@ def check_planes(planes: Planes, risk):
 
 
 def norms_of(slopes):
-    """Euclidean norms of slopes, shape (P,)."""
+    """Return the Euclidean norms of slopes, shape (P,)."""
     if issparse(slopes):
         return np.sqrt(slopes.multiply(slopes).sum(axis=1))
     return np.sqrt(np.einsum("pj,pj->p", slopes, slopes))
 
 
 def refuse_above(excess, scale, what, where):
-    """Raise if a plane lies above the risk by more than rounding can explain."""
+    """Raise ContradictionError if a plane lies above the risk by an `excess` that rounding cannot explain."""
     bad = np.flatnonzero(excess > ROUNDING * scale + 1e-300)
     if len(bad):
         p = int(bad[0])

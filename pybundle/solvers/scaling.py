@@ -6,13 +6,14 @@ import numpy as np
 
 
 def scaling(risk, uneven=100.0, large_entries=1000.0, shifted=10.0):
-    """Return a sentence with the remedy; "" if the columns are well scaled or the risk has none.
+    """Return a sentence with the remedy; "" if the columns are well scaled or the risk has no columns.
 
-    The size of a column is the root mean square of its entries other than 0, so that rare words and the borders of
-    images, which cost no passes, are no small columns; of a dense column without zeros it is the standard deviation.
-    Means count for dense data only: centred sparse data are dense.
-    `uneven` limits the ratio of the largest size to the tenth percentile, `shifted` that of means to spread;
-    `large_entries` admits bytes.
+    The size of a column is the root mean square of its entries other than 0. Columns with few entries, such as rare
+    words and the borders of images, are thus not small; they cost no passes. The size of a dense column without zeros
+    is its standard deviation. Means are examined for dense data only, because to centre sparse data makes them dense.
+
+    The sentence is returned if the largest size is more than `uneven` times the tenth percentile of sizes, if the norm
+    of the means is more than `shifted` times the spread, or if an entry exceeds `large_entries`, which bytes do not.
     """
     examples = _rows_of(risk)
     if examples is None:
@@ -55,11 +56,12 @@ def _largest(examples):
 
 
 def _moments(examples, most_rows=2000, few=100, numbers=20_000_000, at_once=1 << 12):
-    """Return by columns the numbers of entries other than 0, the sums of their squares, and those sums about the means
-    of dense columns without zeros; then the norms of means and spread, which are 0 for sparse data.
+    """Return moments of a sample of the rows, which is smaller if rows are long; entries are divided by `_largest`.
 
-    The numbers come from a sample of the rows, which is smaller for long rows, and are in units of `_largest`. Few rows
-    are read at once, because runs may have a memory limit.
+    Three arrays have an entry for each column: the number of entries other than 0, the sum of their squares, and for a
+    dense column without zeros the sum of squares about its mean, else again the sum of squares. Two numbers follow: the
+    norm of the means and the spread, both 0 for sparse data. Few rows are read at once, because runs may have a memory
+    limit.
     """
     X, d, unit = examples.X, examples.n_features, _largest(examples)
     n_rows = min(most_rows, max(few, numbers // d))
@@ -78,7 +80,7 @@ def _moments(examples, most_rows=2000, few=100, numbers=20_000_000, at_once=1 <<
         some = np.divide(X[rows[start:start + max(1, at_once // d)]], unit, dtype=np.float64)
         counts += np.count_nonzero(some, axis=0)
         squares += np.einsum("ij,ij->j", some, some)
-        some -= first                       # variances of columns far from 0 would cancel
+        some -= first                       # without this, variances of columns far from 0 would cancel
         sums += some.sum(axis=0)
         shifted += np.einsum("ij,ij->j", some, some)
     sums /= len(rows)

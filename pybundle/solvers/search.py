@@ -1,4 +1,4 @@
-"""What all methods share: the risk that is asked, the best point, the best bound, and what is counted on the way.
+"""The search that all methods share: it asks the risk for planes, remembers best point and best bound, and counts.
 
 A method asks for planes at points of its choice (`visit`), reports values that it has found in other ways (`observe`)
 and lower bounds (`offer`), and ends when best value and best bound are close (`is_close`).
@@ -24,7 +24,7 @@ from .problem.size import Size
 from .state import State, Trace
 
 NAMELESS = "unknown"
-"""Replaces a fingerprint that could not be computed; no other run can start from such a state."""
+"""Fingerprint of a risk whose own one cannot be computed; no other run can start from its state."""
 
 
 class Search(Kept):
@@ -33,7 +33,7 @@ class Search(Kept):
     Attributes
     ----------
     risk, problem, settings
-        `risk` is replaced by its version in float64 where float32 is not enough.
+        `risk` is replaced by its version in float64 if float32 is not precise enough.
     w, risk_value, fun : ndarray, float, float
         Best point, `R(w)`, `F(w)`; None and infinite until there is one.
     values : ndarray, shape (P,), or None
@@ -45,13 +45,14 @@ class Search(Kept):
     bracket, bracket_of : Bracket or None, (int, int) or None
         The last bracket in float64, and the versions of point and bound that it belongs to.
     margin : float
-        Factor of the tolerance, at first 1; halved whenever float64 does not confirm the gap.
+        Factor of the tolerance: it starts at 1 and is halved whenever a pass in float64 does not confirm the gap.
     limits, free : ProvenLimits, FreeWeights or None
         Limits proven for weights without penalty, and the cuts that prove them.
     size : Size
         F at a reference point, from which the default of atol follows.
     moves : Dependence or None
-        Leads from the best point to that of least norm, which users get; None until F is certified there.
+        Maps the best point to the one of least norm with the same scores, which users get; None until F was certified
+        there.
     checks : PlaneChecks
     trace : Trace
     idle : int
@@ -77,9 +78,9 @@ class Search(Kept):
 
     # ------------------------------------------------------------------ from one run to another
     def successor(self):
-        """Return the search of a method that takes over: with the counters, the best bound, and what is proven.
+        """Return a new search for the next method, with the counters, the best bound, and the proven limits and size.
 
-        It asks the risk in its first precision, and finds the best point itself.
+        It uses the risk in its first precision, and has no best point until that method evaluates one.
         """
         other = Search(self._given, self.problem, self.settings)
         other.trace, other.choice, other.bound = self.trace, self.choice, self.bound
@@ -87,14 +88,14 @@ class Search(Kept):
         return other
 
     def state(self, **kept):
-        """Return what another run could start from: the best point and bound, and what the method has kept."""
+        """Return the state from which another run can start: best point, best bound, and the data of a method."""
         return State(self.w, self.risk_value, fingerprint_of(self.risk), **{"bound": self.bound, **kept})
 
     def take(self, w0, state=None):
-        """Return the feasible point to start from: w0, or the best one of another run.
+        """Return the point to start from, made feasible: w0, or the best point of another run.
 
-        The size and the bound of that state are taken over, too. A state of another risk is refused,
-        unless one of the two has no fingerprint.
+        Size and bound of that run are taken over, too. Its state is refused if it belongs to another risk; this cannot
+        be told if one of the risks has no fingerprint.
         """
         if state is None:
             return self.problem.project(w0)
@@ -112,10 +113,10 @@ class Search(Kept):
     # ------------------------------------------------------------------ passes
     @contextmanager
     def working(self, phase, passes=0.0, visitor=None):
-        """Add the time of a `with` statement to a phase, and its passes if nothing is raised.
+        """Add the time of a `with` statement to a phase, and `passes` to the passes unless it raises.
 
-        What a visitor counts (`visits` of its `n_examples`, and `cached_visits`) is added in any case, even if Ctrl-C
-        ends the visits.
+        A visitor counts `visits` of its `n_examples`, and `cached_visits`; its counts are added in any case, even if
+        Ctrl-C ends the visits.
         """
         trace, start = self.trace, time.perf_counter()
         visits, cached = (0.0, 0.0) if visitor is None else (visitor.visits, visitor.cached_visits)
@@ -129,7 +130,7 @@ class Search(Kept):
                 trace.n_cached_passes += (visitor.cached_visits - cached) / visitor.n_examples
 
     def planes(self, w):
-        """Return the planes at w, checked, with the index of w if evidence is kept: one pass."""
+        """Make a pass: return the planes at w after their checks, with the index of w if there is a record."""
         if not np.isfinite(w).all():
             raise NumericalError(f"w overflows for {self.problem.penalty}; use a larger lam, or scale the data")
         with self.working("oracle", passes=1):
@@ -141,23 +142,23 @@ class Search(Kept):
         return planes if record is None else planes._replace(origin=record.point(w))
 
     def summed(self, planes):
-        """Return the `Plane` of all parts together."""
+        """Return the sum of the planes of all parts as a `Plane`."""
         return summed(planes, self.problem.coordinates)
 
     def visit(self, w):
-        """Return the planes at w and `F(w)`: one pass, whose point may be the best one."""
+        """Make a pass: return the planes at w and `F(w)`, and make w the best point if it is better."""
         planes = self.planes(w)
         return planes, self.observe(w, float(planes.values.sum()), planes.values)
 
     def probe(self):
-        """Return a point whose plane may limit free weights, or None."""
+        """Return a point whose plane is needed to limit free weights, or None."""
         return None if self.free is None else self.free.probe(self)
 
     # ------------------------------------------------------------------ best point and best bound
     def observe(self, w, risk_value, values=None):
-        """Make w the best point if it is better, and freeze it; return `F(w)`.
+        """Make w the best point if it is better; return `F(w)`.
 
-        w becomes read-only, because the stored values were computed at it.
+        A best point becomes read-only, because its stored values would be wrong after a change.
         """
         fun = self.problem.value(w) + risk_value
         if np.isfinite(fun) and not np.isfinite(self.fun):
@@ -183,10 +184,10 @@ class Search(Kept):
         Return whether it was kept.
         """
         declared, best = float(self.lower_bounds.sum()), bound
-        if bound.value < declared:      # a weak plane, or rounding where the optimum is 0
+        if bound.value < declared:      # the plane is weak, or the optimum is 0 and rounding lowers the bound
             known = self.bound if self.bound is not None and self.bound.value >= declared else self.bound_from(
                 Plane(declared, np.zeros_like(bound.plane.slope)))
-            best = max(known, bound, key=lambda bound: bound.value)         # a penalty may be negative
+            best = max(known, bound, key=lambda bound: bound.value)         # a negative penalty may make `known` less
         if self.bound is None or best.value > self.bound.value:
             self.bound = best
             self.bound_version += 1
@@ -202,26 +203,26 @@ class Search(Kept):
 
     @property
     def rule(self):
-        """Return the stopping rule; an atol of None becomes that of `Size`."""
+        """The stopping rule; if its atol is None, it has the default that follows from `size`."""
         gap = self.settings.gap
         return gap if gap.atol is not None else GapBelow(gap.tol, self.size.atol(self.bound))
 
     def is_close(self):
-        """Whether best value and best bound are within the tolerance."""
+        """Return whether the gap between best value and best bound is within the tolerance."""
         return self.bound is not None and np.isfinite(self.fun) and self.rule.holds(
             self.fun, self.bound.value, self.margin)
 
     def exact_value(self, risk):
-        """Return the values at the best point and bounds on their rounding errors if `risk` can tell these, or None."""
+        """Return the values at the best point and bounds on their rounding errors, or None if `risk` has no bounds."""
         if self.values is None or risk.precision != "float64" or risk.value_errors is None:
             return None
         return self.values, risk.value_errors(self.w, self.values)
 
     def retract(self, error):
-        """Drop what proves nothing after an error: everything, if the risk contradicted itself.
+        """Drop what an error has made doubtful: values of parts after an OracleError, the bound after a contradiction.
 
-        The planes of a risk that is not convex bound nothing, and what it declares may be wrong too: all that is left
-        then is the best point and its value as the risk gave it.
+        A risk that contradicted itself is not convex, so that its planes bound nothing, and its declared bounds may be
+        wrong, too. Only the best point and its value remain.
         """
         if isinstance(error, OracleError) and error.__cause__ is None:
             self.values = None
@@ -229,25 +230,25 @@ class Search(Kept):
             self.values, self.bound, self.is_refuted = None, None, True
             self.bound_version += 1
 
-    # ------------------------------------------------------------------ what is told
+    # ------------------------------------------------------------------ history and progress
     def log(self, value):
-        """Add a row to the history."""
+        """Add a row to the history; `value` is F at the last point."""
         bound = -np.inf if self.bound is None else self.bound.value
         self.trace.history.record(self.trace.clock.elapsed(), self.trace.n_passes, value, self.fun, bound)
 
     def progress(self, n_planes=0):
-        """Return the progress for stopping rules and callbacks; they cannot write into the best point."""
+        """Return the `Progress` for stopping rules and callbacks; it holds the best point as a read-only array."""
         bound = -np.inf if self.bound is None else self.bound.value
         return Progress(read_only(self.w), self.fun, bound, self.trace.n_iter, self.trace.n_passes, n_planes,
                         self.trace.clock.seconds(), self.settings.gap.tol, self.rule.least)
 
     # ------------------------------------------------------------------ checkpoints
     def arrays(self):
-        """Return what a checkpoint holds, see `core.kept`."""
+        """Return the data of a checkpoint, see `core.kept`."""
         return super().arrays() | {"is_exact": is_exact(self.risk), "has_moved": self.moves is not None}
 
     def restore(self, arrays):
-        """Become the search that `arrays` described; refuse a bound that does not follow from its plane."""
+        """Set this search from the data that `arrays` returned; refuse a bound that does not follow from its plane."""
         arrays = dict(arrays)
         was_exact, has_moved = arrays.pop("is_exact"), arrays.pop("has_moved")
         if was_exact and not is_exact(self.risk):
@@ -280,13 +281,13 @@ class Search(Kept):
 
 
 def is_exact(risk):
-    """Whether a risk works in float64 alone."""
+    """Return whether a risk computes in float64 alone."""
     return risk.precision == risk.search_precision == "float64"
 
 
 def fingerprint_of(risk):
-    """Return what identifies a risk, or None."""
+    """Return the fingerprint of a risk: None if it has none, NAMELESS if computing it fails."""
     try:
         return risk.fingerprint
-    except Exception:       # the oracle may fail by now
+    except Exception:       # the risk of a user may raise anything
         return NAMELESS

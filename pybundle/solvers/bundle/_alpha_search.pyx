@@ -1,6 +1,6 @@
-"""Proximity search in Gram space: no vector of length dim is touched.
+"""Search for the weight alpha of the centre, in Gram space: no vector of length dim is read.
 
-With centre c, `products[j] = <a_j, c>`, `s = lam + 2 alpha` and `h = H beta` of the master's solution,
+With centre c, `products[j] = <a_j, c>`, `s = lam + 2 alpha`, and `h = H beta` of the solution of the master,
 
     w = (2 alpha c - A' beta) / s
     |w - c|^2 = (lam^2 |c|^2 + 2 lam <beta, products> + <beta, h>) / s^2
@@ -13,7 +13,7 @@ from libc.math cimport sqrt
 
 cpdef double step_norm(double lam, double alpha, const double[::1] beta, const double[::1] h,
                        const double[::1] products, double centre_norm2) noexcept:
-    """`|w(alpha) - c|`; what rounding makes negative is 0."""
+    """Return `|w(alpha) - c|`; a square that rounding makes negative counts as 0."""
     cdef double square = lam * lam * centre_norm2, s = lam + 2.0 * alpha
     cdef Py_ssize_t j
     with nogil:
@@ -25,22 +25,22 @@ cpdef double step_norm(double lam, double alpha, const double[::1] beta, const d
 
 def least_alpha(solve, double lam, double radius, double start, const double[::1] products,
                 double centre_norm2, int max_doublings=60):
-    """Least alpha of the grid 0, 1, 2, 4, ... with `|w(alpha) - c| <= radius`.
+    """Return the least alpha of the grid 0, 1, 2, 4, ... with `|w(alpha) - c| <= radius`, and two solutions.
 
     The distance decreases in alpha, so the search goes up or down from `start`, a point of the grid.
 
     Parameters
     ----------
     solve : callable
-        `solve(alpha)` returns a solution of the master with fields `beta` and `h`, warm started.
+        `solve(alpha)` returns a solution of the master with fields `beta` and `h`; it starts from the last solution.
 
     Returns
     -------
     alpha : float
     solution
-        Of the master at alpha.
+        The solution of the master at alpha.
     plain
-        Of the master at 0, which the stopping rule needs.
+        The solution of the master at alpha = 0, which the stopping rule needs.
     """
     plain = solve(0.0)
     if step_norm(lam, 0.0, plain.beta, plain.h, products, centre_norm2) <= radius:

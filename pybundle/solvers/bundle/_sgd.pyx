@@ -1,8 +1,12 @@
 """One epoch of stochastic subgradient steps over rows of flat data.
 
-The iterate is held as s times a vector (V, base), so that a step costs its scores and two rows of W:
+The iterate W is stored as s V, with one number s for the shrinkage. A step then computes the scores of one example and
+changes two rows of V only, those of the most violated label and of the truth:
 
-    i in order:   s <- (1 - 1 / t) s,   W_label -= (n c_i eta / s) x_i,   W_{y_i} += the same,   eta = 1 / (lam t)
+    i in order:   s <- (1 - 1 / t) s,   V_label -= (n c_i eta / s) x_i,   V_{y_i} += (n c_i eta / s) x_i,
+                  with eta = 1 / (lam t)
+
+The intercepts are stored apart from V, as s `base`.
 """
 
 import numpy as np
@@ -15,7 +19,7 @@ from pybundle.risks._engine cimport Block, Engine, free_block, new_block
 
 cdef void scatter_csr(Engine e, const real* data, Py_ssize_t i, double coef, double* W,
                       Py_ssize_t ldw) noexcept nogil:
-    # column of W' (d, ldw) += coef * x_i
+    # adds coef x_i to the column of W', shape (d, ldw), whose first entry is at W
     cdef int64_t q
     for q in range(e.X.indptr[i], e.X.indptr[i + 1]):
         W[e.X.indices[q] * ldw] += coef * data[q]
@@ -23,7 +27,7 @@ cdef void scatter_csr(Engine e, const real* data, Py_ssize_t i, double coef, dou
 
 cdef void add_row(Engine e, const Py_ssize_t* i, int k, double coef, double* W,
                   Py_ssize_t ldw) noexcept nogil:
-    # W_k += coef * X_i in the layout of the kernels
+    # adds coef x_i to row k of W, which is stored in the layout of the kernels
     if e.kind < PB_CSR32:
         e.kernels.accumulate[e.kind](&e.X, i, &coef, 1, W + k * ldw)
     elif e.kind == PB_CSR32:
@@ -33,9 +37,10 @@ cdef void add_row(Engine e, const Py_ssize_t* i, int k, double coef, double* W,
 
 
 def epoch(Engine e, double[::1] w, const Py_ssize_t[::1] order, double lam, double start):
-    """w <- w - eta (lam w + n r_i'(w)), eta = 1 / (lam (start + step)), for i in order.
+    """Make the steps `w <- w - eta (lam w + n r_i'(w))` for i in order, with `eta = 1 / (lam (start + step))`.
 
-    Returns the last decision for every example, (label, coef, offset), zero for those not visited.
+    Returns three arrays with an entry for every example: label, coefficient and offset of the plane found at its last
+    visit, or 0 if it was not visited.
     """
     cdef Py_ssize_t d = e.n_features, n = order.shape[0], ldw, step
     cdef int K = e.n_scores, k, truth
@@ -47,7 +52,7 @@ def epoch(Engine e, double[::1] w, const Py_ssize_t[::1] order, double lam, doub
     if n == 0:
         return labels, coefs, offsets
     W = np.asarray(w).reshape(K, e.width)
-    if e.kind >= PB_CSR32:     # the layouts of Rows.pack
+    if e.kind >= PB_CSR32:     # the layouts that `Rows.pack` makes
         packed = np.zeros((d, 1 if K == 1 else (K + 7) // 8 * 8))
         features = packed[:, :K].T
     else:
@@ -66,7 +71,7 @@ def epoch(Engine e, double[::1] w, const Py_ssize_t[::1] order, double lam, doub
         with nogil:
             for step in range(n):
                 i = &order[step]
-                # s (V, base) is the iterate
+                # scores of example i at the iterate, whose weights are s V and whose intercepts are s base
                 e.kernels.score64[e.kind](&e.X, i, 1, <int>(step + 1 < n), v, ldw, K, S)
                 for k in range(K):
                     S[k * BLOCK] = s * (e.scale * S[k * BLOCK] + e.bias * base[k])
@@ -77,7 +82,7 @@ def epoch(Engine e, double[::1] w, const Py_ssize_t[::1] order, double lam, doub
                 offset_of[i[0]] = b.offset[0]
                 eta = 1.0 / (lam * (start + step))
                 s *= 1.0 - 1.0 / (start + step)
-                if s < 1e-9:      # also the first step with start = 1, when the old iterate vanishes
+                if s < 1e-9:      # this includes s = 0, after the first step with start = 1
                     for k in range(<int>V.shape[0]):
                         scale_row(v + k * ldw, ldw, s)
                     for k in range(K):

@@ -1,8 +1,8 @@
-"""The one bundle loop; what differs between the methods is a policy (`policies.py`).
+"""The loop that all bundle methods share; a policy (`policies.py`) takes the decisions in which they differ.
 
     repeat
-        1  master QP over the bundle: multipliers beta, candidate w
-        2  lower bound from beta, whatever the stabilisation was
+        1  solve the master QP over the bundle: multipliers beta, candidate w
+        2  compute the lower bound from beta, which holds with and without a proximal term
         3  stop if best value and best bound are close enough
         4  the policy evaluates the risk somewhere: new planes, perhaps a better point
         5  drop idle planes, store the new ones
@@ -30,33 +30,37 @@ from .part_planes import part_planes
 from .penalty_master import master_of
 
 MANY_PARTS = 64
-"""With at least so many parts idle planes are dropped early, because their products take most of the time."""
+"""With at least so many parts idle planes are dropped early, because inner products of planes take most of the time."""
 
 
 def working_bytes(risk, n_parts):
-    """Return the bytes of one pass: planes of `n_parts` parts, 8 vectors of length dim, and 4 numbers an example."""
+    """Return the bytes that a pass needs.
+
+    They hold the slopes of `n_parts` parts and of the shards that are computed together, 8 more vectors of length dim,
+    and 4 numbers for each example.
+    """
     vectors = n_parts + 8 + min(WAVE, -(-risk.n_examples // SHARD_ROWS))
     return 8 * (vectors * risk.dim + 4 * risk.n_examples)
 
 
 def parts_within(risk, limit, n_parts):
-    """Return the number of parts, at most `n_parts`, for which a memory limit has room.
+    """Return the largest number of parts, at most `n_parts`, that a memory limit in bytes allows.
 
-    Each part needs three planes in the Gram matrix, and one more during a pass.
+    Each part needs three planes with their rows of the Gram matrix, and one more plane during a pass.
     """
     room, slopes, pairs = max(limit - working_bytes(risk, 0), 0), 32.0 * risk.dim, 9.0 * PAIR
     return max(1, min(n_parts, int((np.sqrt(slopes**2 + 4.0 * pairs * room) - slopes) / (2.0 * pairs))))
 
 
 class Aggregate(NamedTuple):
-    """The aggregate plane of multipliers, and what it proves.
+    """The slope of an aggregate plane, and the lower bound that it proves.
 
     Attributes
     ----------
     phi : ndarray, shape (dim,)
         Slope of the aggregate plane.
     dual : float
-        Lower bound from these multipliers, rounding not counted; published methods stop by it.
+        Lower bound of F without its rounding errors; published stopping rules use it.
     """
 
     phi: np.ndarray
@@ -64,7 +68,7 @@ class Aggregate(NamedTuple):
 
 
 class BundleMethod(Run):
-    """A run of the loop with one policy on one risk.
+    """A run of the bundle loop with one policy on one risk.
 
     Parameters
     ----------
@@ -79,14 +83,17 @@ class BundleMethod(Run):
         super().__init__(search)
         self.method, self.is_published = method, method.stop == "published"
         n_parts, self.policy, self.slack = self.risk.n_parts, policy, search.lower_bounds >= 0.0
-        self._changing = False      # True while planes are half stored
+        self._changing = False      # True while planes are being stored, when the bundle is inconsistent
         self._errors = np.zeros(n_parts), np.zeros(n_parts)
         self.max_planes = None
         self.max_idle = method.max_idle or (50 if n_parts == 1 else 8 if n_parts < MANY_PARTS else 2)
 
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):
-        """Evaluate the risk at `w0`, made feasible, or take over the planes of another run without asking the risk."""
+        """Evaluate the risk at `w0`, made feasible, or take over the planes and the best point of another run.
+
+        The second way asks the risk only if that point is infeasible here.
+        """
         risk, w = self.risk, self.search.take(w0, state)
         kept = None if state is None else state.bundle
         if kept is not None and (kept.n_parts, kept.dim) == (risk.n_parts, risk.dim):
@@ -94,7 +101,7 @@ class BundleMethod(Run):
             self._errors = state.errors
             self.bundle.drop_constraints()      # linear constraints of another run may not hold here
             if state.record is not self.settings.record:
-                self.bundle.origins[:] = -1     # indices of points in the record of another run
+                self.bundle.origins[:] = -1     # they are indices in the record of another run
             self._limit_memory()
             self.master = self._make_master()
             if self.problem.contains(state.w):
@@ -112,11 +119,11 @@ class BundleMethod(Run):
         known = None if state is None else part_planes(risk, state.blocks)
         if known is not None:
             self.append(known)
-        if flat.any():                        # a known bound c of a part is the plane c + <0, w>
+        if flat.any():                        # a declared lower bound c of a part is the plane c + <0, w>
             self.bundle.append_flat(np.where(flat, lower, -np.inf))
 
     def iterate(self):
-        """Do one iteration; return a Status if the stopping rule of the method holds, else None."""
+        """Do one iteration; return a Status if the stopping rule holds, else None."""
         search = self.search
         solution = self.policy.propose(self, self.trace.n_iter)                           # 1
         aggregate = self.improve_bound(solution)                                          # 2
@@ -126,13 +133,13 @@ class BundleMethod(Run):
             return Status.CONVERGED
         found = self.policy.advance(self, solution, aggregate)                            # 4
         probe = search.probe()
-        if probe is not None:       # the second pass may reuse the buffer of the first
+        if probe is not None:       # copies, because the pass at `probe` may overwrite the buffer of these slopes
             found = found._replace(planes=[planes._replace(slopes=planes.slopes.copy()) for planes in found.planes])
             found.planes.append(self.visit(probe)[0])
         self._changing = True
         self.bundle.prune(self.max_idle)                                                  # 5
         signs = self.bundle.new_constraints(self._outside)
-        if self.max_planes is not None:         # a part needs its aggregate, its newest plane and the one being added
+        if self.max_planes is not None:         # room for aggregate, newest plane and new plane of each part
             signs = signs[:self.max_planes - 3 * self.risk.n_parts]
         for planes in found.planes:
             self.append(self._named(planes, found.at), len(signs))
@@ -160,7 +167,7 @@ class BundleMethod(Run):
     def state(self):
         if self._changing:
             return None
-        kept = {} if self.problem.rows is None else {"bound": None}     # the bound may need these constraints
+        kept = {} if self.problem.rows is None else {"bound": None}     # other runs may lack the constraints of it
         return self.search.state(bundle=self.bundle, scores=self.policy.scores, errors=self._errors, **kept)
 
     def evidence(self, risk):
@@ -186,7 +193,7 @@ class BundleMethod(Run):
             raise ValueError("the bundle belongs to another risk")
         self.master = self._make_master()
         self._limit_memory()
-        if arrays["kind"] != self.kind:         # a new run of another policy starts from these planes
+        if arrays["kind"] != self.kind:         # another policy starts anew from the planes of the checkpoint
             arrays = arrays | {"policy": Held(self.policy.arrays())}
         super().restore(arrays)
         for errors in self._errors:
@@ -204,9 +211,9 @@ class BundleMethod(Run):
             return self.master.solve(self._tolerance() if tol is None else tol, alpha)
 
     def visit(self, w, solution=None):
-        """Return the planes at w and F(w): one pass.
+        """Evaluate the risk at w in one pass; return its planes and F(w).
 
-        If w is the minimiser of `solution`, a value below the model is refused.
+        If w is the minimiser of `solution`, a value below the cutting-plane model is refused: the risk is not convex.
         """
         if solution is None:
             return self.search.visit(w)
@@ -215,12 +222,13 @@ class BundleMethod(Run):
         return planes, self.search.observe(w, float(planes.values.sum()), planes.values)
 
     def improve_bound(self, solution, settle=True):
-        """Offer the bound of a solution; return its `Aggregate`. With `settle` the bundle stores its multipliers.
+        """Offer the lower bound that a solution proves to the search; return its `Aggregate`.
 
-        Multipliers of signs are left out, because the objective finds the best ones for phi.
+        With `settle` the bundle stores the multipliers. Those of sign constraints do not enter the plane, because the
+        penalty itself finds the best ones for a slope.
         """
         beta = np.zeros(self.bundle.n_planes)
-        beta[:len(solution.beta)] = solution.beta       # constraints that a later master has added come last
+        beta[:len(solution.beta)] = solution.beta       # 0 for constraints that were stored after this solution
         search, plane = self.search, plane_of(self.bundle, self.slack, self.problem, beta, *self._errors)
         self._outside = self.problem.penalty.pushed_outside(plane.slope)
         search.offer(search.bound_from(plane))
@@ -237,24 +245,24 @@ class BundleMethod(Run):
         return master
 
     def _named(self, planes, w):
-        """Return the planes with the index of their point w, if evidence is kept and they have none yet."""
+        """Return the planes with the index of their point w in the record, if there is one and they have no index."""
         record = self.settings.record
         if w is None or record is None or planes.origin >= 0:
             return planes
         return planes._replace(origin=record.point(w))
 
     def _tolerance(self):
-        """Return `theta` times the outer gap, at most 1e-3 and at least 1e-12 of the best value.
+        """Return `theta` times the gap of the run, at most 1e-3 and at least 1e-12 of the best value.
 
-        After iterations that moved neither value nor bound it is up to a thousand times less: within a loose tolerance
-        the master may return its last solution although a new plane cuts it off.
+        Each of the last iterations that moved neither value nor bound divides it by 10, up to a thousand in all. If the
+        tolerance is loose, the master may return its last solution although a new plane cuts it off.
         """
         theta = self.method.theta * 0.1 ** min(self.search.idle, 3)
         scale = max(abs(self.search.fun), 1e-300)
         return float(min(max(theta * self.search.gap, 1e-12 * scale), 1e-3 * scale))
 
     def check_model(self, solution, w, values):
-        """Refuse a risk whose value at the candidate w lies below its earlier planes."""
+        """Refuse a risk if one of its `values` (P,) at w, the minimiser of a solution, lies below a stored plane."""
         allowed = self.search.checks.allowance(self.risk, w, self._errors[0])
 
         def excess(products):
@@ -265,7 +273,7 @@ class BundleMethod(Run):
         scale = largest + np.abs(values)
         if (excess(self.master.products(solution)) <= ROUNDING * scale).all():
             return
-        # products in Gram space cancel at small lam, so compute those of the planes with w itself
+        # products from Gram space lose digits at small lam, so the test is repeated with `<a_j, w>` itself
         products = self.bundle.dot(w)
         np.maximum.at(largest, self.bundle.parts[planes], np.abs(products[planes]))
         refuse_above(excess(products), largest + np.abs(values), "a stored plane", "the new point")
@@ -274,7 +282,7 @@ class BundleMethod(Run):
         return self.max_planes is not None and self.trace.max_planes >= self.max_planes - 2 * self.risk.n_parts
 
     def append(self, planes, room=0):
-        """Store planes within the memory limit, with room left for `room` more."""
+        """Store planes; under a memory limit first make place for them and for `room` more."""
         if self.max_planes is not None:
             if self.bundle.is_sparse or (self.bundle.n_planes == 0 and planes.density() < SPARSE_BELOW):
                 self._count_sparse(planes)
@@ -285,7 +293,7 @@ class BundleMethod(Run):
         overflown = np.flatnonzero(~np.isfinite(self.bundle.H.diagonal()))
         if len(overflown):
             self.bundle.drop(overflown)
-            self._changing = False              # the planes left are consistent
+            self._changing = False              # the bundle is consistent again
             raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         self.trace.max_planes = max(self.trace.max_planes, self.bundle.n_planes)
 
@@ -298,14 +306,17 @@ class BundleMethod(Run):
         if limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for {risk.n_parts} parts of dimension "
                                  f"{risk.dim}, got {limit}; raise it or lower n_parts")
-        # at least half of a small limit: there Python's own objects are as large as points
+        # planes get at least half of a limit of up to 2 MiB: there Python's own objects take as much as vectors
         beside = working_bytes(risk, risk.n_parts) + self.policy.working_bytes(risk)
         self._for_planes = max(limit - beside, min(limit // 2, 1 << 20), needed)
         self.max_planes = planes_within(self._for_planes, risk.dim)
         self.bundle.reserve(self.max_planes)
 
     def _count_sparse(self, planes):
-        """Set the most planes from their mean number of entries; while a store grows, its old copy exists, too."""
+        """Set `max_planes` from the mean number of entries of a slope.
+
+        Entries count twice, because a store that grows is copied.
+        """
         entries = self.bundle.slope_bytes / ENTRY + planes.density() * self.risk.n_parts * self.risk.dim
         size = 2.0 * ENTRY * entries / (self.bundle.n_planes + self.risk.n_parts)
         within = int((-size + np.sqrt(size**2 + 4.0 * PAIR * self._for_planes)) / (2.0 * PAIR))

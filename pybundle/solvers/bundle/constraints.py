@@ -1,11 +1,12 @@
-"""The argument `constraints` of `minimize`: rows `A w <= u`; the master problem finds their multipliers.
+"""Linear constraints `A w <= u`, the argument `constraints` of `minimize`.
 
-Any multipliers y >= 0 prove a bound (weak duality): for all w that meet the constraints
+The master problem finds their multipliers. Any multipliers y >= 0 prove a bound (weak duality): for all w that meet the
+constraints
 
     R(w) >= offset + <phi, w> >= (offset - y'u) + <phi + A'y, w>
 
-so that the right-hand side is one more aggregate plane. A row is stored in the bundle like a plane, of slope a_i and
-offset -u_i, once a point has violated it.
+so that the right-hand side is one more aggregate plane. After a point has violated row i, the bundle stores the row
+like a plane, with slope a_i and offset -u_i.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from ...core.plane import Plane, Planes
 from ...core.rounding import UNIT
 from .penalty_master import PenaltyMaster
 
-MEETS = 1e-10       # a point meets a row if it violates it by at most this fraction of its terms
-VIOLATES = 1e-13    # a point that violates a row by more is moved
-SWEEPS = 3          # sweeps over the rows in search of bounds that follow
-VAST = 1e100        # larger bounds count as infinite
+MEETS = 1e-10       # a point meets a row if it violates it by at most this fraction of the terms of the row
+VIOLATES = 1e-13    # a point that violates a row by more than this fraction is corrected
+SWEEPS = 3          # sweeps over the rows that derive bounds of single weights
+VAST = 1e100        # derived bounds beyond this count as infinite
 SAFE = 1e-9         # relative allowance for the rounding of sums; it hardly weakens bounds
 TINY = 1e-300       # exceeds any product that underflows
-EXACT = 1e-10       # the least tolerance of HiGHS
+EXACT = 1e-10       # the smallest tolerance that HiGHS accepts
 ROUNDS = 10         # a projection is corrected for its rounding at most so many times
 
 
 class Rows:
-    """The constraints `A w <= upper`; bounds from below and equalities give rows with the opposite sign.
+    """The constraints `A w <= upper`; a lower bound is a row with the opposite sign, an equality is two rows.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class Rows:
     ----------
     m : int
     inside : ndarray, shape (dim,), or None
-        A point that meets all rows, and the bounds of the problem.
+        A point that meets all rows and the bounds of the problem, if `check_feasible` has found one.
     """
 
     inside: np.ndarray | None = None
@@ -57,10 +58,10 @@ class Rows:
     def __repr__(self):
         arrays = self.A.data, self.A.indices, self.A.indptr, self.upper
         words = b"".join(np.ascontiguousarray(array) for array in arrays)
-        return f"{self.m} rows of check sum {crc32(words)}"         # a checkpoint compares it
+        return f"{self.m} rows of check sum {crc32(words)}"         # a checkpoint compares this text
 
     def excess(self, w):
-        """Return how far w violates each row, as a fraction of its terms; negative where it does not."""
+        """Return `A w - upper`, each entry divided by the sum of absolute terms of its row; > 0 where w violates it."""
         sizes = self._absolute @ np.abs(w) + np.abs(self.upper)
         return (self.A @ w - self.upper) / np.maximum(sizes, 1e-300)
 
@@ -75,17 +76,17 @@ class Rows:
     def implied(self, lower, upper):
         """Return bounds of the weights that follow from the rows and from other bounds.
 
-        If the other terms of a row sum to at least s, `a w_k <= u - s`.
+        A row `a w_k + other terms <= u` gives `a w_k <= u - s` if the sum of the other terms is at least s.
         """
         entries = self.A.tocoo()
         row, k, a = entries.row, entries.col, entries.data
         lower, upper = lower.copy(), upper.copy()
         for _ in range(SWEEPS):
-            terms = np.where(a == 0.0, 0.0, a * np.where(a > 0.0, lower[k], upper[k]))     # their least values
+            terms = np.where(a == 0.0, 0.0, a * np.where(a > 0.0, lower[k], upper[k]))     # the least of each
             is_open = np.isinf(terms)
             known = np.where(is_open, 0.0, terms)
             sums, sizes, n_open = (np.bincount(row, values, self.m) for values in (known, np.abs(known), is_open))
-            usable = (a != 0.0) & (n_open[row] - is_open == 0)      # all other terms of the row have a least value
+            usable = (a != 0.0) & (n_open[row] - is_open == 0)      # all other terms of the row are bounded below
             r, j, slope = row[usable], k[usable], a[usable]
             rest = self.upper[r] - (sums[r] - known[usable]) + SAFE * (sizes[r] + np.abs(self.upper[r]))
             rises = slope > 0.0
@@ -102,7 +103,7 @@ class Rows:
             return squares
         last = self._last()
         inner = squares - 2.0 * last * (self.A @ means) + last**2 * float(means @ means)
-        return np.maximum(inner, UNIT * squares)        # the difference cancels
+        return np.maximum(inner, UNIT * squares)        # rounding may make the difference negative
 
     @staticmethod
     def box(problem):
@@ -114,20 +115,20 @@ class Rows:
         return self.A[:, [-1]].toarray().ravel()
 
     def planes(self, numbers, is_sparse):
-        """Return some rows as planes of the bundle; the part of row i is -1 - i."""
+        """Return the rows with these numbers as planes; the bundle gives row i the part -1 - i."""
         slopes = self.A[numbers]
         return Planes(np.zeros(len(numbers)), -self.upper[numbers], slopes if is_sparse else slopes.toarray())
 
     def pull(self, parts, beta):
-        """Return `A'y` and the multipliers y of the rows, shape (m,), taken from those of a bundle."""
+        """Return `A'y`, and y: the multipliers of the rows, shape (m,), from the multipliers beta of a bundle."""
         y, is_row = np.zeros(self.m), parts < 0
         y[-1 - parts[is_row]] = beta[is_row]
         return self.A.T @ y, y
 
     def relax(self, plane, parts, beta, means=None, safety=1.0):
-        """Return an aggregate plane with the rows added; its errors count the rounding of that `safety` times.
+        """Return the plane `(offset - y'u) + <phi + A'y, w>` of an aggregate plane and the multipliers of the rows.
 
-        The error of the slope holds in `Coordinates`, too.
+        Its errors count the rounding of these sums `safety` times. The error of the slope holds in `Coordinates`, too.
         """
         slope, y = self.pull(parts, np.maximum(beta, 0.0))
         terms = 1.01 * (2 * np.count_nonzero(y) + 4) * UNIT
@@ -140,8 +141,8 @@ class Rows:
     def nearest(self, problem, v):
         """Return the point nearest to v, in `Coordinates`, that meets the rows, up to rounding, and the bounds.
 
-        It is `inside` if rows are so ill-conditioned that no such point is found. The objective has only these rows
-        and a box.
+        The problem must have no other penalty than bounds. If the rows are so ill-conditioned that no such point is
+        found, the result is a copy of `inside`.
         """
         bundle = Bundle(len(v), 1)
         master = PenaltyMaster(bundle, np.array([True]), problem)
@@ -151,7 +152,10 @@ class Rows:
         return w if self.inside is None or self.contains(w) else self.inside.copy()
 
     def _corrected(self, w, active, lower, upper):
-        """Return w after the shortest steps to the active rows, made by the weights inside their bounds."""
+        """Return w after steps that turn active and violated rows into equalities.
+
+        Each step is the shortest one in the weights that are not at their bounds.
+        """
         for _ in range(ROUNDS):
             outside = self.violated(w)
             if len(outside) == 0:
@@ -169,9 +173,9 @@ class Rows:
     def least_violated(self, lower, upper):
         """Return the point within bounds whose largest violation of a row is least, and the multipliers of the rows.
 
-        The point is None if the solver finds none. The largest bound of a row is the unit of the solver.
+        The point is None if the solver fails. The linear program is scaled such that the largest |upper| is 1.
         """
-        from scipy.optimize import linprog  # which takes longer to import than all else
+        from scipy.optimize import linprog  # imported here: it takes longer to import than the rest of the package
 
         dim = self.A.shape[1]
         unit = np.abs(self.upper).max(initial=0.0) or 1.0
@@ -194,7 +198,7 @@ class Rows:
         slope, sizes = self.A.T @ y, self._absolute.T @ y
         errors = 1.01 * (np.count_nonzero(y) + 4.0) * UNIT * sizes
         errors += np.where(self._absolute.T @ (y > 0.0) > 0.0, TINY, 0.0)
-        ends = np.where(slope > 0.0, lower, upper)              # at which the term of a weight is least
+        ends = np.where(slope > 0.0, lower, upper)              # the bound at which the term of a weight is least
         is_open, is_bounded = np.isinf(ends), np.isfinite(lower) & np.isfinite(upper)
         terms = np.append(np.where(is_open, 0.0, slope * np.where(is_open, 0.0, ends)), -y * self.upper)
         margin = float(terms.sum()) - 1.01 * len(terms) * UNIT * float(np.abs(terms).sum())
@@ -209,10 +213,10 @@ def as_rows(constraints, dim):
 
 
 def check_feasible(problem):
-    """Find a point that meets the rows and bounds of an objective; raise ParameterError if none is found.
+    """Set `rows.inside` to a point that meets rows and bounds of a problem; raise ParameterError if none is found.
 
-    The projection of 0 is tried first. It may miss ill-conditioned rows; then a linear program finds the point whose
-    largest violation is least. Its multipliers tell how far from 0 all points that meet the rows must be.
+    The projection of 0 is tried first. Ill-conditioned rows may make it fail; then a linear program finds the point
+    whose largest violation is least. Its multipliers tell how far from 0 all points that meet the rows must be.
     """
     rows, dim = problem.rows, problem.rows.A.shape[1]
     w = problem.project(np.zeros(dim))

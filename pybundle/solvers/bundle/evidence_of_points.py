@@ -1,4 +1,4 @@
-"""Makes evidence of the planes at some points: the best multipliers of their master problem, made feasible."""
+"""Makes evidence from the planes at given points: their master problem is solved, its multipliers are the evidence."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from ..evidence.record import FoundLabellings
 from .penalty_master import master_of
 
 POOR = 10.0
-"""If the gap of evidence is more than this many times that of the run, other evidence is tried."""
+"""If the gap that labellings prove is larger than that of the run by this factor, points are tried as evidence."""
 
 
 def of_points(search, risk, points, labelled=True):
-    """Return the `Proof` of the planes at some points: one pass for each.
+    """Return the `Proof` by the planes at some points; each point takes one pass.
 
-    If the labellings of the examples are known, they are the evidence; ties and rounding then have no effect.
+    With `labelled`, the evidence consists of labellings if the risk has them. A verifier then need not find maximisers
+    again, which may differ by ties and rounding.
     """
     planes_of = PlanesAtPoints(search.trace, risk, labelled)
     exact = planes_of.risk
@@ -53,7 +54,7 @@ def of_points(search, risk, points, labelled=True):
         else:
             norms = problem.coordinates.norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
             error, offset_error = aggregation_errors(beta, bundle.offsets, norms, bundle.parts, *errors)
-            if planes_of.is_labelled and exact.linear_risk is not None:       # the verifier sums all rows at once
+            if planes_of.is_labelled and exact.linear_risk is not None:       # the verifier adds all rows in one sum
                 terms = multipliers.n_terms(exact.n_examples) + len(points) + exact.linear_risk.n_scores
                 error = max(error, terms * UNIT * float(np.sum(exact.slope_sizes)))
             phi, offset = bundle.combine(beta)
@@ -74,7 +75,8 @@ def of_points(search, risk, points, labelled=True):
     if best.value == -np.inf:
         return None
     found = Proof(planes_of.evidence(points, known, best_weights), best, pull, limits)
-    # where labellings tie at the points, as with an l1 norm that makes classes equal, planes may be missing
+    # several labellings may be best at a point, as when an l1 norm makes classes equal; then the optimum may need
+    # planes of labellings that were not found
     is_poor = search.fun - best.value > POOR * search.gap
     if is_poor and planes_of.is_labelled and problem.square is None:
         other = of_points(search, risk, points, labelled=False)
@@ -85,7 +87,8 @@ def of_points(search, risk, points, labelled=True):
 def _feasible(beta, bundle, lower_bounds, n_points):
     """Return multipliers that are feasible in any order of summation, and what declared lower bounds add to the offset.
 
-    Multipliers of a part with a lower bound sum to a little less than 1; the bound gets the rest. Others sum to 1.
+    In a part with a declared lower bound, multipliers sum to a little less than 1, and the bound gets the difference.
+    In other parts they sum to 1.
     """
     is_plane = (bundle.parts >= 0) & (bundle.origins >= 0)
     parts, beta = bundle.parts[is_plane], np.where(is_plane, beta, 0.0)

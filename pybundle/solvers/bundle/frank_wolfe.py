@@ -1,9 +1,9 @@
-"""Batch Frank-Wolfe on the dual: a step is one pass, which gives one plane of the whole risk, and an exact line search.
+"""Batch Frank-Wolfe on the dual: a step makes one pass, which gives one plane of the whole risk, and a line search.
 
     (phi, B) <- (1 - gamma) (phi, B) + gamma (phi_hat, B_hat),   gamma = clip(lam g / |phi_hat - phi|^2, 0, 1)
 
 Here (phi_hat, B_hat) is the plane of all examples at w = -phi / lam, and g = F(w) - D the gap [Lacoste-Julien et al.
-2013, Algorithm 2]. Each pass gives the gap, and so certifies.
+2013, Algorithm 2]. The line search is exact, and every pass tells the gap.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class FrankWolfe(Run):
         """Start from the zero plane; compute the plane at `w0`."""
         w = self.search.take(w0, state)
         self._steps = 0
-        self._error = 0.0                       # largest error of a slope so far
+        self._error = 0.0                       # largest `slope_error` of a plane so far
         self.phi, self.offset = np.zeros(self.risk.dim), 0.0
-        self._size = self._largest = 0.0        # largest slope and offset so far, to which rounding is relative
+        self._size = self._largest = 0.0        # largest |slope| and |offset| so far; rounding is relative to them
         search = self.search
         search.offer(search.bound_from(Plane(float(search.lower_bounds.sum()), self.phi.copy())))
         self._plane = self._look(w)
@@ -75,7 +75,7 @@ class FrankWolfe(Run):
             self.settings.record.keep(range(planes.origin - 100, planes.origin + 1))
         plane = self.search.summed(planes)
         self._error = max(self._error, plane.slope_error)
-        if not float(np.abs(plane.slope).sum()) < 1e153:        # squares of differences stay finite
+        if not float(np.abs(plane.slope).sum()) < 1e153:        # below this, squares of differences are finite
             raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         self._size = max(self._size, float(np.linalg.norm(plane.slope)))
         self._largest = max(self._largest, abs(plane.offset))

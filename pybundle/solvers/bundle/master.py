@@ -1,9 +1,11 @@
-"""The master problem of a bundle: multipliers of the cutting-plane model, with or without proximity.
+"""The master problem of a bundle: it minimises `lam/2 |w|^2 + alpha |w - c|^2` plus the cutting-plane model of R.
+
+The dual problem is solved, a quadratic program over the multipliers beta of the planes:
 
     min_beta  1/2 beta' H beta / s - f' beta,   s = lam + 2 alpha,   f = b + (2 alpha / s) A c
 
-over the product of P simplices (sum at most 1 if the risk is never negative). H is the Gram matrix of the bundle;
-nothing here depends on dim.
+The multipliers of each of the P parts form a simplex; if the risk of the part is never negative, their sum may also be
+less than 1. H is the Gram matrix of the slopes, so that no cost of the QP depends on dim.
 """
 
 from __future__ import annotations
@@ -22,16 +24,16 @@ from ._alpha_search import least_alpha
 
 @dataclass(frozen=True)
 class MasterSolution:
-    """Multipliers and what follows from them in Gram space.
+    """A solution of the master problem: multipliers and their product with the Gram matrix.
 
     Attributes
     ----------
     beta, h : ndarray, shape (n_planes,)
         Multipliers and `H beta`.
     alpha, lam : float
-        Weight `alpha` of the centre and regularisation constant that the QP was solved for.
+        Weight of the centre and regularisation constant that the QP was solved for.
     gap, tol : float
-        Duality gap of the QP, in units of the objective, and the requested one.
+        Duality gap of the QP, in units of F, and the gap that was requested.
     """
 
     beta: np.ndarray
@@ -43,7 +45,10 @@ class MasterSolution:
 
 
 def plane_of(bundle, slack, problem, beta, slope_errors, offset_errors):
-    """Return the aggregate `Plane` of multipliers of a bundle, all rounding counted; errors have shape (P,)."""
+    """Return the aggregate `Plane` of the multipliers `beta` of a bundle; its errors count all rounding.
+
+    `slope_errors` and `offset_errors`, shape (P,), bound the rounding errors of the planes of each part.
+    """
     multipliers = feasible(beta, bundle.parts, slack)
     phi, offset = bundle.combine(multipliers)
     norms = problem.coordinates.norms(np.sqrt(bundle.H.diagonal()), bundle.last_entries)
@@ -59,23 +64,23 @@ class Master(Kept):
     ----------
     bundle : Bundle
     slack : bool array, shape (P,)
-        Parts that are never negative.
+        True for parts whose risk is never negative.
     problem : Problem
-        Its penalty is a square.
+        Its penalty is `lam/2 |w|^2`, possibly with sign constraints.
     """
 
-    lightest = 0.0      # least weight of the centre
+    lightest = 0.0      # policies choose no smaller weight of the centre
 
     def __init__(self, bundle, slack, problem):
         self.bundle, self.slack, self.problem = bundle, slack, problem
         self._qp = SimplexQP()
 
     def first_alpha(self, fun):
-        """Return the first weight of the centre, at a point with F(w) = fun."""
+        """Return the alpha with which a proximal policy starts at a point of value F(w) = fun."""
         return self.problem.square.lam
 
     def solve(self, tol, alpha=None):
-        """Return the solution to duality gap `tol`; alpha is the weight of the centre, None without it."""
+        """Return a solution with a duality gap of at most `tol`; without alpha there is no proximal term."""
         return self._solve(self.problem.square.lam, tol, alpha or 0.0)
 
     # ------------------------------------------------------------------ the minimiser, in Gram space
@@ -86,7 +91,7 @@ class Master(Kept):
             return minimiser(solution.h, lam, 2.0 * alpha, self.bundle.products)
 
     def value(self, solution):
-        """Return the cutting-plane model of F at the minimiser."""
+        """Return the cutting-plane model of F at the minimiser of a solution."""
         centre, lam, alpha, beta = self.bundle.centre, solution.lam, solution.alpha, solution.beta
         s = lam + 2.0 * alpha
         norm2 = 4.0 * alpha**2 * float(centre @ centre) - 4.0 * alpha * float(beta @ self.bundle.products)
@@ -98,16 +103,19 @@ class Master(Kept):
         return minimiser(phi, self.problem.square.lam, 2.0 * solution.alpha, self.bundle.centre)
 
     def move_centre(self, w, solution=None):
-        """Make w the centre c; if w is the minimiser of a solution, products follow without reading the planes."""
+        """Make w the centre c.
+
+        If w is the minimiser of `solution`, the products `<a_j, c>` follow from it, and no plane is read.
+        """
         self.bundle.move_centre(w, None if solution is None else self.products(solution))
 
     def least_alpha(self, solve, radius, start):
-        """Return what `_alpha_search.least_alpha` finds: the least alpha whose step is at most `radius`."""
+        """Return the least alpha whose step `|w - c|` is at most `radius`, as `_alpha_search.least_alpha` does."""
         centre = self.bundle.centre
         return least_alpha(solve, self.problem.square.lam, radius, start, self.bundle.products, float(centre @ centre))
 
     def candidates(self, search, tol):
-        """Yield multipliers for evidence: those of the optimum, with constraints w_k >= 0 added when violated."""
+        """Yield multipliers for evidence: the optimal ones, after all violated constraints w_k >= 0 were added."""
         bundle = self.bundle
         for _ in range(30):
             beta = self.solve(tol).beta
@@ -120,29 +128,29 @@ class Master(Kept):
 
     # ------------------------------------------------------------------ inside
     def _solve(self, lam, tol, alpha=0.0, beta=None):
-        # starts from `beta`, by default the multipliers of the bundle
+        # the QP starts from `beta`, by default from the multipliers that the bundle stores
         bundle, s = self.bundle, lam + 2.0 * alpha
         f = bundle.offsets if alpha == 0.0 else bundle.offsets + (2.0 * alpha / s) * bundle.products
         x = np.array(bundle.beta if beta is None else beta)
-        if len(x) == 0:             # nothing but the zero planes, which need no multiplier
+        if len(x) == 0:             # the model has only the zero planes, which have no multiplier
             return MasterSolution(x, np.empty(0), alpha, lam, 0.0, tol)
-        parts = np.maximum(bundle.parts, -1)        # constraints have a sign but no sum
+        parts = np.maximum(bundle.parts, -1)        # -1: multipliers of constraints belong to no simplex
         record = self._qp.solve(bundle.H, np.ascontiguousarray(f), parts, self.slack, x, scale=1.0 / s, tol=tol,
                                 max_steps=100_000)      # some thousand are usual; any multipliers prove a bound
         return MasterSolution(x, record.h, alpha, lam, record.gap, tol)
 
 
 class BallMaster(Master):
-    """The cutting-plane model of one bundle in a ball, at the lam where `|w(lam)| = |A' beta| / lam` is the radius.
+    """The cutting-plane model of one bundle in a ball; lam is the multiplier of the constraint `|w| <= radius`.
 
-    `|w(lam)|` falls in lam. If the model has a minimiser inside the ball, no lam fits, and the smallest one tried
-    stands for 0.
+    The solver searches the lam at which `|w(lam)| = |A' beta| / lam` is the radius; this norm falls in lam. If the
+    model has a minimiser inside the ball, there is no such lam, and the smallest lam tried takes the place of 0.
     """
 
     max_trials = 60
 
     def solve(self, tol, alpha=None):
-        """Return the solution to duality gap `tol`, by secant steps on log lam; there is no centre."""
+        """Return a solution with a duality gap of at most `tol`, by secant steps on log lam; there is no centre."""
         radius = self.problem.ball.radius
         scale = float(np.sqrt(max(self.bundle.H.diagonal().max(initial=0.0), 1e-300))) / radius
         low, high = 1e-10 * scale, None       # |w(low)| is assumed to be above the radius, |w(high)| below
@@ -151,12 +159,12 @@ class BallMaster(Master):
             solution = self._solve(lam, 0.5 * tol, beta=beta)
             beta = solution.beta
             norm = float(np.sqrt(max(beta @ solution.h, 0.0))) / lam
-            # the ball adds lam/2 (radius^2 - |w|^2) to the duality gap
-            # where slopes cancel, they do so for smaller lam, too
+            # the ball adds lam/2 |radius^2 - |w|^2| to the duality gap
+            # norm 0 means that the slopes cancel, which they also do for every smaller lam
             if norm == 0.0 or abs(norm - radius) * lam * radius <= 0.5 * tol or (norm < radius and lam <= low * 1.01):
                 break
             low, high = (lam, high) if norm > radius else (low, lam)
-            step = lam * norm / radius         # exact if beta does not change
+            step = lam * norm / radius         # the root, if beta does not depend on lam
             if high is None:
                 lam = max(2.0 * lam, step)
             else:

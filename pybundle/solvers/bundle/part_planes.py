@@ -1,8 +1,8 @@
 """Converts multipliers of single examples to planes of parts, from which a bundle method starts.
 
-With phi_i = sum_q alpha_iq psi_iq and B_i alike, the plane `sum_{i in part p} (B_i + <phi_i, w>)` lies below R_p. These
-P planes together have exactly the bound D(alpha) of the block method; a better bound of earlier multipliers is passed
-on as `State.bound`.
+With phi_i = sum_q alpha_iq psi_iq and B_i = sum_q alpha_iq ell_iq, the plane `sum_{i in part p} (B_i + <phi_i, w>)`
+lies below R_p. The sum of these P planes proves exactly the bound D(alpha) of the block method. If earlier multipliers
+proved a better bound, `State.bound` holds it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from ..block._label_dual import LabelDual
 def part_planes(risk, blocks):
     """Return planes of the parts of `risk` from the blocks of a `State`; None if the risk cannot use such blocks.
 
-    Their values are unknown, NaN. A remote risk cannot use them: it does not know the examples of its parts.
+    The values of these planes are NaN, because they belong to no point. A remote risk cannot use blocks, because it
+    does not know which examples a part has.
     """
     if risk.remote is not None:
         return None
@@ -46,7 +47,7 @@ def _of_labels(risk, alpha):
     offsets, slopes, errors = np.empty(n_parts), np.empty((n_parts, risk.dim)), np.empty(n_parts)
     far = 0.0 if risk.means is None else float(np.linalg.norm(risk.means))
     for p, rows in enumerate(risk.parts):
-        inside = np.zeros(alpha.shape)      # without multipliers an example adds nothing
+        inside = np.zeros(alpha.shape)      # examples of other parts have multipliers 0 and add nothing
         inside[rows] = alpha[rows]
         dual.restore(inside)
         plane = dual.aggregate(far=far)

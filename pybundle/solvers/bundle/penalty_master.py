@@ -2,18 +2,19 @@
 
     max_beta  D(beta) = b'beta + min_w { Omega(w) + <A'beta, w> + alpha |w - c|^2 }
 
-over the product of P simplices (sum at most 1 if the risk is never negative). D is concave and smooth, its gradient at
-beta is b + A w(beta), and its Hessian is A J A' with J the derivative of w:
+The multipliers of each of the P parts form a simplex, as in `master.py`. D is concave and smooth, its gradient at beta
+is b + A w(beta), and its Hessian is A J A', where J is the derivative of w(beta) in A'beta:
 
     repeat   solve the QP with that Hessian                            (a Newton step)
              search the maximum of D between beta and that solution
     until    sum_p max_j (b_j + <a_j, w>) - beta'(b + A w) <= tol              (the duality gap)
 
-Multipliers of linear constraints have signs but no sum; rows that w violates belong to the gap by what they can gain.
+Multipliers of linear constraints are not negative and have no given sum. The gap also includes an estimate of what they
+can still add to D.
 
-If Omega is separable with squares l, J is -diag(1 / (l + 2 alpha)) on the entries that no threshold and no bound holds,
-and 0 on the others. If a step gets nowhere, because J changes on the way, the next one takes all entries, which is an
-upper bound of the curvature, so that D rises.
+If Omega is separable with squares l, J is diagonal. Its entries are -1 / (l_k + 2 alpha) for weights that no threshold
+and no bound holds, and 0 for others. A step is short if J changes along it. Then the next step uses
+-1 / (min_k l_k + 2 alpha) for all weights: no curvature is larger, so that D rises.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ from ...qp._simplex_qp import SimplexQP
 from ...runtime.lower_bound import feasible
 from .master import BallMaster, Master
 
-LIGHT = 1e-3        # fraction of the last weight of the centre, where the model needs a centre
+LIGHT = 1e-3        # a model that has no minimum without a centre gets one, of this fraction of the last weight
 ROUNDING = 1e-14    # relative rounding of the duality gap of a QP
 MISSED = 1e-7       # a master whose gap is a larger fraction of F counts as not solved
-PATIENCE = 6        # most steps that do not halve the smallest gap
-DIFFERENCE = 1e-8   # relative step of finite differences, and their error
-SHORT = 0.1         # a step shorter than this fraction got nowhere
+PATIENCE = 6        # the solver stops after so many steps in a row that did not halve the smallest gap
+DIFFERENCE = 1e-8   # relative step of finite differences, and their relative error
+SHORT = 0.1         # a step is short if the line search cuts it to less than this fraction
 ROUNDS = 20         # most rounds of solving and of adding violated linear constraints
 LIGHTER = 20        # weights of the centre that are tried for evidence, each a tenth of the one before
-RIDGE = 1e-9        # relative curvature added for multipliers of constraints, which are unbounded
+RIDGE = 1e-9        # relative curvature added for multipliers of constraints, because no simplex bounds them
 
 
 @dataclass(frozen=True)
 class PenaltySolution:
-    """Multipliers, their minimiser and its value in the model.
+    """A solution of the master problem: multipliers, the minimiser of the model, and the value there.
 
     Attributes
     ----------
@@ -55,7 +56,7 @@ class PenaltySolution:
     alpha : float
         Weight of the centre.
     gap, tol : float
-        Duality gap, in units of the objective, and the requested one.
+        Duality gap, in units of F, and the gap that was requested.
     """
 
     beta: np.ndarray
@@ -68,26 +69,26 @@ class PenaltySolution:
 
 
 class PenaltyMaster(Kept):
-    """The cutting-plane model with any penalty and linear constraints: as `Master`, without `least_alpha`.
+    """The cutting-plane model with any penalty and linear constraints; it has what `Master` has, except `least_alpha`.
 
     Attributes
     ----------
     bundle : Bundle
     slack : bool array, shape (P,)
-        Parts that are never negative.
+        True for parts whose risk is never negative.
     problem : Problem
     """
 
     kept = "centre", "lightest", "most_planes", "_alpha"
     max_rounds = 40
-    max_moves = 10      # most moves of a light centre
-    most_planes = 2**31 - 1     # in the bundle, with linear constraints
+    max_moves = 10      # a centre that only keeps w bounded moves at most so many times
+    most_planes = 2**31 - 1     # most planes and linear constraints together in the bundle
 
     def __init__(self, bundle, slack, problem):
         self.bundle, self.slack, self.problem = bundle, slack, problem
         self._qp, self.centre = SimplexQP(), None
         self._alpha = 1.0       # the last weight of the centre
-        self.lightest = 0.0     # least weight of the centre; without it w could run away where Omega is flat
+        self.lightest = 0.0     # least weight of the centre: with less, w could grow without limit where Omega is flat
 
     def first_alpha(self, fun):
         """Return the weight at which a step along the aggregate slope a would bring F to 0: |a|^2 / (2 F).
@@ -105,9 +106,10 @@ class PenaltyMaster(Kept):
         return alpha
 
     def solve(self, tol, alpha=None):
-        """Return the solution to duality gap `tol`, with weight alpha of the centre, or (None, 0) without one.
+        """Return a solution with a duality gap of at most `tol`; alpha None or 0 means that there is no centre.
 
-        Without a centre the model may have no minimum: then a light centre follows w for some steps.
+        If the penalty is not strongly convex, the model without a centre may have no minimum. Then it gets a centre of
+        small weight, which moves to the minimiser w at most `max_moves` times.
         """
         if alpha:
             self._alpha = alpha
@@ -153,7 +155,7 @@ class PenaltyMaster(Kept):
             n_idle = 0 if best is None or gap < 0.5 * best.gap else n_idle + 1
             if best is None or gap < best.gap:
                 best = PenaltySolution(beta, w, products, self.problem.value(w) + model, alpha, gap, tol)
-            if gap <= tol or n_idle >= PATIENCE:        # no progress is rounding: a light centre makes H / alpha vast
+            if gap <= tol or n_idle >= PATIENCE:        # rounding stops progress: a light centre makes H / alpha vast
                 break
             if is_short:
                 H = self._gram(np.full(bundle.dim, 1.0 / np.min(self.problem.moduli + 2.0 * alpha)))
@@ -170,15 +172,15 @@ class PenaltyMaster(Kept):
             t = self._line_search(phi, slope, float(step @ bundle.offsets), alpha, centre)
             is_short = not is_short and t < SHORT
             if t == 0.0 and not is_short:
-                break               # rounding
+                break               # rounding errors leave no step that increases D
             beta, phi = beta + t * step, phi + t * slope
-        if best.gap > max(tol, MISSED * abs(best.value)):       # too light: norms of groups bend D sharply
+        if best.gap > max(tol, MISSED * abs(best.value)):       # with norms of groups D is too curved for this weight
             self.lightest = max(self.lightest, 4.0 * alpha)
         return best
 
     def products(self, solution):
         """Return `<a_j, w>` for every plane at the minimiser."""
-        is_current = len(solution.products) == self.bundle.n_planes     # else constraints were added since
+        is_current = len(solution.products) == self.bundle.n_planes     # False if constraints were added since
         return solution.products if is_current else self.bundle.dot(solution.w)
 
     def value(self, solution):
@@ -194,7 +196,7 @@ class PenaltyMaster(Kept):
         self.centre = w
 
     def candidates(self, search, tol):
-        """Yield multipliers for evidence, first with a centre that gets ever lighter.
+        """Yield multipliers for evidence, of masters with smaller and smaller weights of the centre, and then without.
 
         Without a centre the model may have no minimum, or one that is hard to find.
         """
@@ -208,11 +210,11 @@ class PenaltyMaster(Kept):
 
     # ------------------------------------------------------------------ inside
     def _start(self):
-        """Return the multipliers of the bundle, made feasible; a part without any gets 1 at its newest plane."""
+        """Return the multipliers of the bundle, made feasible; if those of a part are 0, its newest plane gets 1."""
         bundle = self.bundle
         beta = bundle.beta.copy()
         planes = np.flatnonzero(bundle.parts >= 0)
-        # flat planes go first: from them alone alpha would start at 0
+        # flat planes count as the oldest: if only they had multipliers, `first_alpha` would be 0
         planes = planes[np.argsort(bundle.H.diagonal()[planes] > 0.0, kind="stable")]
         has_none = np.bincount(bundle.parts[planes], beta[planes], len(self.slack)) <= 0.0
         newest = np.full(len(self.slack), -1)
@@ -221,7 +223,7 @@ class PenaltyMaster(Kept):
         return self._feasible(beta)
 
     def _feasible(self, beta):
-        """Return multipliers made feasible, those of linear constraints among them."""
+        """Return feasible multipliers of planes and linear constraints, from any beta."""
         bundle, rows = self.bundle, self.problem.rows
         found = feasible(beta, bundle.parts, self.slack)
         return found if rows is None else np.where(bundle.parts < 0, np.maximum(beta, 0.0), found)
@@ -268,7 +270,7 @@ class PenaltyMaster(Kept):
         return gram
 
     def _line_search(self, phi, slope, offset, alpha, centre, max_trials=30):
-        """Return the t in [0, 1] at which D is about largest along a step; D' falls in t."""
+        """Return a t in [0, 1] at which D is nearly largest along a step; the derivative of D falls in t."""
         def derivative(t):
             return offset + float(slope @ self._minimiser(phi + t * slope, alpha, centre))
 
@@ -291,12 +293,12 @@ class PenaltyMaster(Kept):
 
 
 def master_of(bundle, slack, problem):
-    """Return the master problem of a bundle: in Gram space alone for a square or a ball."""
+    """Return the master problem of a bundle; for a square or a ball it is one that works in Gram space alone."""
     kind = BallMaster if problem.ball is not None else PenaltyMaster if problem.square is None else Master
     return kind(bundle, slack, problem)
 
 
 def _gap_of_rows(y, excess, curvatures):
-    """Estimate what linear constraints can add to D: by slack where y > 0, and by violations."""
+    """Estimate what linear constraints can add to D: rows with slack and y > 0, and rows that are violated."""
     gains = np.maximum(excess, 0.0)**2 / (2.0 * np.maximum(curvatures, 1e-300))
     return float(np.sum(np.maximum(np.abs(y * excess), gains)))

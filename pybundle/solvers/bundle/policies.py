@@ -1,24 +1,25 @@
-"""Policies of the bundle methods: how the master is solved, and where the risk is evaluated next.
+"""Policies of the bundle methods: a policy decides how the master is solved and where the risk is evaluated next.
 
 A policy has six members; the loop (`bundle_method.py`) calls nothing else.
 
-``start(loop, w0)``        first planes
-``resume(loop, state)``    instead of start, when the planes of another run are there
-``propose(loop, k)``       a solution of the master, in iteration k
-``advance(loop, solution, aggregate)``     evaluates the risk: `StepOutcome`; the `Aggregate` is that of the solution
-``scores``                 scores at the best point, or None
-``working_bytes(risk)``    memory that it needs
+``start(loop, w0)``        returns the first planes
+``resume(loop, state)``    is called in place of start if the planes of another run are taken over
+``propose(loop, k)``       returns a solution of the master in iteration k
+``advance(loop, solution, aggregate)``     evaluates the risk and returns a `StepOutcome`; `aggregate` is the
+                           `Aggregate` of the solution
+``scores``                 are the scores at the best point, or None
+``working_bytes(risk)``    returns the bytes that the policy needs
 
-Of the loop a policy uses six members:
+A policy uses six members of the loop:
 
-``search``                 `Search`: the best point, its value, the stopping rule, values found in other ways, passes
-``risk``                   for scores and what else only some risks have
-``master``                 the cutting-plane model: `Master`, with the objective and the proximal centre
-``solve(alpha, tol)``      solves the master to an accuracy relative to the outer gap
-``improve_bound(solution, settle)``        the lower bound that follows
-``visit(w, solution)``     a pass: planes and F(w)
+``search``                 is the `Search`: best point, its value, stopping rule; it counts passes
+``risk``                   is needed for scores and other members that only some risks have
+``master``                 is the cutting-plane model, a `Master` with the objective and the proximal centre
+``solve(alpha, tol)``      solves the master; its tolerance follows the gap of the run
+``improve_bound(solution, settle)``        offers the lower bound that the solution proves to the search
+``visit(w, solution)``     makes a pass and returns planes and F(w)
 
-The policy in `sgd.py` also uses `settings` and `append`, for the planes of its epochs.
+The policy in `sgd.py` also uses `settings`, and `append` for the planes of its epochs.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from ...core.kept import Kept
 from ...core.validation import read_only
 from ..plane_checks import check_planes
 
-SERIOUS = 0.1       # fraction of the predicted decrease that a step must keep to move the centre
-PLAIN_EVERY = 5     # iterations after which a proximal method also computes the bound without proximity
+SERIOUS = 0.1       # fraction of the predicted decrease that a step must achieve to move the centre
+PLAIN_EVERY = 5     # a proximal method solves the master without proximal term once in so many iterations
 
 
 class StepOutcome(NamedTuple):
-    """What an iteration found.
+    """What `advance` returns: new planes, F at the new point, and whether the run has converged.
 
     Attributes
     ----------
@@ -46,7 +47,7 @@ class StepOutcome(NamedTuple):
     has_converged : bool
         Whether the published stopping rule holds.
     at : ndarray, shape (dim,), or None
-        Point of the planes if `visit` did not compute them.
+        Point of the planes if they were computed without `visit`, which records the point itself.
     """
 
     planes: list
@@ -56,7 +57,7 @@ class StepOutcome(NamedTuple):
 
 
 class Policy(Kept):
-    """A policy without scores, whose first planes are those at w0."""
+    """Base class of policies: no scores, and the first planes are those at w0."""
 
     scores = None
 
@@ -74,10 +75,11 @@ class Policy(Kept):
 
 
 class LastIterate(Policy):
-    """BMRM and P-BMRM [Teo2010, Alg. 2; Uricar & Franc 2012], and CPA in a ball: evaluate at the minimiser.
+    """BMRM and P-BMRM [Teo2010, Alg. 2; Uricar & Franc 2012], and CPA in a ball.
 
-    Published rule: `F(w_t) - F_t(w_t) <= eps |F(w_t)|` at the current iterate (for CPA the best one), where
-    `F_t(w_t)` is bounded from below by the master's dual value.
+    The risk is evaluated at the minimiser w_t of the model F_t. The published rule stops if
+    `F(w_t) - F_t(w_t) <= eps |F(w_t)|`. Here the dual value of the master, which is not larger, takes the place of
+    `F_t(w_t)`. For CPA, F of the best point is used in place of `F(w_t)`.
     """
 
     def propose(self, loop, k):
@@ -85,7 +87,7 @@ class LastIterate(Policy):
 
     def advance(self, loop, solution, aggregate):
         problem = loop.master.problem
-        in_ball = problem.ball is not None      # w may have been scaled: it need not minimise the model
+        in_ball = problem.ball is not None      # w may have been scaled into the ball, and then is no minimiser
         planes, fun = loop.visit(problem.point(aggregate.phi, solution.lam), None if in_ball else solution)
         search = loop.search
         return StepOutcome([planes], fun, search.rule.holds(search.fun if in_ball else fun, aggregate.dual))
@@ -94,8 +96,8 @@ class LastIterate(Policy):
 class LineSearch(Kept):
     """Exact line search between best point and minimiser (method "oca") [Franc & Sonnenburg 2009].
 
-    Scores must be affine in w. The planes are computed at `best + mu (w - best)` after the best point has moved
-    to the minimum of F on the segment.
+    Scores must be affine in w. First the best point moves to the minimum of F on the segment from it to the minimiser w
+    of the model. Then the planes are computed at `best + mu (w - best)`.
     """
 
     kept = ("scores",)
@@ -105,7 +107,10 @@ class LineSearch(Kept):
         self.scores = None
 
     def working_bytes(self, risk):
-        """Return the bytes of scores at two ends, the best point and that of the planes, and of a difference."""
+        """Return the bytes of five arrays of scores.
+
+        They belong to both ends of the segment, to the new best point and the point of the planes, and to a difference.
+        """
         n_scores = 1 if risk.linear_risk is None else risk.linear_risk.n_scores
         return 5 * (4 if risk.precision == "float32" else 8) * risk.n_examples * n_scores
 
@@ -139,22 +144,25 @@ class LineSearch(Kept):
         planes = check_planes(planes, risk)
         if t > 0.0:
             before = search.version
-            fun = search.observe(problem.project(best + t * step), risk_value)      # projected for rounding only
+            fun = search.observe(problem.project(best + t * step), risk_value)      # only rounding can leave the set
             self.scores = self.scores if search.version == before else moved
         at = best + (t + self.mu * (1.0 - t)) * step
         return StepOutcome([planes], fun, search.rule.holds(fun, aggregate.dual), at)
 
 
 def _between(S0, S1, t):
-    """Return the scores of the point t on a segment, in their precision."""
+    """Return `S0 + t (S1 - S0)` in the precision of the scores."""
     return S0 + S0.dtype.type(t) * (S1 - S0)
 
 
 class Centred(Policy):
-    """Base class of the proximal policies: a centre c of weight alpha, with `<a_j, c>` kept in Gram space."""
+    """Base class of the proximal policies: they add `alpha |w - c|^2` to the model, with a centre c.
+
+    When c moves, the products `<a_j, c>` follow from those of the master, without reading the planes.
+    """
 
     kept: tuple = ("alpha", "centre_fun", "_moves", "_is_clipped")
-    refresh_every = 50     # moves after which the products are recomputed from the planes
+    refresh_every = 50     # moves after which the products are recomputed from the planes, because of rounding
 
     def __init__(self):
         self.alpha, self.centre_fun, self._moves, self._is_clipped = 0.0, None, 0, False
@@ -165,19 +173,19 @@ class Centred(Policy):
         self.begin(loop)
 
     def begin(self, loop):
-        """Set what depends on the first point."""
+        """Set the parameters that depend on the first point."""
 
     def point(self, loop, solution, phi):
         """Return the minimiser of a solution, made feasible."""
         w = loop.master.point(solution, phi)
         inside = loop.master.problem.project(w)
-        # if constraints that the master lacks move w, the products of the solution are those of another point
+        # if the projection moves w, the products of the solution belong to another point
         with np.errstate(over="ignore"):
             self._is_clipped = inside is not w and float(np.linalg.norm(inside - w)) > 1e-12 * float(np.linalg.norm(w))
         return inside
 
     def move(self, loop, solution, w, fun):
-        """Make w the centre; products follow without the planes, unless they are stale."""
+        """Make w the centre; its products come from the solution, or from the planes if those are stale."""
         self._moves += 1
         is_stale = self._is_clipped or self._moves % self.refresh_every == 0
         loop.master.move_centre(w, None if is_stale else solution)
@@ -185,14 +193,14 @@ class Centred(Policy):
 
 
 class PublishedProximity(Centred):
-    """Prox-BMRM and Prox-P-BMRM [Uricar & Franc 2013, Alg. 2], plus zero planes: the centre is the last iterate.
+    """Prox-BMRM and Prox-P-BMRM [Uricar & Franc 2013, Alg. 2] with added zero planes; the last iterate is the centre.
 
     Parameters
     ----------
     K : float or "auto"
-        Largest step. "auto" is 0.01 |w_1|, and 0.4 for w_1 = 0.
+        Largest length of a step. "auto" stands for 0.01 |w_1| with the first point w_1, or for 0.4 if that is 0.
     T : int
-        Iterations in which steps of the present length must reach the tolerance; else alpha is tuned anew.
+        Number of steps. If T more decreases of F like the last one do not reach the tolerance, alpha is tuned again.
     """
 
     kept = *Centred.kept, "radius", "required"
@@ -225,7 +233,7 @@ class PublishedProximity(Centred):
         if self._plain is None and self.centre_fun - fun < self.required:       # a poor step: tune alpha
             tuned = self._tune(loop)
             if tuned.alpha != solution.alpha:
-                solution, new = tuned, [planes._replace(slopes=planes.slopes.copy())]   # the risk may reuse its buffer
+                solution, new = tuned, [planes._replace(slopes=planes.slopes.copy())]   # the next pass may reuse it
                 w = self.point(loop, tuned, loop.improve_bound(tuned).phi)
                 planes, fun = loop.visit(w, tuned)
                 new.append(planes)
@@ -234,7 +242,10 @@ class PublishedProximity(Centred):
         return StepOutcome(new, fun, has_converged)
 
     def _require(self, loop, fun):
-        """Set gamma (2.2 of the paper) after tuning; return whether the published rule holds, tested only here."""
+        """Set gamma, equation (2.2) of the paper; return whether the published rule holds.
+
+        The rule is tested only here, after alpha was tuned.
+        """
         bound, rule = loop.improve_bound(self._plain, settle=False).dual, loop.search.rule
         self.required = (fun - bound / max(1.0 - rule.tol, 1e-12)) / self.T
         return rule.holds(fun, bound)
@@ -243,18 +254,18 @@ class PublishedProximity(Centred):
 class BestPoint(Centred):
     """Proximal bundle around the best point, for risks without scores (method "oca").
 
-    alpha starts at lam (`first_alpha`) and halves after a step that kept more than half of the predicted decrease.
-    Otherwise it falls by a fifth if the step promised less than 30 % of the gap: without that rule alpha stays so large
-    that steps are small, and P = 1 needs four times the passes. If a step promised more but was a null step, it rises
-    by a quarter.
+    alpha starts at lam (`first_alpha`) and halves after a step that achieved more than half of the predicted decrease.
+    After other steps it falls by a fifth if the predicted decrease was less than 30 % of the gap. Without that rule
+    alpha stays so large that steps are small, and P = 1 needs four times the passes. If the predicted decrease was
+    larger, and the step achieved less than a tenth of it, alpha rises by a quarter.
 
-    The master is solved until its gap is a small part of the predicted decrease; if none is left, the centre is the
-    minimiser of the proximal model and only a smaller alpha leads on. Every fifth master is also solved without
-    proximity, which has the tightest bound.
+    The master is solved until its gap is a small fraction of the predicted decrease. If the predicted decrease is 0,
+    the centre is the minimiser of the proximal model, and alpha falls to a tenth. Every fifth master is also solved
+    without proximal term, which gives the tightest bound.
     """
 
     def begin(self, loop):
-        self.alpha = 0.0        # chosen when there are planes
+        self.alpha = 0.0        # `propose` chooses it, because `first_alpha` may need planes
 
     def propose(self, loop, k):
         search = loop.search
@@ -262,7 +273,7 @@ class BestPoint(Centred):
         solution = loop.solve(self.alpha)
         self._model = loop.master.value(solution)
         floor = 1e-14 * max(abs(search.fun), 1e-300)
-        # a master that missed its tolerance has reached the limits of float64
+        # a master that missed its tolerance has reached the precision of float64, and is not solved again
         while solution.tol >= solution.gap > 0.1 * (search.fun - self._model) and solution.tol > floor:
             solution = loop.solve(self.alpha, max(0.01 * solution.tol, floor))
             self._model = loop.master.value(solution)
@@ -280,7 +291,7 @@ class BestPoint(Centred):
         return StepOutcome([planes], fun, loop.search.rule.holds(fun, aggregate.dual))
 
     def adapt(self, before, predicted, gained, tol, gap):
-        """Change alpha after a step from the value `before`, with a master solved to `tol`."""
+        """Change alpha after a step that decreased F from `before` by `gained`; `tol` is the gap of the master."""
         if predicted <= max(tol, 1e-13 * abs(before)):
             self.alpha *= 0.1
         elif gained > 0.5 * predicted:

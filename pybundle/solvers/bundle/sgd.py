@@ -2,8 +2,8 @@
 
     w <- w - eta_t (lam w + n r_i'(w)),   eta_t = 1 / (lam (t0 + t))          [Uricar & Franc 2012, sec. 4]
 
-One pass over the data visits every example once; the labellings found add up to one valid plane for each part,
-whatever w was at each visit. The master over these planes is a proven lower bound.
+An epoch visits every example once. The planes of the labellings found sum to one plane for each part, which is valid
+although w has changed between the visits. The master over these planes proves a lower bound.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .policies import Policy, StepOutcome
 
 TUNING_SHARE = 0.1
 GRID = 10.0 ** np.arange(0, 9)
-MOST_ENTRIES = 1 << 16      # up to so many weights a step on labellings takes one example, else dim / MOST_ENTRIES
+MOST_ENTRIES = 1 << 16      # a step on labellings takes dim // MOST_ENTRIES examples, at least one
 
 
 class StochasticSubgradient(Policy):
@@ -55,7 +55,7 @@ class StochasticSubgradient(Policy):
             self._w = problem.project(self._w)
         search = loop.search
         planes, self._fun = search.visit(self._w.copy())
-        from_epoch = search.checks(from_epoch, risk, search.w, search.values)   # they must lie below the risk, too
+        from_epoch = search.checks(from_epoch, risk, search.w, search.values)   # these must lie below the risk, too
         loop.append(planes)
         loop.append(from_epoch)
         return loop.solve()
@@ -65,7 +65,7 @@ class StochasticSubgradient(Policy):
         return StepOutcome([], self._fun, loop.search.rule.holds(self._fun, aggregate.dual))
 
     def _tune(self, loop):
-        """Return the t0 with the least objective after one epoch over 10 % of the examples from the present w."""
+        """Return the t0 that gives the least objective after one epoch from the present w over 10 % of the examples."""
         risk, problem, n = loop.risk, loop.master.problem, loop.risk.n_examples
         sample = self._rng.permutation(n)[:max(1, round(TUNING_SHARE * n))]
         oracle = risk.oracle()
@@ -87,14 +87,14 @@ class StochasticSubgradient(Policy):
 def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
     """Make stochastic subgradient steps over the examples `order`; w changes in place.
 
-    Step: `w <- w - eta (lam w + n r_i'(w))`, `eta = 1 / (lam (t0 + t))`, t counts up; `lam` belongs to the sum scale.
-    On flat data w is held as a scalar times a vector, so that a step costs its scores and two rows of W. Else it costs
-    O(dim), and takes several examples from 2^17 weights on.
+    A step is `w <- w - eta (lam w + n r_i'(w))` with `eta = 1 / (lam (t0 + t))`; t counts the steps, and `lam` belongs
+    to the sum scale. On flat data a step reads one example and changes two rows of W, see `_sgd.pyx`. On other data it
+    costs O(dim), and for 2^17 weights or more it uses the mean over several examples.
 
     Parameters
     ----------
     risk : Risk
-        A `LinearRisk`, or one with `oracle()` of labellings.
+        A `LinearRisk`, or a risk whose `oracle()` returns labellings.
     w : float64 array, shape (dim,)
         C-contiguous; overwritten.
     order : intp array
@@ -102,18 +102,18 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
     t, t0 : float
         `t0 + t >= 1`.
     latest : list, optional
-        Of a hinge loss: entry i becomes the labelling of example i in the planes, if the epoch visits it.
+        For hinge losses: entry i becomes the labelling of example i in the planes, if the epoch visits it.
 
     Returns
     -------
     t : float
-        Counter after the epoch.
+        The number of steps so far.
     planes : Planes
-        For every part the sum of the example planes found on the way, which is valid and costs no further oracle call.
-        The last visit of an example counts; one without visits adds the plane 0, valid as no loss is negative. The
-        planes are tight only if the whole part was visited; `values` are their values at the last w.
+        For every part the sum of the planes of its examples found on the way, without further oracle calls. If an
+        example was visited twice, its last plane counts. If it was not visited, it adds the plane 0, which is valid
+        because no loss is negative. `values` are the values of the planes at the last w.
     """
-    check_array("w", w, (risk.dim,))        # a checkpoint may hold another one
+    check_array("w", w, (risk.dim,))        # a checkpoint may hold a w of another shape
     steps = _over_labellings if risk.linear_risk is None else _over_rows
     n_steps, add = steps(risk, w, order, lam, t0 + t, latest)
     planes = risk.sum_planes(lambda rows, slope: (0.0, add(rows, slope)))
@@ -121,7 +121,7 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
 
 
 def _over_rows(risk, w, order, lam, start, latest):
-    """Return the number of steps, and `add(rows, slope) -> offset`, which sums the planes found."""
+    """Return the number of steps, and `add(rows, slope) -> offset`, which sums the planes found of some examples."""
     label, coef, offset = epoch(risk.engine, w, order, lam, start)
     if latest is not None:
         found = risk._labellings(label, coef)

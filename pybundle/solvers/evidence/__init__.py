@@ -1,1 +1,1 @@
-"""What runs keep for others to check, and the evidence of certificates made from it."""
+"""Evidence of certificates: runs record what is needed for it, and make it when they end."""

@@ -13,10 +13,10 @@ from .record import FoundLabellings
 
 
 class PlanesAtPoints:
-    """Computes planes of a risk at points in float64, with labellings of examples if known, and evidence of the planes.
+    """Computes planes of a risk at points in float64, the labellings of examples there, and evidence of the planes.
 
-    For losses of one score without labellings the evidence is multipliers, because another machine may round scores,
-    and so slopes, differently.
+    The evidence consists of labellings if the risk has them. For losses of a single score it consists of multipliers,
+    because another machine may round scores, and so slopes, differently. For other risks it consists of the points.
 
     Attributes
     ----------
@@ -44,15 +44,16 @@ class PlanesAtPoints:
         return planes_of(self.risk, w), None
 
     def evidence(self, points, known, weights):
-        """Return evidence of planes with weights, shape (n_points, P) or (n_points, 1).
+        """Return evidence of planes that have weights, shape (n_points, P) or (n_points, 1).
 
-        `known` are the labellings that calls of this object returned; if they are not numbers, the result is None.
+        `known` are the labellings that calls of this object returned. If `Labellings` cannot store them as numbers, the
+        result is None.
         """
         weights = np.array(np.broadcast_to(weights, (len(points), self.risk.n_parts)))
         if self.is_labelled:
             return _of_labelled(self.risk, known, weights)
         if self.has_multipliers:
-            beta = np.zeros(self.risk.n_examples)       # again: those of all points may not fit into memory
+            beta = np.zeros(self.risk.n_examples)       # recomputed: for all points they may not fit into memory
             for k in np.flatnonzero(weights.any(axis=1)):
                 found = self.risk.sample_weight * self.risk.multipliers(self.risk.scores(points[k])[:, 0])
                 for rows, share in zip(self.risk.parts, weights[k], strict=True):
@@ -63,7 +64,10 @@ class PlanesAtPoints:
 
 
 def labelled_planes(risk, oracle, w):
-    """Return planes of the parts at w, or of `FoundLabellings`, and the labellings of the examples; None for truths."""
+    """Return the planes of the parts at w, and a list with the labelling of each example, or None for the truth.
+
+    If w is a `FoundLabellings`, the planes are those of its labellings.
+    """
     rows = np.arange(risk.n_examples)
     if isinstance(w, FoundLabellings):
         labellings = w.labellings
@@ -84,7 +88,7 @@ def labelled_planes(risk, oracle, w):
 
 
 def _of_labelled(risk, known, weights):
-    """Return evidence: the weights of planes of parts as multipliers of the labellings whose planes they sum."""
+    """Return `Labellings`: each labelling has the weights of those planes of parts that contain its plane."""
     examples, labellings, masses = [], [], []
     for labels, shares in zip(known, weights, strict=True):
         for p in np.flatnonzero(shares):

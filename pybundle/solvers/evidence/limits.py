@@ -1,6 +1,6 @@
-"""Proves limits of free weights anew for a certificate, from some passes at points far out.
+"""Proves limits of free weights once more, for a certificate, by passes at points with large free weights.
 
-The limits of the run itself come from planes that it no longer has.
+The limits of the run itself follow from planes that it no longer stores.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ PASSES = 30     # most passes per free weight
 
 
 def with_limits(search, risk, labelled=True):
-    """Return limits of the free weights of a search, proven anew, and their proof, or None."""
-    # a certificate has multipliers of linear constraints, not the bounds that they imply
+    """Return `ProvenLimits` of free weights, proven once more, and the `Limits` of the certificate, if any."""
+    # bounds that linear constraints imply are left out, because a certificate does not prove them
     limits = ProvenLimits(search.problem, search.problem.penalty.lowered())
     if not search.problem.is_free.any():
         return limits, None
-    # these planes serve limits only: slopes far out may be larger, and so may their errors
+    # a separate object computes these planes: slopes at points with large weights may be larger, and their errors, too
     return limits, prove_limits(search, limits, PlanesAtPoints(search.trace, risk, labelled))
 
 
@@ -32,13 +32,13 @@ def prove_limits(search, limits, planes_of):
     Parameters
     ----------
     search : Search
-        Its best point is the centre.
+        The limits are searched around its best point.
     limits : ProvenLimits
     planes_of : PlanesAtPoints
     """
-    if not search.limits.is_proven:          # the run itself has not found any, or needs none
+    if not search.limits.is_proven:          # the run itself has found no limits, or needs none
         return None
-    highest = max(search.fun, search.bracket.range[0])      # the verifier knows only the point that users get
+    highest = max(search.fun, search.bracket.range[0])      # the verifier computes F at the point of users only
     if search.problem.score_limits is not None:
         limits.hold(highest, search.size.value)
         return _proof(limits, [])
@@ -54,7 +54,7 @@ def prove_limits(search, limits, planes_of):
         if point is None and cuts.proof is not None and not is_second and (
                 cuts.cost() > COSTLY * search.rule.tol * abs(search.fun)):
             limits.forget()
-            cuts.start_near()       # the first limits are of the size of the farthest points
+            cuts.start_near()       # the first limits are about as large as the farthest point
             point = cuts.prove(search.w, highest, search.size.value)
         if point is None:
             break
@@ -74,7 +74,7 @@ def prove_limits(search, limits, planes_of):
 
 
 def _proof(limits, evidence):
-    # limits without evidence follow from the data
+    # the entry of a limit is None if the limit follows from the data
     problem, within = limits.problem, limits.penalty
     sizes = np.maximum(np.abs(within.lower), np.abs(within.upper))[problem.is_free]
     means = None if problem.means is None else np.array(problem.means)

@@ -1,7 +1,7 @@
-"""Evidence at the end of a run, the bound that it proves, and the certificate made of both.
+"""At the end of a run: makes evidence, computes the bound that it proves, and makes the certificate of both.
 
-Multipliers of labels are evidence as they are. Other methods forget where their planes come from, unless with
-`evidence=True` a `Record` stores the points of planes, and the labellings of planes of single examples.
+Multipliers of all labels are evidence without further data. Other methods need a `Record`, which they have with
+`evidence=True`: it stores the points of planes, and the labellings of planes of single examples.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...runtime.lower_bound import LowerBound
 from .record import names_of
 
 WIDER = 2.0
-"""Factor of the errors in a certificate, because its verifier may bound rounding less sharply."""
+"""Errors are multiplied by this in a certificate, because its verifier may use coarser bounds of rounding."""
 
 class Proof(NamedTuple):
     """Evidence, and the bound that it proves.
@@ -33,7 +33,7 @@ class Proof(NamedTuple):
     ----------
     evidence : Labellings, Points or Multipliers
     bound : LowerBound
-        Its plane lies below R alone; its value counts linear constraints.
+        Its plane lies below R, without linear constraints; its value counts them.
     multipliers : ndarray or None
         Multipliers of the linear constraints.
     limits : Limits or None
@@ -49,7 +49,7 @@ class Proof(NamedTuple):
 def of_labels(risk, problem, multipliers, plane, limits=None):
     """Return the `Proof` of multipliers of all labels, shape (n, K).
 
-    `plane` is that of the multipliers. Multipliers of true labels are left out.
+    `plane` is their aggregate plane. Multipliers of true labels are left out, because the planes of truths are 0.
     """
     alpha, K = np.ravel(multipliers), risk.n_scores
     used = np.flatnonzero(alpha != 0.0)
@@ -64,15 +64,16 @@ def of_labels(risk, problem, multipliers, plane, limits=None):
 
 
 def _best(problem, evidence, size, plane, limits=None):
-    """Return the `Proof` of multipliers scaled to their best bound; truths get the rest.
+    """Return the `Proof` of multipliers after a scaling by t <= 1 that improves the bound; truths get the difference.
 
-    `size` bounds `sum_j alpha_j |psi_j|`: `Labellings` may cut sums of multipliers by a rounding, which moves phi.
+    `size` bounds `sum_j alpha_j |psi_j|`. It is needed because `Labellings` may lower multipliers by a rounding error
+    to make their sums feasible, and phi changes with them.
     """
     counts = np.bincount(evidence.examples, minlength=1) if len(evidence.examples) else np.zeros(1)
     cut, form = (float(counts.max()) + 12.0) * 2.0**-51, problem.square
     effective, t = problem.penalty.effective(plane.slope), 1.0
     square = float(effective @ effective)
-    if form is not None and 0.0 <= plane.offset * form.lam < 0.999 * square:   # B t - t^2 |phi|^2 / (2 lam) is largest
+    if form is not None and 0.0 <= plane.offset * form.lam < 0.999 * square:   # t maximises B t - t^2 |phi|^2 / 2 lam
         t = plane.offset * form.lam / square
         evidence = Labellings(evidence.examples, evidence.labellings, t * evidence.masses)
     errors = WIDER * t * (plane.slope_error + cut * size), WIDER * t * (plane.offset_error + cut * plane.offset)
@@ -81,9 +82,10 @@ def _best(problem, evidence, size, plane, limits=None):
 
 
 def of_blocks(blocks, record, problem, weights, slope_error, offset_error):
-    """Return the `Proof` of planes of examples and their multipliers.
+    """Return the `Proof` of the planes in the blocks of examples, with their multipliers.
 
-    Planes without a known labelling (merged, or from another run) are left out: the truths get their multipliers.
+    Planes that were merged, or come from another run, have no known labelling. They are left out, and the truths get
+    their multipliers.
     """
     rows, offsets, alpha, slopes = blocks.arrays()
     used = np.flatnonzero(alpha > 0.0)
@@ -103,7 +105,7 @@ def of_blocks(blocks, record, problem, weights, slope_error, offset_error):
 
 
 def of_distributions(risk, problem, P):
-    """Return the `Proof` of distributions of classes with free intercepts, shape (n, K)."""
+    """Return the `Proof` of distributions over the classes, shape (n, K), for a log-loss with free intercepts."""
     c, risk = risk.sample_weight, risk.derive(n_parts=1)
     P = np.maximum(P / P.sum(axis=1, keepdims=True), 1e-300)
     planes = risk.planes_of(SimpleNamespace(nodes=np.log(P)))
@@ -113,7 +115,10 @@ def of_distributions(risk, problem, P):
 
 
 def certificate_of(risk, problem, bracket, w, proof, divisor):
-    """Return the certificate at the point w of users, in their scale, from numbers in the sum scale."""
+    """Return the certificate at the point w that users get.
+
+    The other arguments are in the sum scale; division by `divisor` gives the scale of the user and of the certificate.
+    """
     bound, plane = proof.bound, proof.bound.plane
     return Certificate(
         w=w, shift=risk.shift, **stated(problem, len(w), divisor, proof.multipliers),
@@ -125,7 +130,7 @@ def certificate_of(risk, problem, bracket, w, proof, divisor):
 
 
 def stated(problem, dim, divisor, multipliers=None):
-    """Return what a certificate says of the penalty, and of linear constraints with their multipliers, by names."""
+    """Return the fields of a certificate, by name, that hold the penalty, linear constraints and their multipliers."""
     terms, rows = {"lam": None, "radius": None, "nonneg": problem.penalty.nonneg}, problem.rows
     if problem.square is not None:
         return terms | {"lam": float(problem.square.lam / divisor)}

@@ -1,4 +1,4 @@
-"""What a run with `evidence=True` keeps: points of its planes, and labellings of planes of single examples."""
+"""The record of a run with `evidence=True`: points of its planes, and labellings of planes of single examples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 class Record:
     """Stores points of planes by index, and labellings by example and plane.
 
-    In place of a point there may be `FoundLabellings`: the plane is then the sum of theirs.
+    `FoundLabellings` may take the place of a point: then the plane is the sum of the planes of these labellings.
     """
 
     def __init__(self):
@@ -35,7 +35,7 @@ class Record:
             self.labellings.setdefault(name, labelling)
 
     def keep(self, numbers):
-        """Drop all points but these."""
+        """Drop all points but those with these indices."""
         self.points = {k: self.points[k] for k in set(numbers) & self.points.keys()}
 
 

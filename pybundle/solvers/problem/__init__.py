@@ -1,1 +1,1 @@
-"""The problem as solvers see it: the objective, its bound, what is proven of free weights."""
+"""The problem as solvers see it: its objective, its lower bounds, and proven limits of free weights."""

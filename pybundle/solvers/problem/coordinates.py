@@ -1,4 +1,4 @@
-"""Coordinates of points, with a free intercept at the mean of the columns; and inner products of points."""
+"""Coordinates in which a free intercept is measured at the mean of the columns; and inner products of points."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ...core.plane import Plane
 from ...core.rounding import UNIT, norm
 
-FAR = 0.8       # |m|^2 above this fraction of the mean squared norm of the examples counts as far
+FAR = 0.8       # examples are far from 0 if |m|^2 exceeds this fraction of their mean squared norm
 
 
 def inner(a, b):
@@ -25,15 +25,16 @@ def inner(a, b):
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Coordinates with the intercept at the mean m of the columns, `b + <m, w>`, in place of b; without means b itself.
+    """Coordinates with `b + <m, w>`, the score at the mean m of the columns, in place of the intercept b.
 
-    A free intercept takes up every shift of the columns. Distances between points use `b + <m, w>`, so that
-    columns far from 0 cost no more passes than centred ones. Intercepts of classes are relative to the first.
+    A shift of the columns changes the best intercept b, but not `b + <m, w>`. So methods that measure distances in
+    these coordinates need no more passes for columns far from 0 than for centred ones. If several classes have
+    intercepts, that of the first class is subtracted. Without means the coordinates are the weights.
 
     Attributes
     ----------
     means : ndarray, shape (dim,) or (dim / K,), or None
-        Means m, 0 for the intercept, which is the last weight; all classes share m.
+        Means m, with a 0 for the intercept, which is the last weight; all classes share m.
     are_of_classes : bool
     """
 
@@ -45,7 +46,7 @@ class Coordinates:
         return w if self.means is None else self._moved(w, 1.0)
 
     def outer(self, x):
-        """Inverse of `inner`."""
+        """Return the weights of a point that is given in these coordinates."""
         return x if self.means is None else self._moved(x, -1.0)
 
     def _moved(self, w, sign):
@@ -63,7 +64,7 @@ class Coordinates:
         return (P - P[:, -1:] * self.means).ravel()
 
     def plane(self, plane):
-        """Return a plane in these coordinates; `slope_error` bounds that of either slope."""
+        """Return a plane in these coordinates; its `slope_error` also holds for the slope before the change."""
         phi = plane.slope
         if self.means is None or not np.isfinite(phi).all():
             return plane
@@ -72,16 +73,17 @@ class Coordinates:
         return Plane(plane.offset, self.slope(phi), 1.01 * (plane.slope_error + rounded), plane.offset_error)
 
     def norms(self, norms, last):
-        """Return the norms to which rounding errors of slopes are proportional, from the Euclidean norms.
+        """Return bounds on norms of slopes in these coordinates, to which rounding errors are proportional.
 
-        `last()` returns the last entries of the slopes, those of an intercept. For classes the norms bound them.
+        `norms` are the Euclidean norms of the slopes, and `last()` returns their last entries, those of an intercept.
+        With several classes, a slope has many such entries, and its norm bounds them.
         """
         if self.means is None:
             return norms
         return norms + norm(self.means) * (norms if self.are_of_classes else np.abs(last()))
 
     def are_far(self, examples):
-        """Whether examples lie so far from 0 that steps without these coordinates are slow."""
+        """Return whether examples are so far from 0 that steps without these coordinates are slow."""
         if self.means is None:
             return False
         return float(self.means @ self.means) > FAR * float(np.mean(examples.norms**2))

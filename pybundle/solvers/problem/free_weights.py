@@ -1,6 +1,6 @@
-"""Weights without penalty, such as an intercept: proves how large they can be at the minimum, from planes.
+"""Proves from planes how large weights without penalty, such as an intercept, can be at the minimum.
 
-Every plane of R, with the least that the penalty adds to it over all other weights, is a cut on the free weights u:
+Every plane of R, plus the least that the penalty can add to it over all other weights, is a cut on the free weights u:
 
     c_k + <g_k, u> <= F(w) <= level    for every w = (u, rest) that is as good as the best point.
 
@@ -21,16 +21,16 @@ import numpy as np
 
 from ...core.kept import Kept, check_array, check_float
 
-FAR = 10.0      # the linear programs stop at this times 1 + |u|, and ten times as far if no cut is missing there
+FAR = 10.0      # linear programs search within this times 1 + |u| of u; ten times as far if no cut is missing there
 FARTHEST = 1e12     # beyond this factor they give up, because points as good as the best one seem unbounded
-MOST = 4        # points tried at one distance
-MOST_FREE = 1000    # most free weights: linear programs have two tables of their squares
-NEAR = 0.1      # the linear programs start at this factor the next time if limits cost too much
+MOST = 4        # most points at which a cut is asked for before linear programs search farther
+MOST_FREE = 1000    # most free weights: a linear program for n of them has two tables of n^2 numbers
+NEAR = 0.1      # this factor takes the place of FAR if limits cost too much
 COSTLY = 0.1    # limits cost too much if they take this fraction of the tolerance from a bound
-INSIDE = 1e-3   # a point that violates a cut by this fraction of the terms counts as inside
+INSIDE = 1e-3   # a point meets a cut if it violates it by at most this fraction of the terms of the cut
 SAFE = 1e-9     # relative allowance for the rounding of sums; it hardly weakens limits
-LOWER = 0.5     # closed-form limits are taken again when the best value has fallen to this fraction of the level
-MARGIN = 1e-2   # the level lies above the best value by this fraction of it, because values are rounded, too
+LOWER = 0.5     # closed-form limits are computed again when the best value has fallen to this fraction of the level
+MARGIN = 1e-2   # the level exceeds the best value by this fraction of it, because values have rounding errors
 
 
 @dataclass
@@ -41,7 +41,7 @@ class LimitProof:
     ----------
     level : float
     constants, slopes, errors : ndarray, shapes (m,), (m, f), (m,)
-        Cuts `constants + <slopes, u> <= level`, slopes known up to their errors.
+        Cuts `constants + <slopes, u> <= level`; `errors` bound the errors of the slopes.
     multipliers : ndarray, shape (2, f, m)
         Multipliers of the cuts, for the sign + of each weight and then for -.
     bound_multipliers : ndarray, shape (2, f, f, 2)
@@ -88,12 +88,12 @@ class ProvenLimits(Kept):
     ----------
     problem : Problem
     lowered : Penalty, optional
-        Omega with the bounds known at the start; default `lowered` of the objective.
+        Omega with the bounds known at the start; by default `problem.lowered`.
 
     Attributes
     ----------
     penalty : Penalty
-        That, and infinite beyond the limits proven for all points with F at most `level`.
+        `lowered`, but infinite beyond the proven limits.
     level : float
         The limits hold for points with F at most this; infinite without limits.
     proofs : list of LimitProof or ScoreLimits
@@ -111,9 +111,9 @@ class ProvenLimits(Kept):
         self.level, self.penalty, self.proofs = np.inf, self._lowered, []
 
     def confine(self, proof):
-        """Limit the free weights at all points with F <= level; return whether a proof gives any limits.
+        """Add the limits that a proof gives at all points with F <= its level; return whether it gives any.
 
-        Earlier limits have a higher level, and so hold there, too.
+        Earlier limits have a higher level, and so hold at these points, too.
         """
         free = np.flatnonzero(self.problem.is_free)
         limits = proof.sizes(self.penalty.lower[free], self.penalty.upper[free])
@@ -128,16 +128,16 @@ class ProvenLimits(Kept):
 
     @property
     def is_proven(self):
-        """Whether any limits have been proven."""
+        """True if any limits have been proven."""
         return self.level < np.inf
 
     def hold(self, value, size):
-        """Limit the free weights in closed form at points with F up to about `value`; `size` is about F(0)."""
+        """Add limits in closed form, which hold at points with F up to a little above `value`; `size` is about F(0)."""
         if value < LOWER * self.level:
             self.confine(replace(self.problem.score_limits, level=value + MARGIN * max(value, MARGIN * size)))
 
     def restore(self, arrays):
-        """Take the limits that the proofs of a checkpoint prove."""
+        """Compute the limits again from the proofs in a checkpoint."""
         self.forget()
         for proof in arrays["proofs"]:
             if isinstance(proof, LimitProof):
@@ -159,7 +159,7 @@ class FreeWeights(Kept):
     Attributes
     ----------
     shares : list of float
-        The factor t of the plane of each cut, the rest of which is the declared bound of R.
+        The factor t of the plane in each cut; the declared lower bound of R has the factor 1 - t in it.
     proof : LimitProof or None
         The last proof; `proof_cuts` are the numbers of its cuts.
     """
@@ -174,23 +174,23 @@ class FreeWeights(Kept):
         self.free = np.flatnonzero(self.problem.is_free)
         self._constants, self._slopes, self._errors, self.shares = [], [], [], []
         self._wait, self._next, self._far, self._probed, self._n_probed = 1, 1, FAR, None, 0
-        self._lean = np.zeros(len(self.free))       # slope of the newest aggregate, 0 at the minimum
+        self._lean = np.zeros(len(self.free))       # slope of the newest aggregate at the free weights
 
     @classmethod
     def of(cls, problem, limits):
-        """Return an object without cuts; None if no weights are free, or too many, or if they are limited otherwise."""
+        """Return an object without cuts, or None if no weights are free, too many are, or other proofs limit them."""
         is_needed = problem.is_free.any() and problem.anchors is None and problem.score_limits is None
         return cls(limits) if is_needed and np.count_nonzero(problem.is_free) <= MOST_FREE else None
 
     @property
     def are_limited(self):
-        """Whether limits are proven for all of them."""
+        """True if limits of all free weights are proven."""
         return bool(np.isfinite(self.limits.penalty.upper[self.free]).all())
 
     def add(self, plane, is_aggregate=False):
-        """Add the cut of a plane below R; an aggregate is one that proves bounds.
+        """Add the cut that a plane below R gives; `is_aggregate` tells that the plane proves bounds of F.
 
-        The cut is on the free weights in `Coordinates`, which is where their limits are used.
+        The cut holds for the free weights in `Coordinates`, because their limits are used there.
         """
         plane = self.problem.coordinates.plane(plane)
         t, least = self.problem.least_over_rest(plane)
@@ -218,33 +218,34 @@ class FreeWeights(Kept):
         return point
 
     def start_near(self):
-        """Let the linear programs start near the best point, which gives the narrowest limits."""
+        """Let the next linear programs search near the best point only, which gives the narrowest limits."""
         self._far = NEAR
 
     def cost(self):
-        """Estimate what the limits cost a bound: the slope of the aggregate and the largest error, times the limits."""
+        """Estimate by how much the limits lower a bound: slope of the aggregate and largest error, times the limits."""
         limits = self.limits.penalty.upper[self.free]
         if not np.isfinite(limits).all():
             return np.inf
         return max(self._errors, default=0.0) * float(np.linalg.norm(limits)) + float(np.abs(self._lean) @ limits)
 
     def prove(self, w, fun, size):
-        """Limit the free weights at all points with F <= F(w) = fun; return a point where a cut is missing, or None.
+        """Prove limits at all points with F <= F(w) = fun; return a point whose plane is needed for that, or None.
 
-        `size` is about F(0); it sets the margin of the level where F is about 0.
+        `size` is about F(0); it gives the level a margin above `fun` if `fun` is about 0.
         """
-        from scipy.optimize import linprog  # which takes longer to import than all else
+        from scipy.optimize import linprog  # imported here: it takes longer to import than the rest of the package
 
         level, u = fun + MARGIN * max(abs(fun), MARGIN * size), self.problem.coordinates.inner(w)[self.free]
         slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
-        if self._probed is not None:        # a point at which cuts met, as far as the linear program is exact
+        if self._probed is not None:        # the last point returned; it meets all cuts that were known then
             excess, terms = slopes @ self._probed - room, np.abs(slopes) @ np.abs(self._probed) + np.abs(room)
             self._n_probed += 1
-            if (excess <= INSIDE * terms).all() or self._n_probed > MOST:     # no cut is missing here, or too many are
+            if (excess <= INSIDE * terms).all() or self._n_probed > MOST:     # its own cut does not exclude it
                 self._far, self._n_probed = 10.0 * self._far, 0
         self._probed = None
         far = self._far * (1.0 + np.abs(u))
-        # the solver gets units of `far` from u, and rows of size 1 that do not hold everywhere
+        # in the linear programs, weights are differences from u in units of `far`; cuts that hold for all of these are
+        # left out, and others are scaled to size 1
         bounds = np.column_stack([self.limits.penalty.lower, self.limits.penalty.upper])[self.free]
         ends = (bounds - u[:, None]) / far[:, None]
         is_near = np.abs(ends) <= 1.0
@@ -260,7 +261,7 @@ class FreeWeights(Kept):
                 found = linprog(-direction, A_ub=rows, b_ub=least, bounds=np.clip(ends, [-1.0, 0.0], [0.0, 1.0]))
                 if found.x is None:
                     self._next += 1
-                    return None         # rounding cuts off the best point itself
+                    return None         # infeasible: by rounding, the cuts exclude even the best point
                 if (~is_near & (np.column_stack([-found.x, found.x]) >= 0.99)).any():
                     self._next += 1 if self._far <= FARTHEST else 1 << 40
                     self._probed = u + far * found.x

@@ -1,7 +1,7 @@
 """The problem `F(w) = factor Omega(w) + R(w)`: a penalty, linear constraints, and the coordinates of free intercepts.
 
-A lower bound of F follows from a plane of R, which `Penalty.bound` explains. Before that the plane is moved to
-`coordinates`, and repaired by `anchors`; `ProvenLimits` of free weights narrow the penalty.
+A plane of R gives a lower bound of F, by the formula in `Penalty.bound`. Before that the plane is changed to
+`coordinates`, and `anchors` make its slope at free intercepts 0; `ProvenLimits` add bounds of free weights.
 """
 
 from __future__ import annotations
@@ -27,21 +27,22 @@ class Problem:
     Attributes
     ----------
     penalty : Penalty
-        Omega, as its method `canonical` returns it; a square is multiplied by the number of examples, with factor 1.
+        Omega, as its method `canonical` returns it. In the mean scale a square is multiplied by the number of examples,
+        and `factor` is 1.
     floor : float
         A lower bound of R that the risk declares; -inf if none.
     factor : float
-        Number of examples in the mean scale, else 1.
+        Number of examples for other penalties in the mean scale, else 1.
     means : ndarray, shape (dim,) or (dim / K,), or None
         Means of the columns for `coordinates`, if an intercept is free.
     rows : Rows or None
         Linear constraints, see `constraints.py`.
     dependence : Dependence or None
-        The weights that the penalty holds at 0 because others make up for them, and the penalty of the user.
+        Weights that `penalty` holds at 0, because other weights give the same scores; and the penalty of the user.
     score_limits : ScoreLimits or None
         Limits of the free weights in closed form; `ProvenLimits.hold` sets their level.
     anchors : ScoreAnchors or LabelAnchors or None
-        They make slopes of free intercepts 0, if only intercepts are free.
+        If only intercepts are free: they change a plane so that its slope at the intercepts is 0.
 
     >>> import numpy as np
     >>> from pybundle.core.plane import Plane
@@ -65,7 +66,7 @@ class Problem:
     # ------------------------------------------------------------------ the form of the penalty
     @cached_property
     def square(self):
-        """The `Square` that methods for one number lam take, or None."""
+        """Omega as `Square`, which is `lam/2 |w|^2` with sign constraints if any, or None."""
         return self.penalty.square
 
     @cached_property
@@ -79,7 +80,7 @@ class Problem:
         return self.penalty.entries
 
     def scaled_entries(self, dim):
-        """Return `factor Omega` by entries, arrays (dim,), for steps: the rounding of these products is not counted."""
+        """Return `factor Omega` by entries, arrays (dim,), for steps only: their rounding errors are not counted."""
         omega = self.entries
         if self.factor != 1.0:
             omega = omega.replaced(l2=self.factor * omega.l2, l1=self.factor * omega.l1)
@@ -87,7 +88,11 @@ class Problem:
 
     @cached_property
     def even(self):
-        """lam; or the rate of the squares, if equal ones are all of the penalty and of classes intercepts are free."""
+        """The common rate of squares in a penalty that consists of them, or None.
+
+        It is lam for `Square`. If intercepts of classes are free, a `Separable` has such a rate, too, provided that all
+        other weights have equal squares and no bounds, or are fixed at 0.
+        """
         if self.square is not None:
             return self.square.lam
         omega: Any = self.penalty
@@ -100,7 +105,7 @@ class Problem:
 
     @property
     def is_linear(self):
-        """Whether the minimiser of a model is linear in the slope, apart from intercepts."""
+        """True if the minimiser of a model is linear in its slope, apart from intercepts."""
         return self.even is not None and self.penalty.nonneg is None
 
     @property
@@ -115,7 +120,7 @@ class Problem:
 
     @cached_property
     def is_free(self):
-        """Weights without penalty that are unbounded on at least one side, shape (dim,), or (1,) where no weight is."""
+        """True for weights without penalty and unbounded on a side; shape (dim,), or (1,) if that holds for none."""
         omega = self.entries
         return np.zeros(1, dtype=bool) if omega is None else np.atleast_1d((omega.l2 == 0.0) & (omega.l1 == 0.0) & (
             (omega.lower == -np.inf) | (omega.upper == np.inf)))
@@ -145,46 +150,47 @@ class Problem:
         return self.factor * float((self.dependence or self).penalty.value(w))
 
     def along(self, best, w, step):
-        """Return a and b: the penalty rises by at most `a t + b t^2/2` from best to best + t step; w = best + step."""
+        """Return a, b: the penalty grows by at most `a t + b t^2/2` from best to best + t step; w is best + step."""
         return self.penalty.along(best, w, step, self.factor)
 
     # ------------------------------------------------------------------ bounds
     @cached_property
     def lowered(self):
-        """Omega less the rounding of its numbers, and infinite beyond the bounds that linear constraints imply."""
+        """A penalty that is at most Omega despite rounding; it is infinite beyond bounds that follow from `rows`."""
         omega, entries = self.penalty.lowered(), self.entries
         if self.rows is None or entries is None:
             return omega
         lower, upper = self.rows.implied(entries.lower, entries.upper)
-        if self.means is not None:      # the penalty is on the intercept at the means
+        if self.means is not None:      # the last entry is `b + <m, w>`, for which bounds of b do not hold
             lower[-1], upper[-1] = -np.inf, np.inf
         return omega.within(lower, upper)
 
     @cached_property
     def _held(self):
-        """Omega, lowered, with the free weights at 0."""
+        """Omega, lowered for rounding, with the free weights fixed at 0."""
         omega, free = self.penalty.lowered(), self.is_free
         return omega.replaced(lower=np.where(free, 0.0, omega.lower), upper=np.where(free, 0.0, omega.upper))
 
     def _within(self, limits):
-        """Return the penalty within limits; anchors hold free weights at 0."""
+        """Return the penalty with the limits as bounds; if there are anchors, free weights are fixed at 0."""
         if self.anchors is not None:
             return self._held if self.even is None else SquareOfClasses(self.even)
         return self.lowered if limits is None else limits.penalty
 
     def lower_bound(self, plane, limits=None):
-        """Return a lower bound of F from a plane, whose errors are counted, within `ProvenLimits`.
+        """Return a lower bound of F from a plane, its errors counted; free weights stay within `ProvenLimits`.
 
-        Penalties of one norm leave the rounding of the last difference to `LowerBound`.
+        Some penalties do not count the rounding of the final difference of terms, which `LowerBound.of` does.
         """
         plane = self.coordinates.plane(plane)
         if self.anchors is not None and np.isfinite(plane.slope_error).all():
             plane = Plane(*self.anchors.repaired(plane.offset - plane.offset_error, plane.slope, plane.slope_error))
-            plane = replace(plane, slope_error=1.03 * plane.slope_error)        # a verifier counts up to 3 % more
+            # a verifier may compute an error that is up to 3 % larger
+            plane = replace(plane, slope_error=1.03 * plane.slope_error)
         found = self._within(limits).bound(plane, self.floor, self.factor)
         if limits is None or limits.level == np.inf:
             return found
-        # without limits of the free weights t may have been 0; limits never lower a bound
+        # t = 0 in `Penalty.bound` gives the floor plus the least penalty; with limits the bound must not be lower
         least = self.factor * limits.penalty.least(np.zeros(len(plane.slope)))
         return max(found, self.floor + least - 4.0 * UNIT * (abs(self.floor) + abs(least)))
 
@@ -194,9 +200,9 @@ class Problem:
         return self._within(limits).scaled_least(plane.slope, plane.slope_error, self.factor)[0]
 
     def least_over_rest(self, plane):
-        """Return t, and the least value of the penalty plus `<t phi, w>` over all weights but the free ones at 0.
+        """Return t, and the least value of the penalty plus `<t phi, w>` over w with the free weights at 0.
 
-        Plane and weights are those of `coordinates`.
+        Plane and weights are in `coordinates`.
         """
         return self._held.scaled_least(np.where(self.is_free, 0.0, plane.slope), plane.slope_error, self.factor)
 

@@ -1,4 +1,4 @@
-"""The size of F, which is its value at a reference point: from it the default of atol follows."""
+"""The size of F: its value at a reference point, from which the default of atol is computed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from ...runtime.stopping import SHARE
 
 
 class Size(Kept):
-    """F at `point()`, or R of the best constant where that is less, because columns may make up for a constant.
+    """F at the reference point `point()`, or the risk of the best constant score if that is less.
 
-    Until a pass has told it, an estimate takes its place: the largest of F at the first point and of offsets of planes.
+    The constant counts because a sum of columns may be one. Until a pass has computed the size, an estimate takes its
+    place: the largest of F at the first point and of offsets of planes.
 
     Attributes
     ----------
@@ -24,7 +25,7 @@ class Size(Kept):
 
     def __init__(self, risk, problem):
         self._risk, self._problem, self.value, self.is_known = risk, problem, 0.0, False
-        self._is_at_zero = not np.any(problem.penalty.centre)       # apart from intercepts
+        self._is_at_zero = not np.any(problem.penalty.centre)       # whether `point()` is 0 apart from intercepts
 
     def point(self):
         """Return the feasible point nearest to the centre of the penalty, with intercepts at the best constant."""
@@ -34,15 +35,15 @@ class Size(Kept):
         return self._problem.project(w)
 
     def know(self, fun):
-        """Take F at `point()`."""
+        """Set the size from F at `point()`."""
         self.value, self.is_known = min(float(fun), self._risk.constant.value or np.inf), True
 
     def at_least(self, value):
-        """Raise the estimate to a value of F, or to that of another run."""
+        """Raise the estimate to `value`, which is a value of F or the size in another run."""
         self.value = max(float(value), self.value)
 
     def begin(self, w, fun):
-        """Take F at the first point, which may be `point()`."""
+        """Use F at the first point of a run: it is the size if that point is `point()`, else it raises the estimate."""
         if self.is_known:
             return
         is_far = w.any() or self._risk.constant.score
@@ -52,13 +53,13 @@ class Size(Kept):
             self.at_least(fun)
 
     def bounded(self, bound, fun):
-        """Take the best lower bound, next to the best value of F."""
-        if not self.is_known and self._is_at_zero:      # a plane at w = 0 is at most F(0)
+        """Raise the estimate by the best lower bound, a `LowerBound`, and the best value of F."""
+        if not self.is_known and self._is_at_zero:      # the offset of a plane is at most F(0)
             self.at_least(bound.offset)
-        elif self.value == 0.0 and np.isfinite(fun - bound.value):      # F(0) = 0, as with one class
+        elif self.value == 0.0 and np.isfinite(fun - bound.value):      # F(0) is 0, for instance with one class
             self.value = max(float(fun - bound.value), 0.0)
 
     def atol(self, bound):
-        """Return the default of atol, a share of the most that F can fall, from the best lower bound or None."""
+        """Return the default of atol: a share of size minus best lower bound (or None), the most that F can fall."""
         lower = self.value if bound is None else bound.value
         return SHARE * max(self.value - lower, 0.0) if lower > -np.inf else 0.0

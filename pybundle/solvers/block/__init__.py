@@ -1,1 +1,1 @@
-"""Block methods: passes over single examples, steps on their blocks, and the storage of blocks."""
+"""Block methods, which step on the multipliers of one example after another, and their storage of blocks."""

@@ -2,9 +2,10 @@
 
     D(alpha) = B - |phi|^2 / (2 lam),   phi = sum_iq alpha_iq psi_iq,   B = sum_iq alpha_iq l_iq,
 
-alpha_i in the simplex over the planes `l_iq + <psi_iq, w>` known of example i, the truth (0, 0) among them. With a
-centre c of weight kappa and s = lam + kappa the point of the multipliers is w = (kappa c - phi) / s; without a centre,
-w_i = -sum_q alpha_iq psi_iq / lam is the w_i of the paper. For the examples i of a pass (`ask`; `add`, then `steps`):
+where alpha_i lies in the simplex over the known planes `l_iq + <psi_iq, w>` of example i, one of which is the truth
+(0, 0). With a centre c of weight kappa and s = lam + kappa the point of the multipliers is w = (kappa c - phi) / s.
+Without a centre, -sum_q alpha_iq psi_iq / lam is the w_i of the paper. An oracle step at example i (`ask`, or `add` and
+then `steps`) does:
 
     1   (l_t, psi_t) = the most violated plane of example i at w, from the oracle, becomes plane t of block i
     2   u_q = l_q + <psi_q, w> for the planes q of block i;  gap_i = max_q u_q - <alpha_i, u>
@@ -13,17 +14,18 @@ w_i = -sum_q alpha_iq psi_iq / lam is the w_i of the paper. For the examples i o
     5   w <- w - sum_q (change of alpha_iq) psi_iq / s,  B <- B + sum_q (change of alpha_iq) l_iq
     6   average of w_0, w_1, ...: wbar <- k / (k + 2) wbar + 2 / (k + 2) w
 
-The paper keeps w_i and l_i, we keep the planes that they are made of: line 1 may be left out (`sweep`, a cached pass,
-t the best known plane), and lines 3, 4 have alternatives on the Gram matrix of the block, chosen by `step`:
+The paper stores w_i and l_i; this class stores the planes of which they are sums. So a cached pass (`sweep`) can leave
+out line 1, with the best known plane as t. `step` chooses between ways to do lines 3 and 4, all by the Gram matrix of
+the block:
 
-    "frank-wolfe"   as above, all other multipliers shrink
+    "frank-wolfe"   as above; all other multipliers shrink
     "pairwise"      one step from the worst plane in use towards t [Osokin et al. 2016]
     "exact"         up to `max_steps` pairwise steps of second order, each towards the best plane [Joachims et al. 2009]
 
-Every step is an ascent of D of the proximal problem. With weights kept at or above 0, `w` is the clipped point; the
-Gram matrix then bounds the curvature from above, so steps remain ascents. After `weigh(m)` the penalty and the
-centre are those of `sum_j w_j^2 / m_j`: the same with `|phi|^2 = sum_j m_j phi_j^2` and, entry by entry,
-w = (kappa c - m phi) / s.
+Every step increases D of the proximal problem. With constraints w_j >= 0, `w` is the clipped point, and the Gram matrix
+is an upper bound of the curvature, so steps still increase D. After `weigh(m)`, penalty and proximal term have the
+squares `sum_j w_j^2 / m_j` in place of `|w|^2`. Then `|phi|^2 = sum_j m_j phi_j^2` and w = (kappa c - m phi) / s, entry
+by entry.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -47,12 +49,12 @@ cdef enum Step:
 STEPS = {"exact": EXACT, "pairwise": PAIRWISE, "frank-wolfe": FRANK_WOLFE}
 NAMES = {code: name for name, code in STEPS.items()}
 
-cdef double NEAR = 1e-14            # squared distance of two planes, relative to their norms, that counts as rounding
+cdef double NEAR = 1e-14            # least squared distance of two slopes, divided by the sum of their squared norms
 cdef double CHECK_EVERY = 0.05      # seconds between two checks for signals during calls of an oracle
 
 
 cdef struct Average:
-    # sum_k 2k w_k / (K (K + 1)) over the points w_k after each of K steps, held as w - drift / (K (K + 1))
+    # the weighted mean sum_k 2k w_k / (K (K + 1)) of the points w_k after K steps is w - drift / (K (K + 1))
     double* drift
     double offset_drift
     double count
@@ -65,21 +67,21 @@ cdef class Blocks(PlaneCache):
     ----------
     n_blocks, dim : int
     nonneg : bool array, shape (dim,), optional
-        Weights kept at or above 0.
+        Mask of the weights with a constraint w_j >= 0.
     step : {"exact", "pairwise", "frank-wolfe"}
     max_steps : int
-        Pairwise steps of an exact block.
+        Maximum number of pairwise steps in one step "exact".
     cap : int
-        Most planes of a block, the truth included.
+        Maximum number of planes of a block, the truth included.
 
     Attributes
     ----------
     w : ndarray, shape (dim,)
         The point; the caller sets it by `set_point`.
     curvature : float
-        s.
+        s = lam + kappa.
     visits : int
-        Number of oracle steps of this object.
+        Number of oracle steps of this object so far.
     """
 
     cdef readonly object w
@@ -88,8 +90,8 @@ cdef class Blocks(PlaneCache):
     cdef int max_steps, step
     cdef object _free, _is_kept, _drifts
     cdef double* x              # w
-    cdef double* free           # before clipping, the weights that are kept nonnegative; the others are not used
-    cdef const uint8_t* is_kept     # their mask; NULL if there are none
+    cdef double* free           # constrained weights before clipping; the other entries are not used
+    cdef const uint8_t* is_kept     # mask of constrained weights; NULL if there are none
     cdef Average averages[2]    # over the points after oracle steps, and after steps of cached passes
 
     def __cinit__(self, Py_ssize_t n_blocks, Py_ssize_t dim, nonneg=None, step="exact", int max_steps=10,
@@ -97,7 +99,7 @@ cdef class Blocks(PlaneCache):
         cdef double[::1] view
         cdef const uint8_t[::1] kept
         self.cap, self.step, self.max_steps = cap, STEPS[step], max_steps
-        self.merges = self.step == FRANK_WOLFE      # such steps leave weight on all planes
+        self.merges = self.step == FRANK_WOLFE      # such steps set no multiplier to 0
         self.curvature = 1.0
         self.w = np.zeros(dim)
         view = self.w
@@ -113,10 +115,10 @@ cdef class Blocks(PlaneCache):
 
     def ask(self, CompiledOracle oracle, const Py_ssize_t[::1] rows, Py_ssize_t batch, bint towards=False,
             double most_bytes=INFINITY):
-        """Asks `oracle` for planes of these examples, `batch` of them at one point, and visits their blocks.
+        """Do oracle steps at these examples, where `oracle` finds the planes of `batch` examples at one point.
 
-        Ends after the batch that makes the blocks larger than `most_bytes`, or in which an interrupt came. Gives the
-        sum of the block gaps before.
+        It ends after the batch that makes the blocks larger than `most_bytes`, or in which an interrupt came. It
+        returns the sum of the block gaps before the steps.
         """
         cdef Py_ssize_t first = 0, n = rows.shape[0], size
         cdef double total = 0.0, checked = pb_seconds(), now
@@ -138,7 +140,7 @@ cdef class Blocks(PlaneCache):
 
     cdef int _add_found(self, CompiledOracle oracle, const Py_ssize_t* rows, Py_ssize_t n,
                         int32_t* places) except -1 nogil:
-        """Line 1: stores the most violated planes of n examples at the present point; multipliers stay."""
+        """Do line 1: store the most violated planes of n examples at the present point."""
         cdef Py_ssize_t j
         cdef int64_t start
         oracle.place(self.x)
@@ -152,7 +154,7 @@ cdef class Blocks(PlaneCache):
         return 0
 
     cdef double _steps(self, const Py_ssize_t* rows, Py_ssize_t n, const int32_t* places) noexcept nogil:
-        """Steps on n blocks in turn, towards the planes at `places` unless NULL; the sum of the block gaps before."""
+        """Step on n blocks in turn, towards the planes at `places` unless NULL; return the sum of the gaps before."""
         cdef Py_ssize_t j
         cdef double total = 0.0
         for j in range(n):
@@ -164,7 +166,7 @@ cdef class Blocks(PlaneCache):
         return total
 
     def steps(self, const Py_ssize_t[::1] rows, places=None):
-        """An oracle step on each block, towards the planes at `places` if given; the sum of the block gaps before."""
+        """Do lines 2 to 6 on each block, towards the planes at `places` if given; return the sum of the gaps before."""
         cdef Py_ssize_t j, n = rows.shape[0]
         cdef const int32_t[::1] place = places
         cdef const int32_t* target = NULL
@@ -185,7 +187,7 @@ cdef class Blocks(PlaneCache):
         return total
 
     def sweep(self, const Py_ssize_t[::1] rows, bint used_only=False):
-        """A step on each block over the planes known, or those in use; the sum of the block gaps before."""
+        """Step on each block over its planes, or over those with a multiplier; return the sum of the gaps before."""
         cdef Py_ssize_t j
         cdef double total = 0.0
         self._check_rows(rows)
@@ -202,7 +204,7 @@ cdef class Blocks(PlaneCache):
     # ------------------------------------------------------------------ the step on one block
 
     cdef double _step(self, Block* b, int target, bint used_only) noexcept nogil:
-        """A step on the block towards plane `target`, -1 for the best one; the gap before it."""
+        """Step on the block towards plane `target`, or the best plane if it is -1; return the block gap before."""
         cdef int q, k, best = 0, n = b.n
         cdef double gap = self._score(b, used_only)             # line 2
         for q in range(1, n):
@@ -237,7 +239,7 @@ cdef class Blocks(PlaneCache):
         return gap
 
     cdef double _score(self, Block* b, bint used_only) noexcept nogil:
-        """u of all planes, or of those with a multiplier alone, and the gap of the block."""
+        """Compute u of all planes, or only of those with a multiplier; return the block gap."""
         cdef int q
         cdef double best = -INFINITY, mean = 0.0
         for q in range(b.n):
@@ -253,7 +255,7 @@ cdef class Blocks(PlaneCache):
         return max(best - mean, 0.0)
 
     cdef void _frank_wolfe(self, Block* b, int t) noexcept nogil:
-        """The best multipliers between alpha_i and e_t."""
+        """Move alpha_i to the best point of the segment from alpha_i to e_t."""
         cdef int q, r, n = b.n
         cdef double along = 0.0, square = 0.0, mean = 0.0, row, distance, gamma
         cdef double* G = b.gram
@@ -275,7 +277,7 @@ cdef class Blocks(PlaneCache):
         b.alpha[t] += gamma
 
     cdef void _pairwise(self, Block* b, int target) noexcept nogil:
-        """Weight moves to the target, then to the best plane, from the one in use that lets D gain most."""
+        """Move weight to plane `target`, then to the best plane, each time from the plane for which D gains most."""
         cdef int step, q, i = target, j, n = b.n
         cdef double den, best_den, gain, best_gain, tau, difference
         cdef double* G = b.gram
@@ -316,7 +318,7 @@ cdef class Blocks(PlaneCache):
                 self.u[q] -= tau * (G[q * b.room + i] - G[q * b.room + j])
 
     cdef void _move_point(self, const StoredPlane* a, double factor) noexcept nogil:
-        """x += factor psi (line 5), and what follows from it: the clipped point, averages (line 6)."""
+        """Add factor psi to the point (line 5), clip it, and update the averages (line 6)."""
         cdef Py_ssize_t k, j
         if self.metric == NULL:
             pb_slope_axpy(&a.slope, factor, self.x)
@@ -343,7 +345,7 @@ cdef class Blocks(PlaneCache):
     # ------------------------------------------------------------------ the point
 
     def set_point(self, x, double curvature):
-        """Sets s = `curvature` and the point, which the caller has computed from phi; clipped here."""
+        """Set s = `curvature` and the point x, which the caller has computed from phi, and which is clipped here."""
         cdef const double[::1] view = x
         cdef Py_ssize_t k
         if view.shape[0] != self.dim:
@@ -357,11 +359,11 @@ cdef class Blocks(PlaneCache):
                     self.x[k] = max(self.free[k], 0.0)
 
     def unclipped(self):
-        """(kappa c - phi) / s, before weights were kept nonnegative; a copy."""
+        """Return a copy of `(kappa c - phi) / s`, the point without clipping."""
         return np.array(self.w) if self.is_kept == NULL else np.where(self._is_kept, self._free, self.w)
 
     def start_averages(self):
-        """Averages over the points after oracle steps and after cached ones begin here, and are kept from now on."""
+        """Begin to average the points after oracle steps, and those after cached steps."""
         cdef double[:, ::1] view
         cdef int k
         self._drifts = np.zeros((2, self.dim))
@@ -371,7 +373,7 @@ cdef class Blocks(PlaneCache):
             self.averages[k].offset_drift = self.averages[k].count = 0.0
 
     def average(self, int k):
-        """The average of the points after oracle steps (k = 0) or cached ones (1): (w, B), or None before any."""
+        """Return the average (w, B) of the points after oracle steps (k = 0) or cached steps (1); None before any."""
         if not 0 <= k < 2:
             raise ValueError(f"k must be 0 or 1, got {k}")
         cdef double count = self.averages[k].count
@@ -383,7 +385,7 @@ cdef class Blocks(PlaneCache):
     # ------------------------------------------------------------------ gaps, copies
 
     def measure(self):
-        """Sets the gap of every block to that over all its planes at the present point."""
+        """Compute the gap of every block over all its planes at the present point."""
         cdef Py_ssize_t i
         with nogil:
             for i in range(self.n_blocks):
@@ -391,7 +393,7 @@ cdef class Blocks(PlaneCache):
                 self._check_signals()
 
     def gaps(self):
-        """Gap of every block before its last step, or as measured since, shape (n_blocks,)."""
+        """Return the gaps, shape (n_blocks,): of each block before its last step, or in a later call of `measure`."""
         cdef Py_ssize_t i
         out = np.empty(self.n_blocks)
         cdef double[::1] view = out
@@ -400,7 +402,7 @@ cdef class Blocks(PlaneCache):
         return out
 
     def copy(self, nonneg=None, step="exact", int max_steps=10, int cap=100):
-        """The same planes and multipliers in an object of its own, with other settings; at w = 0 until `set_point`."""
+        """Return a copy of planes and multipliers with other settings; its point is 0 until `set_point`."""
         cdef Blocks other = Blocks(self.n_blocks, self.dim, nonneg, step, max_steps, cap)
         cdef Py_ssize_t i
         for i in range(self.n_blocks):
@@ -413,7 +415,7 @@ cdef class Blocks(PlaneCache):
 
     @classmethod
     def from_state(cls, n_blocks, dim, settings, storage, point):
-        """The blocks that `__reduce__` described, to the last bit."""
+        """Return the blocks that `__reduce__` described, to the last bit."""
         cdef Blocks self = cls(n_blocks, dim, *settings)
         cdef const double[::1] metric
         cdef int k

@@ -1,4 +1,4 @@
-# The planes of one example in memory: slopes in one piece, multipliers, Gram matrix.
+# The memory of the planes of one example: slopes in one piece, multipliers, Gram matrix.
 
 from libc.stdint cimport int32_t, uint64_t
 
@@ -21,32 +21,32 @@ cdef struct StoredPlane:
     int last            # tick of the last activity
 
 cdef struct Block:
-    int n, room         # planes, and room for them
-    int n_used          # planes with a multiplier
+    int n, room         # number of planes, and number for which there is room
+    int n_used          # number of planes with a multiplier > 0
     StoredPlane* planes         # the truth first
     double* alpha
     double* gram        # (room, room)
     char* memory        # the slopes, one after another: a pass streams through them
-    size_t filled, wasted       # bytes of it, and those of dropped slopes
+    size_t filled, wasted       # bytes of `memory`, and those of them that belong to dropped slopes
     double gap          # max u - <alpha, u> before the last step
 
 
-# Makes arrays for `room` planes, at least those that are there; `bytes`, here and below, counts all memory of blocks.
+# Allocates arrays for `room` >= n planes. `bytes`, here and below, counts the memory of all blocks.
 cdef int resize_block(Block* b, int room, double* bytes) except -1 nogil
-# Where `need` more bytes of slopes begin.
+# Makes room for `need` more bytes of slopes, and returns where they begin.
 cdef char* extend_block(Block* b, size_t need, double* bytes) except NULL nogil
 # Sets plane `a` to these values and copies its slope into the memory of the block.
 cdef int store_plane(Block* b, StoredPlane* a, double offset, Py_ssize_t n, const int32_t* index,
                      const double* value, Py_ssize_t dim, double* bytes) except -1 nogil
-# Makes an empty block, which has the room, the same as another one.
+# Copies a block into an empty one that has the room.
 cdef int copy_block(Block* new, const Block* b, double* bytes) except -1 nogil
-# Place of an equal plane, or -1.
+# Returns the place of an equal plane, or -1.
 cdef int find_plane(Block* b, double offset, Py_ssize_t n, const int32_t* index, const double* value) noexcept nogil
 # Drops plane q, whose multiplier is 0; the last plane takes its place.
 cdef void remove_plane(Block* b, int q) noexcept nogil
-# Starts to read a block that is next.
+# Prefetches a block that is needed next.
 cdef void fetch_block(const Block* b) noexcept nogil
 cdef void free_block(Block* b) noexcept nogil
-# Bytes that a slope takes up.
+# Returns the bytes of a slope; the second function rounds them up to a multiple of 8.
 cdef size_t slope_bytes(const pb_slope* a) noexcept nogil
 cdef size_t padded(size_t size) noexcept nogil

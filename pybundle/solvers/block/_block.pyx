@@ -1,13 +1,13 @@
-"""The planes of one example in memory: slopes of a block in one piece, multipliers, Gram matrix.
+"""The memory of a block, which is that of the planes of one example: slopes in one piece, multipliers, Gram matrix.
 
-Slopes are sparse or dense, float32 if exact; a pass over the planes of a block streams through them.
+Slopes are sparse or dense, and float32 if that is exact. A pass over the planes of a block reads them in this order.
 """
 
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-cdef size_t FETCHED = 8192          # bytes of the next block that are read ahead
+cdef size_t FETCHED = 8192          # number of bytes of the next block that are prefetched
 
 
 cdef int resize_block(Block* b, int room, double* bytes) except -1 nogil:
@@ -38,18 +38,18 @@ cdef int resize_block(Block* b, int room, double* bytes) except -1 nogil:
 
 
 cdef char* extend_block(Block* b, size_t need, double* bytes) except NULL nogil:
-    # the slopes that are there move closer: a copy is cheaper than memory never used
+    # all slopes are copied without holes, as a copy is cheaper than unused memory
     cdef size_t used = 0, size = b.filled - b.wasted + need
     cdef int q
     cdef char* memory
     cdef pb_slope* a
-    memory = <char*>malloc(size + 1)        # of no bytes might be NULL
+    memory = <char*>malloc(size + 1)        # malloc(0) might return NULL
     if memory == NULL:
         with gil:
             raise MemoryError
     for q in range(1, b.n):
         a = &b.planes[q].slope
-        if a.n:                 # a slope of zeros has no memory, and C forbids copies from NULL, of no bytes too
+        if a.n:                 # an empty slope has no memory, and C forbids copies from NULL even of 0 bytes
             memcpy(memory + used, a.value, slope_bytes(a))
         place_slope(a, memory + used)
         used += padded(slope_bytes(a))
@@ -74,7 +74,7 @@ cdef int store_plane(Block* b, StoredPlane* a, double offset, Py_ssize_t n, cons
     dense = n * (item + sizeof(int32_t)) >= dim * item
     a.slope.n = dim if dense else n
     a.slope.is_single = single
-    a.slope.index = index           # replaced by `place_slope`; only whether there is one counts here
+    a.slope.index = index           # only its being NULL matters until `place_slope` replaces it
     if dense:
         a.slope.index = NULL
     memory = extend_block(b, padded(slope_bytes(&a.slope)), bytes)
@@ -122,7 +122,7 @@ cdef int find_plane(Block* b, double offset, Py_ssize_t n, const int32_t* index,
         a = &b.planes[q].slope
         if b.planes[q].hash != hash or b.planes[q].offset != offset or (a.index != NULL and a.n != n):
             continue
-        if a.index != NULL and n and memcmp(a.index, index, n * sizeof(int32_t)):      # C forbids NULL, of none too
+        if a.index != NULL and n and memcmp(a.index, index, n * sizeof(int32_t)):      # C forbids NULL even for 0 bytes
             continue
         k = 0
         while k < n and pb_slope_value(a, k if a.index != NULL else index[k]) == value[k]:
@@ -169,7 +169,7 @@ cdef size_t padded(size_t size) noexcept nogil:
 
 
 cdef void place_slope(pb_slope* a, char* memory) noexcept nogil:
-    """Points to a slope of this kind and size at `memory`: values first."""
+    """Let the slope point to its values at `memory`, and to its indices behind them."""
     a.value = memory
     if a.index != NULL:
         a.index = <int32_t*>(memory + a.n * (4 if a.is_single else 8))

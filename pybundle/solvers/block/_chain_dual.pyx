@@ -1,28 +1,25 @@
-"""Dual of the log-loss of chains, ascended at one chain after the other: exponentiated gradient [Collins et al. 2008].
+"""Exponentiated gradient steps on the dual of the log-loss of chains, one chain after another [Collins et al. 2008].
 
     maximise  sum_i c_i H(P_i) - (Omega + kappa/2 |. - centre|^2)*(-phi),
     phi = sum_i c_i (E_{P_i} Psi(x_i, y) - Psi(x_i, y_i)),
 
-over a distribution P_i of the labellings of every chain. It is kept by the logarithms of its factors, theta_t(k) of the
-nodes (tokens) and theta(j, k) of the edges, P_i(y) ~ exp(sum_t theta_t(y_t) + sum_t theta(y_{t-1}, y_t)), so that
-marginals and entropy are exact by dynamic programming. The logarithms are stored in float32, for half the memory.
-Marginals and entropies are computed in float64 from the stored numbers, so that bounds stay valid, and near the maximum
-of the dual rounding costs it an error of second order only. The point W follows from
-V = (l2 centre of Omega + kappa centre - phi) / s, s = l2 + kappa, see `_packed_point.pyx`. The step at chain i, all
-other chains as they are:
+over a distribution P_i of the labellings of every chain, with its entropy H. The logarithms of its factors are stored,
+theta_t(k) of the nodes (tokens) and theta(j, k) of the edges: P_i(y) ~ exp(sum_t theta_t(y_t) + sum_t theta(y_{t-1},
+y_t)). Dynamic programming gives its marginals and entropy. The logarithms are float32, for half the memory. Marginals
+and entropies are computed in float64 from the stored numbers, so that bounds stay valid; near the maximum of the dual
+the rounding to float32 changes it in second order only. The point W follows from V = (l2 centre of Omega + kappa centre
+- phi) / s, s = l2 + kappa, see `_packed_point.pyx`. The step at chain i, with all other chains fixed:
 
-    1   u                                scores of nodes and edges at W; P_i ~ exp(u) would be best if W stayed
+    1   u                                scores of nodes and edges at W; P_i ~ exp(u) would be best for a fixed W
     2   new = theta + r (u - theta)      with the marginals mu' by forward-backward
     3   V -= c_i (mu' - mu) Psi / s      and W follows; u' are the scores at the new W
-    4   back, and again with a smaller r, if H' - H + <u', mu' - mu> < 0 with the entropies H and H'. The dual rises by
-        c_i times this or more, because Omega* is convex
+    4   undo line 3, and repeat lines 2 and 3 with a smaller r, if H' - H + <u', mu' - mu> < 0. The dual rises by at
+        least c_i times this number, because Omega* is convex
     5   r *= a / (a - b), within limits. The slope of the dual along mu' - mu is a = <u - theta, mu' - mu> at the start
         and b = <u' - new, mu' - mu> at the end; a parabola with these slopes has its maximum there
 
-Classes may have free intercepts, see `PackedPoint.set_intercepts`; what steps move is as without them.
-
-The rate r of each chain adapts to the curvature of Omega*, which is never needed. Classes are chains of one token,
-without edges.
+The rate r of each chain adapts to the curvature of Omega*, which is never computed. Classes are chains of one token,
+without edges. Their intercepts may have no penalty, see `PackedPoint.set_intercepts`; the steps are the same then.
 """
 
 import numpy as np
@@ -39,18 +36,18 @@ from pybundle.solvers.block._packed_point cimport PackedPoint
 
 cdef enum:
     LINE = 64
-    N_ARRAYS = 10           # of Scratch
-    TRIES = 4               # of one step: with each the rate is a quarter, so that hardly any step fails
+    N_ARRAYS = 10           # number of arrays in Scratch
+    TRIES = 4               # maximum number of tries of a step; the rate falls each time, so hardly any step fails
 
-cdef double FIRST_RATE = 0.5, LEAST_RATE = 1e-6     # rates of the first steps, and those of steep curvature
-cdef double SMALLER = 0.25, LARGER = 2.0            # limits of a change of the rate, which a parabola only estimates
-cdef double STILL = 1e-8        # if marginals change by less in all, rounding decides whether the dual rises: accepted
-cdef double SPIKE = 6.0         # theta of a true label at the start, 0 of the others: phi is small, H not 0
-cdef double CERTAIN = 1e4       # distributions are the same with smaller differences of factors; larger ones cancel
+cdef double FIRST_RATE = 0.5, LEAST_RATE = 1e-6     # initial rate, and smallest rate
+cdef double SMALLER = 0.25, LARGER = 2.0            # limits of the factor in line 5, as the parabola is an estimate
+cdef double STILL = 1e-8        # a step is accepted if |mu' - mu|_1 is less, as rounding hides whether the dual rises
+cdef double SPIKE = 6.0         # initial theta of true labels, with 0 for the others: phi is small, and H is not 0
+cdef double CERTAIN = 1e4       # known theta is at least its maximum minus this: larger differences only lose digits
 cdef double WORK = 2e8          # products between two checks for signals
 
 
-cdef struct Scratch:            # of the longest chain
+cdef struct Scratch:            # work space for the longest chain
     double* scores              # (T, K) u' of the nodes
     double* old                 # (T, K) u
     double* old_edges           # (K, K)
@@ -60,7 +57,7 @@ cdef struct Scratch:            # of the longest chain
     double* edge_mu             # (K, K)
     double* S                   # (K, BLOCK)
     double* coef                # (STEP, ldc)
-    double* memory              # of forward-backward
+    double* memory              # for forward-backward
 
 
 cdef class ChainDual(PackedPoint):
@@ -78,15 +75,16 @@ cdef class ChainDual(PackedPoint):
         Whether there are weights of pairs of neighbouring labels, of the first and of the last label. Without pairs
         every chain is one token.
     known : (nodes, edges), optional
-        To start from; without them every true label is likely.
+        Logarithms of factors to start from; without them every true label is likely.
 
     Attributes
     ----------
     nodes, edges : float32 ndarray, shapes (N, K) and (n, K K), or (n, 0)
         Logarithms of the factors of the distributions.
     rates, entropies : ndarray, shape (n,)
+        r and H of every chain.
     visits : float
-        Chains visited so far.
+        Number of steps so far.
     """
 
     cdef readonly object nodes, edges, rates, entropies
@@ -104,7 +102,7 @@ cdef class ChainDual(PackedPoint):
     cdef Py_ssize_t n_edges         # K K or 0
     cdef Py_ssize_t[::1] rows       # 0, 1, 2, ...
     cdef Py_ssize_t longest
-    cdef double work                # products for each token
+    cdef double work                # number of multiplications for each token
 
     def __init__(self, Rows tokens, truth, offsets, weights, bint pairs, bint start, bint end, known=None):
         cdef Py_ssize_t K = tokens.n_scores, n = len(offsets) - 1
@@ -138,7 +136,7 @@ cdef class ChainDual(PackedPoint):
         self._refresh()
 
     def _refresh(self):
-        """Make marginals and entropies those of the factors."""
+        """Compute marginals and entropies from the factors."""
         cdef Py_ssize_t i, k, first, T, K = self.features.n_scores, n = self.offsets.shape[0] - 1
         cdef ChainTables tables = self.tables()
         cdef double entropy, work = 0.0
@@ -168,12 +166,12 @@ cdef class ChainDual(PackedPoint):
             free(memory)
 
     cdef ChainTables tables(self):
-        """Tables for the distributions of chains with pairs; None without."""
+        """Return tables for forward-backward, or None without pairs."""
         K = self.features.n_scores
         return ChainTables(np.zeros((K, K)), np.zeros(K), np.zeros(K), True) if self.n_edges else None
 
     cdef double distribution(self, ChainTables tables, Py_ssize_t T, const double* nodes, Scratch* s) noexcept nogil:
-        """s.mu and s.edge_mu: marginals of a chain with these logarithms of factors, and s.edges; returns log Z."""
+        """Set s.mu and s.edge_mu to the marginals for the logarithms `nodes` and s.edges; return log Z."""
         cdef Py_ssize_t k, K = self.features.n_scores
         cdef double top, total = 0.0
         if self.n_edges:
@@ -191,20 +189,21 @@ cdef class ChainDual(PackedPoint):
 
     # ------------------------------------------------------------------ the marginals of the factors
     def marginals(self, const Py_ssize_t[::1] rows, const double[::1] scales, double[:, ::1] nodes):
-        """Marginals of the chains `rows`, with proven errors; may run in several threads at once. Not for classes.
+        """Compute marginals of the chains `rows`, and entropies with proven errors; threads may call it.
 
         Parameters
         ----------
         rows, scales : arrays, shape (m,)
+            Rows of chains with pairs of labels; classes have none.
         nodes : float64 array, shape (number of their tokens, K)
             Receives the marginals of the tokens, one chain after another.
 
         Returns
         -------
         entropies : ndarray, shape (m, 2)
-            And bounds on their rounding errors.
+            Entropies, and bounds on their rounding errors.
         total : ndarray, shape (K K,)
-            The sum of `scales` times the sums of the marginals of neighbours.
+            Sum over the chains of `scales` times the sums of their edge marginals.
 
         Raises
         ------
@@ -244,8 +243,8 @@ cdef class ChainDual(PackedPoint):
     def visit(self, const Py_ssize_t[::1] order):
         """Step on the chains of `order`, one after another.
 
-        A step costs two products of the tokens with W, an update of V, and O(T K^2) of forward-backward for a chain of
-        T tokens; each further try one product and two updates more.
+        A step costs two products of the tokens with W, an update of V, and O(T K^2) operations of forward-backward for
+        a chain of T tokens. Each further try costs one more product and two more updates.
 
         Raises
         ------
@@ -278,7 +277,7 @@ cdef class ChainDual(PackedPoint):
             free(memory)
 
     cdef void step(self, Rows X, Py_ssize_t i, ChainTables tables, Scratch* s) noexcept nogil:
-        """Lines 1 to 5 at chain i."""
+        """Do lines 1 to 5 at chain i."""
         cdef Py_ssize_t first = self.offsets[i], T = self.offsets[i + 1] - first, K = X.n_scores, k
         cdef Py_ssize_t size = T * K, n_edges = self.n_edges
         cdef float* theta = &self.theta[first, 0]
@@ -320,7 +319,7 @@ cdef class ChainDual(PackedPoint):
                 rise += self.base[K + k] * change - s.edge_mu[k] * s.edges[k]
                 entropy -= s.edge_mu[k] * s.edges[k]
                 moved += fabs(change)
-            if moved <= STILL or a <= b:    # where all is certain nothing moves until the factors are about the scores
+            if moved <= STILL or a <= b:    # a certain P_i does not move until theta is about u
                 r *= LARGER
             else:                                                                   # line 5
                 r *= min(max(a / (a - b), SMALLER), LARGER) if a > b else SMALLER
@@ -336,7 +335,7 @@ cdef class ChainDual(PackedPoint):
             self.move(X, first, T, s, mu, edge_mu, c / self.s)
 
     cdef void scores_of(self, Rows X, Py_ssize_t first, Py_ssize_t T, Scratch* s, double* out) noexcept nogil:
-        """out (T, K): scores of the tokens of a chain at W, those of the first and last label included."""
+        """Set out (T, K) to the scores of the tokens of a chain at W, with those of first and last labels."""
         cdef Py_ssize_t k, K = X.n_scores
         cdef const double* rest = &self.base[0] + K + self.n_edges
         X.score_step(&self.rows[first], T, <double*>self.W, self.ldw, s.S, out)
@@ -353,12 +352,12 @@ cdef class ChainDual(PackedPoint):
 
     cdef void move(self, Rows X, Py_ssize_t first, Py_ssize_t T, Scratch* s, const double* mu, const double* edge_mu,
                    double factor) noexcept nogil:
-        """V += factor (mu' - mu) Psi, and W follows."""
+        """Add factor (mu' - mu) Psi to V, and compute W from V."""
         cdef Py_ssize_t group, t, q, k, K = X.n_scores, count, begin
         cdef double* V = <double*>self.V
         cdef double* W = <double*>self.W
         cdef double* rest = &self.base_unshrunk[0] + K
-        cdef double of_units = factor * X.scale * X.scale       # V has the units of scores, X none
+        cdef double of_units = factor * X.scale * X.scale       # V is stored times the scale, X without it
         for group in range((T + STEP - 1) // STEP):
             t = group * STEP
             count = min(<Py_ssize_t>STEP, T - t)
@@ -390,7 +389,7 @@ cdef class ChainDual(PackedPoint):
             self.shrinkage.apply(V, W, begin, begin + count)
 
     cdef void* allocate(self, Scratch* s) except NULL:
-        """Memory for the steps at any chain, to be freed."""
+        """Allocate the work space of steps at any chain; the caller frees it."""
         cdef Py_ssize_t K = self.features.n_scores, T = self.longest, ld = (K + 7) // 8 * 8
         cdef Py_ssize_t of_program = (3 * T + 2 + ld) * ld if self.n_edges else 0
         cdef Py_ssize_t sizes = of_program + 4 * T * K + 3 * self.n_edges + K * BLOCK + STEP * self.ldc
@@ -417,17 +416,17 @@ cdef class ChainDual(PackedPoint):
                                 "entropies": self.entropies}
 
     def get_state(self):
-        """What differs from a new object of the same chains, by name; arrays are shared, not copied."""
+        """Return, by name, all that differs from a new object of the same chains; arrays are not copied."""
         return self._arrays() | {"s": self.s, "visits": self.visits}
 
     def set_state(self, state):
-        """Becomes what `get_state` described, to the last bit; its limits must be set before."""
+        """Become what `get_state` described, to the last bit; `set_limits` must have been called."""
         if not ((state["rates"] > 0.0) & (state["rates"] <= 1.0)).all():
             raise ValueError("rates must be numbers > 0 and <= 1")
         self.restore_arrays(self._arrays(), state)
         self.visits = state["visits"]
         self._refresh()
-        self.entropies[:] = state["entropies"]     # the sums of steps may be rounded otherwise
+        self.entropies[:] = state["entropies"]     # steps have summed them in another order
 
 
 cdef inline void widen(const float* values, double* out, Py_ssize_t n) noexcept nogil:
@@ -443,5 +442,5 @@ cdef inline void narrow(const double* values, float* out, Py_ssize_t n) noexcept
 
 
 cdef inline double* cut(double* at, Py_ssize_t size) noexcept nogil:
-    """The first address on a cache line behind `size` numbers."""
+    """Return the first start of a cache line behind `size` numbers."""
     return <double*>((<uintptr_t>(at + size) + LINE - 1) // LINE * LINE)

@@ -13,7 +13,7 @@ cdef struct Example:         # what a step needs beside x_i and alpha_i: half a 
     int32_t y                # the truth; -1 or 1 if binary, the sign of the score if the loss is a curve
     int32_t vertex           # label if alpha_i is a vertex, else -1; one score: see `step_at_binary`, `curve_vertex`
     int32_t active           # whether the next passes should visit it
-    int32_t n_near           # labels of the working set; 0: none, the next step looks at all labels
+    int32_t n_near           # size of the working set; 0: there is none, and the next step looks at all labels
 
 
 cdef extern from *:
@@ -31,16 +31,16 @@ cdef class LabelBlocks(PackedPoint):
     cdef Engine e
     cdef readonly object alpha, examples
     cdef readonly object near    # (n, set_capacity) labels of the working sets, each with a score near the best
-    cdef readonly double margin  # how close to the best a score is near, and how small a lead keeps an example active
+    cdef readonly double margin  # labels within it of the best score are near; a smaller lead keeps an example active
     cdef Example* rows
     cdef int32_t* near_of
-    cdef Py_ssize_t set_capacity    # most labels of a working set; 0 if all steps look at all labels
+    cdef Py_ssize_t set_capacity    # maximum size of a working set; 0 if all steps look at all labels
     cdef float[:, ::1] alpha32
     cdef double[:, ::1] alpha64
 
     cdef Py_ssize_t find_active(self, Py_ssize_t* found) noexcept nogil
 
 
-# The working set of a row becomes the labels near the best score `top` or with a multiplier, if these are not too many;
-# u[k * stride] are the scores, losses included; after a step those before it will do, as only `top` has to be new.
+# Sets the working set of a row to the labels near the best score `top` or with a multiplier > 0, or to none if these
+# are too many. u[k * stride] are the scores plus losses. After a step they may be the old ones, but `top` must be new.
 cdef void keep_near(LabelBlocks blocks, Py_ssize_t row, const real* u, int stride, double top) noexcept nogil

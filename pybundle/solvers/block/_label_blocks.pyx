@@ -1,8 +1,8 @@
-"""Multipliers of all examples of a risk whose labels can be enumerated, and which of them the next steps should visit.
+"""Multipliers of all examples of a risk whose labels can be enumerated, and marks of those to visit next.
 
-With many labels every example has a working set: the labels whose scores came close to the best one when all labels
-were last looked at, and those with a multiplier. Steps in between look at these alone. A label that is missing costs
-progress, never the bound: see `_label_sums.pyx`.
+With many labels every example has a working set: the labels whose scores were close to the best one when all labels
+were last scored, and those with a multiplier > 0. Until all labels are scored again, steps look at these labels alone.
+A missing label makes progress slower, but no bound invalid: see `_label_sums.pyx`.
 """
 
 import numpy as np
@@ -17,14 +17,14 @@ from pybundle.solvers.block._packed_point cimport PackedPoint
 from pybundle.features._rows import aligned
 
 cdef enum:
-    MANY_LABELS = 64        # from which a step on a working set is faster than one on all labels
-    SHARE = 8               # a working set holds at most one label in so many
+    MANY_LABELS = 64        # with so many labels or more, a step on a working set is faster than one on all labels
+    SHARE = 8               # a working set holds at most K / SHARE of the K labels
 
-NEAR = 0.1      # of the largest loss: with a smaller lead the best label may soon be another one, so a step is worth it
+NEAR = 0.1      # scores differ little if by less than this times the largest loss; see `LabelBlocks.margin`
 
 
 def set_capacity(Engine e):
-    """Return the most labels of a working set; 0 if steps look at all labels, as on sparse rows."""
+    """Return the maximum size of a working set, or 0 if steps look at all labels, as on sparse rows."""
     has_sets = e.loss == MULTICLASS and e.n_scores >= MANY_LABELS and e.kind < PB_CSR32
     return e.n_scores // SHARE if has_sets else 0
 
@@ -37,19 +37,19 @@ cdef class LabelBlocks(PackedPoint):
     engine : Engine
         Any loss but LOGISTIC.
     precision : {"float32", "float64"}
-        Precision of W, scores and multipliers; float32 if storage and range of the data allow it.
+        Precision of W, scores and multipliers; float32 needs a suitable storage and range of the data.
     multipliers : ndarray, shape (n, K), optional
-        To start from, as in `restore`; without them all weight is on the truths.
+        Multipliers to start from, see `restore`; without them all weight is on the truths.
 
     Attributes
     ----------
     alpha : ndarray, shape (n, K)
         Multipliers, each row c_i times a point of the simplex; one column with numbers in [0, c_i] for one score.
     examples : structured array, shape (n,)
-        One `Example` each, see `_label_blocks.pxd`. `active` is 1 if alpha_i is no vertex, the block gap was not 0 at
-        the last step, or `mark` found that its label hardly leads.
+        An `Example` of each row, see `_label_blocks.pxd`. `active` is 1 if alpha_i is no vertex, if the block gap was
+        not 0 at the last step, or if `mark` found that the best label leads by less than `margin`.
     near : ndarray, shape (n, set_capacity)
-        Working sets, as far as `examples["n_near"]` counts.
+        Working sets; the first `examples["n_near"][i]` entries of row i are used.
     """
 
     def __init__(self, Engine engine, precision, multipliers=None):
@@ -82,7 +82,7 @@ cdef class LabelBlocks(PackedPoint):
             self.restore(multipliers)
 
     def restore(self, multipliers):
-        """Takes over multipliers of the same examples, made feasible."""
+        """Set the multipliers to given ones of the same examples, made feasible."""
         cdef Engine e = self.e
         c, y = np.asarray(e.weight_array), np.asarray(e.y_array)
         low, high = (-e.curve.high, -e.curve.low) if e.loss == CURVE else (0.0, 1.0)
@@ -105,12 +105,12 @@ cdef class LabelBlocks(PackedPoint):
         self.examples["n_near"] = 0
 
     def get_state(self):
-        """What differs from a new object of the same engine, by name; arrays are shared, not copied."""
+        """Return, by name, all that differs from a new object of the same engine; arrays of points are not copied."""
         state = self.points() | {"alpha": self.alpha, "near": self.near, "s": self.s}
         return state | {name: self.examples[name].copy() for name in ("vertex", "active", "n_near")}
 
     def set_state(self, state):
-        """Becomes what `get_state` described, to the last bit; its penalty must be set before."""
+        """Become what `get_state` described, to the last bit; `set_penalty` must have been called."""
         vertex, near, n_near = state["vertex"], state["near"], state["n_near"]
         if ((vertex < -1) | (vertex >= max(3, self.e.n_scores))).any():
             raise ValueError("vertex must name labels")
@@ -121,22 +121,22 @@ cdef class LabelBlocks(PackedPoint):
 
     @property
     def target_sum(self):
-        """What the targets add to the sizes of the numbers in a sum of losses."""
+        """Bound on the share of targets in a sum of losses, for rounding errors: `steepest sum_i c_i |target_i|`."""
         return 0.0 if self.e.loss != CURVE else self.steepest * float(
             np.abs(self.e.target_array) @ np.asarray(self.e.weight_array))
 
     @property
     def steepest(self):
-        """The largest slope of a loss by its score."""
+        """The largest absolute derivative of a loss by its score."""
         return max(fabs(self.e.curve.low), fabs(self.e.curve.high)) if self.e.loss == CURVE else 1.0
 
     @property
     def score_terms(self):
-        """As in `Rows`."""
+        """Number of roundings in a float64 score, see `Rows.score_terms`."""
         return self.e.score_terms
 
     def set_penalty(self, s, l1, lower, upper, curvatures):
-        """As `set_limits`; the curvature of the dual along x_i is at most `curvatures[i]`."""
+        """Call `set_limits`, and set upper bounds `curvatures` (n,) of the curvature of the dual along each x_i."""
         self.set_limits(s, l1, lower, upper)
         self.examples["square"] = self.s * curvatures
 
@@ -150,10 +150,10 @@ cdef class LabelBlocks(PackedPoint):
         return np.array(found[:count])
 
     cdef Py_ssize_t find_active(self, Py_ssize_t* found) noexcept nogil:
-        """Write the active rows to `found`, with room for all rows; their number."""
+        """Write the active rows to `found`, which has room for all rows; return their number."""
         cdef Py_ssize_t i, count = 0
         for i in range(self.e.n_examples):
-            found[count] = i            # overwritten unless it counts: no branch that is hard to predict
+            found[count] = i            # overwritten if row i is not active: no branch that is hard to predict
             count += self.rows[i].active != 0
         return count
 
@@ -175,7 +175,7 @@ cdef void keep_near(LabelBlocks blocks, Py_ssize_t row, const real* u, int strid
 
 
 def spread_of(Engine engine):
-    """Return the size of a usual loss: the largest cost, in regression the standard deviation of the targets."""
+    """Return the size of a usual loss: the largest cost or, in regression, the standard deviation of the targets."""
     return engine.largest_loss if engine.loss != CURVE else float(np.std(engine.target_array)) or 1.0
 
 

@@ -1,9 +1,9 @@
-"""Dual of a hinge risk whose labels can be enumerated, ascended exactly at one example after the other.
+"""Exact steps on the dual of a hinge risk whose labels can be enumerated, one example after another.
 
     maximise  sum_ik alpha_ik L(y_i, k) - |phi|^2 / (2 s) + (kappa / s) <c, phi>,   s = lam + kappa,
     phi = sum_ik alpha_ik (e_k - e_{y_i}) x_i',   alpha_i >= 0 with sum c_i,   W = (kappa c - phi) / s
 
-The step at example i, all other multipliers as they are [sequential dual method, Keerthi et al. 2008]:
+The step at example i, with all other multipliers fixed [sequential dual method, Keerthi et al. 2008]:
 
     1   u_k = L(y_i, k) + <W_k, x_i>,  k = 1..K           scores
     2   gap_i = c_i max_k u_k - <alpha_i, u>               no step if it is 0
@@ -11,20 +11,20 @@ The step at example i, all other multipliers as they are [sequential dual method
     4   W_k -= (new_k - alpha_ik) x_i / s,  alpha_i = new
 
 With one score (binary hinge) alpha_i is a number in [0, c_i], u = 1 - y_i <w, x_i>, and Proj clips. For another loss
-of one score, `l(u) = max_beta beta u - h(beta)`, it is -c_i beta, and the step maximises over beta in closed form.
+of one score, `l(u) = max_beta beta u - h(beta)`, alpha_i is -c_i beta, and the step finds the best beta in closed form.
 
-Dense rows are scored in groups of four, the tile of the score kernels, and their moves reach W together. If a row
-moves, the scores of the rows behind it in the group are corrected by `<x_i, x_j>`, so that the steps equal those of one
-row after another.
+Dense rows are scored in groups of four, the tile of the score kernels, and W changes once for a group. If the step at a
+row changes alpha_i, the scores of later rows in the group are corrected by `<x_i, x_j>`, so that the steps are the same
+as those at one row after another.
 
-With many labels line 1 costs most. A visit `on_sets` looks at the labels of the working set of a row alone, see
-`_label_blocks.pyx`: the maximiser among these multipliers, at |set| d operations in place of K d.
+With many labels line 1 costs most. With `on_sets` a step looks only at the labels in the working set of a row, see
+`_label_blocks.pyx`. It finds the maximiser over their multipliers, with |set| d operations in place of K d.
 
-With a penalty (`set_penalty`) the point W follows from another one V by a threshold, a factor s / s_j and bounds, see
-`_shrinkage.pyx`, where s_j = l2_j + kappa, and s is the least of these: line 4 moves V, then the entries of W that
-belong to the row follow. With `s sum_j x_ij^2 / s_j` in place of |x_i|^2 line 3 takes the largest curvature that the
-dual can have along x_i, so that the step at the scores of W ascends, too [prox-SDCA, Shalev-Shwartz & Zhang 2014]. W is
-not linear in the steps, so that a group is one row.
+With a penalty (`set_penalty`) the point W follows from a point V by a threshold, a factor s / s_j and bounds, see
+`_shrinkage.pyx`. Here s_j = l2_j + kappa, and s is the least s_j. Line 4 changes V, and then the entries of W for the
+features of the row are computed. Line 3 has `s sum_j x_ij^2 / s_j` in place of |x_i|^2. This takes the largest
+curvature that the dual can have along x_i, so that a step from the scores at W increases the dual, too [prox-SDCA,
+Shalev-Shwartz & Zhang 2014]. As W is not linear in the steps, a group is one row.
 """
 
 import numpy as np
@@ -43,11 +43,11 @@ from pybundle.solvers.block._label_sums cimport LabelSums
 from pybundle.features._rows import aligned
 
 
-cdef class LabelDual(LabelSums)       # below the steps
+cdef class LabelDual(LabelSums)       # defined below the steps
 
 
 cdef inline void highest(const real* S, int K, real* top, bint dense) noexcept nogil:
-    """top[r] = max_k S[k * BLOCK + r] for the rows of a group, which is one row if the data are sparse."""
+    """Set top[r] to max_k S[k * BLOCK + r] for the rows of a group, which is one row if the data are sparse."""
     cdef int k, r
     if not dense:
         top[0] = S[0]
@@ -65,9 +65,9 @@ cdef inline void highest(const real* S, int K, real* top, bint dense) noexcept n
 
 cdef bint _group(LabelDual dual, Engine e, const Curvature* curvature, const Py_ssize_t* rows, int count, real* alpha,
                  real* S, real* coef, double* scratch, double* total) noexcept nogil:
-    """Steps at the rows of a group, from S (K, BLOCK), `W x` of these rows; returns whether any of them moved W.
+    """Do the steps at the rows of a group, from their scores `W x` in S (K, BLOCK); return whether W is to change.
 
-    If one moved, coef (STEP, ldc) becomes the changes of W that the rows bring. Block gaps are added to `total`.
+    If so, coef (STEP, ldc) becomes the change of W as multiples of the rows. Block gaps are added to `total`.
     """
     cdef int K = e.n_scores, ldc = dual.ldc, r, q, k
     cdef pb_dots_fn dots = e.kernels.dots32[e.kind] if real is float else e.kernels.dots64[e.kind]
@@ -139,14 +139,14 @@ cdef bint _group(LabelDual dual, Engine e, const Curvature* curvature, const Py_
 cdef void _on_set(LabelDual dual, Engine e, const Curvature* curvature, const Py_ssize_t* rows, Py_ssize_t left,
                   pb_score_fn score, pb_update_fn update, real* alpha, real* S, real* coef, double* scratch, real* W,
                   real* V, double* total) noexcept nogil:
-    """The step at rows[0] among the labels of its working set; `left` rows are to come, this one included."""
+    """Do the step at rows[0] over the labels of its working set; `left` rows remain, this one included."""
     cdef Example* x = &dual.rows[rows[0]]
     cdef const int32_t* near = dual.near_of + rows[0] * dual.set_capacity
     cdef const int32_t* later
     cdef int q, k, K = e.n_scores, n = x.n_near
     cdef int32_t vertex = -1
     cdef double top = -INFINITY
-    cdef real* mine = coef + dual.ldc           # multipliers of the set
+    cdef real* mine = coef + dual.ldc           # multipliers of the labels in the set
     if left > 2:
         prefetch(&dual.rows[rows[2]])
         prefetch(dual.near_of + rows[2] * dual.set_capacity)
@@ -185,7 +185,7 @@ cdef void _on_set(LabelDual dual, Engine e, const Curvature* curvature, const Py
 
 
 cdef void _shrink(LabelDual dual, Engine e, Py_ssize_t row, const real* coef, const real* V, real* W) noexcept nogil:
-    """The entries of W that belong to a row of X follow V; coef (K,) is 0 for classes that did not move."""
+    """Compute the entries of W for the features of a row from V; coef (K,) is 0 for classes that did not change."""
     cdef int K = e.n_scores, k
     cdef Py_ssize_t first
     if e.has_bias:
@@ -220,7 +220,7 @@ cdef double _visit(LabelDual dual, Engine e, const Py_ssize_t[::1] order, bint o
         rows = &order[0]
         while left > 0:
             count = <int>min(<Py_ssize_t>size, left)
-            if on_sets:         # up to the next row with a working set
+            if on_sets:         # the group ends before the next row with a working set
                 q = 0
                 while q < count and dual.rows[rows[q]].n_near == 0:
                     q += 1
@@ -251,7 +251,7 @@ cdef double _visit(LabelDual dual, Engine e, const Py_ssize_t[::1] order, bint o
 
 
 cdef inline void _shuffle(Py_ssize_t* rows, Py_ssize_t n, uint64_t* state) noexcept nogil:
-    """A random order of fewer than 2^32 rows, by splitmix64 [Steele, Lea, Flood 2014]."""
+    """Shuffle n < 2^32 rows by splitmix64 [Steele, Lea, Flood 2014]."""
     cdef Py_ssize_t i, j
     cdef uint64_t z
     for i in range(n - 1, 0, -1):
@@ -267,7 +267,7 @@ cdef bint _passes(LabelDual dual, Engine e, uint64_t state, double target, int m
                   real[:, ::1] scores, real[:, ::1] coefs, double[::1] scratch) except? -1:
     cdef Py_ssize_t count
     for _ in range(most):
-        PyErr_CheckSignals()        # here the point belongs to the multipliers
+        PyErr_CheckSignals()        # an interrupt is safe here, as the point belongs to the multipliers
         with nogil:
             count = dual.find_active(&room[0])
             _shuffle(&room[0], count, &state)
@@ -293,12 +293,12 @@ cdef class LabelDual(LabelSums):
     Attributes
     ----------
     visits, cached_visits : float
-        Examples visited so far with all labels, and with those of their working sets.
+        Number of steps so far that looked at all labels, and that looked at working sets.
     """
 
     cdef tuple scratch           # scores and coefficients of a group, multipliers of an example
     cdef readonly double visits, cached_visits
-    cdef double constant         # of <x_i, x_j>, in units of scale^2: the bias
+    cdef double constant         # part of <x_i, x_j> that is due to the bias, in units of scale^2
     cdef Py_ssize_t signal_every     # rows between two checks for signals
 
     def __init__(self, Engine engine, precision, multipliers=None):
@@ -312,24 +312,24 @@ cdef class LabelDual(LabelSums):
         self.signal_every = max(STEP, <Py_ssize_t>(2e8 / per_row))
 
     def get_state(self):
-        """What differs from a new object of the same engine, by name; arrays are shared, not copied."""
+        """Return, by name, all that differs from a new object of the same engine; arrays are not copied."""
         return LabelSums.get_state(self) | {"visits": self.visits, "cached_visits": self.cached_visits}
 
     def set_state(self, state):
-        """Becomes what `get_state` described, to the last bit; its penalty must be set before."""
+        """Become what `get_state` described, to the last bit; `set_penalty` must have been called."""
         LabelSums.set_state(self, state)
         self.visits, self.cached_visits = state["visits"], state["cached_visits"]
 
     def visit(self, const Py_ssize_t[::1] order, bint on_sets=False):
         """Step on the examples of `order`, one after another; one may occur twice.
 
-        O(nnz(X) K) for the scores, and a row of W for every multiplier that changes. With `on_sets` an example that has
-        a working set costs its size in place of K; its block gap is that among these labels.
+        The cost is O(nnz(X) K) for the scores, and one row of W for every multiplier that changes. With `on_sets` the
+        size of a working set, if there is one, replaces K; the block gap is then that over its labels.
 
         Returns
         -------
         total : float
-            The sum of the block gaps before.
+            The sum of the block gaps before the steps.
 
         Raises
         ------
@@ -350,9 +350,10 @@ cdef class LabelDual(LabelSums):
         return _visit[double](self, self.e, order, on_sets, self.alpha64, self.packed, self.unshrunk, *self.scratch)
 
     def visit_active(self, uint64_t seed, double target, int most, double most_visits):
-        """Visit the active examples `on_sets`, in random orders, until the block gaps of a pass sum to `target`.
+        """Pass over the active examples with `on_sets`, in random orders, until block gaps of a pass sum to `target`.
 
-        At most `most` passes, and none after `visits` has passed `most_visits`. Interrupts and costs as in `visit`.
+        At most `most` passes are made, and none begins when `visits` exceeds `most_visits`. Interrupts are as in
+        `visit`.
 
         Returns
         -------

@@ -1,5 +1,5 @@
-# The exact step at one example of a hinge risk, or of a loss of one score, from its scores. Lines are those of the
-# algorithm in `_label_dual.pyx`.
+# The exact step at one example of a hinge risk, or of a loss of one score, from its scores. The numbers of lines are
+# those of `_label_dual.pyx`.
 
 from libc.math cimport fabs
 from libc.stdint cimport int32_t
@@ -10,26 +10,26 @@ from pybundle.solvers.block._label_blocks cimport Example
 from pybundle.solvers.newton._proximal_steps cimport project
 
 
-cdef struct Curvature:       # of the dual along x_i: |x_i|^2 / s
+cdef struct Curvature:       # the curvature of the dual along x_i is |x_i|^2 / s
     double s                 # lam + kappa
-    double step              # scale^2 / s: the packed W moves by so many X_i if a multiplier changes by 1
+    double step              # scale^2 / s: a change of a multiplier by 1 changes the packed W by step X_i
 
 
-# Whether W x_i stays when W moves along x_i: the example is as good as 0.
+# Returns whether x_i is so close to 0 that changes of W along x_i do not change the scores of example i.
 cdef inline bint is_flat(const Curvature* p, const Example* x) noexcept nogil:
     return x.square <= 1e-30 * p.s
 
 
-# The share of c_i by which rounding alone may move a multiplier: not worth touching W.
+# Returns a fraction of c_i: rounding alone may change a multiplier by so much, so W is not updated for it.
 cdef inline double rounding_of(const real* alpha) noexcept nogil:
     return 5e-7 if sizeof(real) == 4 else 1e-15
 
 
-# The step among K labels, all or those of a working set; returns whether W moves. u[k * BLOCK] are the scores up to a
-# constant, `top` is their maximum, and `vertex` the position of the label with all weight, or -1. If W moves, coef (K,)
-# becomes its change as a multiple of X_i. `top` becomes the score of the labels with multipliers after the step, which
-# is then the maximum, if the curvature is that of W (with a penalty it is a bound). The block gap is added to `total`;
-# scratch has 2 K entries.
+# Does the step over K labels, all labels or those of a working set; returns whether W is to change. u[k * BLOCK] are
+# the scores up to a constant, `top` is their maximum, and `vertex` the position of the label with all weight, or -1. If
+# W is to change, coef (K,) becomes its change as multiples of X_i. `top` becomes the score that all labels with a
+# multiplier have after the step; without a penalty this is the new maximum. The block gap is added to `total`; scratch
+# has 2 K entries.
 cdef inline bint step_at(const Curvature* p, int K, Example* x, const real* u, double* top, real* alpha, real* coef,
                          double* scratch, int32_t* vertex, double* total) noexcept nogil:
     cdef int k, support = 0, last = 0
@@ -74,7 +74,7 @@ cdef inline bint step_at(const Curvature* p, int K, Example* x, const real* u, d
     return True
 
 
-# Set the one multiplier of an example unless it moves by rounding alone; return whether it does.
+# Sets the only multiplier of an example unless it changes by rounding alone; returns whether it was set.
 cdef inline bint move_multiplier(const Curvature* p, Example* x, real after, real* alpha, real* coef) noexcept nogil:
     cdef double change = <double>after - <double>alpha[0]
     if fabs(change) <= rounding_of(alpha) * max(fabs(after), fabs(alpha[0])):
@@ -84,7 +84,7 @@ cdef inline bint move_multiplier(const Curvature* p, Example* x, real after, rea
     return True
 
 
-# The step for the binary hinge; `vertex` becomes 0 or 1 if alpha is 0 or c, else -1.
+# Does the step for the binary hinge; `vertex` becomes 0 if alpha is 0, 1 if alpha is c, and -1 otherwise.
 cdef inline bint step_at_binary(const Curvature* p, Example* x, double score, real* alpha, real* coef,
                                 double* total) noexcept nogil:
     cdef double c = x.c, u = 1.0 - x.y * score, new
@@ -100,12 +100,13 @@ cdef inline bint step_at_binary(const Curvature* p, Example* x, double score, re
     return move_multiplier(p, x, after, alpha, coef)
 
 
-# Where beta stays when scores move a little: 0 or 1 at the upper or lower end, 2 at a kink of h at 0; else -1.
+# Returns 0 if beta is at its upper end, 1 at its lower end, 2 at a kink of h at 0, and -1 elsewhere. At the first three
+# points beta does not change when the score changes a little.
 cdef inline int curve_vertex(const Curve* h, double beta) noexcept nogil:
     return 0 if beta == h.high else 1 if beta == h.low else 2 if beta == 0.0 and h.flat > 0.0 else -1
 
 
-# The step for `c l(u)`, u = y score - target, with alpha = -c beta: the new beta maximises `beta u - h(beta) -
+# Does the step for `c l(u)`, u = y score - target, with alpha = -c beta: the new beta maximises `beta u - h(beta) -
 # q/2 (beta - old beta)^2`, q = c |x_i|^2 / s.
 cdef inline bint step_at_curve(const Curvature* p, const Curve* h, double target, Example* x, double score, real* alpha,
                                real* coef, double* total) noexcept nogil:

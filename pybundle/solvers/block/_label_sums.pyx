@@ -1,7 +1,7 @@
 """Sums over the examples of a risk whose labels can be enumerated: losses at a point, and the aggregate of multipliers.
 
-These enter certificates, so that all labels are looked at, whatever the working sets are: `value` and `mark` at their
-scores, `aggregate` at their multipliers, which it makes feasible.
+They enter certificates, and therefore include all labels, whatever the working sets are: `value` and `mark` use the
+scores of all labels, and `aggregate` uses all multipliers, which it makes feasible.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from pybundle.solvers.block._label_blocks cimport Example, LabelBlocks, keep_nea
 from pybundle.core.plane import Plane
 
 cdef enum:
-    SPARSE_BLOCK = 1024     # sparse rows that are summed together, class by class
+    SPARSE_BLOCK = 1024     # number of sparse rows that are summed together, class by class
 
 cdef double UNIT = 2.0 ** -53       # rounding error of one float64 operation, relative
 
@@ -26,10 +26,10 @@ cdef class LabelSums(LabelBlocks):
 
     # ------------------------------------------------------------------ values at a point
     def mark(self, const real[:, ::1] S, Py_ssize_t first=0):
-        """Losses, summed, at the point with scores S of the rows from `first` on, bias included; marks the active ones.
+        """Return the sum of the losses of the rows from `first` on, at their scores S with bias; mark the active rows.
 
-        Active: alpha_i is no vertex, or its label leads by less than `margin`. Working sets are found anew. Threads may
-        mark different rows.
+        A row is active if alpha_i is no vertex, or if the label with all weight leads by less than `margin`. Working
+        sets are chosen again. Threads may mark different rows.
         """
         cdef Engine e = self.e
         cdef Py_ssize_t i
@@ -75,7 +75,7 @@ cdef class LabelSums(LabelBlocks):
         return risk
 
     def value(self, const double[:, ::1] S):
-        """R at the point with scores S (n, K): a plain sum of losses, none of which is negative."""
+        """Return R at the point with scores S (n, K), as a plain sum of losses, none of which is negative."""
         cdef Engine e = self.e
         cdef Py_ssize_t i
         cdef int K = e.n_scores, k, y
@@ -98,16 +98,18 @@ cdef class LabelSums(LabelBlocks):
 
     # ------------------------------------------------------------------ evidence
     def aggregate(self, Py_ssize_t first=0, last=None, double far=0.0):
-        """The `Plane` of `sum_ik alpha_ik (e_k - e_y) X_i`, unscaled, and `sum_ik alpha_ik L(y_i, k)`, in float64.
+        """Return the `Plane` of the multipliers, with sums in float64.
 
-        If the planes of two ranges are added, their errors together also bound those of the sums.
+        The slope is `sum_ik alpha_ik (e_k - e_y) X_i`, without scale, and the offset `sum_ik alpha_ik L(y_i, k)`.
+        If the planes of two ranges are added, the sum of their errors also covers the roundings of this addition.
 
         Parameters
         ----------
         first, last : int
             The sum is over the rows `first <= i < last`, None is n. Threads may sum different rows.
         far : float
-            Norm |m| of the means m for which the error of `a - m a_b` is bounded, too, for each row a of the slope.
+            Norm |m| of column means m. The error also bounds that of `a - m a_b`, for each row a of the slope with last
+            entry a_b.
 
         Raises
         ------
@@ -116,8 +118,8 @@ cdef class LabelSums(LabelBlocks):
 
         Notes
         -----
-        The multiplier of the truth is what the other labels leave of c_i. If rounding made these exceed c_i, they are
-        scaled down, so that the multipliers are feasible.
+        The multiplier of the truth is c_i minus the sum over the other labels. If this sum exceeds c_i by rounding, it
+        is scaled down, so that the multipliers are feasible.
         """
         cdef Engine e = self.e
         cdef Py_ssize_t end = e.n_examples if last is None else last
@@ -130,12 +132,12 @@ cdef class LabelSums(LabelBlocks):
     def _aggregate(self, const real[:, ::1] alphas, Py_ssize_t first, Py_ssize_t last, double far):
         cdef Engine e = self.e
         cdef int K = e.n_scores, k, y
-        # a block of dense rows fits in the cache; one of sparse rows is longer, and the slope of a class stays there
+        # a block of dense rows stays in the cache; a block of sparse rows is longer, and the slope of one class stays
         cdef Py_ssize_t i = first, size, entries = 0, products = 0, block = BLOCK if self.dense else SPARSE_BLOCK
         cdef double offset = 0.0, total, c, b, ratio, beta
         cdef double offset_size = 0.0, slope_size = 0.0     # sums of absolute values, and of norms
         cdef bint is_multiclass = e.loss == MULTICLASS
-        cdef int idle = 2 if e.loss == CURVE else 0         # the vertex that adds nothing; of labels the true one
+        cdef int idle = 2 if e.loss == CURVE else 0         # rows with this vertex add nothing
         # rows of a block and their coefficients, class by class: a class has at most one entry a row
         cdef Py_ssize_t[:, ::1] row = np.empty((K, block), dtype=np.intp)
         cdef double[:, ::1] coef = np.empty((K, block))
@@ -202,8 +204,8 @@ cdef class LabelSums(LabelBlocks):
         for k in range(K):
             entries = max(entries, entries_of[k])
             products += entries_of[k]
-        # a component is a sum of at most `entries` products, the offset one of `products`; the sum for a truth, the
-        # ratio and the excess of a sum over c: 2 K + 4 roundings more, and one if two sums are added
+        # an entry of the slope is a sum of at most `entries` products, and the offset one of `products`. The sum for a
+        # truth, the ratio and the excess of a sum over c add 2 K + 4 roundings, and the addition of two planes one
         return Plane(offset, summed, 1.01 * UNIT * (entries + 2 * K + 7) * slope_size,
                      1.01 * UNIT * (products + K + 15) * offset_size if e.loss == CURVE else
                      1.01 * UNIT * (products + K + 7) * offset)
@@ -219,7 +221,7 @@ cdef inline void fetch_row(Engine e, Py_ssize_t i) noexcept nogil:
 
 
 cdef inline bint may_leave(const Curve* h, int vertex, double u, double margin) noexcept nogil:
-    """Whether the score is within `margin` of a change of the multiplier."""
+    """Return whether a change of the score by less than `margin` may change the multiplier."""
     cdef double v = u - h.linear
     if vertex == 0:
         return v < h.square * h.high + (h.flat if h.high > 0.0 else -h.flat if h.high < 0.0 else 0.0) + margin

@@ -10,25 +10,26 @@ cdef class PackedPoint:
     # W in units of scores: (K, padded d) for dense rows, (d, padded K) for CSR, (m, 1) if W is sparse
     cdef readonly object packed
     cdef object unshrunk            # V; W itself without a penalty
-    cdef void* W                    # where they lie
+    cdef void* W                    # addresses of both
     cdef void* V
     cdef Shrinkage shrinkage        # or None
     cdef Shrinkage base_shrinkage
     cdef readonly double s          # the curvature lam + kappa
     cdef Py_ssize_t ldw
-    cdef double[::1] base           # (K,) what the bias adds to scores, then the weights that belong to no feature
+    cdef double[::1] base           # (K,) terms of the bias in scores, then the weights that belong to no feature
     cdef double[::1] base_unshrunk
     cdef int dense
     cdef int ldc                    # row length of coefficients
-    cdef bint is_centred            # intercepts are free: the numbers of `set_intercepts`
+    cdef bint is_centred            # whether intercepts have no penalty; what follows is set by `set_intercepts`
     cdef double excess, unit
     cdef const double[::1] products, origin
     cdef double[::1] sums, pull
 
-    # what the scores of a row gain if intercepts are free; and after `W_k += coef X_i`
+    # returns the term of score k of a row that comes from intercepts without penalty
     cdef inline double intercept(self, Py_ssize_t k, Py_ssize_t row) noexcept nogil:
         return self.origin[k] + (self.excess - self.products[row]) * self.sums[k] - self.pull[k]
 
+    # updates the numbers of this term after `W_k += coef X_i`
     cdef inline void move_intercept(self, Py_ssize_t k, Py_ssize_t row, double coef) noexcept nogil:
         self.sums[k] += self.unit * coef
         self.pull[k] += self.unit * coef * self.products[row]

@@ -1,6 +1,7 @@
 """The point of compiled block steps: w = [W (K, width) | weights that belong to no feature], in the layout of kernels.
 
-Steps move V; with a penalty W follows from it by a threshold, a factor and bounds, see `_shrinkage.pyx`.
+Steps change the point V. With a penalty, W follows from V by a threshold, a factor and bounds, see `_shrinkage.pyx`;
+without a penalty W is V.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ from pybundle.features._rows import aligned, transpose
 
 
 cdef class PackedPoint:
-    """W and V of K scores of rows.
+    """The points W and V for K scores of rows.
 
     Parameters
     ----------
@@ -41,15 +42,16 @@ cdef class PackedPoint:
         self.W = self.V = <void*><size_t>self.packed.ctypes.data
 
     def set_point(self, w, double s):
-        """Makes `w` (dim,) the point of the multipliers, and s = lam + kappa the curvature of the steps."""
+        """Set the point of the multipliers to `w` (dim,), and the curvature of the steps to s = lam + kappa."""
         self._pack(w, self.packed, np.asarray(self.base))
         self.s = s
 
     def set_intercepts(self, moving):
-        """Leave the intercepts of classes free, `MovingIntercepts`; the point has to be set before.
+        """Give the intercepts of classes no penalty, see `MovingIntercepts`; the point has to be set before.
 
-        They move as weights of a last column of `sqrt(ratio)` beside centred rows x_i - m would, about their `origin`.
-        W is the sum of steps with the rows as they are, a_k (`sums`) that of the coefficients. Then the score is
+        The steps are those for centred rows x_i - m with a last column `sqrt(ratio)`, whose weights are relative to
+        `origin`. But W is a sum of multiples of rows that are not centred; a_k (`sums`) is the sum of the coefficients
+        of class k. Then the score is
 
             <W_k, x_i> + origin_k + (ratio - 1 + |m|^2 - <m, x_i>) a_k - <m, W_k>,
 
@@ -62,9 +64,9 @@ cdef class PackedPoint:
         self.products, self.origin, self.sums, self.pull = moving.products, moving.origin, W[:, -1].copy(), W @ means
 
     def set_limits(self, s, l1, lower, upper):
-        """From now on `w = clip(soft(v, l1) / s, lower, upper)`; arrays (dim,), s = l2 + kappa > 0.
+        """Let `w = clip(soft(v, l1) / s, lower, upper)` from now on; arrays (dim,), s = l2 + kappa > 0.
 
-        `set_penalised_point` has to follow.
+        The caller has to call `set_penalised_point` afterwards.
         """
         if not s.min() > 0.0:
             raise ValueError(f"s must be > 0, got {s.min():g}")
@@ -75,7 +77,7 @@ cdef class PackedPoint:
             self.V = <void*><size_t>self.unshrunk.ctypes.data
             self.base_unshrunk = np.zeros(len(self.base))
         self.s = s.min()
-        # bounds and thresholds have the units of scores, factors have none
+        # bounds and thresholds are stored times the scale of the data, as W is; factors are not
         whole = l1 / self.s, self.s / s, lower, upper
         limits = [values[:e.n_weights].reshape(e.n_blocks, e.width) for values in whole]
         base = np.zeros((4, len(self.base)))
@@ -98,7 +100,7 @@ cdef class PackedPoint:
         self.shrinkage, self.base_shrinkage = Shrinkage(packed), Shrinkage(base)
 
     def set_penalised_point(self, v, w=None):
-        """Makes w (dim,) the point and v (dim,) that from which it follows, see `set_limits`; None is what follows."""
+        """Set v (dim,) and the point w (dim,); None means the w that follows from v, see `set_limits`."""
         cdef Py_ssize_t size = self.packed.size
         self._pack(v / self.s, self.unshrunk, np.asarray(self.base_unshrunk))
         if w is not None:
@@ -111,7 +113,7 @@ cdef class PackedPoint:
             self.shrinkage.apply(<double*>self.V, <double*>self.W, <Py_ssize_t>0, size)
 
     def _pack(self, w, packed, base):
-        """Write w (dim,) into the layout of the kernels, and what belongs to no feature into `base`."""
+        """Write w (dim,) in the layout of the kernels to `packed`, and weights that belong to no feature to `base`."""
         cdef Rows e = self.features
         cdef Py_ssize_t K = e.n_scores, d = e.width - e.has_bias
         W = np.ascontiguousarray(w[:e.n_weights]).reshape(e.n_blocks, e.width)
@@ -123,11 +125,11 @@ cdef class PackedPoint:
         base[K:] = w[e.n_weights:]
 
     def point(self):
-        """The point W (dim,) as it stands now, in float64."""
+        """Return the present point W (dim,) in float64."""
         return self._unpacked(self.packed, np.asarray(self.base))
 
     def unshrunk_point(self):
-        """The point V (dim,), times s."""
+        """Return the point V (dim,), times s."""
         return self.s * self._unpacked(self.unshrunk, np.asarray(self.base_unshrunk))
 
     def _unpacked(self, packed, base):
@@ -143,7 +145,10 @@ cdef class PackedPoint:
         return w
 
     def restore_arrays(self, mine, state):
-        """Copy the arrays of a state into `mine`, both by name, and take its s; ValueError if they do not fit."""
+        """Copy the arrays of a state into the arrays `mine` of the same names, and take its s.
+
+        Raises ValueError if shapes or numbers do not fit.
+        """
         for name, array in mine.items():
             if state[name].shape != array.shape or state[name].dtype != array.dtype:
                 raise ValueError(f"{name} must have shape {array.shape} and dtype {array.dtype}, got "
@@ -157,7 +162,7 @@ cdef class PackedPoint:
         self.s = state["s"]
 
     def points(self):
-        """The arrays of the points by name; without a penalty there is one point only."""
+        """Return the arrays of the points by name; without a penalty V is left out."""
         found = {"packed": self.packed, "base": np.asarray(self.base)}
         if self.is_centred:
             found |= {"sums": np.asarray(self.sums), "pull": np.asarray(self.pull)}

@@ -13,30 +13,30 @@ cdef class PlaneCache:
     cdef readonly Py_ssize_t n_merged
     cdef readonly double merging_error
     cdef public int cap
-    cdef bint merges            # planes in use that were idle for long become one
+    cdef bint merges            # whether `forget` merges planes with a multiplier
     cdef double checked         # work at the last check for signals
     cdef object _scratch
     cdef Block* blocks
-    cdef double* dense          # (dim,) zeros between uses
+    cdef double* dense          # (dim,) work space, which is 0 between uses
     cdef object _metric
     cdef const double* metric   # (dim,) weights of the inner product, or NULL for ones
     cdef double* u              # one entry for each plane of the largest block: scratch of steps
     cdef double* change         # the same
     cdef int u_room
 
-    # Room for n planes at least / for exactly so many
+    # Makes room for at least n planes / for exactly `room` planes
     cdef int _reserve(self, Block* b, int n) except -1 nogil
     cdef int _resize(self, Block* b, int room) except -1 nogil
-    # Place of a plane in its block, which it enters if it is new / which is new
+    # Returns the place of a plane in its block, after inserting it if it is new / in any case
     cdef int _add(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
                   const double* value) except -1 nogil
     cdef int _insert(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
                      const double* value) except -1 nogil
     cdef void _remove(self, Block* b, int q) noexcept nogil
     cdef int _make_room(self, Block* b) except -1 nogil
-    # Two planes in use that were idle since before a tick become one
+    # Merges two planes with a multiplier that were idle since before a tick
     cdef int _merge(self, Block* b, int before) except -1 nogil
     cdef void _multiply(self, Block* b) noexcept nogil
     cdef double _square(self, const Block* b, int q) noexcept nogil
-    # Checks for signals once in a while
+    # Checks for signals after ENTRIES_PER_CHECK entries
     cdef int _check_signals(self) except -1 nogil

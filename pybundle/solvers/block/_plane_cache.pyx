@@ -1,7 +1,7 @@
 """Planes of single examples, one block for each, with multipliers and Gram matrices.
 
-A block holds the planes `l_q + <psi_q, w>` known of its example, the truth (0, 0) first, and multipliers alpha in the
-simplex over them. Solvers move the multipliers (`solvers/block/_bcfw.pyx`), this class the planes.
+A block holds the known planes `l_q + <psi_q, w>` of its example, the truth (0, 0) first, and multipliers alpha in the
+simplex over them. This class adds, merges and drops planes; its subclass in `_bcfw.pyx` changes the multipliers.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -21,15 +21,15 @@ from pybundle.solvers.block._block cimport (StoredPlane, extend_block, find_plan
 from pybundle.core.plane import Plane, Planes
 from pybundle.core.rounding import UNIT
 
-cdef int MOST_ROOM = 1024       # planes that a stored block may have room for, which once were more
-# Rounding of a weighted mean of two slopes, as a share of the mean of their norms.
+cdef int MOST_ROOM = 1024       # a block in a checkpoint may have room for so many planes, even if it holds fewer now
+# Rounding error of a weighted mean of two slopes, divided by the weighted mean of their norms.
 cdef double MERGING = 3.03 * 2.0 ** -53
-# Entries read between two checks for signals, some 50 ms.
+# Number of entries read between two checks for signals, about 50 ms.
 cdef double ENTRIES_PER_CHECK = 5e7
 
 
 cdef class PlaneCache:
-    """The planes known of all examples.
+    """The known planes of all examples, with their multipliers.
 
     Parameters
     ----------
@@ -39,18 +39,18 @@ cdef class PlaneCache:
     ----------
     n_blocks, dim : int
     n_planes : int
-        Without the truths.
+        Number of planes without the truths.
     work : float
-        Entries of planes read so far.
+        Number of entries of planes read so far.
     bytes : float
         Memory of planes, multipliers and Gram matrices.
     cap : int
-        Maximum number of planes per block, the truth included; beyond it the one idle longest is dropped, or two are
-        merged.
+        Maximum number of planes per block, the truth included. To add another one, the plane that was idle for longest
+        is dropped, or two planes are merged.
     tick : int
-        Iterations so far.
+        Number of iterations so far.
     n_merged : int
-        Times that two planes became one.
+        Number of merges of two planes.
     merging_error : float
         Bound on the rounding errors of all merged slopes together, in the Euclidean norm.
     offset : float
@@ -89,7 +89,7 @@ cdef class PlaneCache:
         return 0 if n <= b.room else self._resize(b, max(n, 2 * b.room))
 
     cdef int _resize(self, Block* b, int room) except -1 nogil:
-        """Arrays for `room` planes, in the block and in the scratch of steps."""
+        """Allocate arrays for `room` planes, in the block and in the work space of steps."""
         resize_block(b, room, &self.bytes)
         if room > self.u_room:
             free(self.u)
@@ -104,13 +104,13 @@ cdef class PlaneCache:
     # ------------------------------------------------------------------ adding and dropping planes
 
     def add(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes):
-        """Add a plane to each of these blocks; return the indices of the planes in their blocks. Multipliers stay.
+        """Add a plane to each of these blocks; return the indices of the planes in their blocks.
 
         Parameters
         ----------
         rows, offsets : array, shape (len,)
         slopes : csr_array, shape (len, dim)
-            int32 indices, sorted, no duplicates; zeros are left out.
+            int32 indices, sorted, without duplicates; stored zeros are ignored. The multipliers of new planes are 0.
         """
         indices, values, starts = _entries(slopes)
         cdef const int32_t[::1] index = indices
@@ -131,7 +131,7 @@ cdef class PlaneCache:
 
     cdef int _add(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
                   const double* value) except -1 nogil:
-        """Place of the plane in the block, which it enters if it is new."""
+        """Return the place of the plane in the block; insert it if it is new."""
         cdef int q = find_plane(b, offset, n, index, value)
         if q >= 0:
             b.planes[q].last = self.tick
@@ -142,7 +142,7 @@ cdef class PlaneCache:
 
     cdef int _insert(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
                      const double* value) except -1 nogil:
-        """Place of a plane that the block does not know."""
+        """Insert a plane that is not in the block; return its place."""
         cdef int q, new
         cdef Py_ssize_t k
         cdef double norm = 0.0, weighted
@@ -171,7 +171,7 @@ cdef class PlaneCache:
         self.n_planes -= 1
 
     cdef int _make_room(self, Block* b) except -1 nogil:
-        """One plane fewer: the one without a multiplier that was idle for longest, or two merged."""
+        """Drop the plane without a multiplier that was idle for longest; if there is none, merge two planes."""
         cdef int q, worst = -1
         for q in range(1, b.n):
             if b.alpha[q] == 0.0 and (worst < 0 or b.planes[q].last < b.planes[worst].last):
@@ -182,7 +182,7 @@ cdef class PlaneCache:
         return self._merge(b, self.tick + 1)
 
     def forget(self, int max_idle):
-        """Start a new tick; planes not active in the last `max_idle` ones are dropped, or merged if in use."""
+        """Begin a new tick; drop planes without a multiplier that were idle for `max_idle` ticks, and merge others."""
         cdef Py_ssize_t i
         cdef int q, n
         cdef Block* b
@@ -201,7 +201,7 @@ cdef class PlaneCache:
                     self._merge(b, before)
 
     cdef int _merge(self, Block* b, int before) except -1 nogil:
-        """The two planes in use of least multipliers, idle since before tick `before`, become their weighted mean."""
+        """Merge two planes that were idle since before tick `before`: those with the smallest multipliers > 0."""
         cdef int q, i = -1, j = -1, r, which
         cdef double a, share, norm, offset
         cdef Py_ssize_t k, count = 0
@@ -238,12 +238,12 @@ cdef class PlaneCache:
                     count += 1
                     self.dense[q] = 0.0
         sort_entries(count, index, value)
-        norm = 0.0              # from Gram entries it would cancel when slopes do, and a square must not be negative
+        norm = 0.0              # summed anew: from Gram entries it could cancel and become negative
         for k in range(count):
             norm += value[k] * value[k] * (1.0 if self.metric == NULL else self.metric[index[k]])
         memset(&merged, 0, sizeof(StoredPlane))
         offset = share * b.planes[i].offset + (1.0 - share) * b.planes[j].offset
-        # three roundings of each entry, against the combination with weights that sum to 1 exactly
+        # an entry has three roundings, compared to the combination with weights that sum to 1 exactly
         self.merging_error += MERGING * (share * sqrt(self._square(b, i)) + (1.0 - share) * sqrt(self._square(b, j)))
         try:
             store_plane(b, &merged, offset, count, index, value, self.dim, &self.bytes)
@@ -265,17 +265,17 @@ cdef class PlaneCache:
         return 0
 
     def shrink(self, double limit):
-        """Brings `bytes` down to `limit`, phi and B of the multipliers as they are; whether that could be.
+        """Reduce `bytes` to `limit` without a change of phi and B; return whether that was possible.
 
-        From the largest blocks on, no further than need be: planes without a multiplier go, then planes in use become
-        their weighted mean, down to one for each block (and its truth). Slopes move closer meanwhile.
+        The largest blocks come first, and no more planes are lost than necessary. Planes without a multiplier are
+        dropped; then planes are merged, until each block has its truth and one more. Holes between slopes are closed.
         """
         cdef Py_ssize_t i, start
         cdef int most = 2, before
         cdef Block* b
         for i in range(self.n_blocks):
             most = max(most, self.blocks[i].n)
-        start = self.tick * 7919 % max(self.n_blocks, 1)        # not always the same ones
+        start = self.tick * 7919 % max(self.n_blocks, 1)        # not always the same blocks first
         while self.bytes > limit:
             with nogil:
                 for i in range(self.n_blocks):
@@ -294,7 +294,7 @@ cdef class PlaneCache:
                 break
             most = max(2, 3 * most // 4)
         with nogil:
-            pb_return_pages()       # smaller pieces leave holes that later ones do not all fit
+            pb_return_pages()       # later pieces do not all fit into the holes of freed ones
         return self.bytes <= limit
 
     cdef int _check_signals(self) except -1 nogil:
@@ -307,9 +307,9 @@ cdef class PlaneCache:
     # ------------------------------------------------------------------ inner products
 
     def weigh(self, metric):
-        """From now on `<a, b> = sum_j metric_j a_j b_j`, metric > 0 (dim,); Gram matrices afresh.
+        """Let `<a, b> = sum_j metric_j a_j b_j` from now on, with metric > 0 (dim,); compute Gram matrices again.
 
-        Planes and multipliers stay. The point has to be placed again: x then is metric times what it was.
+        Planes and multipliers do not change. The caller has to set the point again, with metric phi in place of phi.
         """
         cdef const double[::1] view = metric
         cdef Py_ssize_t i
@@ -321,7 +321,7 @@ cdef class PlaneCache:
                 self._multiply(&self.blocks[i])
 
     cdef void _multiply(self, Block* b) noexcept nogil:
-        """The Gram matrix of a block from its planes."""
+        """Compute the Gram matrix of a block from its planes."""
         cdef int q, r
         cdef Py_ssize_t k, j
         cdef pb_slope* a
@@ -337,7 +337,7 @@ cdef class PlaneCache:
                 self.dense[a.index[k] if a.index != NULL else k] = 0.0
 
     cdef double _square(self, const Block* b, int q) noexcept nogil:
-        """|psi|^2 of a plane in the Euclidean norm."""
+        """Return |psi|^2 of a plane in the Euclidean norm."""
         cdef Py_ssize_t k
         cdef double total = 0.0
         if self.metric == NULL:
@@ -347,7 +347,7 @@ cdef class PlaneCache:
         return total
 
     def mean_squared_norm(self):
-        """Mean <psi, psi> of all planes, truths left out; 0 without any."""
+        """Return the mean <psi, psi> of all planes without the truths; 0 if there are no planes."""
         cdef Py_ssize_t i
         cdef int q
         cdef double total = 0.0
@@ -359,17 +359,17 @@ cdef class PlaneCache:
     # ------------------------------------------------------------------ sums
 
     def aggregate(self, double slope_error=0.0, double offset_error=0.0):
-        """The `Plane` (B, phi), summed afresh in float64, block after block; sets `offset`. Errors as in `of_parts`."""
+        """Return the `Plane` (B, phi) as a new sum in float64; set `offset`. Its errors are those of `of_parts`."""
         found = self.of_parts(np.zeros(self.n_blocks, dtype=np.intp), np.array([slope_error]), np.array([offset_error]))
         self.offset = found.offsets[0]
         return Plane(self.offset, found.slopes[0], float(found.slope_errors[0]),
                      float(found.offset_errors[0]) * abs(self.offset))
 
     def of_parts(self, const Py_ssize_t[::1] part, slope_errors, offset_errors):
-        """The `Planes` (B_p, phi_p) of parts, whose values are unknown, NaN; block i belongs to part[i].
+        """Return the `Planes` (B_p, phi_p) of parts, with values NaN; block i belongs to part[i].
 
-        The planes stored are known up to these errors, shape (P,): of all slopes of a part, and of offsets (relative).
-        Rounding here is added.
+        `slope_errors` and `offset_errors` (P,) bound the errors of the stored planes: of the sum of the slopes of a
+        part, and of offsets (relative). The rounding errors of the sums here are added.
         """
         cdef Py_ssize_t n_parts = len(slope_errors)
         offsets, slopes, sizes = np.zeros(n_parts), np.zeros((n_parts, self.dim)), np.zeros(n_parts)
@@ -388,7 +388,7 @@ cdef class PlaneCache:
                 total = 0.0
                 for q in range(1, b.n):
                     total += b.alpha[q]
-                if total > 1.0:                 # rounding; sums of at most 1 are what makes a bound
+                if total > 1.0:                 # by rounding; a bound needs sums of at most 1
                     for q in range(1, b.n):
                         b.alpha[q] /= total
                     total = 1.0
@@ -408,7 +408,7 @@ cdef class PlaneCache:
                       offset_errors + (terms + merged) * UNIT)
 
     def assign(self, const double[::1] alpha):
-        """Sets the multipliers of all planes, in the order of `arrays`; truths get what they leave."""
+        """Set the multipliers of all planes, in the order of `arrays`; a truth gets 1 minus the sum of its block."""
         cdef Py_ssize_t i, j = 0
         cdef int q
         cdef double rest
@@ -432,7 +432,7 @@ cdef class PlaneCache:
     # ------------------------------------------------------------------ as arrays
 
     def sizes(self, bint used_only=False):
-        """Planes of every block, or those with a multiplier, the truth included, shape (n_blocks,)."""
+        """Return the number of planes of every block, or of those with a multiplier, with the truth: (n_blocks,)."""
         cdef Py_ssize_t i
         out = np.empty(self.n_blocks, dtype=np.intp)
         cdef Py_ssize_t[::1] view = out
@@ -441,7 +441,7 @@ cdef class PlaneCache:
         return out
 
     def block(self, Py_ssize_t i):
-        """Planes and multipliers of block i: offsets (n,), slopes dense (n, dim), alpha (n,)."""
+        """Return planes and multipliers of block i: offsets (n,), dense slopes (n, dim), alpha (n,)."""
         cdef Block* b
         cdef int q
         cdef double[:, ::1] view
@@ -456,7 +456,7 @@ cdef class PlaneCache:
                 np.array([b.alpha[q] for q in range(b.n)]))
 
     def arrays(self):
-        """Planes and multipliers: rows (m,) the block of each, truths left out; offsets, alpha (m,); CSR (m, dim)."""
+        """Return all planes but truths: the block of each (m,), offsets, multipliers (m,), slopes as CSR (m, dim)."""
         cdef Py_ssize_t i, j = 0, at = 0, k, entries = 0, n = 0
         cdef int q
         cdef pb_slope* a
@@ -488,7 +488,7 @@ cdef class PlaneCache:
 
     @classmethod
     def from_arrays(cls, n_blocks, dim, rows, offsets, alpha, slopes):
-        """The planes and multipliers that `arrays` described, or others in their form; at w = 0 until placed."""
+        """Return an object with the planes and multipliers that `arrays` returns; its point is 0 until it is set."""
         cdef PlaneCache self = cls(n_blocks, dim)
         cdef Py_ssize_t j, n
         cdef const int32_t* indices
@@ -508,9 +508,9 @@ cdef class PlaneCache:
         return self
 
     def _storage(self):
-        """All there is to know of the planes, to the last bit, as arrays: block after block, truths first.
+        """Return the whole state of the planes as arrays: block after block, truths first.
 
-        `room` and `wasted` are about memory: what a limit allows next depends on it.
+        `room` and `wasted` describe memory, which decides when a memory limit next drops planes.
         """
         cdef Py_ssize_t i, j = 0, at = 0
         cdef int q, r
@@ -540,7 +540,7 @@ cdef class PlaneCache:
                 "n_merged": self.n_merged, "merging_error": self.merging_error, "room": room, "wasted": wasted}
 
     def _take_storage(self, state):
-        """Becomes what `_storage` described; nothing is known here yet."""
+        """Become what `_storage` described; this object must have no planes yet."""
         cdef const Py_ssize_t[::1] size = state["sizes"]
         cdef const int32_t[::1] tick = state["last"], n_used = state["used"]
         cdef const double[::1] multiplier = state["alpha"], product = state["gram"], gap = state["gaps"]
@@ -575,7 +575,7 @@ cdef class PlaneCache:
                 k = start[plane + 1] - start[plane]
                 indices, values = &index[start[plane]] if k else NULL, &value[start[plane]] if k else NULL
                 store_plane(b, &b.planes[q], offset[plane], k, indices, values, self.dim, &self.bytes)
-                b.n = q + 1             # slopes before this one move when memory grows
+                b.n = q + 1             # the next plane moves these when memory grows
                 plane += 1
             used = 0
             for q in range(n):
@@ -624,7 +624,7 @@ def _entries(slopes):
 
 
 cdef int check_entries(const int32_t[::1] index, const int64_t[::1] start, Py_ssize_t dim) except -1:
-    """ValueError for rows that reach beyond the entries, or entries beyond the weights."""
+    """Raise ValueError if rows end behind the last entry, or if an index is outside 0..dim-1."""
     cdef Py_ssize_t j
     cdef bint fits = start[0] == 0 and start[start.shape[0] - 1] <= index.shape[0]
     for j in range(1, start.shape[0]):
@@ -637,7 +637,7 @@ cdef int check_entries(const int32_t[::1] index, const int64_t[::1] start, Py_ss
 
 
 cdef void sort_entries(Py_ssize_t n, int32_t* index, double* value) noexcept nogil:
-    """Shell sort by index."""
+    """Sort entries by index, by Shell's method."""
     cdef Py_ssize_t gap = n // 2, i, j
     cdef int32_t key
     cdef double v

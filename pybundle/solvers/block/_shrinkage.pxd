@@ -8,12 +8,12 @@ from pybundle.features._rows cimport real
 cdef class Shrinkage:
     cdef readonly object limits         # (4, ...): thresholds, factors, lower and upper bounds
     cdef const void* first
-    cdef Py_ssize_t plane               # entries of one of the four
+    cdef Py_ssize_t plane               # number of entries of one of the four arrays
     cdef bint is_uniform                # all entries have the same limits
 
-    # W[at] follows from V[at] for start <= at < stop
+    # computes W[at] from V[at] for start <= at < stop
     cdef void apply(self, const real* V, real* W, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
 
-    # the same for the first `size` entries of some rows of length ld
+    # does the same for the first `size` entries of some rows of length ld
     cdef void apply_at(self, const real* V, real* W, const int32_t* rows, Py_ssize_t n, Py_ssize_t ld,
                        Py_ssize_t size) noexcept nogil

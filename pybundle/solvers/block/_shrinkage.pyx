@@ -2,8 +2,8 @@
 
     w = clip( sign(v) max(|v| - threshold, 0) factor, lower, upper ).
 
-For the penalty `l2/2 w^2 + l1 |w|` within bounds, `v = -phi/s` and `factor = s / (l2 + kappa)`, this is the minimiser
-of penalty, `<phi, w>` and `kappa/2 w^2`; the threshold is l1/s.
+For the penalty `l2/2 w^2 + l1 |w|` within bounds, this is the minimiser of penalty, `<phi, w>` and `kappa/2 w^2` if
+`v = -phi/s`, `factor = s / (l2 + kappa)`, and the threshold is l1/s.
 """
 
 from libc.math cimport fabs
@@ -19,13 +19,13 @@ cdef inline real shrunk(real v, real threshold, real factor, real lower, real up
 
 
 cdef class Shrinkage:
-    """Limits of the entries of a point.
+    """Thresholds, factors and bounds of the entries of a point.
 
     Parameters
     ----------
     limits : ndarray, shape (4, ...), C-contiguous, float32 or float64
-        Thresholds, factors, lower and upper bounds. The shape behind the 4 is that of the points, or (1,) if all
-        entries have the same ones.
+        Thresholds, factors, lower and upper bounds. The shape behind the 4 is that of the points, or (1,) if these
+        numbers are the same for all entries.
     """
 
     def __init__(self, limits):

@@ -1,22 +1,22 @@
 """The weight of the proximal centre of a block method, from the gap.
 
-With exact steps the weight follows from a square `lam/2 |w|^2`, else from the gap. For the plane `offset + <phi, w>` of
-the multipliers, which lies below R, the gap at the best point x has two halves, neither of which is negative:
+With exact steps and the penalty `lam/2 |w|^2` the weight follows from lam; in other runs it follows from the gap. For
+the plane `offset + <phi, w>` of the multipliers, which lies below R, the gap at the best point x has two parts >= 0:
 
-    gap = [ R(x) - offset - <phi, x> ]  +  [ Omega(x) + <phi, x> - least value of that ]
+    gap = [ R(x) - offset - <phi, x> ]  +  [ Omega(x) + <phi, x> - min_v (Omega(v) + <phi, v>) ]
 
-With a light centre w jumps and the first half stays large; with a heavy one w is slow and the second does. On text and
-a9a with an l1 norm, to 1e-3, the balance and the mean of all planes (`mean_plane.py`) take a half to a fifth of the
-passes of the weight `sqrt(lam Rbar^2)` with lam = gap / |x|^2.
+If the weight is too small, w jumps and the first part stays large. If it is too large, w moves slowly and the second
+part stays large. On text and a9a with an l1 norm, to a gap of 1e-3, this weight and the mean of all planes
+(`mean_plane.py`) take between a fifth and half of the passes of the weight `sqrt(lam Rbar^2)` with lam = gap / |x|^2.
 """
 
 from __future__ import annotations
 
 from ...core.kept import Kept
 
-FACTOR = 1.25           # change of the weight of the centre in one iteration
-LIGHTER, HEAVIER = 10.0, 2.0    # the centre gets so above and below these ratios of the second half to the first
-FARTHEST = 1e6          # largest factor between the weight and the first one
+FACTOR = 1.25           # factor by which the weight changes in one iteration
+LIGHTER, HEAVIER = 10.0, 2.0    # the weight falls if second part / first part > LIGHTER, and grows if it is < HEAVIER
+FARTHEST = 1e6          # largest factor between the weight and the first weight
 
 
 class Balance(Kept):
@@ -34,7 +34,7 @@ class Balance(Kept):
         self.kappa = self._first = None
 
     def restart(self):
-        """Return to the first weight, because the present one belongs to a point far from the best."""
+        """Return to the first weight, because the present weight was found at points far from the best point."""
         if self.kappa is not None:
             self.kappa = self._first
 

@@ -1,4 +1,4 @@
-"""The scores at the best point of a search, from which a line search and the value of that point follow."""
+"""The scores at the best point of a search, which a line search from there and the value of that point need."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ...risks.partition import SHARD_ROWS
 
 
 class BestScores(Kept):
-    """Scores of all examples at the best point, which batch passes move, for `ExactBlocks`.
+    """Scores of all examples at the best point, for `ExactBlocks`; a line search after a batch pass moves that point.
 
     Parameters
     ----------
     risk : LinearRisk
-        Works in float64.
+        It works in float64.
     dual : LabelDual
-        Sums losses at scores, and marks examples.
+        It sums losses at scores, and marks the examples that the next passes should visit.
 
     Attributes
     ----------
     visits : float
-        Examples visited by passes at a point.
+        Number of examples that batch passes have scored.
     """
 
     kept = ("visits", "_scores", "_version", "_reach")
@@ -30,9 +30,9 @@ class BestScores(Kept):
     def __init__(self, risk, dual):
         self._risk, self._dual, self.visits = risk, dual, 0.0
         self._scores = None
-        self._version = None        # of the best point that they belong to; None while they change
-        self._spare = None          # an array for the next scores
-        self._reach = 0.0           # scores are known up to reach |x_i|
+        self._version = None        # version of the best point with these scores; None while they change
+        self._spare = None          # an array that the next pass overwrites
+        self._reach = 0.0           # the error of the scores of example i is at most reach |x_i|
 
     def restore(self, arrays):
         super().restore(arrays)
@@ -53,7 +53,7 @@ class BestScores(Kept):
             if search.w is w:
                 self._scores, self._reach, self._version = scores, reach, search.version
                 return fun
-            # a warm start, the run in float32 or a probe found the best point: its scores take a pass
+            # a warm start, the run in float32 or a probe has found the best point, so its scores need another pass
             self._scores, self._reach = self._pass(search.w), self._reach_of(search.w)
             self._version = search.version
         best = search.w
@@ -61,7 +61,7 @@ class BestScores(Kept):
         t, risk_value = self._risk.line_search(self._scores, scores, *search.problem.along(best, w, step))
         point = np.multiply(step, t, out=step)
         point += best
-        # exactly w at the end of the segment, else within bounds that rounding may have crossed
+        # at t = 1 the point is exactly w; other points are projected, as rounding may have crossed bounds
         point = w if t == 1.0 else search.problem.project(point)
         if t > 0.0:
             search.observe(point, risk_value)
@@ -88,10 +88,10 @@ class BestScores(Kept):
         return sum(self._risk.map_shards(shard, range(0, self._risk.n_examples, SHARD_ROWS)))
 
     def known_value(self, search):
-        """Return R at the best point and a bound on its rounding error from the scores at hand, or None without scores.
+        """Return R at the best point and a bound on its rounding error, or None if the scores belong to another point.
 
-        A score with what the loss adds to it is off by at most `reach |x_i|`; a loss takes two of them, times the
-        steepest slope. A sum of n losses `c_i l_i` is off by n + 8 roundings of its terms and of the targets.
+        A score, including the cost of its label, is off by at most `reach |x_i|`. A loss changes by the errors of two
+        scores, times the steepest slope. The sum of n losses `c_i l_i` adds n + 8 roundings of its terms and targets.
         """
         if self._scores is None or self._version != search.version:
             return None

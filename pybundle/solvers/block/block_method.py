@@ -12,14 +12,14 @@ Each example has a block of multipliers of its labellings; all blocks together d
                "value"   call the oracle for all examples at w, which returns F(w)
         3  lower bound B - |phi|^2 / (2 lam), valid for any centre; stop if best value and best bound are close enough
 
-While no plane is known, kappa is 0, so that the first pass is at w = 0. F is infinite until the first "value", on
-cached planes in the fifth iteration or earlier. Without proximity (kappa = 0) the loop is BCFW and its relatives
-[Lacoste-Julien et al. 2013; Shah et al. 2015].
+While there is no plane, kappa is 0, so that the first pass is at w = 0. No value of F is known before the first action
+"value", which cached planes have in the fifth iteration or earlier. Without a proximal term (kappa = 0) the loop is
+BCFW or one of its variants [Lacoste-Julien et al. 2013; Shah et al. 2015].
 
-A separable penalty may replace `lam/2 |w|^2` if the core takes it: w, bound and centre then follow from the penalty.
+Some cores allow a separable penalty in place of `lam/2 |w|^2`; w, bound and centre then follow from that penalty.
 
-A *core* stores the blocks (contract: `core.py`; `cached_blocks.py`, `exact_blocks.py`), a *schedule* chooses the
-actions (`schedules.py`).
+A *core* stores the blocks (interface: `core.py`; examples: `cached_blocks.py`, `exact_blocks.py`). A *schedule* chooses
+the actions (`schedules.py`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ..run import Run
 from .centre import Centre
 from .mean_plane import MeanPlane
 
-FLOAT32_PATIENCE = 25   # values during which the gap falls by less than LEAST_FALL before float64 continues
+FLOAT32_PATIENCE = 25   # float64 continues if so many values of F lower the gap by less than the fraction LEAST_FALL
 LEAST_FALL = 0.01
 
 
@@ -44,12 +44,12 @@ class BlockMethod(Run):
     Parameters
     ----------
     search : Search
-        Its penalty is a square, or another that the core takes.
+        Its penalty is a square, or another one that the core allows.
     core : type
         `core(risk, problem, known, **options)` builds the core from the blocks `known` of another run, or from None.
     schedule : Schedule
     kappa : float or None
-        Weight of the proximal centre that is wanted.
+        Weight of the proximal centre; None leaves the choice to `Centre`.
     **options
         Options of the core.
 
@@ -58,12 +58,12 @@ class BlockMethod(Run):
     core : Core
     centre : Centre
     last_gaps : float
-        Sum of the block gaps that the last sequential pass saw.
+        Sum of the block gaps before the steps of the last sequential pass.
     """
 
     kept = ("core", "schedule", "centre", "rng", "last_gaps", "_n_flat", "_flat_gap", "_mean")
     core = None         # made by `start`
-    _proof = None       # `Proof` of the best bound, with free intercepts of classes
+    _proof = None       # `Proof` of the best bound, if intercepts of classes have no penalty
 
     def __init__(self, search, core, schedule, kappa=None, **options):
         super().__init__(search)
@@ -71,32 +71,32 @@ class BlockMethod(Run):
         self._kind, self._options, self.schedule = core, options, schedule
         self.rng = np.random.default_rng(self.settings.random_state)
         self.centre = Centre(problem, schedule, kappa)
-        self._n_flat, self._flat_gap = 0, np.inf        # values since the gap fell by LEAST_FALL, and the gap then
+        self._n_flat, self._flat_gap = 0, np.inf        # number of values since the gap fell by LEAST_FALL; that gap
         self._mean = MeanPlane(problem.means) if problem.even is None and problem.classes is None else None
         self.last_gaps = 0.0
 
     # ------------------------------------------------------------------ start, step, finish
     def start(self, w0, state=None):
-        """Start with the centre at `w0`, or at the best point of another run with any lam, whose blocks are kept."""
+        """Start with the centre at `w0`, or from the best point and the blocks of another run, whose lam may differ."""
         search, w = self.search, self.search.take(w0, state)
         blocks, w0 = (None, w0) if state is None else (state.blocks, state.w)
         self.core = self._made(blocks)
         if blocks is not None and self.problem.square is not None:
             with search.working("oracle", visitor=self.core):
                 self.core.shrink(self.problem.least_modulus)
-        search.w = w if search.w is None else search.w          # the result as long as no value is known
+        search.w = w if search.w is None else search.w          # it is the result until a value of F is known
         if state is not None and self.problem.contains(state.w):
             search.observe(state.w, state.risk_value)
         with search.working("oracle", visitor=self.core):
             self.centre.start(w0, self.core, search)
         self._bound()
-        if state is None and (w0.any() or self.core.bound_takes_pass):      # F(0), from which atol follows
+        if state is None and (w0.any() or self.core.bound_takes_pass):      # a value for the default of atol
             self._evaluate(w)
 
     def iterate(self):
         """Do one iteration; return a Status if the stopping rule of the method holds, else None."""
         search = self.search
-        if self.trace.n_iter == 0 and search.is_close():        # the run before was good enough
+        if self.trace.n_iter == 0 and search.is_close():        # the state of the run before meets the tolerance
             search.log(search.fun)
             return Status.CONVERGED
         value = None
@@ -132,13 +132,13 @@ class BlockMethod(Run):
         return self.schedule.patience
 
     def is_stalled(self):
-        """Return whether neither best value nor best bound has moved for long; in float32 they may move a little."""
+        """Return whether best value and best bound have not moved for long or, in float32, have moved very little."""
         return super().is_stalled() or (self._n_flat >= FLOAT32_PATIENCE and self.risk.search_precision == "float32")
 
     def stalled(self):
         if self.risk.search_precision == "float64":
             return Status.STALLED
-        self.search.risk, self.search.idle = self.risk.derive(precision="float64"), 0       # float32 gets no closer
+        self.search.risk, self.search.idle = self.risk.derive(precision="float64"), 0       # float32 is too coarse
         self.to_float64()
         return None
 
@@ -151,7 +151,7 @@ class BlockMethod(Run):
 
     def restore(self, arrays):
         self.search.restore(arrays["search"])
-        self.core = self._made(None)        # in the precision of the search
+        self.core = self._made(None)        # it works in the precision of the restored search
         Kept.restore(self, {name: arrays[name] for name in self.kept})
         for point in (self.centre.c, self.centre.before):
             check_array("the centre", point, (self.risk.dim,))
@@ -161,7 +161,7 @@ class BlockMethod(Run):
 
     def evidence(self, risk):
         keeps = self.settings.record is not None
-        if self.problem.is_free.any() and not keeps:      # limits would take passes that nobody asked for
+        if self.problem.is_free.any() and not keeps:      # limits of these weights would take further passes
             return None
         if self.problem.classes is not None:
             proofs = [self._proof, self.core.evidence(self.problem, risk)]
@@ -171,7 +171,7 @@ class BlockMethod(Run):
         return None if found is None else found._replace(limits=limits)
 
     def to_float64(self):
-        # the weight of the centre starts anew: keeping it took up to a fifth more passes
+        # the new core chooses the weight of the centre anew, since keeping it took up to a fifth more passes
         self.core = self._made(self.core.known())
         self.centre.place(self.core)
         self._bound()
@@ -198,7 +198,7 @@ class BlockMethod(Run):
         is_best = search.offer(search.bound_from(plane))
         if is_best and self.settings.record is not None and self.problem.classes is not None:
             self._proof = self.core.evidence(self.problem, self.risk)     # later multipliers may prove less
-        if self._mean is not None and self.settings.record is None:      # evidence is that of the newest plane
+        if self._mean is not None and self.settings.record is None:      # there is no evidence of a mean
             search.offer(search.bound_from(self._mean.add(plane)))
 
     def is_short_of_memory(self):

@@ -1,7 +1,7 @@
-"""Blocks of cached planes, one block for each example, fed by an oracle with access to single examples.
+"""Blocks of cached planes, one block for each example; an oracle for single examples finds the planes.
 
-The core of the block methods for structured risks: `BlockMethod` decides when to call the oracle, when stored planes
-are enough, and where the centre lies.
+They are the core of the block methods for structured risks. `BlockMethod` decides when to call the oracle, when stored
+planes are enough, and where the centre lies.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ._bcfw import Blocks
 from .core import Core
 from .oracle_pass import OraclePass
 
-CAP = 100           # most planes kept of an example
+CAP = 100           # maximum number of planes in a block
 FULL, USED = 10, 0.3        # see `CachedBlocks.cached_pass`
-IDLE, IDLE_OF_MANY = 4, 2   # iterations after which idle planes are dropped; the second if each call adds several
+IDLE, IDLE_OF_MANY = 4, 2   # iterations after which an idle plane is dropped, if calls add one plane, and if several
 
 
 class CachedBlocks(Core):
-    """Core with the planes found so far and their multipliers, for all examples of a risk.
+    """The core that stores the planes found so far, with their multipliers, for all examples of a risk.
 
     Parameters
     ----------
@@ -33,17 +33,17 @@ class CachedBlocks(Core):
     problem : Problem
         Its penalty is a square.
     batch : int
-        Examples decoded at one point in an exact pass; 1 is fully sequential.
+        Number of examples that a sequential pass decodes at one point; with 1 the point moves after each example.
     step, max_steps, cap
-        As in `Blocks`.
+        Arguments of `Blocks`.
     average : bool
-        Whether values are evaluated at averages of the points.
+        Whether F is evaluated at averages of the points.
     n_best : int
-        Labellings added per call of the oracle, if it returns more than the best.
+        Number of labellings that a call of the oracle returns, and whose planes are added.
     memory_limit : int or None
-        Bytes for planes, multipliers, Gram matrices and points; beyond, idle planes are dropped and others merged.
+        Bytes for planes, multipliers, Gram matrices and points. To keep it, idle planes are dropped, and others merged.
     record : Record or None
-        Stores the labellings of planes as evidence.
+        It stores the labellings of planes as evidence.
 
     Attributes
     ----------
@@ -57,9 +57,9 @@ class CachedBlocks(Core):
     def __init__(self, risk, problem, known=None, *, batch=64, step="exact", max_steps=7, cap=CAP,
                  average=False, n_best=1, memory_limit=None, record=None):
         self.n_examples, self.dim, self.record = risk.n_examples, risk.dim, record
-        cap = cap if record is None else 1 << 20        # evidence allows no merging
+        cap = cap if record is None else 1 << 20        # no merging, as a merged plane has no labelling
         settings = problem.penalty.nonneg, step, max_steps, cap
-        if not isinstance(known, Blocks):       # multipliers of labels have no planes
+        if not isinstance(known, Blocks):       # `ExactBlocks` has multipliers of labels, and no planes
             known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
         self.lam, self.kappa, self.centre = problem.square.lam, 0.0, None
@@ -110,7 +110,7 @@ class CachedBlocks(Core):
         return self.blocks.w
 
     def phi(self):
-        """Return phi of the multipliers, from the running point."""
+        """Return the slope phi of the multipliers, computed from the present point."""
         x = self.blocks.unclipped()
         x *= -self.blocks.curvature
         if self.kappa:
@@ -118,7 +118,7 @@ class CachedBlocks(Core):
         return x
 
     def place(self, lam, kappa, centre):
-        """Set lam, kappa and the centre c, and so w; the multipliers stay."""
+        """Set lam, kappa and the centre c, and compute w; the multipliers do not change."""
         self._place(lam, kappa, centre, self._phi if self._phi is not None else self.phi())
 
     def _place(self, lam, kappa, centre, phi):
@@ -129,15 +129,15 @@ class CachedBlocks(Core):
         self.blocks.set_point(x, lam + kappa)
 
     def default_kappa(self, lam):
-        """Return the weight of the centre, `sqrt(lam Rbar^2)` with Rbar^2 the mean |psi|^2 of the planes known now.
+        """Return the weight of the centre, `sqrt(lam Rbar^2)`, where Rbar^2 is the mean |psi|^2 of the stored planes.
 
-        Planes near the optimum are much shorter than the first ones.
+        The weight falls during a run, since planes near the optimum are much shorter than the first ones.
         """
         return np.sqrt(lam) * np.sqrt(self.blocks.mean_squared_norm())
 
     # ------------------------------------------------------------------ passes
     def oracle_pass(self, order):
-        """Ask the oracle for the examples of `order`, a batch at a time, and step on their blocks."""
+        """Call the oracle for the examples of `order`, a batch at a time, and step on their blocks."""
         self._phi = None
         total = self.passes.visit(order, self._towards)
         self._turn = -1
@@ -146,8 +146,9 @@ class CachedBlocks(Core):
     def cached_pass(self, rng, target):
         """Step on many blocks over stored planes; return an estimate of the sum of all gaps.
 
-        A pass over all planes computes the gaps and activates planes. Fewer than FULL cheap passes follow, over the
-        planes in use of blocks that use several, as long as the gaps between these exceed USED times the target.
+        A full pass looks at all planes, and computes the block gaps. Fewer than FULL cheap passes follow, which look
+        only at the planes with a multiplier, in blocks with several of them. A cheap pass is made only if the block
+        gaps among such planes summed to more than USED times the target before.
         """
         self._turn, self._phi = self._turn + 1, None
         if self._turn % FULL and self._used_gap > USED * target:
@@ -164,7 +165,7 @@ class CachedBlocks(Core):
         return self._gap
 
     def evaluate(self, search, w):
-        """Return F at w, or at the average if there is one; store the planes found."""
+        """Return F at w, or at the average of the points if averages are kept; store the planes found there."""
         average = best_average(self.blocks, self.lam)
         w = w if average is None else average
         found = self.passes.value(w)
@@ -172,8 +173,8 @@ class CachedBlocks(Core):
         return self.observe(search, w, *found)
 
     def forget(self):
-        """Drop idle planes; if each call of the oracle adds several planes, most of these are never used."""
-        if self.record is None:         # merged planes have no labelling
+        """Drop idle planes, sooner if each call of the oracle adds several, most of which are never used."""
+        if self.record is None:         # evidence allows no merging of planes
             self.blocks.forget(IDLE if self.passes.n_best == 1 else IDLE_OF_MANY)
 
     # ------------------------------------------------------------------ evidence
@@ -182,7 +183,7 @@ class CachedBlocks(Core):
         return None if known is None else (known[0], known[1] + self.passes.oracle.later_rounding(norm(search.w)))
 
     def aggregate(self):
-        """Return the `Plane` of the multipliers, summed afresh; the point is set from it, which removes its drift."""
+        """Return the `Plane` of the multipliers as a new sum; set w from it, without the rounding errors of steps."""
         plane = self.blocks.aggregate(*self._errors)
         if self._phi is None:
             self._place(self.lam, self.kappa, self.centre, plane.slope)
@@ -196,9 +197,9 @@ class CachedBlocks(Core):
 
 
 def best_average(blocks, lam):
-    """Return the best combination, by D, of the averages over oracle and over cached steps; None before any.
+    """Return the point with the largest D between the averages w0 after oracle steps and w1 after cached steps.
 
-    On the segment between both, D is `D0 + t (B1 - B0 - lam <w0, w1 - w0>) - t^2 lam/2 |w1 - w0|^2`.
+    D(t) is `D0 + t (B1 - B0 - lam <w0, w1 - w0>) - t^2 lam/2 |w1 - w0|^2`. Returns None before the first oracle step.
     """
     first, second = blocks.average(0), blocks.average(1)
     if second is None or first is None:

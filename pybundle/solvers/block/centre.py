@@ -2,12 +2,12 @@
 
     c = x + mom (x - x_before),   mom = (1 - sqrt q) / (1 + sqrt q),   q = lam / (lam + kappa),
 
-where x is the present point w and x_before the one before the last move: the extrapolation of accelerated proximal
-point methods [Lin, Mairal, Harchaoui 2015]. It is skipped once if the last centre pulled w back, or if F rose twice
-[O'Donoghue & Candes 2015], and always if passes are too inexact for it.
+where x is the present point w, and x_before was w at the last move. This is the extrapolation of accelerated proximal
+point methods [Lin, Mairal, Harchaoui 2015]. A move has mom = 0 if the last centre lies beyond x, or if F rose twice
+[O'Donoghue & Candes 2015]. All moves have mom = 0 if passes are too inexact for extrapolation.
 
 If the weight follows from the gap (`balance.py`), the centre returns to the best point after 20 values without
-progress, because a line search or a probe of free weights may have found that point far from w.
+progress, because a line search, or a probe for limits of weights without penalty, may have found that point far from w.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...core.kept import Kept
 from ..problem.coordinates import inner
 from .balance import Balance
 
-IDLE = 20       # values without progress after which the centre returns
+IDLE = 20       # values of F without progress after which the centre returns to the best point
 
 
 class Centre(Kept):
@@ -30,8 +30,8 @@ class Centre(Kept):
     problem : Problem
     schedule : Schedule
     wanted : float or None
-        Its weight; None is `sqrt(lam Rbar^2)` with Rbar^2 the mean squared norm of the planes, or what the core
-        chooses.
+        Weight of the centre; None leaves it to `Balance` or to the core, which often takes `sqrt(lam Rbar^2)`, Rbar^2
+        being the mean squared norm of the planes.
 
     Attributes
     ----------
@@ -50,18 +50,18 @@ class Centre(Kept):
         self._balance = Balance() if self._is_penalised or not schedule.extrapolates else None
 
     def start(self, w0, core, search):
-        """Lie at w0, and place the core there."""
+        """Put the centre at w0, and pass it on to the core."""
         self.c = self.before = np.asarray(w0)
         if self._schedule.is_proximal:
             self.kappa = self._weight(core, search)
         self.place(core)
 
     def place(self, core):
-        """Pass the centre on to a core; multipliers stay."""
+        """Pass the centre on to a core, which computes its point; multipliers do not change."""
         core.place(self._modulus, self.kappa, self.c)
 
     def move(self, core, search):
-        """Move by extrapolation unless the restart test forbids it; that test needs w before the move."""
+        """Move the centre to the extrapolated point, or to w where the module docstring says mom = 0."""
         lam, x = self._lam(core, search), core.w.copy()
         idle = IDLE * self._schedule.every
         is_lost = self._balance is not None and search.idle > 0 and search.idle % idle == 0
@@ -89,7 +89,8 @@ class Centre(Kept):
     def _lam(self, core, search):
         """Return the constant of strong convexity from which weight and momentum follow.
 
-        With a penalty it is at least `gap / |w|^2`, since a square of this weight changes F by half the gap at most.
+        With another penalty than a square it is at least `lam = gap / |w|^2` at the best point w, since a term
+        `lam/2 |.|^2` would add only half the gap to F(w).
         """
         modulus = self._modulus
         if not self._is_penalised:
@@ -101,7 +102,7 @@ class Centre(Kept):
 
     def _weight(self, core, search):
         is_unique = self._modulus > 0.0 and not self._problem.is_free.any()
-        # 1 if only the centre makes w unique
+        # the weight must be positive, by default 1, if w is unique only because of the centre
         least = 0.0 if is_unique or (self._balance is None and self._problem.classes is None) else 1.0
         if self._wanted is not None:
             if self._wanted == 0.0 < least:

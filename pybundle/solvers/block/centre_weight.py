@@ -10,37 +10,37 @@ from ...core.kept import Kept
 from ._label_blocks import set_capacity
 
 SAMPLE = 32     # examples from which the inner products of rows are estimated
-COLUMNS = 4096  # columns at a time if these rows are dense
-ORTHOGONAL = 0.1    # mean squared product of two examples, relative, below which CROWDED limits the weight
-LIGHT = 0.5         # factor of the weight of the centre if examples have working sets: measured
-CROWDED = 3e-3      # fraction of n rho Rbar^2 beyond which the centre slows w down at first: measured
-GROWTH = 1.5        # factor by which this limit grows after an iteration whose passes were not enough
+COLUMNS = 4096  # number of columns that are multiplied at a time if these rows are dense
+ORTHOGONAL = 0.1    # examples are nearly orthogonal if the mean of <x_i, x_j>^2 is below this times (mean |x|^2)^2
+LIGHT = 0.5         # factor of the weight if examples have working sets: measured
+CROWDED = 3e-3      # limit of the weight, divided by n rho Rbar^2: measured
+GROWTH = 1.5        # factor by which the limit grows after an iteration whose cached passes have missed their target
 
 
 class CentreWeight(Kept):
     """The weight of the centre, `min(factor sqrt(lam R^2), limit)`.
 
-    R^2 is the median of |psi|^2 > 0, Rbar^2 the mean, psi being the plane of a label, `c_i x_i` for one score: a few
-    long documents of word counts can make the mean 100 times the median, and the centre suits the others.
+    psi is the slope of a plane of one label, and `c_i x_i` for one score. R^2 is the median of the |psi|^2 > 0, and
+    Rbar^2 their mean. A few long documents of word counts can make the mean 100 times the median, and then the median
+    suits most examples better.
 
-    The limit is infinite unless examples are nearly orthogonal: the mean of `<x_i, x_j>^2` is below ORTHOGONAL times
-    the square of the mean |x|^2. Then the steps of a pass hardly interact, and a heavier centre only slows w down. The
-    limit is `CROWDED n rho Rbar^2`, rho being the same quotient with the mean example subtracted in the products. Close
-    to the minimum steps do interact, see `raise_limit`.
+    The limit is infinite unless examples are nearly orthogonal, see ORTHOGONAL. Then the steps of a pass hardly
+    interact, and a heavier centre only slows w down. The limit is `CROWDED n rho Rbar^2`, where rho is the mean of
+    `<x_i, x_j>^2` over (mean |x|^2)^2, with the mean example subtracted in the products. Close to the minimum steps do
+    interact, and `raise_limit` is called.
 
-    Sparse rows of one score that use more columns than there are rows are mostly independent: later steps undo little
-    of an earlier one. Then the factor is `(rows / columns)^1.5`, and there is no limit. On word counts of 840 to
-    12544 texts this saves up to three quarters of the passes in most runs and cost up to a fifth in a few; on tf-idf it
-    hardly matters.
+    If sparse rows of one score use more columns than there are rows, later steps undo little of an earlier step. Then
+    the factor is `(rows / columns)^1.5`, and there is no limit. On word counts of 840 to 12544 texts this saves up to
+    three quarters of the passes in most runs, and costs up to a fifth more in a few. On tf-idf it hardly matters.
 
-    Otherwise it is LIGHT with working sets of labels, and 1 without: steps on working sets are so cheap beside a value
-    that a lighter centre, which needs more of them, pays.
+    In all other cases the factor is LIGHT with working sets of labels, and 1 without. A lighter centre needs more steps
+    on working sets, but these are cheap compared to an evaluation of F.
 
     Parameters
     ----------
     risk : LinearRisk
     norms : ndarray, shape (n,)
-        |x_i|, of centred rows if intercepts are free.
+        |x_i|, of centred rows if intercepts have no penalty.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class CentreWeight(Kept):
     kept = ("_limit",)
 
     def __init__(self, risk, norms):
-        copies = 2.0 if risk.n_scores > 1 else 1.0      # of x_i in psi, which has x_i for k, -x_i for y_i
+        copies = 2.0 if risk.n_scores > 1 else 1.0      # psi holds x_i for label k, and -x_i for y_i
         norms = risk.sample_weight * norms
         if not copies * float(norms.sum()) < 1e153:     # squares of sums of slopes stay finite
             raise NumericalError("squares of the slopes overflow; scale the data or sample_weight down")
@@ -71,14 +71,14 @@ class CentreWeight(Kept):
         return min(self._rate * float(np.sqrt(lam)), self._limit)
 
     def raise_limit(self):
-        """Raise the limit, because passes no longer solve the problem about a centre."""
+        """Raise the limit, because cached passes no longer solve the proximal problem well enough."""
         self._limit *= GROWTH
 
 
 def share_of_squares(examples, feature):
-    """Return the mean square of a feature over that of all features together, at least 1e-8.
+    """Return the mean square of a feature divided by the mean of |x|^2, at least 1e-8.
 
-    A free weight, such as an intercept, gets this share of the weight of the centre.
+    A weight without penalty, such as an intercept, gets this share of the weight of the centre.
     """
     if feature == examples.n_features:
         column = examples.bias
@@ -90,7 +90,7 @@ def share_of_squares(examples, feature):
 
 
 def _rows_per_column(examples):
-    """Return the number of sparse rows over that of the columns in use, at most 1; 1 for dense rows."""
+    """Return the number of sparse rows divided by that of the columns in use, at most 1; return 1 for dense rows."""
     if not examples.is_sparse or examples.n_examples >= examples.n_features:
         return 1.0
     is_used = np.zeros(examples.n_features, dtype=bool)
@@ -99,9 +99,9 @@ def _rows_per_column(examples):
 
 
 def _squared_products(examples):
-    """Return the mean of `<x_i, x_j>^2` over the square of the mean |x|^2, plain and centred; 1 if unknown.
+    """Return the mean of `<x_i, x_j>^2`, i != j, divided by (mean |x|^2)^2, for examples of a sample; 1 if unknown.
 
-    i and j are two examples of a sample. The centred products have the mean example subtracted.
+    Returns it twice: for the examples as they are, and with the mean example subtracted in the products.
     """
     rows = np.linspace(0, examples.n_examples - 1, min(examples.n_examples, SAMPLE)).astype(np.intp)
     gram = np.full((len(rows), len(rows)), ((examples.bias or 0.0) / examples.scale) ** 2)

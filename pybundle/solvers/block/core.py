@@ -1,4 +1,4 @@
-"""The contract of a core, which stores the blocks of all examples and their point for `BlockMethod`."""
+"""The interface of a core, which stores the blocks of all examples, and the point that follows from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...core.kept import Kept
 class Core(Kept, ABC):
     """Blocks of multipliers, one for each example, and passes over them.
 
-    `BlockMethod` makes one by `core(risk, problem, known, **options)`, known being the blocks of another run or None.
+    `BlockMethod` calls `core(risk, problem, known, **options)`, where `known` are the blocks of another run, or None.
 
     Attributes
     ----------
@@ -20,15 +20,15 @@ class Core(Kept, ABC):
     w : ndarray, shape (dim,)
         The point (kappa c - phi) / (lam + kappa) of the multipliers; a view that passes may change.
     visits, cached_visits : float
-        Examples visited by the oracle so far, and blocks visited over stored planes alone.
+        Number of examples decoded so far, and number of steps on blocks with stored planes alone.
     nbytes : float
         Bytes of the blocks.
     n_planes, n_merged : int
-        Planes stored, and planes that lost their own multipliers to a memory limit.
+        Number of planes stored, and number of merges of two planes, which save memory.
     bound_takes_pass : bool
-        Whether the aggregate costs as much as a pass, so that it is computed only when a value is.
+        Whether the aggregate costs as much as a pass, so that it is computed only when a value of F is.
     first_lam : float
-        The lam from which the first weight of the centre follows if no weight has a square; with penalties only.
+        Constant for the first weight of the centre, in place of lam, if the penalty has no squares.
     """
 
     cached_visits = nbytes = 0.0
@@ -39,27 +39,30 @@ class Core(Kept, ABC):
     # ------------------------------------------------------------------ the point
     @abstractmethod
     def place(self, lam, kappa, centre):
-        """Set lam, the weight of the centre and the centre c; multipliers stay."""
+        """Set lam, the weight kappa of the centre and the centre c; multipliers do not change."""
 
     @abstractmethod
     def default_kappa(self, lam):
-        """Return the weight of the centre that suits the planes known now."""
+        """Return a weight of the centre that suits the planes found so far."""
 
     @abstractmethod
     def aggregate(self):
-        """Return the `Plane` of the multipliers, summed afresh; the point follows, which removes its drift."""
+        """Return the `Plane` of the multipliers as a new sum; set w from it, without the rounding errors of steps."""
 
     def shrink(self, lam):
-        """Scale the multipliers of a run with a larger lam to this one if that raises the dual."""
+        """Scale the multipliers, which come from a run with a larger lam, down to this lam if that raises the dual."""
         return
 
     # ------------------------------------------------------------------ passes
     @abstractmethod
     def oracle_pass(self, order):
-        """Step on the blocks of the examples of `order`; return the sum of the block gaps before, None if unknown."""
+        """Call the oracle for the examples of `order` and step on their blocks.
+
+        Return the sum of the block gaps before the steps, or None if they are unknown.
+        """
 
     def cached_pass(self, rng, target):
-        """Step once on blocks with stored planes; return the last known sum of their gaps, which should be `target`."""
+        """Step once on blocks with stored planes; return the last known sum of gaps, which is to fall to `target`."""
         raise NotImplementedError
 
     def cached_passes(self, rng, target, most, most_visits):
@@ -96,5 +99,5 @@ class Core(Kept, ABC):
         return None if self._value is None or self._value[0] != search.version else self._value[1:]
 
     def evidence(self, problem, risk, limits=None):
-        """Return the `Proof` for `Run.evidence`, within limits of free weights, or None."""
+        """Return the `Proof` for `Run.evidence`, within `limits` of weights without penalty, or None."""
         return None

@@ -17,30 +17,30 @@ from .centre_weight import CentreWeight
 from .core import Core
 from .intercepts import MovingIntercepts
 
-VECTORS = 11    # vectors of length dim in a batch pass: measured
-HELD = 12       # further vectors with a penalty: the point before threshold and bounds, and these
-LEAST_ENTRIES = 1_000_000       # stored entries of X from which two threads sum the aggregate: a start takes 0.1 ms
-SHRINKS = 0.9   # `shrink` scales only by factors below this: with nearly the same lam multipliers stay
+VECTORS = 11    # number of vectors of length dim that a batch pass needs: measured
+HELD = 12       # number of further vectors with a penalty: for V, thresholds and bounds of `PackedPoint`
+LEAST_ENTRIES = 1_000_000       # with more stored entries of X two threads sum the aggregate; a start takes 0.1 ms
+SHRINKS = 0.9   # `shrink` does nothing if its factor is above this, that is if lam hardly differs
 
 
 class ExactBlocks(Core):
     """Core of `BlockMethod` for risks with exact blocks [Keerthi et al. 2008].
 
-    The multipliers of example i live on `c_i` times the simplex of its labels; a step finds their exact maximiser from
-    the scores of one row. The search works in the `search_precision` of the risk; certificates sum multipliers and
-    compute scores in float64.
+    The multipliers of example i lie in `c_i` times the simplex over its labels. A step sets them to the exact maximiser
+    of the dual, from the scores of one row. The search works in the `search_precision` of the risk; certificates sum
+    multipliers and compute scores in float64.
 
-    A batch pass shows which examples the next passes should visit: those whose multipliers are no vertex, and those
-    for which another label scores higher than the present one, or nearly so. After the opening passes of the schedule
-    no other pass over all examples is needed. With many labels the passes in between look at the working set of labels
-    of each example alone, see `_label_blocks.pyx`.
+    A batch pass scores all examples at one point, and marks the active ones, which the next passes visit. These are the
+    examples with several positive multipliers, and those where another label scores nearly as high as the one with the
+    multiplier, or higher. After the opening passes of the schedule, only batch passes look at all examples. With many
+    labels the passes in between look at the working set of labels of each example, see `_label_blocks.pyx`.
 
     Parameters
     ----------
     risk : LinearRisk
         With an `engine`, see `has_exact_blocks`.
     problem : Problem
-        Its penalty has equal squares; intercepts of classes may be free.
+        Its penalty has equal squares; intercepts of classes may have no penalty.
     known : ndarray, shape (n, K), optional
         Multipliers of another run.
 
@@ -48,7 +48,7 @@ class ExactBlocks(Core):
     ----------
     scores : BestScores
     visits, cached_visits : float
-        Visits of examples with all their labels so far, and with those of their working sets.
+        Number of steps so far that looked at all labels, and that looked at working sets.
     """
 
     kept = ("scores", "_lam", "_kappa", "_centre", "_pulled", "_centre_weight", "_intercepts")
@@ -58,7 +58,7 @@ class ExactBlocks(Core):
         self._intercepts = MovingIntercepts.of(problem, risk.examples)
         self._far = 0.0 if problem.means is None else norm(problem.means)
         self._dual = LabelDual(risk.engine, risk.search_precision, known if isinstance(known, np.ndarray) else None)
-        self._aggregate = self._w = None        # valid until the next step
+        self._aggregate = self._w = None        # stored until the next step
         self.scores = BestScores(risk.derive(precision="float64"), self._dual)
         squares = risk.examples.norms**2 if self._intercepts is None else self._intercepts.squares
         self._centre_weight = CentreWeight(risk, np.sqrt(squares))
@@ -68,7 +68,7 @@ class ExactBlocks(Core):
         return {"dual": self._dual.get_state(), **super().arrays()}
 
     def restore(self, arrays):
-        """Become the core that `arrays` described; the aggregate is summed again on use."""
+        """Become the core that `arrays` described; the aggregate is summed again when it is needed."""
         known = arrays["dual"]
         super().restore({name: value for name, value in arrays.items() if name != "dual"})
         for vector in (self._centre, self._pulled):
@@ -110,7 +110,7 @@ class ExactBlocks(Core):
     # ------------------------------------------------------------------ the point
     @property
     def w(self):
-        """The minimiser of the penalty, the centre and `<phi, w>`, shape (dim,), from sums in float64."""
+        """The minimiser of penalty, proximal term and `<phi, w>`, shape (dim,), from sums in float64."""
         if self._w is None:
             self._w = self._minimiser(self.aggregate().slope)
         return self._w
@@ -122,8 +122,8 @@ class ExactBlocks(Core):
     def shrink(self, lam):
         """Multiply the multipliers of a run with a larger lam by the best t <= 1.
 
-        The dual value is at least `t B - t^2 |phi|^2 / (2 lam)`, which is largest at t = lam B / |phi|^2. Once no loss
-        is left, the minimiser does not depend on lam, and t = lam / (lam before) leaves w where it is.
+        The dual value is at least `t B - t^2 |phi|^2 / (2 lam)`, which is largest at t = lam B / |phi|^2. If R is 0 at
+        the minimiser, this point does not depend on lam, and t = lam / (lam before) leaves w where it is.
         """
         plane = self.aggregate()
         square, best = inner(plane.slope, plane.slope), lam * max(plane.offset, 0.0)
@@ -132,14 +132,14 @@ class ExactBlocks(Core):
             self._aggregate = None
 
     def place(self, lam, kappa, centre):
-        """Set lam, kappa and the centre; the multipliers stay."""
+        """Set lam, kappa and the centre; the multipliers do not change."""
         self._lam, self._kappa, self._centre, self._w = lam, kappa, centre, None
         self._pulled = centre if self._intercepts is None else self._intercepts.move(centre)
         self._dual.set_point(minimiser(self.aggregate().slope, lam, kappa, self._pulled), lam + kappa)
         self._set_steps()
 
     def _set_steps(self):
-        """Pass free intercepts on to the steps."""
+        """Pass intercepts without penalty on to the compiled steps."""
         if self._intercepts is not None:
             self._dual.set_intercepts(self._intercepts)
             self._dual.examples["square"] = self._intercepts.squares
@@ -153,7 +153,7 @@ class ExactBlocks(Core):
     def cached_passes(self, rng, target, most, most_visits):
         """Do exact block steps at the active rows in random orders, on working sets of labels if labels are many.
 
-        If they miss the target, a centre that is lighter than usual gets heavier.
+        If these passes miss the target, the limit of `CentreWeight` is raised.
         """
         self._aggregate = self._w = None
         state = int(rng.integers(1 << 63))
@@ -182,9 +182,9 @@ class ExactBlocks(Core):
 
 
 def summed(dual, risk, far):
-    """Return the `Plane` of the multipliers of a `LabelDual`, whose `aggregate` says what `far` is.
+    """Return the `Plane` of the multipliers of a `LabelDual`; `far` is an argument of its method `aggregate`.
 
-    Two threads sum if X is much larger than a second slope.
+    If X is much larger than a slope, two threads sum, each into a slope of its own.
     """
     n, entries = risk.n_examples, risk.examples.storage[0].size
     half = n // 2

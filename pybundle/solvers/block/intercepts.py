@@ -1,9 +1,9 @@
-"""Free intercepts of classes in block methods: centred columns, a last one of their size, and a centre that moves.
+"""Intercepts of classes without penalty in block methods: the steps penalise them about a centre, which moves.
 
-All columns are centred implicitly, x - m. The column of the intercepts is scaled to `sqrt(ratio)`, the root mean square
-norm of centred rows, so that one rate suits all weights; it is larger where the rate exceeds the weight of the smallest
-class, since the square would then slow intercepts down. This square is no part of F: its centre follows the present
-point, which costs hardly more passes than intercepts with a penalty of that rate.
+All columns are centred implicitly, x - m. The column of the intercepts has the entries `sqrt(ratio)`, the root mean
+square norm of centred rows, so that the same lam suits all weights in steps. It is larger if lam exceeds the weight of
+the smallest class, since the square of the intercepts would then slow them down. This square is no part of F: its
+centre follows the present point, which costs hardly more passes than a fixed centre would.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from ...core.kept import Kept
 
 
 class MovingIntercepts(Kept):
-    """Intercepts of one objective, in units of a last column of 1.
+    """The intercepts of the K classes of one objective, their centre, and the rows with their last column.
 
     Attributes
     ----------
     origin : ndarray, shape (K,)
-        Centre of the intercepts, in the coordinates of the mean.
+        Centre of the intercepts, in coordinates with the intercept at the mean m.
     ratio : float
         Square of the entries of the last column.
     products, squares : ndarray, shape (n,)
-        `<m, x_i>` of the rows, and squared norms of the rows with these columns.
+        `<m, x_i>`, and the squared norms of the centred rows with their last column.
     """
 
     kept = ("origin",)
@@ -40,18 +40,18 @@ class MovingIntercepts(Kept):
 
     @classmethod
     def of(cls, problem, examples):
-        """Return the intercepts if they are free and equal squares are all of the penalty, else None."""
+        """Return the intercepts if they have no penalty and all other weights have equal squares alone, else None."""
         return None if problem.classes is None or problem.even is None else cls(problem, examples)
 
     def move(self, centre):
-        """Make the intercepts of a point their centre; return the point without them, about the means."""
+        """Move the centre to the intercepts of a point; return this point for centred columns, with intercepts 0."""
         W = self._objective.coordinates.inner(centre).reshape(len(self.origin), -1)
         self.origin = W[:, -1].copy()
         W[:, -1] = 0.0
         return W.ravel()
 
     def point(self, w):
-        """Return the weights of users from w, a sum of rows that are not centred."""
+        """Return the weights in the coordinates of users, from w, a weighted sum of rows that are not centred."""
         W = w.reshape(len(self.origin), -1)
         found = W - np.outer(W[:, -1], self.means)
         found[:, -1] = self.origin + self.ratio * W[:, -1]

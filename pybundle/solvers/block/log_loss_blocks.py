@@ -1,4 +1,4 @@
-"""Blocks of classes and chains with a log-loss: distributions of labellings, without stored planes."""
+"""Blocks of classes and chains with a log-loss: each is a distribution over labellings, and no planes are stored."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class LogLossBlocks(Core):
     Parameters
     ----------
     risk : Structured
-        With `log_loss_tokens`.
+        It has `log_loss_tokens`.
     problem : Problem
         Its penalty is separable.
     known : (nodes, edges), optional
-        Logarithms of the factors of the distributions, from another run.
+        Logarithms of the factors of the distributions that another run has found.
 
     Attributes
     ----------
     n_examples, dim : int
     visits : float
-        Chains visited so far: by steps, for the aggregate, and for values.
+        Number of visits of a chain so far: by steps, for the aggregate, and for values of F.
     """
 
     kept = "_evaluated", "_value", "_kappa", "_numerator", "_intercepts"
@@ -43,28 +43,29 @@ class LogLossBlocks(Core):
         self.risk = risk.derive(n_parts=1)
         self.n_examples, self.dim = risk.n_examples, risk.dim
         self._objective = problem
-        # None if the point is linear in the steps, as with equal squares
+        # None if w is linear in phi, as with equal squares
         self._omega = None if problem.is_linear else problem.scaled_entries(self.dim)
         self._intercepts = MovingIntercepts.of(problem, self.risk.user_rows)
         tokens, truth, offsets, pairs, start, end, squares = self.risk.log_loss_tokens
         weights, known = self.risk.sample_weight, known if isinstance(known, tuple) else None
         self._dual = ChainDual(tokens, truth, offsets, weights, pairs, start, end, known)
         self._evaluated = 0.0
-        self._aggregate = self._w = None        # valid until the next step
+        self._aggregate = self._w = None        # stored until the next step
         self._square = float(np.mean(weights**2 * squares)) if self._intercepts is None else (
             float(np.mean(weights**2)) * self._intercepts.ratio)
-        # The first weight of the centre is then `Rbar^2 / sqrt n`. The best weight was a half to a fourteenth of that
-        # on 1000 and 8936 sentences with l1 norms of 3 and 1, but too light a centre costs far more passes than too
-        # heavy a one.
+        # With this lam the first weight of the centre is `Rbar^2 / sqrt n`. On 1000 and 8936 sentences with l1 norms of
+        # weight 3 and 1 the best weight was between 1/14 and 1/2 of that, but too small a weight costs far more passes
+        # than too large a one.
         self.first_lam = self._square / self.n_examples
 
     def arrays(self):
         return {"dual": self._dual.get_state(), "is_fresh": self._aggregate is not None, **super().arrays()}
 
     def restore(self, arrays):
-        """Become the core that `arrays` described; a fresh aggregate is computed again.
+        """Become the core that `arrays` described.
 
-        The next point follows from that, or after further steps from their sums.
+        If it had an aggregate, this is computed again, as the next point follows from it. Otherwise the next point
+        follows from the sums of the steps.
         """
         super().restore({name: arrays[name] for name in self.kept})
         check_array("the numerator", self._numerator, (self.dim,))
@@ -85,7 +86,7 @@ class LogLossBlocks(Core):
         return self._dual.nodes, self._dual.edges
 
     def default_kappa(self, lam):
-        """Return the weight of the centre, `sqrt(lam Rbar^2)` with Rbar^2 the mean of the squares of the features."""
+        """Return the weight of the centre, `sqrt(lam Rbar^2)`, with Rbar^2 the mean squared norm of the features."""
         return float(np.sqrt(lam * self._square))
 
     # ------------------------------------------------------------------ the point
@@ -118,14 +119,14 @@ class LogLossBlocks(Core):
             self._dual.set_limits(omega.l2 + self._kappa, omega.l1, omega.lower, omega.upper)
 
     def _phi(self):
-        """Return the slope of the aggregate; after steps it follows from the point, with the rounding of their sums."""
+        """Return the slope phi; after steps it is computed from the point, with the rounding errors of their sums."""
         if self._aggregate is None and self._dual.visits:
             return self._numerator - self._dual.unshrunk_point()
         return self.aggregate().slope
 
     # ------------------------------------------------------------------ passes
     def oracle_pass(self, order):
-        """Step on the chains of `order`; their gaps are not known."""
+        """Step on the chains of `order`; return None, as their block gaps are unknown."""
         self._aggregate = self._w = None
         self._dual.visit(order)
 
@@ -137,7 +138,7 @@ class LogLossBlocks(Core):
 
     # ------------------------------------------------------------------ evidence
     def aggregate(self):
-        """Return the `Plane` of the distributions, computed afresh."""
+        """Return the `Plane` of the distributions, which is computed once after a step."""
         if self._aggregate is None:
             self._aggregate = self._computed()
             self._evaluated += self.n_examples

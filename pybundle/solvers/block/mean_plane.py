@@ -1,7 +1,7 @@
-"""A weighted mean of many planes of R, most of all the recent ones, which proves a bound as each of them does.
+"""A weighted mean of planes of R, in which recent planes weigh most. Like each of them it proves a bound.
 
-As long as x moves, minus the slope of its plane is no subgradient of the penalty. Under an l1 norm the slope must then
-be scaled down until its largest entry fits, which costs most of the bound. In a mean these errors nearly cancel.
+While w moves, minus the slope of its plane is not yet a subgradient of the penalty. With an l1 norm the slope must then
+be scaled until no entry exceeds l1, which costs most of the bound. In a mean the deviations of slopes nearly cancel.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from ...core.kept import Kept
 from ...core.plane import Plane
 from ...core.rounding import UNIT, norm
 
-RECENT = 5.0            # the mean of k planes weighs the newest by RECENT / (k + RECENT - 1): measured, 5 to 10 is best
+RECENT = 5.0            # the newest of k planes has the weight RECENT / (k + RECENT - 1): measured, 5 to 10 is best
 
 
 class MeanPlane(Kept):
     """Weighted mean of the planes added so far.
 
-    With means m of the columns, slope errors also bound those of `phi - phi_b m`, phi_b being the last entry.
+    With means m of the columns, slope errors also bound those of `phi - phi_b m`, where phi_b is the last entry.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class MeanPlane(Kept):
         self._far = 0.0 if means is None else norm(means)
 
     def add(self, plane):
-        """Add a plane and return the mean; rounding is counted in its errors."""
+        """Add a plane and return the mean, whose errors include the roundings here."""
         share, mean = RECENT / (self._n_planes + RECENT), self.plane or plane
         self._n_planes += 1
         sizes = sum(norm(one.slope) + self._far * abs(float(one.slope[-1])) for one in (mean, plane))

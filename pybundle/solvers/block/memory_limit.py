@@ -8,10 +8,10 @@ import numpy as np
 
 from ...core.exceptions import ParameterError
 
-HOLES = 1.15        # heap that growing and shrinking blocks take, relative to what they hold: measured, 1.1 to 1.3
+HOLES = 1.15        # memory of the heap, with holes that blocks leave, over that of the blocks: measured, 1.1 to 1.3
 BLOCK = 400         # bytes of a block beside its slopes
-SHRINK = 0.95       # fraction of the limit to which blocks shrink, so that this is rare
-MERGED = 1.5        # entries of merged planes, relative to others, that an error message assumes
+SHRINK = 0.95       # blocks shrink to this fraction of the limit, so that they seldom have to
+MERGED = 1.5        # an error message assumes that a merged plane has so many times the entries of another one
 SAMPLE = 64         # examples from which the size of a plane is estimated
 
 
@@ -25,7 +25,7 @@ class MemoryLimit:
     working_bytes : int
         Bytes needed beside the blocks.
     oracle : BatchOracle
-        Tells how large planes are.
+        It finds the planes from which the size of a plane is estimated.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class MemoryLimit:
                              "'oca', which keeps planes of parts")
 
     def _plane_bytes(self, n):
-        """Return the mean bytes of a slope, from some of n examples at w = 0."""
+        """Return the mean number of bytes of a slope, estimated from some of the n examples at w = 0."""
         rows, dim = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.intp)), self._oracle.dim
         found = self._oracle.solve_batch(rows, self._oracle.prepare(np.zeros(dim)))
         slopes = self._oracle.planes(rows, found.labellings)[1]

@@ -1,4 +1,4 @@
-"""Blocks of cached planes with Newton steps on the problem of all planes known, for the schedule `Exact`."""
+"""Blocks of cached planes with Newton steps on the master problem of all planes, for the schedule `Exact`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .cached_blocks import CachedBlocks
 
 
 class NewtonBlocks(CachedBlocks):
-    """`CachedBlocks` that can solve the problem of all planes at once.
+    """`CachedBlocks` that can solve the master problem of all planes at once.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class NewtonBlocks(CachedBlocks):
         return {"_master": None if self._master is None else Held(self._master.arrays()), **super().arrays()}
 
     def restore(self, arrays):
-        """Become the core that `arrays` described; its Newton steps go on where they were."""
+        """Become the core that `arrays` described; Newton steps continue where that core had ended."""
         super().restore({name: value for name, value in arrays.items() if name != "_master"})
         if arrays["_master"] is not None:
             self._master = self._begun(np.zeros(self.dim))
@@ -38,7 +38,7 @@ class NewtonBlocks(CachedBlocks):
         return PlaneMaster(self.blocks, self.lam, w, self._sigma, self._growth)
 
     def solve(self, w, target):
-        """Do Newton steps from w on the problem of all planes; return whether its gap is at `target`, or stuck.
+        """Do Newton steps from w on the master problem; return whether its gap is at most `target`, or has stalled.
 
         The next call continues where this one ended, until there are new planes.
         """
@@ -49,11 +49,11 @@ class NewtonBlocks(CachedBlocks):
         return is_solved
 
     def evaluate(self, search, w):
-        """Return F at the best point of the Newton steps, at w if there were none."""
+        """Return F at the best point of the Newton steps, or at w if there were none."""
         if self._master is not None:
             w, self._master = self._master.w, None
         return super().evaluate(search, w)
 
     def forget(self):
-        if self._master is None:        # else it works on these planes
+        if self._master is None:        # otherwise the master problem needs all planes
             super().forget()

@@ -1,4 +1,4 @@
-"""Calls of an oracle: passes over blocks, a batch of examples at a time, and a pass at one point."""
+"""Passes of an oracle: over blocks in turn, a batch of examples at a time, or over all examples at one point."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from ...core.validation import read_only
 from ...models.batch_oracle import batched
 from .memory_limit import MemoryLimit
 
-SHARD = 2048        # least work of a shard of a batch, in the sizes of the oracle: a map costs 0.2 ms
-MOST_SHARDS = 2     # most shards of a batch, whatever the number of threads
-EXAMPLES = 256      # examples of a shard in a pass at one point
-WAVE = 16           # shards whose planes wait to be stored
-VECTORS, NUMBERS = 11, 4    # vectors of length dim, and numbers of each example, that a run holds beside its blocks
+SHARD = 2048        # minimum work of a shard of a batch, in units of `oracle.sizes`; starting shards takes 0.2 ms
+MOST_SHARDS = 2     # maximum number of shards of a batch, for any number of threads
+EXAMPLES = 256      # number of examples of a shard in a pass at one point
+WAVE = 16           # number of shards that are decoded before their planes are stored
+VECTORS, NUMBERS = 11, 4    # a run holds so many vectors of length dim, and numbers per example, beside its blocks
 
 
 class OraclePass(Kept):
     """Passes over the examples of `blocks` with an oracle, whose planes the blocks store.
 
-    They run in compiled code if the oracle has it and only the best labelling is needed.
+    They run in compiled code if the oracle has a compiled form and only the best labellings are needed.
 
     Parameters
     ----------
     blocks : Blocks
     risk : Structured or LinearRisk
-        Its `oracle()` decodes examples in batches, its executor the shards of a batch.
+        Its `oracle()` decodes examples in batches, and its executor maps the shards of a batch.
     batch : int
-        Examples decoded at one point.
+        Number of examples decoded at one point.
     n_best : int
-        Labellings asked for in each call.
+        Number of labellings that each call of the oracle returns.
     record : Record or None
-        Stores the labellings of planes.
+        It stores the labellings of planes.
     memory_limit : int or None
-        Bytes for the blocks and `working_bytes`; the blocks are kept within it.
+        Bytes for the blocks and `working_bytes` together; planes are dropped or merged to keep it.
 
     Attributes
     ----------
     oracle : BatchOracle
     compiled : CompiledOracle or None
     visits : float
-        Examples asked so far.
+        Number of examples decoded so far.
     """
 
     kept = ("visits",)
@@ -61,9 +61,9 @@ class OraclePass(Kept):
         return 8 * (VECTORS * self.blocks.dim + NUMBERS * self.blocks.n_blocks) + prepared
 
     def visit(self, order, towards=False):
-        """Ask for each example and step on its block; return the sum of the block gaps before.
+        """Decode the examples of `order` and step on their blocks; return the sum of the block gaps before the steps.
 
-        With `towards` the step goes towards the new plane.
+        With `towards` a step goes towards the new plane, otherwise towards the best plane of the block.
         """
         total, done = 0.0, 0
         while done < len(order):
@@ -78,7 +78,7 @@ class OraclePass(Kept):
         return total
 
     def value(self, w):
-        """Ask for all examples at w and store their planes; return R(w) and a bound on its rounding error."""
+        """Decode all examples at w and store their planes; return R(w) and a bound on its rounding error."""
         weights, far = self.oracle.prepare(read_only(w)), norm(w)
 
         def look(rows):
@@ -86,7 +86,7 @@ class OraclePass(Kept):
             return self.oracle.total(rows, found.uppers, far), planes
 
         value, error = 0.0, 0.0
-        size, wave = (EXAMPLES, WAVE) if self._memory is None else (64, 1)      # looked at after each wave
+        size, wave = (EXAMPLES, WAVE) if self._memory is None else (64, 1)      # memory is checked after each wave
         n = self.blocks.n_blocks
         shards = np.array_split(np.arange(n), -(-n // size))
         for first in range(0, len(shards), wave):
@@ -100,7 +100,7 @@ class OraclePass(Kept):
         return value, error
 
     def _visit(self, order, towards):
-        """Do as `visit` until the blocks are larger than they may be; `blocks.visits` counts the steps."""
+        """Do the same as `visit`, but end when the blocks exceed their memory; `blocks.visits` counts the steps."""
         most_bytes = np.inf if self._memory is None else self._memory.most
         if self.compiled is not None:
             return self.blocks.ask(self.compiled, order, self.batch, towards, most_bytes)
@@ -131,6 +131,6 @@ class OraclePass(Kept):
         return rows, losses, slopes
 
     def _shards(self, rows):
-        """Divide the examples of a batch into shards, which depend on their work only."""
+        """Divide the examples of a batch into shards by their work alone, so that any executor gives the same bits."""
         n = max(1, min(int(self.oracle.sizes[rows].sum()) // SHARD, MOST_SHARDS, len(rows)))
         return [rows[len(rows) * k // n:len(rows) * (k + 1) // n] for k in range(n)]

@@ -13,7 +13,7 @@ from .exact_blocks import ExactBlocks
 
 
 class PenalisedBlocks(ExactBlocks):
-    """`ExactBlocks` for a separable penalty; weights may be free."""
+    """`ExactBlocks` for a separable penalty; some weights may have no penalty."""
 
     def __init__(self, risk, problem, known=None):
         super().__init__(risk, problem, known)
@@ -24,7 +24,7 @@ class PenalisedBlocks(ExactBlocks):
         self._shares = np.array([share_of_squares(risk.examples, k % (self.dim // risk.n_scores)) for k in self._free])
 
     def place(self, lam, kappa, centre):
-        """Set kappa and the centre; free weights get a share of lam beside kappa, see `_weights`."""
+        """Set kappa and the centre; lam only adds to the weight of the centre for some entries, see `_weights`."""
         self._lam, self._kappa, self._centre, self._pulled, self._w = lam, kappa, centre, centre, None
         self._set_steps()
         omega = self._omega
@@ -37,21 +37,21 @@ class PenalisedBlocks(ExactBlocks):
     def _weights(self):
         """Return the weight of the centre for each entry.
 
-        Nearly all examples move a free weight. It gets `kappa + lam` times the share of its feature in the squares of
-        the examples, so that it adds as much to the curvature of a step as all other weights together.
+        Nearly all examples move an entry without penalty. It gets `kappa + lam` times the share of its feature in the
+        squares of the examples, so that it adds as much to the curvature of a step as all other entries together.
         """
         weights = np.full(self.dim, self._kappa)
         weights[self._free] = (self._kappa + self._lam) * self._shares
         return weights
 
     def _set_steps(self):
-        """Pass thresholds and bounds of the penalty on to the steps."""
+        """Pass thresholds and bounds of the penalty on to the compiled steps."""
         omega = self._omega
         s = omega.l2 + self._weights()
         self._dual.set_penalty(s, omega.l1, omega.lower, omega.upper, self._curvatures(s))
 
     def _curvatures(self, s):
-        """Return `sum_j x_ij^2 / s_j` of every example, s_j the least of all scores; O(n) if all s_j are equal."""
+        """Return `sum_j x_ij^2 / s_j` of every example, where s_j is the minimum over scores; O(n) for equal s_j."""
         examples = self.risk.examples
         rates = 1.0 / s.reshape(self.risk.n_scores, -1).min(axis=0)
         bias2 = (examples.bias or 0.0) ** 2

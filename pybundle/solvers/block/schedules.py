@@ -1,14 +1,14 @@
-"""Schedules: the order in which a block method does oracle passes, cached passes and evaluations.
+"""Schedules choose the order in which a block method does oracle passes, cached passes and evaluations of F.
 
 A schedule has eight members; `BlockMethod` uses no others.
 
 ``is_proximal``         whether the centre moves
 ``extrapolates``        whether the centre is extrapolated; if not, its weight always follows from the gap
-``every``               iterations from one value to the next, where the weight of the centre follows from the gap
+``every``               iterations between two values of F, for a weight of the centre that follows from the gap
 ``patience``            iterations without progress after which the run has stalled
-``actions(run)``        "visit", "value" and "cached" in the order of this iteration
-``order(run)``          the examples to visit
-``cached_passes(run)``  does the passes over known planes
+``actions(run)``        the actions of this iteration in order: "visit", "cached" or "value", see `BlockMethod`
+``order(run)``          the examples of a sequential pass in order
+``cached_passes(run)``  does the passes over stored planes
 ``describe()``          a few words for the user
 
 A schedule uses these members of the run: `search`, `problem`, `core`, `trace.n_iter`, `risk.n_examples`, the generator
@@ -25,16 +25,16 @@ import numpy as np
 from ...core.kept import Kept
 from ...core.plane import Plane
 
-MOST_VISITS = 12    # visits with all labels per example, on average, between two values
+MOST_VISITS = 12    # cached passes end after so many steps with all labels per example, on average
 
 
 class Schedule(Kept):
-    """Base class: random permutations, no proximal centre, no passes over known planes."""
+    """Base class: random permutations, no proximal centre, no passes over stored planes."""
 
     is_proximal = False
     extrapolates = True
     every = 1
-    patience = 300      # iterations without progress; after a far centre a hundred may be needed
+    patience = 300      # with a centre far from the minimiser, a hundred iterations may pass without progress
 
     def order(self, run):
         return run.rng.permutation(run.risk.n_examples)
@@ -44,10 +44,10 @@ class Schedule(Kept):
 
 
 class Accelerated(Schedule):
-    """A few sequential passes, then evaluations of F only; cached passes in between end at a fraction of the gap.
+    """First iterations with a sequential pass, later iterations with an evaluation of F, and cached passes in all.
 
-    A sequential pass makes more progress than a pass at a single point, most of all at first, but computes no value of
-    F. After `opening` passes the value is worth more.
+    A sequential pass makes more progress than an evaluation, which is a pass at a single point, above all at first.
+    But it computes no value of F, which is worth more after `opening` iterations.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Accelerated(Schedule):
         Cached passes end when their block gaps sum to `fraction` times the gap, or, before the first value, to
         `fraction_before` times the sum of the block gaps in the sequential pass.
     most_passes : int
-        Most cached passes of an iteration.
+        Maximum number of cached passes in an iteration.
     """
 
     kept = ("opening",)
@@ -88,10 +88,10 @@ class Accelerated(Schedule):
 
 
 class Sequential(Schedule):
-    """Sequential passes about a moving centre, and a value of F with every third one.
+    """Sequential passes with a moving centre, and a value of F after every third pass.
 
-    A pass alone is too inexact for an extrapolated centre. Value and bound cost as much as two passes; the total time
-    was least with one value in three passes.
+    One pass solves the proximal problem too inexactly for an extrapolated centre. Value and bound cost as much as two
+    passes. In measurements the total time was least with one value in three passes.
     """
 
     is_proximal = True
@@ -113,17 +113,17 @@ class Exact(Schedule):
     Parameters
     ----------
     fraction : float
-        Fraction of the gap to which the problem of known planes is solved.
+        The master problem of the known planes is solved until its gap is this fraction of the gap.
     """
 
     kept = ("_is_solved",)
-    patience = 30       # an iteration solves a problem, or takes ten Newton steps on it
+    patience = 30       # an iteration solves the master problem, or takes ten Newton steps on it
 
     def __init__(self, fraction=0.3):
         self.fraction, self._is_solved = fraction, False
 
     def actions(self, run):
-        """Yield "value" only once the problem of the known planes is solved."""
+        """Yield "value" only after the master problem of the known planes is solved."""
         if run.core.n_planes == 0:
             yield "visit"
         elif np.isfinite(run.search.gap):
@@ -140,14 +140,14 @@ class Exact(Schedule):
 
 
 class Plain(Schedule):
-    """BCFW: passes of the oracle, a certificate now and then [Lacoste-Julien et al. 2013; Osokin et al. 2016].
+    """BCFW: sequential passes with an evaluation of F now and then [Lacoste-Julien et al. 2013; Osokin et al. 2016].
 
     Parameters
     ----------
     gap_check : int
-        Passes between two certificates.
+        Number of passes between two evaluations of F.
     gap_sampling : bool
-        Draw examples in proportion to the last known gaps of their blocks, instead of permutations.
+        Whether examples are drawn in proportion to the last known block gaps, instead of permutations.
     """
 
     def __init__(self, gap_check=10, gap_sampling=False):
@@ -160,7 +160,7 @@ class Plain(Schedule):
         n, k = run.risk.n_examples, run.trace.n_iter
         if not self.gap_sampling or k == 1:
             return super().order(run)
-        if k % (self.gap_check + 1) == 1:       # after a certificate, as gaps of 0 may be out of date
+        if k % (self.gap_check + 1) == 1:       # after an evaluation, as gaps of 0 may be out of date
             run.core.blocks.measure()
         gaps = run.core.blocks.gaps()
         total = gaps.sum()
@@ -173,10 +173,10 @@ class Plain(Schedule):
 
 
 class MultiPlane(Plain):
-    """A variant of MP-BCFW [Shah, Kolmogorov, Lampert 2015]: passes over known planes as long as they pay.
+    """A variant of MP-BCFW [Shah, Kolmogorov, Lampert 2015], with cached passes as long as they pay off.
 
-    They stop when the last one raised the dual less per unit of time than the iteration so far. Deterministic runs
-    count steps in place of time; a step with a call of the oracle counts as `cost` cached steps.
+    Cached passes end when the last one raised the dual less per second than the earlier passes of this iteration.
+    Deterministic runs count steps in place of seconds; a step with a call of the oracle counts as `cost` cached steps.
     """
 
     def __init__(self, gap_check=5, gap_sampling=False, cost=None, max_cached=1000):

@@ -1,1 +1,1 @@
-"""An interior point method for losses with corners."""
+"""An interior point method for piecewise linear losses."""

@@ -2,13 +2,19 @@
 
     min  sum_i max(lo_i r_i, hi_i r_i) + sum_j l2_j/2 (w_j - centre_j)^2 - <fixed, w>,      r = y - A w
 
-A term `l1_j |w_j|` is a row, too: -w_j in the box +-l1_j. A loss that is flat about 0 is two rows, of one side each.
-With p = hi - a and m = a - lo, the equations u p = mu, v m = mu, u - v = r, A'a + fixed = l2 (w - centre) give
+Every row i has a residual r_i and a multiplier a_i in [lo_i, hi_i]. A penalty term `l1_j |w_j|` is one more row, with
+the residual -w_j and the interval [-l1_j, l1_j]. A loss that is 0 on an interval about 0 needs two rows, one for each
+side. With p = hi - a, m = a - lo and residuals split into u - v = r, a point of the central path solves
 
-    (L2 + A'QA) dw = A'a + fixed - l2 (w - centre) + A'Qt,   da = Q (t - A dw),   Q = 1 / (u/p + v/m)
+    u p = mu,     v m = mu,     u - v = y - A w,     A'a + fixed = l2 (w - centre).
 
-A first solve with mu = 0 predicts how far mu can fall and what products of steps add; a second solve with the same
-matrix corrects for both.
+A Newton step for these equations is
+
+    (L2 + A'QA) dw = A'a + fixed - l2 (w - centre) + A'Qt,   da = Q (t - A dw),   Q = 1 / (u/p + v/m),
+    t = r - mu/p + mu/m.
+
+The predictor solves them with mu = 0. It shows how far mu can fall, and the size of the products of two steps, which
+the linear equations neglect. The corrector uses this mu and these products, with the same matrix.
 """
 
 from __future__ import annotations
@@ -21,15 +27,15 @@ from scipy.linalg import cho_factor, cho_solve
 
 from .woodbury import wide_solver
 
-INSIDE = 1e-3           # a weight becomes 0 if its multiplier is this fraction of its box away from the ends
-SHARE = 0.9995          # fraction of the way to the nearest border that a step takes
-LEAST = 1e-15           # least distance of a multiplier to the ends of its box, relative: quotients stay finite
-BLOCK = 1 << 17         # entries of rows that are weighted and multiplied at a time: they fit into the cache
-RIDGES = 1e-14, 1e-11, 1e-8     # relative increases of the diagonal, tried in turn until a factorisation works
+INSIDE = 1e-3           # `thresholded` sets w_j to 0 if its multiplier is below (1 - INSIDE) l1_j in absolute value
+SHARE = 0.9995          # a step goes this fraction of the way to the boundary of the feasible set
+LEAST = 1e-15           # p and m count as at least this fraction of hi - lo, so that quotients stay finite
+BLOCK = 1 << 17         # A'QA is summed over blocks of rows with this many entries, which fit into the cache
+RIDGES = 1e-14, 1e-11, 1e-8     # relative increases of the diagonal, tried in turn until the Cholesky factor exists
 
 
 class Point(NamedTuple):
-    """Weights w (d,), multipliers a, and the parts u - v = r of the residuals, each above 0, shape (N,)."""
+    """An iterate: weights w (d,), and for all N rows multipliers a, and u > 0 and v > 0 with u - v = r, shape (N,)."""
 
     w: np.ndarray
     a: np.ndarray
@@ -38,9 +44,10 @@ class Point(NamedTuple):
 
 
 class Barrier:
-    """The problem of some `Rows`; `held` (dim,) has the values of weights that the penalty fixes, NaN for all others.
+    """The problem of the module docstring for some `Rows`; l1, l2, centre (dim,) describe the penalty.
 
-    `fixed` (dim,) is `A'a` of other rows, whose multipliers do not change.
+    `held` (dim,) contains the values of weights that the penalty fixes, and NaN for all other weights. `fixed` (dim,)
+    is the sum `A'a` over rows outside of this problem, whose multipliers stay constant.
     """
 
     def __init__(self, rows, l1, l2, centre, held, fixed=0.0):
@@ -55,11 +62,11 @@ class Barrier:
         self.m, self.n_sides, self._known = m, len(sides) - 1, (None, None)
 
     def part(self, index, share, fixed=0.0):
-        """Return the problem of some rows, with a share of the penalty."""
+        """Return the problem of the rows in `index`, with l1 and l2 multiplied by `share`."""
         return Barrier(self.rows.some(index), share * self.l1, share * self.l2, self.centre, self.held, fixed)
 
     def first(self, w=None):
-        """Return the first point: at w, or at the least-squares solution."""
+        """Return the first iterate. Its weights are w or, if w is None, a least-squares solution."""
         if w is None:
             w = np.where(np.isnan(self.held), self.centre, self.held)
             ridge = 1e-3 * np.einsum("ij,ij->j", self._A, self._A) if len(self.columns) > self.m else 0.0
@@ -72,44 +79,47 @@ class Barrier:
         return Point(w, a, np.maximum(r, 0.0) + e, np.maximum(-r, 0.0) + e)
 
     def _spread(self, w):
-        # A w for all rows
+        # returns A w for all N rows, those of l1 terms included
         return np.concatenate([*[self.rows.product(w)] * self.n_sides, w[self.sharp]])
 
     def residuals(self, w):
-        """Return r, shape (N,)."""
+        """Return the residuals r of all rows, shape (N,)."""
         return self.y - self._spread(w)
 
     def multipliers(self, a):
-        """Return the multipliers of examples, shape (m,): sums over the sides of a loss."""
+        """Return one multiplier for each example, shape (m,): the sum over the one or two rows of its loss."""
         return a[:self.m * self.n_sides].reshape(self.n_sides, self.m).sum(axis=0)
 
     def loss(self, r):
-        """Return the sum of the losses at residuals."""
+        """Return the sum of the losses of the examples at residuals r (N,)."""
         k = self.m * self.n_sides
         return float(np.maximum(self.lo[:k] * r[:k], self.hi[:k] * r[:k]).sum())
 
     def thresholded(self, point):
-        """Return w with zeros where the multiplier of `l1_j |w_j|` is well inside of its box."""
+        """Return the weights, with w_j = 0 where the multiplier of `l1_j |w_j|` is well inside its interval.
+
+        At the optimum such a weight is 0 by complementary slackness.
+        """
         a, l1, w = point.a[self.m * self.n_sides:], self.hi[self.m * self.n_sides:], np.array(point.w)
         w[self.sharp[np.abs(a) < (1.0 - INSIDE) * l1]] = 0.0
         return w
 
     def known(self, point):
-        """Return the residuals, and `A'a` of the examples."""
+        """Return the residuals (N,), and `A'a` (dim,) summed over the examples; both are computed once for a point."""
         if self._known[0] is not point:
             self._known = point, (self.residuals(point.w), self.rows.transposed(self.multipliers(point.a)))
         return self._known[1]
 
     def gap(self, point):
-        """Return the sum of the products u p and v m: the duality gap, once the linear equations hold."""
+        """Return the sum of all products u p and v m; it is the duality gap if the two linear equations hold."""
         return float(point.u @ (self.hi - point.a) + point.v @ (point.a - self.lo))
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def step(self, point):
-        """Return the next point; raise LinAlgError if rounding forbids it.
+        """Return the next iterate; raise LinAlgError if rounding errors prevent a step.
 
-        If Q is large, rounding of r leaves A'a slightly wrong after a step. One more solve corrects it, but only after
-        long steps: after short ones it would press multipliers against the ends of their intervals.
+        If Q is large, rounding errors of r leave a residual in `A'a + fixed = l2 (w - centre)` after the step. After a
+        long step, one more solve removes it. After a short step it would move multipliers too close to their limits.
         """
         (w, a, u, v), (r, slope), gap = point, self.known(point), self.gap(point)
         if not 0.0 < gap < np.inf:
@@ -119,7 +129,7 @@ class Barrier:
         Q, D = 1.0 / (u * p + v * m), np.array(self.l2)
         D[self.sharp] += Q[self.m * self.n_sides:]
         solve, rest = self._solver(self.multipliers(Q), D[free]), self._rest(w, a, slope)
-        dw, first, second, mu = np.zeros(len(w)), 0.0, 0.0, 0.0     # products of the predictor's directions
+        dw, first, second, mu = np.zeros(len(w)), 0.0, 0.0, 0.0     # `first`, `second`: goals for u p and v m
         for is_last in (False, True):
             first, second = mu + first, mu + second
             t = r - first * p + second * m
@@ -133,7 +143,7 @@ class Barrier:
                 mu = float(np.clip(left, 0.0, 1.0)) ** 3 * gap / (2 * len(a))
                 first, second = da * du, -da * dv
         dual, primal = (min(1.0, SHARE * x) for x in (dual, primal))
-        if self.l2.any():       # squares couple weights and multipliers, which then take the same step length
+        if self.l2.any():       # with l2 the equation of the slopes contains w and a, so both need the same step length
             dual = primal = min(dual, primal)
         moved = w + primal * dw
         a = np.clip(a + dual * da, self.lo, self.hi)
@@ -146,13 +156,13 @@ class Barrier:
         return Point(moved, a, u, v)
 
     def _transposed(self, a, slope=None):
-        # A'a for all rows; `slope` is that of the examples
+        # returns A'a of all N rows; `slope`, if given, is the part of the examples
         slope = self.rows.transposed(self.multipliers(a)) if slope is None else np.array(slope)
         slope[self.sharp] += a[self.m * self.n_sides:]
         return slope
 
     def _rest(self, w, a, slope=None):
-        # residual of the equations of slopes
+        # returns the residual of A'a + fixed = l2 (w - centre)
         return self._transposed(a, slope) + self.fixed - self.l2 * (w - self.centre)
 
     def _solver(self, Q, D):
@@ -166,7 +176,7 @@ class Barrier:
         for first in range(0, self.m, size):
             x = root[first:first + size] * self._A[first:first + size]
             M += x.T @ x
-        M[np.diag_indices(d)] += D + ((D == 0.0) & (np.diag(M) == 0.0))     # for columns of zeros
+        M[np.diag_indices(d)] += D + ((D == 0.0) & (np.diag(M) == 0.0))     # columns of zeros get a 1
         for ridge in RIDGES:
             try:
                 factor = cho_factor(M + np.diag(ridge * np.diag(M)), check_finite=False)

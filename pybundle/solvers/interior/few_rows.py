@@ -1,8 +1,10 @@
-"""The interior point method on few of many rows, with a bound that holds for all of them [Portnoy & Koenker 1997].
+"""The interior point method on a few of many rows, with a bound that holds for all rows [Portnoy & Koenker 1997].
 
-The solution of a sample tells on which side of their corners most losses are. Only rows near a corner stay variable;
-all other multipliers are fixed at an end of their interval. Multipliers of both together prove a bound, whatever sides
-were guessed. If the gap is not closed, twice as many rows become variable, and all of them once these would be half.
+First the problem of a random sample of rows is solved. Its solution predicts, for most rows, on which side of a corner
+of the loss the residual lies. Only the rows closest to a corner keep variable multipliers. Each other multiplier is
+fixed at the end of its interval that belongs to the predicted side. The multipliers of all rows together prove a bound,
+even where a prediction is wrong. While the gap is too large, the number of variable rows doubles. When it would exceed
+half of the rows, all rows become variable.
 """
 
 from __future__ import annotations
@@ -11,25 +13,28 @@ import numpy as np
 
 FIRST = 1e-4        # gap at which a sample counts as solved, as a fraction of its loss
 FEW = 4.0           # a sample is solved first if it has less than 1 / FEW of the rows
-SIZE = 2.0          # number of rows in units of n^(2/3) d^(1/3): about as many as the sample leaves undecided
-MOST = 40           # most steps on few rows
+SIZE = 2.0          # size of the sample in units of n^(2/3) d^(1/3); predictions are uncertain for about as many rows
+MOST = 40           # maximum number of Newton steps in one solve
 
 
 def size_of_sample(n, d):
-    """Return the size of the first sample of n rows, 0 if it is not small."""
+    """Return the size of the sample of n rows with d columns, or 0 if a sample would not be much smaller than n."""
     size = int(SIZE * n ** (2.0 / 3.0) * d ** (1.0 / 3.0)) + 1
     return size if size < n / FEW else 0
 
 
 def of_sample(barrier, size):
-    """Solve for a sample of rows; return its weights, and the number of steps on all rows that cost as much."""
+    """Solve the problem of a random sample; return the weights, and the number of steps on all rows of equal cost."""
     index, share = np.sort(np.random.default_rng(0).choice(barrier.m, size, replace=False)), size / barrier.m
     point, n_steps = _solved(barrier.part(index, share), None, None)
     return point.w, share * n_steps
 
 
 def near_corners(barrier, w, size, target):
-    """Solve for the `size` rows nearest to a corner at w; return weights, multipliers of all rows, number of steps."""
+    """Solve with variable multipliers for the `size` rows that are nearest to a corner at w.
+
+    Returns the weights, the multipliers of all rows, and the number of steps on all rows of equal cost.
+    """
     rows = barrier.rows
     r = rows.y - rows.product(w)
     near = np.sort(np.argpartition(np.abs(np.abs(r) - rows.flat), size - 1)[:size])
@@ -42,7 +47,7 @@ def near_corners(barrier, w, size, target):
 
 
 def _solved(barrier, w, target):
-    """Return a point whose gap is at most `target`, by default a fraction of its loss, and the number of steps."""
+    """Step until the gap is at most `target` (None: FIRST times the loss); return the point and the number of steps."""
     point, n_steps = barrier.first(w), 0
     while n_steps < MOST:
         most = FIRST * barrier.loss(barrier.known(point)[0]) if target is None else target
@@ -50,7 +55,7 @@ def _solved(barrier, w, target):
             break
         try:
             point = barrier.step(point)
-        except np.linalg.LinAlgError:       # rounding allows no further step
+        except np.linalg.LinAlgError:       # rounding errors prevent a further step
             break
         n_steps += 1
     return point, n_steps

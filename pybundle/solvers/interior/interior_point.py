@@ -1,9 +1,10 @@
-"""A primal-dual interior point method for losses of one score with corners: quantiles, absolute errors, hinge.
+"""A primal-dual interior point method for piecewise linear losses of one score: quantile, absolute error, hinge.
 
-A step costs a few passes and one system of d equations. With more rows than columns 7 to 50 steps usually reach a gap
-of 1e-5, even if columns differ in size [Portnoy & Koenker 1997]. The multipliers of each iterate prove a bound. The
-slope that is left at weights without penalty is of the size of rounding: anchors repair it at a lone intercept
-(`proof.anchors`), and elsewhere it costs its size times the closed-form limits of `proof.score_limits`.
+A step costs a few passes and the solution of d linear equations. If rows outnumber columns, 7 to 50 steps usually reach
+a relative gap of 1e-5, even if columns differ in scale [Portnoy & Koenker 1997]. The multipliers of each iterate prove
+a bound. Their plane should have slope 0 at weights without penalty, but rounding leaves a small slope there. If the
+intercept is the only such weight, anchors remove this slope (`proof.anchors`). Otherwise the bound falls by the slope
+times the limits of these weights (`proof.score_limits`).
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ from .barrier import Barrier
 from .few_rows import near_corners, of_sample, size_of_sample
 from .rows import Rows
 
-PASSES = 4.0        # cost of a step: products with rows or columns count as half a pass each, the matrix as one
-DONE = 1e-3         # a point is done at a gap of this fraction of the tolerance
-FRACTION = 0.3      # few rows are solved to this fraction of the tolerance
+PASSES = 4.0        # cost of a step in passes: each product with A or A' counts 1/2, and forming A'QA counts 1
+DONE = 1e-3         # an iterate is final if its complementarity gap is below this fraction of the tolerance
+FRACTION = 0.3      # a problem of a few rows is solved until its gap is this fraction of the tolerance
 
 
 class InteriorPoint(Run):
-    """The interior point method for a risk with a `curve` and a separable penalty whose bounds only fix weights."""
+    """The interior point method for a risk with a `curve` and a separable penalty.
+
+    The penalty may fix weights, but may have no other bounds on them.
+    """
 
     kept = "point", "best", "n_near"
     patience = 12
@@ -38,7 +42,7 @@ class InteriorPoint(Run):
     def __init__(self, search):
         super().__init__(search)
         self.point, self.best = None, (-np.inf, None)       # best bound and its multipliers
-        self.n_near = 0         # number of rows to solve next, 0 for all
+        self.n_near = 0         # number of rows with variable multipliers in the next solve; 0 for all rows
 
     def restore(self, arrays):
         super().restore(arrays)
@@ -57,17 +61,21 @@ class InteriorPoint(Run):
     # ------------------------------------------------------------------ the problem
     @cached_property
     def barrier(self):
-        """The problem of all rows."""
+        """The `Barrier` of all rows."""
         omega = self.problem.scaled_entries(self.risk.dim)
         return Barrier(Rows(self.risk), omega.l1, omega.l2, omega.centre,
                        np.where(omega.lower == omega.upper, omega.lower, np.nan))
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
-        """Start from w0, or from the best point of another run; from least squares if w0 is 0."""
+        """Start from w0, or from the best point of another run.
+
+        If a sample would be small, it is solved first. Otherwise the first iterate is at w0 or, if w0 is 0, at a
+        least-squares solution.
+        """
         search, w0 = self.search, self.problem.project(w0 if state is None else state.w)
         search.observe(w0, self.barrier.loss(self.barrier.residuals(w0)))
-        search.take(w0, state)      # after `observe`, as its bound needs limits of free weights
+        search.take(w0, state)      # its bound needs limits of weights without penalty, which `observe` proves
         self.n_near = size_of_sample(self.barrier.m, self.risk.dim)
         if self.n_near:
             w, n_steps = of_sample(self.barrier, self.n_near)
@@ -78,7 +86,7 @@ class InteriorPoint(Run):
             self._look()
 
     def iterate(self):
-        """Do one Newton step or one solve of few rows; return a Status at the end, else None."""
+        """Do one Newton step or one solve of a few rows; return a Status if the run is over, else None."""
         search = self.search
         self.trace.n_iter += 1
         value = search.fun
@@ -86,7 +94,7 @@ class InteriorPoint(Run):
             self._solve_few()
         elif not search.is_close():
             left = self.barrier.gap(self.point) / self._most()
-            if left <= DONE and search.idle > 1:      # the rest of the gap is rounding
+            if left <= DONE and search.idle > 1:      # what remains of the gap is due to rounding
                 return Status.STALLED
             try:
                 with search.working("qp", passes=PASSES):
@@ -98,7 +106,7 @@ class InteriorPoint(Run):
         return Status.CONVERGED if search.is_close() else None
 
     def _solve_few(self):
-        # solves the rows near the corners of their losses; value and bound are those of all rows
+        # solves with the rows nearest to a corner, and reports value and bound for all rows
         barrier, size = self.barrier, self.n_near
         with self.search.working("qp"):
             w, a, n_steps = near_corners(barrier, self.search.w, size, FRACTION * self._most())
@@ -110,13 +118,13 @@ class InteriorPoint(Run):
             self.point = barrier.first(self.search.w)
 
     def _look(self):
-        """Take value and bound of the point, with the zeros that l1 makes; return the value."""
+        """Report value and bound of the iterate to the search; return the value at its thresholded weights."""
         barrier, point = self.barrier, self.point
         with self.search.working("oracle"):
             r, slope = barrier.known(point)
             w = barrier.thresholded(point)
             value = self.search.observe(w, barrier.loss(barrier.residuals(w) if len(barrier.sharp) else r))
-        if barrier.gap(point) <= DONE * self._most():       # rounding may have spoiled the zeros
+        if barrier.gap(point) <= DONE * self._most():       # thresholding may cost more than the gap that is left
             self.search.observe(np.array(point.w), barrier.loss(r))
         self._prove(barrier.multipliers(point.a), slope)
         return value
@@ -126,7 +134,7 @@ class InteriorPoint(Run):
         return max(rule.tol * abs(self.search.fun), rule.atol, 1e-300)
 
     def _prove(self, a, slope):
-        # `slope` is A'a
+        # offers the bound that the multipliers a prove; `slope` is A'a
         bound = self.search.bound_from(self.barrier.rows.plane(a, slope, self.problem))
         if bound.value > self.best[0]:
             self.best = bound.value, a

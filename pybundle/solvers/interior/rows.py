@@ -1,8 +1,9 @@
-"""The rows of a risk with a loss of one score, for the interior point method, and the plane that multipliers prove.
+"""The data of a risk with a piecewise linear loss of one score, as rows of the interior point method.
 
     R(w) = sum_i max over lo_i <= a_i <= hi_i of a_i r_i - flat |a_i|,      r = y - A w
 
-A is X with scale and intercept, times the labels; a_i is minus the slope of a loss. Examples of weight 0 are left out.
+Row i of A holds the features of example i with scale and intercept, times the label in classification. The multiplier
+a_i is minus a derivative of loss i with respect to `(A w)_i`. Examples of weight 0 are left out.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from ...proof.multipliers import ROWS, n_terms
 
 
 class Rows:
-    """A (m, dim) without the signs of labels, X itself if possible; targets y; boxes lo, hi, rounded to the inside.
+    """The m rows of the examples with positive weight; vectors have shape (m,).
 
-    `places` are the numbers of the examples; vectors have shape (m,).
+    The array `A` (m, dim) lacks the labels, so that it can be X itself without a copy; `signs` are the labels. `y` are
+    the targets, `lo` and `hi` the limits of the multipliers, rounded inwards, and `places` the indices of the examples.
     """
 
     def __init__(self, risk):
@@ -31,34 +33,34 @@ class Rows:
         self.signs = None if risk.is_regression else labels.astype(np.float64)
         self.y = (labels if risk.is_regression else np.zeros(len(c))) + linear
         self.lo, self.hi = (np.nextafter(c * end, 0.0) for end in (-high, -low))
-        # rounding is proportional to these norms of columns and sizes of targets
+        # the error bounds in `plane` are proportional to these norms of columns and sizes of targets
         self._norms = np.sqrt(np.einsum("ij,ij->j", self.A, self.A))
         self._size = np.abs(self.y) + 2.0 * abs(linear) + self.flat
 
     def some(self, index):
-        """Return the rows of an index."""
+        """Return the rows in `index`, for steps only: `plane` needs the object with all rows."""
         part = copy.copy(self)
         for name in ("A", "y", "lo", "hi", "signs"):
             setattr(part, name, None if getattr(self, name) is None else getattr(self, name)[index])
         return part
 
     def product(self, w):
-        """Return `A w`, shape (m,)."""
+        """Return `A w` with the labels, shape (m,)."""
         scores = self.A @ w
         return scores if self.signs is None else self.signs * scores
 
     def transposed(self, a):
-        """Return `A' a`, shape (dim,)."""
+        """Return `A' a` with the labels, shape (dim,)."""
         a, total = a if self.signs is None else self.signs * a, np.zeros(self.A.shape[1])
         for first in range(0, len(a), ROWS):
             total += a[first:first + ROWS] @ self.A[first:first + ROWS]
         return total
 
     def plane(self, a, slope, problem):
-        """Return the `Plane` of multipliers in their boxes, from `A' a`.
+        """Return the `Plane` that multipliers a within their limits define; `slope` is `A' a`.
 
-        Each product has two or three roundings beside those of sums: of scales, and of columns and targets that a
-        `Shift` has moved.
+        Besides the roundings of the sums, each product has two or three others: one by the scale of the data, and one
+        or two by a `Shift` that has moved columns or targets.
         """
         m = len(a)
         terms = a * self.y - self.flat * np.abs(a)

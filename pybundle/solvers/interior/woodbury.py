@@ -1,21 +1,21 @@
-"""The Newton system of the interior point method where columns outnumber rows: n equations [Woodbury 1950]."""
+"""This solver replaces the d equations of a Newton system by m if m rows have d > m columns [Woodbury 1950]."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-SMALL = 1e-4    # entries of D below this times the median are small: their inverses would swamp all others
+SMALL = 1e-4    # entries of D below SMALL times their median are not inverted: 1/D would dominate the sum S
 
 
 def wide_solver(A, Q, D):
-    """Return a function that solves `(D + A'QA) x = b` for A (m, d) with m < d; D is 0 for few columns only.
+    """Return a function that solves `(D + A'QA) x = b` for A (m, d) with m < d. Few entries of D may be 0.
 
-    With k = QAx, columns f of small D and all others p, S = A_p D^-1 A_p' + 1/Q:
+    Let k = QAx, let f be the columns with small entries of D, and p all others. With S = A_p D_p^-1 A_p' + 1/Q:
 
-        S k = A_p D^-1 b_p + A_f x_f,    A_f' k + D x_f = b_f
+        S k = A_p D_p^-1 b_p + A_f x_f,    A_f' k + D_f x_f = b_f
 
-    A second solve, for the residual, corrects what the inverses lose.
+    One step of iterative refinement reduces the rounding errors that the inverses cause.
     """
     m, least = len(A), SMALL * np.median(D)
     is_small = D <= min(least, np.partition(D, m - 1)[m - 1])

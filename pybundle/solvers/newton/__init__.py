@@ -1,1 +1,1 @@
-"""Methods on the multipliers of all labels or planes at once: augmented Lagrangian, Newton directions."""
+"""The augmented Lagrangian method, whose Newton steps change the multipliers of all labels or planes at once."""

@@ -1,14 +1,15 @@
-"""Sums over examples that multipliers need: phi itself, and products with its derivative.
+"""Sums over examples for multipliers: their slope phi, and products with the derivative of phi.
 
-    phi = sum_i coef_i x_i'                      coef_i (K,), mostly zero: two or three labels an example
-    out = sum_i J_i V x_i x_i'                   V (K, width), J_i the projection onto the directions of the face of
-                                                 a_i: vectors on its support that sum to zero
+    phi = sum_i coef_i x_i'                      coef_i (K,) has two or three entries other than 0 for most examples
+    out = sum_i J_i V x_i x_i'                   V (K, width)
 
-Dense rows are processed in blocks, so that X is read from memory once: a block is scored if needed, and added
-label by label, in float64, while it is in cache. Of sparse rows the slope is what should stay in cache: a group of many
-rows is added for one label, then for the next.
+J_i projects onto the directions of the face of a_i, which are the vectors on its support that sum to zero.
 
-`GramProduct` multiplies by A'A, where the directions A of all faces are known as sparse rows.
+Dense rows are processed in blocks, so that X is read from memory once: while a block is in cache, it is scored if
+needed, and added to the sum label by label, in float64. With sparse rows the sum should stay in cache instead.
+Therefore a group of many rows is added for one label, then for the next label.
+
+`GramProduct` multiplies by A'A, where the sparse matrix A has one row for each direction of each face.
 """
 
 import numpy as np
@@ -28,8 +29,8 @@ cdef struct Scratch:
     int group           # rows of a group
     double* coef        # K x group, label by label
     void* scores        # K x BLOCK
-    Py_ssize_t* at      # BLOCK entries on their way into the slope
-    double* packed
+    Py_ssize_t* at      # rows of up to BLOCK coefficients other than 0
+    double* packed      # these coefficients
 
 
 cdef int _allocate(Scratch* b, Rows X) except -1:
@@ -72,7 +73,8 @@ cdef void _add(Rows X, Scratch* b, const Py_ssize_t* rows, int count, double* ou
 
 
 def add_rows(Rows X, const double[:, ::1] coef, const Py_ssize_t[::1] rows, double[::1] out):
-    """out (K * width,) += sum_e coef[e] x_rows[e]', without scale; coef (len(rows), K), entries of 0 cost nothing."""
+    """Add `sum_e coef[e] x_rows[e]'`, without scale, to out (K * width,); coef (len(rows), K), where zeros are skipped.
+    """
     cdef Py_ssize_t i = 0, n = rows.shape[0]
     cdef int r, k, count
     cdef Scratch b
@@ -93,7 +95,7 @@ def add_rows(Rows X, const double[:, ::1] coef, const Py_ssize_t[::1] rows, doub
 
 cdef void _centre(Rows X, PackedWeights v, const double[:, ::1] alpha, const Py_ssize_t* rows, int count, int ahead,
                   bint binary, void* scores, double* coef, int group) noexcept nogil:
-    # coefficients J_i V x_i of a block
+    # sets coef to J_i V x_i for the rows of a block
     cdef int r, k, size, K = X.n_scores
     cdef double mean
     X.score(v, rows, count, ahead, scores)
@@ -117,14 +119,15 @@ cdef void _centre(Rows X, PackedWeights v, const double[:, ::1] alpha, const Py_
 
 def add_face_products(Rows X, PackedWeights v, const double[:, ::1] alpha, const Py_ssize_t[::1] rows, bint binary,
                       double[::1] out):
-    """out (K * width,) += sum over `rows` of J_i V x_i x_i', without scale.
+    """Add the sum over `rows` of `J_i V x_i x_i'`, without scale, to out (K * width,).
 
     Parameters
     ----------
     v : PackedWeights
         V, packed in float32 or float64.
     alpha : (n, K)
-        a; its positive entries are the faces. A binary row is always inside its interval, J = 1.
+        Multipliers a; the face of a_i consists of the labels with a_ik > 0. For a binary hinge J is 1, as all `rows`
+        are inside their intervals.
     """
     cdef Py_ssize_t i = 0, j, n = rows.shape[0]
     cdef int count, block
@@ -149,7 +152,7 @@ def add_face_products(Rows X, PackedWeights v, const double[:, ::1] alpha, const
 
 
 cdef class GramProduct:
-    """The product `v -> A'A v` with sparse rows A: a row is added while it is in the first cache.
+    """The product `v -> A'A v` with a sparse matrix A; each row is used twice while it is in the first-level cache.
 
     Parameters
     ----------
@@ -164,7 +167,7 @@ cdef class GramProduct:
     def __init__(self, A):
         if A.format != "csr" or A.shape[1] >= 2**31:
             raise ValueError(f"A must have format csr and fewer than 2^31 columns, got {A.format} of shape {A.shape}")
-        A.check_format()                # indices inside the shape
+        A.check_format()                # raises for indices outside of the shape
         self.data, self.d = A.data, A.shape[1]
         self.indices, self.indptr = A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int64)
 

@@ -5,10 +5,10 @@ The step at scores S is
 
     a_i = argmax_a <a, u_i> - |a - alpha_i|^2 / (2 sigma) = P(alpha_i + sigma u_i),  u_ik = L(y_i, k) + s_ik - s_{i y_i}
 
-Planes known of example i take the place of labels in `plane_step`, with u their values and c_i = 1.
+where P projects onto this simplex or interval. In `plane_step` the known planes of example i take the place of its
+labels, u_i are their values at w, and c_i = 1.
 
-Everything is in float64; a row costs O(K) for each label set that the search for its threshold goes through, two or
-three of them as a rule.
+All numbers are float64. The projection of a row tries, as a rule, two or three sets of labels, at a cost of O(K) each.
 """
 
 from libc.math cimport INFINITY
@@ -17,13 +17,13 @@ from libc.stdlib cimport free, malloc
 
 
 cdef int project(double* v, int K, double mass, double* out) noexcept nogil:
-    # Michelot's sets {v > theta}: from below theta only rises, and the set only shrinks.
+    # Michelot's algorithm: theta starts below the solution and rises, so that the set {v > theta} shrinks.
     cdef double top = -INFINITY, theta = -mass, total
     cdef int k, count = 0, last = K + 1
     for k in range(K):
         top = max(top, v[k])
     for k in range(K):
-        v[k] -= top             # so that a mass far below the values is not rounded away
+        v[k] -= top             # otherwise a mass far smaller than the values would be lost in rounding
     if mass <= 0.0:
         for k in range(K):
             out[k] = 0.0
@@ -35,7 +35,7 @@ cdef int project(double* v, int K, double mass, double* out) noexcept nogil:
             if v[k] > theta:
                 total += v[k]
                 count += 1
-        if count >= last or count == 0:         # more than last: rounding of theta, which would go to and fro
+        if count >= last or count == 0:         # the set grows only by rounding, and theta could oscillate
             break
         last = count
         theta = (total - mass) / count
@@ -47,7 +47,7 @@ cdef int project(double* v, int K, double mass, double* out) noexcept nogil:
 
 
 def project_rows(const double[:, ::1] V, const double[::1] mass, double[:, ::1] out):
-    """out[i] = the point of `{a >= 0, sum a = mass_i}` nearest to V[i]; zero if the mass is."""
+    """Set out[i] to the point of `{a >= 0, sum a = mass_i}` nearest to V[i], and to 0 if mass_i is 0."""
     cdef Py_ssize_t i
     cdef int k, K = <int>V.shape[1]
     cdef double* v
@@ -84,9 +84,9 @@ def multiclass_step(const double[:, ::1] alpha, const double[:, ::1] S, const in
     cost : (K, K) float64 array or None
         L; None is the 0/1 loss.
     out : (n, K)
-        a; only the rows of this call are written, as in `support`.
+        New multipliers a. Only the rows start..stop are written, as in `support`.
     support : (n,)
-        Number of labels with a_ik > 0; 0 for the truth alone.
+        Number of labels with a_ik > 0, or 0 if the truth is the only one.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def multiclass_step(const double[:, ::1] alpha, const double[:, ::1] S, const in
             if count == 1 and new[truth] > 0.0:
                 support[i] = 0
                 if old[truth] == ci:
-                    continue            # most rows: the truth before and after
+                    continue            # most rows: all weight is on the truth, before and after
             else:
                 support[i] = count
             inner = moved = losses = 0.0
@@ -152,7 +152,10 @@ def multiclass_step(const double[:, ::1] alpha, const double[:, ::1] S, const in
 
 def hinge_step(const double[:, ::1] alpha, const double[:, ::1] S, const int32_t[::1] y, const double[::1] c, cost,
                double sigma, Py_ssize_t start, Py_ssize_t stop, double[:, ::1] out, int32_t[::1] support):
-    """As `multiclass_step` for the binary hinge: `u = 1 - y s`, a in [0, c]; support 2 strictly between, 1 at c."""
+    """Proximal step of a binary hinge: `u = 1 - y s` and a in [0, c]. Other arguments are those of `multiclass_step`.
+
+    The support of an example is 0 at a = 0, 1 at a = c, and 2 in between.
+    """
     cdef Py_ssize_t i
     cdef double smooth = 0.0, offset = 0.0, risk = 0.0, u, a, step = 0.5 / sigma
     _check_step(alpha, S, y, c, start, stop, out, support)
@@ -170,9 +173,9 @@ def hinge_step(const double[:, ::1] alpha, const double[:, ::1] S, const int32_t
 
 def plane_step(const Py_ssize_t[::1] start, const double[::1] alpha, const double[::1] u, double sigma,
                double[::1] out, int32_t[::1] support):
-    """Proximal step over the planes of all examples, which lie in one row, example after example.
+    """Proximal step over the planes of all examples, which are numbered example after example.
 
-    Example i has the planes `start[i] .. start[i + 1]`.
+    Example i has the planes `start[i], ..., start[i + 1] - 1`.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
-"""Augmented Lagrangian with semismooth Newton steps, for hinge risks whose labels can be enumerated, or known planes.
+"""The augmented Lagrangian method with semismooth Newton steps, for hinge risks of enumerable labels or known planes.
 
-The proximal point method on the dual: with multipliers alpha and a step sigma
+It is the proximal point method on the dual. With multipliers alpha and a step length sigma, it repeats
 
     Phi(w) = lam/2 |w|^2 + max_a sum_i <a_i, u_i(w)> - |a_i - alpha_i|^2 / (2 sigma),   alpha <- a(w*),  w* = argmin Phi
 
 Phi is once differentiable, and quadratic as long as no a_i changes its face. Damped Newton steps minimise it; only
-examples on a face of two labels or more enter them [Li, Sun, Toh 2018]. Every step yields feasible
-multipliers, hence a lower bound, and scores, hence an upper bound by exact line search from the best point.
+examples on a face of two labels or more contribute to the Hessian [Li, Sun, Toh 2018]. Every step yields feasible
+multipliers, which prove a lower bound, and scores, which allow an exact line search for F from the best point.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .directions import LARGEST_RANK, NewtonDirection
 
 FRACTION = 0.1          # Phi is minimised until |grad|^2 / (2 lam) is this fraction of the gap
 DECREASE = 1e-4         # Armijo's constant
-SHORTEST = 1e-6         # a shorter step means that rounding has taken over
-SAMPLE = 16384          # more faces are sampled, as in the first steps, when all examples lie on one
-FIRST_SIGMA = 1e-9      # so short a step that the multipliers hardly move: it gives the first bound and value
-LARGEST_SIGMA = 1e7     # in units of lam / Rbar^2: beyond, rounding of the scores moves the multipliers
+SHORTEST = 1e-6         # a Newton step shorter than this fraction shows that rounding errors prevent a decrease of Phi
+SAMPLE = 16384          # maximum number of examples in a Hessian; if more lie on faces, as at first, they are sampled
+FIRST_SIGMA = 1e-9      # in units of lam / Rbar^2: the first step gives value and bound, and hardly moves multipliers
+LARGEST_SIGMA = 1e7     # in the same units: for a larger sigma, rounding errors of scores would move the multipliers
 
 
 class AugmentedLagrangian(Run):
@@ -37,21 +37,22 @@ class AugmentedLagrangian(Run):
         Its penalty is a square without constraints on signs.
     multipliers : LabelMultipliers or PlaneMultipliers
     sigma : float or None
-        First step of the proximal point method; None is `lam / Rbar^2 / sqrt(gap)` with Rbar^2 = mean |psi|^2 and the
-        relative gap at the start, at most 1. In a run from the truths sigma grows in about this proportion.
+        First step length of the proximal point method; None means `lam / Rbar^2 / sqrt(gap)`, where Rbar^2 is the mean
+        of |psi|^2, and gap the relative gap at the start, at most 1. Runs from the truths have about such a sigma when
+        they reach this gap.
     growth : float
         Factor of sigma after each proximal step.
     largest_rank, max_products : int
-        As in `NewtonDirection`, whose `max_iter` is the latter.
+        The arguments `largest_rank` and `max_iter` of `NewtonDirection`.
     """
 
     kept = "alpha", "best", "sigma", "_point", "_scores", "_best_scores", "_first_norm", "_newton"
-    patience = 50       # Newton steps that moved neither value nor bound
+    patience = 50
 
     def __init__(self, search, multipliers, sigma=None, growth=1.5, largest_rank=LARGEST_RANK, max_products=60):
         super().__init__(search)
         self.multipliers, self.lam, self.growth = multipliers, self.problem.square.lam, growth
-        # any unit will do if X is 0; the largest step is 1e7 units
+        # if X is 0, any unit will do with which LARGEST_SIGMA units stay finite
         self._unit = self.lam / max(self.multipliers.squared_radius, 1e-280 * max(self.lam, 1.0))
         self.sigma, self._given_sigma = sigma or self._unit, sigma
         limit = self.settings.memory_limit
@@ -64,24 +65,24 @@ class AugmentedLagrangian(Run):
 
     def restore(self, arrays):
         super().restore(arrays)
-        self.multipliers.risk = self.risk       # in the precision of the search
+        self.multipliers.risk = self.risk       # the risk in the precision of the search
         shape = self.multipliers.truth().shape
         check_array("the point", self._point, (self.risk.dim,))
         check_array("multipliers", self.alpha, shape, low=0.0)
         for scores in (self._scores, self._best_scores):
             check_array("scores", scores, shape)
-        self._propose()                 # recomputes what follows from these
+        self._propose()                 # recomputes step, gradient and bound from these arrays
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
-        """Start from the multipliers of another run at its best point, or from the truths at w0."""
+        """Start at w0 from the truths, or at the best point of another run from its multipliers, if it has some."""
         w0, blocks = self.search.take(w0, state), None if state is None else state.blocks
         known = isinstance(blocks, np.ndarray)
         self.alpha = self.multipliers.check(blocks) if known else self.multipliers.truth()
         self._point, self._scores = w0, self._score(w0)
         self._take(self.multipliers.step(self.alpha, self._scores, FIRST_SIGMA * self._unit))
         value = self._observe()
-        self.sigma = min(self.sigma, LARGEST_SIGMA * self._unit)        # another run may have another unit
+        self.sigma = min(self.sigma, LARGEST_SIGMA * self._unit)        # another run may have left a larger one
         if self._given_sigma is None:
             gap = min(max(self.search.gap / max(self.search.fun, 1e-300), 1e-12), 1.0)
             self.sigma = self._unit / np.sqrt(gap)
@@ -89,7 +90,7 @@ class AugmentedLagrangian(Run):
         self.search.log(value)
 
     def iterate(self):
-        """Do a Newton step, and a proximal step if Phi is minimal enough; return a Status at the end, else None."""
+        """Do a Newton step, and a proximal step if Phi is near its minimum; return a Status if the run is over."""
         search = self.search
         self.trace.n_iter += 1
         with search.working("qp"):
@@ -136,13 +137,13 @@ class AugmentedLagrangian(Run):
             return self.risk.scores(w).astype(np.float64, copy=False)
 
     def _advance(self):
-        # after a proximal step Phi has a new centre
+        # begins to minimise Phi for new multipliers alpha
         self._propose()
         self._newton.restart()
         self._first_norm = float(np.linalg.norm(self._gradient))
 
     def _propose(self):
-        # computes a(w) at the current point, gradient and lower bound
+        # computes a(w), the gradient of Phi and a lower bound at the current point
         self._take(self.multipliers.step(self.alpha, self._scores, self.sigma))
 
     def _take(self, step):
@@ -155,7 +156,7 @@ class AugmentedLagrangian(Run):
         self.search.offer(bound)
 
     def _line_search(self, direction):
-        # halves the step until Phi falls by a fraction of the predicted decrease; affine scores need no further pass
+        # halves the step until Phi falls by a fraction of the predicted decrease; affine scores make one pass enough
         change = self._score(direction)
         slope, t = float(self._gradient @ direction), 1.0
         value = self.problem.value(self._point) + self._step.smooth
@@ -171,7 +172,7 @@ class AugmentedLagrangian(Run):
         return t
 
     def _observe(self):
-        # offers the best point between the best so far and this one
+        # reports the best point of the segment from the best point so far to the current one
         search, value = self.search, self.problem.value(self._point) + self._step.risk
         if value < search.fun:
             search.observe(self._point, self._step.risk)

@@ -1,10 +1,11 @@
-"""Newton directions of the augmented Lagrangian, by conjugate gradients with one of three preconditioners.
+"""Newton directions of the augmented Lagrangian, by conjugate gradients with a preconditioner, or by a factorisation.
 
-    (lam I + sigma A'A) d = -g,      A: one row for every direction of every face
+    (lam I + sigma A'A) d = -g,      A has one row for every direction of every face
 
-Far from the solution, with many faces, the diagonal is enough (Jacobi). Near it sigma is large and faces are few: a
-Cholesky factor of the small matrix `(lam / sigma) I + A A'` inverts the large one (Woodbury) up to rounding. With few
-weights the large matrix itself is factored, whatever the sizes of the columns.
+Far from the solution there are many faces, and the diagonal is a good preconditioner (Jacobi). Near the solution sigma
+is large and faces are few. Then the preconditioner comes from a Cholesky factor of the small matrix
+`(lam / sigma) I + A A'`, which gives the inverse of the large matrix up to rounding (Woodbury). If there are few
+weights, the large matrix itself is factored, which works for columns of any scale.
 """
 
 from __future__ import annotations
@@ -16,26 +17,28 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from ...core.kept import Kept
 
 LARGEST_RANK = 6000
-"""Order of the largest small matrix that is factored: 150 MB in float32."""
+"""Maximum order of the small matrix, if it is to be factored: 150 MB in float32."""
 FEW = 2000
-"""Most weights for which the large matrix is factored: 32 MB. With columns of unequal sizes Jacobi is slow."""
+"""Maximum order of the large matrix, if it is to be factored: 32 MB."""
 EXACT = 8.0
-"""The large factor may cost this many times the small one, whose float32 products fail if columns differ in size."""
+"""The large factor is preferred if it costs less than this many times the small one. It is float64, and works where
+columns of unequal scale make Jacobi slow and float32 products inaccurate."""
 PAYS_OFF = 8.0
-"""Speed of a factorisation, which is GEMM, relative to products of the operator."""
+"""Operations per second of a factorisation, divided by those of products of the operator."""
 TOO_ROUGH = 20
-"""More iterations than this with an exact factor show that float32 is too coarse for it."""
+"""If the small factor needs more iterations of conjugate gradients than this, later factors are float64."""
 
 
 class NewtonDirection(Kept):
-    """Solves the Newton systems of a run; remembers which preconditioner served last.
+    """The solver of the Newton systems of a run; it remembers whether the last one was solved with a factor.
 
     Parameters
     ----------
     lam : float
     row_size : float
         Mean number of entries of a row of X that a product reads.
-    largest_rank : int
+    largest_rank, max_iter : int
+        Maximum order of a factored matrix, and maximum number of products.
     """
 
     kept = "_spent", "_last", "_factored", "_kind"
@@ -47,11 +50,11 @@ class NewtonDirection(Kept):
         self._kind = np.float32
 
     def restart(self):
-        """Begin a new subproblem."""
+        """Begin a new subproblem, on which no products have been spent."""
         self._spent = 0
 
     def __call__(self, faces, gradient, sigma, tol):
-        """Return a direction d with `|H d + g| <= tol |g|`, if `max_iter` products suffice, and their number."""
+        """Return a direction d, with `|H d + g| <= tol |g|` if `max_iter` products suffice, and their number."""
         is_whole, self._factored = self._choice(faces, len(gradient))
         direction = self._solution(faces, sigma, gradient) if self._factored and is_whole else None
         if direction is not None:
@@ -70,8 +73,9 @@ class NewtonDirection(Kept):
         return direction, n_products
 
     def _choice(self, faces, dim):
-        # The small matrix is factored once the products of this subproblem have cost as much, the large one once those
-        # of one direction have. From then on there is always a factor: faces get fewer, and sigma larger.
+        # Returns whether to take the large matrix, and whether to factor at all. The small matrix is factored once the
+        # products of this subproblem have cost as much as the factor, and the large one once the products of the last
+        # direction have. All later directions use a factor, since faces get fewer and sigma larger.
         rank, size, factor, whole = float(faces.rank), self._row_size, np.inf, np.inf
         if faces.fraction == 1.0 and rank <= self.largest_rank:
             factor = rank * rank * (size + rank / 3.0)
@@ -82,7 +86,7 @@ class NewtonDirection(Kept):
         return whole < EXACT * factor, min(whole, factor) < np.inf and (self._factored or has_paid)
 
     def _solution(self, faces, sigma, gradient):
-        # needs no products, whose scores may be rounded to float32
+        # factors the large matrix, which is float64; products of the operator may use float32 scores
         with np.errstate(over="ignore", invalid="ignore"):
             H = faces.matrix()
             H *= sigma
@@ -94,11 +98,11 @@ class NewtonDirection(Kept):
 
     def _factor(self, faces, sigma):
         for kind in (self._kind, np.float64):
-            with np.errstate(over="ignore", invalid="ignore"):      # float32 ends at 1e38, which the diagonal shows
+            with np.errstate(over="ignore", invalid="ignore"):      # if float32 overflows, the diagonal is infinite
                 X, Q = faces.directions(kind)
                 H = X @ X.T
                 H = H.toarray() if sp.issparse(H) else H
-                for start in range(0, len(H), 512):             # so that Q Q' is never stored as a whole
+                for start in range(0, len(H), 512):             # the whole matrix Q Q' would need memory
                     H[start:start + 512] *= Q[start:start + 512] @ Q.T
                 H.flat[::len(H) + 1] += self.lam / sigma
             if not np.isfinite(H.diagonal()).all():
@@ -121,9 +125,9 @@ class NewtonDirection(Kept):
 
 @np.errstate(over="ignore", invalid="ignore")
 def conjugate_gradients(product, gradient, precondition, tol, max_iter):
-    """Return d with `|H d + g| <= tol |g|`, or what `max_iter` products of H reach, and the number of products.
+    """Return d with `|H d + g| <= tol |g|`, or the iterate after `max_iter` products of H, and the number of products.
 
-    d is a descent direction in any case. Iterations end before a product that overflows.
+    d is always a descent direction. The iterations end at a product that overflows.
     """
     d, r = np.zeros_like(gradient), -gradient
     z = precondition(r)

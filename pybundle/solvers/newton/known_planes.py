@@ -1,8 +1,8 @@
-"""The risk that the known planes of all examples define, and its multipliers.
+"""The risk that the known planes of all examples define, and its multipliers; a block method has found these planes.
 
     R(w) = sum_i max_q u_iq(w),   u_iq = l_iq + <psi_iq, w>,   q = 0 the truth, u_i0 = 0
 
-It lies below the risk that the planes come from, so bounds from its multipliers hold for that risk, too.
+This R lies below the risk from which the planes come, so lower bounds from its multipliers hold for that risk, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ._faces import GramProduct
 from ._proximal_steps import plane_step
 from .multipliers import Faces, Multipliers, Step
 
-HALVINGS = 40       # of [0, 1] in a line search, by bisection
+HALVINGS = 40       # number of bisections of [0, 1] in a line search
 
 
 class KnownPlanes(RiskBase):
@@ -41,7 +41,7 @@ class KnownPlanes(RiskBase):
         self.n_examples, self.dim = n_examples, slopes.shape[1]
         self.slopes, self.offsets = slopes, offsets
         self.starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_examples) + 1)])
-        self.places = np.arange(len(rows)) + rows + 1       # numbers of the planes
+        self.places = np.arange(len(rows)) + rows + 1       # indices of planes among planes and truths
         self.losses = self.with_truths(offsets)
         self.is_plane = self.with_truths(1.0) > 0.0
 
@@ -80,7 +80,7 @@ class PlaneMultipliers(Multipliers):
         return 1.0 - self.risk.is_plane
 
     def complete(self, alpha):
-        """Return multipliers of planes and truths; a truth gets what its planes leave."""
+        """Return multipliers of planes and truths; that of a truth is 1 minus the sum over its example's planes."""
         full = self.risk.with_truths(alpha)
         first = self.risk.starts[:-1]
         full[first] = np.maximum(1.0 - np.add.reduceat(full, first), 0.0)
@@ -107,10 +107,10 @@ class PlaneMultipliers(Multipliers):
 
 
 class PlaneFaces(Faces):
-    """`sum_i Psi_i' J_i Psi_i` at a step, J_i the derivative of the projection; Psi_i has the slopes of example i.
+    """The operator `sum_i Psi_i' J_i Psi_i`; Psi_i has the slopes of example i as rows, J_i is as in `multipliers`.
 
-    Directions are Helmert contrasts: the mean of the first j planes of a face minus the next one. Labellings of an
-    example share most features, which cancel, so that directions are much sparser than planes.
+    The directions of a face are Helmert contrasts: the mean of its first j planes minus the next plane. Labellings of
+    an example share most features, which cancel, so directions are much sparser than planes.
     """
 
     def __init__(self, risk, step, largest=None):
@@ -124,7 +124,7 @@ class PlaneFaces(Faces):
 
     @staticmethod
     def _planes(risk, step, kept):
-        # returns the slopes of the planes on these faces, face after face; slopes of truths are empty
+        # returns the slopes of the planes on these faces as rows, face after face; rows of truths are empty
         is_kept = np.zeros(risk.n_examples, dtype=bool)
         is_kept[kept] = True
         on = np.flatnonzero(np.repeat(is_kept, np.diff(risk.starts)) & (step.alpha > 0.0))
@@ -136,7 +136,7 @@ class PlaneFaces(Faces):
 
     @staticmethod
     def _helmert(sizes):
-        # returns rows (1, ..., 1, -j) with j ones for every face: common features cancel exactly in small integers
+        # returns rows (1, ..., 1, -j) with j ones for every face; as integers they let common features cancel exactly
         j = ranges(sizes - 1) + 1
         ends = np.cumsum(j + 1)
         indices = ranges(j + 1) + np.repeat(np.repeat(np.cumsum(sizes) - sizes, sizes - 1), j + 1)

@@ -1,9 +1,9 @@
-"""Multipliers of all labels of a hinge risk.
+"""Multipliers of all labels of a hinge risk, and the plane `B + <phi, w>` that they define.
 
     alpha_i >= 0, sum_k alpha_ik = c_i:   phi = sum_i (sum_k alpha_ik x_i in block k  -  c_i x_i in block y_i),
                                           B = sum_i sum_k alpha_ik L(y_i, k),          B + <phi, w> <= R(w) for all w
 
-Binary hinge: one number `alpha_i` in [0, c_i], `phi = -sum_i alpha_i y_i x_i`, `B = sum_i alpha_i`.
+For a binary hinge alpha_i is one number in [0, c_i], with `phi = -sum_i alpha_i y_i x_i` and `B = sum_i alpha_i`.
 """
 
 from __future__ import annotations
@@ -71,8 +71,9 @@ class LabelMultipliers(Multipliers):
     def aggregate(self, alpha, support):
         """Return the `Plane` of the multipliers, in float64.
 
-        A truth has the weight that the other labels leave, so only their sum must not exceed c_i. If it does by
-        rounding, it is scaled to c_i; an excess of `(K + 1) 2^-53` may be left, which the errors count.
+        The multiplier of a truth is c_i minus the sum over the other labels, so this sum must not exceed c_i. If
+        rounding makes it larger, the multipliers are scaled. A relative excess of `(K + 1) 2^-53` may remain; the error
+        bounds include it.
         """
         rows = np.flatnonzero(support)
         risk, K = self.risk, self.shape[1]
@@ -88,14 +89,17 @@ class LabelMultipliers(Multipliers):
             offset = float(coef.sum() if self._cost is None else np.einsum("ik,ik->", coef, self._cost[truth]))
             coef[here, truth] = -coef.sum(axis=1)
         summed = self.add(lambda part, out: add_rows(self.rows, coef[part], rows[part], out), len(rows))
-        # roundings of a sum over rows and of the sum for a truth, and the excess of sums of multipliers
+        # number of roundings in a sum over rows and in the sum for a truth, and the excess of a sum of multipliers
         terms = np.count_nonzero(coef, axis=0) + len(rows) // SHARD_ROWS + 2.0 * K + 8.0
         error = 1.01 * UNIT * float(terms @ (np.abs(coef).T @ risk.examples.norms[rows]))
         return Plane(offset, risk.examples.unscale(summed, K), error,
                      1.01 * UNIT * (len(rows) * K + K + 8.0) * offset)
 
     def add(self, work, n):
-        """Return the sum of `work(slice, out)` over fixed pieces of n rows in order: the same bits for any executor."""
+        """Return the sum over fixed pieces of n rows of what `work(slice, out)` adds to `out`.
+
+        The pieces are summed in order, so that every executor gives the same bits.
+        """
         def piece(start):
             out = np.zeros(self.risk.dim)
             work(slice(start, min(start + SHARD_ROWS, n)), out)
@@ -115,7 +119,7 @@ class LabelFaces(Faces):
         self._multipliers, self._alpha = multipliers, step.alpha
 
     def product(self, v):
-        """Return the operator at v (dim,); float32 scores are exact enough for a direction."""
+        """Return the operator applied to v (dim,); its float32 scores are accurate enough for a direction."""
         risk, m = self._multipliers.risk, self._multipliers
         packed = m.rows.pack(v, "float32")
         out = m.add(lambda part, out: add_face_products(m.rows, packed, self._alpha, self.rows[part], m.is_binary,
@@ -139,7 +143,7 @@ class LabelFaces(Faces):
         return out.ravel()
 
     def matrix(self):
-        """Return the operator as a matrix (dim, dim); only the lower triangle is right."""
+        """Return the operator as a matrix (dim, dim), of which only the lower triangle is computed."""
         m, examples = self._multipliers, self._multipliers.risk.examples
         K, width = m.shape[1], examples.width
         H = np.zeros((K, width, K, width))
@@ -157,10 +161,10 @@ class LabelFaces(Faces):
         return H.reshape(K * width, -1)
 
     def directions(self, kind):
-        """Return orthonormal directions of all faces as `(X, Q)`: the e-th is `Q[e] X[e]'` in the shape of the weights.
+        """Return directions of all faces as `(X, Q)`: direction e is the matrix `Q[e] X[e]'` of shape (K, width).
 
-        X (rank, width) has a row once for each dimension of its face; Q is (rank, K). Directions of a face of s labels
-        are Helmert contrasts: the mean of its first j labels minus the next one, j = 1..s-1.
+        X (rank, width) repeats the row of an example for each dimension of its face. The rows of Q (rank, K) are
+        orthonormal in each face: Helmert contrasts, that is the mean of its first j labels minus the next one, scaled.
         """
         examples = self._multipliers.risk.examples
         if self._multipliers.is_binary:

@@ -1,13 +1,14 @@
-"""The contract of a dual for the augmented Lagrangian method: multipliers of all labels, or of all known planes.
+"""The interface of a dual problem for the augmented Lagrangian method.
 
-The multipliers alpha_i of example i lie in c_i times a simplex over its labels, or over its known planes, and every
-alpha proves a bound:
+The multipliers alpha_i of example i lie in c_i times a simplex over its labels, or over its known planes. Every alpha
+defines a plane below the risk:
 
     B + <phi, w> <= R(w) for all w,    B = sum_ik alpha_ik L_ik,    phi = sum_ik alpha_ik psi_ik
 
-The smooth bound `max_a sum_i <a_i, u_i(w)> - |a_i - alpha_i|^2 / (2 sigma)` has the gradient phi(a) and the curvature
-`sigma sum_i Psi_i' J_i Psi_i`: J_i projects onto the directions of the face of a_i, vectors on its support that sum to
-zero, so that only examples with two labels or more count.
+The smooth lower bound of R, `max_a sum_i <a_i, u_i(w)> - |a_i - alpha_i|^2 / (2 sigma)`, has the gradient phi(a) and
+the Hessian `sigma sum_i Psi_i' J_i Psi_i` at its maximiser a. The rows of Psi_i are the psi_ik. J_i projects onto the
+directions of the face of a_i, which are the vectors on its support that sum to zero. Therefore only examples with two
+or more labels in their support contribute.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ class Step(NamedTuple):
     Attributes
     ----------
     alpha : ndarray
-        Has the shape of `Multipliers.truth()`.
+        The new multipliers a, in the shape of `Multipliers.truth()`.
     support : int32 array, shape (n,)
-        Labels of positive weight; 0 for an example whose whole weight is on the truth, hence outside of phi.
+        Number of labels with a_ik > 0. It is 0 if the truth is the only one; then the example adds nothing to phi.
     smooth : float
         `sum_i <a_i, u_i> - |a_i - alpha_i|^2 / (2 sigma)`, a smooth lower bound of the risk.
     offset, risk : float
@@ -46,9 +47,9 @@ class Multipliers(ABC):
     Attributes
     ----------
     risk : Risk
-        With `scores` and `line_search`.
+        It has the methods `scores` and `line_search`.
     squared_radius : float
-        Mean |psi|^2.
+        Mean of `|psi|^2`.
     row_size : float
         Mean number of entries that a product with a row of Psi reads.
     """
@@ -66,7 +67,7 @@ class Multipliers(ABC):
 
     @abstractmethod
     def check(self, alpha):
-        """Return multipliers of another run as feasible ones."""
+        """Return the multipliers of another run, made feasible."""
 
     @abstractmethod
     def step(self, alpha, scores, sigma):
@@ -78,7 +79,7 @@ class Multipliers(ABC):
 
     @abstractmethod
     def faces(self, step, largest=None):
-        """Return the curvature of the smooth bound at a step, see `Faces`."""
+        """Return the Hessian of the smooth lower bound at a step, without sigma, see `Faces`."""
 
 
 class Faces(ABC):
@@ -93,7 +94,7 @@ class Faces(ABC):
     Attributes
     ----------
     rows, sizes : ndarray, shape (n_rows,)
-        Examples on a face, and their labels of positive weight.
+        Examples on a face of two or more labels, and the numbers of these labels.
     n_rows, rank : int
         Number of these examples, and sum of the dimensions of their faces.
     fraction : float
@@ -110,7 +111,7 @@ class Faces(ABC):
 
     @abstractmethod
     def product(self, v):
-        """Return the operator at v (dim,)."""
+        """Return the operator applied to v (dim,)."""
 
     @abstractmethod
     def diagonal(self):

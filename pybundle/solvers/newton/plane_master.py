@@ -1,4 +1,4 @@
-"""Solves the n-slack master problem of all known planes accurately, by the augmented Lagrangian method."""
+"""This class solves the n-slack master problem of all known planes by the augmented Lagrangian method."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from ..state import Settings, State
 from .alm import AugmentedLagrangian
 from .known_planes import KnownPlanes, PlaneMultipliers
 
-MOST_STEPS = 10     # Newton steps in a row, after which the caller looks at the clock
-MOST_PRODUCTS = 150     # most products of conjugate gradients: the fastest of 60, 150 and 400 on letter sequences
+MOST_STEPS = 10     # maximum number of Newton steps in one call of `solve`, so that the caller can check its time limit
+MOST_PRODUCTS = 150     # of conjugate gradients for one direction; on letter sequences faster than limits of 60 and 400
 
 
 class PlaneMaster(Kept):
-    """`min lam/2 |w|^2 + sum_i max_q l_iq + <psi_iq, w>` over the planes of `Blocks`, from their multipliers.
+    """The problem `min lam/2 |w|^2 + sum_i max_q l_iq + <psi_iq, w>` over the planes of `Blocks`, and its solver.
 
-    Weights that no plane uses stay 0 and are left out: of millions of features a few per cent may be used.
+    The run starts from the multipliers of the blocks. Weights that occur in no plane stay 0 and are left out; of
+    millions of features, often a few per cent remain.
 
     Parameters
     ----------
@@ -30,9 +31,9 @@ class PlaneMaster(Kept):
         No plane may be added or dropped while this object is in use.
     lam : float
     w : ndarray, shape (dim,)
-        Starting point: the point of the multipliers alone may be far worse than the best one.
+        Starting point, in general the best one, as the point of the multipliers may be far worse.
     sigma : float or None
-        First step of the proximal point method, from an earlier master; None leaves it to the run.
+        First step length of the proximal point method, from an earlier master; None as in `AugmentedLagrangian`.
     growth : float
         As in `AugmentedLagrangian`.
     """
@@ -66,7 +67,10 @@ class PlaneMaster(Kept):
         return self._run.sigma
 
     def solve(self, target):
-        """Make some Newton steps, and store the multipliers; return whether the gap is at `target` or stuck."""
+        """Make some Newton steps, and store the multipliers in the blocks.
+
+        Return True if the gap has reached `target`, or if the run has stalled.
+        """
         run = self._run
         for _ in range(MOST_STEPS):
             if run.search.gap <= target or run.step() is Status.STALLED:

@@ -1,6 +1,7 @@
 """Coordinate descent on a quadratic function with l1 norms and bounds, and Gram matrices of weighted sparse rows.
 
-One step on coordinate k minimises `g (x - z) + h/2 (x - z)^2 + l1 |x|` over lower <= x <= upper.
+A step from the value z of one coordinate minimises `g (x - z) + h/2 (x - z)^2 + l1 |x|` over lower <= x <= upper; g and
+h are the first and second derivative of the quadratic function along this coordinate.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ cdef int64_t GROUP = GROUP_OF_SUMS
 
 
 cdef inline double step(double* z, double g, double h, double l1, double lower, double upper) noexcept nogil:
-    """Minimise along the coordinate of z; return the change of z."""
+    """Replace z by the minimiser x; return `x - z`."""
     cdef double old = z[0], v = h * old - g, x
     x = (v - l1) / h if v > l1 else (v + l1) / h if v < -l1 else 0.0
     z[0] = min(max(x, lower), upper)
@@ -22,7 +23,8 @@ cdef inline double step(double* z, double g, double h, double l1, double lower, 
 
 def sweep_gram(const double[:, ::1] H, double[::1] z, double[::1] g, const double[::1] l1, const double[::1] lower,
                const double[::1] upper):
-    """Minimise over one coordinate after the other; z and the gradient g (m,) follow. H (m, m), O(m^2)."""
+    """Minimise over each coordinate once, in order; update z and the gradient g (m,) for the Hessian H (m, m). O(m^2).
+    """
     cdef Py_ssize_t j, k, m = H.shape[0]
     cdef double d
     if H.shape[1] != m or not m == z.shape[0] == g.shape[0] == l1.shape[0] == lower.shape[0] == upper.shape[0]:
@@ -40,11 +42,13 @@ def descend(const double[::1] data, const int32_t[::1] indices, const int64_t[::
             const double[::1] weights, const double[::1] means, const double[::1] moduli, double[::1] z,
             const double[::1] g, const double[::1] l1, const double[::1] lower, const double[::1] upper, double goal,
             int most, uint64_t seed):
-    """Sweep over some columns in random order, until their violations sum to `goal` or `most` sweeps are done.
+    """Sweep over `columns` in random order until their violations of optimality sum to at most `goal`.
 
-    H = A' diag(weights) A + diag(moduli), A (n, m) the columns of a CSC matrix minus their means; g is the gradient at
-    the first z. Columns that are held firmly by a kink or a bound rest until the others meet the goal. Returns the
-    product of A with the change of z, the number of entries read, and whether the goal is met.
+    At most `most` sweeps are made. The Hessian is `A' diag(weights) A + diag(moduli)`, where A (n, m) is a CSC matrix
+    with the means subtracted from its columns; g is the gradient at the initial z. A coordinate is skipped while it is
+    at a kink or bound and F rises on both sides at a rate above 1/n of the largest violation in the last sweep; once
+    the others meet the goal, all take part again. Returns the product of A with the change of z, the number of entries
+    read, and whether the goal is met.
     """
     cdef Py_ssize_t j, k, r, n = weights.shape[0], m = z.shape[0], n_all = columns.shape[0], n_active = n_all
     cdef int64_t q, n_read = 0
@@ -116,7 +120,10 @@ def descend(const double[::1] data, const int32_t[::1] indices, const int64_t[::
 
 def column_sums(const double[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr, const double[::1] v,
                 double[::1] out):
-    """Set out (m,) to the products of the columns of a CSC matrix with v, in sums of at most GROUP products."""
+    """Set out (m,) to the products of the columns of a CSC matrix with v.
+
+    At most GROUP products are summed at a time, and then these sums, which keeps rounding errors small.
+    """
     cdef Py_ssize_t k, m = out.shape[0]
     cdef int64_t q, start
     cdef double total, part
@@ -136,7 +143,7 @@ def column_sums(const double[::1] data, const int32_t[::1] indices, const int64_
 
 def add_gram(const double[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr, const double[::1] weights,
              double[:, ::1] H, double[::1] diagonal):
-    """Add `sum_i weights_i x_i x_i'` of the rows of a CSR matrix, as H + H' + diag(diagonal)."""
+    """Add `sum_i weights_i x_i x_i'` over the rows of a CSR matrix to the matrix `H + H' + diag(diagonal)`."""
     cdef Py_ssize_t i, n = weights.shape[0]
     cdef int64_t q, r
     cdef int32_t j

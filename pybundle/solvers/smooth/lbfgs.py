@@ -1,11 +1,11 @@
 """Method "lbfgs": limited-memory BFGS for smooth risks, with a lower bound from planes.
 
-The loop is that of `smooth_run.py`. The direction of a line search is `d = -B g` from the last pairs (s, y) of steps
-and changes of the gradient g [Nocedal 1980]; a trial that meets the Wolfe conditions is the new iterate, and its step
-is a new pair.
+The loop is that of `smooth_run.py`. A line search has the direction `d = -B g`, where B approximates the inverse of the
+Hessian from the last steps s and changes y of the gradient g [Nocedal 1980]. A trial that meets the Wolfe conditions is
+the next iterate, and its step makes a new pair (s, y).
 
-A separable penalty adds its squares to the gradient. Its l1 norm is linear in the orthant of an iterate; trials are
-clipped to that orthant and to the bounds, see `Orthants`.
+The gradient includes the squares of a separable penalty. Its l1 norm is linear in the orthant of an iterate, so trials
+are clipped to that orthant and to the bounds, see `Orthants`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from .quasi_newton import Pairs, QuasiNewtonSteps
 from .smooth_run import FEWEST, SmoothRun
 
 PAIRS = 100
-"""Pairs kept. At small lam, 100 need half the passes of 10. Products with them cost little beside a pass."""
+"""Default number of pairs. At small lam a run with 100 pairs needs half the passes of a run with 10, and products with
+pairs cost little compared to a pass."""
 NARROW, RARELY, RIDGE = 1000, 10, 1e-9
-"""The curvatures of classes are a matrix if d over the density is at most NARROW. It is formed again after RARELY steps
-or, if that is more, after d/K over the density. RIDGE is added to its diagonal, relatively."""
+"""With d features and K classes, `curvatures` becomes a (d, d) matrix if d / density is at most NARROW. It is computed
+again after RARELY or, if that is more, d / (K density) iterations. Its diagonal is multiplied by 1 + RIDGE."""
 FLOATS = 1 << 26
-"""Maximum number of floats in pairs without `memory_limit` (512 MB); fewer are kept if needed."""
+"""Without `memory_limit`, all pairs together take at most this many floats (512 MB)."""
 
 
 class QuasiNewton(SmoothRun):
@@ -33,7 +34,7 @@ class QuasiNewton(SmoothRun):
     Parameters
     ----------
     memory : int or None
-        Number of pairs kept; None is 100, or as many as fit into the memory.
+        Number of pairs kept; None means 100, or as many as fit into the memory if these are fewer.
     """
 
     def __init__(self, search, memory=None):
@@ -45,7 +46,7 @@ class QuasiNewton(SmoothRun):
         self.steps = QuasiNewtonSteps(pairs, self.orthants())
 
     def start(self, w0, state=None):
-        """Evaluate the risk at `w0`, or at the point of `state`, whose pairs are kept."""
+        """Evaluate the risk at `w0`, or at the point of `state`; the pairs of `state` are used, too."""
         if state is not None and state.pairs is not None:
             self.steps.pairs = state.pairs.moved(
                 self.problem.moduli, self.steps.pairs.room, self.steps.pairs.curvatures)
@@ -62,11 +63,11 @@ class QuasiNewton(SmoothRun):
         return self.steps.trial(self._first_step)
 
     def _renew(self, K, d):
-        """Make the mean of the second derivatives of the classes at the iterate the curvatures."""
+        """Set `curvatures` to the second derivatives at the iterate, averaged over the classes."""
         risk, classes = self.risk, self.problem.classes
         with self.search.working("oracle", passes=1):
             H = classes.curvatures(risk.user_rows, risk.sample_weight, self.steps.x.reshape(K, d))
-        # columns may depend on each other, and examples be certain of their classes
+        # H is singular if columns are dependent, or if examples have a class of probability 1
         H[np.diag_indices(d)] *= 1.0 + RIDGE
         H[np.diag_indices(d)] += np.append(np.full(d - 1, self.problem.even), 1e-300)
         with suppress(np.linalg.LinAlgError):
@@ -85,7 +86,10 @@ class QuasiNewton(SmoothRun):
         self.steps.pairs.check(self.risk.dim)
 
     def _first_step(self, slope):
-        """Return first step and growth; without pairs the step that would reach the bound if F were linear."""
+        """Return the first step of a line search, and the largest factor between two trials.
+
+        Without pairs the first step is the one that would reach the lower bound if F were linear.
+        """
         if len(self.steps.pairs):
             return 1.0, 10.0
         gap = self.steps.fun - self.search.bound.value
@@ -93,5 +97,5 @@ class QuasiNewton(SmoothRun):
 
 
 def room(vectors):
-    """Return how many pairs fit into this many vectors."""
+    """Return how many pairs fit into the memory of this many vectors."""
     return min(PAIRS, max(FEWEST, vectors // 2))

@@ -1,16 +1,17 @@
 """Method "newton": Newton steps for smooth risks of one score, with a lower bound from planes.
 
-The loop is that of `smooth_run.py`. A step minimises the quadratic model of R plus the penalty, about,
+The loop is that of `smooth_run.py`. A step approximately minimises the quadratic model of R plus the penalty,
 
     z = argmin <a, z - w> + (z - w)' R''(w) (z - w) / 2 + Omega(z),
 
-the more accurately the closer the iterate is to the minimum, and searches the segment from w to z [Lee, Sun, Saunders
-2014]. With the scores of both ends a search costs O(n) and no pass, the penalty being replaced by a parabola above it.
+and searches the segment from w to z [Lee, Sun, Saunders 2014]. The accuracy of z increases near the minimum of F. The
+search uses the scores of both ends and a parabola above the penalty, and so costs O(n) and no pass.
 
-With many columns coordinate descent minimises the model about, on the columns that are not held or nearly so. After a
-short step second derivatives are raised: where most are 0 the model is flat, and its minimum far away. The multipliers
-of the losses in the model, `beta_i + d_i <x_i, z - w>`, prove a bound, too, once clipped to where the conjugates are
-finite, and scaled to where Omega* is.
+With many columns coordinate descent minimises the model; it leaves out columns that the l1 norm or a bound clearly
+holds in place. After a short step the second derivatives d_i of the losses get a larger lower limit, since a model with
+many d_i = 0 is flat and has its minimum far away. The derivatives of the losses in the model,
+`beta_i + d_i <x_i, z - w>`, are multipliers that prove a bound, too: they are clipped to the domains of the conjugates
+of the losses, and scaled into the domain of Omega*.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from .quasi_newton import Orthants
 from .smooth_run import SmoothRun
 
 ARMIJO = 1e-4
-LOOSE = 0.3         # a model is minimised until its gradient is that much smaller, at most
-TINY = 1e-24        # relative descent along a step that is rounding
-LONG_ROW = 128      # entries of a sparse row from which products of columns cost more than the passes that they save
-DEAR, CHEAP = 4.0, 2.0      # passes that a step may cost to be made at once, with an l1 norm and without
-NEAR = 0.1          # slopes that near l1, relatively, let a column move; twice the gap if that is less
-SHARP = 0.1         # coordinate descent makes violations that much smaller
-EAGER = 0.25        # `NewtonSteps.share` once sweeps have not been enough
-FLAT, SHORT = 1e-12, 0.3     # least of `NewtonSteps.flat`, and a step that raises it
+LOOSE = 0.3         # a model is minimised until its gradient has fallen to this fraction, or to a smaller one
+TINY = 1e-24        # predicted descent below this fraction of |F| is due to rounding
+LONG_ROW = 128      # products of the columns of sparse rows with more entries cost more than the passes that they save
+DEAR, CHEAP = 4.0, 2.0      # the method starts at once if a step costs at most so many passes, with and without l1 norm
+NEAR = 0.1          # a weight 0 may move if |slope| >= (1 - reach) l1; reach is twice the relative gap, at most NEAR
+SHARP = 0.1         # coordinate descent reduces the sum of the violations of optimality to this fraction
+EAGER = 0.25        # value of `NewtonSteps.share` after the first model that sweeps alone have not minimised
+FLAT, SHORT = 1e-12, 0.3     # minimum of `NewtonSteps.flat`; a step t < SHORT makes `flat` larger
 
 
 class Newton(SmoothRun):
@@ -50,7 +51,7 @@ class Newton(SmoothRun):
     def __init__(self, search):
         super().__init__(search)
         self.steps = NewtonSteps(self.orthants() or Orthants(), self.risk.dim)
-        self.steps.flat = 1.0 if self.risk.is_regression else FLAT       # most errors are large at first
+        self.steps.flat = 1.0 if self.risk.is_regression else FLAT       # most residuals are large at first
         self._hessians = self._scores = self._beta = None
 
     def trial(self):
@@ -67,8 +68,7 @@ class Newton(SmoothRun):
         return x
 
     def _is_rounded(self):
-        """Whether rounding of the newest plane, whose sums are long, hides much of the gap of a problem with l1 norms.
-        """
+        """Whether there is an l1 norm, and rounding errors of the newest plane make up over a tenth of the gap."""
         search = self.search
         return bool(np.any(self.problem.entries.l1)) and (
             search.bound_from(replace(self.newest, slope_error=0.0)).value - search.bound.value > 0.1 * search.gap)
@@ -77,7 +77,7 @@ class Newton(SmoothRun):
         return f"about {bytes_of_models(self.risk.examples, self.risk.dim) / 2**20:.0f} MB for models"
 
     def _model(self, x):
-        """Return the model at a point."""
+        """Return the quadratic model of R at x: its Hessian, or `Sweeps`."""
         risk = self.risk
         with self.search.working("oracle"):
             self._scores = risk.scores(self.problem.coordinates.outer(x))
@@ -87,9 +87,9 @@ class Newton(SmoothRun):
             return self._data().on(weights)
 
     def _line_search(self, x, z, change):
-        """Return where between x and z the sum of R and of a parabola above the penalty is least.
+        """Return the t in [0, 1] that minimises R plus a parabola above the penalty at `x + t (z - x)`.
 
-        Scores are formed here if their change is None.
+        `change` is the change of the scores from x to z. If it is None, the scores are computed, in one pass.
         """
         risk, problem = self.risk, self.problem
         v, w = problem.coordinates.outer(x), problem.coordinates.outer(z)
@@ -108,27 +108,27 @@ class Newton(SmoothRun):
             return found
         within, limits = with_limits(self.search, risk)
         beta, plane = self._plane(self._beta)
-        wider = replace(plane, slope_error=2.0 * WIDER * plane.slope_error,         # checks form longer sums
+        wider = replace(plane, slope_error=2.0 * WIDER * plane.slope_error,         # a verifier forms longer sums
                         offset_error=64.0 * WIDER * UNIT * abs(plane.offset))
         bound = LowerBound.of(self.problem, wider, within)
         is_better = found is None or found.bound.value < bound.value
         return Proof(Multipliers(beta), bound, None, limits) if is_better else found
 
     def _offer_multipliers(self, scores, change):
-        """Offer what the slopes of the losses at some scores prove, as multipliers, after a change of them."""
+        """Offer the bound of multipliers, which are the derivatives of the losses at `scores` plus their `change`."""
         search, risk = self.search, self.risk
         beta = risk.sample_weight * risk.multipliers(scores[:, 0]) + self._signs() * change
         beta, plane = self._plane(beta)
         self.trace.n_passes += 0.5
         t = self.problem.scaling(plane, search.limits)
-        if t < 1.0:     # conjugates are convex: beta times t proves more than t times the plane
+        if t < 1.0:     # as conjugates are convex, the multipliers t beta prove more than t times the plane of beta
             beta, offset = risk.dual_point(t * beta)
-            plane = replace(plane, offset=offset, slope=t * plane.slope)    # `pull` allows for both roundings
+            plane = replace(plane, offset=offset, slope=t * plane.slope)    # errors of `pull` cover this rounding
         if search.offer(search.bound_from(plane)) and self.settings.record is not None:
             self._beta = beta
 
     def _plane(self, beta):
-        """Return feasible multipliers and their `Plane`."""
+        """Return the multipliers beta, made feasible, and their `Plane`."""
         beta, offset = self.risk.dual_point(beta)
         phi, error, last = self._data().pull(self._signs() * beta)
         return beta, Plane(offset, phi, self.problem.coordinates.norms(error, lambda: last))
@@ -144,7 +144,7 @@ class Newton(SmoothRun):
 
 
 class NewtonSteps(Kept):
-    """The iterate x, the minimum of its model, and the line search in progress; members as in `QuasiNewtonSteps`.
+    """The iterate x, the minimum of its model, and the line search in progress, with methods as in `QuasiNewtonSteps`.
 
     Parameters
     ----------
@@ -157,14 +157,14 @@ class NewtonSteps(Kept):
     Attributes
     ----------
     work : float
-        Passes over the data for models since it was set to 0.
+        Passes over the data that models have cost since the caller set this number to 0.
     flat : float
-        Second derivatives of losses of weight 1 are at least this in models of many columns and in regression. Where
-        all are 0, points would move a long way. With 1 a model is nowhere below the risk.
+        Lower limit of the second derivatives of losses of weight 1, in models of many columns and in regression. Where
+        all derivatives are 0, steps would be far too long. At 1 the model is an upper bound of the risk.
     share : float
-        What sweeps may cost, as a share of a Newton step, before one follows; less after the first one.
+        Sweeps may cost this fraction of a Newton step before such a step is made: 1 at first, later EAGER.
     sweeps : Sweeps or None
-        The last model, if coordinate descent has minimised it; the caller drops it.
+        The last model, if coordinate descent has minimised it; the caller sets it to None after use.
     """
 
     kept = ("x", "fun", "gradient", "rounding", "work", "flat", "share", "_direction", "_t", "_slope", "_first",
@@ -179,14 +179,14 @@ class NewtonSteps(Kept):
         self.flat, self.share, self._n_models, self._is_rejected = FLAT, 1.0, 0, False
 
     def begin(self, x, fun, gradient):
-        """Set the iterate x."""
+        """Make x the iterate, with its value and gradient."""
         self.x, self.fun, self.gradient, self._direction, self._is_rejected = x, fun, gradient, None, False
 
     def trial(self, model_at, search, reach):
         """Return the next point to evaluate, or None if no descent is left.
 
-        `model_at(x)` returns the model at x, and `search(x, z, change)` the best t between x and z with a
-        given change of the scores. Coordinate descent moves columns whose slope is within `reach` of their l1 norms.
+        `model_at(x)` returns the model at x. `search(x, z, change)` returns the best t for the point `x + t (z - x)`;
+        `change` is the change of the scores. Coordinate descent may move a weight 0 if |slope| >= (1 - reach) l1.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             if self._direction is None and not self._aim(model_at, reach):
@@ -198,7 +198,7 @@ class NewtonSteps(Kept):
     def update(self, x, fun, gradient):
         """Receive value and gradient at the trial x, which is the next iterate if F has fallen by enough.
 
-        Return False if the search has failed.
+        A first rejection leads to another trial by line search; a second one returns False.
         """
         if self._direction is None or fun <= self.fun + ARMIJO * self._t * self._slope + self.rounding * abs(self.fun):
             if self._t == 1.0:
@@ -221,7 +221,7 @@ class NewtonSteps(Kept):
             check_float(name, getattr(self, name), 0.0)
 
     def _aim(self, model_at, reach):
-        """Set the direction to the minimum of the model at x; return False if there is no descent."""
+        """Set the direction from x to the minimum of the model; return False if F does not fall along it."""
         x, l1 = self.x, self.orthants.l1
         low, high, slopes = self.orthants.at(x, self.gradient)
         rest = unrest(x, self.gradient + slopes, low, high)
@@ -251,12 +251,13 @@ class NewtonSteps(Kept):
 
 
 def patience_before(risk, problem):
-    """Return after how many slow passes of "lbfgs" the method should take over: 0 at once, None never.
+    """Return after how many slow passes of "lbfgs" this method takes over; 0 means at once, None never.
 
-    It follows from sizes alone. On few columns a step costs a product of columns, about `price` passes: with an l1 norm
-    it is worth a few of them, without one "lbfgs" may be done before; it has the price of a step and five more passes
-    to halve the gap. On many columns it needs an l1 norm that leaves few weights. Limits of free weights that have no
-    closed form need planes of more points than the method takes.
+    The answer follows from sizes alone. With few columns a step multiplies all pairs of columns, at the cost of `price`
+    passes. With an l1 norm a step is worth a few passes. Without one, "lbfgs" may end sooner: it gets the price of a
+    step and five more passes to halve the gap. With many columns the method pays off only if an l1 norm makes most
+    weights 0. If limits of weights without penalty have no closed form, they need planes at more points than this
+    method visits, and the answer is None.
     """
     if not HESSIAN.holds(risk):
         return None

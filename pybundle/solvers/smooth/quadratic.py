@@ -2,9 +2,9 @@
 
     R''(w) = sum_i d_i x_i x_i',    d = risk.second_derivatives(scores)
 
-On few columns the Hessian is formed, and Cholesky factors solve its systems. On more it stays a product of columns, and
-coordinate descent minimises the model; where that is slow, the Hessian of the columns that it leaves free is formed.
-Columns are centred if the risk has a free intercept, as in `Coordinates`.
+With few columns the Hessian is formed and factored. With many columns it is not formed, and coordinate descent
+minimises the model; if that is slow, a Newton step follows on the columns that are at no kink and no bound, with their
+part of the Hessian. If an intercept has no penalty, columns are centred, as in `Coordinates`.
 """
 
 from __future__ import annotations
@@ -19,50 +19,50 @@ from ...core.rounding import UNIT
 from ._sweeps import GROUP_OF_SUMS, add_gram, column_sums, descend, sweep_gram
 from .quasi_newton import Orthants
 
-FEW = 500           # columns of which the Hessian is formed
-RIDGE = 1e-10       # relative addition to a diagonal; after a Cholesky factor has failed, a hundred times as much
-SWEEPS = 2          # between two Newton steps
-ROUNDS, STEPS = 30, 50      # of sweeps, and of Newton steps after them, at most
-MOST = 500          # sweeps over many columns
-ENOUGH = 0.25       # fraction of `<slope, step>` that a clipped step has to gain; one without clipping gains 0.5
-FIRST = 5           # sweeps before a Newton step on many columns, at least
-GAIN = 128.0        # m^3 of a Cholesky factor that take the time in which sweeps read one entry
-LARGEST = 4096      # columns on which a Newton step is made
-HELD = 0.25         # at most this fraction of LARGEST columns, or of FEW, may end at bounds in a Newton step
-EXACT = 1e-6        # relative tolerance of the forces that hold them there
-ROWS = 1024         # rows of a dense block
+FEW = 500           # maximum number of columns for which the whole Hessian is formed
+RIDGE = 1e-10       # relative increase of a diagonal; 100 times as much after each failed Cholesky factorisation
+SWEEPS = 2          # sweeps in a round of `minimise`, before its Newton steps
+ROUNDS, STEPS = 30, 50      # maximum number of rounds, and of Newton steps in a round
+MOST = 500          # maximum number of sweeps over many columns
+ENOUGH = 0.25       # a clipped step is accepted if it gains this fraction of `<slope, step>`; without clipping: 0.5
+FIRST = 5           # minimum number of sweeps before a Newton step on many columns
+GAIN = 128.0        # the Cholesky factor of m columns takes as long as sweeps that read m^3 / GAIN entries
+LARGEST = 4096      # maximum number of columns in a Newton step of `Sweeps`
+HELD = 0.25         # such a step on m columns is given up if more than HELD max(m, FEW) of them would end at bounds
+EXACT = 1e-6        # relative tolerance of the multipliers of these bounds
+ROWS = 1024         # rows of a dense block in `Hessians.gram`
 
 
 class Hessians:
-    """Hessians of one risk: its matrix by rows and by columns.
+    """Hessians of one risk at any point, from its data matrix, which is stored by rows and by columns.
 
     Parameters
     ----------
     risk : Risk
         With `second_derivatives` and `examples`.
     means : ndarray, shape (dim,), or None
-        Subtracted from the columns, 0 for the intercept.
+        They are subtracted from the columns; 0 for the intercept.
     moduli : ndarray, shape (dim,)
-        Constants of the squares in the objective.
+        Coefficients of `w_j^2 / 2` in the objective.
     """
 
     def __init__(self, risk, means, moduli):
         examples = risk.examples
         self.dim, self.means, self.moduli, self._examples = risk.dim, means, moduli, examples
         if examples.is_sparse:
-            X = examples.X.astype(np.float64, copy=False)       # first: a product in float32 would be rounded twice
+            X = examples.X.astype(np.float64, copy=False)       # before scaling, as float32 products would be rounded
             X = X if examples.scale == 1.0 else X * examples.scale
             if examples.bias is not None:
                 X = sp.hstack([X, np.full((examples.n_examples, 1), examples.bias)], format="csr")
             self._rows = sp.csr_array(X)
 
     def on(self, weights):
-        """Return the model with second derivatives `weights` of the losses: its Hessian, or `Sweeps`."""
+        """Return the model for second derivatives `weights` (n,) of the losses: its Hessian, or `Sweeps`."""
         return self.gram(weights) if self.dim <= FEW else Sweeps(self, weights)
 
     @cached_property
     def columns(self):
-        """The matrix by columns: data, indices, indptr."""
+        """The data matrix in CSC format: data, indices, indptr."""
         if self._examples.is_sparse:
             A = self._rows.tocsc()
             return A.data, A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int64)
@@ -71,12 +71,12 @@ class Hessians:
         return A.ravel("F"), np.tile(np.arange(n, dtype=np.int32), d), n * np.arange(d + 1, dtype=np.int64)
 
     def part(self, free):
-        """Return some columns."""
+        """Return the columns `free` of the data matrix."""
         return sp.csc_array(self.columns, shape=(self._examples.n_examples, self.dim))[:, free]
 
     @cached_property
     def _sizes(self):
-        """Roundings in `pull`, as bounds on the norm of all entries and on the last, for multipliers of norm 1."""
+        """Bounds on rounding errors of `pull`, divided by `UNIT |v|`: on the norm of all, and on the last entry."""
         data, _, indptr = self.columns
         n_entries, squares = np.diff(indptr), np.zeros(self.dim)
         used = n_entries > 0
@@ -85,7 +85,7 @@ class Hessians:
         return float(np.linalg.norm(terms * np.sqrt(squares))), float(terms[-1] * np.sqrt(squares[-1]))
 
     def pull(self, v):
-        """Return the products of the columns with v (n,), and a bound on the rounding error of all and of the last.
+        """Return the products of the columns with v (n,), and bounds on the norm of their errors and on the last error.
 
         Column k errs by at most `terms_k UNIT sum_i |x_ik v_i|`, and that sum is at most `|x_k| |v|`.
         """
@@ -128,7 +128,7 @@ class Hessians:
 
 
 def bytes_of_models(examples, dim):
-    """Return about how many bytes the models of some examples take."""
+    """Return approximately how many bytes the models for some examples take."""
     n, copies = examples.n_examples, 24 * (examples.X.nnz if examples.is_sparse else examples.X.size)
     if dim > FEW:
         return copies + 40 * n + 24 * min(dim, LARGEST)**2
@@ -136,17 +136,17 @@ def bytes_of_models(examples, dim):
 
 
 class Sweeps:
-    """The quadratic model on many columns: coordinate descent in random order, and Newton steps where it is slow.
+    """The quadratic model of many columns, which coordinate descent in random order and Newton steps minimise.
 
-    It is slow where columns nearly depend on each other, as frequent words do. Once sweeps have cost as much as a
-    Newton step on the columns that they leave free, such a step follows.
+    Coordinate descent is slow if columns are nearly dependent, as those of frequent words are. Once sweeps have cost as
+    much as a Newton step on the columns that are at no kink and no bound, such a step is made.
 
     Attributes
     ----------
     u : ndarray, shape (n,)
-        Change of the scores up to the minimum.
+        Change of the scores from the first z to the present one.
     work : float
-        Passes over the data that it has cost.
+        Cost of the model, in passes over the data.
     """
 
     def __init__(self, hessians, weights):
@@ -155,9 +155,10 @@ class Sweeps:
         self.moduli = np.ascontiguousarray(hessians.moduli)
 
     def descend(self, columns, z, gradient, orthants, goal, seed, share=1.0):
-        """Move z, where the model has this gradient, on some columns until violations sum to at most `goal`.
+        """Minimise the model over `columns`, from z, until the violations of optimality sum to at most `goal`.
 
-        Sweeps may cost `share` of a Newton step before one follows. Return whether one did.
+        z is changed in place; `gradient` is the one of the model at the first z. Sweeps may cost the fraction `share`
+        of a Newton step before such a step is made. Return whether a Newton step was made.
         """
         columns, first, slope, left, has_stepped = columns.astype(np.int32), z.copy(), gradient, MOST, False
         n_entries, width = max(len(self.A[0]), 1), 1 + int(np.diff(self.A[2])[columns].sum())
@@ -180,22 +181,22 @@ class Sweeps:
         return has_stepped
 
     def _price(self, z, orthants):
-        """Return how many entries sweeps read in the time of a Newton step on the columns that are free at z."""
+        """Return how many entries sweeps read in the time of a Newton step on the columns at no kink or bound at z."""
         l1, lower, upper = orthants
         return np.count_nonzero((z > lower) & (z < upper) & ((z != 0.0) | (l1 == 0.0)))**3 / GAIN + len(self.A[0])
 
     def _slope(self, gradient, step):
-        """Return the gradient of the model after a step."""
+        """Return the gradient of the model after the total `step` from the point where it was `gradient`."""
         change, out = self.weights * self.u, np.empty(len(step))
         column_sums(*self.A, change, out)
         self.work += 0.5
         return gradient + out - change.sum() * self.means + self.moduli * step
 
     def _step(self, z, slope, orthants):
-        """Minimise over the columns that are free at z, within their orthant, in place; return whether that served.
+        """Minimise in place over the columns at no kink or bound, within their orthant; return whether z has improved.
 
-        Where weights would leave the orthant, forces hold them at its bound: the solution of a small problem. Nothing
-        moves if these weights are many.
+        Weights that would leave the orthant are held at its boundary by multipliers (`force`), which solve a small
+        quadratic problem. If such weights are many, z does not move.
         """
         low, high, slopes = orthants.at(z, slope)
         free = np.flatnonzero((z > low) & (z < high))
@@ -228,11 +229,14 @@ class Sweeps:
 
 
 def _factor(H):
-    """Return the Cholesky factor of H with as small a ridge as serves, or None; the diagonal of H changes."""
+    """Return the Cholesky factor of H with the first ridge that makes it positive definite, or None.
+
+    The diagonal of H is changed.
+    """
     diagonal, ridge = H.diagonal().copy(), RIDGE
     while ridge < 1.0:
         np.fill_diagonal(H, np.where(diagonal > 0.0, diagonal * (1.0 + ridge), 1.0))
-        factor, failed = dpotrf(H.T, clean=0)       # as Fortran has it
+        factor, failed = dpotrf(H.T, clean=0)       # H' has the memory order of Fortran
         if not failed:
             return factor
         ridge *= 100.0
@@ -240,7 +244,7 @@ def _factor(H):
 
 
 def minimise(H, z, gradient, orthants, tol):
-    """Move z towards the minimum of model plus penalty, until the norm of the gradient is `tol` times that at z.
+    """Minimise model plus penalty from z, until the norm of the projected gradient is `tol` times the first one.
 
     Parameters
     ----------
@@ -253,8 +257,9 @@ def minimise(H, z, gradient, orthants, tol):
 
     Notes
     -----
-    With an l1 norm or bounds, sweeps over all coordinates find those that are held, and Newton steps on the others
-    follow. A Newton step is clipped to the orthant, or ends where it leaves the orthant if that is lower.
+    With an l1 norm or bounds, sweeps over all coordinates find those at a kink or bound, and Newton steps on the others
+    follow. A Newton step is clipped to the orthant. If that gains too little, the step may end where it leaves the
+    orthant.
     """
     if orthants is None:
         z += solved(H, np.arange(len(z)), -gradient)
@@ -278,8 +283,8 @@ def minimise(H, z, gradient, orthants, tol):
 
 
 def solved(H, free, b):
-    """Return p with `H p = b` on the coordinates `free`, about."""
-    if len(free) == 0:      # LAPACK refuses that
+    """Return an approximate solution p of `H p = b` on the coordinates `free`."""
+    if len(free) == 0:      # LAPACK refuses empty matrices
         return np.zeros(0)
     H = H[free][:, free]
     factor = _factor(H)
@@ -287,14 +292,15 @@ def solved(H, free, b):
 
 
 def unrest(z, whole, low, high):
-    """Return the gradient without the entries that push z against its bounds."""
+    """Return the projected gradient: `whole` with 0 for the entries that push z against its bounds."""
     return np.where(((z <= low) & (whole >= 0.0)) | ((z >= high) & (whole <= 0.0)), 0.0, whole)
 
 
 def _step(H, z, gradient, free, slopes, low, high):
-    """Make a Newton step on the coordinates `free`, in place; return those that are free for a further step.
+    """Make a Newton step on the coordinates `free`, in place; return the coordinates for a further step.
 
-    None is left after a full step, clipped to the orthant. A step that ends at the first bound leaves the others.
+    A full step, clipped to the orthant, needs no further one. After a step that ends at the first bound, the
+    coordinates that have not reached a bound are returned.
     """
     slope, x, low, high = (gradient + slopes)[free], z[free], low[free], high[free]
     p = solved(H, free, -slope)

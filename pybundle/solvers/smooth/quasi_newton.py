@@ -1,10 +1,10 @@
 """Quasi-Newton steps on any smooth function: pairs of steps and changes of the gradient, directions, line searches.
 
-The callers evaluate the function themselves, one trial at a time: `lbfgs.py`, and `mkl/descent.py` on functions and
-kernel weights. Bounds are met by projection [Bertsekas 1982]: coordinates that the gradient pushes against their bound
-are fixed, the others follow the direction of the pairs restricted to them, and trials are projected. With an l1 norm
-trials stay in the orthant of the iterate, where it is linear [Andrew & Gao 2007; here with a Wolfe search, and without
-aligning the signs of directions with the gradient].
+The callers, `lbfgs.py` and `mkl/descent.py`, evaluate the function themselves, one trial at a time. Bounds are met by
+projection [Bertsekas 1982]: coordinates that the gradient pushes against their bound are fixed, the direction of the
+others comes from the pairs restricted to them, and trials are projected. With an l1 norm, trials stay in the orthant of
+the iterate, where the norm is linear [Andrew & Gao 2007]. Unlike that paper, the code uses a Wolfe search, and does not
+align the signs of directions with the gradient.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .wolfe import WolfeSearch
 
 
 class Orthants(NamedTuple):
-    """Bounds and an l1 norm `sum_k l1_k |x_k|`: for a point the box within the bounds in which the norm is linear.
+    """Bounds and an l1 norm `sum_k l1_k |x_k|`; `at` returns the box around a point in which the norm is linear.
 
     Attributes
     ----------
@@ -40,10 +40,10 @@ class Orthants(NamedTuple):
     upper: Any = np.inf
 
     def at(self, x, gradient):
-        """Return bounds (lower, upper) that contain x, and the slopes of the l1 norm between them.
+        """Return the limits (lower, upper) of the box of x, and the slopes of the l1 norm in that box.
 
-        `gradient` is that of the smooth part. A coordinate at 0 gets the sign in which F decreases; if F decreases in
-        neither direction, it is fixed at 0.
+        `gradient` is that of the smooth part. The box of a coordinate 0 lies on the side on which F decreases; if F
+        decreases on neither side, the coordinate is fixed at 0.
         """
         if not np.any(self.l1):
             return self.lower, self.upper, 0.0
@@ -93,7 +93,7 @@ class QuasiNewtonSteps(Kept):
         self._direction = self._moving = None
 
     def begin(self, x, fun, gradient):
-        """Set the iterate x; pairs stay."""
+        """Make x the iterate, with its value and gradient; the pairs are kept."""
         self.x, self.fun, self.gradient, self._line_search = x, fun, gradient, None
 
     def trial(self, first):
@@ -114,7 +114,7 @@ class QuasiNewtonSteps(Kept):
     def update(self, x, fun, gradient):
         """Receive value and gradient at the trial x, which is the next iterate if it meets the Wolfe conditions.
 
-        Return False if the search has failed along the steepest descent, too.
+        If the search fails, the pairs are removed. Return False if it fails without pairs, along steepest descent.
         """
         whole = gradient if self.orthants is None else gradient + self._l1_slopes
         if self._line_search.update(fun, inner(whole, self._moving)):
@@ -141,7 +141,7 @@ class QuasiNewtonSteps(Kept):
             check_array(name, vector, shape)
 
     def _aim(self, first):
-        """Set direction and line search from x; return False if there is no descent."""
+        """Set direction and line search from x; return False if there is no direction of descent."""
         gradient, resting = self.gradient, None
         if self.orthants is not None:
             self._lower, self._upper, self._l1_slopes = self.orthants.at(self.x, gradient)
@@ -157,28 +157,28 @@ class QuasiNewtonSteps(Kept):
                 break
             if len(self.pairs) == 0:
                 return False
-            self.pairs.clear()          # rounding made them useless
+            self.pairs.clear()          # rounding errors have spoiled them
         self._line_search = WolfeSearch(self.fun, slope, *first(slope), self.rounding)
         return True
 
 
 class Pairs(Kept):
-    """At most `room` pairs of the last steps s and changes y of the gradient of F, and directions from them.
+    """The last steps s and changes y of the gradient of F, at most `room` pairs, which define directions.
 
-    y = a' - a + lam s for slopes a, a' of the risk, so pairs for one lam can be converted to any other.
+    As y = a' - a + lam s for slopes a, a' of the risk, pairs for one lam can be converted to any other lam.
 
     Parameters
     ----------
     room : int
     lam : float or ndarray, shape (dim,)
-        Constants of the squares in F.
+        Coefficients of `w_j^2 / 2` in F.
     curvatures : float or ndarray, shape (dim,) or (d, d)
-        Second derivatives of F at some point, about, if they differ by much; only their ratios matter. A matrix is the
-        Cholesky factor L of `L L'`, for each row of d entries of a point.
+        Approximate second derivatives of F, if they differ much between coordinates; only their ratios matter. A matrix
+        is a Cholesky factor L; `L L'` approximates the Hessian of each class, that is of each d entries of a point.
 
     Notes
     -----
-    Points and gradients are vectors, or have two rows, see `inner` of `solvers.problem`.
+    Points and gradients are vectors, or have two rows as `inner` of `solvers.problem` explains.
 
     Examples
     --------
@@ -211,7 +211,7 @@ class Pairs(Kept):
             check_float("a product", product, 0.0)
 
     def add(self, s, y):
-        """Add a pair, which replaces the oldest if there is no room; one with negligible curvature is ignored."""
+        """Add a pair, which replaces the oldest if there is no room; a pair with negligible `<s, y>` is ignored."""
         product = inner(s, y)
         square = abs(inner(y, y))
         if square > 0.0 and product > 1e-14 * math.sqrt(abs(inner(s, s))) * math.sqrt(square):
@@ -222,7 +222,7 @@ class Pairs(Kept):
         self._pairs = []
 
     def moved(self, lam, room, curvatures=1.0):
-        """Return the pairs for another lam."""
+        """Return these pairs, converted to another lam."""
         other = type(self)(room, lam, curvatures)
         for s, y, _ in self._pairs:
             other.add(s, y if np.array_equal(lam, self.lam) else y + (lam - self.lam) * s)
@@ -231,7 +231,7 @@ class Pairs(Kept):
     def direction(self, gradient, resting=None):
         """Return `-B gradient` by two loops over the pairs, O(len(self) dim) [Nocedal 1980].
 
-        `resting` (bool (dim,), or None) marks fixed coordinates; the pairs are restricted to the others.
+        `resting` (bool (dim,), or None) marks fixed coordinates, which get 0; the pairs are restricted to the others.
         """
         if resting is not None and resting.any():
             moves, whole = np.flatnonzero(~np.atleast_2d(resting)[0]), np.zeros_like(gradient)

@@ -1,4 +1,4 @@
-"""What methods on smooth risks have in common: trials of a line search, their planes, and the bound that these prove.
+"""The run that the methods on smooth risks share: every trial of a line search gives a plane, which proves a bound.
 
     repeat
         1  a trial point from the steps of the method
@@ -6,10 +6,10 @@
         3  lower bound from this plane; stop if best value and bound are close
         4  the trial is the next iterate if it is good enough
 
-A step of the solver is one trial. The plane at w alone proves `F(w*) >= F(w) - |grad F(w)|^2 / (2 lam)`: with offset
+One step of the run is one trial. The plane at w alone proves `F(w*) >= F(w) - |grad F(w)|^2 / (2 lam)`: with offset
 b = R(w) - <a, w> and g = a + lam w, `b - |a|^2 / (2 lam) = F(w) - |g|^2 / (2 lam)`. With a separable penalty it proves
-the bound of `problem.problem`, `t offset + (1 - t) c - Omega*(-t phi)`. Mixtures of recent planes prove more at
-loose gaps, but in our measurements save a tenth of the passes and cost as much time.
+the bound of `Penalty.bound`. Convex combinations of recent planes would prove more while the gap is large, but in our
+measurements they save only a tenth of the passes, and take as much time as they save.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .quasi_newton import Orthants
 SINGLE, DOUBLE = 1e-6, 1e-12
 """Relative rounding errors of values of risks in float32 and float64."""
 FEWEST = 5
-"""Vectors of each kind that a run needs at least."""
+"""Minimum number of pairs of L-BFGS; `memory_limit` must have room for three times as many vectors (dim,)."""
 
 
 class SmoothRun(Run):
-    """A run on a smooth risk; a subclass sets `steps`, and adds `trial`."""
+    """A run on a smooth risk; a subclass sets the attribute `steps`, and has a method `trial`."""
 
     kept = "steps", "newest", "_newest", "_origin"
     patience = 60
@@ -44,7 +44,7 @@ class SmoothRun(Run):
             raise ParameterError(f"memory_limit must be at least {24 * FEWEST * dim} bytes for dimension {dim}, got "
                                  f"{limit}; raise it")
         self.newest = None              # the newest plane
-        self._newest = self._origin = -1    # numbers of the points of the newest plane, and of that of the best bound
+        self._newest = self._origin = -1    # indices of the points of the newest plane, and of that of the best bound
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
@@ -75,7 +75,7 @@ class SmoothRun(Run):
     def orthants(self):
         """Return bounds and l1 norm of the objective, or None."""
         problem = self.problem
-        if problem.is_linear:         # which of the intercepts is 0 matters to no step
+        if problem.is_linear:         # at most an intercept of classes is held at 0, which matters to no step
             return None
         omega = problem.scaled_entries(self.risk.dim)
         return Orthants(omega.l1, omega.lower, omega.upper)
@@ -86,7 +86,7 @@ class SmoothRun(Run):
     def evidence(self, risk):
         if self.settings.record is None or self.search.bound is None:
             return None
-        points = self.settings.record.points        # the newest one may have served limits of free weights alone
+        points = self.settings.record.points        # the newest one may come from a probe, so w is tried, too
         points = [*(points[k] for k in {self._newest, self._origin} if k >= 0), self.search.w]
         if self.problem.classes is None:
             return of_points(self.search, risk, points)

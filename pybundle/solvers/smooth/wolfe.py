@@ -17,8 +17,8 @@ class WolfeSearch(Kept):
         f(t) <= f(0) + 1e-4 t f'(0),     f'(t) >= 0.9 f'(0).
 
     The second one implies `<s, y> > 0` for the step s and the change y of the gradient. If f(t) and f(0) agree up to
-    rounding, the condition `f'(t) <= (1 - 2e-4) |f'(0)|` replaces the first one [Hager & Zhang 2005]: the difference of
-    values has no correct digits then, but that of slopes has.
+    rounding, the condition `f'(t) <= (1 - 2e-4) |f'(0)|` replaces the first one [Hager & Zhang 2005]: then the
+    difference of the values has no correct digit, but the slopes have.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class WolfeSearch(Kept):
             self._high = t, value, slope
         else:
             before, self._low = self._low, (t, value, slope)
-            if self._high is None:      # secant of the derivative
+            if self._high is None:      # a secant step towards a zero of the derivative
                 bend = (slope - before[2]) / (t - before[0])
                 target = t - slope / bend if bend > 0.0 else math.inf
                 self.step = min(max(target, 1.5 * t), self._growth * t)
@@ -83,7 +83,8 @@ class WolfeSearch(Kept):
         return False
 
     def _inside(self):
-        """Return the minimum of the cubic through both ends of the bracket, at least a tenth of it away from them."""
+        """Return the minimiser of the cubic through both ends of the bracket, clipped to the inner 80 % of the bracket.
+        """
         (a, fa, da), (b, fb, db) = self._low, self._high
         width = b - a
         slope = da + db - 3.0 * (fb - fa) / width

@@ -49,27 +49,46 @@ STAGE = {"check": check_stage}
 class Auto(Method):
     """The method that suits the problem, and others that take over if it stalls or is slow.
 
-    In the order of these rules: "bmrm" in a ball; "oca" with constraints, or if the penalty is not separable;
-    "prox-bcfw" for classes or chains with a log-loss, "newton" or "lbfgs" for other smooth risks; "interior-point" for
-    losses of one score with corners on dense rows, if some weights are free or targets have another penalty than lam;
-    "prox-bcfw" if the risk can decode single examples or step on them exactly, with a penalty only the latter; and
-    "oca" otherwise. Under a memory limit "lbfgs" and "oca" stand in for "prox-bcfw".
+        1  take the first of these rules that holds
+               "bmrm"            in a ball
+               "oca"             with constraints, or if the penalty is not separable
+               "prox-bcfw"       for most problems of classes or chains with a log-loss
+               "newton", "lbfgs" for other smooth risks, the first of them on few columns
+               "interior-point"  for losses of one score with corners, if steps are cheap and some weights are free or
+                                 targets have another penalty than lam
+               "oca"             for mapped data, under a memory limit, with workers, or if the risk has only planes
+               "prox-bcfw"       if the risk can decode single examples or step on them exactly; with a penalty only the
+                                 latter, unless columns are far from 0, or weights are free or few
+        2  run it; if it stalls, or does not halve the gap within some passes, the next of its fallbacks takes over,
+           from its best point, its bound and its planes or multipliers
 
-    "lbfgs" continues "newton" if that stalls, and "oca" continues "lbfgs". After "prox-bcfw" it may continue with "alm"
-    (for tolerances below 1e-4, or, if labels can be enumerated, if the gap falls slowly), with "lbfgs" (for a log-loss,
-    in the latter case), with "interior-point" (for losses with corners) and with "oca" (if these stall, or are slow
-    with few weights). `message` of the result names the choice and its reason.
+    Under a memory limit "lbfgs" and "oca" stand in for "prox-bcfw". "lbfgs" continues "newton" if that stalls, and
+    "oca" continues "lbfgs". After "prox-bcfw" the run may continue with "alm" (for tolerances below 1e-4, or, if labels
+    can be enumerated, if the gap falls slowly), with "lbfgs" (for a log-loss, in the latter case), with
+    "interior-point" (for losses with corners) and with "oca" (if these stall, or are slow with few weights). `message`
+    of the result names the choice and its reason.
+
+    Take it unless you compare methods. Cost and memory are those of the method that runs.
 
     Parameters
     ----------
     prox_bcfw, alm, lbfgs, newton, interior_point, oca, bmrm : Method
-        The records of its stages.
+        The records of its stages, each of the class of its name; they do not change which of them is chosen.
+
+    Raises
+    ------
+    InputTypeError
+        If a stage is not of the class of its name.
 
     Examples
     --------
     >>> import pybundle as pb
-    >>> str(pb.methods.Auto(prox_bcfw=pb.methods.ProxBCFW(n_best=4)))
-    'auto prox_bcfw.n_best=4'
+    >>> method = pb.methods.Auto(prox_bcfw=pb.methods.ProxBCFW(kappa=2.0))
+    >>> str(method)
+    'auto prox_bcfw.kappa=2.0'
+    >>> risk = pb.risks.MulticlassHinge([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 1])
+    >>> pb.minimize(risk, lam=0.5, method=method).message.rpartition("; ")[2]
+    "auto chose 'prox-bcfw': the labels of an example can be enumerated"
     """
 
     name: ClassVar[str] = "auto"
@@ -93,7 +112,7 @@ class Auto(Method):
         return run
 
     def stage(self, name):
-        """Return the record of a stage."""
+        """Return the record of the stage of that name."""
         if name.replace("-", "_") not in {option.name for option in fields(self)}:
             raise ParameterError(f"method 'auto' has no stage {name!r}")
         return getattr(self, name.replace("-", "_"))
@@ -112,24 +131,35 @@ CUTTING_PLANE = "cutting-plane"
 def parse(text: str | Method, **options: Any) -> Method:
     """Return the record of a method from its text: its name, and options as `name=value`, divided by spaces.
 
+    Values are numbers, True, False and None as in Python, and else texts. The command line, the C interface and saved
+    models use this function, too.
+
     Parameters
     ----------
     text : str or Method
         Such as "prox-bmrm K=0.4 T=50"; `str(method)` is such a text. A record is returned as it is. In "auto", options
-        of its stages are written "prox_bcfw.n_best=4".
+        of its stages are written "auto prox_bcfw.n_best=4". "cutting-plane" is `BMRM`.
     **options
         More options, by name, which override those of the text.
+
+    Returns
+    -------
+    Method
 
     Raises
     ------
     ParameterError
         If there is no such method or option, or the value of an option is not valid.
+    InputTypeError
+        If `text` is neither a text nor a record.
 
     Examples
     --------
     >>> import pybundle as pb
     >>> pb.methods.parse("prox-bmrm K=0.4 T=50")
     ProxBMRM(theta=0.05, max_idle=None, stop='certificate', K=0.4, T=50)
+    >>> pb.methods.parse("oca", max_idle=20) == pb.methods.OCA(max_idle=20)
+    True
     """
     if isinstance(text, Method):
         return _with_options(text, options) if options else text

@@ -11,22 +11,39 @@ from ..runtime.result import Status
 
 
 class Run(Kept):
-    """Base class of the methods: a method adds `start` and `iterate`, which move w, and names what it keeps.
+    """A run of a method: what it keeps beside its search, and its steps.
+
+    A method of your own derives its run from this class. It defines `start` and `iterate`, which move the point w, and
+    names in `kept` what they change. The rest of this class has defaults: `describe`, `n_planes`, `state`,
+    `known_value` and `evidence` may be replaced if the method knows more. See "Write your own method" in the
+    documentation.
 
     Attributes
     ----------
     search : Search
-        The risk, the best point and the best bound.
-    patience : int
-        Steps in a row that moved neither best value nor best bound, after which the run has stalled.
+        The risk, the best point and the best bound. All passes go through it.
+    risk : Risk
+        `search.risk`, with all members of `RiskBase`.
+    problem : Problem
+        The objective `F(w) = factor Omega(w) + R(w)`: `problem.square.lam` for a method with penalties "none", and
+        `problem.point(phi, lam)`, the minimiser of `lam/2 |w|^2 + <phi, w>`; `problem.minimiser(phi)` for other
+        penalties.
+    settings : Settings
+        `gap`, `memory_limit`, `record`, `factor`, `random_state` of the call.
+    trace : Trace
+        The counters of `search`: `n_iter`, `n_passes`, and others.
     kept : tuple of str
-        Names of the attributes that a checkpoint holds beside the search, see `core.kept`.
-    method : Method or None
-        The record from which the run began; None if no record made it.
+        Names of the attributes that a checkpoint holds: all that `start` or `iterate` change. They are numbers, texts,
+        arrays, generators, lists, tuples and dicts of these, or further objects with a `kept` of their own. What
+        follows from the record, the risk and the search is not among them.
+    patience : int
+        Number of iterations in a row that moved neither best value nor best bound, after which the run has stalled.
+    method : Method
+        The record from which the run began; set by the solve.
     is_published : bool
         Whether the rule of the method's paper ends the run, instead of best value and best bound.
     fallbacks : Fallbacks or None
-        The methods that take over from it.
+        The methods that take over from it in "auto".
     """
 
     patience = 300
@@ -45,14 +62,31 @@ class Run(Kept):
 
     # ------------------------------------------------------------------ what a method adds
     def start(self, w0, state=None):
-        """Begin at w0, or at the best point of the state of another run, see `Search.take`.
+        """Make the first pass at w0, or at the best point of another run.
 
-        It may be called again, at a better point: everything begins anew but the search.
+        It may be called again, at a better point: then everything begins anew but the search.
+
+        Parameters
+        ----------
+        w0 : ndarray, shape (dim,)
+            Starting point, which need not be feasible: begin at `self.search.take(w0, state)`.
+        state : State or None
+            What another run has left, for a warm start. Its `bundle`, `blocks` or `pairs` may be used if they are those
+            of this method.
         """
         raise NotImplementedError
 
     def iterate(self):
-        """Make one iteration: count it, log F at its point, and return a Status if the run is over, else None."""
+        """Make one iteration.
+
+        It adds 1 to `trace.n_iter`, makes a pass at least now and then, offers a lower bound, and logs F at its point.
+
+        Returns
+        -------
+        Status or None
+            `Status.CONVERGED` if `search.is_close()`, another status if the run cannot go on, None if it goes on. True
+            and False are refused.
+        """
         raise NotImplementedError
 
     # ------------------------------------------------------------------ steps
@@ -80,7 +114,7 @@ class Run(Kept):
 
     # ------------------------------------------------------------------ what subclasses answer
     def describe(self):
-        """Return a few words for the user: what is about to run, and the memory that it expects to need."""
+        """Return a few words for the user, which `verbose=1` prints: what runs, and the memory that it needs, about."""
         return f"method {self.method.name!r}"
 
     def n_planes(self):
@@ -92,7 +126,11 @@ class Run(Kept):
         return False
 
     def state(self):
-        """Return what another run could start from, or None."""
+        """Return what another run could start from, or None.
+
+        A method that keeps more than point and bound returns `search.state(blocks=...)` or one with another field of
+        `State`.
+        """
         return self.search.state()
 
     # ------------------------------------------------------------------ checkpoints
@@ -102,25 +140,45 @@ class Run(Kept):
         return type(self).__name__
 
     def arrays(self):
-        """Return what a checkpoint holds."""
+        """Return what a checkpoint holds: the attributes in `kept`, and what the search keeps."""
         return {"kind": self.kind, "search": self.search.arrays(), **super().arrays()}
 
     def restore(self, arrays):
         """Become the run that `arrays` described; this replaces `start`.
 
-        What is `Kept` itself must be there after `__init__`, or be made here before.
+        Objects in `kept` that have a `kept` of their own must be there after `__init__`, or be made here before. Extend
+        this method to check what it reads, or to compute what follows from it.
+
+        Parameters
+        ----------
+        arrays : dict
+            As `arrays` returned it in a run of the same class on the same risk.
         """
         self.search.restore(arrays["search"])
         super().restore({name: arrays[name] for name in self.kept})
 
     def to_float64(self):
-        """Renew what was computed before: the certificate missed the tolerance, and `risk` now works in float64."""
+        """Compute anew what was computed in float32.
+
+        It is called if the certificate in float64 missed the tolerance; `risk` works in float64 from then on. A method
+        that stores no scores or planes need not do anything.
+        """
 
     def settle(self):
         """Choose the last point if no value of F is known yet; called before the run is finished."""
 
     def known_value(self):
-        """Return R at the best point in float64 and a bound on its rounding error, if a pass has computed both."""
+        """Return R at the best point in float64 and a bound on its rounding error, or None, the default.
+
+        None makes the solve spend one more pass at the best point for the certificate, unless the risk bounds the
+        errors of its values (`RiskBase.value_errors`). A method whose last pass was at the best point, in float64,
+        returns `search.exact_value(self.risk)`, which is None if the risk bounds no errors.
+
+        Returns
+        -------
+        value, error : float, or ndarray, shape (P,), for the parts
+            Or None.
+        """
         return None
 
     def evidence(self, risk):

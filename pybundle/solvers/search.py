@@ -30,18 +30,41 @@ NAMELESS = "unknown"
 class Search(Kept):
     """The best point and the best bound of a run on one risk, whatever its method.
 
+    A method makes its passes by `visit`, and offers its bounds by `offer`, as in
+
+        planes, fun = search.visit(w)                       # one pass: planes of the parts at w, and F(w)
+        plane = search.summed(planes)                       # their sum, a plane of the whole risk
+        search.offer(search.bound_from(plane))              # what the plane proves
+        search.log(fun)                                     # a row of the history
+        done = search.is_close()                            # best value and best bound are within the tolerance
+
+    Values and bounds are in the scale of the sum of the losses, also with `scale="mean"`. What is visited, observed or
+    offered becomes read-only: copy what you change later.
+
     Attributes
     ----------
-    risk, problem, settings
-        `risk` is replaced by its version in float64 if float32 is not precise enough.
-    w, risk_value, fun : ndarray, float, float
-        Best point, `R(w)`, `F(w)`; None and infinite until there is one.
+    risk : Risk
+        With all members of `RiskBase`; replaced by its version in float64 where float32 is not enough.
+    problem, settings : Problem, Settings
+        The objective, and tolerance, memory limit and seed of the call.
+    w : ndarray, shape (dim,), or None
+        Best point, read-only; None until there is one.
+    risk_value, fun : float
+        `R(w)` and `F(w)`; infinite until there is a point.
     values : ndarray, shape (P,), or None
         Values of the parts at w.
     bound : LowerBound or None
-        Best lower bound with the plane that proves it.
+        Best lower bound, `bound.value`, with the plane that proves it.
+    lower_bounds : ndarray, shape (P,)
+        The lower bounds of the parts that the risk declares.
     version, bound_version : int
         Grow with every new best point, and with every new best bound.
+    trace : Trace
+        Counters: `n_iter`, which a method increases, `n_passes`, `n_cached_passes`, `max_planes`.
+    idle : int
+        Steps in a row that moved neither best value nor best bound.
+    choice : str
+        Reason for the method, if "auto" chose it.
     bracket, bracket_of : Bracket or None, (int, int) or None
         The last bracket in float64, and the versions of point and bound that it belongs to.
     margin : float
@@ -54,13 +77,9 @@ class Search(Kept):
         Maps the best point to the one of least norm with the same scores, which users get; None until F was certified
         there.
     checks : PlaneChecks
-    trace : Trace
-    idle : int
-        Steps in a row that moved neither best value nor best bound.
+        Compare planes with values at other points.
     is_refuted : bool
         The risk has contradicted itself.
-    choice : str
-        Reason for the method, if "auto" chose it.
     """
 
     kept = ("w", "risk_value", "fun", "values", "version", "bound", "bound_version", "bracket", "bracket_of", "margin",
@@ -88,14 +107,34 @@ class Search(Kept):
         return other
 
     def state(self, **kept):
-        """Return the state from which another run can start: best point, best bound, and the data of a method."""
+        """Return what another run could start from: the best point and bound, and what the method has kept.
+
+        Parameters
+        ----------
+        **kept
+            Fields of `State`, such as `blocks`.
+        """
         return State(self.w, self.risk_value, fingerprint_of(self.risk), **{"bound": self.bound, **kept})
 
     def take(self, w0, state=None):
         """Return the point to start from, made feasible: w0, or the best point of another run.
 
-        Size and bound of that run are taken over, too. Its state is refused if it belongs to another risk; this cannot
-        be told if one of the risks has no fingerprint.
+        The size and the bound of that run are taken over, too.
+
+        Parameters
+        ----------
+        w0 : ndarray, shape (dim,)
+        state : State or None
+
+        Returns
+        -------
+        ndarray, shape (dim,)
+            w0 itself if it is feasible.
+
+        Raises
+        ------
+        ParameterError
+            If the state is one of another risk. Risks without a fingerprint are not compared.
         """
         if state is None:
             return self.problem.project(w0)
@@ -115,8 +154,17 @@ class Search(Kept):
     def working(self, phase, passes=0.0, visitor=None):
         """Add the time of a `with` statement to a phase, and `passes` to the passes unless it raises.
 
-        A visitor counts `visits` of its `n_examples`, and `cached_visits`; its counts are added in any case, even if
-        Ctrl-C ends the visits.
+        `visit` and `planes` use it themselves. A method that asks single examples or computes scores wraps that in it.
+
+        Parameters
+        ----------
+        phase : {"oracle", "qp"}
+            The entry of `result.seconds`.
+        passes : float
+            Number of visited examples divided by the number of all.
+        visitor : object, optional
+            An object with `n_examples` that counts `visits` and `cached_visits` itself: what it counts in the statement
+            is added in any case, even if Ctrl-C ends the visits.
         """
         trace, start = self.trace, time.perf_counter()
         visits, cached = (0.0, 0.0) if visitor is None else (visitor.visits, visitor.cached_visits)
@@ -130,7 +178,26 @@ class Search(Kept):
                 trace.n_cached_passes += (visitor.cached_visits - cached) / visitor.n_examples
 
     def planes(self, w):
-        """Make a pass: return the planes at w after their checks, with the index of w if there is a record."""
+        """Return the planes at w, checked against what is known: one pass. `visit` also compares w with the best point.
+
+        Parameters
+        ----------
+        w : ndarray, shape (dim,)
+            Finite.
+
+        Returns
+        -------
+        Planes
+            One for each part; the slopes are valid until the next pass, because the risk may use its buffer again. If
+            evidence is kept, `origin` is the number of w.
+
+        Raises
+        ------
+        NumericalError
+            If w is not finite.
+        OracleError
+            If the planes break a rule of risks, or lie above values found before.
+        """
         if not np.isfinite(w).all():
             raise NumericalError(f"w overflows for {self.problem.penalty}; use a larger lam, or scale the data")
         with self.working("oracle", passes=1):
@@ -142,23 +209,62 @@ class Search(Kept):
         return planes if record is None else planes._replace(origin=record.point(w))
 
     def summed(self, planes):
-        """Return the sum of the planes of all parts as a `Plane`."""
+        """Return the plane of all parts together.
+
+        Parameters
+        ----------
+        planes : Planes
+
+        Returns
+        -------
+        Plane
+            `R(v) >= offset + <slope, v>` for all v, up to its errors, which count the rounding of the sum. Slope of
+            shape (dim,), a new array.
+        """
         return summed(planes, self.problem.coordinates)
 
     def visit(self, w):
-        """Make a pass: return the planes at w and `F(w)`, and make w the best point if it is better."""
+        """Return the planes at w and F(w), and make w the best point if it is better: one pass.
+
+        Parameters
+        ----------
+        w : ndarray, shape (dim,)
+            Finite. It becomes read-only if it is the best point.
+
+        Returns
+        -------
+        planes : Planes
+            See `planes`.
+        fun : float
+            F(w); infinite if w is not feasible.
+        """
         planes = self.planes(w)
         return planes, self.observe(w, float(planes.values.sum()), planes.values)
 
     def probe(self):
-        """Return a point whose plane is needed to limit free weights, or None."""
+        """Return a point whose plane may limit free weights, or None, which it is unless weights are free.
+
+        A method with penalties other than "none" visits it after an iteration.
+        """
         return None if self.free is None else self.free.probe(self)
 
     # ------------------------------------------------------------------ best point and best bound
     def observe(self, w, risk_value, values=None):
-        """Make w the best point if it is better; return `F(w)`.
+        """Make w the best point if it is better, and freeze it.
 
-        A best point becomes read-only, because its stored values would be wrong after a change.
+        Parameters
+        ----------
+        w : ndarray, shape (dim,)
+            It becomes read-only if it is the best point, because the stored values were computed at it.
+        risk_value : float
+            R(w), found in another way than by `visit`; this is no pass.
+        values : ndarray, shape (P,), optional
+            Values of the parts.
+
+        Returns
+        -------
+        float
+            F(w).
         """
         fun = self.problem.value(w) + risk_value
         if np.isfinite(fun) and not np.isfinite(self.fun):
@@ -175,13 +281,34 @@ class Search(Kept):
         return fun
 
     def bound_from(self, plane):
-        """Return the `LowerBound` that follows from a plane."""
+        """Return the lower bound of F that follows from a plane below R.
+
+        Parameters
+        ----------
+        plane : Plane
+            `offset - offset_error + <slope, w> <= R(w)` for all w, up to `slope_error |w|`. The errors bound the
+            rounding of what you have computed: a convex combination of planes has the largest of their errors, plus the
+            rounding of its sums. Everything after that is counted here.
+
+        Returns
+        -------
+        LowerBound
+            Its `value` is at most min F, rounding counted.
+        """
         return LowerBound.of(self.problem, plane, self.limits)
 
     def offer(self, bound):
         """Keep a lower bound if it is better than the present one and than the bound that the risk declares.
 
-        Return whether it was kept.
+        Parameters
+        ----------
+        bound : LowerBound
+            The slope of its plane becomes read-only if it is kept.
+
+        Returns
+        -------
+        bool
+            Whether it was kept.
         """
         declared, best = float(self.lower_bounds.sum()), bound
         if bound.value < declared:      # the plane is weak, or the optimum is 0 and rounding lowers the bound
@@ -208,7 +335,7 @@ class Search(Kept):
         return gap if gap.atol is not None else GapBelow(gap.tol, self.size.atol(self.bound))
 
     def is_close(self):
-        """Return whether the gap between best value and best bound is within the tolerance."""
+        """Return whether `fun - bound.value <= max(tol |fun|, atol)`, for the best value and the best bound."""
         return self.bound is not None and np.isfinite(self.fun) and self.rule.holds(
             self.fun, self.bound.value, self.margin)
 
@@ -232,7 +359,13 @@ class Search(Kept):
 
     # ------------------------------------------------------------------ history and progress
     def log(self, value):
-        """Add a row to the history; `value` is F at the last point."""
+        """Add a row to the history: time, passes, a value, the best value and the best bound.
+
+        Parameters
+        ----------
+        value : float
+            F at the point of the method, or `fun` if it has not computed F there.
+        """
         bound = -np.inf if self.bound is None else self.bound.value
         self.trace.history.record(self.trace.clock.elapsed(), self.trace.n_passes, value, self.fun, bound)
 

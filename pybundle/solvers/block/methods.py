@@ -50,31 +50,53 @@ class BlockSteps(Method):
 class BCFW(BlockSteps):
     """Block-coordinate Frank-Wolfe: one example after another is decoded, and its block makes a step.
 
-        for each example i in a random order
-            1  y = the best labelling of i at w, with its plane (psi, l)
+        start with phi_i = 0, B_i = 0 for every example i, and w = 0
+        repeat passes; in a pass, for each example i in a random order
+            1  (psi, l) = the plane of the best labelling of i at w, from the oracle
             2  gamma = clip((<w, psi - phi_i> + l - B_i) lam / |psi - phi_i|^2, 0, 1)
-            3  (phi_i, B_i) <- (1 - gamma) (phi_i, B_i) + gamma (psi, l);  w moves with phi = sum_i phi_i
-        4  after some passes: F(w) in a pass at one point; D = B - |phi|^2 / (2 lam) is a lower bound
+            3  (phi_i, B_i) <- (1 - gamma) (phi_i, B_i) + gamma (psi, l);   w = -sum_i phi_i / lam
+        after each pass
+            4  D = B - |phi|^2 / (2 lam) is a lower bound, with phi = sum_i phi_i and B = sum_i B_i
+            5  every `gap_check` passes one more pass at a fixed point gives F(w);  stop if F(w) - D is small enough
 
-    Take it to compare with publications.
+    In place of phi_i the run stores the planes that phi_i is a mean of, with their multipliers. Take this method to
+    compare with publications; "prox-bcfw" usually takes fewer passes.
+
+    A pass calls the oracle once for each example, in one thread, and a step costs O(d) operations for each plane known
+    of the example, fewer if planes are sparse. Memory: at most 100 planes for each example, or what `memory_limit`
+    allows.
 
     Parameters
     ----------
     step : {"frank-wolfe", "pairwise", "exact"}
-        "pairwise" moves weight from the worst known plane of the example to the new one, "exact" solves over all
-        known ones.
+        "frank-wolfe" is line 2. "pairwise" moves weight from the worst known plane of the example to the new one, and
+        "exact" makes up to seven such steps, each towards the best known plane.
     gap_sampling : bool
-        Whether examples are drawn in proportion to their last gap, instead of permutations.
+        True draws examples in proportion to their last known block gap, instead of random permutations.
     average : bool
-        Whether F is evaluated at averages of the points.
+        True evaluates F at averages of the points, in which point k has a weight in proportion to k.
     batch : int
-        Examples decoded at one point.
+        Number of examples that are decoded at one point, before their blocks step.
     gap_check : int
-        Passes between two certificates.
+        Number of passes between two values of F; a run can end only at these.
+
+    Raises
+    ------
+    ParameterError
+        If an option is out of its range; in `minimize`, if the risk has no labellings or does not declare R >= 0, if it
+        has another penalty than one number lam, and for `average` with weights that are kept at or above 0.
 
     References
     ----------
-    Lacoste-Julien et al. (2013), Algorithm 4; Osokin et al. (2016).
+    Lacoste-Julien et al. (2013), Algorithm 4; Osokin et al. (2016) for pairwise steps and sampling by gaps.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> risk = pb.risks.MulticlassHinge([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 1])
+    >>> result = pb.minimize(risk, lam=0.5, method=pb.methods.BCFW(gap_check=5, gap_sampling=True))
+    >>> result.success, result.lower_bound <= result.fun
+    (True, True)
     """
 
     name: ClassVar[str] = "bcfw"
@@ -115,15 +137,28 @@ class MPBCFW(BlockSteps):
 
 @dataclass(frozen=True, kw_only=True)
 class ProxBCFW(Method):
-    """Proximal block-coordinate Frank-Wolfe: exact steps on blocks, around a moving centre.
+    """Proximal block-coordinate Frank-Wolfe: steps on the blocks of single examples, about a moving centre.
 
-        1  move the centre c, with extrapolation;  w = (kappa c - phi) / (lam + kappa)
-        2  visit examples: decode at w, add the plane to the block, maximise the dual over the known planes
-        3  passes over known planes alone, until their gaps sum to a fraction of the gap
-        4  F(w) in a pass at one point; the dual value of the multipliers is a lower bound
+        start with phi = 0, B = 0;  in the first iteration c = w = w0
+        repeat
+            1  q = lam / (lam + kappa);   c = w + (1 - sqrt q) / (1 + sqrt q) (w - w_before);
+               w_before = w;   w = (kappa c - phi) / (lam + kappa)
+            2  in the first iterations, for each example in a random order: decode it at w, add the plane to its block,
+               and maximise the dual of the proximal problem over the block; w follows
+            3  the same without the oracle, over known planes, until the block gaps sum to a fraction of the gap
+            4  from the last of these iterations on: decode all examples at one point, which gives F(w) and new planes
+            5  D = B - |phi|^2 / (2 lam) is a lower bound for any c; stop if F(w) - D is within the tolerance
 
-    Where labels can be enumerated, a visit maximises over all of them; for a log-loss over distributions. Take it for
-    structured models and for classes; "auto" takes it there.
+    The centre is not extrapolated once, that is c = w, if the last centre pulled w back or F has risen twice. Line 2 is
+    for the first five iterations if planes are stored (four if `n_best` > 1). Where labels can be enumerated, the run
+    stores multipliers of all labels instead, a step maximises over all of them exactly, and line 2 is for the first
+    iteration, or for three with working sets of labels. For a log-loss the run stores distributions of labellings; then
+    all iterations have line 2, every third has line 4, and the centre is not extrapolated.
+
+    Take it for structured models, for classes, and for losses of one score; "auto" takes it there. Line 4 uses `n_jobs`
+    threads, lines 2 and 3 use one. A step costs O(d) for each plane known of the example, fewer if planes are sparse.
+    Memory: at most 100 planes for each example, or what `memory_limit` allows; for enumerable labels n_examples
+    n_classes multipliers and as many scores.
 
     Parameters
     ----------
@@ -131,12 +166,34 @@ class ProxBCFW(Method):
         Weight of the proximal centre. None is `sqrt(lam Rbar^2)` with Rbar^2 the mean squared norm of the planes, their
         median if labels can be enumerated; half of it with working sets of labels (64 classes or more), smaller for
         fewer sparse rows than columns in use, and at first if examples are nearly orthogonal. With a penalty it starts
-        there and then balances what penalty and risk contribute to the gap.
+        there and then balances what penalty and risk contribute to the gap. 0 is no centre.
     batch : int, optional
-        Examples decoded at one point in a sequential pass; None is n/32, at most 32.
+        Number of examples that line 2 decodes at one point, if planes are stored; None is n_examples / 32, from 1 to
+        32.
     n_best : int
-        Labellings added per call of the oracle, if the model can return more than the best: fewer passes, each of which
-        costs more. Useful if the oracle takes most of the time.
+        Number of labellings that a call of the oracle adds, if the model can return more than the best: there are fewer
+        passes, each of which costs more. Useful if the oracle takes most of the time. At most 99.
+
+    Raises
+    ------
+    ParameterError
+        If an option is out of its range; in `minimize`, if the risk offers no access to single examples or does not
+        declare R >= 0, if it has a penalty that its blocks do not take, for `n_best` > 1 if the model returns the best
+        labelling only, and if `memory_limit` is too small.
+
+    References
+    ----------
+    Lin, Mairal & Harchaoui (2015) for the centre; Lacoste-Julien et al. (2013) for the blocks; Keerthi et al. (2008)
+    for exact steps; Collins et al. (2008) for a log-loss. The combination is our own.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> model = pb.models.Chain(n_labels=2, n_features=1)
+    >>> risk = pb.risks.Structured(model, [[[0.0], [1.0]], [[1.0]]], [[0, 1], [1]])
+    >>> result = pb.minimize(risk, lam=0.5, method=pb.methods.ProxBCFW(kappa=2.0, n_best=2), tol=1e-4)
+    >>> result.success, result.lower_bound <= result.fun
+    (True, True)
     """
 
     name: ClassVar[str] = "prox-bcfw"
@@ -177,25 +234,52 @@ class ProxBCFW(Method):
 class ALM(Method):
     """Augmented Lagrangian with semismooth Newton steps, for hinge losses at fine tolerances.
 
+        Phi(w) = lam/2 |w|^2 + sum_i max_a <a, u_i(w)> - |a - alpha_i|^2 / (2 sigma),   a in the simplex of example i,
+        whose maximiser is a_i(w); u_i(w) has the loss plus the score of each labelling
+        start with alpha_i at the truths, or with the multipliers of a warm start
         repeat
-            1  w = argmin lam/2 |w|^2 + sum_i max_a <a, u_i(w)> - |a - alpha_i|^2 / (2 sigma), a in the simplex
-            2  alpha_i = the maximiser there;  sigma grows
-        Newton steps with a line search solve 1; each step gives F(w) and, from feasible alpha, a lower bound
+            1  solve (lam + sigma A'A) d = -Phi'(w) by conjugate gradients or Cholesky factors; A has rows for the
+               examples whose a_i(w) has two labellings or more
+            2  w <- w + t d with t = 1, 1/2, 1/4, ... until Phi decreases enough
+            3  F at w, and at the best point of the segment from the best point so far to w;  a(w) is feasible, and so
+               its dual value D is a lower bound; stop if both are close
+            4  if |Phi'(w)|^2 / (2 lam) is at most a tenth of the gap:  alpha <- a(w),  sigma <- growth sigma
 
-    Take it for tolerances below 1e-4; "auto" does after "prox-bcfw". It works on multipliers of all labels if these can
-    be enumerated, else on planes of labellings found.
+    This is the proximal point method on the dual, whose step is sigma. It works on multipliers of all labels if these
+    can be enumerated. Else the problem of the planes of the labellings found so far is solved in this way, to 30 % of
+    the gap; then the oracle is called at its minimiser, which gives F and new planes.
+
+    Take it for tolerances below 1e-4; "auto" does after "prox-bcfw", from whose multipliers it starts. A step costs one
+    pass for the scores of d, and part of one for each product with A, at most 60 of them; or a Cholesky factor of the
+    matrix of all weights (up to 2000) or of all rows of A (up to 6000). Memory: n_examples n_classes multipliers and
+    scores, or the planes found, all of which are kept while they have weight.
 
     Parameters
     ----------
     sigma : float, optional
-        First step of the proximal point method on the dual; None follows from the gap at the start, and is
-        `lam / Rbar^2` without a warm start.
+        First step of the proximal point method. None is `lam / (Rbar^2 sqrt(g))` with Rbar^2 the mean squared norm of
+        the planes and g the relative gap at the start, at most 1.
     growth : float
         Factor of sigma from one proximal step to the next.
 
+    Raises
+    ------
+    ParameterError
+        If an option is out of its range; in `minimize`, if the risk has no labellings or does not declare R >= 0, for
+        another penalty than one number lam, for weights that are kept at or above 0, and for a `memory_limit` if labels
+        cannot be enumerated.
+
     References
     ----------
-    Li, Sun & Toh (2018).
+    Li, Sun & Toh (2018), for the lasso; here for the dual of a hinge risk.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> risk = pb.risks.MulticlassHinge([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 1])
+    >>> result = pb.minimize(risk, lam=0.5, method=pb.methods.ALM(growth=2.0), tol=1e-9)
+    >>> result.success, result.lower_bound <= result.fun
+    (True, True)
     """
 
     name: ClassVar[str] = "alm"

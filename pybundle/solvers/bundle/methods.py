@@ -27,7 +27,8 @@ class PartPlanes(Method):
     Parameters
     ----------
     theta : float
-        Accuracy of the master problem, as a fraction of the gap.
+        Accuracy of the master problem, as a fraction of the gap; it is at most 1e-3 and at least 1e-12 of the best
+        value.
     max_idle : int, optional
         Solutions of the master in a row without weight after which a plane is dropped. None is 50 for one part, 8 for
         more, and 2 from 64 parts on.
@@ -45,27 +46,52 @@ class PartPlanes(Method):
 class BMRM(PartPlanes):
     """BMRM, or P-BMRM if the risk has more than one part; in a ball the cutting-plane algorithm.
 
-        repeat
+        repeat for t = 0, 1, ...
             1  add the plane of each part at w_t:  a_p in dR_p(w_t),  b_p = R_p(w_t) - <a_p, w_t>
-            2  w_{t+1} = argmin Omega(w) + sum_p max_i (b_pi + <a_pi, w>)       the master problem
-            3  its minimum is a lower bound; stop if F at the best point is close enough
+            2  w_{t+1} = argmin lam/2 |w|^2 + sum_p max_j (b_pj + <a_pj, w>),  the master problem, j the planes of p;
+               in a ball argmin sum_p max_j (b_pj + <a_pj, w>) over |w| <= radius
+            3  the dual value of its multipliers is a lower bound D; stop if F at the best point is close enough to D
 
-    Take it to compare with publications. `penalty=pb.prox.Ball(radius)` in place of `lam` is the cutting-plane
-    algorithm in a ball, which the name "cutting-plane" stands for, too.
+    Differences from the papers: a part that declares a lower bound of at least 0, as most losses of the package do, has
+    the plane 0, too; masters are solved to the fraction `theta` of the gap; and idle planes are dropped. Take this
+    method to compare with publications. `penalty=pb.prox.Ball(radius)` in place of `lam` is the cutting-plane algorithm
+    in a ball, which the name "cutting-plane" stands for, too, and which "auto" takes for a ball.
+
+    An iteration is a pass, O(P m d) operations for products of the P new planes with the m stored ones, and a quadratic
+    program of m variables, by SMO. Memory: 8 m d bytes for dense planes, 12 for each entry of sparse ones, and 24 m^2;
+    m is about P (max_idle + 2), or less under a `memory_limit`.
 
     Parameters
     ----------
     theta : float
-        Accuracy of the master problem, as a fraction of the gap.
+        Accuracy of the master problem, as a fraction of the gap; it is at most 1e-3 and at least 1e-12 of the best
+        value.
     max_idle : int, optional
         Solutions of the master in a row without weight after which a plane is dropped. None is 50 for one part, 8 for
         more, and 2 from 64 parts on.
     stop : {"certificate", "published"}
-        "published" compares F at the current iterate with the present bound, as the paper does.
+        "published" compares F at the current iterate w_t (in a ball: at the best one) with the present D, as the papers
+        do; "certificate" compares the best value with the best bound.
+
+    Raises
+    ------
+    ParameterError
+        If an option is out of its range; in `minimize`, for a penalty that is neither one number lam nor a ball, for
+        constraints, and for a `memory_limit` that has no room for three planes of each part.
 
     References
     ----------
-    Teo, Vishwanathan, Smola & Le (2010); Uricar & Franc (2012), Algorithm 1.
+    Teo, Vishwanathan, Smola & Le (2010), Algorithm 2; Uricar & Franc (2012), Algorithms 1 and 2.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
+    >>> result = pb.minimize(risk, lam=1.0, method=pb.methods.BMRM(theta=0.02), n_parts=3)
+    >>> result.success, result.lower_bound <= result.fun
+    (True, True)
+    >>> pb.minimize(risk, penalty=pb.prox.Ball(0.5), method="cutting-plane").success
+    True
     """
 
     name: ClassVar[str] = "bmrm"
@@ -76,29 +102,57 @@ class BMRM(PartPlanes):
 
 @dataclass(frozen=True, kw_only=True)
 class ProxBMRM(PartPlanes):
-    """Prox-BMRM, or Prox-P-BMRM if the risk has more than one part: each step has at most the length K.
+    """Prox-BMRM, or Prox-P-BMRM if the risk has more than one part: a proximal term limits the length of steps.
 
-        1  w_{t+1} = argmin lam/2 |w|^2 + alpha |w - w_t|^2 + sum_p max_i (b_pi + <a_pi, w>)
-        2  if no gamma is known: choose the least alpha for which |w_{t+1} - w_t| <= K, and set gamma so that T
-           steps of this decrease reach the tolerance
-        3  if F decreased by less than gamma: tune alpha anew
+        w(alpha) = argmin lam/2 |w|^2 + alpha |w - w_t|^2 + sum_p max_j (b_pj + <a_pj, w>),   the planes as in `BMRM`
+        start with alpha = 0 and gamma = infinity
+        repeat for t = 0, 1, ...
+            1  w+ = w(alpha);  a pass at w+ adds the planes there
+            2  if F(w_t) - F(w+) < gamma:  alpha = the least of 0, 1, 2, 4, ... with |w(alpha) - w_t| <= K;  if that is
+               another alpha, w+ = w(alpha), and a pass at w+;   gamma = (F(w+) - D / (1 - tol)) / T,  where D is the
+               lower bound of the master without the proximal term
+            3  w_{t+1} = w+
 
-    Take it to compare with publications.
+    Steps that all decrease F by gamma reach the tolerance within T iterations. Differences from the paper are those of
+    `BMRM`. By default the run ends as others do; every fifth master is also solved without the proximal term then, for
+    its bound. Take this method to compare with publications.
+
+    Cost and memory are those of `BMRM`, with two or three quadratic programs in an iteration, and two passes where
+    alpha changes.
 
     Parameters
     ----------
     K : float or "auto"
-        Largest length of a step. "auto" is 0.01 |w0|, and 0.4 for w0 = 0.
+        Largest length |w_{t+1} - w_t| of a step when alpha is tuned. "auto" is 0.01 |w_0|, and 0.4 for w_0 = 0.
     T : int
-        Horizon, in iterations.
-    theta, max_idle
-        As in `BMRM`.
+        Number of iterations within which steps of the present decrease must reach the tolerance.
+    theta : float
+        Accuracy of the master problem, as a fraction of the gap; it is at most 1e-3 and at least 1e-12 of the best
+        value.
+    max_idle : int, optional
+        Solutions of the master in a row without weight after which a plane is dropped. None is 50 for one part, 8 for
+        more, and 2 from 64 parts on.
     stop : {"certificate", "published"}
-        "published" compares F at the current iterate with the present bound, as the paper does.
+        "published" compares F(w+) with D in line 2, when alpha has been tuned, as the paper does; "certificate"
+        compares the best value with the best bound.
+
+    Raises
+    ------
+    ParameterError
+        If an option is out of its range; in `minimize`, for another penalty than one number lam, for constraints, and
+        for a `memory_limit` that has no room for three planes of each part.
 
     References
     ----------
-    Uricar & Franc (2013), Algorithm 2.
+    Uricar, Franc & Hlavac (2013), Algorithm 2.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
+    >>> result = pb.minimize(risk, lam=1.0, method=pb.methods.ProxBMRM(K=0.4, T=50))
+    >>> result.success, result.lower_bound <= result.fun
+    (True, True)
     """
 
     name: ClassVar[str] = "prox-bmrm"
@@ -111,26 +165,61 @@ class ProxBMRM(PartPlanes):
 
 @dataclass(frozen=True, kw_only=True)
 class OCA(PartPlanes):
-    """Planes of parts about the best point, with an exact line search where scores are linear in w.
+    """The optimised cutting plane algorithm: planes of parts near the best point, found by a line search if possible.
 
-        1  w = argmin of the master problem, in its proximal variant about the best point w_b
-        2  with a line search:  w_b = argmin F on the segment from w_b to w
-        3  add the planes at w_b + mu (w - w_b), or at w without a line search
+        with a line search, repeat
+            1  w = argmin lam/2 |w|^2 + sum_p max_j (b_pj + <a_pj, w>);  its dual value is a lower bound D
+            2  w_b <- argmin F on the segment from the best point w_b to w
+            3  add the planes of all parts at w_b + mu (w - w_b)
+        without it, repeat
+            1  w = argmin Omega(w) + alpha |w - w_b|^2 + sum_p max_j (b_pj + <a_pj, w>);  its multipliers, and every
+               fifth time those of the problem without the proximal term, prove a lower bound D
+            2  add the planes of all parts at w;  w_b <- w if F falls by a tenth of what the model predicts, or more
+            3  alpha falls after good steps and rises after poor ones
+        stop if F(w_b) - D is within the tolerance
 
-    Take it for risks that have planes only, for any penalty and for constraints; "auto" takes it there.
+    Omega is the penalty. The line search needs scores that are linear in w, in this process, and one number lam. Take
+    this method for risks that have only planes, for any penalty and for constraints; "auto" takes it there.
+
+    An iteration is one pass, O(P m d) operations for products of the P new planes with the m stored ones, and one or
+    two quadratic programs of m variables; another penalty than a square makes them a convex problem of m variables.
+    Memory: 8 m d bytes for dense planes, 12 for each entry of sparse ones, and 24 m^2; m is about P (max_idle + 2), or
+    less under a `memory_limit`. The line search keeps the scores of all examples five times.
 
     Parameters
     ----------
     mu : float
-        Position of the planes between best point and minimiser.
+        Position of the planes that follow a line search, between the best point (0) and the minimiser of the model (1).
     line_search : bool, optional
-        False forces the proximal variant; None searches where the risk has linear scores in memory.
-    theta, max_idle, stop
-        As in `BMRM`.
+        True demands the line search, False forbids it. None searches where the risk has linear scores, its data are in
+        memory, and half of a `memory_limit` has room for the scores.
+    theta : float
+        Accuracy of the master problem, as a fraction of the gap; it is at most 1e-3 and at least 1e-12 of the best
+        value.
+    max_idle : int, optional
+        Solutions of the master in a row without weight after which a plane is dropped. None is 50 for one part, 8 for
+        more, and 2 from 64 parts on.
+    stop : {"certificate", "published"}
+        "published" compares F at the newest point with the present D; "certificate" compares the best value with the
+        best bound.
+
+    Raises
+    ------
+    ParameterError
+        If an option is out of its range; in `minimize`, for `line_search=True` with a penalty, or with a risk without
+        linear scores, and for a `memory_limit` that has no room for three planes of each part.
 
     References
     ----------
-    Franc & Sonnenburg (2008), optimised cutting plane algorithm.
+    Franc & Sonnenburg (2009), for the line search. The rules of alpha are our own.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
+    >>> result = pb.minimize(risk, penalty=pb.prox.L1(0.5), method=pb.methods.OCA(max_idle=20))
+    >>> result.success, result.lower_bound <= result.fun
+    (True, True)
     """
 
     name: ClassVar[str] = "oca"
@@ -160,22 +249,50 @@ class OCA(PartPlanes):
 class SGD(PartPlanes):
     """Stochastic subgradient descent, whose planes prove a bound.
 
-        1  for each example i in a random order:  w <- w - eta_t (lam w + n r_i'(w)),   eta_t = 1 / (lam (t0 + t))
-        2  the labellings found in the epoch add up to one plane for each part; a pass at w adds another one
-        3  the minimum of the master problem over these planes is a lower bound
+        repeat epochs
+            1  for each example i in a random order:  w <- w - (lam w + n_examples r_i'(w)) / (lam (t0 + t)), t <- t + 1
+            2  the labellings found in the epoch add up to one plane for each part; a pass at w gives F(w) and others
+            3  the dual value of the master problem over these planes (see `BMRM`) is a lower bound D
+            4  stop if F at the best point is close enough to D
 
-    Take it for a rough start. It ends after 10 epochs by default, without a warning.
+    Take it for a rough start, or to compare with publications. It ends after 10 epochs by default, without a warning,
+    and `max_iter` counts epochs.
+
+    An epoch visits every example once in one thread, and its pass once more; a step costs O(entries of x_i) on rows of
+    flat data and O(d) else. Memory: two planes for each part and epoch, as in `BMRM`.
 
     Parameters
     ----------
     t0 : float, optional
-        Offset of the step length; None tunes it on 10 % of the data.
-    theta, max_idle, stop
-        As in `BMRM`.
+        Offset of the step length, at least 1. None takes the best of 1, 10, ..., 1e8 after an epoch on a tenth of the
+        data.
+    theta : float
+        Accuracy of the master problem, as a fraction of the gap; it is at most 1e-3 and at least 1e-12 of the best
+        value.
+    max_idle : int, optional
+        Solutions of the master in a row without weight after which a plane is dropped. None is 50 for one part, 8 for
+        more, and 2 from 64 parts on.
+    stop : {"certificate", "published"}
+        "published" compares F at the end of the epoch with the present D; "certificate" compares the best value with
+        the best bound.
+
+    Raises
+    ------
+    ParameterError
+        If an option is out of its range; in `minimize`, for a risk without access to single examples, and for another
+        penalty than one number lam.
 
     References
     ----------
-    Uricar & Franc (2012), section 4.
+    Uricar & Franc (2012), section 4; the bound is our own.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
+    >>> result = pb.minimize(risk, lam=1.0, method=pb.methods.SGD(t0=10.0), max_iter=5, random_state=1)
+    >>> result.nit <= 5, result.lower_bound <= result.fun
+    (True, True)
     """
 
     name: ClassVar[str] = "sgd"
@@ -191,15 +308,32 @@ class SGD(PartPlanes):
 class FrankWolfe(Method):
     """Frank-Wolfe on the dual of all examples together: a step is a pass.
 
-        1  w = -phi / lam;  (phi_hat, B_hat) = plane of all examples at w, whose gap is g = F(w) - D
-        2  gamma = clip(lam g / |phi_hat - phi|^2, 0, 1)
-        3  (phi, B) <- (1 - gamma) (phi, B) + gamma (phi_hat, B_hat);  D = B - |phi|^2 / (2 lam) is a lower bound
+        start with phi = 0, B = 0
+        repeat
+            1  w = -phi / lam;  a pass at w gives F(w) and (phi_hat, B_hat), the plane of all examples there
+            2  D = B - |phi|^2 / (2 lam) is a lower bound;  stop if F at the best point is close enough to D
+            3  gamma = clip(lam (F(w) - D) / |phi_hat - phi|^2, 0, 1)
+            4  (phi, B) <- (1 - gamma) (phi, B) + gamma (phi_hat, B_hat)
 
-    Take it to compare with publications; it needs most passes of all methods.
+    The first plane is that at `w0`. Take it to compare with publications; it usually needs more passes than other
+    methods. A step is one pass and O(d) operations. Memory: some vectors of d numbers; `memory_limit` is not looked at.
+
+    Raises
+    ------
+    ParameterError
+        In `minimize`, if the risk does not declare R >= 0, and for another penalty than one number lam.
 
     References
     ----------
     Lacoste-Julien et al. (2013), Algorithm 2.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
+    >>> result = pb.minimize(risk, lam=5.0, method=pb.methods.FrankWolfe())
+    >>> result.success, result.lower_bound <= result.fun
+    (True, True)
     """
 
     name: ClassVar[str] = "frank-wolfe"

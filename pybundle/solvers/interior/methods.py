@@ -41,15 +41,42 @@ def cost_in_passes(risk):
 class InteriorPoint(Method):
     """Primal-dual interior point method for losses of one score with corners, on few columns or few rows.
 
-        1  Newton step on the perturbed optimality conditions of primal and dual: one factorisation of X' D X
-        2  steps to the boundary, once as predictor and once as corrector
-        3  the multipliers are made feasible: their dual value is a lower bound
+        min sum_i max(lo_i r_i, hi_i r_i) + Omega(w),  r = y - X w;  multipliers a_i between lo_i and hi_i;  r = u - v;
+        u (hi - a) = mu, v (a - lo) = mu, and X'a = Omega'(w) are the optimality conditions, perturbed by mu
+        repeat
+            1  factor the matrix X'QX + Omega'' of d equations, Q = 1 / (u / (hi - a) + v / (a - lo)); of n_examples
+               equations if there are fewer rows than columns
+            2  a solution with mu = 0 predicts how far mu can fall; a second one with the same matrix is the step of
+               (w, a, u, v), which goes at most 0.9995 of the way to the border
+            3  F(w), and the dual value D of the multipliers a, which are feasible; stop if both are close
 
-    Take it for quantiles, hinge, absolute and epsilon-insensitive losses with few columns; weights may be free.
+    With many more rows than columns it first solves a random sample of them, and then, again and again, the rows near
+    the corners of their losses, with all other multipliers at an end of their interval. `l1_k |w_k|` is a row with the
+    box +-l1_k.
+
+    Take it for quantiles, the hinge of two classes, absolute and epsilon-insensitive losses with few columns of any
+    scale; weights may be free, but with the hinge only the intercept. "auto" takes it there. A gap of 1e-5 usually
+    takes 7 to 50 steps; much finer ones may drown in rounding. A step costs O(n_examples d min(n_examples, d))
+    operations, and counts as 4 passes. Memory: X as dense float64 rows, and a matrix of min(n_examples, d)^2.
+
+    Raises
+    ------
+    ParameterError
+        In `minimize`, if the loss has no corners; for a penalty with groups or with bounds of weights; for CSR data of
+        more than 2^24 entries with zeros, mapped data, and a `memory_limit`; and for free weights beside an intercept
+        with a loss of one side.
 
     References
     ----------
-    Mehrotra (1992); Portnoy & Koenker (1997) for quantiles.
+    Mehrotra (1992) for lines 1 and 2; Portnoy & Koenker (1997) for quantiles and the solution by few rows.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> risk = pb.risks.Pinball([[1.0], [2.0], [3.0], [4.0]], [1.1, 1.9, 3.2, 3.8], quantile=0.5)
+    >>> result = pb.minimize(risk, lam=[0.0], method=pb.methods.InteriorPoint(), tol=1e-6)
+    >>> result.success, result.lower_bound <= result.fun
+    (True, True)
     """
 
     name: ClassVar[str] = "interior-point"

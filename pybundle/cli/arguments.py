@@ -67,7 +67,8 @@ def make_parser():
     made = command("bench", "time methods side by side on one problem (default: scikit-learn's digits)",
                    lambda made: _data(made, optional=True), _model, _run)
     made.add_argument("--methods", type=lambda text: text.split(","), default=["prox-bcfw", "oca", "bmrm"],
-                      metavar="A,B,...", help="methods of pybundle.minimize (default: prox-bcfw,oca,bmrm)")
+                      metavar="A,B,...",
+                      help="methods of pybundle.minimize, also with options (default: prox-bcfw,oca,bmrm)")
     made.add_argument("--repeat", type=_count, default=3, help="runs of each, the median counts (default: 3)")
     _constant(made)
     _tolerance(made)
@@ -76,7 +77,8 @@ def make_parser():
     made.description = ("Trains a multiclass SVM on 1437 handwritten digits to a certified gap, tests it on 360 "
                         "others, saves pybundle_demo.npz and pybundle_demo.png.")
     made.add_argument("--output", type=Path, default=Path("."), metavar="DIR", help="output folder (default: here)")
-    made.add_argument("--method", default="auto", help="method of pybundle.minimize (default: auto)")
+    made.add_argument("--method", default="auto",
+                      help="method of pybundle.minimize, also with options: 'bmrm theta=0.02' (default: auto)")
     made.add_argument("--lam", type=_number, default=1.0, help="regularisation constant, sum scale (default: 1)")
     made.add_argument("--tol", type=_number, default=1e-3, help="relative gap to reach (default: 1e-3)")
 
@@ -124,7 +126,8 @@ def _model(parser):
 
 def _solver(parser):
     _constant(parser, "1; parser: 0.03; svm takes inf, no penalty", may_be_inf=True)
-    parser.add_argument("--method", default="auto", help="method of pybundle.minimize (default: auto)")
+    parser.add_argument("--method", default="auto",
+                        help="method of pybundle.minimize, also with options: 'bmrm theta=0.02' (default: auto)")
     _tolerance(parser, 1e-3)
     parser.add_argument("--seed", type=int, metavar="N", help="order of the examples (default: 0)")
 

@@ -35,8 +35,9 @@ PARAMETERS = """C : float
     atol : float, optional
         The fit also ends at this difference of the two; with `tol=0` at nothing else. Default as in
         `pybundle.minimize`.
-    method : str
-        Method of `pybundle.minimize`; "auto" chooses one that suits the problem.
+    method : str or Method
+        Method of `pybundle.minimize`: a record of `pb.methods`, or a text such as "auto" or "bmrm theta=0.02". "auto"
+        chooses one that suits the problem. Saved models hold the text.
     max_iter : int, optional
         Maximum number of iterations, 10000 by default.
     time_limit : float, optional

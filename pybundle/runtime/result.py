@@ -50,13 +50,13 @@ class Result(OptimizeResult):
         is at most tol exactly if `fun - lower_bound <= max(tol |fun|, atol)`.
     slope : float
         Norm of the aggregate plane behind the bound: for another lam' the bound is
-        `lower_bound + slope^2/2 (1/lam - 1/lam')` (not with `radius`). NaN if nothing is certified.
+        `lower_bound + slope^2/2 (1/lam - 1/lam')` (not in a `Ball`). NaN if nothing is certified.
     certified : bool
         Both numbers were recomputed in float64 after the run, with rounding errors counted against us: they are proven,
         however far they lie apart. `success` says whether they are close.
     ball : (ndarray, float) or None
         Centre and radius of a ball that contains the exact minimiser, rounding counted; None if F is not strongly
-        convex (`radius`), or nothing is certified.
+        convex, as in a `Ball`, or nothing is certified.
     certificate : pb.Certificate or None
         The certificate that `pb.verify` and `pybundle verify` check; it has a `save`. None if nothing is certified.
     success : bool

@@ -65,22 +65,17 @@ class Search(Kept):
         Steps in a row that moved neither best value nor best bound.
     choice : str
         Reason for the method, if "auto" chose it.
-    bracket, bracket_of : Bracket or None, (int, int) or None
-        The last bracket in float64, and the versions of point and bound that it belongs to.
-    margin : float
-        Factor of the tolerance: it starts at 1 and is halved whenever a pass in float64 does not confirm the gap.
-    limits, free : ProvenLimits, FreeWeights or None
-        Limits proven for weights without penalty, and the cuts that prove them.
-    size : Size
-        F at a reference point, from which the default of atol follows.
-    moves : Dependence or None
-        Maps the best point to the one of least norm with the same scores, which users get; None until F was certified
-        there.
-    checks : PlaneChecks
-        Compare planes with values at other points.
-    is_refuted : bool
-        The risk has contradicted itself.
     """
+
+    # For the package alone:
+    # bracket, bracket_of   the last bracket in float64 or None, and the versions of point and bound that it belongs to
+    # margin                factor of the tolerance, at first 1; halved whenever float64 does not confirm the gap
+    # limits, free          limits proven for weights without penalty, and the cuts that prove them (or None)
+    # size                  F at a reference point, from which the default of atol follows
+    # moves                 leads from the best point to that of least norm, which users get; None until F is certified
+    #                       there
+    # checks                compare planes with values at other points
+    # is_refuted            the risk has contradicted itself
 
     kept = ("w", "risk_value", "fun", "values", "version", "bound", "bound_version", "bracket", "bracket_of", "margin",
             "limits", "free", "size", "checks", "trace", "idle", "is_refuted", "choice")

@@ -45,7 +45,7 @@ class BinaryLabelingOracle(BatchOracle):
         if (w[d:] < 0.0).any():
             k = d + int(np.argmax(w[d:] < 0.0))
             raise ParameterError(f"w[{k}], the weight of edge feature {k - d}, must be >= 0, got {w[k]:g}: the cut is "
-                                 "exact only then; keep it with nonneg=model.nonneg, or clip it at 0")
+                                 "exact only then; give your risk nonneg=model.nonneg, or clip it at 0")
         return self._rows.pack(w[:d]), w[d:].copy()
 
     def _decode(self, rows, weights, loss):

@@ -1,6 +1,9 @@
 """A method is one class for its run and one record, which `minimize` takes: this one is written here."""
 
+import re
 from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -113,6 +116,63 @@ def test_what_is_no_status_is_refused():
 
     with pytest.raises(pb.InputTypeError, match="iterate of Forgetful must return a Status or None, got False"):
         pb.minimize(blobs(), lam=1.0, method=FixedSteps(run=Forgetful))
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "own_method.rst"
+
+
+@pytest.fixture(scope="module")
+def two_planes():
+    """The method of the documentation, whose page `test_docs.py` runs."""
+    if not PAGE.exists():
+        pytest.skip("there are no pages here")
+    code = re.search(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", PAGE.read_text(encoding="utf-8"), re.M)[1]
+    code = re.sub("^   ", "", code, flags=re.M).strip()
+    assert len(code.splitlines()) <= 60
+    names = {}
+    exec(compile(code, PAGE.name, "exec"), names)
+    return names["TwoPlanes"]
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(5))
+def test_the_method_of_the_documentation_proves_its_bounds(two_planes, seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(60, 4)), rng.normal(size=60)
+    for risk in (pb.risks.MulticlassHinge(X, rng.integers(0, 3, 60)), pb.risks.Absolute(X, y),
+                 pb.risks.Function(lambda w: (np.abs(X @ w - y).sum() - 100.0, X.T @ np.sign(X @ w - y)), 4)):
+        lam = 10.0 ** rng.uniform(0.0, 2.0)
+        result = pb.minimize(risk, lam=lam, method=two_planes(longest=rng.uniform(0.3, 1.0)), max_iter=400)
+        best = pb.minimize(risk, lam=lam, tol=0.0, atol=1e-6)
+        assert result.certified and result.lower_bound <= best.fun + best.error
+        assert best.lower_bound <= result.fun + result.error and result.gap < 0.2
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+def test_the_method_of_the_documentation_counts_rounding(two_planes):
+    """With one weight it often reaches the minimum to the last bits, where rounding would show."""
+    gaps = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        x, lam = rng.normal(size=7) * 10.0 ** rng.uniform(-3.0, 3.0), 10.0 ** rng.uniform(-1.0, 1.0)
+        signs = rng.choice([-1, 1], 7)
+        result = pb.minimize(pb.risks.BinaryHinge(x[:, None], signs, n_classes=2), lam=lam, method=two_planes(),
+                             tol=1e-14, max_iter=60)
+        least = least_of_hinge([Fraction(v) for v in (x * signs).tolist()], Fraction(lam))
+        assert Fraction(result.lower_bound) <= least <= Fraction(result.fun) + Fraction(result.error)
+        gaps.append(result.gap)
+    assert np.sum(np.array(gaps) < 1e-13) >= 20
+
+
+def least_of_hinge(slopes, lam):
+    """Return the minimum over w of `lam/2 w^2 + sum_i max(0, 1 - s_i w)`, exactly."""
+    def value(w):
+        return lam * w * w / 2 + sum(max(Fraction(0), 1 - s * w) for s in slopes)
+
+    corners = [1 / s for s in slopes if s]
+    centres = [sum(s for s in slopes if s * w < 1) / lam for corner in corners
+               for w in (corner * (1 - Fraction(1, 10**30)), corner * (1 + Fraction(1, 10**30)))]
+    return min(map(value, [*corners, *centres, sum(slopes) / lam]))
 
 
 def test_a_bound_keeps_its_plane():

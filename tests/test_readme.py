@@ -50,6 +50,6 @@ def test_every_method_is_in_the_table():
     rows = re.findall(r"^\| (`\"[^|]*) \|", README, re.M)
     methods = set(re.findall(r"`\"([\w-]+)\"`", " ".join(rows)))
     with pytest.raises(pb.ParameterError) as caught:
-        pb.minimize(pb.risks.BinaryHinge([[1.0], [-1.0]], [1, -1]), lam=1.0, method="no such method")
-    known = set(re.findall(r"'([\w-]+)'", str(caught.value))) - {"no such method"}
+        pb.minimize(pb.risks.BinaryHinge([[1.0], [-1.0]], [1, -1]), lam=1.0, method="no-such-method")
+    known = set(re.findall(r"'([\w-]+)'", str(caught.value))) - {"no-such-method"}
     assert methods == known

@@ -140,7 +140,7 @@ class SquareOfClasses(Square):
 class Ball(OfNorm):
     """`Omega(w) = 0` if `|w| <= radius`, else infinite; all weights count, free intercepts among them.
 
-    `Ball(radius) + Box(lower=0.0)` adds signs. Methods "auto" and "bmrm", also named "cutting-plane", minimise in a ball.
+    `Ball(radius) + Box(lower=0.0)` adds signs. Methods "auto" and "bmrm", also named "cutting-plane", take it.
 
     Parameters
     ----------

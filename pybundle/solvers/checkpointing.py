@@ -45,13 +45,25 @@ OURS = sys.stdlib_module_names | {"pybundle", "numpy", "scipy"}
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The file to which a run is written, for `checkpoint=` of `minimize`.
+    """The file to which a run is written, for `checkpoint=` of `minimize`, `path` and `Solve`.
+
+    A path alone stands for `Checkpoint(path)`. See "Long runs" in the documentation for what must match when a run
+    resumes.
 
     Parameters
     ----------
     path : str or path
+        The file appears when the run starts, and is always complete.
     every : float, optional
-        Seconds between two writes, checked after each iteration; None is 60, or more if a write takes over 3.
+        Seconds between two writes, checked after each iteration; None is 60, or more if a write takes over 3. 0 writes
+        after every iteration.
+
+    Raises
+    ------
+    ParameterError
+        If `every` is negative or no number.
+    InputTypeError
+        If `path` is no path.
 
     Examples
     --------

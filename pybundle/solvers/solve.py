@@ -47,7 +47,8 @@ class Solve(Driver):
     """A solve in steps, with the arguments of `minimize`: after `step` a host may look, save, stop or go on.
 
     `minimize` completes such a solve, so that the steps are the same, to the last bit. A `with` statement, or `close`,
-    ends threads and gives back workers and the lock of a checkpoint.
+    ends threads and gives back workers and the lock of a checkpoint. A solve belongs to one thread at a time; several
+    solves may use the same risk.
 
     Parameters
     ----------
@@ -58,6 +59,15 @@ class Solve(Driver):
     ----------
     status : Status or None
         Why the run has ended; None if it goes on.
+    result : Result or None
+        What `complete` has returned.
+    run : Run
+        The run of the method; in "auto" that of the present one.
+
+    Raises
+    ------
+    ParameterError, InputTypeError, StateError
+        As in `minimize`, for wrong arguments.
 
     Examples
     --------
@@ -140,7 +150,7 @@ class Solve(Driver):
             self._stack = stack.pop_all()
 
     def step(self) -> Status | None:
-        """One iteration; the first also computes the first planes, or resumes from the checkpoint.
+        """Make one iteration; the first also computes the first planes, or resumes from the checkpoint.
 
         Returns
         -------
@@ -152,6 +162,8 @@ class Solve(Driver):
         OracleError and others
             As in `minimize`. `finish` then returns the best state so far, and no further step is possible. After
             KeyboardInterrupt the status is INTERRUPTED, and `resume` lets the run go on.
+        StateError
+            If an error has ended the run before.
         """
         if self._error:
             raise StateError(f"step must not be called after an error ({self._error}); call finish, or begin another "
@@ -175,7 +187,13 @@ class Solve(Driver):
         return self.status
 
     def resume(self) -> None:
-        """Let a run that has ended go on with the next `step`; a rule that still holds ends it again."""
+        """Let a run that has ended go on with the next `step`; a rule that still holds ends it again.
+
+        Raises
+        ------
+        StateError
+            If an error has ended the run.
+        """
         if self._error:
             raise StateError(f"resume must not be called after an error ({self._error}); begin another solve with "
                              "warm_start=")
@@ -192,7 +210,10 @@ class Solve(Driver):
 
     @property
     def progress(self) -> Progress:
-        """Where the run stands: best point, best value and bound, counts. The numbers are not certified yet."""
+        """Where the run stands: best point, best value and bound, counts. The numbers are not certified yet.
+
+        The point is read-only. Raises StateError before the first step, when there is no point.
+        """
         self._check_something()
         found = self._progress()
         return as_seen(replace(found, w=for_user(self.run.search, found.w)), self._factor, None)
@@ -204,6 +225,11 @@ class Solve(Driver):
         -------
         Result
             As of `minimize`, without a ConvergenceWarning. The status of a run that goes on is that of a callback.
+
+        Raises
+        ------
+        StateError
+            If there is no point yet.
         """
         self._check_something()
         run = copy(self.run)        # `finish` may settle on a point, or count a pass
@@ -233,6 +259,11 @@ class Solve(Driver):
         ----------
         path : str or path
             An old file is replaced.
+
+        Raises
+        ------
+        StateError
+            If there is no point yet, the run keeps evidence, another run uses the file, or the file cannot be written.
         """
         self._check_something()
         if self.run.settings.record is not None:

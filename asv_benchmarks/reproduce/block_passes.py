@@ -62,7 +62,7 @@ def part(name, multiple, limit):
         many = None
         if getattr(risk.oracle(), "has_further", False):
             n_best = N_BEST.get(name, 10)
-            many = run(risk, lam, goal, limit, n_best=n_best)
+            many = run(risk, lam, goal, limit, method=f"auto prox_bcfw.n_best={n_best}")
             rows.append((f"{lam:.3g}", f"auto, n_best = {n_best}", *cells(many, goal), "-", "-"))
             print(name, *rows[-1], sep=" | ", flush=True)
         for method, options in OTHERS.items():

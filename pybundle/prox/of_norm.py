@@ -1,7 +1,8 @@
 """Penalties that are a function of one norm of w, with w_k >= 0 for k in a set N: a square, and a ball.
 
-If k is in N and phi_k > 0, the minimum of a plane is at w_k = 0. So minimiser and conjugate have closed forms, in which
-the positive part of such a phi_k is left out. `GroupNorms` of `mkl` is a third such penalty.
+If k is in N and phi_k > 0, the minimum of the penalty plus a plane <phi, w> is at w_k = 0. So minimiser and conjugate
+have closed forms, in which the positive part of such a phi_k is left out. `GroupNorms` of `mkl` is a third such
+penalty.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class OfNorm(Penalty):
         return -float(self.cost(phi, error)) * (1.0 + (len(phi) + 16.0) * UNIT)
 
     def bound(self, offset: float, phi: Array, error: float, floor: float, factor: float) -> float:
-        """Return the bound of the plane alone, with factor 1; `LowerBound` counts its rounding."""
+        """Return the bound by the plane without `floor`, for factor 1; `LowerBound` counts its rounding."""
         with np.errstate(over="ignore"):
             return float(offset - self.cost(phi, error))
 
@@ -128,7 +129,7 @@ class Square(OfNorm):
 
 
 class SquareOfClasses(Square):
-    """The square of all weights but the free intercepts of classes, in whose planes slopes of intercepts are 0."""
+    """The square of all weights but the free intercepts of classes, where the slopes of planes are 0."""
 
     def bound(self, offset: float, phi: Array, error: float, floor: float, factor: float) -> float:
         square = (norm(phi) + error) ** 2 / (2.0 * self.lam)

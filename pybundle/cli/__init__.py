@@ -17,15 +17,16 @@ from .arguments import make_parser
 def main(argv=None):
     """Run a command and return its exit code."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:      # closed by the shell
+        if getattr(sys, name) is None:      # the shell has closed the stream
             setattr(sys, name, open(os.devnull, "w"))
     raw = getattr(sys.stdout, "buffer", None)
-    if isinstance(raw, io.RawIOBase):       # PYTHONUNBUFFERED: a raw stream may write less than all
+    if isinstance(raw, io.RawIOBase):  # with PYTHONUNBUFFERED the stream is raw and may write only a part of a text
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), sys.stdout.encoding, sys.stdout.errors, "", True)
     with warnings.catch_warnings():
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.simplefilter("always", UserWarning)
-        warnings.filterwarnings("ignore", "X does not have valid feature names")    # `columns` has compared them
+        # the module `columns` has already compared the names
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
         warnings.showwarning = lambda message, *_, **__: _say(f"warning: {str(message).removeprefix('pybundle: ')}")
         try:
             arguments = make_parser().parse_args(argv)
@@ -62,7 +63,7 @@ SHELL = {"pass zero_based=True": "give --zero-based", "pass unlabelled=True": "g
 
 def _drop_output():
     """Discard the rest of the output, which Python flushes at exit."""
-    with suppress(OSError):         # a stream of tests has no number
+    with suppress(OSError):         # a stream that a test puts in its place has no descriptor
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -19,7 +19,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def make_parser():
-    """Return the parser of all commands; the arguments that it returns have the function to call as `command`."""
+    """Return the parser of all commands; `command` of the parsed arguments is the function to call."""
     parser = Parser(prog="pybundle", description="Certified solvers for regularised linear models.",
                     epilog="Exit codes: 0 done, 1 the gap was not reached, 2 error, 130 Ctrl-C.")
     parser.add_argument("--version", action="version", version=f"pybundle {__version__}")
@@ -27,14 +27,15 @@ def make_parser():
     commands = parser.add_subparsers(title="commands", metavar="command")
 
     def command(name, text, *groups):
-        def run(arguments):         # imports this command only
+        def run(arguments):         # imports the module of this command only
             return getattr(import_module(f".{name}", __package__), name)(arguments)
 
         made = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
         for group in groups:
             group(made)
         made.add_argument("--json", action="store_true", help="print one JSON document")
-        made.set_defaults(command=run, left_out=(), checks_trees=name != "predict")     # heads are replaced
+        # predict replaces the heads, so it need not check them
+        made.set_defaults(command=run, left_out=(), checks_trees=name != "predict")
         return made
 
     made = command("train", "train a model to a certified gap", _data, _model, _solver, _run)
@@ -184,4 +185,4 @@ def _count(text):
 
 for _function, _name in ((_number, "float"), (_number_or_inf, "float"), (_limit, "float"), (_numbers, "list of floats"),
                           (_count, "int")):
-    _function.__name__ = _name          # argparse names it: "invalid float value"
+    _function.__name__ = _name          # argparse shows this name: "invalid float value"

@@ -15,7 +15,7 @@ COLUMNS = ("method", "seconds", "passes", "objective", "lower bound", "gap")
 
 
 def bench(arguments):
-    """Print a line per method; seconds are elapsed times, the median of several runs in turns."""
+    """Print a line per method, with the median of its elapsed seconds in several runs, for which methods take turns."""
     if arguments.data is not None:
         data = read(arguments)
     else:

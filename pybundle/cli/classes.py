@@ -41,7 +41,7 @@ def warn_of_measurements(y):
 
 
 def check_known(data, model):
-    """Refuse labels if no class of the model is among them; warn of those that are none, as they count as wrong."""
+    """Refuse labels if the model has none of them as a class; else warn of those that it lacks: they count as wrong."""
     if data.shape == "sentence":
         return
     labels, classes = labels_of(data.y), model.classes_.tolist()

@@ -1,4 +1,4 @@
-"""Columns of a data file; a model stores those of its training, and data to label are compared with them."""
+"""Columns of a data file: a model stores those of its training data, and later data are compared with them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ def columns_of(model):
 def fitting(data, trained):
     """Return the data with the columns that the model was trained on, in the order of the training.
 
-    Columns of rows are matched by name if both files have names, else by position. ParameterError if they differ.
+    Columns of rows are matched by name if both files have names, else by position. Raises ParameterError if they
+    differ.
     """
     got = data.columns
     if trained is None:
@@ -93,7 +94,7 @@ def fitting(data, trained):
 
 
 def check_columns(name, trained, got):
-    """Return the positions of the training columns in the file `name`; ParameterError if one is missing."""
+    """Return the positions of the training columns in the file `name`; raise ParameterError if one is missing."""
     order = _order(trained, got)
     if order is None:
         raise misfit(name, trained, got)

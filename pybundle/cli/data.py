@@ -117,7 +117,7 @@ def _source(path, format):
 def _svmlight(source, arguments, labelled, trained, name):
     X, y, _ = read_svmlight(source, n_features=arguments.features, zero_based=arguments.zero_based,
                             unlabelled=not labelled)
-    if trained is not None and X.shape[1] < trained.n_features:         # the last features do not occur
+    if trained is not None and X.shape[1] < trained.n_features:         # the last features do not occur in this file
         X.resize((X.shape[0], trained.n_features))
     return Data(name, "row", X, _plain(y), columns=Columns("svmlight", int(X.shape[1])))
 
@@ -130,7 +130,7 @@ def _plain(y):
 
 
 def _csv(source, arguments, labelled, trained, name):
-    """Read a table; `--label` tells the column of labels, else it is that of the training, else the last one."""
+    """Read a table; the labels are in the column of `--label`, else in that of the training, else in the last one."""
     seen = []
 
     def label(names, n):

@@ -71,7 +71,7 @@ def _predictions(arguments, data):
         theirs = read(other)
         _check_lengths(name, theirs.y, data)
         if data.shape == "row":
-            X = data.X              # may be rounded by another program
+            X = data.X              # another program may have rounded the numbers
             if theirs.X.shape != X.shape or (abs(theirs.X - X) > 1e-6 * abs(X).max()).sum():
                 raise ParameterError(f"{name} must hold the rows of {data.name}, {X.shape[1]} features and a label, "
                                      f"got {theirs.describe()} that differ; give what predict wrote, or a label a line")
@@ -100,12 +100,12 @@ def _predictions(arguments, data):
 
 
 def _align(other, data):
-    """Leave out sentences of a file of predictions that the data lack: `predict` copies skipped ones unchanged."""
+    """Leave out of the predictions the sentences that the data skipped; `predict` copies these unchanged."""
     whole = len(data.y) + len(data.skipped)
     n = whole if other.data == "-" else len(trees_of(other.data, trees=None)[0])
     if n == whole:
         other.left_out = data.skipped
-    elif n != len(data.y):          # the data were filtered before: apply the same rule
+    elif n != len(data.y):          # the data were filtered before, so the same rule must apply here
         other.skip_bad = other.checks_trees = True
 
 

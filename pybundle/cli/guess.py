@@ -1,4 +1,4 @@
-"""Guess the format of a file from its first lines, if its name does not tell it, like `train.txt.gz` or `a9a`."""
+"""Guess the format of a file from its first lines, if its name does not tell the format: `train.txt.gz`, `a9a`."""
 
 import re
 from itertools import dropwhile, islice

@@ -33,7 +33,7 @@ def _is_same(place, other):
 
 
 def json_text(record):
-    """Return one JSON document; numbers that JSON does not have become null."""
+    """Return one JSON document; NaN and infinity, which JSON lacks, become null."""
     return json.dumps(_plain(record), indent=1, allow_nan=False) + "\n"
 
 

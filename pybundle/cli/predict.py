@@ -28,13 +28,14 @@ def predict(arguments):
     else:
         texts = [str(label) for labels in ([found] if data.shape == "row" else found) for label in labels]
         columns, trained = data.columns, columns_of(model)
-        if columns.format == "csv" and columns.label is None and columns.names is not None:     # a column is added
+        # the labels become a new column
+        if columns.format == "csv" and columns.label is None and columns.names is not None:
             is_named = trained is not None and trained.names is not None and trained.label is not None
             texts.insert(0, trained.names[trained.label] if is_named else "label")
         raw = data.original.filled(texts)
     if arguments.output is not None:
         write_atomically(arguments.output, lambda file: file.write(raw))
-    elif hasattr(sys.stdout, "buffer"):         # line ends as they are, on every platform
+    elif hasattr(sys.stdout, "buffer"):         # bytes keep the line ends as they are, on every platform
         sys.stdout.buffer.write(raw)
     else:
         sys.stdout.write(raw.decode())

@@ -19,7 +19,7 @@ def unscale(svm, scaler):
 
         <w, (x - mean) / s> + b = <w / s, x> + (b - <w / s, mean>)
 
-    Its certificate still refers to the scaled columns, and its weights to those of the file.
+    The certificate still refers to the scaled columns; the weights now refer to the columns of the file.
     """
     svm.coef_ = svm.coef_ / scaler.scale_
     if scaler.with_mean:

@@ -9,7 +9,7 @@ def accuracy(truth, found):
 def labelled_scores(truth, found):
     """Return the LAS of lists of (head, relation), with subtypes like `det:def` and without them.
 
-    The CoNLL 2018 shared task (Zeman et al. 2018) counts without: it cuts relations at the colon.
+    The CoNLL 2018 shared task (Zeman et al. 2018) counts without subtypes: it cuts relations at the colon.
 
     >>> labelled_scores([(2, "det"), (0, "root")], [(2, "det:def"), (0, "root")])
     {'LAS without subtypes': 1.0, 'LAS with subtypes': 0.5}

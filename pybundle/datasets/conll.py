@@ -14,7 +14,7 @@ from ..core.warn import warn_user
 from .lines import BLANKS, Original, as_word, fields_of, numbered_lines, short
 
 BORDER = re.compile(r"-DOCSTART-(?![^ \t\r\n\v\f])")
-"""Start of a line between two documents; a token like -DOCSTART-ed is not one."""
+"""Start of a line between two documents; a token that only begins so, like -DOCSTART-ed, does not match."""
 
 
 def read_conll(path: Source, *, n_columns: int | None = None, comment: str | None = None,
@@ -65,7 +65,7 @@ def read_conll(path: Source, *, n_columns: int | None = None, comment: str | Non
 
 
 def sentences_of(source, *, n_columns=None, comment=None, separator=None, unlabelled=False):
-    """Return the sentences of `read_conll` and the number of comments; mark labels or their places in an `Original`."""
+    """Return the sentences of `read_conll` and the number of comments; mark the labels if `source` is an `Original`."""
     n_columns = None if n_columns is None else check_integer("n_columns", n_columns, low=1)
     if comment is not None and (not isinstance(comment, str) or not comment):
         raise InputTypeError(f"comment must be a text that comments begin with, got {comment!r:.40}")
@@ -124,8 +124,9 @@ def _is_hash(row):
 
 
 def _hint_at_names(name, first, *others):
-    """Warn of a first token that looks like names of columns: words, none of which but the first occurs again."""
-    repeats = 2 * len({token[-1] for token in others}) <= len(others)       # else a new label is no hint
+    """Warn of a first token that looks like names of columns: its fields after the first occur in no other token."""
+    # where most labels occur only once, a new label is no hint
+    repeats = 2 * len({token[-1] for token in others}) <= len(others)
     is_new = not any(a == b for token in others for a, b in zip(token[1:], first[1:], strict=True))
     if len(first) > 1 and repeats and is_new and all(field.replace("_", "").isalpha() for field in first):
         warn_user(f"{name}: {short(' '.join(first))} is read as a token, but no other one is labelled "

@@ -87,8 +87,9 @@ def read_conllu(source: Source, max_sentences: int | None = None, *, unlabelled:
 def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left_out=()):
     """Return the sentences of `read_conllu` and the numbers of those left out, from 0; mark heads in an `Original`.
 
-    `trees` is "single" or "multiple", as one or several words may have the root as head; "any" also accepts cycles, and
-    None any heads. `left_out` are numbers of sentences that another file lacks.
+    `trees` says what heads are accepted: "single" is trees with one word below the root, "multiple" trees with one or
+    more, "any" also cycles, None any text. `left_out` are numbers of sentences to leave out, as another file lacks
+    them.
     """
     sentences, skipped, name = [], {}, name_of(source)
     rows: list[tuple[int, list[str]]] = []
@@ -111,7 +112,8 @@ def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left
             skipped[place] = where
         else:
             for number, row in rows if isinstance(source, Original) else ():
-                at, after = (len("\t".join(row[:k])) for k in (6, 9))      # relations are wrong under other heads
+                # relations are dropped, as new heads would make them wrong
+                at, after = (len("\t".join(row[:k])) for k in (6, 9))
                 source.mark(number, at + 1, after, "{}\t_\t_".format)
             _, forms, lemmas, upos, xpos, _, _, relations, *_ = map(list, zip(*(row for _, row in rows), strict=True))
             sentences.append(Sentence(forms, lemmas, upos, xpos, heads, relations))
@@ -150,7 +152,7 @@ def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left
 
 
 def _heads(rows, trees):
-    """Return the heads of one sentence, and the line and the reason if they are no tree, else None."""
+    """Return the heads of one sentence, and None or, if they are no tree, the line and the reason."""
     heads = np.zeros(len(rows) + 1, np.int32)
     heads[0] = -1
     words = {str(k) for k in range(len(rows) + 1)}
@@ -164,7 +166,8 @@ def _heads(rows, trees):
     roots = np.flatnonzero(heads == 0).tolist()
     if trees == "single" and len(roots) > 1:
         return heads, (rows[roots[1] - 1][0], f"word {roots[1]} is a second one on the root, beside word {roots[0]}")
-    above, reached = heads.tolist(), [-1] + [0] * len(rows)         # the word from which a walk upwards came here
+    # reached[k] is the word from which a walk upwards first came to word k, or 0
+    above, reached = heads.tolist(), [-1] + [0] * len(rows)
     for m in range(1, len(above)):
         k = m
         while not reached[k]:

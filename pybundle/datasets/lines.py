@@ -18,7 +18,7 @@ BETWEEN_BLANKS = re.compile(r"[^ \t\r\n\v\f]+")
 BLANKS = " \t\r\n\v\f"
 BOM = "\ufeff"
 PACKED = {"gzip": rb"\x1f\x8b", "bz2": rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)", "lzma": rb"\xfd7zXZ\0"}
-"""First bytes of packed files by the module that reads them; lzma reads `.xz`."""
+"""Patterns of the first bytes of packed files, by the module that reads them; lzma reads `.xz`."""
 PACKED_END = re.compile(r"\.(gz|bz2|xz)$", re.IGNORECASE)
 """The end of the name of a packed file."""
 
@@ -33,7 +33,7 @@ class Original:
         return name_of(self.source)
 
     def mark(self, number, start, end, written):
-        """Mark `line[start:end]` as the place of the next label; `written(label)` is the text to put there."""
+        """Mark `line[start:end]` as the place of the next label; `written(label)` returns the text to put there."""
         self._fields.append((number, start, end, written))
 
     def filled(self, labels):
@@ -56,7 +56,7 @@ def as_word(label, before="", after="", separator="blank"):
 
 
 def fields_of(line, separator, width=None):
-    """Return the columns of a line between runs of blanks ("blank"), or single tabs ("tab"), also at the end."""
+    """Return the columns of a line, which runs of blanks ("blank") or single tabs ("tab") separate."""
     if separator == "blank":
         return tuple(BETWEEN_BLANKS.findall(line))
     fields = tuple(piece.strip(BLANKS) for piece in line.split("\t"))
@@ -66,7 +66,7 @@ def fields_of(line, separator, width=None):
 def numbered_lines(source):
     """Yield (number from 1, line) of a path, an `Original` or an open file, text or bytes in UTF-8, packed or not.
 
-    Lines end in a line feed with carriage returns before it, or in a carriage return alone, as on old Macs.
+    A line ends with a line feed, which carriage returns may precede, or with a carriage return alone, as on old Macs.
     """
     original = source if isinstance(source, Original) else None
     for number, line in _lines(source if original is None else original.source):
@@ -86,7 +86,7 @@ def _lines(source):
         return
     with contextlib.ExitStack() as stack:
         file = source if is_open else stack.enter_context(open(source, "rb"))
-        for _ in range(2):      # a read of a pipe may be short; the first reader fills the buffer of the second
+        for _ in range(2):      # one read of a pipe may be short; the first reader fills the second's buffer
             file = io.BufferedReader(file)
             stack.callback(file.detach)         # else the caller's file would be closed with it
         start, damaged = file.peek(10), ()
@@ -112,7 +112,7 @@ def _lines(source):
 
 
 def _split(chunk):
-    """Split a text that a line feed ends into lines: carriage returns within it end lines, too."""
+    """Split a text that ends with a line feed into lines; carriage returns within it end lines, too."""
     cr = "\r" if isinstance(chunk, str) else b"\r"
     if cr not in chunk:
         return [chunk]
@@ -131,13 +131,13 @@ def naming_line(source, number, line):
 
 
 def check_digits(text):
-    """Refuse numbers that only Python reads: `1_000`, and digits of other scripts."""
+    """Refuse numbers that Python reads but other programs do not: `1_000`, and digits of other scripts."""
     if "_" in text or not text.isascii():
         raise ValueError("numbers must be written with the digits 0..9")
 
 
 def parse_int(text, bits=62):
-    """Return an integer of less than `bits` bits."""
+    """Return the integer that a text denotes; its absolute value is below 2^bits."""
     if len(text) > 40:
         raise ValueError(f"number {text:.20}... is too large")
     check_digits(text)
@@ -148,6 +148,6 @@ def parse_int(text, bits=62):
 
 
 def short(line):
-    """Return a line as messages quote it."""
+    """Return a line in quotes, shortened for messages."""
     line = line.strip()
     return repr(line if len(line) <= 60 else line[:57] + "...")

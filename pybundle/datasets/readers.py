@@ -19,7 +19,7 @@ from .lines import Original, as_word, check_digits, naming_line, numbered_lines,
 
 MULTILABEL = "; for multi-label data use scikit-learn's load_svmlight_file(multilabel=True), OneVsRestClassifier or " \
     "MultiOutputClassifier"
-SEVERAL = re.compile(r"[^\s#]*[,;|]")     # several labels in one
+SEVERAL = re.compile(r"[^\s#]*[,;|]")     # a label that looks like several labels
 
 
 class SvmLight(NamedTuple):
@@ -147,7 +147,7 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
                                  f"{array[j]}; fill in another number or leave the line out")
     indices = np.array(indices, dtype=np.int64)
     width = n_features or int(indices.max(initial=-1)) + 1
-    X = sp.csr_matrix((values, indices, indptr), shape=(n, width))          # chooses int32 if that is enough
+    X = sp.csr_matrix((values, indices, indptr), shape=(n, width))  # SciPy chooses int32 indices if they suffice
     return SvmLight(X, None if unlabelled else y, np.array(query, dtype=np.int64) if query else None)
 
 

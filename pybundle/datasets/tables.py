@@ -29,7 +29,7 @@ SEPARATORS = ",;\t|"
 QUOTED = re.compile(r'(?:^|(?<=[,;\t|]))"[^"]*(?:""[^"]*)*"', re.MULTILINE)
 EXPECTED = "expected a number"
 N_FIRST = 100
-"""Number of lines, without comments, from which the separator is guessed; quoted names may hold line breaks."""
+"""Number of lines, besides comments, to guess the separator from; many, as quoted names may hold line breaks."""
 INDEX_NAMES = ("", "Unnamed: 0", "index")
 """Names that pandas gives its index in a file."""
 
@@ -112,7 +112,7 @@ def read_csv(source: Source, *, label: Any = "last", keep_na: bool = False) -> T
 
 
 def table_of(source, *, label="last", keep_na=False):
-    """Return the table of `read_csv` and the number of comments; mark labels, or their places, in an `Original`."""
+    """Return the table of `read_csv` and the number of comments; mark the labels if `source` is an `Original`."""
     check_flag("keep_na", keep_na)
     name = name_of(source)
     place, width, header = None, 0, None
@@ -205,7 +205,7 @@ def bare_rows(text):
 
 
 def _separator(rows):
-    """Return the separator that splits all rows into equally many fields, if one does, and most of them numbers."""
+    """Return the separator that splits all rows into equally many fields; of several, the one with most numbers."""
     def fit(sign):
         widths, fields = {row.count(sign) for row in rows}, sign.join(rows).split(sign)
         n_numbers = sum(_is_number(field) or bool(DECIMAL_COMMA.fullmatch(field.strip())) for field in fields)
@@ -215,7 +215,8 @@ def _separator(rows):
 
 def _fields(line, lines, separator):
     """Return the fields of an example as written, with quotes and blanks; a quoted field may span several lines."""
-    fields, pieces, n_quotes, between = [], [], 0, ""       # pieces of an open quoted field, with what is between
+    # pieces of an open quoted field, and the separators and line ends between them
+    fields, pieces, n_quotes, between = [], [], 0, ""
     while line:
         text = line.rstrip("\r\n")
         if not pieces and '"' not in text:          # nearly every line
@@ -246,7 +247,7 @@ def _mark(source, number, written, place, separator):
     start = len(separator.join(written[:place])) + bool(place)
     before, field = (separator, "") if place is None else ("", written[place])
 
-    def relabelled(label):      # in quotes if the field is, or if the label needs them
+    def relabelled(label):      # writes quotes if the old field has them or the label needs them
         if field[:1] == '"' or any(sign in label for sign in (separator, '"', "\r", "\n")) or \
                 (place == 0 and label[:1] == "#"):
             return before + '"' + label.replace('"', '""') + '"'
@@ -324,7 +325,7 @@ def _place(label, header, width, name, one_column):
 
 
 def plain_label(label):
-    """Return an integer for the text of one, else the label itself."""
+    """Return the integer that the text of a label denotes, or else the label itself."""
     return int(label) if isinstance(label, str) and INTEGER.fullmatch(label) else label
 
 

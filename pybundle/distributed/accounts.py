@@ -1,4 +1,4 @@
-"""`Accounts` records bytes, waiting and work of every round of questions to workers."""
+"""`Accounts` records bytes, waiting times and work of every round of questions to workers."""
 
 import time
 

@@ -126,7 +126,7 @@ class Dask:
                              self.direct)
 
     def _holders(self, delayed):
-        """Return the addresses of workers that hold these futures; none if one is unknown."""
+        """Return the addresses of the workers that hold these futures, or none if an address is unknown."""
         from distributed import Future, wait
 
         if not all(isinstance(item, Future) for item in delayed):
@@ -167,7 +167,7 @@ def is_client(executor):
 
 
 def check_open(client):
-    """Return the client; ParameterError if it is closed, because its own error is about event loops."""
+    """Return the client; raise ParameterError if it is closed, as Dask's own error would be about event loops."""
     if client.status in ("closing", "closed"):
         raise ParameterError(f"client must be open, got one that is {client.status}; make another one with "
                              "distributed.Client(address), and close it after the run")

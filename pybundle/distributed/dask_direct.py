@@ -15,7 +15,8 @@ OPERATION = f"pybundle_answer_{__version__}"
 class Mailbox(WorkerPlugin):
     """A plugin by which a worker answers from the parts that it holds, in the threads of its tasks.
 
-    It stays on the cluster for later runs, possibly of other versions of this package.
+    The plugin stays on the cluster after a run. Its name has the version, as later runs may use another version of the
+    package.
     """
 
     name = f"pybundle-mailbox-{__version__}"

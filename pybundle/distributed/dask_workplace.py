@@ -1,4 +1,4 @@
-"""`DaskWorkplace`: parts as futures on the workers of a dask.distributed cluster, questions as tasks."""
+"""`DaskWorkplace` keeps parts as futures on the workers of a dask.distributed cluster and asks questions as tasks."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ GRACE = 2.0
 BALANCE_EVERY = 5.0
 """Seconds between two searches for workers without parts."""
 MAX_FAILURES = 2
-"""Failed requests to a group at an address after which the scheduler takes over: each failure may take a timeout."""
+"""Failed direct requests to a group at an address before the scheduler is used; each may take a timeout."""
 GRAPH_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
-"""No warning of large data: they pass the scheduler once, so that it can rebuild a lost part without the driver."""
+"""A setting of Dask that avoids its warning of large data. The data pass the scheduler once, so that it can rebuild a
+lost part without the driver."""
 
 
 class Asked(NamedTuple):
@@ -40,17 +41,18 @@ class Asked(NamedTuple):
 
 
 class DaskWorkplace(Workplace):
-    """Parts as futures, pinned to workers as long as these live, and one task for every question."""
+    """The parts are futures that stay at their workers as long as these live; every question is a task."""
 
     def __init__(self, client, groups, source, slots, patience, max_tries, holders=(), direct=False):
         super().__init__(groups, min(len(groups), len(slots)))
         self._client, self._source, self._patience, self._max_tries = client, source, patience, max_tries
-        self._name, self._numbers = f"pybundle-{uuid.uuid4().hex[:12]}", itertools.count(1)    # of keys
+        # prefix and numbers of keys
+        self._name, self._numbers = f"pybundle-{uuid.uuid4().hex[:12]}", itertools.count(1)
         self._done, self._pending = queue.SimpleQueue(), {}
         self._balanced = time.monotonic()       # time of the last `_balance`
-        self._alone = None                      # when the last worker was lost
+        self._alone = None                      # time at which the last worker was lost, or None
         self._homes = list(holders) or [slots[g % len(slots)] for g in range(len(groups))]
-        self._homeless = [None] * len(groups)   # when each group lost its worker
+        self._homeless = [None] * len(groups)   # time at which each group lost its worker, or None
         self._held = [self._make(g) for g in range(len(groups))]
         self._addresses, self._direct = [None] * len(groups), direct    # whether requests may bypass the scheduler
         self._failures = Counter()      # failed direct requests by (group, address)
@@ -70,7 +72,7 @@ class DaskWorkplace(Workplace):
                                        allow_other_workers=True)
 
     def ask(self, group, question, w):
-        self._alone = None                      # the master problem may have taken long
+        self._alone = None  # earlier time without a worker does not count, as the master problem may have taken long
         if time.monotonic() - self._balanced > BALANCE_EVERY:
             self._balance()
         if self._direct and self._addresses[group] is None:
@@ -111,7 +113,7 @@ class DaskWorkplace(Workplace):
         while not found and (end is None or time.monotonic() < end):
             for ended in self._finished(TICK if end is None else min(TICK, max(end - time.monotonic(), 1e-3))):
                 asked = self._pending.pop(ended.key, None)
-                if asked is None:           # a duplicate, or requested again meanwhile
+                if asked is None:           # a duplicate, or the answer to a request that was sent again
                     continue
                 answer = ended.answer if asked.future is None else self._fetch(asked.future, asked.group)
                 if answer is not None:
@@ -146,7 +148,8 @@ class DaskWorkplace(Workplace):
                                   "look at their logs, for instance for want of memory") from problem
             except (CancelledError, TimeoutError, OSError):
                 pass
-            except Exception as problem:        # making the parts failed: answers carry what oracles raise
+            # making the parts failed; an exception of an oracle would come inside an answer
+            except Exception as problem:
                 if self._client.status == "running":
                     raise BundleError(f"parts {self.groups[group].tolist()} could not be made at their worker: "
                                       f"{type(problem).__name__}: {problem}") from problem
@@ -191,7 +194,7 @@ class DaskWorkplace(Workplace):
                               "warm_start=error.result")
 
     def _rehouse(self, workers, now):
-        """Move parts that still wait for a lost worker, because no other was left at that moment."""
+        """Move parts that still wait for a lost worker, because no other worker was left when it was lost."""
         for g, held in enumerate(self._held):
             if held.status == "finished" or self._homes[g] in workers:
                 self._homeless[g] = None

@@ -39,7 +39,7 @@ class Question(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """An error of an oracle: the exception (None if it cannot be pickled), a sentence, the traceback of the worker."""
+    """An error of an oracle: the exception (None if it cannot be pickled), a text about it, the worker's traceback."""
 
     error: Any
     sentence: str
@@ -54,7 +54,7 @@ class Answer(NamedTuple):
     arrays : list of ndarray
         "planes": values, offsets and slopes, dense or as data, indices, indptr; "values": values and errors.
     seconds : float
-        Spent on the worker.
+        Time spent on the worker.
     record : object
         Answer to "describe".
     failure : Failure or None
@@ -89,7 +89,8 @@ def pack(planes, single=False):
 def unpack(arrays, dim):
     """Return the planes that `pack` packed, up to the rounding of float32."""
     values, offsets, data, *indices = arrays
-    data, indices = contiguous(data, np.float64), [contiguous(array) for array in indices]     # frames may be unaligned
+    # received arrays may be unaligned
+    data, indices = contiguous(data, np.float64), [contiguous(array) for array in indices]
     return Planes(values, offsets, sp.csr_array((data, *indices), shape=(len(values), dim)) if indices else data)
 
 

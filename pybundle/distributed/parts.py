@@ -1,4 +1,4 @@
-"""`Parts`: a worker builds the risk of some parts once, and answers questions to it."""
+"""`Parts`: a worker builds the risk of some parts once, and answers questions about it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Parts:
             check_risk(risk)
             if risk.n_parts != n_parts:
                 raise ParameterError(f"the risk of a group must have {n_parts} parts, got {risk.n_parts}")
-        if hasattr(risk, "dense_from"):         # below this share `pack` would make dense slopes CSR again
+        if hasattr(risk, "dense_from"):  # with a smaller share of non-zeros `pack` would turn dense slopes into CSR
             self._risks[None] = copy.copy(risk)
             self._risks[None].dense_from = PACKED_DENSE_FROM
 
@@ -79,7 +79,7 @@ class Parts:
         return Parts, (self._source, self.n_parts)
 
     def __sizeof__(self):
-        # Dask would move objects that seem small from worker to worker
+        # counts the data, because Dask moves objects that seem small from worker to worker
         return super().__sizeof__() + _size(vars(self._source) if hasattr(self._source, "__dict__") else self._source)
 
     def answer(self, question, w):
@@ -122,7 +122,8 @@ class Parts:
         bad = next((k for k in range(len(numbers)) if not self._can_solve(k, w)), None)
         if bad is not None:
             def counted(text):
-                return re.sub(rf"\bexample {bad}\b", f"example {numbers[bad]}", text)      # as the driver counts
+                # the number that the example has in the whole risk
+                return re.sub(rf"\bexample {bad}\b", f"example {numbers[bad]}", text)
 
             words, where = counted(words), f" for example {numbers[bad]}"
             error.__notes__ = [counted(note) for note in getattr(error, "__notes__", ())]

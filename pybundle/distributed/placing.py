@@ -8,7 +8,7 @@ from .risk import RemoteRisk
 
 
 def placing(executor):
-    """Return the executor if it places parts of a risk on workers, a `Dask` for a client, or None if it only maps."""
+    """Return the executor if it places parts of a risk on workers, a `Dask` for a client, None if it only has `map`."""
     if is_client(executor):
         return Dask(executor)
     if not isinstance(executor, type) and callable(getattr(executor, "place", None)):
@@ -22,7 +22,7 @@ def placing(executor):
 
 @contextmanager
 def placed(risk, executor, precision=None):
-    """Yield the risk with its parts at the workers of `executor`, or the risk itself for None; afterwards close it.
+    """Yield the risk with its parts at the workers of `executor`, or the risk itself for None; close it afterwards.
 
     A risk that was placed before is used as it is, and not closed. `precision` is that of `derive`.
     """

@@ -50,7 +50,7 @@ class RemoteRisk(RiskBase):
     n_parts: int
     lower_bounds: Array
 
-    waiting: Any = None     # `Waiting` of the run that uses it
+    waiting: Any = None     # the `Waiting` of the run that uses the risk
 
     @property
     def remote(self) -> Any:
@@ -59,7 +59,7 @@ class RemoteRisk(RiskBase):
 
     def __init__(self, workplace: Any, description: Any, single: bool = False, home: Any = None) -> None:
         self._precision: str | None = None
-        self._workplace, self.is_single = workplace, single       # slopes in float32, although they could be exact
+        self._workplace, self.is_single = workplace, single       # whether slopes are sent in float32
         self.home = home
         self._accounts = Accounts(workplace.n_workers)
         vars(self).update(description._asdict(), n_parts=len(description.lower_bounds))
@@ -152,7 +152,7 @@ class RemoteRisk(RiskBase):
             except (OutOfTime, KeyboardInterrupt) as end:
                 if self.home is None or run is None or run.has_begun:
                     raise
-                # a result needs a first pass, so make the rest of it here; a second Ctrl-C ends this, too
+                # a result needs one whole pass, so missing answers are computed here; a second Ctrl-C ends that, too
                 run.no_longer(isinstance(end, KeyboardInterrupt))
                 found |= {g: checked(Parts(excerpt(self.home, parts), len(parts)).answer(question, w))
                           for g, parts in enumerate(groups) if g not in found}
@@ -184,7 +184,7 @@ class RemoteRisk(RiskBase):
         self._accounts.waited(time.perf_counter() - began)
         for _, question, answer in found:
             self._accounts.received(question.round, answer)
-            if self.waiting is not None:       # a worker evaluates its groups in turn
+            if self.waiting is not None:       # a worker evaluates its groups one after another
                 self.waiting.heard(answer.seconds * -(-len(workplace.groups) // workplace.n_workers))
         return {g: checked(answer) for g, question, answer in found if question.round == number}
 
@@ -227,11 +227,11 @@ def _joined(records, groups):
         return None if any(row is None for row in rows) else np.concatenate(rows)
 
     first = known[0]
-    means = first.means         # all parts need the same ones; bounds hold for any
+    means = first.means         # all parts need the same means; the error bounds hold for any means
     if means is not None:
         means = np.average([record.means for record in known], axis=0, weights=[record.n_examples for record in known])
         records = [record and _measured_from(record, means) for record in records]
-    # the sum of the least values is at most R at any common constant
+    # each value is the least of its group over constant scores, so the sum is at most R at any common constant score
     scores, values, linear, roots = zip(*(record.constant for record in known), strict=True)
     names = ("lower_bounds", "slope_errors", "offset_errors", "slope_sizes")
     return Description(first.dim, sum(record.n_examples for record in known), *map(column, names),

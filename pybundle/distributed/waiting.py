@@ -14,18 +14,18 @@ LONGER = 2.0
 
 
 class OutOfTime(Exception):
-    """The time of the run is up and a worker does not answer; `minimize` ends the run with what is known."""
+    """The time of the run is up and a worker does not answer; `minimize` ends the run with its best state."""
 
 
 class Waiting:
-    """The time limit of one run for answers: workers may finish what they began, and silent workers end the run.
+    """The time limit of a run while it waits: workers get some seconds to finish, then the run ends without them.
 
     Attributes
     ----------
     end : float
         `time.perf_counter()` at which the run should end.
     has_begun : bool
-        Whether all workers have answered at one point at least.
+        Whether all workers have answered a question at least once.
     """
 
     def __init__(self):
@@ -33,7 +33,7 @@ class Waiting:
         self._asked, self._grace, self._is_interrupted = -math.inf, GRACE, False
 
     def asked(self):
-        """Note that a question is sent; raise a Ctrl-C that has waited for a first result."""
+        """Note that a question is sent; raise KeyboardInterrupt if a Ctrl-C has waited for a first result."""
         if self._is_interrupted:
             self._is_interrupted = False
             raise KeyboardInterrupt

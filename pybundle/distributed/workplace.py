@@ -21,7 +21,7 @@ class Workplace(ABC):
     is_closed : bool
         Whether the parts were given back.
     in_use : Lock
-        Held by the run that asks, `run`.
+        Held by the run that asks questions; `run` is its `Waiting`.
     """
 
     def __init__(self, groups, n_workers):
@@ -47,7 +47,7 @@ class Workplace(ABC):
 
     @abstractmethod
     def release(self):
-        """Do the work of `close`; can be repeated after an interrupt."""
+        """Do the work of `close`; a second call, after an interrupt, must work, too."""
 
 
 def excerpt(risk, group):

@@ -80,8 +80,9 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     * `_learn(surveys) -> dict`: the fitted attributes that are known before the solve;
     * `_risk(X, y, weights, fitted)`: the risk of a block.
 
-    If `_surveys_again(fitted)`, some attributes depend on both data and these attributes: `_learn_again` returns them
-    from `_survey_again(X, y, weights, fitted)` of each block. For data in memory `_risk` adds them to `fitted`.
+    If `_surveys_again(fitted)` is true, some fitted attributes depend on the data and on those in `fitted`.
+    `_learn_again` computes them from the results of `_survey_again(X, y, weights, fitted)` for all blocks. For data in
+    memory `_risk` adds them to `fitted`.
 
     Docstrings of subclasses are filled in: `{parameters}`, `{certificate}`, and the names in `_pieces`.
     """
@@ -93,7 +94,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     _shift: Any = None      # `features.shift.Shift` of the last fit with a free intercept
     _dtypes: tuple[Any, ...] = (np.float64,)    # types that weights may have
     _dtype: Any = np.float64                    # type of the weights of the present fit
-    _needs_penalty = "weights of features that the examples lack"       # weights that only a penalty limits, if any
+    _needs_penalty = "weights of features that the examples lack"       # names what only a penalty limits, or empty
     _unlimited: tuple[str, ...] = ("n_iter_",)      # fitted integers that may exceed the number of weights
 
     def __init_subclass__(cls, **options):
@@ -197,7 +198,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         return mine["coef_"] if is_same and mine["coef_"].shape == (risk.dim,) else None
 
     def _solve(self, risk, fitted, X, y):
-        """Minimise the risk and store the result, then re-raise Ctrl-C; X and y as the user passed them."""
+        """Minimise the risk and store the result, then re-raise Ctrl-C; X and y are those that the user passed."""
         check_flag("warm_start", self.warm_start)
         self._shift, self._dtype, warm = fitted.pop("_shift", None), fitted.pop("_dtype", np.float64), {}
         if self.warm_start:
@@ -240,7 +241,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         })
 
     def _watch(self, fitted, X, y):
-        """Return callbacks for `minimize`: the user's, which get the estimator so far, and one for scikit-learn's."""
+        """Return callbacks for `minimize`: the user's, with the estimator so far, and one that calls scikit-learn's."""
         held_out = vars(self).pop("_held_out", None)
         callbacks = [_WithEstimator(function, self, fitted, held_out) for function in as_callbacks(self.callback)]
         if getattr(self, "_skl_callbacks", None):

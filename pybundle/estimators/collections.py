@@ -60,7 +60,7 @@ def placed(estimator, X, y, sample_weight):
 def by_blocks(method):
     """Decorate a method of X alone: for Dask arrays and bags it runs lazily on every block.
 
-    An array becomes an array if the method returns arrays, and a bag if it returns lists.
+    The result for an array is an array if the method returns arrays, and a bag if it returns lists.
     """
     @wraps(method)
     def call(self, X, *args, **kwargs):
@@ -173,7 +173,7 @@ def served(estimator):
 
 
 def _pieces(**collections):
-    """Return a list of tuples, blocks of X, y and, unless they are None, of weights that belong together."""
+    """Return tuples of the blocks of X, of y and, unless None, of the weights that belong to the same examples."""
     columns = {name: _blocks(name, data) for name, data in collections.items()
                if data is not None or name != "sample_weight"}
     for name, blocks in columns.items():

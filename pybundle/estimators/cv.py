@@ -1,4 +1,4 @@
-"""Choose C by cross-validation: all folds follow warm-started paths in step, until larger C only overfit."""
+"""Choose C by cross-validation: folds follow warm-started paths in step, until a larger C only overfits."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ GRID = {
 }
 """Pieces of the docstrings of searches over C."""
 
-SEARCH_TOL = 1e-5                                   # relative gap at which the solves of a search end anyway
-FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2       # `share` of `Fold` below and from FEW examples on
+SEARCH_TOL = 1e-5                                   # relative gap at which a solve of a search ends at the latest
+FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2       # `share` of `Fold` with less than FEW examples, and with more
 
 
 class PathCV:
@@ -168,7 +168,8 @@ class PathCV:
         scores, gaps = np.full((2, len(folds), len(grid)), np.nan)
         status = np.full(len(grid), "not tried")
         try:
-            with Parallel(n_jobs=self.n_jobs, require="sharedmem") as parallel:       # folds keep their paths
+            # folds keep their paths in this process
+            with Parallel(n_jobs=self.n_jobs, require="sharedmem") as parallel:
                 folds = [Fold(k, self._single(), grid, scorer, stop, share, *data, weights, *fold)
                          for k, fold in enumerate(folds)]
 
@@ -189,7 +190,8 @@ class PathCV:
                     if each(Fold.has_learnt_all, k).all():
                         break
                     if not is_dip and has_fallen(scores[:, :k + 1]):
-                        # overfitting raises training scores, and starts where something has been learnt
+                        # a fall is overfitting only if training scores rise and something has been learnt; else it is a
+                        # dip
                         training = [each(Fold.score, j).mean() for j in (best, k - 1, k)]
                         is_dip = (min(training[1:]) < training[0] or each(Fold.has_learnt_little, best).any()
                                   or each(Fold.misses_a_class, k).any())

@@ -203,7 +203,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
 
     # ------------------------------------------------------------------ what users write
     def _count_values(self, X):
-        """Return how often every value occurs, a Counter for each column whose values are counted."""
+        """Return a Counter of values by column: for all columns if `min_count` > 1, else for those of `_between`."""
         has_rare = check_integer("min_count", self.min_count, low=1) > 1
         return {column: Counter(value for i, x in enumerate(X) for value in self._column(x, i, column))
                 for column in (range(len(self.attributes)) if has_rare else self._between())}
@@ -226,7 +226,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
         return sorted({max(t.set_column, t.each_column) for t in templates} - {-1})
 
     def _tables(self, fitted):
-        """Return for every attribute the numbers by value and that of all other values, or None if texts are hashed."""
+        """Return tables from values to numbers, and the number of all other values, by attribute; None for hashes."""
         if fitted["kinds_"] is None:
             return None
         between, tables = self._between(), []

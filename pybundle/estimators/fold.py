@@ -9,11 +9,12 @@ from ..runtime.result import Status
 from ..solvers.path import Grid, runs
 
 PROBE_GAP = 0.1
-"""Gap at which a probe may end, relative to F(w), or to what it has gained over the C before if that is less."""
+"""Gap at which a probe may end, relative to F(w) or, if that is less, to the decrease of F since the C before."""
 LITTLE = 0.5
-"""Fraction of R(0) - R(w) from which on lam |w|^2 counts as large; it is 1, the maximum, if R is linear up to w."""
+"""From this fraction of R(0) - R(w) on lam |w|^2 counts as large. The fraction is at most 1, and 1 if R is linear up
+to w."""
 NO_LOSS = 1e-3
-"""Training losses count as 0 below this fraction of F, and as small below this fraction of F(0)."""
+"""Training losses below this fraction of F count as 0, and below this fraction of F(0) as small."""
 NO_CLASS = 5e-3
 """Fraction of the training labels below which a class need not be predicted."""
 
@@ -43,7 +44,7 @@ class Fold:
         Keeps the points of this C, of the one before and of the best one.
         """
         self._plan.n = k - 1
-        # F where a probe starts
+        # the objective at the point where a probe starts
         self._before = (self._losses[k - 1] + self._penalties[k - 1] * self._grid[k - 1] / self._grid[k]
                         if is_probe else -np.inf)
         result = next(self._results, None)

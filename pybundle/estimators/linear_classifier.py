@@ -32,7 +32,7 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
     Two classes have one score, that of the second.
     """
 
-    l1_ratio: float = 0.0       # for subclasses without this parameter
+    l1_ratio: float = 0.0       # of subclasses without such a parameter
     intercept_scaling: float = 1.0
     class_weight: Any
     _intercept_is_free = False
@@ -59,7 +59,10 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
                 "class_weight_": class_factors(self.class_weight, classes, surveys)}
 
     def _penalty(self, fitted):
-        """Return the elastic net; free weights of the first class are 0, as a shift of all classes changes nothing."""
+        """Return the elastic net. Weights of the first class without a penalty are fixed at 0.
+
+        This is allowed because a vector added to the weights of all classes changes no loss.
+        """
         n_classes, lam, is_free = len(fitted["classes_"]), self._lam(), self._is_free()
         if n_classes == 2 or not is_free.any():
             return elastic_net(lam, self.l1_ratio)

@@ -86,7 +86,7 @@ class MulticlassLogistic(Probabilities, LinearClassifierEstimator):
     def _learn(self, surveys):
         fitted = super()._learn([survey[:-2] for survey in surveys]) | shift_of(surveys)
         is_single = fitted["centre_"] is None and all(survey[-2] == np.float32 for survey in surveys)
-        # with far columns intercepts are too large for float32
+        # with columns far from 0 intercepts are too large for float32
         return fitted | {"_dtype": np.float32 if is_single else np.float64}
 
     def _risk(self, X, y, weights, fitted):

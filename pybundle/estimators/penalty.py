@@ -8,7 +8,7 @@ from ..prox import Separable
 
 
 def rate_of(C, needs_penalty=""):
-    """Return lam = 1 / C, 0 for an infinite C; this is refused if nothing but a penalty limits `needs_penalty`."""
+    """Return lam = 1 / C; an infinite C gives 0, and is refused if only a penalty limits `needs_penalty`."""
     is_infinite = isinstance(C, (float, np.floating)) and C == np.inf
     if is_infinite and needs_penalty:
         raise ParameterError(f"C must be finite, got inf: without a penalty nothing limits {needs_penalty}")
@@ -16,7 +16,7 @@ def rate_of(C, needs_penalty=""):
 
 
 def squares_and_l1(l2, l1):
-    """Return the argument for `l1 |w|_1 + l2/2 |w|^2`: `lam` for squares alone, with which there are more methods."""
+    """Return the argument for `l1 |w|_1 + l2/2 |w|^2`: `lam` for squares alone, which more methods accept."""
     return {"lam": l2} if l1 == 0.0 and l2 > 0.0 else {"penalty": Separable(l2=l2, l1=l1)}
 
 

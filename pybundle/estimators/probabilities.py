@@ -13,7 +13,7 @@ from ..core.types import Data
 class NeedsLogLoss:
     """Decorate a method that is missing, as by scikit-learn's `available_if`, unless `_log_loss` of the fit is true.
 
-    The AttributeError tells what has the method: `_log_loss_is` of the class.
+    The AttributeError says what has the method, with the text `_log_loss_is` of the class.
     """
 
     def __init__(self, method: Any) -> None:

@@ -86,7 +86,7 @@ class QuantileRegressor(LinearRegressionEstimator):
         """Train on the examples X (n, d) with the targets y (n,); arguments and errors as in `MulticlassSVM.fit`."""
         quantiles = self._quantiles()
         if isinstance(vars(self).get("_state"), list) != (quantiles is not None):
-            self._state: Any = None                                     # it belongs to a fit of another kind
+            self._state: Any = None                                     # the state belongs to a fit of another kind
         return super().fit(X, y, sample_weight) if quantiles is None else self._fit_each(quantiles, X, y, sample_weight)
 
     def _fit_each(self, quantiles, X, y, sample_weight):
@@ -99,7 +99,7 @@ class QuantileRegressor(LinearRegressionEstimator):
             model._state = states[k] if is_warm and states is not None else None
             models.append(model.fit(X, y, sample_weight))
             state = vars(model).pop("_state")
-            kept.append(state if self.warm_start else None)         # planes are large
+            kept.append(state if self.warm_start else None)         # kept for a warm start only, as planes are large
         fitted = {name: np.array([vars(model)[name] for model in models]) for name in STACKED}
         fitted["certificate_"] = [model.certificate_ for model in models]
         fitted["history_"] = {name: np.concatenate([model.history_[name] for model in models])

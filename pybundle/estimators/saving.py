@@ -104,7 +104,7 @@ class StoredEstimator(BaseEstimator):
     def _set_state(self, arrays, values):
         """Set the state that `_get_state` of an estimator with the same parameters returned; return self.
 
-        Only names are checked: StateError for any that is not an attribute of a fit.
+        Only names are checked: a name that cannot be an attribute of a fit raises StateError.
         """
         attributes = {}
         for name, value in {**arrays, **values}.items():
@@ -121,7 +121,7 @@ class StoredEstimator(BaseEstimator):
             elif isinstance(value, dict) and value.keys() == {"data", "indices", "indptr", "shape"}:
                 attributes[name] = sp.csr_matrix((value["data"], value["indices"], value["indptr"]),
                                                  shape=tuple(value["shape"].tolist()))
-        if "feature_names_in_" in attributes:       # scikit-learn's have this type
+        if "feature_names_in_" in attributes:       # scikit-learn stores names as objects
             attributes["feature_names_in_"] = attributes["feature_names_in_"].astype(object)
         vars(self).update(attributes)
         return self

@@ -38,15 +38,15 @@ from .tokens import (
 )
 
 FEW_WEIGHTS = 1 << 20
-""""auto" gives every pair of feature and label a weight up to this number of weights."""
+"""With "auto" every pair of feature and label has a weight if there are at most this many pairs."""
 MOST = 1 << 30
-"""Largest `n_features_in_` that is accepted from a file, that of hash_bits=30."""
+"""Largest `n_features_in_` that is accepted from a file; it is that of hash_bits=30."""
 
 
 class ChainEstimator(StructuredEstimator):
     """Base class of `ChainSVM` and `ChainCRF`, which define the loss."""
 
-    normalised: bool = False        # this and the next three for subclasses without these parameters
+    normalised: bool = False        # this and the next three are for subclasses without these parameters
     rescaling: str = "margin"
     loss: str = "hamming"
     l1: float = 0.0

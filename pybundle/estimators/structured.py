@@ -94,7 +94,7 @@ class StructuredEstimator(CertifiedEstimator):
     def _once(self, name, make):
         """Return `make()`, kept while all parameters and fitted attributes are the same objects."""
         mine = vars(self)
-        kept = mine.setdefault("_kept", {})         # before the loop: a thread that adds a key would break another's
+        kept = mine.setdefault("_kept", {})         # before the loop, which a key added by another thread breaks
         sources = [value for key, value in mine.items() if key[-1] == "_" or key in mine["_of_fit"]]
         known, found = kept.get(name, ((), None))
         if len(known) != len(sources) or any(map(operator.is_not, known, sources)):

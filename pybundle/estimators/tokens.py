@@ -126,7 +126,7 @@ def encode(X, vocabulary=None, bits=None):
     """Return tokens as a Ragged of CSR rows: a column for each name of the vocabulary, or `2 ** bits` hashed ones."""
     offsets, ends, columns, values = rows_of(X, *columns_of(vocabulary, bits))
     single = values.astype(np.float32)
-    if (single == values).all():                # mostly ones: half the memory, and faster
+    if (single == values).all():                # most values are 1; float32 takes half the memory, and less time
         values = single
     width = 1 << bits if vocabulary is None else len(vocabulary)
     return Ragged(sp.csr_array((values, columns, ends), shape=(len(ends) - 1, width)), offsets)
@@ -157,7 +157,7 @@ def entries(token, i, t):
 def _of_mapping(token, prefix, i, t):
     found = []
     for name, value in token.items():
-        if prefix or type(name) is not str:             # else it is kept, as its hash is cached
+        if prefix or type(name) is not str:             # else the name is kept as it is, as its hash is cached
             name = f"{prefix}{decoded(name, i, t) if isinstance(name, bytes) else name}"
         if type(value) is float and -LARGEST <= value <= LARGEST:       # the common types first, for speed
             found.append((name, value))

@@ -34,9 +34,10 @@ cdef class PlaneRows:
     cdef const uint64_t* sort(self, Py_ssize_t n) noexcept nogil
     # Append the waiting entries to the open row; their indices must be above those of the row so far
     cdef int flush(self) except -1 nogil
-    # Append block[:width] to the open row as entries first..first + width - 1; no entries may wait
+    # Append block[:width] to the open row as entries first..first + width - 1; entries must not be waiting
     cdef int flush_block(self, Py_ssize_t first, Py_ssize_t width) except -1 nogil
-    # Set `order` to the entries with nonzero coefficients, sorted by label; return their number. No entries may wait
+    # Set `order` to the entries with nonzero coefficients, sorted by label; return their number. Entries must not be
+    # waiting
     cdef Py_ssize_t arrange(self, Py_ssize_t n, const int32_t* labels, const double* coefs) except -1 nogil
     # Append the waiting entries to the open row and complete it
     cdef int close(self) except -1 nogil

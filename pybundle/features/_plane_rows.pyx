@@ -211,7 +211,7 @@ cdef class PlaneRows:
         return 0
 
     def matrix(self):
-        """Return the rows as csr_array (n_planes, dim), which takes over the memory: use the object no more."""
+        """Return the rows as csr_array (n_planes, dim); it owns the memory, so do not use this object afterwards."""
         indptr = np.asarray(self.indptr)
         if self.size <= np.iinfo(np.int32).max:
             indptr = indptr.astype(np.int32)

@@ -88,16 +88,15 @@ cdef class Rows:
     # Adds coef[e * ldc + k] X_rows[e] to the weights of score k in W, which has the same layout, for e < n <= STEP
     cdef void update_step(self, const Py_ssize_t* rows, Py_ssize_t n, const double* coef, int ldc, double* W,
                           Py_ssize_t ldw) noexcept nogil
-    # Returns how many entries of that W belong to a column of CSR rows, and sets `first` to the index of the first of
-    # them
+    # Returns how many entries of the W of `update_step` belong to a column of CSR rows; sets `first` to the first index
     cdef Py_ssize_t entries_of(self, int32_t column, Py_ssize_t ldw, Py_ssize_t* first) noexcept nogil
     # Adds sum_e coef[e] x_rows[e] to slope (width,), without scale
     cdef void accumulate(self, const Py_ssize_t* rows, const double* coef, int n, double* slope) noexcept nogil
     # Adds coefs[e] x_rows[e] to the block of labels[e] in slope (n_weights,) for every e, without scale
     cdef int add_labelled(self, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels, const double* coefs,
                           double* slope) except -1 nogil
-    # Appends the sums of `add_labelled`, times the scale, to the open row of `out`; block 0 begins at entry `first`. No
-    # entries may wait
+    # Appends the sums of `add_labelled`, times the scale, to the open row of `out`; block 0 begins at entry `first`.
+    # Entries must not be waiting
     cdef int put(self, PlaneRows out, Py_ssize_t first, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels,
                  const double* coefs) except -1 nogil
     cdef int _put_sparse(self, PlaneRows out, Py_ssize_t start, const Py_ssize_t* rows, const double* coefs,

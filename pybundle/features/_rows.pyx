@@ -26,7 +26,7 @@ cdef extern from "_kernels.h" nogil:
 
 cdef const pb_kernels* _chosen = pb_kernels_at(pb_level)
 if _chosen == NULL:
-    _chosen = pb_kernels_at(0)      # a compiler without vector extensions
+    _chosen = pb_kernels_at(0)      # the build was made without vector extensions
 
 
 def kernel_name():

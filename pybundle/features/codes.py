@@ -58,7 +58,7 @@ def lbp_maps(images, n_maps=1, margin=0):
 def _patterns(stack, block, margin, codes):
     """Set in codes (n, height, width) the bits of the patterns that compare blocks of `block` x `block` pixels."""
     height, width = codes.shape[1:]
-    # before: the margin and a neighbouring block; behind: these and the rest of the last block
+    # pixels to add before an image: the margin and a block; behind it: these and the rest of the last block
     room = (margin + block, margin + 2 * block - 1)
     sums = np.pad(stack, ((0, 0), room, room), mode="edge")
     for axis in (1, 2):

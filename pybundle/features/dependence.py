@@ -68,7 +68,7 @@ def dependence_in(risk, penalty, rows):
     if not 0 < K * c <= MOST_WEIGHTS or not 0 < n * c <= MOST_NUMBERS or not getattr(X, "has_canonical_format", True):
         return None
     X = X if n == len(is_row) else X[is_row]
-    # a sample of rows first: columns that are independent there are so in all rows
+    # search a sample of rows first, because columns that are independent there are independent
     for step in sorted({n // 2000 + 1, 1}, reverse=True):
         A = X[::step][:, columns[is_own]]
         A = np.pad((A.toarray() if examples.is_sparse else A).astype(np.float64), ((0, 0), (0, c - is_own.sum())),
@@ -95,7 +95,7 @@ def dependence_in(risk, penalty, rows):
 
 
 def _sums(A, first):
-    """Return directions that change no score, and which columns are sums of others: proven, and up to rounding.
+    """Return directions that change no score, the proven sums of other columns, and the sums up to rounding.
 
     The column `first` is kept before any other, and of equal columns the last.
     """

@@ -19,8 +19,8 @@ from libc.string cimport memcpy, memset
 from pybundle.mkl._groups cimport Group
 from pybundle.mkl._rounds cimport TokenRounds
 
-cdef double PAUSE = 5e7     # as in `_rounds`
-cdef enum: SLOTS = 100      # most cached labellings of an example
+cdef double PAUSE = 5e7     # count of numbers read between two checks for signals, as in `_rounds`
+cdef enum: SLOTS = 100      # largest number of cached labellings of an example
 
 
 cdef class Ascent(TokenRounds):
@@ -56,7 +56,7 @@ cdef class Ascent(TokenRounds):
         return total
 
     cdef Py_ssize_t keep(self, Py_ssize_t i, const int32_t* y) noexcept nogil:
-        """Return the slot of a labelling, which is cached if it was not; -1 if no slot is free."""
+        """Cache a labelling, unless it is cached already, and return its slot; -1 if no slot is free."""
         cdef Py_ssize_t q, t, first = self.offsets[i], T = self.offsets[i + 1] - first, free_slot = -1
         for q in range(self.counts[i]):
             t = 0
@@ -80,7 +80,7 @@ cdef class Ascent(TokenRounds):
         """Make block steps on the examples `order`; with `oracle` each visit first calls it.
 
         Returns the sum of the block gaps before these steps, divided by n, and the sum over visits of
-        `sum_k s_k |Delta_k|^2` of their first direction.
+        `sum_k s_k |Delta_k|^2` for the first direction of each visit.
         """
         cdef Py_ssize_t i, j, k, q, t, c, first, T, best, worst, n = self.counts.shape[0], L = self.n_labels
         cdef double* S = &self.S[0, 0]

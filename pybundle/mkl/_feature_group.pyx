@@ -24,7 +24,8 @@ cdef class FeatureGroup(Group):
     cdef bint is_sparse
     cdef object X
     cdef const double[::1] data
-    cdef const int32_t[::1] indices           # columns of entries; all dense rows, whose zeros are skipped, share them
+    # columns of the entries; dense rows, whose zeros are skipped, all have the same columns
+    cdef const int32_t[::1] indices
     cdef const int64_t[::1] indptr
 
     def __init__(self, LazyVectors theta, X):

@@ -4,7 +4,8 @@ from pybundle.mkl._lazy cimport LazyVectors
 
 
 cdef struct Gradient:
-    # Delta: coefficients coefs[r] of labels at the token tokens[r], r < n_rows, and those of pairs of labels
+    # The gradient Delta: coefs[r] are the coefficients of labels at the token tokens[r], r < n_rows, and links those of
+    # pairs of labels.
     Py_ssize_t n_rows
     Py_ssize_t* tokens
     double* coefs         # (n_rows, n_labels)
@@ -14,24 +15,24 @@ cdef struct Gradient:
 cdef class Group:
     cdef readonly LazyVectors theta
     cdef readonly int n_labels
-    # S (count, n_labels) += scores of the tokens first..first + count - 1
+    # Adds the scores of the tokens first..first + count - 1 to S (count, n_labels)
     cdef void add_scores(self, Py_ssize_t first, Py_ssize_t count, double* S) noexcept nogil
-    # <v, Delta> and |Delta|^2
+    # Sets `product` to <v, Delta> and `square` to |Delta|^2
     cdef void measure(self, const Gradient* g, double* product, double* square) noexcept nogil
-    # S (count, n_labels) += amount times the scores of the tokens first.. by the weights Delta, without the scale
+    # Adds to S (count, n_labels) the scores of the tokens first.. by the weights amount Delta, which has no scale
     cdef void add_own(self, const Gradient* g, double amount, Py_ssize_t first, Py_ssize_t count,
                       double* S) noexcept nogil
-    # v += amount Delta
+    # Adds amount Delta to v
     cdef void step(self, const Gradient* g, double amount) noexcept nogil
-    # theta = 0, in O(1)
+    # Sets theta = 0, in O(1)
     cdef int reset(self) except -1 nogil
-    # theta *= factor
+    # Multiplies theta by the factor
     cdef int rescale(self, double factor) except -1 nogil
-    # recompute |v|^2, if that is possible
+    # Recomputes |v|^2, unless the group lacks the numbers for it
     cdef void refresh(self) noexcept nogil
-    # |Delta|^2 from inner products of tokens
+    # Returns |Delta|^2 from inner products of tokens
     cdef double square(self, const Gradient* g) noexcept nogil
-    # inner product of the tokens a and b
+    # Returns the inner product of the tokens a and b
     cdef double kernel(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil
 
 

@@ -42,11 +42,11 @@ cdef class Group:
         pass
 
     def state(self):
-        """Return views of v and of its scores, if they are stored; writing to them leaves the scale."""
+        """Return views of v and of its scores, if scores are stored; writing to the views does not change the scale."""
         return (self.theta.current_rows(),)
 
     def image(self, coefs, links):
-        """Return a plane's scores of all tokens (n_labels, n), for inner products with it; or `links` itself."""
+        """Return the scores of all tokens (n_labels, n) by the slope of a plane; a `LinkGroup` returns `links`."""
         raise NotImplementedError
 
     def lengths(self):
@@ -58,7 +58,7 @@ cdef class Group:
         self.theta.set(coefs)
 
     def set_scale(self, double scale):
-        """Set the scale, after changes of v by `state`."""
+        """Set the scale, after v was changed through the views of `state`."""
         self.theta.scale[0], self.theta.is_zero[0] = scale, 0
         self.refresh()
 
@@ -76,7 +76,7 @@ cdef class Group:
         self.theta.set(0.0)
 
     def renew(self):
-        """Recompute the numbers that steps only update."""
+        """Recompute the numbers that steps only update, because every update adds a rounding error."""
         self.refresh()
         # the norm could round to 0 although theta has scores
         self.theta.is_zero[0] = not self.theta.current_rows().any()

@@ -1,8 +1,9 @@
 """A kernel as a group of an online learner, with dual coefficients of tokens and labels.
 
-theta_k = sum_(z, c) A[z, c] phi_k(z) x e_c, over tokens z and labels c, is never formed. Stored are the coefficients A
-and the scores F[c, x] = sum_z A[z, c] K_k(x, z) of all training tokens. A step adds a row of the Gram matrix to F for
-each coefficient it changes, O(n); recomputing the scores of a single token would cost O(n n_labels).
+theta_k = sum_(z, c) A[z, c] phi_k(z) x e_c, over tokens z and labels c, is never formed. The group stores the
+coefficients A, and the scores F[c, x] = sum_z A[z, c] K_k(x, z) of all training tokens. A step adds a row of the Gram
+matrix to F for each coefficient that it changes, in O(n); to recompute the scores of a single token would cost
+O(n n_labels).
 """
 
 import numpy as np
@@ -22,7 +23,7 @@ ctypedef fused real:
 
 
 cdef void add_row(double* F, const real* row, const int32_t* indices, Py_ssize_t n, double a) noexcept nogil:
-    """F += a row; the row is dense if there are no indices."""
+    """Add a times a row to F; the row is dense if there are no indices."""
     cdef Py_ssize_t x
     if indices == NULL:
         for x in range(n):
@@ -51,7 +52,7 @@ cdef class KernelGroup(Group):
 
     cdef Py_ssize_t n, n_old
     cdef bint is_sparse, is_single            # whether the Gram matrix is CSR, and float32
-    cdef bint is_stale                        # whether scores are 0, whatever F holds
+    cdef bint is_stale                        # whether the scores are 0, although F may hold other numbers
     cdef object gram
     cdef const float[::1] data32              # values of the Gram matrix, row by row
     cdef const double[::1] data64

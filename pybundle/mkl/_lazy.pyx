@@ -4,8 +4,9 @@ Averages need no dense work. Between resets v_t is a sum of increments d_r, so w
 
     sum_t s_t v_t = S_T v_T - u,      u = sum_r S_{r-1} d_r
 
-A reset stores the sum S, and the next touch of a row first adds these two terms, with that S, to the average. Before a
-small scale is folded into v, all rows are flushed, as u refers to the old unit of v.
+A reset of a group stores its sum S. Before a row of the group is next changed, S v - u with this S is added to the
+average of the row (`flush`). Before a small scale is folded into v, all rows are flushed, because u refers to the old
+unit of v.
 """
 
 import numpy as np
@@ -174,7 +175,7 @@ cdef class LazyVectors:
         return self.settle().copy()
 
     def average(self):
-        """Return the mean of the points at all ticks, shape (n_rows, width)."""
+        """Return the mean of the points at all calls of `tick`, shape (n_rows, width)."""
         if not self.averaging or self.n_ticks == 0:
             return self.point()
         self.settle()
@@ -226,7 +227,7 @@ cdef class LazyVectors:
 
     def step(self, const int32_t[::1] indices, const double[::1] data, double eta, double lam, double radius,
              regulariser=None):
-        """Make a round: gradient step, prox, projection; width is 1 and the gradient has `data` at the rows `indices`.
+        """Make a round for width 1: gradient step, prox, projection. The gradient has `data` at the rows `indices`.
 
         Costs O(len(indices) + n_groups log n_groups). `regulariser` is that of `TokenRounds.run`.
         """
@@ -295,7 +296,7 @@ cdef class LazyVectors:
             self.refresh()
 
     def expand(self, double[::1] out):
-        """Write theta into `out` (n_rows,); width 1."""
+        """Write theta into `out` (n_rows,); the width must be 1."""
         cdef Py_ssize_t i
         cdef const double* v
         if out.shape[0] != self.n_rows:

@@ -19,7 +19,7 @@ from pybundle.mkl._groups cimport Gradient, Group, LinkGroup
 from pybundle.oracles._chain cimport ChainTables
 from pybundle.prox._threshold cimport shrink
 
-# A check for signals follows after so many numbers have been read, about every 50 ms.
+# Count of numbers read between two checks for signals, about 50 ms.
 cdef double PAUSE = 5e7
 # Number of rounds after which norms are recomputed.
 cdef long FRESH = 10000
@@ -43,7 +43,8 @@ cdef class TokenRounds:
     expected : list or None
         The plane of an epoch of the log-loss: coefficients (n_tokens, n_labels), links and offset. Each example adds
         its plane at the point of its round, by `log sum_y exp <theta, psi(y)> >= H(p) + <theta, sum_y p(y) psi(y)>` for
-        every distribution p over labellings, with H its entropy. Before, it counts as 0, a lower bound of any log-loss.
+        every distribution p over labellings, with H its entropy. The planes of examples without a round count as 0, a
+        lower bound of any log-loss.
     """
 
     def __cinit__(self, list groups, links, structure, data, Py_ssize_t batch=1):
@@ -218,7 +219,7 @@ cdef class TokenRounds:
                         total += regulariser._value(before_array)
                 for k in range(p):
                     (<Group>self.members[k]).measure(&self.gradient, &product[k], &square[k])
-                    # (17), |theta - eta Delta|^2
+                    # formula (17): |theta - eta Delta|^2
                     value = before[k] * before[k] + etas[r] * (
                         etas[r] * square[k] - 2.0 * (<Group>self.members[k]).theta.scale[0] * product[k])
                     before[k] = sqrt(max(value, 0.0))

@@ -2,10 +2,10 @@
 
     min_f lam/2 (sum_k |f_k|)^2 + R(f)  =  min_nu min_f  lam/2 sum_k |f_k|^2 / nu_k + R(f)   (nu on the simplex)
 
-For fixed nu this is one kernel, sum_k nu_k K_k. With the hinge, the block method "prox-bcfw" ascends the dual in that
-inner product (`GroupBlocks`; its cores are `weighted` for vectors of weights and `token_blocks` for kernels), then
-nu_k = |f_k| / sum_j |f_j|. With the log-loss, quasi-Newton steps move functions and kernel weights together
-(`descent`). The bound of `mixture_bound` holds for any nu and multipliers.
+For fixed nu the right-hand side has one kernel, sum_k nu_k K_k. With the hinge, the block method "prox-bcfw" ascends
+the dual in that inner product (`GroupBlocks`; its cores are `weighted` for vectors of weights and `token_blocks` for
+kernels), then nu_k = |f_k| / sum_j |f_j|. With the log-loss, quasi-Newton steps move functions and kernel weights
+together (`descent`). The bound of `mixture_bound` holds for any nu and multipliers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from .mixture_bound import KeptPlanes
 FLOOR = 1e-6
 """Smallest kernel weight; it stays above 0 so that it can grow again."""
 EXPONENT = 1.7
-"""Exponent of the update of kernel weights: 1 sets |theta_k| / sum in short steps; from 2 on they oscillate."""
+"""Exponent of the update of kernel weights. With 1, which sets them to |theta_k| / sum_j |theta_j|, steps are short;
+from 2 on the weights oscillate."""
 KEPT = 10
 """Number of recent planes whose best mixture proves the bound; one plane alone proves little, as its |phi_k| differ."""
 LARGEST = 4 << 30
@@ -110,7 +111,7 @@ class GroupBlocks(BlockMethod):
 
     def _bound(self):
         plane = self.core.aggregate()
-        # `offer_mixture` counts the errors of planes
+        # errors are left out of these planes, since `offer_mixture` counts them
         self.recent.add(Plane(plane.offset, self.problem.penalty.effective(plane.slope)), self.core.source())
         self.offer_mixture(self.recent.proven(self.problem.penalty.lam, self.core.nu), plane)
 

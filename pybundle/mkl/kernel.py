@@ -128,7 +128,8 @@ class Kernel:
                 if is_given and np.asarray(self.columns).dtype.kind not in "biu":
                     raise TypeError("they are no integers")     # SciPy reads beyond its arrays for NaN
                 taken = X[:, self.columns]
-            except (IndexError, TypeError, ValueError, NotImplementedError) as problem:     # SciPy: 1-D arrays
+            # SciPy raises NotImplementedError for 1-D arrays
+            except (IndexError, TypeError, ValueError, NotImplementedError) as problem:
                 raise ParameterError(f"columns of {type(self).__name__} must be columns 0..{X.shape[1] - 1} of X, got "
                                      f"{self.columns!r:.40}: {problem!s:.60}") from problem
             if taken.ndim != 2:

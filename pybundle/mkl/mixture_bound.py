@@ -87,7 +87,7 @@ def best_bound(offsets: Array, grams: Array, lam: float, nu: Array | None = None
 
 
 class Proven(NamedTuple):
-    """A lower bound of F; if they were kept, the weights and sources of the planes whose mixture proves it."""
+    """A lower bound of F and, if they were kept, weights and sources of the planes whose mixture proves it."""
 
     value: float
     weights: np.ndarray | None = None
@@ -99,7 +99,7 @@ class Proven(NamedTuple):
         return self.value
 
     def plane(self):
-        """Return the mixture, a tuple like each source: the weighted sums of their terms."""
+        """Return the mixture, a tuple like each source, with the weighted sums of the terms of the sources."""
         return tuple(sum(a * term for a, term in zip(self.weights, terms, strict=True))
                      for terms in zip(*self.sources, strict=True))
 

@@ -35,7 +35,7 @@ class OnlineLearner:
     history_: dict[str, Any]
 
     callback: Callbacks = None
-    _online = 0.0               # sum over all rounds of the objective at their points
+    _online = 0.0               # sum over all rounds of the objective at the point of the round
 
     @contextmanager
     def _all_or_nothing(self, is_fitted=False):

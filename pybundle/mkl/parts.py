@@ -90,7 +90,7 @@ class LowRank:
 
 
 def block_scores(scorers, n, n_labels, executor=None):
-    """Return the sum of scorers (None is 0), shape (n, n_labels), with the same bits for any number of threads."""
+    """Return the sum of the scores by all scorers (None adds 0), (n, n_labels); threads do not change its bits."""
     out = np.zeros((n, n_labels))
 
     def block(first):

@@ -53,7 +53,7 @@ class Rate:
 
 
 class OnlineSettings(NamedTuple):
-    """Checked parameters of a learner; the defaults are those that `OnlineProximal` lacks."""
+    """Checked parameters of a learner; `OnlineProximal` has no parameters for the fields with defaults."""
 
     loss: str
     rate: str
@@ -65,7 +65,7 @@ class OnlineSettings(NamedTuple):
     radius: float
     random_state: object
     lam: float = 0.0
-    regulariser: object = None      # replaces lam/2 (sum_k |theta_k|)^2; several are a tuple
+    regulariser: object = None      # replaces lam/2 (sum_k |theta_k|)^2; a tuple if there are several
     precision: str = "float64"
     drop: float = 0.0
     solver: str = "online"          # "auto" until the data are known

@@ -47,7 +47,8 @@ class TokenLearner:
             self.parts = [make_part(group, index, data.X, structure.n_labels, self.average)
                           for index, group in enumerate(self._groups)]
         if radius == "auto":
-            # (9.1): the ball contains the minimiser of lam/2 |theta|_{2,1}^2 + mean loss; L(0) is at most `largest`
+            # a ball that contains the minimiser of lam/2 |theta|_{2,1}^2 + mean loss, which is at most `largest` at
+            # theta = 0
             sizes = np.diff(data.offsets)
             largest = (float((structure.factors(data.offsets) * sizes).max() * structure.costs.max())
                        if settings.loss == "hinge" else float(sizes.max() * np.log(structure.n_labels)))
@@ -217,7 +218,7 @@ class TokenSession:
     def _bound_of(self, planes):
         """Return the bound of the best mixture of planes, from recomputed inner products and their rounding errors."""
         lengths, n_tokens = [group.lengths() for group in self.groups], len(self.data.truth)
-        # norms that the planes would have if their terms did not cancel
+        # the norms that the planes would have if their terms did not cancel
         sizes = np.array([[np.linalg.norm(links if each is None else abs(coefs).T @ each) for coefs, links, _ in planes]
                           for each in lengths])
         # the coefficients of a token have an absolute sum of at most 2/n

@@ -171,7 +171,8 @@ class VectorLearner:
         """Return the labellings of the examples."""
         w = self.weights()
         if self.blocks:
-            # bind the features of all sentences at once, with any trees as truth: without losses it is not used
+            # bind the features of all sentences at once, with any trees as truth, because decoding without losses
+            # ignores them
             Y = [np.arange(-1, len(x), dtype=np.int32) for x in X]
             oracle = self.model.oracle(X, Y)
 

@@ -70,7 +70,7 @@ class _WeightedBlocks(CachedBlocks):
         self._place(lam, kappa, centre, phi)
 
     def source(self):
-        """Return None: the slopes of planes are sums over multipliers already."""
+        """Return None: the slope of a plane is a sum over the multipliers already."""
         return
 
     def default_kappa(self, lam):

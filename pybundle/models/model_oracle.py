@@ -15,7 +15,7 @@ from ..core.validation import check_choice, check_integer, read_only, real_array
 from .batch_oracle import BatchOracle, check_lengths
 
 CLIPPED = 1e-9
-"""Rounding may make a loss negative, for example a difference; down to minus this number it counts as 0."""
+"""Rounding may make a loss negative, for example if it is a difference; a loss >= -CLIPPED counts as >= 0."""
 
 
 class ModelOracle(BatchOracle):
@@ -50,14 +50,15 @@ class ModelOracle(BatchOracle):
 
     @property
     def fingerprint(self):
-        """A checksum of model, sizes and features of all truths; after a pass it does not call the model."""
+        """A checksum of model, sizes and features of all truths; the features are known after a pass."""
         for i in np.flatnonzero(self._marks < 0).tolist():
             self._truth(i)
         words = (type(self.model).__name__, self.dim, self.n_examples, self.model.rescaling)
         return crc32(self._marks, crc32(repr(words).encode()))
 
     def _solve(self, i, weights, loss):
-        # `decoding` bounds the rounding of the scores that the decoder compared; another labelling may be better by it
+        # `decoding` bounds the rounding of the scores that the decoder compared; another labelling may be better by
+        # this much
         (w, norm), decoding = weights, (self.dim + 8.0) * UNIT * weights[1] * self.met_norms[i]
         y_hat = own(self._ask(i, w, loss))
         cost, psi = self._plane(i, y_hat)

@@ -1,8 +1,8 @@
 """Maximum spanning arborescence of a dense matrix of scores in O(n^2).
 
-Contraction of Tarjan 1977 ("Finding optimum branchings") with the growing paths of Gabow, Galil, Spencer and Tarjan
-1986: follow best in-arcs from a word until they reach the root or a component joined to it, or close a cycle, which
-is contracted to a component. If the greedy choice is a tree already, nothing is contracted.
+This is the contraction of Tarjan 1977 ("Finding optimum branchings") with the growing paths of Gabow, Galil, Spencer
+and Tarjan 1986. From each word it follows best in-arcs until they reach the root or a component joined to the root, or
+until they close a cycle, which is contracted to a component. If the greedy choice is a tree, nothing is contracted.
 
 A component stores one row of scores of its in-arcs, contiguous over the words where they begin:
 

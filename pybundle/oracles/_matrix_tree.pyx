@@ -26,7 +26,8 @@ Error bounds are for the distribution of the computed weights W, so rounding of 
     W_hm at v is a ratio of homogeneous polynomials of positive terms in the first weights, of degrees N - v + 1 and
     N - v: the sum over all arcs of these factors is at most 2 (N - v) + 1.
 
-The bound is the sum over v of (1 and 2) times 3, plus N u for the last products, plus 1 % for products of errors.
+The bound is the sum over v of the effects 1 and 2 times the factor 3, plus N u for the last products, plus 1 % for
+products of errors.
 Underflow adds nothing: weights below exp(-300) are raised to it if that changes log Z by less than u. Otherwise, or
 if weights overflow, the same steps are taken with logarithms, about thirty times slower.
 """

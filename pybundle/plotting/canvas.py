@@ -1,4 +1,4 @@
-"""`Display`, the base class of displays; panels, the import of matplotlib, colours, names, errors."""
+"""`Display` is the base class of displays; functions import matplotlib, make and style panels, and check names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Display:
 
 
 def import_matplotlib(module="pyplot"):
-    """Return a module of matplotlib; the ImportError names the extra."""
+    """Return a module of matplotlib; without matplotlib the ImportError names the extra to install."""
     return optional(f"matplotlib.{module}", "plots need matplotlib", "plot")
 
 

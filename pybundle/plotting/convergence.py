@@ -182,7 +182,8 @@ def plot_convergence(results: Any, *, tol: float | None = None, title: str | Non
 
 def _named(argument, runs, field):
     """Return runs by name; the name "" keeps a single run out of the legend."""
-    if hasattr(runs, field) or hasattr(runs, "fit") or isinstance(runs, Result):      # one run, or its wrong kind
+    # a single run, or another object in place of one
+    if hasattr(runs, field) or hasattr(runs, "fit") or isinstance(runs, Result):
         named = {"": runs}
     elif isinstance(runs, Mapping):
         named = dict(runs)
@@ -198,7 +199,7 @@ def _named(argument, runs, field):
 
 
 def _histories(argument, runs, field, expected):
-    """Return histories by name."""
+    """Return the histories of runs by name, after a check that they can be drawn."""
     named = _named(argument, runs, field)
     for name, run in named.items():
         history = getattr(run, field, None)

@@ -127,7 +127,7 @@ class PathDisplay(Display):
         self.lines_ = []
         order = np.argsort(self.values)
         for k, (name, errors) in enumerate(self.curves.items()):
-            known = order[np.isfinite(errors[:, order]).all(axis=0)]        # a fold may have been stopped
+            known = order[np.isfinite(errors[:, order]).all(axis=0)]  # errors are missing where a fold was stopped
             mean, spread = errors[:, known].mean(axis=0), errors[:, known].std(axis=0)
             self.lines_ += self.ax_.plot(self.values[known], mean, marker="o", markersize=4, label=name,
                                          **line_style(k))

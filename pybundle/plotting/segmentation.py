@@ -158,7 +158,7 @@ class SegmentationDisplay(Display):
             self.ax_.contour(self.truth, levels=[middle], colors="black", linewidths=1.2)
 
     def _spans(self, name, segments):
-        """Return (label, first column, column behind the last) of every segment, after a check."""
+        """Return (label, first column, column after the last) of every segment, after a check."""
         try:
             starts = [int(start) for _, start in segments]
         except (TypeError, ValueError) as problem:

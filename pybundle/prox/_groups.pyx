@@ -9,7 +9,7 @@ from libc.math cimport fabs, isfinite, sqrt
 
 import numpy as np
 
-# Between these a sum of squares has full accuracy.
+# A sum of squares between these numbers has full accuracy.
 cdef double LEAST = 1e-280, LARGEST = 1e300
 
 
@@ -26,7 +26,7 @@ cdef double _norm(const double* x, Py_ssize_t n) noexcept nogil:
         largest = max(largest, fabs(x[i]))
     if largest == 0.0 or not isfinite(largest):
         return largest
-    # two factors: the reciprocal of a denormal number would be infinite
+    # scale in two steps, because the reciprocal of a denormal number would be infinite
     unit = 1e290 if largest < 1e-290 else 1.0
     largest *= unit
     total = 0.0
@@ -62,7 +62,7 @@ def shrink_in_turn(double[::1] z, const Py_ssize_t[::1] indices, const Py_ssize_
     Parameters
     ----------
     z : (d,)
-        x minus all v; changed in place.
+        x minus the sum of all v_g; changed in place.
     v : (sum of sizes,)
         Multipliers, in the order of `indices`; changed in place.
     """
@@ -93,7 +93,8 @@ def shrink_in_turn(double[::1] z, const Py_ssize_t[::1] indices, const Py_ssize_
 def first_crossing(const Py_ssize_t[::1] indices, const Py_ssize_t[::1] offsets, Py_ssize_t dim):
     """Return the first two groups that overlap though neither holds the other; (-1, -1) if the groups form a tree.
 
-    Groups come in order of size. `last` is the latest group of each feature; in a tree, the next one holds all of it.
+    Groups come in order of size. `last[k]` is the latest group that holds feature k; in a tree, the next group with
+    this feature holds all of `last[k]`.
     """
     cdef Py_ssize_t[::1] last = np.full(dim, -1, dtype=np.intp)
     cdef Py_ssize_t[::1] seen = np.zeros(max(len(offsets) - 1, 1), dtype=np.intp)

@@ -1,6 +1,6 @@
 """Equations with powers for the prox of lq norms: find b >= 0 with b + s b^(q-1) = a, for a, s >= 0 and q > 1.
 
-In units of min(a, (a/s)^(1/(q-1))) this is A v + B v^(q-1) = 1 with max(A, B) = 1, so 0 < v <= 1 and nothing
+In units of min(a, (a/s)^(1/(q-1))) the equation is A v + B v^(q-1) = 1 with max(A, B) = 1, so 0 < v <= 1 and nothing
 overflows. The left side is convex in v for q >= 2, and in v^(q-1) for q < 2. In that variable Newton's method decreases
 from 1 to the root without passing it, in about five steps.
 """
@@ -15,7 +15,7 @@ cdef double ROUNDING = 2.0**-53
 
 
 cdef double _unit_root(double A, double B, double q) noexcept nogil:
-    # returns v in (0, 1] with A v + B v^(q-1) = 1, for A + B >= 1
+    # Returns v in (0, 1] with A v + B v^(q-1) = 1, for A + B >= 1.
     cdef bint convex = q >= 2.0
     cdef double r = q - 1.0 if convex else 1.0 / (q - 1.0)
     cdef double high = B if convex else A, low = A if convex else B     # high z^r + low z = 1
@@ -67,9 +67,9 @@ def mixed_norm_root(const double[::1] a, double t, double q, double tol, double[
     Parameters
     ----------
     a : (n,)
-        Has norm |a|_q = 1, so B <= 1.
+        Numbers with the norm |a|_q = 1, so that B <= 1.
     tol : float
-        Relative error of B allowed.
+        Allowed relative error of B.
     """
     cdef Py_ssize_t i, n = a.shape[0]
     cdef int _

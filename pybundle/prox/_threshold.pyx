@@ -22,7 +22,7 @@ from libc.stdlib cimport free, malloc, qsort
 
 cdef enum:
     ROUNDS = 48
-    BLOCK = 1024        # numbers of a partial sum: rounding errors grow with n / BLOCK
+    BLOCK = 1024        # count of numbers in a partial sum; the rounding error of the total grows with n / BLOCK
     LANES = 8
 
 # Above HUGE, sums of many numbers may overflow; they are then computed in units of 1 / SHRINK.
@@ -50,8 +50,8 @@ cdef double _sum(const double* v, Py_ssize_t n) noexcept nogil:
 
 
 cdef inline double _root(double total, Py_ssize_t n, double top, double mass, double c) noexcept nogil:
-    # returns the level that n of the numbers alone would have, given the sum of their differences to the largest one;
-    # the level of all numbers is at least that
+    # Returns the level that n of the numbers alone would have, from the sum of their differences to the largest number.
+    # The level of all numbers is at least as large.
     return (total - mass) / (n + c) - top * (c / (n + c))
 
 
@@ -61,17 +61,18 @@ cdef int _descending(const void* a, const void* b) noexcept nogil:
 
 
 cdef double _level(double* v, Py_ssize_t n, double level, double top, double mass, double c) noexcept nogil:
-    # returns the level of all numbers; v (n,) holds those above `level`, a lower bound of it, and is overwritten
+    # Returns the level of all numbers. v (n,) holds the numbers above `level`, which is a lower bound of the result; v
+    # is overwritten.
     cdef double total
     cdef Py_ssize_t i, kept
     cdef int _
     for _ in range(ROUNDS):
         level = _root(_sum(v, n), n, top, mass, c)
         kept = 0
-        for i in range(n):              # no branch: it could not be predicted
+        for i in range(n):              # without a branch, which the processor could not predict
             v[kept] = v[i]
             kept += v[i] > level
-        if kept == n or kept == 0:      # 0 if the level rounds to 0
+        if kept == n or kept == 0:      # kept is 0 if the level rounds to 0
             return level
         n = kept
     qsort(v, n, sizeof(double), _descending)
@@ -92,9 +93,9 @@ cdef int shrink(const double* y, Py_ssize_t n, double mass, double c, double* ou
         return 0
     for i in range(n):
         top = max(top, y[i])
-    unit = SHRINK if (top if c > 0.0 else mass) > HUGE else 1.0     # numbers above the level are no larger
+    unit = SHRINK if (top if c > 0.0 else mass) > HUGE else 1.0     # no number above the level exceeds this
     origin = top
-    level = _root(0.0, 1, unit * top, unit * mass, c)       # the set of the maximum alone
+    level = _root(0.0, 1, unit * top, unit * mass, c)       # the level of the largest number alone
     for i in range(n):
         value = unit * (y[i] - top)
         v[kept] = value

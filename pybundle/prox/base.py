@@ -18,16 +18,16 @@ from .checks import check_step
 from .groups import euclidean
 
 SAFE = 1e-9
-"""Relative error that `Penalty.least` allows the values of a penalty of one's own."""
+"""Relative error that `Penalty.least` assumes for the values of a user's own penalty."""
 
 
 class Rounding(NamedTuple):
-    """Bounds on the rounding errors of the numbers that make a sum of penalties.
+    """Bounds on the rounding errors of the numbers of a sum of penalties.
 
     Attributes
     ----------
     rates : float
-        Relative error of every l2 and l1.
+        Relative error of every entry of l2 and l1.
     centre : float or ndarray, shape (d,)
         Errors of the entries of the centre.
     constant : float
@@ -69,7 +69,7 @@ class Penalty:
     entries: Any = None
     """The canonical penalty by entries, as `Separable`; None if they are coupled."""
     takes_entries = False
-    """Whether the error of a slope in `least` and `bound` may be an array, of its entries."""
+    """Whether the error of a slope in `least` and `bound` may be an array with the error of each entry."""
     nonneg: Any = None
     """The set N of `OfNorm`; None if it is empty, or if bounds are among the entries."""
     centre: Any = 0.0
@@ -127,7 +127,7 @@ class Penalty:
                                      "method that solvers call; rename it")
         try:
             self.value(np.zeros(dim))
-        except ValueError as problem:           # raised by a penalty of one's own
+        except ValueError as problem:           # raised by a user's own penalty
             if isinstance(problem, BundleError):
                 raise
             raise ParameterError(f"penalty {type(self).__name__} must take vectors of {dim} entries, its value raised "
@@ -221,7 +221,7 @@ class Penalty:
         if not (np.isfinite(phi).all() and np.isfinite(error).all()):
             return 1.0, -np.inf
         phi, error = phi / factor, error / factor
-        error = error + 4.0 * UNIT * norm(phi)     # of that division, and of t phi
+        error = error + 4.0 * UNIT * norm(phi)     # for the rounding of this division, and of t phi below
         t = self.scaling(phi, error)
         return t, factor * self.least(t * phi, t * error)
 
@@ -373,7 +373,7 @@ class PlusSquaredL2(Penalty):
     def least(self, phi: Array, error: float = 0.0) -> float:
         """Bound as `Penalty.least` does, by Fenchel's inequality: -phi is split between the two terms.
 
-            min >= -Omega*(y) - |phi + y|^2 / (2 rate)   for any y; the computed minimiser leads to a good one
+            min >= -Omega*(y) - |phi + y|^2 / (2 rate)   for any y; the computed minimiser yields a good y
         """
         if self.rate == 0.0:
             return self.inner.least(phi, error)

@@ -13,7 +13,7 @@ from ..core.validation import check_integer
 from .base import Penalty
 
 ROUNDING = 1e-9
-"""Relative difference that counts as rounding."""
+"""Relative difference that is taken for rounding."""
 
 
 def check_penalty(penalty: Any, dim: int, *, n_points: int = 20, random_state: int = 0) -> Report:
@@ -102,7 +102,7 @@ def _findings(omega, dim, n_points, rng):
             yield "feasible points", (f"project returned {x}, of value {omega.value(x):g}, expected a finite one, and "
                                       "a point that project returns as the same object")
     has_modulus = omega.has_bound() and bool(np.min(omega.moduli) > 0.0)
-    # slopes as steep as the penalty: `least` of a norm is 0 for all others
+    # some slopes are as steep as the penalty, because `least` of a norm is 0 for all less steep ones
     steepest = max(abs(omega.value(x)) / max(float(np.linalg.norm(x)), 1e-300) for x in points)
     for k, size in enumerate(np.geomspace(0.01, max(10.0, 2.0 * steepest), n_points)):
         phi, centre, weight = size * rng.standard_normal(dim), points[k], float(10.0 ** rng.uniform(-2.0, 1.0))

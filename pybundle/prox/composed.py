@@ -33,8 +33,8 @@ class _Norm(Penalty):
         """Return `max <x, y>` over Omega(x) <= 1.
 
         This is the smallest step t at which the prox of y is 0, found by bisection to the last bit and rounded upwards,
-        with about 60 calls of `prox`. With an inexact prox it is an upper bound, as y is a sum of v_g with
-        |v_g| <= rate_g t.
+        with about 60 calls of `prox`. With an inexact prox the result is an upper bound, because y is then a sum of
+        vectors v_g with |v_g| <= rate_g t.
         """
         y = check_vector("y", y)
         if not y.any():
@@ -203,7 +203,8 @@ class OverlappingGroupLasso(_Norm):
         sizes = np.diff(groups.offsets)
         directions = quotient(x[groups.indices], np.repeat(norms, sizes))
         rest = g - groups.add(directions * np.repeat(rates, sizes))
-        # groups at 0 absorb all but what their prox leaves
+        # where x_g is 0, the subdifferential absorbs the group's part of the difference, except for what its prox
+        # leaves
         return euclidean(groups.shrink(rest, np.where(norms > 0, 0.0, rates), self.sweeps)[0])
 
     def _solve(self, x, t):

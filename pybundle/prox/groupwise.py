@@ -106,7 +106,7 @@ class GroupwisePenalty(Penalty):
             return float(1.0 / self._dual_norm(norms)) * (1.0 - (len(phi) + 16.0) * UNIT)
 
     _condition = 1.0
-    """Factor between the relative errors of the norms and of h*."""
+    """The relative error of h* is at most this number times that of the norms."""
 
     def _largest_norms(self, phi, error):
         """Bound the norms of the groups of phi + d for all |d| <= error."""

@@ -1,7 +1,8 @@
 """Penalties that are a function of one norm of w, with w_k >= 0 for k in a set N: a square, and a ball.
 
-If k is in N and phi_k > 0, the minimum of a plane is at w_k = 0. So minimiser and conjugate have closed forms, in which
-the positive part of such a phi_k is left out. `GroupNorms` of `mkl` is a third such penalty.
+If k is in N and phi_k > 0, the minimum of the penalty plus a plane <phi, w> is at w_k = 0. So minimiser and conjugate
+have closed forms, in which the positive part of such a phi_k is left out. `GroupNorms` of `mkl` is a third such
+penalty.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class OfNorm(Penalty):
         return -float(self.cost(phi, error)) * (1.0 + (len(phi) + 16.0) * UNIT)
 
     def bound(self, plane: Plane, floor: float, factor: float) -> float:
-        """Return the bound of the plane alone, with factor 1; `LowerBound` counts its rounding."""
+        """Return the bound by the plane without `floor`, for factor 1; `LowerBound` counts its rounding."""
         with np.errstate(over="ignore"):
             return float(plane.offset - plane.offset_error - self.cost(plane.slope, plane.slope_error))
 
@@ -129,7 +130,7 @@ class Square(OfNorm):
 
 
 class SquareOfClasses(Square):
-    """The square of all weights but the free intercepts of classes, in whose planes slopes of intercepts are 0."""
+    """The square of all weights but the free intercepts of classes, where the slopes of planes are 0."""
 
     def bound(self, plane: Plane, floor: float, factor: float) -> float:
         offset = plane.offset - plane.offset_error

@@ -4,7 +4,7 @@
     argmin_x omega(x) + phi x + weight/2 (x - d)^2 = clip( soft(v, l1) / s, lower, upper ),
         v = l2 c + weight d - phi,   s = l2 + weight,   soft(v, l1) = sign(v) max(|v| - l1, 0)
 
-Sums of such penalties are such penalties, but their numbers are rounded; `rounding` bounds these errors, so that lower
+A sum of such penalties has the same form, but its numbers are rounded. `rounding` bounds these errors, so that lower
 bounds hold for the exact sum. `Box` has bounds alone.
 """
 
@@ -58,7 +58,7 @@ class Separable(Penalty):
     is_separable = True
     is_provable = True
     takes_entries = True
-    constant = 0.0      # a sum of squares about different centres leaves one
+    constant = 0.0      # a sum of squares about different centres has a constant term
 
     def __init__(self, l2: float | ArrayLike = 0.0, l1: float | ArrayLike = 0.0, centre: float | ArrayLike = 0.0,
                  lower: float | ArrayLike = -np.inf, upper: float | ArrayLike = np.inf) -> None:
@@ -204,7 +204,8 @@ class Separable(Penalty):
             # errors of the sums, and of the computed minimiser, whose value is above the minimum
             size = float(np.sum(square) + np.sum(line) + np.sum(np.abs(product)))
             shift = np.where(self.l2 > 0.0, (self.l2 * np.abs(self.centre) + np.abs(phi) + self.l1)**2 / self.l2, 0.0)
-            moved = (self.l2 > 0.0) & ((self.centre != 0.0) | (x != 0.0) | (np.abs(phi) > self.l1))    # else exactly 0
+            # other entries are exactly 0
+            moved = (self.l2 > 0.0) & ((self.centre != 0.0) | (x != 0.0) | (np.abs(phi) > self.l1))
             rounding = 1.01 * (len(x) + 16.0) * UNIT * size + 64.0 * UNIT**2 * float(np.sum(shift, where=moved))
             if moved.any():
                 rounding += len(x) * UNDERFLOW
@@ -241,7 +242,7 @@ class Separable(Penalty):
             yield self
             yield from (term.canonical(dim) for term in others)
 
-        def shifts():       # centres relative to the first one: small even if all are far from 0
+        def shifts():       # centres relative to the first one, which are small even if all are far from 0
             return (np.where(term.l2 > 0.0, term.centre - first, 0.0) for term in terms())
 
         (l2, l2_rounded), (l1, l1_rounded) = (_sums(getattr(term, name) for term in terms()) for name in ("l2", "l1"))

@@ -1,6 +1,6 @@
 """Call compiled functions, `scipy.LowLevelCallable`, in loops over parts or examples without the GIL.
 
-A call costs tens of nanoseconds plus the time of the function. All numbers that it sets are checked.
+A call costs tens of nanoseconds plus the time of the function. All numbers that the function sets are checked.
 """
 
 import ctypes
@@ -136,7 +136,7 @@ cdef class RiskCalls:
                     return
 
     def evaluate(self, w, mapping=None, ranges=None):
-        """Return values (P,) and subgradients (P, dim) at w; a `mapping` takes the `ranges` of parts one by one."""
+        """Return values (P,) and subgradients (P, dim) at w; a `mapping` evaluates the `ranges` of parts in turn."""
         point = check_vector("w", w, self.dim)
         values, slopes = np.empty(self.n_parts), np.zeros((self.n_parts, self.dim))
         cdef const double[::1] x = point
@@ -175,7 +175,7 @@ cdef class ExampleCalls:
     label_size : int
         Number of integers in a labelling.
     max_entries : int
-        Most entries of a plane, counting entries of equal index separately.
+        Largest number of entries of a plane; entries of equal index count separately.
     """
 
     def __init__(self, solve, plane, Py_ssize_t n_examples, Py_ssize_t dim, Py_ssize_t label_size,
@@ -306,7 +306,7 @@ cdef class CompiledFunctions(CompiledOracle):
     ----------
     calls : ExampleCalls
     batch : int
-        Most examples in one call.
+        Largest number of examples in one call.
     """
 
     cdef ExampleCalls calls

@@ -47,7 +47,7 @@ cdef struct Block:    # scratch of one call; arrays have BLOCK entries unless an
     void* scores           # K x BLOCK, class by class
     double* scores64       # K x BLOCK, for the rows whose float32 label is not certain
     int32_t* label
-    double* coef           # derivative of r_i by the score of `label`, and minus that by the score of the truth
+    double* coef           # derivative of r_i by the score of `label`; that by the score of the truth is -coef
     double* value          # r_i / c_i
     double* offset         # offset of the plane of example i, c_i included
     double* margin         # difference of the two best scores, or |1 - y s| for one score

@@ -84,7 +84,7 @@ cdef class Engine(Rows):
     curve : (low, high, linear, square, flat), optional
         The loss CURVE, see `Curve` in `_engine.pxd`.
     target : float64 array, shape (n,)
-        t_i of that loss.
+        The targets t_i of the loss CURVE.
     """
 
     def __init__(self, storage, y, c, cost, norms, Py_ssize_t n_features, int n_scores, int loss,
@@ -94,7 +94,7 @@ cdef class Engine(Rows):
         if curve is not None:
             self.curve = Curve(curve[0], curve[1], curve[2], curve[3], curve[4])
             self.target = target
-        # roundings of the sums over a part, of one term, and of targets and columns that a `Shift` moved
+        # counts the roundings of sums over a part, of a term, and of targets and columns that a `Shift` moved
         self.offset_unit = 1.01 * 2.0 ** -53 * (min(len(y), SHARD_ROWS) + len(y) // SHARD_ROWS + 22)
         self.y, self.c = y, c
         self.has_cost = cost is not None
@@ -147,7 +147,7 @@ cdef class Engine(Rows):
                 b.value[r] = max(curve_term(&self.curve, b.coef[r], m), 0.0)
                 m = self.target[rows[r]]
                 b.offset[r] = curve_term(&self.curve, b.coef[r], -m)
-                # lowered by the rounding errors of the offset and of the sums that it enters
+                # the offset is lowered by its rounding error and by that of the sums to which it is added
                 b.offset[r] -= self.offset_unit * (fabs(b.coef[r] * m) + fabs(curve_term(&self.curve, b.coef[r], 0.0))
                                                    + 2.0 * fabs(b.coef[r] * self.curve.linear))
             return

@@ -22,7 +22,7 @@ cdef class CompiledLinear(CompiledOracle):
         Its loss must be a hinge loss.
     dim : int
     batch : int
-        Most examples in one call.
+        Largest number of examples in one call.
     """
 
     cdef Engine engine

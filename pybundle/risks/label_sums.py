@@ -1,4 +1,4 @@
-"""Sums of the rows of each label, from which the planes of labellings with one label follow."""
+"""Sums of the rows of each label, which give the planes of labellings whose tokens all have one label."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..core.rounding import UNIT
 from ..core.types import Floats
 
 ROWS = 1 << 12      # rows of dense data that are converted at a time
-LARGEST = 1e100     # largest sum and inverse of a sum; squares of their rounding errors are in the range of float64
+LARGEST = 1e100  # bounds sums and their inverses, so that squares of their rounding errors are in the range of float64
 
 
 class LabelSums(NamedTuple):

@@ -54,7 +54,7 @@ class LinearRisk(Partitioned):
     smooth : bool
         Whether the loss is differentiable.
     free : bool array, shape (dim,), or None
-        Weights that `lam` and penalties leave out: the intercept of `fit_intercept=True`, the last one.
+        True for weights that `lam` and penalties leave out: the last one, the intercept, if `fit_intercept` is true.
     loss : ndarray, shape (K, K), or None
         Costs of labels; None if every wrong label costs 1.
     examples : Examples
@@ -63,9 +63,9 @@ class LinearRisk(Partitioned):
         (low, high, linear, square, flat) of a piecewise linear or quadratic loss of one score, see `OneScore`.
     second_derivatives : ``second_derivatives(scores) -> (n_examples,)`` or None
         Second derivatives of a smooth loss by the only score of an example: the Hessian of R is `sum_i d_i x_i x_i'`.
-        A risk with it also has `dual_point`.
+        A risk with this method also has `dual_point`.
     label_sums : LabelSums or None
-        For classes whose rows have a last column of ones; intercepts may then be free.
+        Sums for classes whose rows have a last column of ones; intercepts may then be free.
     is_regression : bool
         `labels` are targets, which an intercept shifts.
     """
@@ -166,13 +166,13 @@ class LinearRisk(Partitioned):
         return other
 
     def centred(self) -> Any:
-        """Return this risk in the coordinates of a `Shift` found from the data; itself without a free intercept."""
+        """Return this risk in the coordinates of a `Shift` found from the data; unchanged if no intercept is free."""
         return self if self.free is None or self.shift is not None else self._centred
 
     @cached_property
     def _centred(self):
         can_copy = self.examples.scale == 1.0 and not self.is_mapped        # a mapped file is not read into memory
-        # without rows no column is shifted
+        # `locate` finds no column far from 0 if it gets no rows
         X = self.examples.X if can_copy else np.empty((0, self.n_features), np.uint8)
         shift = Shift.of([locate(X, self.labels if self.is_regression else None, self.sample_weight)])
         return self if shift is None else self.moved(shift)
@@ -208,7 +208,7 @@ class LinearRisk(Partitioned):
     def slope_sizes(self) -> Any:
         """Bound on the Euclidean norm of any slope a of each part, shape (P,), and of the centred slope `a - m a_b`.
 
-        It is `sqrt(2) sum_i c_i |x_i|`, for classes or a free intercept `sqrt(2) sum_i c_i (|x_i| + |m|)`.
+        The bound is `sqrt(2) sum_i c_i |x_i|`, for classes or a free intercept `sqrt(2) sum_i c_i (|x_i| + |m|)`.
         """
         return np.sqrt(2.0) * self._sizes_of_parts
 
@@ -222,7 +222,7 @@ class LinearRisk(Partitioned):
     def _row_sizes(self):
         """Bounds on |x_i|; on |x_i| + |m| if intercepts may be free, since slopes are then centred to `a - m a_b`.
 
-        The mean of |x_i| bounds |m|, m being the means of the columns.
+        The mean of |x_i| bounds |m|, the norm of the means of the columns.
         """
         sizes, c = self.examples.norms, self.sample_weight
         if self.free is None and self.label_sums is None:
@@ -370,9 +370,9 @@ class LinearRisk(Partitioned):
 
         Notes
         -----
-        For piecewise linear losses. A safeguarded secant method finds the zero of the monotone derivative. Examples
-        with the same label at both ends of the bracket are linear between them and leave the search, so the cost
-        is O(n K) in all, without a pass over X. The last pieces are searched from breakpoint to breakpoint.
+        The loss must be piecewise linear. A safeguarded secant method finds the zero of the monotone derivative. An
+        example with the same label at both ends of the bracket is linear between them and leaves the search, so the
+        cost is O(n K) in all, without a pass over X. The last pieces are searched from breakpoint to breakpoint.
         """
         S0, S1 = self._check_scores("S0", S0), self._check_scores("S1", S1)
         if S0.dtype != S1.dtype:

@@ -63,7 +63,7 @@ class LinearOracle(BatchOracle):
         return None if self._risk.smooth else CompiledLinear(self._risk._engine, self.dim, batch)
 
     def solve(self, i, w):
-        """Return the labelling of largest loss plus score, as a plain number; exact, so that value = upper."""
+        """Return the labelling of largest loss plus score, a plain number; the search is exact: value = upper."""
         found = super().solve(i, w)
         return found._replace(labelling=found.labelling.item())
 

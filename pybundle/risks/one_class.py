@@ -87,7 +87,7 @@ class OneClass(RiskBase):
                                  f"weights up to {self.sample_weight.max():g}; divide them by their mean")
 
     def _share(self, scores):
-        """Return the maximiser a (n,), and the example at which the weights, sorted by score, reach nu C."""
+        """Return the maximiser a (n,), and the example at which the weights of the smallest scores sum to nu C."""
         c = self.sample_weight
         order = np.argsort(scores, kind="stable")
         sums = np.cumsum(c[order])

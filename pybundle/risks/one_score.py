@@ -72,7 +72,7 @@ class OneScore(LinearRisk):
 
     @property
     def has_exact_blocks(self) -> bool:
-        """Whether block methods suit the risk: its loss is not smooth. The dual of one example has a closed form."""
+        """True if the loss is not smooth: then block methods suit it, as the dual of an example has a closed form."""
         return not self.smooth
 
     @property
@@ -104,8 +104,8 @@ class OneScore(LinearRisk):
         """Return the planes with sharper slope errors if the loss is smooth; `largest` bounds the size of the scores.
 
         A loss is at least `square beta_i^2 / 2`, so `(sum_i c_i |beta_i x_i|)^2 <= 2 R / square sum_i c_i |x_i|^2`. The
-        computed loss is wrong by at most 8 units of |beta_i u_i|, a unit being 2^-53. This error is not negligible only
-        if |beta_i| < 1000 units of u_i / square; `least` bounds such beta_i.
+        computed loss is wrong by at most 8 units of |beta_i u_i|, a unit being 2^-53. This error matters only if
+        |beta_i| < 1000 units of u_i / square; `least` bounds such beta_i.
         """
         square, target = self.curve[3], self._sizes_for_rounding()[2]
         if square == 0.0:

@@ -11,7 +11,7 @@ from ..core.plane import Planes
 from ..features._rows import aligned
 
 WAVE = 16
-"""Most shards whose dense slopes are in memory at a time."""
+"""Largest number of shards whose dense slopes are in memory at a time."""
 SPARSE_DIM = 16384
 """Least dimension from which slopes of sparse features are summed in sparse form."""
 SPARSE_DENSITY = 0.1

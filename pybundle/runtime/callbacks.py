@@ -1,7 +1,8 @@
 """Callbacks, which watch a run and may end it.
 
-A callback is anything with `callback(progress)`; a true return value or StopIteration ends the run, a `Status` tells
-the reason. If it has a method `close`, that is called when the run has ended, for whatever reason.
+A callback is any object that can be called as `callback(progress)`. A true return value or StopIteration ends the run;
+a returned `Status` is the reason that the result states. If the callback has a method `close`, the run calls it at its
+end, whatever the reason.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class ProgressBar:
 
 
 def share_of_way(gap, tol):
-    """Return how far a relative gap is on its way from 1 to `tol`, in logarithms, from 0 to 1; 0 if `tol` is 0.
+    """Return the share of the way from a gap of 1 to `tol` that a gap has covered, in logarithms; 0 if `tol` is 0.
 
     >>> share_of_way(1e-2, 1e-4), share_of_way(5.0, 1e-4), share_of_way(0.0, 1e-4)
     (0.5, 0.0, 1.0)
@@ -161,7 +162,7 @@ class EarlyStopping:
     True
     """
 
-    ends_path = False       # it ends the run only
+    ends_path = False       # a stop ends this run, but not a path of runs
 
     def __init__(self, X: Data = None, y: Any = None, *, validation_fraction: float | None = None, score: Any = None,
                  patience: int = 5, min_delta: float = 0.0, every: float = 1.0) -> None:

@@ -1,8 +1,8 @@
 """Write and read the file from which a run resumes; Ctrl-C waits until a write has ended.
 
-    header    terms of the run (data, parameters), status, iterations; what `core.kept` says of the run;
-              a digest of these and of the arrays
-    arrays    the numbers
+    header    terms of the run (data, parameters), status, number of iterations, the state of the run in the form of
+              `core.kept`, and a digest of all these and of the arrays
+    arrays    the arrays of the state
 
 A new file is written beside the old one, flushed to the disk and renamed, so that the file is complete whenever the
 process ends.
@@ -31,14 +31,14 @@ SHARE = 0.05
 
 
 class CheckpointContents(NamedTuple):
-    """Contents of a checkpoint: what it holds of the run, by name, and its header."""
+    """Contents of a checkpoint: the values of the run by name, and the header."""
 
     run: dict[str, Any]
     header: dict[str, Any]
 
 
 class CheckpointFile:
-    """A checkpoint file, which also knows when to be written again.
+    """A checkpoint file, and the time of its next write.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class CheckpointFile:
     terms : dict
         Data and parameters of the run in JSON form; a file with other terms is refused.
     records : tuple of type
-        Named tuples and dataclasses that it may hold, see `core.kept`.
+        Named tuples and dataclasses that the file may contain, see `core.kept`.
     """
 
     def __init__(self, path, every, terms, records):
@@ -57,7 +57,7 @@ class CheckpointFile:
         self._hidden = hidden_name(os.path.realpath(self.path))     # name of the file while it is written
         self._lock = FileLock(self._hidden + ".lock")
         self._next = -float("inf")
-        self.n_iter = None          # iterations in the file
+        self.n_iter = None          # number of iterations of the run in the file
 
     def read(self):
         """Read the file; return a `CheckpointContents`, or None if there is no file.
@@ -93,14 +93,14 @@ class CheckpointFile:
         return CheckpointContents(run, header)
 
     def write(self, run, n_iter, **more):
-        """Replace the file; a failure is an error in the first write, later a warning."""
+        """Replace the file; a failure of the first write raises an error, a later failure gives a warning."""
         start = time.monotonic()
         try:
             tree, arrays = encode(run, self._records)
             header = {"terms": self._terms, "n_iter": n_iter, **more, "run": tree}
             write_archive(self.path, FORMAT, VERSION, header | {"digest": _digest(header, arrays)}, arrays)
         except OSError as problem:
-            if self.n_iter is None:         # nothing is lost yet
+            if self.n_iter is None:         # no earlier file is lost
                 raise StateError(f"checkpoint {self.path} cannot be written ({problem}); choose another path") \
                     from problem
             warnings.warn(f"pybundle: checkpoint {self.path} could not be written ({problem}); it holds iteration "
@@ -120,7 +120,7 @@ class CheckpointFile:
         Raises
         ------
         StateError
-            If another run has it.
+            If another run holds the lock.
         """
         if not self._lock.take():
             raise StateError(f"checkpoint {self.path}: another run writes it now; wait for its end, or choose another "
@@ -136,7 +136,7 @@ class CheckpointFile:
 
 
 def _digest(header, arrays):
-    """Return the digest of all that a resumed run trusts: it does not prove bounds again."""
+    """Return the digest of all that a resumed run takes over without a proof, such as bounds."""
     return digest({name: header[name] for name in ("terms", "n_iter", "status", "settings", "run")}, arrays)
 
 

@@ -25,7 +25,7 @@ class Clock(Kept):
         self._spent[phase] += seconds
 
     def arrays(self):
-        """Return elapsed seconds, from which another process can go on."""
+        """Return the elapsed seconds, so that another process can continue the clock."""
         return {"elapsed": self.elapsed(), "spent": dict(self._spent)}
 
     def restore(self, arrays):

@@ -3,7 +3,7 @@
 An executor has one of two methods:
 
 ``map(function, items)``
-    results in the order of the items: `Serial`, `Threads`, a pool of concurrent.futures.
+    returns results in the order of the items: `Serial`, `Threads`, a pool of concurrent.futures.
 ``place(risk) -> Risk``
     for workers that share no memory with this process: they hold the parts of the risk, and `place` returns a risk that
     calls them, see `pybundle.distributed`.
@@ -65,7 +65,8 @@ class Threads:
                     return
                 try:
                     results[k] = function(items[k])
-                except BaseException as error:      # all items before k have begun, so this is the first failure
+                # all items before k have begun, so an earlier failure will also be recorded
+                except BaseException as error:
                     failures[k] = error
                     left.clear()
 
@@ -78,7 +79,7 @@ class Threads:
                 if not helper.cancel():     # it has begun
                     helper.result()
         if failures:
-            # Ctrl-C and the like come before all other errors
+            # Ctrl-C and exits are raised before all other errors
             raise failures[min(failures, key=lambda k: (isinstance(failures[k], Exception), k))]
         answers = results.copy()
         results.clear()         # a thread of the pool may keep `work` alive, but not the results
@@ -90,7 +91,7 @@ class Threads:
 
 
 def make_executor(n_jobs):
-    """Return an executor for `n_jobs` threads: -1 is one per processor, None joblib's `parallel_config` or 1."""
+    """Return an executor for `n_jobs` threads: -1 means one per processor, None joblib's `parallel_config`, else 1."""
     if n_jobs is None:
         joblib = sys.modules.get("joblib")
         n_jobs = 1 if joblib is None else int(joblib.effective_n_jobs(None))        # 1 inside a worker of joblib
@@ -122,7 +123,7 @@ class _BlasLimit:
     def __enter__(self):
         with self._lock:
             if self._users == 0:
-                # search for libraries only after new modules came: it takes as long as a small solve
+                # libraries are searched only after imports of new modules: a search takes as long as a small solve
                 count = len(sys.modules)
                 if self._n_modules != count:
                     self._controller, self._n_modules = ThreadpoolController(), count
@@ -140,7 +141,7 @@ class _BlasLimit:
                 self._limit = None
 
     def _take_control(self):
-        """Let this thread change OpenBLAS: threadpoolctl >= 3.7 allows only one thread to; our lock admits one."""
+        """Let this thread set the number of OpenBLAS threads; threadpoolctl >= 3.7 and our lock admit one thread."""
         for library in self._controller.lib_controllers:
             if hasattr(library, "clear_controlling_thread"):
                 library.clear_controlling_thread(force=True)

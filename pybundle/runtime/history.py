@@ -17,7 +17,7 @@ class History(Kept):
         self._rows = []
 
     def record(self, time, n_passes, primal, best_primal, lower_bound):
-        """Add a row, without the gap, which `arrays` computes."""
+        """Add a row without the gap, which `columns` computes."""
         self._rows.append((time, n_passes, primal, best_primal, lower_bound))
 
     def arrays(self):

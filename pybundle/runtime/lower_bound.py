@@ -21,10 +21,11 @@ from ..core.rounding import UNIT, norm
 from ..core.validation import read_only
 from .result import CROSSING
 
-LEAST = 1e-150      # least radius: smaller squares would underflow
-SMALLEST = 1.5e-154     # the root of the least normal number, 2.2e-308
+LEAST = 1e-150      # least radius of a ball; the square of a smaller one would underflow
+SMALLEST = 1.5e-154     # root of the least normal number, 2.2e-308
 ROUGH = 1e-6        # relative rounding error of planes of a risk that works in float32
-CLIPPED = 1e-9      # largest distance, relative and absolute, of a value below its lower bound by rounding
+# a value this far below its declared lower bound, relative and absolute, is taken for a result of rounding
+CLIPPED = 1e-9
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,11 @@ class LowerBound:
 
     @classmethod
     def of(cls, problem, plane, limits=None):
-        """Return the bound of an objective by a plane, within limits of free weights.
+        """Return the bound that a plane proves for the objective of `problem`; `limits` bound free weights.
 
-        This counts the rounding of the norm of the slope and of the final difference, whose terms cancel; so
-        `slope_error` and `offset_error` need not. A penalty that counts the difference, too, counts it twice.
+        The bound counts the rounding of the norm of the slope and of the last difference, whose terms may cancel.
+        Therefore `slope_error` and `offset_error` need not contain these. A penalty that counts the rounding of the
+        difference, too, makes the bound a little weaker.
         """
         error = plane.slope_error if problem.penalty.takes_entries else norm(plane.slope_error)
         counted = Plane(plane.offset, plane.slope, _reach(plane.slope, error), plane.offset_error)
@@ -74,7 +76,7 @@ def _reach(slope, error):
 
 
 def feasible(beta, parts, slack):
-    """Return feasible multipliers: those of a master divided by their sums, which rounding moves from 1.
+    """Return feasible multipliers: those of a master problem divided by their sums, which rounding moves away from 1.
 
     Parameters
     ----------
@@ -136,7 +138,7 @@ class Bracket:
     certified : bool
         Both are finite and agree.
     error : float
-        Bound on the rounding error of `fun`, and on what violated linear constraints gain.
+        Bound on the rounding error of `fun`, plus a bound on the decrease of F by violated linear constraints.
     slope : float
         Norm of the slope of the aggregate plane behind the bound, errors counted.
     """
@@ -154,15 +156,15 @@ class Bracket:
 
 
 def ball(problem, w, certificate, bound):
-    """Return centre and radius of a ball that contains the minimiser of F; None unless F is strongly convex.
+    """Return centre and radius of a ball that contains the minimiser of F.
 
-    None also if squares overflow.
+    It is None if F is not strongly convex, or if squares overflow.
 
         lam/2 (|w* - w|^2 + |w* - v|^2) <= G = F(w) - D,   v = -phi/lam,   hence
         |w* - (w + v)/2| <= sqrt(G/lam - |w - v|^2/4)
 
-    D is the bound of the aggregate plane, v the minimiser of its model under the constraints. F and the model
-    are lam-strongly convex, and the model lies below F.
+    D is the bound by the aggregate plane, and v the minimiser of penalty plus plane under the constraints. F and this
+    sum are lam-strongly convex, and the sum lies below F.
 
     The radius counts the error of the slope, which moves v by `error/lam`, and the rounding of G, of the norm and of
     the centre.
@@ -187,18 +189,18 @@ def ball(problem, w, certificate, bound):
 
 
 def certify(risk, problem, w, bound, known=None, limits=None):
-    """Bracket the minimum in float64: F(w) from an exact pass or from `known`, and the bound of the plane.
+    """Bracket the minimum in float64 by F(w), from an exact pass or from `known`, and by the bound of the plane.
 
     `known` is R(w) in float64, and a bound on its rounding error.
 
-    A risk with `values` bounds their rounding errors, and one that can work in several precisions evaluates in
-    float64; the numbers of other risks are trusted. A value just below the lower bound that the risk declares is
-    replaced by that bound, and the difference counts as an error. A plane above R(w) makes `certified` False, and a
+    A risk with a method `values` bounds the rounding errors of its values. A risk with several precisions is evaluated
+    in float64. The numbers of other risks are taken as exact. A value just below the lower bound that the risk declares
+    is replaced by that bound, and the difference counts as an error. A plane above R(w) makes `certified` False, and a
     bound above F(w), beyond rounding, is a ContradictionError.
 
     A point meets linear constraints up to rounding only, so F(w) may lie below the minimum under them. An aggregate
     plane that contains constraints then lies above R(w), by at most the multipliers times the violations; this counts
-    as an error, too. Limits of free weights hold up to a level of F, so that the bound is at most that level.
+    as an error, too. Limits of free weights hold only where F is below a level, so the bound is at most that level.
     """
     w = read_only(w)
     exact = completed(risk).derive(precision="float64")
@@ -211,7 +213,7 @@ def certify(risk, problem, w, bound, known=None, limits=None):
         errors = 0.0 if exact.value_errors is None else exact.value_errors(w, values)
     least = np.asarray(risk.lower_bounds, dtype=np.float64)
     below = np.maximum((least if np.ndim(values) else np.sum(np.broadcast_to(least, risk.n_parts))) - values, 0.0)
-    below = np.where(below <= CLIPPED * (1.0 + np.abs(values)), below, 0.0)     # a larger distance means a wrong bound
+    below = np.where(below <= CLIPPED * (1.0 + np.abs(values)), below, 0.0)     # else the declared bound is wrong
     values, errors = values + below, errors + below
     penalty, total = problem.value(w), float(np.sum(values))
     fun = penalty + total
@@ -224,7 +226,7 @@ def certify(risk, problem, w, bound, known=None, limits=None):
     product = float(plane.slope @ w)
     excess, scale = plane.offset + product - total, abs(plane.offset) + abs(product) + abs(total)
     fits = excess <= error + ROUGH * scale
-    if problem.rows is not None:      # the multipliers times the violations bound what w gains by them
+    if problem.rows is not None:      # violations lower F(w) by at most the multipliers times the violations
         error += max(float(excess), 0.0)
     if lower - fun > error + 1e-12 * (scale + abs(fun)):
         raise ContradictionError(f"{CROSSING} (fun {fun:.6g} < lower bound {lower:.6g})")

@@ -1,4 +1,4 @@
-"""`Result`, which solvers return, and `Status`, why a run ended."""
+"""`Result` is what solvers return; its `Status` says why the run ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stopping rules: each returns a status or None; several are evaluated in turn.
+"""Stopping rules: each returns a status or None; a run evaluates all its rules after every iteration.
 
 A rule sees a `Progress` record only, never a solver.
 """
@@ -16,14 +16,14 @@ from ..core.validation import check_number, read_only
 from .result import Status
 
 SHARE = 1e-12
-"""The default of atol as a fraction of what a run can gain. Smaller differences drown in rounding; for risks whose
-minimum is 0, methods then stall or need up to ten times the passes, as was measured."""
+"""The default of atol as a fraction of what a run can gain. Smaller differences are lost in rounding: for risks whose
+minimum is 0, a smaller atol made methods stall or need up to ten times the passes."""
 
 
 def relative_gap(fun, lower_bound, least=0.0):
-    """`(fun - lower_bound) / max(|fun|, least)`, 0 if both are equal or cross by rounding; `least` is atol / tol.
+    """Return `(fun - lower_bound) / max(|fun|, least)`; 0 if both are equal or cross by rounding.
 
-    So it is at most tol if the difference is at most atol, or tol |fun|.
+    With `least` = atol / tol the result is at most tol if the difference is at most atol, or at most tol |fun|.
 
     >>> relative_gap(10.0, 9.0), relative_gap(0.0, 0.0), relative_gap(1e-13, -1e-14, 1e-6)
     (0.1, 0.0, 1.1e-07)
@@ -189,7 +189,7 @@ class Callback:
             stop = True
         if stop is None:
             return None
-        if isinstance(stop, Status):        # CONVERGED is 0
+        if isinstance(stop, Status):        # CONVERGED is 0, hence false, but it asks to stop, too
             return stop if stop is not Status.CONVERGED else Status.CALLBACK
         return Status.CALLBACK if stop else None
 

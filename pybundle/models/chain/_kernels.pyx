@@ -255,7 +255,7 @@ cdef class CompiledChain(CompiledOracle):
     sizes : array, shape (n,)
         Lengths of the chains.
     batch : int
-        Most examples in one call.
+        Largest number of examples in one call.
     """
 
     cdef ChainData data

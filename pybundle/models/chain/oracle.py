@@ -54,7 +54,7 @@ class ChainOracle(BatchOracle):
                                model.start, model.end, model.rescaling == "slack")
         self.norms = 2.0 * (1.0 + 1e-12) * (token_norms + self.sizes - 1 + model.start + model.end)
         if model.rescaling == "slack":
-            self.norms *= self.sizes * self._factors        # the largest loss
+            self.norms *= self.sizes * self._factors        # times the largest loss
         # the numbers of roundings are those of PB_CHAIN_TERMS in _chain.h
         self.marginal_terms = self.sizes * (6.0 * model.n_labels + 40.0)
         self.partition_terms = 4.0 * self.sizes + 2.0 * model.n_labels + 16.0
@@ -191,7 +191,7 @@ class ChainOracle(BatchOracle):
         return np.empty(offsets[-1], dtype=np.int32), np.empty(len(rows)), offsets
 
     def _scores(self, rows, offsets, weights, loss=False):
-        """Yield blocks of examples as (first, end, scores of tokens, with `loss` plus losses, scores of the truths)."""
+        """Yield blocks of examples: first, end, scores of tokens (with `loss` plus losses), scores of the truths."""
         tokens, truth = self._tokens.rows(rows), self._truth.take(rows).values
         for low, high in blocks(offsets, BLOCK):
             first, last = offsets[low], offsets[high]
@@ -235,7 +235,7 @@ class ExpectedFeatures:
         elif self._columns is not None:
             self._columns.add(tokens, p)
         else:
-            is_run = (np.diff(tokens) == 1).all()       # then a slice needs no copy
+            is_run = (np.diff(tokens) == 1).all()       # a slice of consecutive tokens needs no copy
             X = self._oracle.examples.X[slice(tokens[0], tokens[-1] + 1) if is_run else tokens]
             self._of_tokens += p.T @ X.astype(np.float64, copy=False)
 

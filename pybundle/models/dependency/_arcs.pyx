@@ -250,7 +250,7 @@ cdef class HashedArcs(Arcs):
                 pb_gather_each(n, w, factor[t], base[t], word[t], pair[t], seen, &self.kind_keys[t, 0], out)
 
     cdef void _between(self, Py_ssize_t i, int h, int n, const uint8_t* kinds, uint64_t* out) noexcept nogil:
-        """Write the sets of the kinds strictly between h and every m, as bits."""
+        """Write for every m the set of the kinds of the words strictly between h and m, as bits."""
         cdef int m
         cdef uint64_t seen = 0
         out[h] = 0

@@ -219,7 +219,7 @@ cdef class CompiledDependency(CompiledOracle):
         True heads of all sentences by `arcs.starts`.
     single_root : bool
     batch : int
-        Most sentences in one call.
+        Largest number of sentences in one call.
     """
 
     cdef Arcs arcs

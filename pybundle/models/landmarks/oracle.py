@@ -40,7 +40,7 @@ class LandmarksOracle(BatchOracle):
         self._truth_labels = np.ascontiguousarray(places[..., 1] * boxes[:, 2] + places[..., 0], dtype=np.int32)
         self._truth_deformation = model.deformation(self._truth)
         self._n_positions = int((boxes[:, 2] * boxes[:, 3]).sum())
-        # units so large that a shard has some hundred images, because each shard has a slope of its own
+        # the unit is so large that a shard has some hundred images, because each shard has a slope of its own
         self.sizes = np.full(self.n_examples, 1 + self._n_positions // 8)
         j = model.children
         low, high = boxes[:, :2], boxes[:, :2] + boxes[:, 2:] - 1
@@ -129,7 +129,7 @@ def round_pixels(points):
 
 
 def positions_of(Y, n_landmarks, name="Y"):
-    """Return true positions (n, L, 2) as float64; ParameterError names example and position."""
+    """Return true positions (n, L, 2) as float64; a ParameterError names the wrong example and position."""
     wanted = (n_landmarks, 2)
     try:
         if not isinstance(Y, np.ndarray):

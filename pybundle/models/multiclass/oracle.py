@@ -15,7 +15,7 @@ from ...features.weights import LazyWeights
 from ..batch_oracle import BatchOracle, LabelledTokens, check_scores
 
 LEAST = -700.0
-"""Least margin below the largest that counts in a softmax; the exponential of a smaller one is replaced by 0."""
+"""Least difference to the largest margin at which a label counts in a softmax; other labels get probability 0."""
 
 
 class MulticlassOracle(BatchOracle):

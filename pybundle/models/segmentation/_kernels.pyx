@@ -108,7 +108,7 @@ def solve_items(Templates templates, double[:, ::1] scores, const long long[::1]
     """Find best covers of the items whose scores are rows local[j]..local[j + 1] - 1, which are overwritten.
 
     The counts[j] labels of item j are written to labels[local[j]:]. values[j] is the score of the cover; with `truth`
-    it is relative to the truth cover of example rows[j], and includes the loss if `loss`.
+    it is relative to the truth cover of example rows[j]. With `loss` it includes the loss.
     """
     cdef Py_ssize_t j, s, n_items = counts.shape[0], widest = 0, W
     for j in range(n_items):
@@ -141,7 +141,10 @@ cdef double _true_score(Templates templates, const double* table, Truth truth, P
 
 cdef void _subtract_matches(Templates templates, double* table, Py_ssize_t W, Truth truth, Py_ssize_t i,
                             int* prefix) noexcept nogil:
-    """Subtract from scores[k, a] the columns that label a matches if its segment begins at k; `prefix` is scratch."""
+    """Subtract from scores[k, a] the number of columns that a segment of label a at k matches.
+
+    `prefix` (W + 1,) is scratch.
+    """
     cdef int n_labels = templates.alphabet.n_labels, label, symbol, width, p
     cdef Py_ssize_t s, k = 0, c, q
     cdef const int* right = &truth.symbols[truth.offsets[i]]
@@ -195,7 +198,7 @@ def solve_slack_items(Templates templates, double[:, ::1] scores, const long lon
 cdef long long _best_slack(Templates templates, const double* scores, const double* matches, Py_ssize_t W,
                            const int* symbols, double right, double* f, int* back, Py_ssize_t ld, int* labels,
                            double* value) noexcept nogil:
-    """Write the best cover to `labels`, return its number of segments; `matches` are minus the matched columns."""
+    """Write the best cover to `labels`, return its number of segments; `matches` are minus the numbers of matches."""
     cdef Py_ssize_t n_labels = templates.alphabet.n_labels, e, k, m, n_counted = 0, best_m = 0, count = 0
     cdef int p, reached
     cdef double score

@@ -33,7 +33,7 @@ class SegmentationOracle(BatchOracle):
         # every column lies in one window of the cover, and in one of the truth cover
         self.norms = 2.0 * (1.0 + 1e-12) * np.add.reduceat(norms, self._columns.offsets[:-1])
         if model.rescaling == "slack":
-            self.norms *= self._columns.sizes       # the largest loss
+            self.norms *= self._columns.sizes       # times the largest loss
         self._covers = truth
         self.fingerprint = self._checksum()
 

@@ -177,7 +177,7 @@ cdef class DensePlanes:
         return {"slopes": used[0] if len(used) == 1 else np.concatenate(used)}
 
     def restore(self, arrays):
-        """Add the slopes in `arrays`, which the method of that name returned, to an empty storage."""
+        """Add the slopes that the method `arrays` returned to an empty storage; ValueError if they do not fit."""
         slopes = arrays["slopes"]
         if slopes.ndim != 2 or slopes.shape[1] != self.dim or slopes.dtype != np.float64:
             raise ValueError(f"slopes must have {self.dim} columns of float64")

@@ -163,7 +163,7 @@ cdef class SparsePlanes:
         return {"slopes_data": self._data[entries], "slopes_indices": self._indices[entries], "slopes_indptr": indptr}
 
     def restore(self, arrays):
-        """Add the slopes in `arrays`, which the method of that name returned, to an empty storage."""
+        """Add the slopes that the method `arrays` returned to an empty storage; ValueError if they do not fit."""
         parts = arrays["slopes_data"], arrays["slopes_indices"], arrays["slopes_indptr"]
         rows = csr_array(parts, shape=(len(parts[2]) - 1, self.dim))
         rows.check_format(full_check=True)     # the kernels do not check indices

@@ -37,7 +37,7 @@ cdef void add_row(Engine e, const Py_ssize_t* i, int k, double coef, double* W,
 
 
 def epoch(Engine e, double[::1] w, const Py_ssize_t[::1] order, double lam, double start):
-    """Make the steps `w <- w - eta (lam w + n r_i'(w))` for i in order, with `eta = 1 / (lam (start + step))`.
+    """Make steps `w <- w - eta (lam w + n r_i'(w))`, `eta = 1 / (lam (start + step))`, for the examples i in `order`.
 
     Returns three arrays with an entry for every example: label, coefficient and offset of the plane found at its last
     visit, or 0 if it was not visited.

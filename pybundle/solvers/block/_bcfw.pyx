@@ -89,10 +89,10 @@ cdef class Blocks(PlaneCache):
     cdef readonly Py_ssize_t visits
     cdef int max_steps, step
     cdef object _free, _is_kept, _drifts
-    cdef double* x              # w
+    cdef double* x              # address of the entries of w
     cdef double* free           # constrained weights before clipping; the other entries are not used
     cdef const uint8_t* is_kept     # mask of constrained weights; NULL if there are none
-    cdef Average averages[2]    # over the points after oracle steps, and after steps of cached passes
+    cdef Average averages[2]    # of the points after oracle steps, and of those after steps of cached passes
 
     def __cinit__(self, Py_ssize_t n_blocks, Py_ssize_t dim, nonneg=None, step="exact", int max_steps=10,
                   int cap=100):
@@ -420,7 +420,7 @@ cdef class Blocks(PlaneCache):
         cdef const double[::1] metric
         cdef int k
         self._take_storage(storage)
-        if point.get("metric") is not None:         # the Gram matrices use it
+        if point.get("metric") is not None:         # the stored Gram matrices belong to this metric
             metric = point["metric"]
             if metric.shape[0] != dim or not (np.isfinite(metric).all() and np.min(metric) > 0.0):
                 raise ValueError(f"metric must hold {dim} finite numbers > 0")

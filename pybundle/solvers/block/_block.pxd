@@ -18,7 +18,7 @@ cdef struct StoredPlane:
     pb_slope slope
     double offset
     uint64_t hash       # of offset and slope: equal planes are stored once
-    int last            # tick of the last activity
+    int last            # tick at which the plane was last found or used
 
 cdef struct Block:
     int n, room         # number of planes, and number for which there is room
@@ -26,7 +26,7 @@ cdef struct Block:
     StoredPlane* planes         # the truth first
     double* alpha
     double* gram        # (room, room)
-    char* memory        # the slopes, one after another: a pass streams through them
+    char* memory        # the slopes, one after another, in the order in which passes read them
     size_t filled, wasted       # bytes of `memory`, and those of them that belong to dropped slopes
     double gap          # max u - <alpha, u> before the last step
 

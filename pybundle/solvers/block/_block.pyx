@@ -61,7 +61,7 @@ cdef char* extend_block(Block* b, size_t need, double* bytes) except NULL nogil:
 
 cdef int store_plane(Block* b, StoredPlane* a, double offset, Py_ssize_t n, const int32_t* index,
                      const double* value, Py_ssize_t dim, double* bytes) except -1 nogil:
-    # dense if that takes less memory, float32 if exact
+    # the slope is stored dense if that takes less memory, and in float32 if that is exact
     cdef Py_ssize_t k
     cdef bint single = True, dense
     cdef size_t item
@@ -176,7 +176,7 @@ cdef void place_slope(pb_slope* a, char* memory) noexcept nogil:
 
 
 cdef uint64_t hash_plane(double offset, Py_ssize_t n, const int32_t* index, const double* value) noexcept nogil:
-    """FNV-1a over words: equal planes have equal hashes."""
+    """Return the FNV-1a hash of the numbers of a plane; equal planes have equal hashes."""
     cdef uint64_t h = 14695981039346656037ULL, word
     cdef Py_ssize_t k
     memcpy(&word, &offset, 8)

@@ -44,19 +44,19 @@ cdef double SMALLER = 0.25, LARGER = 2.0            # limits of the factor in li
 cdef double STILL = 1e-8        # a step is accepted if |mu' - mu|_1 is less, as rounding hides whether the dual rises
 cdef double SPIKE = 6.0         # initial theta of true labels, with 0 for the others: phi is small, and H is not 0
 cdef double CERTAIN = 1e4       # known theta is at least its maximum minus this: larger differences only lose digits
-cdef double WORK = 2e8          # products between two checks for signals
+cdef double WORK = 2e8          # number of multiplications between two checks for signals
 
 
 cdef struct Scratch:            # work space for the longest chain
     double* scores              # (T, K) u' of the nodes
-    double* old                 # (T, K) u
-    double* old_edges           # (K, K)
-    double* nodes               # (T, K) new
-    double* edges               # (K, K); arrays of edges are empty without pairs
-    double* mu                  # (T, K) mu'
-    double* edge_mu             # (K, K)
-    double* S                   # (K, BLOCK)
-    double* coef                # (STEP, ldc)
+    double* old                 # (T, K) u of the nodes
+    double* old_edges           # (K, K) u of the edges; arrays of edges are empty without pairs
+    double* nodes               # (T, K) new logarithms of the nodes
+    double* edges               # (K, K) new logarithms of the edges
+    double* mu                  # (T, K) mu' of the nodes
+    double* edge_mu             # (K, K) mu' of the edges
+    double* S                   # (K, BLOCK) scores of a block of tokens
+    double* coef                # (STEP, ldc) coefficients of tokens in a change of V
     double* memory              # for forward-backward
 
 
@@ -100,7 +100,7 @@ cdef class ChainDual(PackedPoint):
     cdef const double[::1] c
     cdef bint has_start, has_end
     cdef Py_ssize_t n_edges         # K K or 0
-    cdef Py_ssize_t[::1] rows       # 0, 1, 2, ...
+    cdef Py_ssize_t[::1] rows       # indices 0, 1, 2, ... of the tokens
     cdef Py_ssize_t longest
     cdef double work                # number of multiplications for each token
 
@@ -277,7 +277,7 @@ cdef class ChainDual(PackedPoint):
             free(memory)
 
     cdef void step(self, Rows X, Py_ssize_t i, ChainTables tables, Scratch* s) noexcept nogil:
-        """Do lines 1 to 5 at chain i."""
+        """Do lines 1 to 5 of the module docstring at chain i."""
         cdef Py_ssize_t first = self.offsets[i], T = self.offsets[i + 1] - first, K = X.n_scores, k
         cdef Py_ssize_t size = T * K, n_edges = self.n_edges
         cdef float* theta = &self.theta[first, 0]
@@ -319,7 +319,7 @@ cdef class ChainDual(PackedPoint):
                 rise += self.base[K + k] * change - s.edge_mu[k] * s.edges[k]
                 entropy -= s.edge_mu[k] * s.edges[k]
                 moved += fabs(change)
-            if moved <= STILL or a <= b:    # a certain P_i does not move until theta is about u
+            if moved <= STILL or a <= b:    # marginals near 0 and 1 hardly move until theta is near u
                 r *= LARGER
             else:                                                                   # line 5
                 r *= min(max(a / (a - b), SMALLER), LARGER) if a > b else SMALLER

@@ -7,7 +7,7 @@ from pybundle.risks._engine cimport Engine
 from pybundle.solvers.block._packed_point cimport PackedPoint
 
 
-cdef struct Example:         # what a step needs beside x_i and alpha_i: half a cache line
+cdef struct Example:         # data of a step besides x_i and alpha_i; 32 bytes are half a cache line
     double c                 # weight of the example
     double square            # |x_i|^2, scale and bias included; with a penalty s sum_j x_ij^2 / s_j
     int32_t y                # the truth; -1 or 1 if binary, the sign of the score if the loss is a curve
@@ -30,7 +30,7 @@ cdef extern from *:
 cdef class LabelBlocks(PackedPoint):
     cdef Engine e
     cdef readonly object alpha, examples
-    cdef readonly object near    # (n, set_capacity) labels of the working sets, each with a score near the best
+    cdef readonly object near    # (n, set_capacity) labels of the working sets
     cdef readonly double margin  # labels within it of the best score are near; a smaller lead keeps an example active
     cdef Example* rows
     cdef int32_t* near_of

@@ -20,7 +20,7 @@ cdef enum:
     MANY_LABELS = 64        # with so many labels or more, a step on a working set is faster than one on all labels
     SHARE = 8               # a working set holds at most K / SHARE of the K labels
 
-NEAR = 0.1      # scores differ little if by less than this times the largest loss; see `LabelBlocks.margin`
+NEAR = 0.1      # `LabelBlocks.margin` is this times the size of a usual loss, see `spread_of`
 
 
 def set_capacity(Engine e):
@@ -180,6 +180,6 @@ def spread_of(Engine engine):
 
 
 def fits_float32(values):
-    """Whether squares and products of these numbers >= 0 stay far from the limits of float32."""
+    """Return whether squares and products of these numbers >= 0 stay far from the limits of float32."""
     values = np.asarray(values)
     return values.max(initial=1.0) < 1e15 and values.min(initial=1.0, where=values > 0.0) > 1e-15

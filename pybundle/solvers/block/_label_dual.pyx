@@ -296,7 +296,7 @@ cdef class LabelDual(LabelSums):
         Number of steps so far that looked at all labels, and that looked at working sets.
     """
 
-    cdef tuple scratch           # scores and coefficients of a group, multipliers of an example
+    cdef tuple scratch           # work space for scores and coefficients of a group, and multipliers of an example
     cdef readonly double visits, cached_visits
     cdef double constant         # part of <x_i, x_j> that is due to the bias, in units of scale^2
     cdef Py_ssize_t signal_every     # rows between two checks for signals

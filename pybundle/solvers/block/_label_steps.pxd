@@ -38,7 +38,7 @@ cdef inline bint step_at(const Curvature* p, int K, Example* x, const real* u, d
     cdef double c = x.c, gap = 0.0, rate, largest = 0.0, change, best = top[0]
     cdef real after
     x.active = c > 0.0
-    if is_flat(p, x):           # all weight on the best label
+    if is_flat(p, x):           # all weight goes to the best label
         change = c
         for k in range(K):
             gap += alpha[k] * (best - u[k * BLOCK])

@@ -1,4 +1,4 @@
-# Multipliers of all examples with their sums.
+# Multipliers of all examples, with sums of losses and of multipliers over the examples.
 
 from pybundle.solvers.block._label_blocks cimport LabelBlocks
 

@@ -18,11 +18,11 @@ from pybundle.core.plane import Plane
 cdef enum:
     SPARSE_BLOCK = 1024     # number of sparse rows that are summed together, class by class
 
-cdef double UNIT = 2.0 ** -53       # rounding error of one float64 operation, relative
+cdef double UNIT = 2.0 ** -53       # relative rounding error of one float64 operation
 
 
 cdef class LabelSums(LabelBlocks):
-    """Multipliers with their sums; parameters and attributes as in `LabelBlocks`."""
+    """`LabelBlocks` with sums of losses and of multipliers over examples; it has the same parameters and attributes."""
 
     # ------------------------------------------------------------------ values at a point
     def mark(self, const real[:, ::1] S, Py_ssize_t first=0):
@@ -135,10 +135,10 @@ cdef class LabelSums(LabelBlocks):
         # a block of dense rows stays in the cache; a block of sparse rows is longer, and the slope of one class stays
         cdef Py_ssize_t i = first, size, entries = 0, products = 0, block = BLOCK if self.dense else SPARSE_BLOCK
         cdef double offset = 0.0, total, c, b, ratio, beta
-        cdef double offset_size = 0.0, slope_size = 0.0     # sums of absolute values, and of norms
+        cdef double offset_size = 0.0, slope_size = 0.0     # sums of |terms| of the offset, of norms for the slope
         cdef bint is_multiclass = e.loss == MULTICLASS
         cdef int idle = 2 if e.loss == CURVE else 0         # rows with this vertex add nothing
-        # rows of a block and their coefficients, class by class: a class has at most one entry a row
+        # rows of a block and their coefficients for each class; a class has at most one coefficient of each row
         cdef Py_ssize_t[:, ::1] row = np.empty((K, block), dtype=np.intp)
         cdef double[:, ::1] coef = np.empty((K, block))
         cdef int[::1] count = np.zeros(K, dtype=np.intc)
@@ -212,7 +212,7 @@ cdef class LabelSums(LabelBlocks):
 
 
 cdef inline void fetch_row(Engine e, Py_ssize_t i) noexcept nogil:
-    # prefetches a dense row: rows that are far apart load slowly one by one
+    # prefetches a dense row, because rows that are far apart in memory load slowly
     cdef Py_ssize_t size = e.n_features * (1 if e.kind == PB_UINT8 else 4 if e.kind == PB_FLOAT32 else 8), at = 0
     cdef const char* row = <const char*>e.X.data + i * size
     while at < size:

@@ -10,17 +10,17 @@ cdef class PackedPoint:
     # W in units of scores: (K, padded d) for dense rows, (d, padded K) for CSR, (m, 1) if W is sparse
     cdef readonly object packed
     cdef object unshrunk            # V; W itself without a penalty
-    cdef void* W                    # addresses of both
+    cdef void* W                    # addresses of the entries of `packed` and `unshrunk`
     cdef void* V
-    cdef Shrinkage shrinkage        # or None
+    cdef Shrinkage shrinkage        # None without a penalty
     cdef Shrinkage base_shrinkage
     cdef readonly double s          # the curvature lam + kappa
     cdef Py_ssize_t ldw
     cdef double[::1] base           # (K,) terms of the bias in scores, then the weights that belong to no feature
     cdef double[::1] base_unshrunk
     cdef int dense
-    cdef int ldc                    # row length of coefficients
-    cdef bint is_centred            # whether intercepts have no penalty; what follows is set by `set_intercepts`
+    cdef int ldc                    # distance of two rows of coefficients
+    cdef bint is_centred            # whether intercepts have no penalty; `set_intercepts` sets the numbers below
     cdef double excess, unit
     cdef const double[::1] products, origin
     cdef double[::1] sums, pull

@@ -27,7 +27,7 @@ cdef class PackedPoint:
     """
 
     def __init__(self, Rows features, bint is_single, Py_ssize_t n_rest=0):
-        # a sparse W is laid out like one score with m features
+        # a W with weights for m pairs of feature and label only is stored like the weights of one score
         cdef Py_ssize_t d = features.width - features.has_bias, K = features.n_blocks, lanes
         self.features, self.is_single, self.dense = features, is_single, features.kind < PB_CSR32
         lanes = max(1, features.kernels.lanes32 if is_single else features.kernels.lanes32 // 2)

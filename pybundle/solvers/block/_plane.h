@@ -1,4 +1,4 @@
-/* Slopes of single planes: sparse or dense, float64, or float32 where that loses nothing.
+/* Slopes of single planes, which are sparse or dense, and float64, or float32 if that is exact.
  *
  * The sparse product is not vectorised: gather instructions, which a compiler would take there, are slower than
  * single loads on processors with the mitigations of 2023. */
@@ -67,7 +67,7 @@ PB_INLINE void pb_return_pages(void) {
 PB_PLANE_FUNCTIONS(float)
 PB_PLANE_FUNCTIONS(double)
 
-/* A slope of n entries; index is NULL where it is dense. */
+/* A slope of n entries; index is NULL if it is dense. */
 typedef struct {
     ptrdiff_t n;
     const int32_t *index;

@@ -14,14 +14,14 @@ cdef class PlaneCache:
     cdef readonly double merging_error
     cdef public int cap
     cdef bint merges            # whether `forget` merges planes with a multiplier
-    cdef double checked         # work at the last check for signals
+    cdef double checked         # value of `work` at the last check for signals
     cdef object _scratch
     cdef Block* blocks
     cdef double* dense          # (dim,) work space, which is 0 between uses
     cdef object _metric
     cdef const double* metric   # (dim,) weights of the inner product, or NULL for ones
-    cdef double* u              # one entry for each plane of the largest block: scratch of steps
-    cdef double* change         # the same
+    cdef double* u              # values of planes in a step; its room is that of the largest block
+    cdef double* change         # changes of multipliers in a step, with the same room
     cdef int u_room
 
     # Makes room for at least n planes / for exactly `room` planes

@@ -243,7 +243,7 @@ cdef class PlaneCache:
             norm += value[k] * value[k] * (1.0 if self.metric == NULL else self.metric[index[k]])
         memset(&merged, 0, sizeof(StoredPlane))
         offset = share * b.planes[i].offset + (1.0 - share) * b.planes[j].offset
-        # an entry has three roundings, compared to the combination with weights that sum to 1 exactly
+        # an entry differs by three roundings from the exact mean with weights that sum to 1
         self.merging_error += MERGING * (share * sqrt(self._square(b, i)) + (1.0 - share) * sqrt(self._square(b, j)))
         try:
             store_plane(b, &merged, offset, count, index, value, self.dim, &self.bytes)

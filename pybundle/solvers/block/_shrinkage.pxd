@@ -9,7 +9,7 @@ cdef class Shrinkage:
     cdef readonly object limits         # (4, ...): thresholds, factors, lower and upper bounds
     cdef const void* first
     cdef Py_ssize_t plane               # number of entries of one of the four arrays
-    cdef bint is_uniform                # all entries have the same limits
+    cdef bint is_uniform                # whether all entries have the same limits
 
     # computes W[at] from V[at] for start <= at < stop
     cdef void apply(self, const real* V, real* W, Py_ssize_t start, Py_ssize_t stop) noexcept nogil

@@ -20,7 +20,7 @@ FARTHEST = 1e6          # largest factor between the weight and the first weight
 
 
 class Balance(Kept):
-    """Weight of the proximal centre by the two halves of the gap.
+    """Weight of the proximal centre, which follows from the two parts of the gap.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class Balance(Kept):
             self.kappa = self._first
 
     def update(self, problem, x, risk_value, bound, plane, kappa, n_iter=1):
-        """Set the weight from the best point, its risk, the bound that the plane proves, and the present weight.
+        """Set the weight from the best point x, its risk, and a plane with the bound that it proves.
 
-        `n_iter` iterations have passed since the last update.
+        `n_iter` iterations have passed since the last update. The first update starts from the weight `kappa`.
         """
         rest = risk_value - plane.offset - float(plane.slope @ x)
         of_penalty = problem.value(x) + risk_value - bound.value - rest

@@ -198,7 +198,7 @@ class BlockMethod(Run):
         is_best = search.offer(search.bound_from(plane))
         if is_best and self.settings.record is not None and self.problem.classes is not None:
             self._proof = self.core.evidence(self.problem, self.risk)     # later multipliers may prove less
-        if self._mean is not None and self.settings.record is None:      # there is no evidence of a mean
+        if self._mean is not None and self.settings.record is None:      # a mean has no evidence
             search.offer(search.bound_from(self._mean.add(plane)))
 
     def is_short_of_memory(self):

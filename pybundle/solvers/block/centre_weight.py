@@ -12,7 +12,7 @@ from ._label_blocks import set_capacity
 SAMPLE = 32     # examples from which the inner products of rows are estimated
 COLUMNS = 4096  # number of columns that are multiplied at a time if these rows are dense
 ORTHOGONAL = 0.1    # examples are nearly orthogonal if the mean of <x_i, x_j>^2 is below this times (mean |x|^2)^2
-LIGHT = 0.5         # factor of the weight if examples have working sets: measured
+LIGHT = 0.5         # factor of the weight of the centre if examples have working sets: measured
 CROWDED = 3e-3      # limit of the weight, divided by n rho Rbar^2: measured
 GROWTH = 1.5        # factor by which the limit grows after an iteration whose cached passes have missed their target
 

@@ -34,7 +34,7 @@ class Core(Kept, ABC):
     cached_visits = nbytes = 0.0
     n_planes = n_merged = 0
     bound_takes_pass = False
-    _value = None       # (version, R, bound on its rounding error) of the best point
+    _value = None       # version of the best point, R there, and a bound on its rounding error
 
     # ------------------------------------------------------------------ the point
     @abstractmethod
@@ -91,11 +91,11 @@ class Core(Kept, ABC):
         return None
 
     def forget(self):
-        """Called after an iteration, to drop idle planes."""
+        """Drop idle planes; this is called after each iteration."""
         return
 
     def known_value(self, search):
-        """Return R at the best point and a bound on its rounding error, if a pass has computed both; or None."""
+        """Return R at the best point and a bound on its rounding error, or None if no pass has computed both."""
         return None if self._value is None or self._value[0] != search.version else self._value[1:]
 
     def evidence(self, problem, risk, limits=None):

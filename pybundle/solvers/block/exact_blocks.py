@@ -81,7 +81,7 @@ class ExactBlocks(Core):
 
     @staticmethod
     def bytes_needed(risk, problem):
-        """Return the bytes of multipliers, of three arrays of scores and of points."""
+        """Return the number of bytes of multipliers, three arrays of scores, and points."""
         width = 4 if risk.search_precision == "float32" else 8
         each = (width + 24) * risk.n_scores + 4 * set_capacity(risk.engine) + 40
         vectors = VECTORS + HELD if problem.square is None else VECTORS
@@ -100,7 +100,7 @@ class ExactBlocks(Core):
         return self._dual.alpha.nbytes
 
     def known(self):
-        """Return the multipliers for another run, shape (n, K), with sums c_i; within [0, c_i] for one score."""
+        """Return the multipliers for another run, shape (n, K). Row i sums to c_i or, for one score, is in [0, c_i]."""
         return self._dual.alpha
 
     def default_kappa(self, lam):

@@ -14,7 +14,7 @@ from ...core.kept import Kept
 
 
 class MovingIntercepts(Kept):
-    """The intercepts of the K classes of one objective, their centre, and the rows with their last column.
+    """The moving centre of the intercepts of K classes, and the last column that rows have in steps.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ from ._chain_dual import ChainDual
 from .core import Core
 from .intercepts import MovingIntercepts
 
-VECTORS = 12    # vectors of length dim in a run with a penalty: measured
+VECTORS = 12    # number of vectors of length dim in a run with a penalty: measured
 
 
 class LogLossBlocks(Core):

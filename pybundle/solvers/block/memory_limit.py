@@ -1,4 +1,4 @@
-"""The limit of memory of a block method on cached planes: beyond it idle planes are dropped, and others merged."""
+"""The memory limit of a block method on cached planes; to keep it, idle planes are dropped, and others merged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HOLES = 1.15        # memory of the heap, with holes that blocks leave, over tha
 BLOCK = 400         # bytes of a block beside its slopes
 SHRINK = 0.95       # blocks shrink to this fraction of the limit, so that they seldom have to
 MERGED = 1.5        # an error message assumes that a merged plane has so many times the entries of another one
-SAMPLE = 64         # examples from which the size of a plane is estimated
+SAMPLE = 64         # number of examples from which the size of a plane is estimated
 
 
 class MemoryLimit:

@@ -38,7 +38,7 @@ class NewtonBlocks(CachedBlocks):
         return PlaneMaster(self.blocks, self.lam, w, self._sigma, self._growth)
 
     def solve(self, w, target):
-        """Do Newton steps from w on the master problem; return whether its gap is at most `target`, or has stalled.
+        """Do Newton steps from w on the master problem; return whether its gap is at most `target`, or does not fall.
 
         The next call continues where this one ended, until there are new planes.
         """

@@ -17,7 +17,7 @@ class PenalisedBlocks(ExactBlocks):
 
     def __init__(self, risk, problem, known=None):
         super().__init__(risk, problem, known)
-        # steps move the intercept itself, not the intercept at the means
+        # steps change the intercept itself, not the intercept at the means of the columns
         self._objective = replace(problem, means=None)
         self._omega = problem.scaled_entries(self.dim)
         self._free = np.flatnonzero(self._objective.is_free)

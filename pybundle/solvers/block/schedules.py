@@ -197,7 +197,7 @@ class MultiPlane(Plain):
         return self.cost * run.core.visits + run.core.cached_visits
 
     def _dual(self, run):
-        """Return D of the multipliers at the running point, with kappa = 0."""
+        """Return D of the present multipliers, for kappa = 0."""
         return run.problem.lower_bound(Plane(run.core.blocks.offset, run.core.phi()))
 
     def cached_passes(self, run):

@@ -29,7 +29,7 @@ from .woodbury import wide_solver
 
 INSIDE = 1e-3           # `thresholded` sets w_j to 0 if its multiplier is below (1 - INSIDE) l1_j in absolute value
 SHARE = 0.9995          # a step goes this fraction of the way to the boundary of the feasible set
-LEAST = 1e-15           # p and m count as at least this fraction of hi - lo, so that quotients stay finite
+LEAST = 1e-15           # smaller distances hi - a and a - lo are raised to this fraction of hi - lo before divisions
 BLOCK = 1 << 17         # A'QA is summed over blocks of rows with this many entries, which fit into the cache
 RIDGES = 1e-14, 1e-11, 1e-8     # relative increases of the diagonal, tried in turn until the Cholesky factor exists
 
@@ -156,7 +156,7 @@ class Barrier:
         return Point(moved, a, u, v)
 
     def _transposed(self, a, slope=None):
-        # returns A'a of all N rows; `slope`, if given, is the part of the examples
+        # returns A'a of all N rows; `slope`, if given, is the sum over the rows of examples
         slope = self.rows.transposed(self.multipliers(a)) if slope is None else np.array(slope)
         slope[self.sharp] += a[self.m * self.n_sides:]
         return slope

@@ -22,13 +22,13 @@ from pybundle.features._rows cimport BLOCK, PB_CSR32, Rows, PackedWeights
 
 
 cdef enum:
-    GROUP = 1 << 18     # coefficients of a group of sparse rows: 2 MB
+    GROUP = 1 << 18     # number of coefficients of a group of sparse rows: 2 MB
 
 
 cdef struct Scratch:
-    int group           # rows of a group
-    double* coef        # K x group, label by label
-    void* scores        # K x BLOCK
+    int group           # number of rows of a group
+    double* coef        # (K, group) coefficients
+    void* scores        # (K, BLOCK) scores
     Py_ssize_t* at      # rows of up to BLOCK coefficients other than 0
     double* packed      # these coefficients
 

@@ -35,7 +35,7 @@ cdef int project(double* v, int K, double mass, double* out) noexcept nogil:
             if v[k] > theta:
                 total += v[k]
                 count += 1
-        if count >= last or count == 0:         # the set grows only by rounding, and theta could oscillate
+        if count >= last or count == 0:         # only rounding lets the set grow; then theta could oscillate
             break
         last = count
         theta = (total - mass) / count

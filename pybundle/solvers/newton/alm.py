@@ -52,7 +52,7 @@ class AugmentedLagrangian(Run):
     def __init__(self, search, multipliers, sigma=None, growth=1.5, largest_rank=LARGEST_RANK, max_products=60):
         super().__init__(search)
         self.multipliers, self.lam, self.growth = multipliers, self.problem.square.lam, growth
-        # if X is 0, any unit will do with which LARGEST_SIGMA units stay finite
+        # if X is 0, any unit serves, but LARGEST_SIGMA times the unit must be finite
         self._unit = self.lam / max(self.multipliers.squared_radius, 1e-280 * max(self.lam, 1.0))
         self.sigma, self._given_sigma = sigma or self._unit, sigma
         limit = self.settings.memory_limit
@@ -156,7 +156,8 @@ class AugmentedLagrangian(Run):
         self.search.offer(bound)
 
     def _line_search(self, direction):
-        # halves the step until Phi falls by a fraction of the predicted decrease; affine scores make one pass enough
+        # halves the step until Phi falls by a fraction of the predicted decrease; all trials need one pass together,
+        # as scores are affine
         change = self._score(direction)
         slope, t = float(self._gradient @ direction), 1.0
         value = self.problem.value(self._point) + self._step.smooth

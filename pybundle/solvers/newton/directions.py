@@ -24,7 +24,7 @@ EXACT = 8.0
 """The large factor is preferred if it costs less than this many times the small one. It is float64, and works where
 columns of unequal scale make Jacobi slow and float32 products inaccurate."""
 PAYS_OFF = 8.0
-"""Operations per second of a factorisation, divided by those of products of the operator."""
+"""Speed of a factorisation in operations per second, divided by the speed of products of the operator."""
 TOO_ROUGH = 20
 """If the small factor needs more iterations of conjugate gradients than this, later factors are float64."""
 
@@ -102,7 +102,7 @@ class NewtonDirection(Kept):
                 X, Q = faces.directions(kind)
                 H = X @ X.T
                 H = H.toarray() if sp.issparse(H) else H
-                for start in range(0, len(H), 512):             # the whole matrix Q Q' would need memory
+                for start in range(0, len(H), 512):             # so Q Q' is never stored as a whole
                     H[start:start + 512] *= Q[start:start + 512] @ Q.T
                 H.flat[::len(H) + 1] += self.lam / sigma
             if not np.isfinite(H.diagonal()).all():

@@ -16,7 +16,7 @@ from .alm import AugmentedLagrangian
 from .known_planes import KnownPlanes, PlaneMultipliers
 
 MOST_STEPS = 10     # maximum number of Newton steps in one call of `solve`, so that the caller can check its time limit
-MOST_PRODUCTS = 150     # of conjugate gradients for one direction; on letter sequences faster than limits of 60 and 400
+MOST_PRODUCTS = 150     # maximum number of products for one direction; on letter sequences 60 and 400 were slower
 
 
 class PlaneMaster(Kept):

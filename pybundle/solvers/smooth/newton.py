@@ -44,7 +44,7 @@ FLAT, SHORT = 1e-12, 0.3     # minimum of `NewtonSteps.flat`; a step t < SHORT m
 
 
 class Newton(SmoothRun):
-    """A run of the method, with the steps of `NewtonSteps`."""
+    """A run of the Newton method, with the steps of `NewtonSteps`."""
 
     patience = 20
 

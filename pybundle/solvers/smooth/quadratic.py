@@ -24,12 +24,12 @@ RIDGE = 1e-10       # relative increase of a diagonal; 100 times as much after e
 SWEEPS = 2          # sweeps in a round of `minimise`, before its Newton steps
 ROUNDS, STEPS = 30, 50      # maximum number of rounds, and of Newton steps in a round
 MOST = 500          # maximum number of sweeps over many columns
-ENOUGH = 0.25       # a clipped step is accepted if it gains this fraction of `<slope, step>`; without clipping: 0.5
+ENOUGH = 0.25       # a clipped step must gain this fraction of `<slope, step>`; a full step gains 0.5 of it
 FIRST = 5           # minimum number of sweeps before a Newton step on many columns
 GAIN = 128.0        # the Cholesky factor of m columns takes as long as sweeps that read m^3 / GAIN entries
 LARGEST = 4096      # maximum number of columns in a Newton step of `Sweeps`
-HELD = 0.25         # such a step on m columns is given up if more than HELD max(m, FEW) of them would end at bounds
-EXACT = 1e-6        # relative tolerance of the multipliers of these bounds
+HELD = 0.25         # a Newton step of `Sweeps` on m columns is given up if HELD max(m, FEW) of them would end at bounds
+EXACT = 1e-6        # relative tolerance of the multipliers of bounds in a Newton step of `Sweeps`
 ROWS = 1024         # rows of a dense block in `Hessians.gram`
 
 

@@ -244,7 +244,7 @@ class Pairs(Kept):
 
     @staticmethod
     def _recursion(pairs, d, curvatures):
-        weights, scratch = [], np.empty_like(d)         # a new vector for each product would double the cost
+        weights, scratch = [], np.empty_like(d)         # one vector for all products, as new ones would double the cost
         for s, y, product in reversed(pairs):
             weights.append(inner(s, d) / product)
             d -= np.multiply(y, weights[-1], out=scratch)

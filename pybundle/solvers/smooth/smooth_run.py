@@ -28,7 +28,7 @@ from .quasi_newton import Orthants
 SINGLE, DOUBLE = 1e-6, 1e-12
 """Relative rounding errors of values of risks in float32 and float64."""
 FEWEST = 5
-"""Minimum number of pairs of L-BFGS; `memory_limit` must have room for three times as many vectors (dim,)."""
+"""Minimum number of pairs of L-BFGS. `memory_limit` must have room for three times as many vectors (dim,)."""
 
 
 class SmoothRun(Run):
@@ -73,9 +73,9 @@ class SmoothRun(Run):
         return None if self.steps.update(x, fun, gradient) else Status.STALLED
 
     def orthants(self):
-        """Return bounds and l1 norm of the objective, or None."""
+        """Return bounds and l1 norm of the objective, or None if it has neither."""
         problem = self.problem
-        if problem.is_linear:         # at most an intercept of classes is held at 0, which matters to no step
+        if problem.is_linear:         # the penalty has neither l1 norms nor bounds that a step must know
             return None
         omega = problem.scaled_entries(self.risk.dim)
         return Orthants(omega.l1, omega.lower, omega.upper)

@@ -152,8 +152,10 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         warm_start : Result or State
             A run on the same risk, with any lam or penalty: its point replaces `w0`, and its planes are kept
             unless the number of parts differs. Refused if the data were changed in place since.
-        K, T : "prox-bmrm" only; its masters have the zero plane, which the paper's have not, if `lower_bounds` >= 0
+        K, T : "prox-bmrm" only
             Step length ("auto": 0.01 |w0|, 0.4 for w0 = 0) and horizon (100) of the paper.
+        zero_plane : "bmrm", "cutting-plane" and "prox-bmrm" only
+            False leaves out the planes that declared `lower_bounds` give, as the papers do; default True.
         mu, line_search : "oca" only
             Position of the planes between best point and minimiser (0.1); False forces the proximal variant.
         kappa : "prox-bcfw" only

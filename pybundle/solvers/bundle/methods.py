@@ -10,12 +10,12 @@ from .bundle_method import BundleMethod
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
 
 
-def last_iterate(search):
-    return BundleMethod(search, LastIterate())
+def last_iterate(search, zero_plane=True):
+    return BundleMethod(search, LastIterate(), zero_plane)
 
 
-def prox_bmrm(search, K, T):
-    return BundleMethod(search, PublishedProximity(K, T, search.settings.stop == "published"))
+def prox_bmrm(search, K, T, zero_plane):
+    return BundleMethod(search, PublishedProximity(K, T, search.settings.stop == "published"), zero_plane)
 
 
 def oca(search, mu, line_search):
@@ -42,8 +42,10 @@ def step_length(name, value):
     return value if isinstance(value, str) and value == "auto" else number(low=0.0, strict=True)(name, value)
 
 
-BMRM = Method("bmrm", last_iterate, BUNDLE)
-PROX_BMRM = Method("prox-bmrm", prox_bmrm, {**BUNDLE, "K": Option("auto", step_length), "T": Option(100, integer)})
+ZERO_PLANE = {"zero_plane": Option(True, check_flag)}
+BMRM = Method("bmrm", last_iterate, {**BUNDLE, **ZERO_PLANE})
+PROX_BMRM = Method("prox-bmrm", prox_bmrm,
+                   {**BUNDLE, **ZERO_PLANE, "K": Option("auto", step_length), "T": Option(100, integer)})
 OCA = Method("oca", oca, {**BUNDLE, "mu": Option(0.1, number(low=0.0, strict=True, high=1.0)),
                    "line_search": Option(None, or_none(check_flag), (AFFINE_SCORES,))},
              n_parts=16, penalties="all")

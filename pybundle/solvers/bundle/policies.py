@@ -185,7 +185,7 @@ class Centred(Policy):
 
 
 class PublishedProximity(Centred):
-    """Prox-BMRM and Prox-P-BMRM [Uricar & Franc 2013, Alg. 2], plus zero planes: the centre is the last iterate.
+    """Prox-BMRM and Prox-P-BMRM [Uricar & Franc 2013, Alg. 2]: the centre is the last iterate.
 
     Parameters
     ----------

@@ -100,6 +100,47 @@ def test_known_lower_bound_of_a_part_is_used(bound):
     assert result.success and result.fun == pytest.approx(0.005 * 9 + bound)
 
 
+@pytest.mark.parametrize("method", ["bmrm", "prox-bmrm", "cutting-plane"])
+@pytest.mark.parametrize("n_parts", [1, 4])
+def test_without_the_zero_plane_multipliers_sum_to_one(method, n_parts):
+    """A bundle that was made with it, checkpoints and declared bounds included."""
+    weights = np.ones(40)
+    weights[::4] = 0.0          # with four parts, part 0 has the plane 0 alone, which the zero plane replaces
+    X, y = np.random.default_rng(3).normal(size=(40, 3)), np.arange(40) % 3
+    risk = pb.risks.MulticlassHinge(X, y, n_parts=n_parts, sample_weight=weights)
+    size = {"penalty": pb.prox.Ball(2.0)} if method == "cutting-plane" else {"lam": 1.0}
+    best = pb.minimize(risk, method=method, tol=1e-6, **size)
+    result = pb.minimize(risk, method=f"{method} zero_plane=False", tol=1e-4, **size)
+    later = pb.minimize(risk, method=f"{method} zero_plane=False", tol=1e-5, warm_start=best, **size)
+    for found in (result, later):
+        beta, parts = found.state.bundle.beta, found.state.bundle.parts
+        np.testing.assert_allclose(np.bincount(parts, beta, n_parts), 1.0, atol=1e-12)
+        assert found.success and found.lower_bound <= best.fun and best.lower_bound <= found.fun
+
+
+@pytest.mark.parametrize("bound", [-1.0, 0.5])
+def test_without_the_zero_plane_no_declared_bound_is_a_plane(bound):
+    def fun(w):
+        above = abs(w[0] - 3.0) - 2.0
+        return max(bound, above) + 1.0, np.array([np.sign(w[0] - 3.0) * (above > bound)])
+
+    risk = pb.risks.Function(fun, 1, lower_bounds=bound)
+    for zero_plane in (True, False):
+        result = pb.minimize(risk, lam=1e-3, method=f"bmrm zero_plane={zero_plane}", tol=1e-6)
+        assert result.success and (bound in result.state.bundle.offsets) == zero_plane
+
+
+def test_a_checkpoint_belongs_to_runs_with_the_same_zero_plane(tmp_path):
+    risk, path = pb.risks.MulticlassHinge(*blobs(60, 3)), tmp_path / "run.npz"
+    options = {"lam": 0.1, "method": "prox-bmrm zero_plane=False", "checkpoint": path, "tol": 1e-5}
+    with pytest.warns(pb.ConvergenceWarning):
+        pb.minimize(risk, max_iter=5, **options)
+    with pytest.raises(pb.StateError, match="zero_plane"):
+        pb.minimize(risk, max_iter=9, **options | {"method": "prox-bmrm"})
+    whole = pb.minimize(risk, **options | {"checkpoint": None})
+    np.testing.assert_array_equal(pb.minimize(risk, **options).x, whole.x)
+
+
 def test_ball_problem_against_the_penalty_problem():
     """With radius = |w(lam)| both problems have the same minimiser."""
     risk = multiclass(n_parts=2)

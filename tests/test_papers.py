@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from reference.bmrm import bmrm, prox_bmrm
 from reference.mp_bcfw import MPBCFW
-from reference.prox_bmrm import prox_bmrm
 
 import pybundle as pb
 
@@ -32,30 +32,70 @@ def log_loss(X, y, n_parts):
     return risk
 
 
-@pytest.mark.parametrize("n_parts", [1, 2])
-@pytest.mark.parametrize(("radius", "T"), [(0.4, 100), (0.2, 10)])
-@pytest.mark.parametrize("lower_bounds", [0.0, None])
-def test_prox_bmrm_asks_where_algorithm_2_does(n_parts, radius, T, lower_bounds):
-    """Trials, rejected ones included, tuned alphas, gamma and the stop: masters solved exactly, no plane dropped.
+def hinge(X, y, n_parts):
+    """The multiclass hinge; the smallest of the labels that tie, as they do in exact masters, is the best one."""
+    parts, rows = [np.arange(len(y))[p::n_parts] for p in range(n_parts)], np.arange(len(y))
 
-    The paper's multipliers sum to 1. The method was called "exactly as published", but with a risk that declares the
-    bound 0, as hinge losses do, its masters have the zero plane, too. Without that bound they are the paper's.
-    """
-    risk, lam, w, asked = log_loss(*blobs(40, 3), n_parts), 0.5, np.zeros(3 * K), []
-    points, alphas = prox_bmrm(risk, w, lam, n_parts, 0.03, radius, T, has_zero=lower_bounds is not None)
+    def risk(w):
+        margins = 1.0 + X @ w.reshape(K, -1).T
+        margins[rows, y] -= 1.0
+        labels = (margins >= margins.max(axis=1, keepdims=True) - 1e-7).argmax(axis=1)
+        slopes = (np.eye(K)[labels] - np.eye(K)[y])[:, :, None] * X[:, None]
+        values = margins[rows, labels] - margins[rows, y]
+        return (np.array([values[p].sum() for p in parts]), np.array([slopes[p].sum(axis=0).ravel() for p in parts]))
+
+    return risk
+
+
+EXACT = {"stop": "published", "theta": 1e-12, "max_idle": 1000}
+
+
+def asked_by(risk, w, n_parts, lam, method):
+    """The points at which a run asks for planes, and its result: masters solved to rounding, no plane dropped."""
+    asked = []
 
     def recorded(w):
         asked.append(np.array(w))
         return risk(w)
 
-    result = pb.minimize(pb.risks.Function(recorded, len(w), n_parts, lower_bounds), w, lam=lam,
-                         method=pb.methods.ProxBMRM(K=radius, T=T, stop="published", theta=1e-9, max_idle=1000),
-                         tol=0.03)
+    result = pb.minimize(pb.risks.Function(recorded, len(w), n_parts, 0.0), w, n_parts=n_parts, tol=0.03, lam=lam,
+                         method=pb.methods.parse(method, **EXACT))
+    return asked, result
+
+
+@pytest.mark.parametrize("zero_plane", [False, True])
+@pytest.mark.parametrize("n_parts", [1, 4])
+@pytest.mark.parametrize("loss", [hinge, log_loss])
+def test_bmrm_asks_where_the_published_algorithm_does(loss, n_parts, zero_plane):
+    """The papers' multipliers sum to 1; with the zero plane, which is the default, to at most 1."""
+    X, y = blobs(100, 6)
+    risk, lam, w = loss(X, y, n_parts), 2.0, np.zeros(6 * K)
+    points, values = bmrm(risk, w, lam, n_parts, 0.03, has_zero=zero_plane)
+    asked, result = asked_by(risk, w, n_parts, lam=lam, method=f"bmrm zero_plane={zero_plane}")
+    assert result.nit == len(points) - 1 > 5
+    np.testing.assert_allclose(asked[:len(points)], points, atol=1e-6)
+    assert len(asked) <= len(points) + 1                                    # the certificate
+    np.testing.assert_allclose(result.history["primal"], values[1:], rtol=1e-6)
+    if loss is hinge and n_parts == 1:
+        compiled = pb.minimize(pb.risks.MulticlassHinge(X, y), lam=lam, tol=0.03,
+                               method=pb.methods.BMRM(zero_plane=zero_plane, **EXACT))
+        np.testing.assert_allclose(compiled.history["primal"], values[1:], rtol=1e-6)
+
+
+@pytest.mark.parametrize("zero_plane", [False, True])
+@pytest.mark.parametrize("n_parts", [1, 4])
+@pytest.mark.parametrize(("radius", "T"), [(0.4, 100), (0.2, 10)])
+@pytest.mark.parametrize("loss", [hinge, log_loss])
+def test_prox_bmrm_asks_where_algorithm_2_does(loss, n_parts, radius, T, zero_plane):
+    """Trials, rejected ones included, tuned alphas, gamma and the stop."""
+    risk, lam, w = loss(*blobs(40, 3), n_parts), 0.5, np.zeros(3 * K)
+    points, alphas = prox_bmrm(risk, w, lam, n_parts, 0.03, radius, T, has_zero=zero_plane)
+    asked, result = asked_by(risk, w, n_parts, lam=lam,
+                             method=f"prox-bmrm K={radius} T={T} zero_plane={zero_plane}")
     assert result.nit == len(alphas) and len(set(alphas)) > 1
     assert len(points) > len(alphas) + 1                                    # trials were rejected
-    # SLSQP ends within 1e-8 of the value of a master, which is 1e-4 of its point
-    np.testing.assert_allclose(asked[:len(points)], points, atol=1e-3)
-    assert len(asked) <= len(points) + 1                                    # the certificate
+    np.testing.assert_allclose(asked[:len(points)], points, atol=1e-6)
+    assert len(asked) <= len(points) + 1
 
 
 @pytest.mark.parametrize("lam", [3.0, 0.3])

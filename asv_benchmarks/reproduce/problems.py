@@ -42,17 +42,6 @@ def parted(**options):
     return pb.risks.MulticlassHinge(risk.examples.X, risk.labels, **options), errors
 
 
-class WithoutBound(pb.risks.MulticlassHinge):
-    """The same losses without the bound R_p >= 0: masters have no zero plane, so that multipliers sum to 1."""
-
-    lower_bounds = property(lambda self: np.full(self.n_parts, -np.inf), lambda self, _: None)
-
-
-def without_bound():
-    risk, errors = problem("mnist")
-    return WithoutBound(risk.examples.X, risk.labels), errors
-
-
 def weizmann(kind=pb.models.BinaryLabeling):
     """200 training images of horses, mean Hamming loss."""
     data = horses.read(data_file("weizmann_horses", "weizmann_horses.npz"))
@@ -80,7 +69,6 @@ class SlowLabeling(pb.models.BinaryLabeling):
 
 LOADERS = {"mnist": mnist, "mnist, parts in order": lambda: parted(partition="contiguous"),
            "mnist, shuffle 1": lambda: parted(random_state=1), "mnist, shuffle 2": lambda: parted(random_state=2),
-           "mnist, no zero plane": without_bound,
            "landmarks": landmarks.problem, "plates": plates.problem, "horses": weizmann,
            "horses, slow": lambda: weizmann(SlowLabeling),
            "usps": lambda: (race.usps()[0], {}), "ocr": lambda: (race.ocr()[0], {})}

@@ -6,7 +6,7 @@ Writes results/papers/prox_bmrm.md and its pictures. What was measured before is
 """
 
 import prox_authors
-from p_bmrm import p_bmrm
+from p_bmrm import PAPERS_MASTERS, p_bmrm
 from papers import Page, Run, count, error, ratio, seconds, split, table, total
 
 EXACT = (("stop", "published"), ("max_idle", 10), ("theta", 1e-3))
@@ -155,8 +155,8 @@ def zero_plane(page):
     for name, (method, n_parts) in {**ROWS, "P16-BMRM": ("bmrm", 16)}.items():
         for lam in LAMS["mnist"] if method == "prox-bmrm" else (1000.0, 100.0):
             begin = "zero" if method == "bmrm" else start("mnist")
-            known, without = (page.run(Run(data, method, lam, n_parts, begin, EXACT)) for data in (
-                "mnist", "mnist, no zero plane"))
+            known, without = (page.run(Run("mnist", method, lam, n_parts, begin, (*EXACT, *further))) for further in (
+                (), PAPERS_MASTERS))
             rows.append((name, f"{lam:g}", PUBLISHED["mnist"][name][0][LAMS["mnist"].index(lam)]
                          if name in ROWS else "-", *(
                              count(record and record["iterations"]) for record in (known, without))))

@@ -206,7 +206,7 @@ def _value(text):
 
 def method_of(given, penalty=None):
     """Return the record of the argument `method`; "cutting-plane" demands a ball."""
-    if given == CUTTING_PLANE and not is_in_ball(penalty):
+    if isinstance(given, str) and given.split()[:1] == [CUTTING_PLANE] and not is_in_ball(penalty):
         raise ParameterError("method 'cutting-plane' minimises in a ball: pass penalty=pb.prox.Ball(radius) instead of "
                              "lam or another penalty")
     return parse(given)

@@ -70,6 +70,8 @@ class Aggregate(NamedTuple):
 class BundleMethod(Run):
     """A run of the bundle loop with one policy on one risk.
 
+    With `zero_plane=False` the model has the planes of passes alone, without those that declared lower bounds give.
+
     Parameters
     ----------
     method : PartPlanes
@@ -79,10 +81,13 @@ class BundleMethod(Run):
     kept = "master", "policy", "_errors", "max_planes"
     patience = 300      # published proximal steps may continue for T = 100 iterations without any progress
 
-    def __init__(self, search, policy, method):
+    def __init__(self, search, policy, method, zero_plane=True):
         super().__init__(search)
         self.method, self.is_published = method, method.stop == "published"
-        n_parts, self.policy, self.slack = self.risk.n_parts, policy, search.lower_bounds >= 0.0
+        n_parts, self.policy, self._declared = self.risk.n_parts, policy, search.lower_bounds
+        if not zero_plane:
+            self._declared = np.full(n_parts, -np.inf)
+        self.slack = self._declared >= 0.0
         self._changing = False      # True while planes are being stored, when the bundle is inconsistent
         self._errors = np.zeros(n_parts), np.zeros(n_parts)
         self.max_planes = None
@@ -104,7 +109,9 @@ class BundleMethod(Run):
                 self.bundle.origins[:] = -1     # they are indices in the record of another run
             self._limit_memory()
             self.master = self._make_master()
-            if self.problem.contains(state.w):
+            planes = self.bundle.parts[self.bundle.parts >= 0]
+            lacks = ~self.slack & (np.bincount(planes, minlength=risk.n_parts) == 0)    # the zero plane was enough
+            if self.problem.contains(state.w) and not lacks.any():
                 self.search.observe(state.w, state.risk_value)
                 self.policy.resume(self, state)
             else:
@@ -113,14 +120,13 @@ class BundleMethod(Run):
         self.bundle = Bundle(risk.dim, risk.n_parts)
         self.master = self._make_master()
         self._limit_memory()
-        lower = self.search.lower_bounds
-        flat = np.isfinite(lower) & (lower != 0.0)
+        flat = np.isfinite(self._declared) & (self._declared != 0.0)
         self.append(self._named(self.policy.start(self, w), w))
         known = None if state is None else part_planes(risk, state.blocks)
         if known is not None:
             self.append(known)
         if flat.any():                        # a declared lower bound c of a part is the plane c + <0, w>
-            self.bundle.append_flat(np.where(flat, lower, -np.inf))
+            self.bundle.append_flat(np.where(flat, self._declared, -np.inf))
 
     def iterate(self):
         """Do one iteration; return a Status if the stopping rule holds, else None."""
@@ -254,12 +260,13 @@ class BundleMethod(Run):
     def _tolerance(self):
         """Return `theta` times the gap of the run, at most 1e-3 and at least 1e-12 of the best value.
 
-        Each of the last iterations that moved neither value nor bound divides it by 10, up to a thousand in all. If the
-        tolerance is loose, the master may return its last solution although a new plane cuts it off.
+        Before the first bound the one that the risk declares counts. Each of the last iterations that moved neither
+        value nor bound divides the tolerance by 10, up to a thousand in all. If it is loose, the master may return its
+        last solution although a new plane cuts it off.
         """
-        theta = self.method.theta * 0.1 ** min(self.search.idle, 3)
-        scale = max(abs(self.search.fun), 1e-300)
-        return float(min(max(theta * self.search.gap, 1e-12 * scale), 1e-3 * scale))
+        search, theta = self.search, self.method.theta * 0.1 ** min(self.search.idle, 3)
+        scale, gap = max(abs(search.fun), 1e-300), min(search.gap, search.fun - float(search.lower_bounds.sum()))
+        return float(min(max(theta * gap, 1e-12 * scale), 1e-3 * scale))
 
     def check_model(self, solution, w, values):
         """Refuse a risk if one of its `values` (P,) at w, the minimiser of a solution, lies below a stored plane."""

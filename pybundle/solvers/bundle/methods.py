@@ -52,8 +52,8 @@ class BMRM(PartPlanes):
                in a ball argmin sum_p max_j (b_pj + <a_pj, w>) over |w| <= radius
             3  the dual value of its multipliers is a lower bound D; stop if F at the best point is close enough to D
 
-    Differences from the papers: a part that declares a lower bound of at least 0, as most losses of the package do, has
-    the plane 0, too; masters are solved to the fraction `theta` of the gap; and idle planes are dropped. Take this
+    Differences from the papers: a part that declares a lower bound has that bound as a plane, too, unless
+    `zero_plane=False`; masters are solved to the fraction `theta` of the gap; and idle planes are dropped. Take this
     method to compare with publications. `penalty=pb.prox.Ball(radius)` in place of `lam` is the cutting-plane algorithm
     in a ball, which the name "cutting-plane" stands for, too, and which "auto" takes for a ball.
 
@@ -72,6 +72,9 @@ class BMRM(PartPlanes):
     stop : {"certificate", "published"}
         "published" compares F at the current iterate w_t (in a ball: at the best one) with the present D, as the papers
         do; "certificate" compares the best value with the best bound.
+    zero_plane : bool
+        False leaves out the planes that declared lower bounds give, such as 0 for a hinge: then the multipliers of a
+        part sum to 1, as in the papers. True lets them sum to at most 1.
 
     Raises
     ------
@@ -95,9 +98,10 @@ class BMRM(PartPlanes):
     """
 
     name: ClassVar[str] = "bmrm"
+    zero_plane: bool = option(True, check_flag)
 
     def begin(self, search):
-        return BundleMethod(search, LastIterate(), self)
+        return BundleMethod(search, LastIterate(), self, self.zero_plane)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +139,9 @@ class ProxBMRM(PartPlanes):
     stop : {"certificate", "published"}
         "published" compares F(w+) with D in line 2, when alpha has been tuned, as the paper does; "certificate"
         compares the best value with the best bound.
+    zero_plane : bool
+        False leaves out the planes that declared lower bounds give, such as 0 for a hinge: then the multipliers of a
+        part sum to 1, as in the papers. True lets them sum to at most 1.
 
     Raises
     ------
@@ -158,9 +165,10 @@ class ProxBMRM(PartPlanes):
     name: ClassVar[str] = "prox-bmrm"
     K: float | str = option("auto", step_length)
     T: int = option(100, integer)
+    zero_plane: bool = option(True, check_flag)
 
     def begin(self, search):
-        return BundleMethod(search, PublishedProximity(self.K, self.T, self.stop == "published"), self)
+        return BundleMethod(search, PublishedProximity(self.K, self.T, self.stop == "published"), self, self.zero_plane)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -193,7 +193,7 @@ class Centred(Policy):
 
 
 class PublishedProximity(Centred):
-    """Prox-BMRM and Prox-P-BMRM [Uricar & Franc 2013, Alg. 2] with added zero planes; the last iterate is the centre.
+    """Prox-BMRM and Prox-P-BMRM [Uricar & Franc 2013, Alg. 2]; the last iterate is the centre.
 
     Parameters
     ----------

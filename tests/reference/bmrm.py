@@ -1,7 +1,10 @@
-"""Prox-BMRM and Prox-P-BMRM line by line [Uricar, Franc, Hlavac 2013, Algorithm 2, eqs 10-13], masters by SLSQP."""
+"""BMRM, P-BMRM and their proximal forms as the papers have them, line by line, with exact masters and all planes kept.
+
+[Teo et al. 2010, Algorithm 2; Uricar and Franc 2012; Uricar, Franc, Hlavac 2013, Algorithm 2, eqs 10-13]
+"""
 
 import numpy as np
-from reference.simplex_qp import by_slsqp
+from reference.simplex_qp import by_active_set
 
 
 class Model:
@@ -9,11 +12,15 @@ class Model:
 
     def __init__(self, lam, n_parts, has_zero):
         self.lam, self.n_parts, self.A, self.b, self.parts = lam, n_parts, [], [], []
-        self.slack = np.full(n_parts, has_zero)
+        self.has_zero = has_zero
 
     def add(self, w, values, slopes):
         """One plane of every part, tight at w."""
         for p in range(self.n_parts):
+            if self.has_zero and len(self.b) < 2 * self.n_parts:
+                self.A.append(np.zeros(len(w)))
+                self.b.append(0.0)
+                self.parts.append(p)
             self.A.append(slopes[p])
             self.b.append(values[p] - slopes[p] @ w)
             self.parts.append(p)
@@ -22,11 +29,25 @@ class Model:
         """argmin_w F_t(w) + alpha |w - c|^2 and the minimum of F_t, the latter for alpha = 0 alone."""
         A, b, s = np.array(self.A), np.array(self.b), self.lam + 2.0 * alpha
         f = b + 2.0 * alpha / s * A @ centre
-        value, beta = by_slsqp(A @ A.T / s, f, np.array(self.parts), self.slack)
+        value, beta = by_active_set(A @ A.T / s, f, np.array(self.parts))
         return (2.0 * alpha * centre - A.T @ beta) / s, -value
 
 
-def prox_bmrm(risk, w, lam, n_parts, eps, K, T, has_zero=True):
+def bmrm(risk, w, lam, n_parts, eps, has_zero=False):
+    """The points at which the risk is asked, in order, and F there."""
+    model, points, values = Model(lam, n_parts, has_zero), [], []
+    bound = -np.inf
+    while True:
+        parts, slopes = risk(w)
+        points.append(w)
+        values.append(parts.sum() + 0.5 * lam * w @ w)
+        if values[-1] - bound <= eps * abs(values[-1]):             # F(w_t) - F_t(w_t)
+            return points, values
+        model.add(w, parts, slopes)
+        w, bound = model.minimise(0.0, np.zeros(len(w)))
+
+
+def prox_bmrm(risk, w, lam, n_parts, eps, K, T, has_zero=False):
     """The points at which the risk is asked, in order, and the proximity alpha of every accepted step.
 
     `risk(w)` returns values (P,) and subgradients (P, dim). As in the package, the first trial is the tuned one, since

@@ -76,6 +76,8 @@ CASES += [("sgd", "dense", {}), ("sgd", "csr", {}), ("prox-bcfw", "binary", {}),
           ("cutting-plane", "dense", {"lam": None, "radius": 2.0}),
           ("bcfw", "chain", {"average": True, "gap_sampling": True, "step": "pairwise"}),
           ("mp-bcfw", "chain", {"average": True}), ("prox-bcfw", "chain", {"n_best": 3}),
+          ("mp-bcfw", "dense", {"visit": "all", "max_idle": 2, "average": True, "nonneg": NONNEG}),
+          ("mp-bcfw", "chain", {"visit": "all", "max_planes": 3}),
           ("oca", "dense", {"memory_limit": 20000, "n_parts": 2}), ("prox-bcfw", "dense", {"nonneg": NONNEG}),
           ("prox-bcfw", "chain", {"memory_limit": 16000}), ("mp-bcfw", "chain", {"memory_limit": 16000}),
           ("prox-bmrm", "dense", {"nonneg": NONNEG}), ("bmrm", "dense", {"nonneg": NONNEG, "scale": "mean"})]

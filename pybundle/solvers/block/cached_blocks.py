@@ -7,6 +7,7 @@ are enough, and where the centre lies.
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import brentq
 
 from ...core.exceptions import NumericalError
 from ...core.kept import check_array
@@ -36,6 +37,12 @@ class CachedBlocks(Core):
         Examples decoded at one point in an exact pass; 1 is fully sequential.
     step, max_steps, cap
         As in `Blocks`.
+    visit : {"used", "all"}
+        What cached passes visit: mostly the planes in use, of blocks that have several; or all blocks and the planes of
+        their working sets, which then are those of [Shah2015]: evaluations of F add nothing to them, and planes leave
+        whatever their multipliers.
+    max_idle : int or None
+        Iterations after which idle planes are dropped or leave; None is 4, or 2 if each call adds several planes.
     average : bool
         Whether values are evaluated at averages of the points.
     n_best : int
@@ -55,13 +62,16 @@ class CachedBlocks(Core):
         "passes", "cached_visits", "lam", "kappa", "centre", "_phi", "_value", "_turn", "_gap", "_used_gap")
 
     def __init__(self, risk, problem, known=None, *, batch=64, step="exact", max_steps=7, cap=CAP,
-                 average=False, n_best=1, memory_limit=None, record=None):
+                 visit="used", max_idle=None, average=False, n_best=1, memory_limit=None, record=None):
         self.n_examples, self.dim, self.record = risk.n_examples, risk.dim, record
-        cap = cap if record is None else 1 << 20        # evidence allows no merging
-        settings = problem.penalty.nonneg, step, max_steps, cap
+        self._visits_all, self._project = visit == "all", problem.project
+        self._max_idle = max_idle or (IDLE if n_best == 1 else IDLE_OF_MANY)
+        cap = cap if record is None or self._visits_all else 1 << 20        # evidence allows no merging
+        settings = problem.penalty.nonneg, step, max_steps, cap, self._max_idle if self._visits_all else 0
         if not isinstance(known, Blocks):       # multipliers of labels have no planes
             known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
+        self.blocks.merges &= record is None
         self.lam, self.kappa, self.centre = problem.square.lam, 0.0, None
         self._phi = None if known is None else self.blocks.aggregate().slope
         slope_errors, offset_errors = errors_of(risk)
@@ -146,11 +156,15 @@ class CachedBlocks(Core):
     def cached_pass(self, rng, target):
         """Step on many blocks over stored planes; return an estimate of the sum of all gaps.
 
-        A pass over all planes computes the gaps and activates planes. Fewer than FULL cheap passes follow, over the
-        planes in use of blocks that use several, as long as the gaps between these exceed USED times the target.
+        A pass over all planes computes the gaps and activates planes. Unless all passes visit all, fewer than FULL
+        cheap passes follow, over the planes in use of blocks that use several, as long as the gaps between these exceed
+        USED times the target.
         """
         self._turn, self._phi = self._turn + 1, None
-        if self._turn % FULL and self._used_gap > USED * target:
+        if self._visits_all:
+            rows = rng.permutation(self.n_examples)
+            self._gap = self.blocks.sweep(rows)
+        elif self._turn % FULL and self._used_gap > USED * target:
             rows = np.flatnonzero(self.blocks.sizes(True) > 1)
             rng.shuffle(rows)
             self._used_gap = self.blocks.sweep(rows, True)
@@ -164,17 +178,19 @@ class CachedBlocks(Core):
         return self._gap
 
     def evaluate(self, search, w):
-        """Return F at w, or at the average if there is one; store the planes found."""
-        average = best_average(self.blocks, self.lam)
+        """Return F at w, or at the average if there is one; store the planes found unless cached passes visit all."""
+        average = best_average(self.blocks, self.lam, self._project)
         w = w if average is None else average
-        found = self.passes.value(w)
+        found = self.passes.value(w, stores=not self._visits_all)
         self._turn = -1
         return self.observe(search, w, *found)
 
     def forget(self):
         """Drop idle planes; if each call of the oracle adds several planes, most of these are never used."""
-        if self.record is None:         # merged planes have no labelling
-            self.blocks.forget(IDLE if self.passes.n_best == 1 else IDLE_OF_MANY)
+        if self._visits_all and self._phi is not None:      # there was no pass, so no iteration of [Shah2015]
+            return
+        if self.record is None or self._visits_all:         # merged planes have no labelling
+            self.blocks.forget(self._max_idle)
 
     # ------------------------------------------------------------------ evidence
     def known_value(self, search):
@@ -195,14 +211,21 @@ class CachedBlocks(Core):
             self.blocks, self.record, problem, risk.sample_weight, *self._errors)
 
 
-def best_average(blocks, lam):
-    """Return the best combination, by D, of the averages over oracle and over cached steps; None before any.
+def best_average(blocks, lam, project):
+    """Return the w of the best combination, by D, of the averages over oracle and cached steps; None before any.
 
-    On the segment between both, D is `D0 + t (B1 - B0 - lam <w0, w1 - w0>) - t^2 lam/2 |w1 - w0|^2`.
+    An average of multipliers has the averages B and x = -phi / lam, its w is the projection of x, and
+    D = B - lam/2 |w|^2. On the segment of t between both averages D is concave, with the derivative
+    B1 - B0 - lam <w(t), x1 - x0>, which is linear in t without signs.
     """
     first, second = blocks.average(0), blocks.average(1)
     if second is None or first is None:
-        return None if first is None else first[0]
-    step = second[0] - first[0]
-    slope, curve = second[1] - first[1] - lam * float(first[0] @ step), lam * float(step @ step)
-    return first[0] + min(max(slope / curve, 0.0), 1.0) * step if curve > 0.0 else first[0]
+        return None if first is None else project(first[0])
+    step, gain = second[0] - first[0], second[1] - first[1]
+
+    def derivative(t):
+        return gain - lam * float(project(first[0] + t * step) @ step)
+
+    ends = derivative(0.0), derivative(1.0)
+    t = float(ends[1] > 0.0) if ends[0] <= 0.0 or ends[1] >= 0.0 else brentq(derivative, 0.0, 1.0)
+    return project(first[0] + t * step)

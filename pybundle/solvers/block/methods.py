@@ -1,16 +1,16 @@
-"""Methods on the multipliers of examples: proximal BCFW, BCFW, a variant of MP-BCFW, augmented Lagrangian."""
+"""Methods on the multipliers of examples: proximal BCFW, BCFW, MP-BCFW, augmented Lagrangian."""
 
 from __future__ import annotations
 
 from ...core.exceptions import ParameterError
 from ...core.protocols import BOUNDED, FURTHER, LABELLINGS, SINGLE, STORED, require
-from ...core.validation import check_flag
+from ...core.validation import check_choice, check_flag, check_integer, check_number
 from ..method import WARM_START, Method, Option, choice, integer, number, or_none
 from ..newton.alm import AugmentedLagrangian
 from ..newton.label_multipliers import LabelMultipliers
 from ._label_blocks import set_capacity
 from .block_method import BlockMethod
-from .cached_blocks import CAP, CachedBlocks
+from .cached_blocks import CAP, IDLE, CachedBlocks
 from .exact_blocks import ExactBlocks
 from .log_loss_blocks import LogLossBlocks
 from .newton_blocks import NewtonBlocks
@@ -88,20 +88,15 @@ def accelerated(n_best=1):
 
 def bcfw(search, gap_check, gap_sampling, **options):
     """Build a BCFW run."""
-    return averaged(search, Plain(gap_check, gap_sampling), **options)
+    return cached(search, Plain(gap_check, gap_sampling), **options)
 
 
-def mp_bcfw(search, gap_check, gap_sampling, cost=20.0, **options):
-    """Build a run like MP-BCFW; if it may not measure time, one oracle call counts as `cost` cached steps."""
-    cost = cost if search.settings.deterministic else None
-    return averaged(search, MultiPlane(gap_check, gap_sampling, cost), **options)
-
-
-def averaged(search, schedule, average, **options):
-    """Build a run on cached planes that averages its points if `average`."""
-    if average and search.problem.penalty.nonneg is not None:
-        raise ParameterError("average=True takes no constraints w_k >= 0, got nonneg; leave one of them out")
-    return cached(search, schedule, average=average, **options)
+def mp_bcfw(search, gap_check, gap_sampling, cost, max_cached, max_planes, **options):
+    """Build an MP-BCFW run."""
+    if options["visit"] == "all" and (options["step"] != "frank-wolfe" or gap_sampling):      # it knows no gaps
+        raise ParameterError("visit='all' takes step='frank-wolfe' and gap_sampling=False, got step="
+                             f"{options['step']!r}, gap_sampling={gap_sampling}; leave one of them out")
+    return cached(search, MultiPlane(gap_check, gap_sampling, cost, max_cached), cap=max_planes, **options)
 
 
 def alm(search, sigma, growth):
@@ -124,6 +119,18 @@ def fewer_than_cap(name, value):
     return value
 
 
+def several(name, value):
+    """Check the most planes kept of an example, which are the truth and another one at least."""
+    return check_integer(name, value, low=2)
+
+
+def cost_of_call(name, value):
+    """Check the number of cached steps as which a call of the oracle counts, or "clock"."""
+    if isinstance(value, str):
+        return check_choice(name, value, ("clock",))
+    return check_number(name, value, low=0.0, strict=True)
+
+
 BLOCKS = {"kappa": Option(None, or_none(number(low=0.0)), (SINGLE,)), "batch": Option(None, integer, (STORED,)),
           "n_best": Option(1, fewer_than_cap, (FURTHER,)), **WARM_START}
 STEPS = {"average": Option(False, check_flag), "gap_sampling": Option(False, check_flag),
@@ -132,7 +139,9 @@ STEPS = {"average": Option(False, check_flag), "gap_sampling": Option(False, che
 PROX_BCFW = Method("prox-bcfw", prox_bcfw, BLOCKS, needs=(SINGLE, BOUNDED),
                    penalties="separable")
 BCFW = Method("bcfw", bcfw, {**STEPS, "gap_check": Option(10, integer)}, needs=(LABELLINGS, BOUNDED))
-MP_BCFW = Method("mp-bcfw", mp_bcfw, {**STEPS, "gap_check": Option(5, integer)}, needs=(LABELLINGS, BOUNDED))
+CACHED = {"visit": Option("used", choice("used", "all")), "max_idle": Option(IDLE, integer),
+          "max_planes": Option(CAP, several), "max_cached": Option(1000, integer), "cost": Option(20.0, cost_of_call)}
+MP_BCFW = Method("mp-bcfw", mp_bcfw, {**STEPS, **CACHED, "gap_check": Option(5, integer)}, needs=(LABELLINGS, BOUNDED))
 ALM = Method("alm", alm, {"sigma": Option(None, or_none(number(low=0.0, strict=True))),
                    "growth": Option(1.5, number(low=1.0)), **WARM_START},
              needs=(LABELLINGS, BOUNDED))

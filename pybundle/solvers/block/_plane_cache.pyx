@@ -193,7 +193,8 @@ cdef class PlaneCache:
             self._remove(b, worst)
         else:
             b.planes[worst].last = LEFT
-            self._merge(b, LEFT + 1)
+            if self.merges:
+                self._merge(b, LEFT + 1)
         return True
 
     def forget(self, int max_idle):

@@ -226,6 +226,6 @@ def best_average(blocks, lam, project):
     def derivative(t):
         return gain - lam * float(project(first[0] + t * step) @ step)
 
-    ends = derivative(0.0), derivative(1.0)
-    t = float(ends[1] > 0.0) if ends[0] <= 0.0 or ends[1] >= 0.0 else brentq(derivative, 0.0, 1.0)
+    low, high = derivative(0.0), derivative(1.0)
+    t = brentq(derivative, 0.0, 1.0, disp=False) if low > 0.0 > high else float(high >= 0.0)
     return project(first[0] + t * step)

@@ -1,5 +1,6 @@
 """Block methods on cached planes: certificates, agreement with the bundle method, averages, warm starts, refusals."""
 
+import contextlib
 import pickle
 import threading
 import warnings
@@ -14,7 +15,7 @@ from signs import signed
 import pybundle as pb
 from pybundle.core.plane import Plane
 from pybundle.prox.of_norm import Square
-from pybundle.solvers.block.cached_blocks import CachedBlocks
+from pybundle.solvers.block.cached_blocks import CachedBlocks, best_average
 from pybundle.solvers.block.mean_plane import MeanPlane
 from pybundle.solvers.block.schedules import MultiPlane
 from pybundle.solvers.bundle.part_planes import part_planes
@@ -93,6 +94,69 @@ def test_averages_certify_too(method):
     risk = chains()
     result = pb.minimize(risk, lam=5.0, method=pb.methods.parse(method, average=True), tol=1e-2, max_iter=3000)
     assert result.success and result.fun <= best(risk, 5.0).fun * 1.011
+
+
+@pytest.mark.parametrize("method", ["bcfw", "mp-bcfw", "mp-bcfw visit=all"])
+@pytest.mark.parametrize("lam", [5.0, 0.2])
+def test_averages_under_signs_keep_the_bound_below_every_value(lam, method):
+    """The bound is that of the multipliers; the average is a point whose value is computed. They were refused."""
+    risk = chains()
+    nonneg = np.random.default_rng(0).random(risk.dim) < 0.6
+    penalty = signed(lam, nonneg)
+    reference = pb.minimize(risk, penalty=penalty, method="oca", tol=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.ConvergenceWarning)
+        result = pb.minimize(risk, penalty=penalty, method=f"{method} average=True", tol=1e-2, max_iter=600)
+    history = result.history
+    assert result.certified and (result.success or lam < 1.0)
+    assert (result.x[nonneg] >= 0.0).all() and (result.x[nonneg] > 0.0).any()
+    assert (np.diff(history["lower_bound"]) >= 0.0).all()
+    assert (history["lower_bound"] <= reference.fun * (1.0 + 1e-12)).all()
+    values = history["primal"][np.isfinite(history["primal"])]
+    assert (values >= reference.lower_bound * (1.0 - 1e-12)).all()
+    value = 0.5 * lam * result.x @ result.x + risk.evaluate(result.x)[0].sum()
+    assert value == pytest.approx(result.fun, rel=1e-12)
+
+
+@pytest.mark.parametrize("signs", [False, True])
+def test_the_best_of_two_averages_is_the_best_of_all_their_combinations(signs):
+    risk, lam, rng = chains(), 0.3, np.random.default_rng(1)
+    problem = Problem(Square(lam).signed(np.arange(risk.dim) % 2 == 0) if signs else Square(lam))
+    core = CachedBlocks(risk, problem, batch=1, step="frank-wolfe", visit="all", average=True)
+    core.place(lam, 0.0, None)
+    for _ in range(4):
+        core.oracle_pass(rng.permutation(25))
+        core.cached_pass(rng, 0.0)
+    (x0, b0), (x1, b1) = core.blocks.average(0), core.blocks.average(1)
+    grid = np.linspace(0.0, 1.0, 2001)
+    points = [problem.project((1.0 - t) * x0 + t * x1) for t in grid]
+    duals = [(1.0 - t) * b0 + t * b1 - 0.5 * lam * w @ w for t, w in zip(grid, points, strict=True)]
+    w = best_average(core.blocks, lam, problem.project)
+    np.testing.assert_allclose(w, points[int(np.argmax(duals))], atol=2e-3 * np.abs(x1 - x0).max())
+    assert problem.contains(w)
+
+
+@pytest.mark.parametrize(("lam", "options"), [(5.0, ""), (0.5, "average=True"), (0.5, "max_planes=2"),
+                                              (0.5, "max_idle=1"), (2.0, "cost=clock")])
+def test_the_published_working_sets_certify_too(lam, options):
+    risk = chains()
+    fun = best(risk, lam).fun
+    result = pb.minimize(risk, lam=lam, method=f"mp-bcfw visit=all {options}", tol=3e-3, max_iter=3000)
+    assert result.success and result.lower_bound <= fun * (1.0 + 1e-9) and fun * (1.0 - 1e-9) <= result.fun
+    # blocks go on under the rules of another run, and come from one
+    for there, here in (("mp-bcfw", "mp-bcfw visit=all"), ("mp-bcfw visit=all", "mp-bcfw")):
+        first = pb.minimize(risk, lam=2.0 * lam, method=there, tol=3e-2)
+        second = pb.minimize(risk, lam=lam, method=here, tol=3e-3, max_iter=3000, warm_start=first)
+        assert second.success and second.lower_bound <= fun * (1.0 + 1e-9) and fun * (1.0 - 1e-9) <= second.fun
+
+
+def test_a_run_by_the_clock_takes_no_checkpoint(tmp_path):
+    for cost in ("clock", 20.0):
+        with pytest.raises(pb.ParameterError, match="cost must be a number in runs with a checkpoint") if (
+                cost == "clock") else contextlib.nullcontext():
+            pb.minimize(chains(), lam=5.0, method=f"mp-bcfw cost={cost}", tol=1e-2,
+                        checkpoint=tmp_path / "run.npz")
+    assert (tmp_path / "run.npz").exists()
 
 
 @pytest.mark.parametrize("batch", [1, 3, 25])
@@ -343,10 +407,15 @@ def test_passes_over_known_planes_stop_where_they_no_longer_pay():
 
 def test_refusals():
     risk = chains()
-    with pytest.raises(pb.ParameterError, match="average=True takes no constraints"):
-        pb.minimize(risk, penalty=signed(1.0, np.ones(risk.dim, bool)), method="bcfw average=True")
     with pytest.raises(pb.InputTypeError, match="average must be True or False"):
         pb.minimize(risk, lam=1.0, method="bcfw average=3")
+    for wrong, words in (({"visit": "some"}, "visit must be one of 'used', 'all'"), ({"cost": "time"}, "cost must be"),
+                         ({"cost": 0.0}, "cost must be"), ({"max_planes": 1}, "max_planes must be"),
+                         ({"max_idle": 0}, "max_idle must be"), ({"max_cached": 0}, "max_cached must be"),
+                         ({"visit": "all", "step": "exact"}, "visit='all' takes step='frank-wolfe'"),
+                         ({"visit": "all", "gap_sampling": True}, "visit='all' takes .* gap_sampling=False")):
+        with pytest.raises(pb.ParameterError, match=words):
+            pb.minimize(risk, lam=1.0, method=pb.methods.parse("mp-bcfw", **wrong))
     with pytest.raises(pb.InputTypeError, match="gap_sampling must be True or False"):
         pb.minimize(risk, lam=1.0, method="bcfw gap_sampling=yes")
     with pytest.raises(pb.ParameterError, match="memory_limit must be None for method 'alm' on planes"):

@@ -198,6 +198,40 @@ def test_idle_planes_are_forgotten_and_planes_in_use_are_kept(rng):
     np.testing.assert_allclose(blocks.w, dual(blocks, 0.7)[1], atol=1e-11)
 
 
+@pytest.mark.parametrize("cap", [100, 3])
+@pytest.mark.parametrize("signs", [False, True])
+def test_planes_leave_a_working_set_but_stay_in_the_point(signs, cap, rng):
+    nonneg = rng.random(9) < 0.5 if signs else None
+    blocks = Blocks(3, 9, nonneg, "frank-wolfe", 10, cap, 2)
+    blocks.set_point(np.zeros(9), 0.7)
+    assert blocks.sweep(np.arange(3)) == 0.0 and not blocks.w.any()         # the truth is not in it
+    merged = 0
+    for _ in range(12):
+        rows = rng.permutation(3)
+        visit(blocks, rows, *random_planes(rng, 3, 9, 4), True)
+        before = dual(blocks, 0.7, nonneg=nonneg)[0]
+        blocks.sweep(rng.permutation(3))
+        value, w, _, phi = dual(blocks, 0.7, nonneg=nonneg)
+        assert value >= before - 1e-12
+        np.testing.assert_allclose(blocks.w, w, atol=1e-11)
+        np.testing.assert_allclose(0.7 * blocks.unclipped(), -phi, atol=1e-11)
+        last, sizes = storage(blocks)["last"], blocks.sizes()
+        for one in np.split(last, np.cumsum(sizes)[:-1]):
+            known = one[one >= 0]
+            assert len(known) <= min(cap, 6) and known.min() > blocks.tick - 2 and one[0] == -1
+            assert len(one) - len(known) <= 2       # the truth, and all that have left
+        merged, twin = blocks.n_merged, pickle.loads(pickle.dumps(blocks))
+        blocks.forget(2)
+        assert blocks.n_merged == merged            # they have left already
+        twin.forget(2)
+        order = rng.permutation(3)
+        assert twin.sweep(order) == blocks.sweep(order) and twin.w.tobytes() == blocks.w.tobytes()
+    assert merged > 0
+    blocks.shrink(0.0)                              # a limit of memory moves no point
+    assert blocks.sizes().max() <= 2
+    np.testing.assert_allclose(blocks.w, dual(blocks, 0.7, nonneg=nonneg)[1], atol=1e-11)
+
+
 def test_averages_are_those_of_the_points(rng):
     blocks = Blocks(4, 6, None, "frank-wolfe")
     blocks.set_point(np.zeros(6), 0.5)

@@ -78,6 +78,8 @@ CASES += [("sgd", "dense", {}), ("sgd", "csr", {}), ("prox-bcfw", "binary", {}),
           ("cutting-plane", "dense", BALL),
           ("bcfw average=True gap_sampling=True step=pairwise", "chain", {}),
           ("mp-bcfw average=True", "chain", {}), ("prox-bcfw n_best=3", "chain", {}),
+          ("mp-bcfw visit=all max_idle=2 average=True", "dense", SIGNS),
+          ("mp-bcfw visit=all max_planes=3", "chain", {}),
           ("oca", "dense", {"memory_limit": 20000, "n_parts": 2}), ("prox-bcfw", "dense", SIGNS),
           ("prox-bcfw", "chain", {"memory_limit": 16000}), ("mp-bcfw", "chain", {"memory_limit": 16000}),
           ("prox-bmrm", "dense", SIGNS), ("bmrm", "dense", SIGNS | {"scale": "mean"})]

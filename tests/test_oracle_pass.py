@@ -233,7 +233,7 @@ def test_batches_have_examples():
 @pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
 @pytest.mark.parametrize("options", [
     {"method": "bcfw gap_sampling=True"}, {"method": "bcfw batch=16 average=True"},
-    {"method": "mp-bcfw"}, {"method": "prox-bcfw"}])
+    {"method": "mp-bcfw visit=all"}, {"method": "prox-bcfw"}])
 def test_runs_go_on_as_they_were(options, tmp_path):
     risk = words()
     options |= {"lam": 0.3, "tol": 1e-9, "random_state": 2}

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from reference.bmrm import bmrm, prox_bmrm
-from reference.mp_bcfw import MPBCFW
+from reference.mp_bcfw import MPBCFW, Variant, chain, multiclass
+from signs import signed
 
 import pybundle as pb
+from pybundle.solvers.block.block_method import BlockMethod
 
 K = 4
 
@@ -98,12 +100,22 @@ def test_prox_bmrm_asks_where_algorithm_2_does(loss, n_parts, radius, T, zero_pl
     assert len(asked) <= len(points) + 1
 
 
+def problem(name):
+    """A risk, and the oracle that the twins of MP-BCFW ask for it."""
+    if name == "multiclass":
+        X, y = blobs(60, 5, 10)         # so many labels that planes in use become idle, too
+        return pb.risks.MulticlassHinge(X, y), multiclass(X, y, 10)
+    rng = np.random.default_rng(3)
+    Y = [rng.integers(0, 3, size).astype(np.int32) for size in rng.integers(2, 6, 30)]
+    X = [rng.normal(size=(3, 4))[y] + 1.5 * rng.normal(size=(len(y), 4)) for y in Y]
+    return pb.risks.Structured(pb.models.Chain(3, 4), X, Y), chain(X, Y, 3)
+
+
 @pytest.mark.parametrize("lam", [3.0, 0.3])
 def test_mp_bcfw_takes_the_steps_of_its_twin(lam):
     """Steps, order, working sets, the slope rule and forgetting: bounds agree to rounding after every iteration."""
-    X, y = blobs(60, 5, 10)         # so many labels that planes in use become idle, too
-    twin, counted, values = MPBCFW(X, y, 10, lam, np.random.default_rng(1)), [], {}
-    risk = pb.risks.MulticlassHinge(X, y)
+    (risk, oracle), counted, values = problem("multiclass"), [], {}
+    twin = Variant(oracle, risk.n_examples, risk.dim, lam, np.random.default_rng(1))
     result = pb.minimize(risk, lam=lam, method="mp-bcfw", tol=1e-9, max_iter=18, random_state=1,
                          callback=lambda progress: counted.append(progress.n_planes))
     duals, planes = [], []
@@ -113,8 +125,53 @@ def test_mp_bcfw_takes_the_steps_of_its_twin(lam):
         else:
             twin.iterate()
         duals.append(twin.dual())
-        planes.append(sum(len(block.alpha) - 1 for block in twin.blocks))
+        planes.append(twin.n_planes())
     np.testing.assert_allclose(result.history["lower_bound"], np.maximum.accumulate(duals), rtol=1e-9)
     np.testing.assert_allclose([result.history["primal"][k - 1] for k in values], list(values.values()), rtol=1e-9)
     assert counted == planes
     assert twin.n_cached > 18                                               # the slope rule let passes go on
+
+
+PUBLISHED = [
+    ("multiclass", 3.0, {}), ("multiclass", 0.3, {}), ("multiclass", 0.3, {"max_idle": 3, "max_planes": 4}),
+    ("multiclass", 1.0, {"cost": 300.0, "max_cached": 7}), ("chain", 1.0, {}), ("chain", 0.1, {"max_idle": 2})]
+
+
+@pytest.mark.parametrize("signs", [False, True])
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize(("name", "lam", "options"), PUBLISHED)
+def test_mp_bcfw_visiting_all_planes_is_the_published_algorithm(name, lam, options, average, signs, monkeypatch):
+    """Points, planes, the dual, working sets, cached passes and averages agree after every iteration."""
+    (risk, oracle), seen, end = problem(name), [], BlockMethod.iterate
+    nonneg = np.arange(risk.dim) % 3 == 0 if signs else None
+    options = {"max_idle": 10, "max_planes": 100} | options
+
+    def iterate(run):
+        status, blocks = end(run), run.core.blocks
+        last = blocks.__reduce__()[1][3]["last"]        # -1 for planes outside the working sets
+        seen.append((run.core.w.copy(), run.core.phi(), blocks.offset, int((last >= 0).sum()),
+                     run.core.cached_visits / risk.n_examples))
+        return status
+
+    monkeypatch.setattr(BlockMethod, "iterate", iterate)
+    result = pb.minimize(risk, penalty=pb.prox.SquaredL2(lam) if nonneg is None else signed(lam, nonneg), tol=1e-9,
+                         max_iter=30, random_state=1,
+                         method=pb.methods.MPBCFW(visit="all", average=average, **options))
+    twin = MPBCFW(oracle, risk.n_examples, risk.dim, lam, np.random.default_rng(1), nonneg=nonneg, **options)
+    duals, sizes = [], set()
+    for k, (w, phi, B, n_planes, n_cached) in enumerate(seen, 1):
+        if k % 6:
+            twin.iterate()
+        else:
+            value = twin.certify(twin.project(twin.best_average()[0]) if average else None)
+            assert result.history["primal"][k - 1] == pytest.approx(value, rel=1e-6 if average else 1e-9)
+        duals.append(twin.dual())
+        size = np.abs(twin.sums()[0]).max()
+        np.testing.assert_allclose(w, twin.w, atol=1e-9 * size / lam)
+        np.testing.assert_allclose(phi, twin.sums()[0], atol=1e-9 * size)
+        assert B == pytest.approx(twin.sums()[1], rel=1e-9)
+        assert (n_planes, n_cached) == (twin.n_planes(), twin.n_cached)
+        sizes.update(map(len, twin.blocks))
+    assert len(seen) == 30 and twin.n_cached > 30
+    np.testing.assert_allclose(result.history["lower_bound"], np.maximum.accumulate(duals), rtol=1e-9)
+    assert max(sizes) == options["max_planes"] or 3 < max(sizes) < options["max_planes"] == 100

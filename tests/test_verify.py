@@ -121,6 +121,8 @@ def test_every_method_gives_evidence_that_proves_its_claims(name, method):
     ("classes", "bmrm", {"n_parts": 7, "tol": 1e-9}),
     ("classes", "oca", {"memory_limit": 60_000}),
     ("chains", "mp-bcfw average=True", {}),
+    ("chains", "mp-bcfw average=True", {"lam": None, "penalty": signed(np.arange(18) % 2 == 0)}),
+    ("chains", "mp-bcfw visit=all max_idle=2", {}),
     ("chains", "prox-bcfw n_best=2", {}),
     ("classes", "auto", {"tol": 1e-10}),
     ("chains", "auto", {"tol": 1e-8}),

@@ -138,8 +138,11 @@ def options_of(problem, rng, method):
             options["max_idle"] = int(rng.integers(1, 6))
     if method in ("bcfw", "mp-bcfw"):
         options["step"] = str(rng.choice(["frank-wolfe", "pairwise", "exact"]))
-        options["average"] = bool(rng.random() < 0.3 and problem.nonneg is None)
+        options["average"] = bool(rng.random() < 0.3)
         options["gap_sampling"] = bool(rng.random() < 0.3)
+    if method == "mp-bcfw" and rng.random() < 0.5:
+        options |= {"visit": "all", "step": "frank-wolfe", "gap_sampling": False, "max_idle": int(rng.integers(1, 11)),
+                    "max_planes": int(rng.integers(2, 11)), "cost": float(rng.choice([1.0, 20.0, 300.0]))}
     if rng.random() < 0.3:
         options["random_state"] = int(rng.integers(100))
     return options

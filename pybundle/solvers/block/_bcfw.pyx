@@ -37,7 +37,7 @@ import numpy as np
 
 from pybundle.solvers.block._block cimport (Block, StoredPlane, copy_block, fetch_block, pb_slope_axpy,
                                             pb_slope_dot, pb_slope_value)
-from pybundle.solvers.block._plane_cache cimport PlaneCache
+from pybundle.solvers.block._plane_cache cimport LEFT, PlaneCache, is_candidate
 from pybundle.features._compiled_oracle cimport CompiledOracle
 
 cdef extern from "_clock.h" nogil:
@@ -72,7 +72,11 @@ cdef class Blocks(PlaneCache):
     max_steps : int
         Maximum number of pairwise steps in one step "exact".
     cap : int
-        Maximum number of planes of a block, the truth included.
+        Most planes of a block, the truth included.
+    max_idle : int
+        0: steps may go towards all planes, the truth first. Otherwise towards those of a working set as in [Shah2015]:
+        what the oracle has found (`add`), and has been found or the best of its block in the last `max_idle` ticks. The
+        others leave at a cached step (`sweep`), those with multipliers as one plane, which only keeps phi_i.
 
     Attributes
     ----------
@@ -95,11 +99,14 @@ cdef class Blocks(PlaneCache):
     cdef Average averages[2]    # of the points after oracle steps, and of those after steps of cached passes
 
     def __cinit__(self, Py_ssize_t n_blocks, Py_ssize_t dim, nonneg=None, step="exact", int max_steps=10,
-                  int cap=100):
+                  int cap=100, int max_idle=0):
         cdef double[::1] view
         cdef const uint8_t[::1] kept
-        self.cap, self.step, self.max_steps = cap, STEPS[step], max_steps
-        self.merges = self.step == FRANK_WOLFE      # such steps set no multiplier to 0
+        cdef Py_ssize_t i
+        self.cap, self.step, self.max_steps, self.max_idle = cap, STEPS[step], max_steps, max_idle
+        for i in range(n_blocks if max_idle else 0):
+            self.blocks[i].planes[0].last = LEFT        # the truth, too, enters when it is found
+        self.merges = self.step == FRANK_WOLFE      # such steps leave weight on all planes
         self.curvature = 1.0
         self.w = np.zeros(dim)
         view = self.w
@@ -197,6 +204,8 @@ cdef class Blocks(PlaneCache):
                     fetch_block(&self.blocks[rows[j + 1]])
                 if self.blocks[rows[j]].n > 1:
                     total += self._step(&self.blocks[rows[j]], -1, used_only)
+                    if self.max_idle:
+                        self._forget(&self.blocks[rows[j]], self.tick + 1 - self.max_idle)
                 self._count(1)
                 self._check_signals()
         return total
@@ -204,14 +213,16 @@ cdef class Blocks(PlaneCache):
     # ------------------------------------------------------------------ the step on one block
 
     cdef double _step(self, Block* b, int target, bint used_only) noexcept nogil:
-        """Step on the block towards plane `target`, or the best plane if it is -1; return the block gap before."""
-        cdef int q, k, best = 0, n = b.n
+        """A step on the block towards plane `target`, -1 for the best one; the gap before it."""
+        cdef int q, k, best = -1, n = b.n
         cdef double gap = self._score(b, used_only)             # line 2
-        for q in range(1, n):
-            if self.u[q] > self.u[best]:
+        for q in range(n):
+            if is_candidate(b, q, self.max_idle) and (best < 0 or self.u[q] > self.u[best]):
                 best = q
         if not used_only:
             b.gap = gap
+        if best < 0:
+            return gap
         b.planes[best].last = self.tick
         if target < 0 or self.step == EXACT:
             target = best
@@ -373,14 +384,14 @@ cdef class Blocks(PlaneCache):
             self.averages[k].offset_drift = self.averages[k].count = 0.0
 
     def average(self, int k):
-        """Return the average (w, B) of the points after oracle steps (k = 0) or cached steps (1); None before any."""
+        """The average of (-phi / s, B) after oracle steps (k = 0) or cached ones (1), or None before any; unclipped."""
         if not 0 <= k < 2:
             raise ValueError(f"k must be 0 or 1, got {k}")
         cdef double count = self.averages[k].count
         if count == 0.0:
             return None
         count *= count + 1.0
-        return self.w - self._drifts[k] / count, self.offset - self.averages[k].offset_drift / count
+        return self.unclipped() - self._drifts[k] / count, self.offset - self.averages[k].offset_drift / count
 
     # ------------------------------------------------------------------ gaps, copies
 
@@ -401,9 +412,9 @@ cdef class Blocks(PlaneCache):
             view[i] = self.blocks[i].gap
         return out
 
-    def copy(self, nonneg=None, step="exact", int max_steps=10, int cap=100):
-        """Return a copy of planes and multipliers with other settings; its point is 0 until `set_point`."""
-        cdef Blocks other = Blocks(self.n_blocks, self.dim, nonneg, step, max_steps, cap)
+    def copy(self, nonneg=None, step="exact", int max_steps=10, int cap=100, int max_idle=0):
+        """The same planes and multipliers in an object of its own, with other settings; at w = 0 until `set_point`."""
+        cdef Blocks other = Blocks(self.n_blocks, self.dim, nonneg, step, max_steps, cap, max_idle)
         cdef Py_ssize_t i
         for i in range(self.n_blocks):
             other._reserve(&other.blocks[i], self.blocks[i].n)
@@ -443,5 +454,5 @@ cdef class Blocks(PlaneCache):
         point = {"x": self.unclipped(), "curvature": self.curvature, "offset": self.offset, "checked": self.checked,
                  "drifts": self._drifts, "metric": self._metric,
                  "averages": [(self.averages[k].offset_drift, self.averages[k].count) for k in range(2)]}
-        settings = nonneg, NAMES[self.step], self.max_steps, self.cap
+        settings = nonneg, NAMES[self.step], self.max_steps, self.cap, self.max_idle
         return Blocks.from_state, (self.n_blocks, self.dim, settings, self._storage(), point)

@@ -17,6 +17,7 @@ from pybundle.core._indices cimport check_indices
 from pybundle.solvers.block._block cimport (StoredPlane, extend_block, find_plane, free_block, padded,
                                             pb_return_pages, pb_slope, pb_slope_axpy, pb_slope_dot, pb_slope_value,
                                             remove_plane, resize_block, slope_bytes, store_plane)
+from pybundle.solvers.block._plane_cache cimport LEFT, is_candidate
 
 from pybundle.core.plane import Plane, Planes
 from pybundle.core.rounding import UNIT
@@ -45,8 +46,10 @@ cdef class PlaneCache:
     bytes : float
         Memory of planes, multipliers and Gram matrices.
     cap : int
-        Maximum number of planes per block, the truth included. To add another one, the plane that was idle for longest
-        is dropped, or two planes are merged.
+        Most planes in the working set of a block, the truth included if it is there; beyond it the one idle longest is
+        dropped, or two are merged.
+    merges : bool
+        Whether idle planes in use are merged.
     tick : int
         Number of iterations so far.
     n_merged : int
@@ -131,14 +134,18 @@ cdef class PlaneCache:
 
     cdef int _add(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
                   const double* value) except -1 nogil:
-        """Return the place of the plane in the block; insert it if it is new."""
-        cdef int q = find_plane(b, offset, n, index, value)
-        if q >= 0:
-            b.planes[q].last = self.tick
-            return q
-        if b.n >= self.cap:
-            self._make_room(b)
-        return self._insert(b, offset, n, index, value)
+        """Place of the plane in the block, which it enters if it is new."""
+        cdef int q = find_plane(b, offset, n, index, value), r, size = 0
+        if b.n >= self.cap and (q < 0 or not is_candidate(b, q, self.max_idle)):
+            for r in range(b.n):
+                size += is_candidate(b, r, self.max_idle)
+            if size >= self.cap:
+                self._make_room(b)
+                q = find_plane(b, offset, n, index, value)      # other planes may have moved
+        if q < 0:
+            return self._insert(b, offset, n, index, value)
+        b.planes[q].last = self.tick
+        return q
 
     cdef int _insert(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
                      const double* value) except -1 nogil:
@@ -170,38 +177,49 @@ cdef class PlaneCache:
         remove_plane(b, q)
         self.n_planes -= 1
 
-    cdef int _make_room(self, Block* b) except -1 nogil:
-        """Drop the plane without a multiplier that was idle for longest; if there is none, merge two planes."""
+    cdef bint _make_room(self, Block* b) except -1 nogil:
+        """The plane without a multiplier that was idle for longest is dropped, or two are merged.
+
+        From working sets with a maximum age the one idle for longest leaves, with or without a multiplier.
+        """
         cdef int q, worst = -1
-        for q in range(1, b.n):
-            if b.alpha[q] == 0.0 and (worst < 0 or b.planes[q].last < b.planes[worst].last):
+        for q in range(self.max_idle == 0, b.n):
+            if is_candidate(b, q, self.max_idle) and (self.max_idle or b.alpha[q] == 0.0) and (
+                    worst < 0 or b.planes[q].last < b.planes[worst].last):
                 worst = q
-        if worst >= 0:
+        if worst < 0:
+            return self._merge(b, self.tick + 1)
+        if worst and b.alpha[worst] == 0.0:
             self._remove(b, worst)
-            return 0
-        return self._merge(b, self.tick + 1)
+        else:
+            b.planes[worst].last = LEFT
+            if self.merges:
+                self._merge(b, LEFT + 1)
+        return True
 
     def forget(self, int max_idle):
         """Begin a new tick; drop planes without a multiplier that were idle for `max_idle` ticks, and merge others."""
         cdef Py_ssize_t i
-        cdef int q, n
-        cdef Block* b
-        cdef int before
         self.tick += 1
-        before = self.tick - max_idle
         with nogil:
             for i in range(self.n_blocks):
-                b = &self.blocks[i]
-                for q in range(b.n - 1, 0, -1):
-                    if b.alpha[q] == 0.0 and b.planes[q].last < before:
-                        self._remove(b, q)
-                n = b.n + 1
-                while self.merges and b.n < n:
-                    n = b.n
-                    self._merge(b, before)
+                self._forget(&self.blocks[i], self.tick - max_idle)
 
-    cdef int _merge(self, Block* b, int before) except -1 nogil:
-        """Merge two planes that were idle since before tick `before`: those with the smallest multipliers > 0."""
+    cdef int _forget(self, Block* b, int before) except -1 nogil:
+        cdef int q
+        for q in range(b.n - 1, -1, -1):
+            if b.planes[q].last >= before:
+                continue
+            if q and b.alpha[q] == 0.0:
+                self._remove(b, q)
+            elif self.max_idle:
+                b.planes[q].last = LEFT
+        while self.merges and self._merge(b, before):
+            pass
+        return 0
+
+    cdef bint _merge(self, Block* b, int before) except -1 nogil:
+        """The two planes in use of least multipliers, idle since before tick `before`, become their weighted mean."""
         cdef int q, i = -1, j = -1, r, which
         cdef double a, share, norm, offset
         cdef Py_ssize_t k, count = 0
@@ -215,7 +233,7 @@ cdef class PlaneCache:
                 elif j < 0 or b.alpha[q] < b.alpha[j]:
                     j = q
         if j < 0:
-            return 0
+            return False
         a = b.alpha[i] + b.alpha[j]
         share = b.alpha[i] / a
         pb_slope_axpy(&b.planes[i].slope, share, self.dense)
@@ -262,7 +280,7 @@ cdef class PlaneCache:
         b.alpha[j] = 0.0
         b.n_used -= 1
         self._remove(b, j)
-        return 0
+        return True
 
     def shrink(self, double limit):
         """Reduce `bytes` to `limit` without a change of phi and B; return whether that was possible.
@@ -271,7 +289,7 @@ cdef class PlaneCache:
         dropped; then planes are merged, until each block has its truth and one more. Holes between slopes are closed.
         """
         cdef Py_ssize_t i, start
-        cdef int most = 2, before
+        cdef int most = 2
         cdef Block* b
         for i in range(self.n_blocks):
             most = max(most, self.blocks[i].n)
@@ -282,10 +300,8 @@ cdef class PlaneCache:
                     if self.bytes <= limit:
                         break
                     b = &self.blocks[(start + i) % self.n_blocks]
-                    before = b.n + 1
-                    while b.n > most and b.n < before:
-                        before = b.n
-                        self._make_room(b)
+                    while b.n > most and self._make_room(b):
+                        pass
                     if b.room > max(b.n, 2):
                         self._resize(b, max(b.n, 2))
                     if b.wasted:

@@ -7,6 +7,7 @@ planes are enough, and where the centre lies.
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import brentq
 
 from ...core.exceptions import NumericalError
 from ...core.kept import check_array
@@ -35,7 +36,13 @@ class CachedBlocks(Core):
     batch : int
         Number of examples that a sequential pass decodes at one point; with 1 the point moves after each example.
     step, max_steps, cap
-        Arguments of `Blocks`.
+        As in `Blocks`.
+    visit : {"used", "all"}
+        What cached passes visit: mostly the planes in use, of blocks that have several; or all blocks and the planes of
+        their working sets, which then are those of [Shah2015]: evaluations of F add nothing to them, and planes leave
+        whatever their multipliers.
+    max_idle : int or None
+        Iterations after which idle planes are dropped or leave; None is 4, or 2 if each call adds several planes.
     average : bool
         Whether F is evaluated at averages of the points.
     n_best : int
@@ -55,13 +62,16 @@ class CachedBlocks(Core):
         "passes", "cached_visits", "lam", "kappa", "centre", "_phi", "_value", "_turn", "_gap", "_used_gap")
 
     def __init__(self, risk, problem, known=None, *, batch=64, step="exact", max_steps=7, cap=CAP,
-                 average=False, n_best=1, memory_limit=None, record=None):
+                 visit="used", max_idle=None, average=False, n_best=1, memory_limit=None, record=None):
         self.n_examples, self.dim, self.record = risk.n_examples, risk.dim, record
-        cap = cap if record is None else 1 << 20        # no merging, as a merged plane has no labelling
-        settings = problem.penalty.nonneg, step, max_steps, cap
-        if not isinstance(known, Blocks):       # `ExactBlocks` has multipliers of labels, and no planes
+        self._visits_all, self._project = visit == "all", problem.project
+        self._max_idle = max_idle or (IDLE if n_best == 1 else IDLE_OF_MANY)
+        cap = cap if record is None or self._visits_all else 1 << 20        # evidence allows no merging
+        settings = problem.penalty.nonneg, step, max_steps, cap, self._max_idle if self._visits_all else 0
+        if not isinstance(known, Blocks):       # multipliers of labels have no planes
             known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
+        self.blocks.merges &= record is None
         self.lam, self.kappa, self.centre = problem.square.lam, 0.0, None
         self._phi = None if known is None else self.blocks.aggregate().slope
         slope_errors, offset_errors = errors_of(risk)
@@ -146,12 +156,15 @@ class CachedBlocks(Core):
     def cached_pass(self, rng, target):
         """Step on many blocks over stored planes; return an estimate of the sum of all gaps.
 
-        A full pass looks at all planes, and computes the block gaps. Fewer than FULL cheap passes follow, which look
-        only at the planes with a multiplier, in blocks with several of them. A cheap pass is made only if the block
-        gaps among such planes summed to more than USED times the target before.
+        A pass over all planes computes the gaps and activates planes. Unless all passes visit all, fewer than FULL
+        cheap passes follow, over the planes in use of blocks that use several, as long as the gaps between these exceed
+        USED times the target.
         """
         self._turn, self._phi = self._turn + 1, None
-        if self._turn % FULL and self._used_gap > USED * target:
+        if self._visits_all:
+            rows = rng.permutation(self.n_examples)
+            self._gap = self.blocks.sweep(rows)
+        elif self._turn % FULL and self._used_gap > USED * target:
             rows = np.flatnonzero(self.blocks.sizes(True) > 1)
             rng.shuffle(rows)
             self._used_gap = self.blocks.sweep(rows, True)
@@ -165,17 +178,19 @@ class CachedBlocks(Core):
         return self._gap
 
     def evaluate(self, search, w):
-        """Return F at w, or at the average of the points if averages are kept; store the planes found there."""
-        average = best_average(self.blocks, self.lam)
+        """Return F at w, or at the average if there is one; store the planes found unless cached passes visit all."""
+        average = best_average(self.blocks, self.lam, self._project)
         w = w if average is None else average
-        found = self.passes.value(w)
+        found = self.passes.value(w, stores=not self._visits_all)
         self._turn = -1
         return self.observe(search, w, *found)
 
     def forget(self):
-        """Drop idle planes, sooner if each call of the oracle adds several, most of which are never used."""
-        if self.record is None:         # evidence allows no merging of planes
-            self.blocks.forget(IDLE if self.passes.n_best == 1 else IDLE_OF_MANY)
+        """Drop idle planes; if each call of the oracle adds several planes, most of these are never used."""
+        if self._visits_all and self._phi is not None:      # there was no pass, so no iteration of [Shah2015]
+            return
+        if self.record is None or self._visits_all:         # merged planes have no labelling
+            self.blocks.forget(self._max_idle)
 
     # ------------------------------------------------------------------ evidence
     def known_value(self, search):
@@ -196,14 +211,21 @@ class CachedBlocks(Core):
             self.blocks, self.record, problem, risk.sample_weight, *self._errors)
 
 
-def best_average(blocks, lam):
-    """Return the point with the largest D between the averages w0 after oracle steps and w1 after cached steps.
+def best_average(blocks, lam, project):
+    """Return the w of the best combination, by D, of the averages over oracle and cached steps; None before any.
 
-    D(t) is `D0 + t (B1 - B0 - lam <w0, w1 - w0>) - t^2 lam/2 |w1 - w0|^2`. Returns None before the first oracle step.
+    An average of multipliers has the averages B and x = -phi / lam, its w is the projection of x, and
+    D = B - lam/2 |w|^2. On the segment of t between both averages D is concave, with the derivative
+    B1 - B0 - lam <w(t), x1 - x0>, which is linear in t without signs.
     """
     first, second = blocks.average(0), blocks.average(1)
     if second is None or first is None:
-        return None if first is None else first[0]
-    step = second[0] - first[0]
-    slope, curve = second[1] - first[1] - lam * float(first[0] @ step), lam * float(step @ step)
-    return first[0] + min(max(slope / curve, 0.0), 1.0) * step if curve > 0.0 else first[0]
+        return None if first is None else project(first[0])
+    step, gain = second[0] - first[0], second[1] - first[1]
+
+    def derivative(t):
+        return gain - lam * float(project(first[0] + t * step) @ step)
+
+    low, high = derivative(0.0), derivative(1.0)
+    t = brentq(derivative, 0.0, 1.0, disp=False) if low > 0.0 > high else float(high >= 0.0)
+    return project(first[0] + t * step)

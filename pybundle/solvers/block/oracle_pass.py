@@ -77,8 +77,8 @@ class OraclePass(Kept):
                 self._memory.keep(self.blocks)
         return total
 
-    def value(self, w):
-        """Decode all examples at w and store their planes; return R(w) and a bound on its rounding error."""
+    def value(self, w, stores=True):
+        """Ask for all examples at w, store their planes if `stores`; return R(w) and a bound on its rounding error."""
         weights, far = self.oracle.prepare(read_only(w)), norm(w)
 
         def look(rows):
@@ -92,7 +92,7 @@ class OraclePass(Kept):
         for first in range(0, len(shards), wave):
             for (part, part_error), planes in self._run(look, shards[first:first + wave]):
                 value, error = value + part, error + part_error
-                for each in planes:
+                for each in planes if stores else ():
                     self.blocks.add(*each)
                 self.visits += len(planes[-1][0])
             if self._memory is not None:

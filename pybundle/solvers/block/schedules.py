@@ -22,6 +22,7 @@ import time
 
 import numpy as np
 
+from ...core.exceptions import ParameterError
 from ...core.kept import Kept
 from ...core.plane import Plane
 
@@ -173,15 +174,30 @@ class Plain(Schedule):
 
 
 class MultiPlane(Plain):
-    """A variant of MP-BCFW [Shah, Kolmogorov, Lampert 2015], with cached passes as long as they pay off.
+    """MP-BCFW [Shah, Kolmogorov, Lampert 2015]: passes over known planes as long as they pay.
 
-    Cached passes end when the last one raised the dual less per second than the earlier passes of this iteration.
-    Deterministic runs count steps in place of seconds; a step with a call of the oracle counts as `cost` cached steps.
+    They stop when the last one raised the dual less per unit of time than the iteration so far.
+
+    Parameters
+    ----------
+    gap_check, gap_sampling
+        As in `Plain`.
+    cost : float or "clock"
+        Cached steps as which one with a call of the oracle counts where steps are counted in place of time; "clock"
+        measures time.
+    max_cached : int
+        Most cached passes of an iteration.
     """
 
-    def __init__(self, gap_check=5, gap_sampling=False, cost=None, max_cached=1000):
+    def __init__(self, gap_check=5, gap_sampling=False, cost=20.0, max_cached=1000):
         super().__init__(gap_check, gap_sampling)
         self.cost, self.max_cached = cost, max_cached
+
+    def arrays(self):
+        if self.cost == "clock":
+            raise ParameterError("cost must be a number in runs with a checkpoint, got 'clock', which measures time: a "
+                                 "resumed run would not have the same bits")
+        return super().arrays()
 
     def actions(self, run):
         first = super().actions(run)
@@ -192,7 +208,7 @@ class MultiPlane(Plain):
         return super().order(run)
 
     def _time(self, run):
-        if self.cost is None:
+        if self.cost == "clock":
             return time.perf_counter()
         return self.cost * run.core.visits + run.core.cached_visits
 

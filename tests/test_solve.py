@@ -18,7 +18,8 @@ OTHERS = {      # options that are not the defaults
     "bmrm": {"theta": 0.02, "max_idle": 7, "zero_plane": False}, "prox-bmrm": {"K": 0.3, "T": 9, "stop": "published"},
     "oca": {"mu": 0.2, "line_search": False}, "sgd": {"t0": 3.0}, "frank-wolfe": {},
     "bcfw": {"step": "pairwise", "gap_sampling": True, "average": True, "batch": 3, "gap_check": 4},
-    "mp-bcfw": {"gap_check": 2, "visit": "all", "max_idle": 10, "max_planes": 50, "max_cached": 9, "cost": 5.0}, "prox-bcfw": {"kappa": 0.5, "batch": 4, "n_best": 2}, "auto": {"oca.theta": 0.1},
+    "mp-bcfw": {"gap_check": 2, "visit": "all", "max_idle": 10, "max_planes": 50, "max_cached": 9, "cost": 5.0},
+    "prox-bcfw": {"kappa": 0.5, "batch": 4, "n_best": 2}, "auto": {"oca.theta": 0.1},
     "lbfgs": {"memory": 5}, "newton": {}, "alm": {"sigma": 0.1, "growth": 2.0}, "interior-point": {}}
 
 

@@ -77,12 +77,12 @@ class Bundle:
     """
 
     def __init__(self, dim: int, n_parts: int, storage: str = "auto") -> None:
-        self.dim = check_count("dim", dim)
-        self.n_parts = check_count("n_parts", n_parts)
-        self.storage = check_choice("storage", storage, ("auto", "dense", "sparse"))
+        self.dim: int = check_count("dim", dim)
+        self.n_parts: int = check_count("n_parts", n_parts)
+        self.storage: str = check_choice("storage", storage, ("auto", "dense", "sparse"))
         self._room: int | None = None           # the number of planes passed to `reserve`
         self._store: Any = None if storage == "auto" else self._new_store(storage == "sparse")
-        self.n_planes = 0
+        self.n_planes: int = 0
         self._gram = np.empty((0, 0))
         self._columns: dict[str, Array] = {
             "offsets": np.empty(0), "parts": np.empty(0, dtype=np.int32), "beta": np.empty(0),

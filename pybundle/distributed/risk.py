@@ -59,7 +59,8 @@ class RemoteRisk(RiskBase):
 
     def __init__(self, workplace: Any, description: Any, single: bool = False, home: Any = None) -> None:
         self._precision: str | None = None
-        self._workplace, self.is_single = workplace, single       # slopes in float32, although they could be exact
+        self._workplace = workplace
+        self.is_single: bool = single       # slopes in float32, although they could be exact
         self.home = home
         self._accounts = Accounts(workplace.n_workers)
         vars(self).update(description._asdict(), n_parts=len(description.lower_bounds))
@@ -69,7 +70,7 @@ class RemoteRisk(RiskBase):
                 raise ParameterError("compress='float32' needs a risk that bounds the norms of its slopes "
                                      "(slope_sizes), since rounding is counted against the bound; use compress='exact'")
             self._single_errors = self._single_errors + single_errors(self.slope_sizes, self.dim)
-            self.slope_errors = self.slope_errors + self._single_errors
+            self.slope_errors: Any = self.slope_errors + self._single_errors
 
     @classmethod
     def described_by_workers(cls, workplace: Any, single: bool = False) -> RemoteRisk:

@@ -95,12 +95,12 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     _needs_penalty = "weights of features that the examples lack"       # weights that only a penalty limits, if any
     _unlimited: tuple[str, ...] = ("n_iter_",)      # fitted integers that may exceed the number of weights
 
-    def __init_subclass__(cls, **options):
+    def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, text in {"parameters": PARAMETERS, "certificate": CERTIFICATE, **cls._pieces}.items():
             cls.__doc__ = (cls.__doc__ or "").replace(f"{{{name}}}", text)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         """Convert weights that a user sets to float64, and check that they have the shape of the fit."""
         if name in ("coef_", "intercept_"):
             value = checked_weights(name, value, vars(self).get(name), hasattr(self, "densify"))

@@ -275,7 +275,7 @@ class Certificate:
                 raise ValueError(f"shift must fit w, with entries of at most {LARGEST:g}")
 
     @property
-    def lam_error(self):
+    def lam_error(self) -> float:
         """Relative error of lam, which is `n lam / n`, rounded twice, in the scale "mean"."""
         return 0.0 if self.divisor == 1 else 2.0**-50
 

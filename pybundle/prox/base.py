@@ -72,7 +72,7 @@ class Penalty:
     nonneg: Any = None
     """The set N of `OfNorm`; None if it is empty, or if bounds are among the entries."""
     centre: Any = 0.0
-    rounding = Rounding()
+    rounding: Rounding = Rounding()
 
     def value(self, x: ArrayLike) -> float:
         """Return Omega(x); infinite if it overflows float64, or outside of bounds."""

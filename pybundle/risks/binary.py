@@ -13,7 +13,7 @@ from ..core.labels import example_weights, sign_labels
 from ..core.rounding import UNIT
 from ..core.types import Array, Data, Floats
 from ..core.validation import check_number, check_vector, integer_array, real_numbers
-from .linear import LinearRisk, constant
+from .linear import Curve, LinearRisk, constant
 from .partition import SHARD_ROWS
 
 
@@ -68,7 +68,7 @@ class BinaryHinge(_Binary):
     """
 
     _loss = 1
-    curve = -1.0, 0.0, 1.0, 0.0, 0.0
+    curve: Curve = -1.0, 0.0, 1.0, 0.0, 0.0
 
     def _decode(self, y, scores):
         margin = y * scores[:, 0]

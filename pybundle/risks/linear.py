@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -23,6 +23,8 @@ from ._line_search import line_search
 from .linear_oracle import LinearOracle
 from .partition import SHARD_ROWS, Partitioned, shards
 from .reduction import reduce_planes
+
+Curve: TypeAlias = tuple[float, float, float, float, float]
 
 
 def constant(fit_intercept):
@@ -78,7 +80,7 @@ class LinearRisk(Partitioned):
     random_state: int
 
     loss = None
-    curve: Any = None
+    curve: Curve | None = None
     second_derivatives: Any = None
     label_sums: Any = None
     is_regression = False
@@ -90,7 +92,8 @@ class LinearRisk(Partitioned):
 
     def _build(self, X, encode, n_parts, sample_weight, scale, bias, kind, random_state, precision, weigh,
                curve=None, target=None):
-        self.examples = self.user_rows = Examples(X, scale, bias)
+        self.examples: Examples = Examples(X, scale, bias)
+        self.user_rows: Examples = self.examples
         self.n_examples = self.examples.n_examples
         self.n_features = self.examples.n_features
         y, self.n_scores, cost, loss = encode(self.n_examples)
@@ -104,11 +107,11 @@ class LinearRisk(Partitioned):
         self._group(n_parts)
 
     def _set_precision(self, precision):
-        self.search_precision = check_choice("precision", precision, ("float32", "float64"))
-        self.precision = precision if self._single else "float64"
+        self.search_precision: str = check_choice("precision", precision, ("float32", "float64"))
+        self.precision: str = precision if self._single else "float64"
 
     def _free_last(self, has_intercept):
-        self.free = np.arange(self.dim) == self.dim - 1 if has_intercept else None
+        self.free: Array | None = np.arange(self.dim) == self.dim - 1 if has_intercept else None
 
     @property
     def means(self) -> Any:

@@ -71,11 +71,13 @@ class OneClass(RiskBase):
     sample_weight: Floats
 
     def __init__(self, X: Data, nu: float, sample_weight: ArrayLike | None = None) -> None:
-        self.nu = check_number("nu", nu, low=0.0, strict=True, below=1.0)
-        self.examples = self.user_rows = Examples(X)
-        self.n_examples, self.dim = self.examples.n_examples, self.examples.width
+        self.nu: float = check_number("nu", nu, low=0.0, strict=True, below=1.0)
+        self.examples: Examples = Examples(X)
+        self.user_rows: Examples = self.examples
+        self.n_examples: int = self.examples.n_examples
+        self.dim: int = self.examples.width
         self.sample_weight = example_weights(sample_weight, self.n_examples)
-        self.lower_bounds = np.full(1, -np.inf)
+        self.lower_bounds: Floats = np.full(1, -np.inf)
         self._rows = self.examples.rows(1)
         with np.errstate(over="ignore"):
             self._mass = self.nu * float(self.sample_weight.sum())

@@ -21,7 +21,7 @@ from ..core.labels import example_weights, sign_labels
 from ..core.rounding import UNIT
 from ..core.types import Array, Data, Floats
 from ..core.validation import check_number, check_vector
-from .linear import LinearRisk, constant
+from .linear import Curve, LinearRisk, constant
 
 CURVE = 3       # value of `Loss` in _engine.pxd
 
@@ -35,9 +35,9 @@ class OneScore(LinearRisk):
         Bounds of the multiplier beta, and the three coefficients of h.
     """
 
-    curve: tuple[float, float, float, float, float]
+    curve: Curve
     is_regression = True
-    oracle = None  # type: ignore[assignment]
+    oracle: Any = None
     _piecewise_linear = False
     _of_parts = (*LinearRisk._of_parts, "_norms_of_parts")
     _whole = None           # in an excerpt: `_sizes_for_rounding` of the whole risk
@@ -53,7 +53,7 @@ class OneScore(LinearRisk):
     def _assemble(self, X, labels, target, n_parts, sample_weight, scale, bias, partition, random_state, precision):
         self._build(X, lambda n: (labels(n), 1, None, CURVE), n_parts, sample_weight, scale, bias, partition,
                     random_state, precision, example_weights, self.curve, target)
-        self.smooth = self.curve[3] > 0.0
+        self.smooth: bool = self.curve[3] > 0.0
         self._free_last(bias is not None)
 
     @classmethod
@@ -258,8 +258,8 @@ class Pinball(OneScore):
         if isinstance(quantile, (list, tuple, np.ndarray)) and getattr(quantile, "ndim", 1) > 0:
             raise ParameterError("quantile must be one number, as each quantile has weights of its own, got "
                                  f"{len(quantile)}; make a risk for each, or use pb.QuantileRegressor(quantile=[...])")
-        self.quantile = check_number("quantile", quantile, low=0.0, strict=True, below=1.0)
-        self.curve = -self.quantile, 1.0 - self.quantile, 0.0, 0.0, 0.0
+        self.quantile: float = check_number("quantile", quantile, low=0.0, strict=True, below=1.0)
+        self.curve: Curve = -self.quantile, 1.0 - self.quantile, 0.0, 0.0, 0.0
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 
 
@@ -279,7 +279,7 @@ class Absolute(OneScore):
     array([3.])
     """
 
-    curve = -1.0, 1.0, 0.0, 0.0, 0.0
+    curve: Curve = -1.0, 1.0, 0.0, 0.0, 0.0
 
     def __init__(self, X: Data, y: ArrayLike, n_parts: int | None = None, *, sample_weight: ArrayLike | None = None,
                  scale: Any = 1.0, fit_intercept: bool = False, partition: str = "strided", random_state: Any = 0,
@@ -309,8 +309,8 @@ class EpsilonInsensitive(OneScore):
     def __init__(self, X: Data, y: ArrayLike, epsilon: float = 0.1, n_parts: int | None = None, *,
                  sample_weight: ArrayLike | None = None, scale: Any = 1.0, fit_intercept: bool = False,
                  partition: str = "strided", random_state: Any = 0, precision: str | None = None) -> None:
-        self.epsilon = check_number("epsilon", epsilon, low=0.0)
-        self.curve = -1.0, 1.0, 0.0, 0.0, self.epsilon
+        self.epsilon: float = check_number("epsilon", epsilon, low=0.0)
+        self.curve: Curve = -1.0, 1.0, 0.0, 0.0, self.epsilon
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 
 
@@ -359,8 +359,8 @@ class Huber(Parabola):
     def __init__(self, X: Data, y: ArrayLike, delta: float = 1.0, n_parts: int | None = None, *,
                  sample_weight: ArrayLike | None = None, scale: Any = 1.0, fit_intercept: bool = False,
                  partition: str = "strided", random_state: Any = 0, precision: str | None = None) -> None:
-        self.delta = check_number("delta", delta, low=0.0, strict=True)
-        self.curve = -self.delta, self.delta, 0.0, 1.0, 0.0
+        self.delta: float = check_number("delta", delta, low=0.0, strict=True)
+        self.curve: Curve = -self.delta, self.delta, 0.0, 1.0, 0.0
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 
 
@@ -382,7 +382,7 @@ class SquaredHinge(Parabola):
     array([0.90625])
     """
 
-    curve = -np.inf, 0.0, 1.0, 1.0, 0.0
+    curve: Curve = -np.inf, 0.0, 1.0, 1.0, 0.0
     is_regression = False
 
     def __init__(self, X: Data, y: ArrayLike, n_parts: int | None = None, *, sample_weight: ArrayLike | None = None,

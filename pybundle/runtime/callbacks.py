@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..core.extras import optional
 from ..core.labels import labels_of, names_of
 from ..core.types import Data
 from ..core.validation import check_integer, check_number
-from .stopping import TimeLimit
+from .stopping import Progress, TimeLimit
 
 __all__ = ["EarlyStopping", "ProgressBar", "StopSignal", "TimeLimit"]
 
@@ -64,7 +65,9 @@ class ProgressBar:
             raise ParameterError(f"options must be those of tqdm that the bar does not set itself, got {taken[0]}; a "
                                  "bar of your own is a callback: tqdm's update in a function of progress")
         auto = optional("tqdm.auto", "a progress bar needs tqdm", "progress")
-        self.desc, self.interval, self.options = desc, check_number("interval", interval, low=0.0), options
+        self.desc: str = desc
+        self.interval: float = check_number("interval", interval, low=0.0)
+        self.options: dict[str, Any] = options
         # no monitor thread, which each solve would start and join
         bar: Any = type("Bar", (auto.tqdm,), {"monitor_interval": 0})
         self._make = bar
@@ -171,10 +174,13 @@ class EarlyStopping:
             raise ParameterError(f"validation_fraction must lie between 0 and 1, got {validation_fraction!r}")
         if score is not None and not callable(score):
             raise InputTypeError(f"score must be callable, got {type(score).__name__}")
-        self.X, self.y, self.score, self.validation_fraction = X, y, score, validation_fraction
-        self.patience = check_integer("patience", patience, low=1)
-        self.min_delta = check_number("min_delta", min_delta, low=0.0)
-        self.every = check_number("every", every, low=0.0)
+        self.X: Data = X
+        self.y: Any = y
+        self.score: Callable[[Progress], Any] | None = score
+        self.validation_fraction: float | None = validation_fraction
+        self.patience: int = check_integer("patience", patience, low=1)
+        self.min_delta: float = check_number("min_delta", min_delta, low=0.0)
+        self.every: float = check_number("every", every, low=0.0)
         self.scores: list[tuple[float, Any]] = []
         self._is_new = True
         self._best: Any = -math.inf

@@ -120,9 +120,9 @@ class TimeLimit:
     """
 
     def __init__(self, seconds: float) -> None:
-        self.seconds = check_number("seconds", seconds, low=0.0)
+        self.seconds: float = check_number("seconds", seconds, low=0.0)
         self.deadline: float | None = None
-        self.is_running = False
+        self.is_running: bool = False
 
     def start(self) -> Self:
         """The clock runs from now on, through all runs. Returns itself."""

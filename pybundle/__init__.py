@@ -28,6 +28,7 @@ from .proof import Certificate, load_certificate, verify
 from .prox.check_penalty import check_penalty
 from .risks.check import check_oracle
 from .runtime.result import Result, Status
+from .runtime.stopping import Progress
 from .solvers import minimize, path
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ __all__ = [
     "NumericalError",
     "OracleError",
     "ParameterError",
+    "Progress",
     "Result",
     "StateError",
     "Status",

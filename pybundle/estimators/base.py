@@ -317,7 +317,7 @@ class _WithEstimator:
 
     def __call__(self, progress):
         # made on demand: a copy takes longer than everything else between two iterations
-        progress.make_estimator = partial(self._estimator._at, self._fitted, progress.w)
+        progress.make_estimator = partial(self._estimator._at, self._fitted, progress.x)
         progress.score_held_out = partial(self._score, progress)
         return self._function(progress)
 
@@ -334,7 +334,7 @@ class _WithEstimator:
 def _bridge(estimator, fitted, X, y):
     """Return a callback that calls the callbacks of scikit-learn, which see each iteration as a subtask of the fit."""
     def call(progress):
-        w, task = progress.w, estimator._callback_fit_ctx.subcontext(task_name="iteration")
+        w, task = progress.x, estimator._callback_fit_ctx.subcontext(task_name="iteration")
         arguments = {"estimator": estimator, "X": X, "y": y,
                      "reconstruction_attributes": lambda: fitted | estimator._unpack(w)}
         task.call_on_fit_task_begin(**arguments)

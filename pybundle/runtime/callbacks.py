@@ -80,7 +80,7 @@ class ProgressBar:
         self._last: Any = None
         self._next = self.interval
 
-    def __call__(self, progress: Any) -> None:
+    def __call__(self, progress: Progress) -> None:
         self._last = progress
         if progress.seconds["total"] >= self._next:
             self._next = progress.seconds["total"] + self.interval
@@ -138,7 +138,7 @@ class EarlyStopping:
         Instead, for estimators: `fit` holds this share of its examples out of the training, by class for classifiers,
         and scores them. This also works in pipelines and searches, which transform and split the data of the fit.
     score : callable, optional
-        Instead: `score(progress)`, larger is better. `progress.w` is the best point so far.
+        Instead: `score(progress)`, larger is better. `progress.x` is the best point so far.
     patience : int
         Evaluations in a row without a better score that end the run.
     min_delta : float
@@ -166,8 +166,9 @@ class EarlyStopping:
 
     ends_path = False       # it ends the run only
 
-    def __init__(self, X: Data = None, y: Any = None, *, validation_fraction: float | None = None, score: Any = None,
-                 patience: int = 5, min_delta: float = 0.0, every: float = 1.0) -> None:
+    def __init__(self, X: Data = None, y: Any = None, *, validation_fraction: float | None = None,
+                 score: Callable[[Progress], Any] | None = None, patience: int = 5, min_delta: float = 0.0,
+                 every: float = 1.0) -> None:
         if (X is None) != (y is None) or sum(one is not None for one in (X, validation_fraction, score)) != 1:
             raise ParameterError("exactly one of X and y, validation_fraction, score must be given")
         if validation_fraction is not None and not 0.0 < check_number("validation_fraction", validation_fraction) < 1.0:
@@ -185,7 +186,7 @@ class EarlyStopping:
         self._is_new = True
         self._best: Any = -math.inf
 
-    def __call__(self, progress: Any) -> bool:
+    def __call__(self, progress: Progress) -> bool:
         if self._is_new:
             self.scores, self._is_new, self._best, self._waited = [], False, -math.inf, 0
         if self.scores and progress.n_passes < self.scores[-1][0] + self.every:
@@ -257,7 +258,7 @@ class StopSignal:
         """Whether runs have been told to stop."""
         return self._event.is_set()
 
-    def __call__(self, progress: Any) -> bool:
+    def __call__(self, progress: Progress) -> bool:
         return self._event.is_set()
 
     def __repr__(self) -> str:

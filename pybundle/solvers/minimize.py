@@ -16,7 +16,7 @@ from ..core.warn import warn_user
 from ..distributed.placing import placed, placing
 from ..prox import Penalty
 from ..runtime.executors import make_executor, single_threaded_blas
-from ..runtime.progress_table import ProgressTable
+from ..runtime.log import open_log
 from ..runtime.result import Result, Status
 from ..runtime.stopping import Callback
 from .arguments import (
@@ -130,7 +130,9 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     random_state : int or None
         Seed of the order of examples in "sgd" and the block methods; None is 0.
     verbose : int
-        1 or more prints a line a few times a second.
+        1 or more prints a line a few times a second, and sentences on the choice of the method, changes of it,
+        checkpoints and the end. The logger `pybundle` gets these sentences at INFO in any case, and at DEBUG a line
+        for every iteration.
     scale : {"sum", "mean"}
         "mean": lam, atol, fun and bounds refer to `lam/2 |w|^2 + R(w)/n_examples`.
     evidence : bool
@@ -276,6 +278,7 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
         if places is not None or risk.remote is not None:
             working = stack.enter_context(placed(risk, places, precision_of(settings)))
         run = make_run(method, Search(working, problem, settings), options)
+        report = open_log(settings.factor, verbose)
         if checkpoint is not None:
             checkpointing = Checkpointing(
                 check_path("checkpoint", checkpoint), every, working,
@@ -284,11 +287,10 @@ def opened(risk, w0=None, *, lam=None, radius=None, penalty=None, method="auto",
                          random_state=random_state, deterministic=bool(deterministic)), settings,
                 lambda name, limit: make_run(
                     method if name == method.name else METHODS[name],
-                    Search(working, problem, replace(settings, memory_limit=limit)), options))
+                    Search(working, problem, replace(settings, memory_limit=limit)), options), report)
         # home: the data of this process, for evidence; at_home: the same if workers compute, in case they fail
         home = risk if risk.remote is None else None
         at_home = risk.remote.home if home is None else None if working is risk else risk
-        report = ProgressTable(settings.factor) if verbose else None
         yield Solve(run, w0, state, rules + watching, report, settings.factor, checkpointing, at_home, home)
 
 

@@ -67,7 +67,7 @@ class Solve:
         State of another run to start from.
     rules : sequence of callable
         Each takes the progress, and returns a status if the run should end.
-    report : ProgressTable or None
+    report : RunLog or None
     factor : float
         Problem and bounds of the result, also of one that an exception carries, are multiplied by it.
     checkpointing : NoCheckpoint
@@ -120,7 +120,10 @@ class Solve:
         with self._checkpointing.iteration():
             self.status = self.run.step()
             if self.run.fallbacks is not None:
-                self.run, self.status = self.run.fallbacks.after(self.run, self.status)
+                before = self.run
+                self.run, self.status = before.fallbacks.after(before, self.status)
+                if self._report is not None and self.run is not before:
+                    self._report.say(f"method '{self.run.name}' takes over from '{before.name}': {self.run.describe()}")
             if self.status is Status.CONVERGED and not confirm(self.run):
                 self.status = None
         run = self.run
@@ -169,6 +172,7 @@ class Solve:
         run = self.run
         if self._report is not None:
             self._report(self._progress(), final=True)
+            self._report.say(result.message)
         search, shift = run.search, run.risk.shift
         if result.success and shift is not None and not search.rule.holds(*search.bracket.range):
             warn_user("pybundle: the gap is within the rounding of the intercept, where float64 numbers are "

@@ -201,7 +201,7 @@ class RiskBase:
                                  f"{n_parts}")
         return self
 
-    def renewed(self, whole: Any = True) -> Any:
+    def renewed(self, whole: bool = True) -> Any:
         """Return the risk itself, or a new one over the same data if these were changed in place.
 
         Called when a run starts, with `whole=False` if a sample of large data suffices, because no planes of an earlier

@@ -76,7 +76,7 @@ class Dask:
         self.patience: float = check_number("patience", patience, low=0.0, strict=True)
         self.max_tries: int = check_integer("max_tries", max_tries, low=1)
 
-    def place(self, risk: Any) -> Any:
+    def place(self, risk: Any) -> RemoteRisk:
         """Return the risk with its parts at the workers, a `RemoteRisk`; a placed risk is returned as it is."""
         if isinstance(risk, RemoteRisk):
             return risk

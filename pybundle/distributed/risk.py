@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import math
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -53,7 +54,7 @@ class RemoteRisk(RiskBase):
     waiting: Any = None     # `Waiting` of the run that uses it
 
     @property
-    def remote(self) -> Any:
+    def remote(self) -> Self:
         """See `RiskBase`."""
         return self
 
@@ -93,7 +94,7 @@ class RemoteRisk(RiskBase):
         planes = self.planes(w)
         return planes.values, planes.slopes
 
-    def planes(self, w: ArrayLike) -> Any:
+    def planes(self, w: ArrayLike) -> Planes:
         """Return one plane per part, tight at w: w is sent once, and the call waits for the last part."""
         answers = self._ask("planes", w)
         errors, grown = np.array(self.slope_errors), 1.0
@@ -125,7 +126,7 @@ class RemoteRisk(RiskBase):
         return other
 
     @contextmanager
-    def in_use(self, precision: str | None = None) -> Any:
+    def in_use(self, precision: str | None = None) -> Iterator[RemoteRisk]:
         """Yield the risk for use in the block by one run, as two would take each other's answers."""
         if not self._workplace.in_use.acquire(blocking=False):
             raise ParameterError("risk must be in one run at a time if workers hold its parts, and another run "

@@ -124,7 +124,7 @@ class B1Spline(Kernel):
         return B1Spline(max(float(np.quantile(distances, 1.0 - self.sparsity)), float(least)), self.sparsity,
                         self.columns)
 
-    def is_definite(self, X: Data) -> Any:
+    def is_definite(self, X: Data) -> bool:
         return self.take(X).shape[1] == 1
 
     def gram(self, X: Data, precision: str = "float64", executor: Any = None) -> Any:
@@ -168,7 +168,7 @@ class Mean(Kernel):
         X = self.take(X)
         return Mean([kernel.fit(X) for kernel in self.kernels], self.normalise, self.columns, self.low_rank)
 
-    def is_definite(self, X: Data) -> Any:
+    def is_definite(self, X: Data) -> bool:
         return all(kernel.is_definite(self.take(X)) for kernel in self.kernels)
 
     def _values(self, X, Z):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Self
 from zlib import crc32
 
 import numpy as np
@@ -147,7 +147,7 @@ class OneClass(RiskBase):
         return np.array([terms * UNIT * self._size + self._miss])
 
     @property
-    def slope_sizes(self) -> Any:
+    def slope_sizes(self) -> Floats:
         """Bound on the Euclidean norm of any slope, shape (1,)."""
         return np.array([self._size])
 
@@ -160,12 +160,12 @@ class OneClass(RiskBase):
         return float(scores[self._share(scores)[1]])
 
     @property
-    def fingerprint(self) -> Any:
+    def fingerprint(self) -> int:
         """A hash of data, weights and nu."""
         return crc32(repr((type(self).__name__, self.nu, self.examples.fingerprint)).encode(),
                      crc32(self.sample_weight.tobytes()))
 
-    def renewed(self, whole: Any = True) -> Any:
+    def renewed(self, whole: bool = True) -> Self:
         """Return this risk, or a new one over the present data if they were changed in place."""
         if self.examples.is_current(whole):
             return self

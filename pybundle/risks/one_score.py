@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
 from ..core.labels import example_weights, sign_labels
+from ..core.plane import Planes
 from ..core.rounding import UNIT
 from ..core.types import Array, Data, Floats
 from ..core.validation import check_number, check_vector
@@ -76,7 +77,7 @@ class OneScore(LinearRisk):
         return not self.smooth
 
     @property
-    def fingerprint(self) -> Any:
+    def fingerprint(self) -> int:
         """A hash as in `LinearRisk`, with targets and curve."""
         return crc32(repr((super().fingerprint, self.curve)).encode(), crc32(self._engine.target_array))
 
@@ -87,11 +88,11 @@ class OneScore(LinearRisk):
         return (total * steepest, 0.0) if np.isfinite(steepest) else (0.0, (2.0 * total / self.curve[3]) ** 0.5)
 
     # ------------------------------------------------------------------ rounding
-    def planes(self, w: ArrayLike) -> Any:
+    def planes(self, w: ArrayLike) -> Planes:
         w = check_vector("w", w, self.dim)
         return self._counted(super().planes(w), 1.01 * float(np.linalg.norm(w)) * self._sizes_for_rounding()[1])
 
-    def planes_at(self, S: Array) -> Any:
+    def planes_at(self, S: Array) -> Planes:
         S = self._check_scores("S", S)
         return self._counted(super().planes_at(S), float(np.abs(S).max(initial=0.0)))
 
@@ -136,7 +137,7 @@ class OneScore(LinearRisk):
         return 1.01 * self._engine.offset_unit * steepness * np.ones(self.n_parts)
 
     @property
-    def slope_sizes(self) -> Any:
+    def slope_sizes(self) -> Floats | None:
         """Bound on the Euclidean norm of any slope of each part, shape (P,), or None if there is none."""
         return self._steepest if np.isfinite(self._steepest).all() else None
 
@@ -253,8 +254,8 @@ class Pinball(OneScore):
     """
 
     def __init__(self, X: Data, y: ArrayLike, quantile: float = 0.5, n_parts: int | None = None, *,
-                 sample_weight: ArrayLike | None = None, scale: Any = 1.0, fit_intercept: bool = False,
-                 partition: str = "strided", random_state: Any = 0, precision: str | None = None) -> None:
+                 sample_weight: ArrayLike | None = None, scale: float = 1.0, fit_intercept: bool = False,
+                 partition: str = "strided", random_state: int = 0, precision: str | None = None) -> None:
         if isinstance(quantile, (list, tuple, np.ndarray)) and getattr(quantile, "ndim", 1) > 0:
             raise ParameterError("quantile must be one number, as each quantile has weights of its own, got "
                                  f"{len(quantile)}; make a risk for each, or use pb.QuantileRegressor(quantile=[...])")
@@ -282,7 +283,7 @@ class Absolute(OneScore):
     curve: Curve = -1.0, 1.0, 0.0, 0.0, 0.0
 
     def __init__(self, X: Data, y: ArrayLike, n_parts: int | None = None, *, sample_weight: ArrayLike | None = None,
-                 scale: Any = 1.0, fit_intercept: bool = False, partition: str = "strided", random_state: Any = 0,
+                 scale: float = 1.0, fit_intercept: bool = False, partition: str = "strided", random_state: int = 0,
                  precision: str | None = None) -> None:
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 
@@ -307,8 +308,8 @@ class EpsilonInsensitive(OneScore):
     """
 
     def __init__(self, X: Data, y: ArrayLike, epsilon: float = 0.1, n_parts: int | None = None, *,
-                 sample_weight: ArrayLike | None = None, scale: Any = 1.0, fit_intercept: bool = False,
-                 partition: str = "strided", random_state: Any = 0, precision: str | None = None) -> None:
+                 sample_weight: ArrayLike | None = None, scale: float = 1.0, fit_intercept: bool = False,
+                 partition: str = "strided", random_state: int = 0, precision: str | None = None) -> None:
         self.epsilon: float = check_number("epsilon", epsilon, low=0.0)
         self.curve: Curve = -1.0, 1.0, 0.0, 0.0, self.epsilon
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
@@ -357,8 +358,8 @@ class Huber(Parabola):
     """
 
     def __init__(self, X: Data, y: ArrayLike, delta: float = 1.0, n_parts: int | None = None, *,
-                 sample_weight: ArrayLike | None = None, scale: Any = 1.0, fit_intercept: bool = False,
-                 partition: str = "strided", random_state: Any = 0, precision: str | None = None) -> None:
+                 sample_weight: ArrayLike | None = None, scale: float = 1.0, fit_intercept: bool = False,
+                 partition: str = "strided", random_state: int = 0, precision: str | None = None) -> None:
         self.delta: float = check_number("delta", delta, low=0.0, strict=True)
         self.curve: Curve = -self.delta, self.delta, 0.0, 1.0, 0.0
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
@@ -386,7 +387,7 @@ class SquaredHinge(Parabola):
     is_regression = False
 
     def __init__(self, X: Data, y: ArrayLike, n_parts: int | None = None, *, sample_weight: ArrayLike | None = None,
-                 scale: Any = 1.0, fit_intercept: bool = False, partition: str = "strided", random_state: Any = 0,
+                 scale: float = 1.0, fit_intercept: bool = False, partition: str = "strided", random_state: int = 0,
                  precision: str | None = None) -> None:
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 

@@ -153,12 +153,12 @@ class Structured(Partitioned):
                 "sample_weight": self.sample_weight[rows]}
 
     @property
-    def fingerprint(self) -> Any:
+    def fingerprint(self) -> int:
         """A hash of model, data, weights, loss and partition."""
         words = (self.loss, self.partition, self.random_state, self._oracle.fingerprint)
         return crc32(repr(words).encode(), crc32(self.sample_weight.data))
 
-    def renewed(self, whole: Any = True) -> Any:
+    def renewed(self, whole: bool = True) -> Any:
         """Return this risk, or a new one over the present data if they were changed in place.
 
         All data are read, which costs little compared with a decoding.
@@ -210,7 +210,7 @@ class Structured(Partitioned):
                                 for rows, additions in zip(self._parts, self._additions, strict=True)])
 
     @property
-    def slope_sizes(self) -> Any:
+    def slope_sizes(self) -> Floats | None:
         """Bound on the Euclidean norm of any slope of each part, shape (P,); None if the oracle has no norms."""
         if self._oracle.norms is None:
             return None
@@ -226,11 +226,11 @@ class Structured(Partitioned):
         return UNIT * np.array([len(rows) + self._oracle.sizes[rows].max(initial=0) + 10 for rows in self._parts])
 
     @property
-    def constant(self) -> Any:
+    def constant(self) -> Constant:
         """See `RiskBase`; intercepts of classes are the weights of a column of ones."""
         return Constant(linear=2.0 * float(self.sample_weight.sum()))
 
-    def planes(self, w: ArrayLike) -> Any:
+    def planes(self, w: ArrayLike) -> Planes:
         """Return one plane for each part, tight at w; decodes every example once."""
         oracle, weights = self._oracle, self._oracle.prepare(check_vector("w", w, self.dim))
 

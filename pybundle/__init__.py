@@ -28,6 +28,7 @@ from .proof import Certificate, load_certificate, verify
 from .prox.check_penalty import check_penalty
 from .risks.check import check_oracle
 from .runtime.result import Result, Status
+from .runtime.stopping import Progress
 from .solvers import Checkpoint, Solve, minimize, path
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ __all__ = [
     "NumericalError",
     "OracleError",
     "ParameterError",
+    "Progress",
     "Result",
     "Solve",
     "StateError",

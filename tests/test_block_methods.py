@@ -534,7 +534,7 @@ def test_before_the_first_value():
         early = pb.minimize(risk, lam=1.0, method="prox-bcfw", max_iter=2)
     assert np.isfinite(early.state.risk_value)
     pb.minimize(risk, lam=1.0, method="prox-bcfw", warm_start=early,
-                callback=lambda progress: seen.append((progress.w is not None, progress.fun, progress.gap)))
+                callback=lambda progress: seen.append((progress.x is not None, progress.fun, progress.gap)))
     assert all(known and np.isfinite(fun) and not np.isnan(gap) for known, fun, gap in seen)
     gaps = pb.minimize(risk, lam=1.0, method="prox-bcfw").history["gap"]
     assert not np.isnan(gaps).any() and gaps[0] == np.inf

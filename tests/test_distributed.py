@@ -264,7 +264,7 @@ def test_a_placed_risk_is_in_one_run_at_a_time():
 def test_a_callback_may_ask_a_placed_risk():
     remote, values = InTurn(2).place(blobs()), []
     alone = pb.minimize(blobs(), lam=1.0, method="oca line_search=False")
-    result = pb.minimize(remote, lam=1.0, method="oca", callback=lambda p: values.append(remote.values(p.w)[0].sum()))
+    result = pb.minimize(remote, lam=1.0, method="oca", callback=lambda p: values.append(remote.values(p.x)[0].sum()))
     assert len(values) == result.nit and min(values) > 0.0 and result.fun == alone.fun
 
 

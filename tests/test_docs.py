@@ -59,8 +59,22 @@ def test_page_runs_from_top_to_bottom_and_prints_what_it_shows(page, folder):
             with contextlib.redirect_stdout(out):
                 exec(compile(text, page.name, "exec"), names)
             printed = out.getvalue()
-        elif language == "text":
+        elif language == "text" and names:
             assert_prints(printed, text)
+
+
+@pytest.mark.parametrize("page, program", [("own_penalty", "similar_weights"), ("own_structure", "matching")])
+def test_page_of_an_own_piece_shows_its_program_and_what_that_prints(page, program, capsys):
+    path = ROOT / "docs" / "examples" / f"{program}.py"
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 60
+    text = (ROOT / "docs" / f"{page}.rst").read_text(encoding="utf-8")
+    shown = BLOCK.search(text.partition(f"literalinclude:: examples/{path.name}")[2])[2]
+    runpy.run_path(str(path), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert printed.partition("gap")[0].split() == shown.partition("gap")[0].split()
+    lines = (part.partition("gap")[2].strip().splitlines() for part in (printed, shown))
+    for one, other in zip(*lines, strict=True):
+        assert_prints(one, other)
 
 
 def test_command_line_page_does_as_written(folder, capsys):

@@ -80,17 +80,17 @@ PAIRS = [(name, method) for name, methods in {
 
 @pytest.mark.parametrize("name, method", PAIRS)
 def test_a_callback_cannot_move_the_best_point(name, method):
-    """A callback that clipped `progress.w` in place got `certified=True` with the value of the point before."""
+    """A callback that clipped `progress.x` in place got `certified=True` with the value of the point before."""
     arguments = {"lam": 0.2, "tol": 1e-3, "method": method, "random_state": 0, "max_iter": 10}
     plain, kept, w0 = pb.minimize(RISKS[name](), **arguments), [], np.zeros(RISKS[name]().dim)
 
     def clip(progress):
         with pytest.raises(ValueError, match="read-only"):
-            progress.w[:] = 0.0
+            progress.x[:] = 0.0
         with pytest.raises(ValueError, match="read-only"):
-            np.multiply(progress.w, 0.9, out=progress.w)
+            np.multiply(progress.x, 0.9, out=progress.x)
         w0[:] = 7.0
-        kept.append((progress.w, progress.w.copy(), progress.fun))
+        kept.append((progress.x, progress.x.copy(), progress.fun))
 
     result = pb.minimize(RISKS[name](), w0, callback=clip, **arguments)
     assert (result.fun, result.lower_bound, result.certified) == (plain.fun, plain.lower_bound, True)
@@ -100,7 +100,7 @@ def test_a_callback_cannot_move_the_best_point(name, method):
     assert np.array_equal(result.state.w, plain.x)
 
     def scale(progress):
-        progress.w *= 0.9
+        progress.x *= 0.9
 
     with pytest.raises(ValueError, match="read-only") as caught:
         pb.minimize(RISKS[name](), callback=scale, **arguments)

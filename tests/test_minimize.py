@@ -262,7 +262,7 @@ def test_prox_honours_K():
     risk, w0 = multiclass(n=300, seed=3), np.full(20, 0.1)
     steps = []
     pb.minimize(risk, w0, lam=0.01, method="prox-bmrm K=0.05 T=1", tol=1e-3, n_parts=1, max_iter=6,
-                callback=lambda p: steps.append(p.w.copy()))
+                callback=lambda p: steps.append(p.x.copy()))
     moves = np.linalg.norm(np.diff([w0, *steps], axis=0), axis=1)
     assert (moves > 0).any() and moves.max() <= 0.05 * (1 + 1e-6)
 

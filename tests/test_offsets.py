@@ -128,7 +128,7 @@ def test_the_problem_is_the_centred_one(kind, at, columns):
 
 @pytest.mark.parametrize("kind", RISKS)
 def test_storages_starts_paths_and_callbacks(kind):
-    """CSR with zeros, float32, a start, a warm start, a path, progress.w: all see the weights of the user."""
+    """CSR with zeros, float32, a start, a warm start, a path, progress.x: all see the weights of the user."""
     X, y, _ = data()
     columns = (1e6, 0.0)
     at = 1e6 if is_regression(kind) else 0.0
@@ -145,7 +145,7 @@ def test_storages_starts_paths_and_callbacks(kind):
     assert single.centred().examples.X.dtype == np.float32
 
     seen = []
-    again, _ = solved(risk, w0=dense.x, callback=lambda progress: seen.append(progress.w))
+    again, _ = solved(risk, w0=dense.x, callback=lambda progress: seen.append(progress.x))
     assert again.n_passes <= dense.n_passes + 5.0
     assert np.abs(moved @ (seen[-1] - dense.x)[:-1] + (seen[-1] - dense.x)[-1]).max() <= 1e-4
     warm, _ = solved(risk, warm_start=dense)

@@ -101,13 +101,13 @@ def test_auto_runs_the_records_of_its_stages():
 def test_progress_is_what_callbacks_see():
     seen = []
     risk, given = RISKS["intercept"](), {"lam": 0.01, "scale": "mean", "tol": 1e-5, "method": "oca"}
-    result = pb.minimize(risk, callback=lambda p: seen.append((p.w.copy(), p.fun, p.lower_bound, p.n_iter)), **given)
+    result = pb.minimize(risk, callback=lambda p: seen.append((p.x.copy(), p.fun, p.lower_bound, p.n_iter)), **given)
     with pb.Solve(RISKS["intercept"](), **given) as solve:
         for w, fun, lower_bound, n_iter in seen:
             solve.step()
             now = solve.progress
             assert (now.fun, now.lower_bound, now.n_iter) == (fun, lower_bound, n_iter)
-            np.testing.assert_array_equal(now.w, w)
+            np.testing.assert_array_equal(now.x, w)
         assert solve.status is result.status and solve.message in result.message
         assert solve.step() is result.status            # an end is an end
 

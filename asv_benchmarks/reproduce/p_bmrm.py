@@ -136,7 +136,7 @@ def watched(run, growth=1.25):
 
     def callback(progress):
         if np.isfinite(progress.fun) and progress.n_passes >= growth * (seen["passes"] or [0.0])[-1]:
-            look(progress.n_passes, progress.fun, progress.w)
+            look(progress.n_passes, progress.fun, progress.x)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)

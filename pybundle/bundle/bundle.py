@@ -77,12 +77,12 @@ class Bundle:
     """
 
     def __init__(self, dim: int, n_parts: int, storage: str = "auto") -> None:
-        self.dim = check_count("dim", dim)
-        self.n_parts = check_count("n_parts", n_parts)
-        self.storage = check_choice("storage", storage, ("auto", "dense", "sparse"))
+        self.dim: int = check_count("dim", dim)
+        self.n_parts: int = check_count("n_parts", n_parts)
+        self.storage: str = check_choice("storage", storage, ("auto", "dense", "sparse"))
         self._room: int | None = None           # the number of planes passed to `reserve`
         self._store: Any = None if storage == "auto" else self._new_store(storage == "sparse")
-        self.n_planes = 0
+        self.n_planes: int = 0
         self._gram = np.empty((0, 0))
         self._columns: dict[str, Array] = {
             "offsets": np.empty(0), "parts": np.empty(0, dtype=np.int32), "beta": np.empty(0),
@@ -158,7 +158,7 @@ class Bundle:
         return self._store is not None and self._store.is_sparse
 
     def append(self, planes: Planes, slack: bool | ArrayLike = False, parts: ArrayLike | None = None,
-               inner: Any = None) -> Any:
+               inner: ArrayLike | None = None) -> None:
         """Add one plane for each part (row p belongs to part p, or to `parts[p]`).
 
         Exact copies of a stored plane are left out. In the parts with `slack` (bool or shape (P,)) planes with slope 0
@@ -219,7 +219,7 @@ class Bundle:
         numbers = check_indices("numbers", numbers, 2**31 - 1)
         return np.setdiff1d(numbers, -1 - self.parts[self.parts < 0]) if len(numbers) else numbers
 
-    def append_signs(self, coordinates: ArrayLike) -> Any:
+    def append_signs(self, coordinates: ArrayLike) -> None:
         """Add the constraints `w_k >= 0` of those coordinates k that have none yet."""
         coordinates = self.new_constraints(check_indices("coordinates", coordinates, self.dim))
         if len(coordinates) == 0:
@@ -237,7 +237,7 @@ class Bundle:
         if (self.parts < 0).any():
             self.drop(np.flatnonzero(self.parts < 0))
 
-    def append_flat(self, offsets: Any) -> None:
+    def append_flat(self, offsets: ArrayLike) -> None:
         """Add the plane `offsets[p] + <0, w>` to every part of finite offset."""
         offsets = _check_shape("offsets", offsets, (self.n_parts,))
         if self._store is None:
@@ -286,7 +286,7 @@ class Bundle:
             grown[:self.n_planes] = column[:self.n_planes]
             self._columns[name] = grown
 
-    def drop(self, indices: ArrayLike) -> Any:
+    def drop(self, indices: ArrayLike) -> None:
         """Remove planes; planes from the end take their places, so the order changes."""
         indices = check_indices("indices", indices, self.n_planes)
         if len(indices) == 0:
@@ -309,7 +309,7 @@ class Bundle:
         self.idle[:] += 1
         self.idle[beta > 0.0] = 0
 
-    def prune(self, max_idle: int) -> Any:
+    def prune(self, max_idle: int) -> None:
         """Drop planes whose multiplier was 0 in more than `max_idle` master solutions in a row."""
         old = np.flatnonzero(self.idle > check_integer("max_idle", max_idle))
         if len(old):

@@ -204,7 +204,7 @@ class RiskBase:
                                  f"{n_parts}")
         return self
 
-    def renewed(self, whole: Any = True) -> Any:
+    def renewed(self, whole: bool = True) -> Any:
         """Return the risk itself, or a new risk of the same data if these were changed in place.
 
         A run calls it at its start. If the run uses no planes of an earlier one, it passes `whole=False`: then a check

@@ -46,7 +46,7 @@ class Ragged(Sequence[Any]):
         if sp.issparse(values):
             values = check_sparse("values", values).tocsr()
         offsets = check_offsets(offsets, values.shape[0])
-        self.values = values if sp.issparse(values) or values.flags.aligned else values.copy()
+        self.values: Any = values if sp.issparse(values) or values.flags.aligned else values.copy()
         self.offsets = offsets
 
     @classmethod

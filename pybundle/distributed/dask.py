@@ -69,14 +69,14 @@ class Dask:
         if client.asynchronous:
             raise ParameterError("client must be one that waits, got an asynchronous one; make it with "
                                  "distributed.Client(address, asynchronous=False)")
-        self.client = check_open(client)
-        self.n_groups = None if n_groups is None else check_integer("n_groups", n_groups, low=1)
-        self.single = check_choice("compress", compress, ("exact", "float32")) == "float32"
-        self.direct = check_choice("route", route, ("scheduler", "direct")) == "direct"
-        self.patience = check_number("patience", patience, low=0.0, strict=True)
-        self.max_tries = check_integer("max_tries", max_tries, low=1)
+        self.client: Any = check_open(client)
+        self.n_groups: int | None = None if n_groups is None else check_integer("n_groups", n_groups, low=1)
+        self.single: bool = check_choice("compress", compress, ("exact", "float32")) == "float32"
+        self.direct: bool = check_choice("route", route, ("scheduler", "direct")) == "direct"
+        self.patience: float = check_number("patience", patience, low=0.0, strict=True)
+        self.max_tries: int = check_integer("max_tries", max_tries, low=1)
 
-    def place(self, risk: Any) -> Any:
+    def place(self, risk: Any) -> RemoteRisk:
         """Return the risk with its parts at the workers, a `RemoteRisk`; a placed risk is returned as it is."""
         if isinstance(risk, RemoteRisk):
             return risk

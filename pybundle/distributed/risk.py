@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import math
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -53,13 +54,14 @@ class RemoteRisk(RiskBase):
     waiting: Any = None     # the `Waiting` of the run that uses the risk
 
     @property
-    def remote(self) -> Any:
+    def remote(self) -> Self:
         """See `RiskBase`."""
         return self
 
     def __init__(self, workplace: Any, description: Any, single: bool = False, home: Any = None) -> None:
         self._precision: str | None = None
-        self._workplace, self.is_single = workplace, single       # whether slopes are sent in float32
+        self._workplace = workplace
+        self.is_single: bool = single       # whether slopes are sent in float32
         self.home = home
         self._accounts = Accounts(workplace.n_workers)
         vars(self).update(description._asdict(), n_parts=len(description.lower_bounds))
@@ -69,7 +71,7 @@ class RemoteRisk(RiskBase):
                 raise ParameterError("compress='float32' needs a risk that bounds the norms of its slopes "
                                      "(slope_sizes), since rounding is counted against the bound; use compress='exact'")
             self._single_errors = self._single_errors + single_errors(self.slope_sizes, self.dim)
-            self.slope_errors = self.slope_errors + self._single_errors
+            self.slope_errors: Any = self.slope_errors + self._single_errors
 
     @classmethod
     def described_by_workers(cls, workplace: Any, single: bool = False) -> RemoteRisk:
@@ -92,7 +94,7 @@ class RemoteRisk(RiskBase):
         planes = self.planes(w)
         return planes.values, planes.slopes
 
-    def planes(self, w: ArrayLike) -> Any:
+    def planes(self, w: ArrayLike) -> Planes:
         """Return one plane per part, tight at w: w is sent once, and the call waits for the last part."""
         answers = self._ask("planes", w)
         errors, grown = np.array(self.slope_errors), 1.0
@@ -124,7 +126,7 @@ class RemoteRisk(RiskBase):
         return other
 
     @contextmanager
-    def in_use(self, precision: str | None = None) -> Any:
+    def in_use(self, precision: str | None = None) -> Iterator[RemoteRisk]:
         """Yield the risk for use in the block by one run, as two would take each other's answers."""
         if not self._workplace.in_use.acquire(blocking=False):
             raise ParameterError("risk must be in one run at a time if workers hold its parts, and another run "

@@ -97,12 +97,12 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     _needs_penalty = "weights of features that the examples lack"       # names what only a penalty limits, or empty
     _unlimited: tuple[str, ...] = ("n_iter_",)      # fitted integers that may exceed the number of weights
 
-    def __init_subclass__(cls, **options):
+    def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, text in {"parameters": PARAMETERS, "certificate": CERTIFICATE, **cls._pieces}.items():
             cls.__doc__ = (cls.__doc__ or "").replace(f"{{{name}}}", text)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         """Convert weights that a user sets to float64, and check that they have the shape of the fit."""
         if name in ("coef_", "intercept_"):
             value = checked_weights(name, value, vars(self).get(name), hasattr(self, "densify"))
@@ -319,7 +319,7 @@ class _WithEstimator:
 
     def __call__(self, progress):
         # made on demand: a copy takes longer than everything else between two iterations
-        progress.make_estimator = partial(self._estimator._at, self._fitted, progress.w)
+        progress.make_estimator = partial(self._estimator._at, self._fitted, progress.x)
         progress.score_held_out = partial(self._score, progress)
         return self._function(progress)
 
@@ -336,7 +336,7 @@ class _WithEstimator:
 def _bridge(estimator, fitted, X, y):
     """Return a callback that calls the callbacks of scikit-learn, which see each iteration as a subtask of the fit."""
     def call(progress):
-        w, task = progress.w, estimator._callback_fit_ctx.subcontext(task_name="iteration")
+        w, task = progress.x, estimator._callback_fit_ctx.subcontext(task_name="iteration")
         arguments = {"estimator": estimator, "X": X, "y": y,
                      "reconstruction_attributes": lambda: fitted | estimator._unpack(w)}
         task.call_on_fit_task_begin(**arguments)

@@ -12,6 +12,7 @@ from ..core.ragged import Ragged
 from ..core.types import Callbacks
 from ..core.validation import check_vector
 from ..models import BinaryLabeling
+from ..solvers.method import Method
 from .labels import class_factors, encode_labels, label_array, label_classes, merged_classes
 from .structured import StructuredEstimator
 
@@ -60,7 +61,8 @@ class BinaryLabelingSVM(StructuredEstimator):
     """
 
     def __init__(self, C: float = 1.0, *, loss: str = "mean", class_weight: dict[Any, float] | str | None = None,
-                 tol: float = 0.001, atol: float | None = None, method: str = "auto", max_iter: int | None = None,
+                 tol: float = 0.001, atol: float | None = None,
+                 method: str | Method = "auto", max_iter: int | None = None,
                  time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
                  warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
         self._take_arguments(locals())

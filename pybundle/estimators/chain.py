@@ -10,6 +10,7 @@ from ..core.exceptions import ParameterError
 from ..core.types import Callbacks, Data, Floats
 from ..models.batch_oracle import check_lengths
 from ..oracles import forward_backward
+from ..solvers.method import Method
 from .labels import label_array
 from .probabilities import Probabilities
 from .sequences import ChainEstimator
@@ -97,7 +98,7 @@ class ChainSVM(Probabilities, ChainEstimator):
     def __init__(self, C: float = 1.0, *, loss: Any = "hamming", rescaling: str = "margin", normalised: bool = False,
                  start: Any = True, end: Any = True, hash_bits: int | None = None, min_count: int = 1,
                  token_weights: str = "auto", l1: float = 0.0, tol: float = 0.001, atol: float | None = None,
-                 method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 method: str | Method = "auto", max_iter: int | None = None, time_limit: float | None = None,
                  n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
         self._take_arguments(locals())
@@ -143,7 +144,7 @@ class ChainCRF(Probabilities, ChainEstimator):
 
     def __init__(self, C: float = 1.0, *, start: Any = True, end: Any = True, hash_bits: int | None = None,
                  min_count: int = 1, token_weights: str = "auto", l1: float = 0.0, tol: float = 0.001,
-                 atol: float | None = None, method: str = "auto", max_iter: int | None = None,
+                 atol: float | None = None, method: str | Method = "auto", max_iter: int | None = None,
                  time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
                  warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
         self._take_arguments(locals())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +17,8 @@ from ..core.exceptions import ConvergenceWarning, InputTypeError, ParameterError
 from ..core.sparse import check_sparse
 from ..core.validation import refuse_masked, refuse_rounded
 from .labels import check_one_label, check_one_type
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class FitConvergenceWarning(ConvergenceWarning, OfScikitLearn):
@@ -29,8 +32,12 @@ def _newer(module, name, fallback) -> Any:
         return fallback
 
 
-CallbackSupportMixin = _newer("sklearn.callback", "CallbackSupportMixin", type("NoCallbacks", (), {}))      # before 1.9
-with_callbacks = _newer("sklearn.callback", "with_callbacks", lambda method: method)
+if TYPE_CHECKING:
+    class CallbackSupportMixin:
+        """What scikit-learn has since 1.9 only."""
+else:
+    CallbackSupportMixin = _newer("sklearn.callback", "CallbackSupportMixin", type("NoCallbacks", (), {}))
+with_callbacks: Callable[[Function], Function] = _newer("sklearn.callback", "with_callbacks", lambda method: method)
 _validate_data = _newer("sklearn.utils.validation", "validate_data", lambda estimator, *data, **options:
                         estimator._validate_data(*data, **options))         # before 1.6
 

@@ -24,6 +24,7 @@ from ..runtime.callbacks import StopSignal
 from ..runtime.executors import make_executor
 from ..runtime.stopping import one_clock
 from ..solvers.arguments import as_callbacks
+from ..solvers.method import Method
 from .collections import is_collection
 from .compat import seed_of, unchanged_by_failure, validate_data
 from .fold import Fold
@@ -333,7 +334,7 @@ class MulticlassSVMCV(PathCV, MulticlassSVM):
     def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None, search_tol: float | None = None,
                  fit_intercept: bool = True, intercept_scaling: Any = 1.0,
                  class_weight: dict[Any, float] | str | None = None, loss: Any = None, tol: float = 0.001,
-                 atol: float | None = None, method: str = "auto", max_iter: int | None = None,
+                 atol: float | None = None, method: str | Method = "auto", max_iter: int | None = None,
                  time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
                  warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
         self._take_arguments(locals())

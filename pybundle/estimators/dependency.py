@@ -18,6 +18,7 @@ from ..core.validation import check_choice, check_integer, shown
 from ..models import Dependency
 from ..models.dependency.templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_templates
 from ..oracles import arborescence_marginals
+from ..solvers.method import Method
 from .base import without_weightless
 from .collections import by_blocks
 from .probabilities import NeedsLogLoss, Probabilities
@@ -90,7 +91,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
 
     def __init__(self, C: float = 0.1, *, loss: str = "hinge", attributes: Sequence[str] = ("word", "pos"),
                  templates: Sequence[str] | None = None, hash_bits: int = 18, min_count: int = 1,
-                 single_root: bool = True, tol: float = 0.001, atol: float | None = None, method: str = "auto",
+                 single_root: bool = True, tol: float = 0.001, atol: float | None = None, method: str | Method = "auto",
                  max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
                  random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:

@@ -21,7 +21,7 @@ class FlatEstimator(CertifiedEstimator):
     fit_intercept: bool
     _needs_penalty = ""
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

@@ -14,6 +14,7 @@ from ..core.validation import check_finite, check_integer, real_array
 from ..features import CodeWindows, lbp_maps
 from ..models import Landmarks
 from ..models.landmarks.oracle import positions_of, round_pixels
+from ..solvers.method import Method
 from .structured import StructuredEstimator
 
 LARGEST_SIDE = 1 << 24
@@ -82,7 +83,7 @@ class LandmarkDetector(StructuredEstimator):
     def __init__(self, C: float = 1.0, *, parents: ArrayLike | None = None, windows: Any = ((9, 9),),
                  box_margin: int = 2, yardstick: Any = None, unit: float = 1.0, descriptor: Any = None,
                  shape: tuple[int, int] | None = None, tol: float = 0.001, atol: float | None = None,
-                 method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 method: str | Method = "auto", max_iter: int | None = None, time_limit: float | None = None,
                  n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
         self._take_arguments(locals())

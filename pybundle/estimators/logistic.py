@@ -12,6 +12,7 @@ from ..core.types import Callbacks, Data, Floats
 from ..features.shift import locate
 from ..models import Multiclass
 from ..risks import Logistic, Structured
+from ..solvers.method import Method
 from .linear_classifier import LinearClassifierEstimator
 from .probabilities import Probabilities
 from .regression import shift_of
@@ -75,7 +76,7 @@ class MulticlassLogistic(Probabilities, LinearClassifierEstimator):
 
     def __init__(self, C: float = 1.0, *, l1_ratio: float = 0.0, fit_intercept: bool = True,
                  class_weight: dict[Any, float] | str | None = None, tol: float = 0.001, atol: float | None = None,
-                 method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 method: str | Method = "auto", max_iter: int | None = None, time_limit: float | None = None,
                  n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
         self._take_arguments(locals())

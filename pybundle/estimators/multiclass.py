@@ -10,6 +10,7 @@ from ..core.exceptions import ParameterError
 from ..core.types import Callbacks
 from ..core.validation import check_number
 from ..risks import BinaryHinge, MulticlassHinge
+from ..solvers.method import Method
 from .linear_classifier import LinearClassifierEstimator
 from .probabilities import Probabilities
 
@@ -74,7 +75,8 @@ class MulticlassSVM(Probabilities, LinearClassifierEstimator):
 
     def __init__(self, C: float = 1.0, *, l1_ratio: float = 0.0, fit_intercept: bool = True,
                  intercept_scaling: float = 1.0, class_weight: dict[Any, float] | str | None = None, loss: Any = None,
-                 tol: float = 0.001, atol: float | None = None, method: str = "auto", max_iter: int | None = None,
+                 tol: float = 0.001, atol: float | None = None,
+                 method: str | Method = "auto", max_iter: int | None = None,
                  time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
                  warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
         self._take_arguments(locals())

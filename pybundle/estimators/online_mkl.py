@@ -136,7 +136,7 @@ class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
                  random_state: int | None = None, callback: Callbacks = None) -> None:
         self._take_arguments(locals())
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

@@ -14,6 +14,7 @@ from ..core.exceptions import ParameterError, StateError
 from ..core.types import Callbacks, Data
 from ..core.validation import check_flag, check_number
 from ..risks import Pinball
+from ..solvers.method import Method
 from .regression import LinearRegressionEstimator
 
 STACKED = ("coef_", "intercept_", "objective_", "lower_bound_", "gap_", "certified_", "converged_", "n_iter_",
@@ -76,7 +77,8 @@ class QuantileRegressor(LinearRegressionEstimator):
     """
 
     def __init__(self, *, quantile: float | Sequence[float] = 0.5, alpha: float = 1.0, l1_ratio: float = 1.0,
-                 fit_intercept: bool = True, tol: float = 1e-5, atol: float | None = None, method: str = "auto",
+                 fit_intercept: bool = True, tol: float = 1e-5, atol: float | None = None,
+                 method: str | Method = "auto",
                  max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
                  random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:

@@ -14,6 +14,7 @@ from ..core.labels import example_weights
 from ..core.types import Callbacks, Data, Floats
 from ..features.shift import Shift, locate, scores
 from ..risks import EpsilonInsensitive
+from ..solvers.method import Method
 from .base import without_weightless
 from .collections import by_blocks
 from .compat import validate_data
@@ -130,7 +131,8 @@ class LinearSVR(LinearRegressionEstimator):
     """
 
     def __init__(self, C: float = 1.0, *, epsilon: float = 0.1, l1_ratio: float = 0.0, fit_intercept: bool = True,
-                 tol: float = 1e-3, atol: float | None = None, method: str = "auto", max_iter: int | None = None,
+                 tol: float = 1e-3, atol: float | None = None,
+                 method: str | Method = "auto", max_iter: int | None = None,
                  time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
                  warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
         self._take_arguments(locals())

@@ -13,6 +13,7 @@ from ..core.ragged import Ragged, array_of
 from ..core.types import Callbacks, Floats
 from ..core.validation import check_choice, check_integer
 from ..models import Segmentation
+from ..solvers.method import Method
 from .labels import label_array
 from .structured import StructuredEstimator
 
@@ -67,7 +68,7 @@ class SegmentationSVM(StructuredEstimator):
 
     def __init__(self, C: float = 1.0, *, loss: str = "start", rescaling: str = "margin", fillers: Sequence[Any] = (),
                  widths: Any = None, layout: str = "columns", tol: float = 0.001, atol: float | None = None,
-                 method: str = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 method: str | Method = "auto", max_iter: int | None = None, time_limit: float | None = None,
                  n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
         self._take_arguments(locals())

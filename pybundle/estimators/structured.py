@@ -46,7 +46,7 @@ class StructuredEstimator(CertifiedEstimator):
 
     _log_loss = False
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.target_tags.required = True
@@ -102,7 +102,7 @@ class StructuredEstimator(CertifiedEstimator):
             kept[name] = sources, found
         return found
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         state.pop("_kept", None)
         return state

@@ -1,6 +1,10 @@
 """`Examples` holds the rows X of a linear risk, checked and described for compiled passes; X is not copied."""
 
+from __future__ import annotations
+
 import mmap
+from collections.abc import Callable
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -9,6 +13,7 @@ import scipy.sparse as sp
 from ..core.checksum import checksum, piece_checksum, pieces
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.sparse import check_sparse
+from ..core.types import Array, Floats
 from ..core.validation import check_number, contiguous, refuse_masked, refuse_rounded
 from ._norms import square_norms
 from ._rows import Rows
@@ -47,32 +52,38 @@ class Examples:
         X lies in a file that is mapped into memory; each pass reads it from there, block after block of rows.
     """
 
-    def __init__(self, X, scale=1.0, bias=None, name_of="row {}".format):
-        self.scale = check_number("scale", scale, low=0.0, strict=True)
-        self.bias = None if bias is None else check_number("bias", bias)
+    X: Any
+    storage: tuple[Array, ...]
+
+    def __init__(self, X: Any, scale: float = 1.0, bias: float | None = None,
+                 name_of: Callable[[int], str] = "row {}".format) -> None:
+        self.scale: float = check_number("scale", scale, low=0.0, strict=True)
+        self.bias: float | None = None if bias is None else check_number("bias", bias)
         refuse_masked("X", X)
-        self.is_sparse = sp.issparse(X)
+        self.is_sparse: bool = sp.issparse(X)
         self.X, self.storage = _sparse(X) if self.is_sparse else _dense(X)
-        self.n_examples, self.n_features = map(int, self.X.shape)
-        self.width = self.n_features + (self.bias is not None)
+        self.n_examples: int = int(self.X.shape[0])
+        self.n_features: int = int(self.X.shape[1])
+        self.width: int = self.n_features + (self.bias is not None)
         if self.n_examples == 0 or self.n_features == 0:
             raise ParameterError("X must have at least one example and one feature, "
                                  f"got shape {self.X.shape}")
-        mapping = self.storage[0]       # go from the view to the memory map of the file, or to None if there is no file
+        # the loop goes from the view to the memory map of the file, or to None if there is no file
+        mapping: Any = self.storage[0]
         while mapping is not None and not isinstance(mapping, mmap.mmap):
             mapping = mapping.obj if isinstance(mapping, memoryview) else getattr(
                 mapping, "_mmap", getattr(mapping, "base", None))
-        self.is_mapped = mapping is not None
-        if self.is_mapped and hasattr(mapping, "madvise"):
+        self.is_mapped: bool = mapping is not None
+        if mapping is not None and hasattr(mapping, "madvise"):
             mapping.madvise(mmap.MADV_SEQUENTIAL)
         squares = self._read_mapped() if self.is_mapped and not self.is_sparse else square_norms(self.storage)
         if "fingerprint" not in vars(self):
-            self.fingerprint = self.checksum()
+            self.fingerprint: int = self.checksum()
         self._sample = self._sampled()
         if not np.isfinite(squares).all():
             raise ParameterError(not_finite(self.X, int(np.flatnonzero(~np.isfinite(squares))[0]), name_of))
         with np.errstate(over="ignore"):
-            self.norms = np.sqrt(squares) * self.scale
+            self.norms: Floats = np.sqrt(squares) * self.scale
             if self.bias:
                 self.norms = np.hypot(self.norms, self.bias)
             overflows = ~np.isfinite(self.norms**2)
@@ -84,7 +95,7 @@ class Examples:
             raise ParameterError(f"scale must leave rows of finite squared norm, got {self.scale:g}, with which row "
                                  f"{i} overflows; choose a smaller scale")
 
-    def checksum(self):
+    def checksum(self) -> int:
         """Compute the fingerprint again, which detects changes in place; this reads all data once.
 
         Files that are mapped for reading only are taken as unchanged.
@@ -96,7 +107,7 @@ class Examples:
             number = checksum(array, number)
         return number
 
-    def is_current(self, whole=True):
+    def is_current(self, whole: bool = True) -> bool:
         """Return whether norms and fingerprint match the present data, or only a sample of them if not `whole`."""
         return self.checksum() == self.fingerprint if whole else self._sampled() == self._sample
 
@@ -119,7 +130,7 @@ class Examples:
         self.fingerprint = number
         return squares
 
-    def rows(self, n_scores, support=None):
+    def rows(self, n_scores: int, support: tuple[Array, Array] | None = None) -> Any:
         """Return the rows for products with the weights of `n_scores` linear scores.
 
         `support` is (starts, labels) of a sparse W, see `SparseWeightRows`, for CSR rows without scale and bias.
@@ -128,13 +139,13 @@ class Examples:
             return SparseWeightRows(self.storage, self.norms, self.n_features, n_scores, *support)
         return Rows(self.storage, self.norms, self.n_features, n_scores, self.scale, self.bias)
 
-    def dense(self, rows):
+    def dense(self, rows: Any) -> Floats:
         """Return some rows x_i, with scale and bias, as a dense float64 array; products with the scale are rounded."""
         X = np.asarray(self.X[rows].toarray() if self.is_sparse else self.X[rows], dtype=np.float64)
         X = X if self.scale == 1.0 else X * self.scale
         return X if self.bias is None else np.hstack([X, np.full((len(X), 1), self.bias)])
 
-    def unscale(self, slopes, n_scores):
+    def unscale(self, slopes: Any, n_scores: int) -> Any:
         """Convert sums of X_i (with bias) to sums of x_i in place; `slopes` are dense or CSR (.., n_scores * width)."""
         if self.scale == 1.0:
             return slopes

@@ -63,8 +63,9 @@ class Kernel:
 
     def __init__(self, normalise: bool = True, columns: Any = None, low_rank: int | None = None) -> None:
         check_flag("normalise", normalise)
-        self.normalise, self.columns = bool(normalise), columns
-        self.low_rank = None if low_rank is None else check_integer("low_rank", low_rank, low=1)
+        self.normalise: bool = bool(normalise)
+        self.columns: Any = columns
+        self.low_rank: int | None = None if low_rank is None else check_integer("low_rank", low_rank, low=1)
 
     def __repr__(self) -> str:
         return described(self)

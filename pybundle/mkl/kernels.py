@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.types import Data
+from ..core.types import Data, Floats
 from ..core.validation import check_choice, check_integer, check_number, real_numbers
 from ..runtime.executors import Serial
 from .kernel import ROWS, Kernel, check_gram
@@ -51,8 +51,8 @@ class Polynomial(Kernel):
     def __init__(self, degree: int = 2, offset: float = 1.0, normalise: bool = True, columns: Any = None,
                  low_rank: int | None = None) -> None:
         super().__init__(normalise, columns, low_rank)
-        self.degree = check_integer("degree", degree, low=1)
-        self.offset = check_number("offset", offset, low=0.0)
+        self.degree: int = check_integer("degree", degree, low=1)
+        self.offset: float = check_number("offset", offset, low=0.0)
 
     def _values(self, X, Z):
         values = _products(X, Z)
@@ -75,7 +75,7 @@ class Gaussian(Kernel):
 
     def __init__(self, sigma: float = 1.0, columns: Any = None, low_rank: int | None = None) -> None:
         super().__init__(False, columns, low_rank)      # its diagonal is 1
-        self.sigma = check_number("sigma", sigma, low=1e-100, high=1e100)
+        self.sigma: float = check_number("sigma", sigma, low=1e-100, high=1e100)
 
     def _values(self, X, Z):
         values = _distances(X, Z)
@@ -107,8 +107,8 @@ class B1Spline(Kernel):
 
     def __init__(self, width: float | None = None, sparsity: float = 0.95, columns: Any = None) -> None:
         super().__init__(False, columns)
-        self.width = None if width is None else check_number("width", width, low=0.0, strict=True)
-        self.sparsity = check_number("sparsity", sparsity, low=0.0, high=1.0)
+        self.width: float | None = None if width is None else check_number("width", width, low=0.0, strict=True)
+        self.sparsity: float = check_number("sparsity", sparsity, low=0.0, high=1.0)
 
     def fit(self, X: Data) -> Kernel:
         if self.width is not None:
@@ -124,7 +124,7 @@ class B1Spline(Kernel):
         return B1Spline(max(float(np.quantile(distances, 1.0 - self.sparsity)), float(least)), self.sparsity,
                         self.columns)
 
-    def is_definite(self, X: Data) -> Any:
+    def is_definite(self, X: Data) -> bool:
         return self.take(X).shape[1] == 1
 
     def gram(self, X: Data, precision: str = "float64", executor: Any = None) -> Any:
@@ -160,7 +160,7 @@ class Mean(Kernel):
     def __init__(self, kernels: Sequence[Any], normalise: bool = True, columns: Any = None,
                  low_rank: int | None = None) -> None:
         super().__init__(normalise, columns, low_rank)
-        self.kernels = [as_kernel(kernel, index) for index, kernel in enumerate(kernels)]
+        self.kernels: list[Kernel] = [as_kernel(kernel, index) for index, kernel in enumerate(kernels)]
         if not self.kernels:
             raise ParameterError("kernels must hold at least one kernel, got none")
 
@@ -168,7 +168,7 @@ class Mean(Kernel):
         X = self.take(X)
         return Mean([kernel.fit(X) for kernel in self.kernels], self.normalise, self.columns, self.low_rank)
 
-    def is_definite(self, X: Data) -> Any:
+    def is_definite(self, X: Data) -> bool:
         return all(kernel.is_definite(self.take(X)) for kernel in self.kernels)
 
     def _values(self, X, Z):
@@ -237,7 +237,7 @@ class Precomputed(Kernel):
 
     def __init__(self, matrix: ArrayLike, column: int = 0, normalise: bool = True, low_rank: int | None = None) -> None:
         super().__init__(normalise, [check_integer("column", column, low=0)], low_rank)
-        self.matrix = real_numbers(f"matrix must hold real numbers, got {type(matrix).__name__}", matrix)
+        self.matrix: Floats = real_numbers(f"matrix must hold real numbers, got {type(matrix).__name__}", matrix)
         check_gram(self.matrix, "matrix")
 
     def _values(self, X, Z):

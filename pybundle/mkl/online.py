@@ -92,9 +92,17 @@ class OnlineProximal(OnlineLearner):
     def __init__(self, model: Any, regularisers: Any, *, loss: str = "hinge", rate: str = "invsqrt",
                  eta0: float | str = "auto", sigma: float | None = None, n_epochs: int = 20, batch: int = 1,
                  average: bool = False, radius: float | None = None, random_state: Any = None) -> None:
-        self.model, self.regularisers, self.loss, self.rate, self.eta0 = model, regularisers, loss, rate, eta0
-        self.sigma, self.n_epochs, self.batch, self.average = sigma, n_epochs, batch, average
-        self.radius, self.random_state = radius, random_state
+        self.model: Any = model
+        self.regularisers: Any = regularisers
+        self.loss: str = loss
+        self.rate: str = rate
+        self.eta0: float | str = eta0
+        self.sigma: float | None = sigma
+        self.n_epochs: int = n_epochs
+        self.batch: int = batch
+        self.average: bool = average
+        self.radius: float | None = radius
+        self.random_state: Any = random_state
 
     def fit(self, X: Data, Y: Data) -> Self:
         """Learn from scratch in `n_epochs` passes in random order."""

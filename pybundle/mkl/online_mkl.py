@@ -157,12 +157,27 @@ class OnlineMKL(OnlineLearner):
                  precision: str = "float64", drop: float = 1e-12, solver: str = "online", tol: float = 0.01,
                  max_iter: int = 500, certify: bool = True, callback: Callbacks = None, random_state: Any = None,
                  n_jobs: int | None = None) -> None:
-        self.groups, self.model, self.lam, self.loss, self.rate, self.eta0 = groups, model, lam, loss, rate, eta0
-        self.sigma, self.n_epochs, self.batch, self.average, self.radius = sigma, n_epochs, batch, average, radius
-        self.regulariser, self.precision, self.drop = regulariser, precision, drop
-        self.solver, self.tol, self.max_iter, self.certify = solver, tol, max_iter, certify
-        self.callback = callback
-        self.random_state, self.n_jobs = random_state, n_jobs
+        self.groups: Any = groups
+        self.model: Any = model
+        self.lam: float = lam
+        self.loss: str = loss
+        self.rate: str = rate
+        self.eta0: float | str = eta0
+        self.sigma: float | None = sigma
+        self.n_epochs: int = n_epochs
+        self.batch: int = batch
+        self.average: bool = average
+        self.radius: float | None = radius
+        self.regulariser: Any = regulariser
+        self.precision: str = precision
+        self.drop: float = drop
+        self.solver: str = solver
+        self.tol: float = tol
+        self.max_iter: int = max_iter
+        self.certify: bool = certify
+        self.callback: Callbacks = callback
+        self.random_state: Any = random_state
+        self.n_jobs: int | None = n_jobs
 
     def fit(self, X: Data, Y: Data) -> Self:
         """Learn from scratch, in `n_epochs` passes in random order or until the gap is small.

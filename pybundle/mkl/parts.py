@@ -49,7 +49,8 @@ class Features:
 
     def __init__(self, columns: Any = None, normalise: bool = False) -> None:
         check_flag("normalise", normalise)
-        self.columns, self.normalise = columns, bool(normalise)
+        self.columns: Any = columns
+        self.normalise: bool = bool(normalise)
 
     def __repr__(self) -> str:
         return described(self)

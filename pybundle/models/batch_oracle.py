@@ -101,7 +101,8 @@ class BatchOracle:
     table_losses: np.ndarray | float = 0.0
     met_norms: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
-    has_predictions, counts_rounding = True, False
+    has_predictions = True
+    counts_rounding = False
     fingerprint: int
     has_marginals = False
     marginal_terms: np.ndarray | None = None

@@ -92,8 +92,8 @@ def viterbi(unary: ArrayLike, transition: ArrayLike, start: ArrayLike | None = N
     return labels, float(values[0])
 
 
-def viterbi_batch(unary: ArrayLike, offsets: ArrayLike, transition: ArrayLike, start: Any = None, end: Any = None,
-                  executor: Any = None) -> tuple[Array, Floats]:
+def viterbi_batch(unary: ArrayLike, offsets: ArrayLike, transition: ArrayLike, start: ArrayLike | None = None,
+                  end: ArrayLike | None = None, executor: Any = None) -> tuple[Array, Floats]:
     """Run `viterbi` on many chains.
 
     Parameters
@@ -135,8 +135,8 @@ def viterbi_unchecked(unary: Floats, offsets: Array, tables: Any, executor: Any 
     return labels, values
 
 
-def k_best_viterbi(unary: ArrayLike, transition: ArrayLike, k: int, start: Any = None,
-                   end: Any = None) -> tuple[Array, Floats]:
+def k_best_viterbi(unary: ArrayLike, transition: ArrayLike, k: int, start: ArrayLike | None = None,
+                   end: ArrayLike | None = None) -> tuple[Array, Floats]:
     """Find the k labellings of largest score, best first.
 
     Parameters
@@ -175,7 +175,8 @@ def k_best_viterbi(unary: ArrayLike, transition: ArrayLike, k: int, start: Any =
     return labellings.reshape(counts[0], len(unary)), values
 
 
-def forward_backward(unary: ArrayLike, transition: ArrayLike, start: Any = None, end: Any = None) -> Marginals:
+def forward_backward(unary: ArrayLike, transition: ArrayLike, start: ArrayLike | None = None,
+                     end: ArrayLike | None = None) -> Marginals:
     """Compute log partition, marginals and entropy of p(y) proportional to exp(score(y)).
 
     Parameters
@@ -213,8 +214,8 @@ def forward_backward(unary: ArrayLike, transition: ArrayLike, start: Any = None,
     return Marginals(float(value[0]), marginals, pairs, float(entropy[0, 0]))
 
 
-def forward_backward_batch(unary: ArrayLike, offsets: ArrayLike, transition: ArrayLike, start: Any = None,
-                           end: Any = None, weights: ArrayLike | None = None, entropy: bool = False,
+def forward_backward_batch(unary: ArrayLike, offsets: ArrayLike, transition: ArrayLike, start: ArrayLike | None = None,
+                           end: ArrayLike | None = None, weights: ArrayLike | None = None, entropy: bool = False,
                            executor: Any = None) -> BatchMarginals:
     """Run `forward_backward` on many chains and sum their pairwise marginals.
 

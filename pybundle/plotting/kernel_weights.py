@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.types import Floats
 from .canvas import FAINT, Display, fitted, line_style, names_of, tidy, what_came
 
 MOST_LINES = 8
@@ -48,10 +49,10 @@ class KernelWeightsDisplay(Display):
     lines_: Any
 
     def __init__(self, weights: ArrayLike, *, names: Any = None, xlabel: str = "epoch") -> None:
-        self.weights = np.asarray(weights, dtype=float)
+        self.weights: Floats = np.asarray(weights, dtype=float)
         if self.weights.ndim != 2 or self.weights.size == 0:
             raise ParameterError(f"weights must have shape (n_epochs, n_groups), got {self.weights.shape}")
-        self.names = names_of(names, self.weights.shape[1], "names")
+        self.names: list[str] = names_of(names, self.weights.shape[1], "names")
         self.xlabel = xlabel
 
     @classmethod

@@ -50,7 +50,7 @@ class ParseTreeDisplay(Display):
 
     def __init__(self, heads: ArrayLike, words: Any, *, truth: ArrayLike | None = None) -> None:
         self.heads: Any = _heads("heads", heads)
-        self.words = names_of(words, len(self.heads), "words")
+        self.words: list[str] = names_of(words, len(self.heads), "words")
         self.truth = None if truth is None else _heads("truth", truth)
         if self.truth is not None and len(self.truth) != len(self.heads):
             raise ParameterError(f"truth must have {len(self.heads)} heads, as many as words, got {len(self.truth)}")

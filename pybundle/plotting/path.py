@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.types import Floats
 from ..core.validation import check_vector
 from .canvas import Display, fitted, line_style, tidy, what_came
 
@@ -51,8 +52,9 @@ class PathDisplay(Display):
 
     def __init__(self, values: ArrayLike, curves: Any, *, best: float | None = None, xlabel: str = "lam",
                  ylabel: str = "error") -> None:
-        self.values = np.asarray(values, dtype=float)
-        self.curves = {name: np.atleast_2d(np.asarray(errors, dtype=float)) for name, errors in curves.items()}
+        self.values: Floats = np.asarray(values, dtype=float)
+        self.curves: dict[str, Floats] = {name: np.atleast_2d(np.asarray(errors, dtype=float))
+                                          for name, errors in curves.items()}
         self.best = best
         self.xlabel = xlabel
         self.ylabel = ylabel

@@ -49,19 +49,19 @@ class SegmentationDisplay(Display):
     ['gap', 'bar', 'gap']
     """
 
-    truth: Array
     bars_: Any
     texts_: Any
     overlay_: Any
     image_: Any
 
     def __init__(self, image: ArrayLike, found: Any, *, truth: Any = None, fillers: Sequence[Any] = ()) -> None:
-        self.image = np.asarray(image)
+        self.image: Array = np.asarray(image)
         if self.image.ndim not in (2, 3) or self.image.size == 0:
             raise ParameterError(f"image must have shape (height, width), got {self.image.shape}")
-        self.fillers = list(fillers)
-        self.found, self.truth = found, truth
-        self.is_columns = not isinstance(found, np.ndarray)
+        self.fillers: list[int] = list(fillers)
+        self.found: Any = found
+        self.truth: Any = truth
+        self.is_columns: bool = not isinstance(found, np.ndarray)
         check = self._spans if self.is_columns else self._check_map
         check("found", found)
         if truth is not None:

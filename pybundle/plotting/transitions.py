@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.types import Floats
 from .canvas import DIVERGING, Display, fitted, names_of, weight_bar, what_came
 
 MOST_NUMBERS = 12
@@ -52,11 +53,11 @@ class TransitionDisplay(Display):
 
     def __init__(self, transition: ArrayLike, *, names: Any = None, start: ArrayLike | None = None,
                  end: ArrayLike | None = None) -> None:
-        self.transition = np.asarray(transition, dtype=float)
+        self.transition: Floats = np.asarray(transition, dtype=float)
         K = len(self.transition) if self.transition.ndim else 0
         if self.transition.shape != (K, K) or K == 0:
             raise ParameterError(f"transition must have shape (K, K), got {self.transition.shape}")
-        self.names = names_of(names, K, "names")
+        self.names: list[str] = names_of(names, K, "names")
         self.start, self.end = (None if ends is None else np.asarray(ends, dtype=float) for ends in (start, end))
         for name, ends in (("start", self.start), ("end", self.end)):
             if ends is not None and ends.shape != (K,):

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.types import Floats
 from ..core.validation import check_integer
 from .canvas import DIVERGING, Display, bare, fitted, names_of, weight_bar, what_came
 
@@ -52,7 +53,7 @@ class WeightImagesDisplay(Display):
 
     def __init__(self, images: Any, *, names: Any = None, n_columns: int = 5) -> None:
         try:
-            self.images = [np.asarray(image, dtype=float) for image in images]
+            self.images: list[Floats] = [np.asarray(image, dtype=float) for image in images]
         except (TypeError, ValueError) as problem:
             raise InputTypeError(f"images must be a sequence of arrays: {problem}") from problem
         for k, image in enumerate(self.images):
@@ -60,8 +61,8 @@ class WeightImagesDisplay(Display):
                 raise ParameterError(f"images must have shape (height, width) each, got {image.shape} for image {k}")
         if not self.images:
             raise ParameterError("images must hold at least one image, got none")
-        self.names = names_of(names, len(self.images), "names")
-        self.n_columns = check_integer("n_columns", n_columns, low=1)
+        self.names: list[str] = names_of(names, len(self.images), "names")
+        self.n_columns: int = check_integer("n_columns", n_columns, low=1)
 
     @classmethod
     def from_estimator(cls, estimator: Any, shape: tuple[int, int] | None = None, *, width: int | None = None,

@@ -276,7 +276,7 @@ class Certificate:
                 raise ValueError(f"shift must fit w, with entries of at most {LARGEST:g}")
 
     @property
-    def lam_error(self):
+    def lam_error(self) -> float:
         """Relative error of lam; in the scale "mean" it is `n lam / n`, which is rounded twice."""
         return 0.0 if self.divisor == 1 else 2.0**-50
 

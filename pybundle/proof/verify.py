@@ -70,7 +70,7 @@ class Report:
         difference = self.fun - self.lower_bound
         return 0.0 if difference <= 0.0 else difference / abs(self.fun) if self.fun != 0.0 else float("inf")
 
-    def add(self, name: str, holds: Any, text: Any) -> Any:
+    def add(self, name: str, holds: bool, text: str) -> bool:
         """Record a check; return whether it holds."""
         self.checks.append((name, bool(holds), text))
         self.ok = self.ok and bool(holds)

@@ -73,11 +73,11 @@ class Penalty:
     nonneg: Any = None
     """The set N of `OfNorm`; None if it is empty, or if bounds are among the entries."""
     centre: Any = 0.0
-    rounding = Rounding()
+    rounding: Rounding = Rounding()
 
     def value(self, x: ArrayLike) -> float:
         """Return Omega(x); infinite if it overflows float64, or outside of bounds."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must have value(x)")
 
     def prox(self, x: ArrayLike, t: float = 1.0) -> Floats:
         """Return `argmin_z 1/2 |z - x|^2 + t Omega(z)`, shape (d,).
@@ -91,7 +91,7 @@ class Penalty:
         A subclass has this or `minimiser`; each is made from the other, but for minimisers of weight 0.
         """
         if type(self).minimiser is Penalty.minimiser:
-            raise NotImplementedError
+            raise NotImplementedError(f"{type(self).__name__} must have minimiser(phi, weight, centre) or prox(x, t)")
         x, t = check_vector("x", x), check_step(t)
         return self.minimiser(np.zeros(len(x)), 1.0 / t, x) if t > 0.0 else np.array(self.project(x))
 

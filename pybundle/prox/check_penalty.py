@@ -59,7 +59,8 @@ def check_penalty(penalty: Any, dim: int, *, n_points: int = 20, random_state: i
         raise InputTypeError(f"penalty must be a subclass of pybundle.prox.Penalty, got {type(penalty).__name__}")
     rng, omega = np.random.default_rng(random_state), penalty.canonical(check_integer("dim", dim, low=1))
     n_points = check_integer("n_points", n_points, low=1)
-    found = list(_findings(omega, dim, n_points, rng))
+    with np.printoptions(threshold=6, edgeitems=2, precision=4):
+        found = list(_findings(omega, dim, n_points, rng))
     report = Report(["members", "feasible points", "minimisers", "convexity", "lower bound"])
     for rule in report.rules:
         broken = [words for name, words in found if name == rule]
@@ -101,6 +102,7 @@ def _findings(omega, dim, n_points, rng):
         if not np.isfinite(omega.value(x)) or omega.project(x) is not x:
             yield "feasible points", (f"project returned {x}, of value {omega.value(x):g}, expected a finite one, and "
                                       "a point that project returns as the same object")
+            return
     has_modulus = omega.has_bound() and bool(np.min(omega.moduli) > 0.0)
     # some slopes are as steep as the penalty, because `least` of a norm is 0 for all less steep ones
     steepest = max(abs(omega.value(x)) / max(float(np.linalg.norm(x)), 1e-300) for x in points)

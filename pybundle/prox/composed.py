@@ -100,7 +100,8 @@ class SparseGroupLasso(_Norm):
 
     def __init__(self, groups: Any, l1: Any = 1.0, l2: Any = 1.0) -> None:
         super().__init__(groups)
-        self.l1, self.l2 = check_rates("l1", l1), check_rates("l2", l2)
+        self.l1: float | Floats = check_rates("l1", l1)
+        self.l2: float | Floats = check_rates("l2", l2)
 
     def value(self, x: ArrayLike) -> float:
         x = check_vector("x", x)
@@ -174,7 +175,8 @@ class OverlappingGroupLasso(_Norm):
 
     def __init__(self, groups: Any, rate: float | ArrayLike = 1.0, sweeps: int = 1) -> None:
         super().__init__(groups)
-        self.rate, self.sweeps = check_rates("rate", rate), check_integer("sweeps", sweeps, low=1)
+        self.rate: float | Floats = check_rates("rate", rate)
+        self.sweeps: int = check_integer("sweeps", sweeps, low=1)
 
     def value(self, x: ArrayLike) -> float:
         x = check_vector("x", x)

@@ -176,17 +176,19 @@ class OverlappingGroups(_Groups):
     """
 
     def __init__(self, groups: Any, dim: int | None = None) -> None:
-        indices, sizes, self.dim = members(groups, dim)
+        indices, sizes, dim = members(groups, dim)
+        self.dim: int = dim
         check_covered(np.bincount(indices, minlength=self.dim))
         offsets = offsets_of(sizes)
-        self.order = np.argsort(sizes, kind="stable")
+        self.order: Array = np.argsort(sizes, kind="stable")
         parts = [np.sort(indices[offsets[g]:offsets[g + 1]]) for g in self.order]
         for g, part in zip(self.order, parts, strict=True):
             twice = part[1:] == part[:-1]
             if twice.any():
                 raise ParameterError(f"groups must hold a feature once, but feature {part[np.argmax(twice)]} is twice "
                                      f"in group {g}; pass np.unique(groups[{g}])")
-        self.indices, self.offsets = np.concatenate(parts), offsets_of(sizes[self.order])
+        self.indices: Array = np.concatenate(parts)
+        self.offsets: Array = offsets_of(sizes[self.order])
         self._crossing = first_crossing(self.indices, self.offsets, self.dim)
 
     @property

@@ -160,7 +160,7 @@ class Ball(OfNorm):
     is_provable = True
 
     def __init__(self, radius: float) -> None:
-        self.radius = check_number("radius", radius, low=0.0, strict=True)
+        self.radius: float = check_number("radius", radius, low=0.0, strict=True)
 
     @property
     def ball(self) -> Ball:

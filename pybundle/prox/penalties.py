@@ -43,7 +43,7 @@ class L1(GroupwisePenalty):
 
     def __init__(self, rate: float | ArrayLike = 1.0, groups: Any = None) -> None:
         super().__init__(groups)
-        self.rate = check_rates("rate", rate)
+        self.rate: float | Floats = check_rates("rate", rate)
 
     def _value(self, norms):
         return np.sum(self._rates(norms) * norms)
@@ -113,7 +113,8 @@ class ElasticNet(GroupwisePenalty):
 
     def __init__(self, l1: float = 1.0, l2: float = 1.0, groups: Any = None) -> None:
         super().__init__(groups)
-        self.l1, self.l2 = check_number("l1", l1, low=0.0), check_number("l2", l2, low=0.0)
+        self.l1: float = check_number("l1", l1, low=0.0)
+        self.l2: float = check_number("l2", l2, low=0.0)
 
     def _value(self, norms):
         return np.sum(norms * (self.l1 + 0.5 * self.l2 * norms))
@@ -147,7 +148,7 @@ class _Rated(GroupwisePenalty):
 
     def __init__(self, rate: float | ArrayLike = 1.0, groups: Any = None) -> None:
         super().__init__(groups)
-        self.rate = check_number("rate", rate, low=0.0, strict=True)
+        self.rate: float = check_number("rate", rate, low=0.0, strict=True)
 
 
 class SquaredL2(GroupwisePenalty):
@@ -175,7 +176,7 @@ class SquaredL2(GroupwisePenalty):
 
     def __init__(self, rate: float | ArrayLike = 1.0, groups: Any = None, centre: ArrayLike | None = None) -> None:
         super().__init__(groups)
-        self.rate = check_rates("rate", rate)
+        self.rate: float | Floats = check_rates("rate", rate)
         self.centre = None if centre is None else check_centre(centre)
 
     def value(self, x: ArrayLike) -> float:
@@ -265,7 +266,7 @@ class _Power(_Rated):
 
     def __init__(self, q: float, rate: float | ArrayLike = 1.0, groups: Any = None) -> None:
         super().__init__(rate, groups)
-        self.q = check_number("q", q, low=1.0, strict=True)
+        self.q: float = check_number("q", q, low=1.0, strict=True)
 
     @property
     def _condition(self):

@@ -58,12 +58,15 @@ class Separable(Penalty):
     is_separable = True
     is_provable = True
     takes_entries = True
-    constant = 0.0      # a sum of squares about different centres has a constant term
+    constant: float = 0.0      # a sum of squares about different centres has a constant term
 
     def __init__(self, l2: float | ArrayLike = 0.0, l1: float | ArrayLike = 0.0, centre: float | ArrayLike = 0.0,
                  lower: float | ArrayLike = -np.inf, upper: float | ArrayLike = np.inf) -> None:
-        self.l2, self.l1 = check_rates("l2", l2), check_rates("l1", l1)
-        self.centre, self.lower, self.upper = check_centre(centre), _bounds("lower", lower), _bounds("upper", upper)
+        self.l2: float | Floats = check_rates("l2", l2)
+        self.l1: float | Floats = check_rates("l1", l1)
+        self.centre: float | Floats = check_centre(centre)
+        self.lower: float | Floats = _bounds("lower", lower)
+        self.upper: float | Floats = _bounds("upper", upper)
         named = {name: value for name, value in vars(self).items() if np.ndim(value)}
         for name, value in named.items():
             match_rates(name, value, len(next(iter(named.values()))))
@@ -151,7 +154,7 @@ class Separable(Penalty):
         Squares about 0 that are tiny relative to l1 are left out, since they prove next to nothing.
         """
         tiny = (self.l2 > 0.0) & (self.l2 < 2.0 * UNIT * self.l1) & (self.centre == 0.0)
-        if tiny.any():
+        if np.any(tiny):
             return self.replaced(l2=np.where(tiny, 0.0, self.l2)).lowered()
         rates, _, constant = self.rounding
         if rates == 0.0 == constant:
@@ -236,7 +239,7 @@ class Separable(Penalty):
         With C the mean of the centres, weighted by the l2 of their terms, the squares are `l2/2 (x - C)^2` plus the
         constant `sum_t l2_t/2 (c_t - C)^2`, l2 the sum of all l2_t.
         """
-        dim = len(self.l2)
+        dim = np.size(self.l2)
 
         def terms():        # one at a time: together they might not fit into memory
             yield self

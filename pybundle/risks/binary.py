@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
@@ -13,7 +11,7 @@ from ..core.labels import example_weights, sign_labels
 from ..core.rounding import UNIT
 from ..core.types import Array, Data, Floats
 from ..core.validation import check_number, check_vector, integer_array, real_numbers
-from .linear import LinearRisk, constant
+from .linear import Curve, LinearRisk, constant
 from .partition import SHARD_ROWS
 
 
@@ -23,8 +21,8 @@ class _Binary(LinearRisk):
     _loss: int | None = None
     n_classes = 2
 
-    def __init__(self, X: Data, y: Any, n_parts: int | None = None, *, sample_weight: ArrayLike | None = None,
-                 scale: Any = 1.0, bias: float | None = None, partition: str = "strided", random_state: Any = 0,
+    def __init__(self, X: Data, y: ArrayLike, n_parts: int | None = None, *, sample_weight: ArrayLike | None = None,
+                 scale: float = 1.0, bias: float | None = None, partition: str = "strided", random_state: int = 0,
                  precision: str | None = None, n_classes: int | None = None, fit_intercept: bool = False) -> None:
         one = constant(fit_intercept)
         if one is not None and bias is not None:
@@ -69,7 +67,7 @@ class BinaryHinge(_Binary):
     """
 
     _loss = 1
-    curve = -1.0, 0.0, 1.0, 0.0, 0.0
+    curve: Curve = -1.0, 0.0, 1.0, 0.0, 0.0
 
     def _decode(self, y, scores):
         margin = y * scores[:, 0]

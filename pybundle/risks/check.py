@@ -37,7 +37,7 @@ def check_oracle(risk: Any, X: Data = None, Y: Data = None, *, dim: int | None =
     w0 : array_like, shape (dim,), optional
         A further point to try, such as the start of `minimize`; it sets the dimension.
     n_points, n_examples : int
-        Number of points w (of three lengths) and of examples to try.
+        Number of points w (of three lengths; the middle ones are also halved and doubled) and of examples to try.
     random_state : int
 
     Returns
@@ -72,6 +72,8 @@ def check_oracle(risk: Any, X: Data = None, Y: Data = None, *, dim: int | None =
     n_points, n_examples = check_integer("n_points", n_points, low=2), check_integer("n_examples", n_examples, low=1)
     points = [scale * rng.normal(size=risk.dim) / np.sqrt(risk.dim)
               for scale in np.resize([0.01, 1.0, 30.0], n_points)]
+    # a labelling that decoding misses at w, because it weights the loss wrongly, is often found at 2 w or w / 2
+    points += [factor * w for w in points[1::3] for factor in (0.5, 2.0)]
     if w0 is not None:
         points.append(np.array(check_vector("w0", w0, risk.dim)))
     nonneg = getattr(risk, "nonneg", None)

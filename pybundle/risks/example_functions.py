@@ -80,7 +80,7 @@ class ExampleFunctions(Structured):
     def __init__(self, solve: Any, plane: Any, n_examples: int, dim: int, label_size: int = 1,
                  max_entries: int | None = None, *, sizes: ArrayLike | None = None, norms: ArrayLike | None = None,
                  fingerprint: int | None = None, n_parts: int | None = None, sample_weight: ArrayLike | None = None,
-                 partition: str = "strided", random_state: Any = 0) -> None:
+                 partition: str = "strided", random_state: int = 0) -> None:
         oracle = FunctionsOracle(solve, plane, n_examples, dim, label_size, max_entries, sizes, norms, fingerprint)
         rows = range(oracle.n_examples)
         super().__init__(FunctionsModel(oracle), rows, rows, n_parts, sample_weight=sample_weight,

@@ -64,11 +64,11 @@ class Function(RiskBase):
         if not callable(fun) and not isinstance(fun, LowLevelCallable):
             raise InputTypeError("fun must be callable as fun(w) -> (value, subgradient), "
                                  f"got {type(fun).__name__}")
-        self.fun = fun
-        self.dim = check_count("dim", dim)
-        self.n_parts = check_count("n_parts", n_parts)
+        self.fun: Any = fun
+        self.dim: int = check_count("dim", dim)
+        self.n_parts: int = check_count("n_parts", n_parts)
         check_flag("smooth", smooth)
-        self.smooth = bool(smooth)
+        self.smooth: bool = bool(smooth)
         bounds = np.full(self.n_parts, -np.inf)
         if lower_bounds is not None:
             wanted = f"lower_bounds must be a number or have shape ({self.n_parts},)"

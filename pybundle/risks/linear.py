@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, Self, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -23,6 +23,8 @@ from ._line_search import line_search
 from .linear_oracle import LinearOracle
 from .partition import SHARD_ROWS, Partitioned, shards
 from .reduction import reduce_planes
+
+Curve: TypeAlias = tuple[float, float, float, float, float]
 
 
 def constant(fit_intercept):
@@ -71,26 +73,27 @@ class LinearRisk(Partitioned):
     """
 
     n_examples: int
-    n_features: Any
-    n_scores: Any
-    dim: Any
-    partition: Any
+    n_features: int
+    n_scores: int
+    dim: int
+    partition: str
     random_state: int
 
     loss = None
-    curve: Any = None
+    curve: Curve | None = None
     second_derivatives: Any = None
     label_sums: Any = None
     is_regression = False
 
     @property
-    def linear_risk(self) -> Any:
+    def linear_risk(self) -> Self:
         """See `RiskBase`."""
         return self
 
     def _build(self, X, encode, n_parts, sample_weight, scale, bias, kind, random_state, precision, weigh,
                curve=None, target=None):
-        self.examples = self.user_rows = Examples(X, scale, bias)
+        self.examples: Examples = Examples(X, scale, bias)
+        self.user_rows: Examples = self.examples
         self.n_examples = self.examples.n_examples
         self.n_features = self.examples.n_features
         y, self.n_scores, cost, loss = encode(self.n_examples)
@@ -104,14 +107,14 @@ class LinearRisk(Partitioned):
         self._group(n_parts)
 
     def _set_precision(self, precision):
-        self.search_precision = check_choice("precision", precision, ("float32", "float64"))
-        self.precision = precision if self._single else "float64"
+        self.search_precision: str = check_choice("precision", precision, ("float32", "float64"))
+        self.precision: str = precision if self._single else "float64"
 
     def _free_last(self, has_intercept):
-        self.free = np.arange(self.dim) == self.dim - 1 if has_intercept else None
+        self.free: Array | None = np.arange(self.dim) == self.dim - 1 if has_intercept else None
 
     @property
-    def means(self) -> Any:
+    def means(self) -> Floats | None:
         """Weighted means of the columns and 0 for the intercept, shape (dim,); None without a free intercept."""
         if self.free is None:
             return None
@@ -134,7 +137,7 @@ class LinearRisk(Partitioned):
         return self._engine.y_array
 
     @property
-    def fingerprint(self) -> Any:
+    def fingerprint(self) -> int:
         """A hash of data, labels, weights, loss and partition: equal for equal risks, also in another process."""
         engine, data = self._engine, self.examples
         arrays = (engine.y_array, engine.weight_array, engine.cost_array)
@@ -145,7 +148,7 @@ class LinearRisk(Partitioned):
             mark = crc32(block, mark)
         return crc32(repr(words).encode(), mark)
 
-    def renewed(self, whole: Any = True) -> Any:
+    def renewed(self, whole: bool = True) -> Self:
         """Return this risk, or a new one over the present data if they were changed in place.
 
         If not `whole`, only a sample of the rows is compared.
@@ -165,7 +168,7 @@ class LinearRisk(Partitioned):
         other._assign(other._parts)         # drops cached numbers of the old rows
         return other
 
-    def centred(self) -> Any:
+    def centred(self) -> Self:
         """Return this risk in the coordinates of a `Shift` found from the data; unchanged if no intercept is free."""
         return self if self.free is None or self.shift is not None else self._centred
 
@@ -178,7 +181,7 @@ class LinearRisk(Partitioned):
         return self if shift is None else self.moved(shift)
 
     @cached_property
-    def constant(self) -> Any:
+    def constant(self) -> Constant:
         """See `RiskBase`."""
         y, c = np.asarray(self.labels), self.sample_weight
         if self.n_scores > 1 or not c.any():
@@ -189,7 +192,7 @@ class LinearRisk(Partitioned):
         t, value = self.line_search(np.full((len(y), 1), low), np.full((len(y), 1), high), 0.0, 0.0)
         return Constant(low + t * (high - low), value, *self._steepness)
 
-    def moved(self, shift: Any) -> Any:
+    def moved(self, shift: Any) -> Self:
         """Return this risk in the coordinates of a `Shift`; X is copied if columns of it are far from 0."""
         return self._over(shift.data(self.examples.X), shift)
 
@@ -205,7 +208,7 @@ class LinearRisk(Partitioned):
         return read_only(UNIT * np.array(terms) * self.slope_sizes)
 
     @property
-    def slope_sizes(self) -> Any:
+    def slope_sizes(self) -> Floats:
         """Bound on the Euclidean norm of any slope a of each part, shape (P,), and of the centred slope `a - m a_b`.
 
         The bound is `sqrt(2) sum_i c_i |x_i|`, for classes or a free intercept `sqrt(2) sum_i c_i (|x_i| + |m|)`.
@@ -275,7 +278,7 @@ class LinearRisk(Partitioned):
 
     # passes -----------------------------------------------------------------------------------------------
 
-    def planes(self, w: ArrayLike) -> Any:
+    def planes(self, w: ArrayLike) -> Planes:
         """Return one plane for each part, tight at w: O(nnz(X) K) flops, X is read once.
 
         In either precision, labels are those of float64 scores, and offsets and slopes are summed in float64. For

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Self
 from zlib import crc32
 
 import numpy as np
@@ -71,11 +71,13 @@ class OneClass(RiskBase):
     sample_weight: Floats
 
     def __init__(self, X: Data, nu: float, sample_weight: ArrayLike | None = None) -> None:
-        self.nu = check_number("nu", nu, low=0.0, strict=True, below=1.0)
-        self.examples = self.user_rows = Examples(X)
-        self.n_examples, self.dim = self.examples.n_examples, self.examples.width
+        self.nu: float = check_number("nu", nu, low=0.0, strict=True, below=1.0)
+        self.examples: Examples = Examples(X)
+        self.user_rows: Examples = self.examples
+        self.n_examples: int = self.examples.n_examples
+        self.dim: int = self.examples.width
         self.sample_weight = example_weights(sample_weight, self.n_examples)
-        self.lower_bounds = np.full(1, -np.inf)
+        self.lower_bounds: Floats = np.full(1, -np.inf)
         self._rows = self.examples.rows(1)
         with np.errstate(over="ignore"):
             self._mass = self.nu * float(self.sample_weight.sum())
@@ -145,7 +147,7 @@ class OneClass(RiskBase):
         return np.array([terms * UNIT * self._size + self._miss])
 
     @property
-    def slope_sizes(self) -> Any:
+    def slope_sizes(self) -> Floats:
         """Bound on the Euclidean norm of any slope, shape (1,)."""
         return np.array([self._size])
 
@@ -158,12 +160,12 @@ class OneClass(RiskBase):
         return float(scores[self._share(scores)[1]])
 
     @property
-    def fingerprint(self) -> Any:
+    def fingerprint(self) -> int:
         """A hash of data, weights and nu."""
         return crc32(repr((type(self).__name__, self.nu, self.examples.fingerprint)).encode(),
                      crc32(self.sample_weight.tobytes()))
 
-    def renewed(self, whole: Any = True) -> Any:
+    def renewed(self, whole: bool = True) -> Self:
         """Return this risk, or a new one over the present data if they were changed in place."""
         if self.examples.is_current(whole):
             return self

@@ -18,10 +18,11 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
 from ..core.labels import example_weights, sign_labels
+from ..core.plane import Planes
 from ..core.rounding import UNIT
 from ..core.types import Array, Data, Floats
 from ..core.validation import check_number, check_vector
-from .linear import LinearRisk, constant
+from .linear import Curve, LinearRisk, constant
 
 CURVE = 3       # value of `Loss` in _engine.pxd
 
@@ -35,9 +36,9 @@ class OneScore(LinearRisk):
         Bounds of the multiplier beta, and the three coefficients of h.
     """
 
-    curve: tuple[float, float, float, float, float]
+    curve: Curve
     is_regression = True
-    oracle = None  # type: ignore[assignment]
+    oracle: Any = None
     _piecewise_linear = False
     _of_parts = (*LinearRisk._of_parts, "_norms_of_parts")
     _whole = None           # an excerpt keeps `_sizes_for_rounding` of the whole risk here
@@ -53,7 +54,7 @@ class OneScore(LinearRisk):
     def _assemble(self, X, labels, target, n_parts, sample_weight, scale, bias, partition, random_state, precision):
         self._build(X, lambda n: (labels(n), 1, None, CURVE), n_parts, sample_weight, scale, bias, partition,
                     random_state, precision, example_weights, self.curve, target)
-        self.smooth = self.curve[3] > 0.0
+        self.smooth: bool = self.curve[3] > 0.0
         self._free_last(bias is not None)
 
     @classmethod
@@ -76,7 +77,7 @@ class OneScore(LinearRisk):
         return not self.smooth
 
     @property
-    def fingerprint(self) -> Any:
+    def fingerprint(self) -> int:
         """A hash of what `LinearRisk` hashes, of the targets and of the curve."""
         return crc32(repr((super().fingerprint, self.curve)).encode(), crc32(self._engine.target_array))
 
@@ -87,11 +88,11 @@ class OneScore(LinearRisk):
         return (total * steepest, 0.0) if np.isfinite(steepest) else (0.0, (2.0 * total / self.curve[3]) ** 0.5)
 
     # ------------------------------------------------------------------ rounding
-    def planes(self, w: ArrayLike) -> Any:
+    def planes(self, w: ArrayLike) -> Planes:
         w = check_vector("w", w, self.dim)
         return self._counted(super().planes(w), 1.01 * float(np.linalg.norm(w)) * self._sizes_for_rounding()[1])
 
-    def planes_at(self, S: Array) -> Any:
+    def planes_at(self, S: Array) -> Planes:
         S = self._check_scores("S", S)
         return self._counted(super().planes_at(S), float(np.abs(S).max(initial=0.0)))
 
@@ -137,7 +138,7 @@ class OneScore(LinearRisk):
         return 1.01 * self._engine.offset_unit * steepness * np.ones(self.n_parts)
 
     @property
-    def slope_sizes(self) -> Any:
+    def slope_sizes(self) -> Floats | None:
         """Bound on the Euclidean norm of any slope of each part, shape (P,), or None if there is none."""
         return self._steepest if np.isfinite(self._steepest).all() else None
 
@@ -254,13 +255,13 @@ class Pinball(OneScore):
     """
 
     def __init__(self, X: Data, y: ArrayLike, quantile: float = 0.5, n_parts: int | None = None, *,
-                 sample_weight: ArrayLike | None = None, scale: Any = 1.0, fit_intercept: bool = False,
-                 partition: str = "strided", random_state: Any = 0, precision: str | None = None) -> None:
+                 sample_weight: ArrayLike | None = None, scale: float = 1.0, fit_intercept: bool = False,
+                 partition: str = "strided", random_state: int = 0, precision: str | None = None) -> None:
         if isinstance(quantile, (list, tuple, np.ndarray)) and getattr(quantile, "ndim", 1) > 0:
             raise ParameterError("quantile must be one number, as each quantile has weights of its own, got "
                                  f"{len(quantile)}; make a risk for each, or use pb.QuantileRegressor(quantile=[...])")
-        self.quantile = check_number("quantile", quantile, low=0.0, strict=True, below=1.0)
-        self.curve = -self.quantile, 1.0 - self.quantile, 0.0, 0.0, 0.0
+        self.quantile: float = check_number("quantile", quantile, low=0.0, strict=True, below=1.0)
+        self.curve: Curve = -self.quantile, 1.0 - self.quantile, 0.0, 0.0, 0.0
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 
 
@@ -280,10 +281,10 @@ class Absolute(OneScore):
     array([3.])
     """
 
-    curve = -1.0, 1.0, 0.0, 0.0, 0.0
+    curve: Curve = -1.0, 1.0, 0.0, 0.0, 0.0
 
     def __init__(self, X: Data, y: ArrayLike, n_parts: int | None = None, *, sample_weight: ArrayLike | None = None,
-                 scale: Any = 1.0, fit_intercept: bool = False, partition: str = "strided", random_state: Any = 0,
+                 scale: float = 1.0, fit_intercept: bool = False, partition: str = "strided", random_state: int = 0,
                  precision: str | None = None) -> None:
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 
@@ -308,10 +309,10 @@ class EpsilonInsensitive(OneScore):
     """
 
     def __init__(self, X: Data, y: ArrayLike, epsilon: float = 0.1, n_parts: int | None = None, *,
-                 sample_weight: ArrayLike | None = None, scale: Any = 1.0, fit_intercept: bool = False,
-                 partition: str = "strided", random_state: Any = 0, precision: str | None = None) -> None:
-        self.epsilon = check_number("epsilon", epsilon, low=0.0)
-        self.curve = -1.0, 1.0, 0.0, 0.0, self.epsilon
+                 sample_weight: ArrayLike | None = None, scale: float = 1.0, fit_intercept: bool = False,
+                 partition: str = "strided", random_state: int = 0, precision: str | None = None) -> None:
+        self.epsilon: float = check_number("epsilon", epsilon, low=0.0)
+        self.curve: Curve = -1.0, 1.0, 0.0, 0.0, self.epsilon
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 
 
@@ -358,10 +359,10 @@ class Huber(Parabola):
     """
 
     def __init__(self, X: Data, y: ArrayLike, delta: float = 1.0, n_parts: int | None = None, *,
-                 sample_weight: ArrayLike | None = None, scale: Any = 1.0, fit_intercept: bool = False,
-                 partition: str = "strided", random_state: Any = 0, precision: str | None = None) -> None:
-        self.delta = check_number("delta", delta, low=0.0, strict=True)
-        self.curve = -self.delta, self.delta, 0.0, 1.0, 0.0
+                 sample_weight: ArrayLike | None = None, scale: float = 1.0, fit_intercept: bool = False,
+                 partition: str = "strided", random_state: int = 0, precision: str | None = None) -> None:
+        self.delta: float = check_number("delta", delta, low=0.0, strict=True)
+        self.curve: Curve = -self.delta, self.delta, 0.0, 1.0, 0.0
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 
 
@@ -383,11 +384,11 @@ class SquaredHinge(Parabola):
     array([0.90625])
     """
 
-    curve = -np.inf, 0.0, 1.0, 1.0, 0.0
+    curve: Curve = -np.inf, 0.0, 1.0, 1.0, 0.0
     is_regression = False
 
     def __init__(self, X: Data, y: ArrayLike, n_parts: int | None = None, *, sample_weight: ArrayLike | None = None,
-                 scale: Any = 1.0, fit_intercept: bool = False, partition: str = "strided", random_state: Any = 0,
+                 scale: float = 1.0, fit_intercept: bool = False, partition: str = "strided", random_state: int = 0,
                  precision: str | None = None) -> None:
         self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 

@@ -141,7 +141,7 @@ class Partitioned(RiskBase):
 
     def _group(self, n_parts):
         """Split into `n_parts` parts and draw them now, so that copies share them; None means one part."""
-        self.n_parts_given = n_parts is not None
+        self.n_parts_given: bool = n_parts is not None
         self._regroup(1 if n_parts is None else n_parts)
         if self.n_parts_given:
             self._assign(self._parts)
@@ -155,7 +155,8 @@ class Partitioned(RiskBase):
         self._parts = parts
 
     def _split(self, n_parts):
-        self.n_parts, self.lower_bounds = n_parts, np.zeros(n_parts)
+        self.n_parts: int = n_parts
+        self.lower_bounds: Floats = np.zeros(n_parts)
         for name in self._of_parts:
             vars(self).pop(name, None)
 

@@ -89,13 +89,14 @@ class Structured(Partitioned):
     def __init__(self, model: Any, X: Data, Y: Data, n_parts: int | None = None, loss: str = "hinge", *,
                  sample_weight: ArrayLike | None = None, partition: str = "strided", random_state: int = 0,
                  rescaling: str | None = None) -> None:
-        self.model = as_model(model, X, Y)
+        self.model: Any = as_model(model, X, Y)
         own = getattr(self.model, "rescaling", "margin")
         if rescaling is not None and (not isinstance(rescaling, str) or rescaling != own):
             raise ParameterError(f"rescaling is an attribute of the model, {own!r} in {type(self.model).__name__}, got "
                                  f"{rescaling!r}; pass it to the model, or set it in your class")
-        self.loss = check_choice("loss", loss, ("hinge", "logistic"))
-        self.smooth = self.log_loss = loss == "logistic"
+        self.loss: str = check_choice("loss", loss, ("hinge", "logistic"))
+        self.log_loss: bool = loss == "logistic"
+        self.smooth: bool = self.log_loss
         self._oracle = oracle = self.model.oracle(X, Y)
         self._examples = X, Y
         if loss == "logistic" and not oracle.has_marginals:
@@ -108,16 +109,17 @@ class Structured(Partitioned):
             raise ParameterError("loss='logistic' needs marginal_terms, partition_terms and additions of an oracle "
                                  f"with norms, but that of {type(self.model).__name__} lacks them; see "
                                  "pb.models.BatchOracle")
-        self.n_examples, self.dim = oracle.n_examples, oracle.dim
+        self.n_examples: int = oracle.n_examples
+        self.dim: int = oracle.dim
         sizes = np.asarray(oracle.sizes, dtype=float)
         is_count = (sizes == np.floor(sizes)) & (sizes >= 0.0) & (sizes < np.inf)
         if sizes.shape != (self.n_examples,) or not is_count.all():
             raise ParameterError(f"sizes of the oracle must be {self.n_examples} whole numbers >= 0, the number of "
                                  "pieces of each example; rounding bounds depend on them")
-        self.nonneg = getattr(self.model, "nonneg", None)
-        self.sample_weight = example_weights(sample_weight, self.n_examples)
-        self.partition = check_choice("partition", partition, ("strided", "contiguous"))
-        self.random_state = check_integer("random_state", random_state, low=0)
+        self.nonneg: Any = getattr(self.model, "nonneg", None)
+        self.sample_weight: Floats = example_weights(sample_weight, self.n_examples)
+        self.partition: str = check_choice("partition", partition, ("strided", "contiguous"))
+        self.random_state: int = check_integer("random_state", random_state, low=0)
         self._group(n_parts)
 
     precision = "float64"
@@ -151,12 +153,12 @@ class Structured(Partitioned):
                 "sample_weight": self.sample_weight[rows]}
 
     @property
-    def fingerprint(self) -> Any:
+    def fingerprint(self) -> int:
         """A hash of model, data, weights, loss and partition."""
         words = (self.loss, self.partition, self.random_state, self._oracle.fingerprint)
-        return crc32(repr(words).encode(), crc32(self.sample_weight))
+        return crc32(repr(words).encode(), crc32(self.sample_weight.data))
 
-    def renewed(self, whole: Any = True) -> Any:
+    def renewed(self, whole: bool = True) -> Any:
         """Return this risk, or a new one over the present data if they were changed in place.
 
         All data are read, which costs little compared with a decoding.
@@ -210,7 +212,7 @@ class Structured(Partitioned):
                                 for rows, additions in zip(self._parts, self._additions, strict=True)])
 
     @property
-    def slope_sizes(self) -> Any:
+    def slope_sizes(self) -> Floats | None:
         """Bound on the Euclidean norm of any slope of each part, shape (P,); None if the oracle has no norms."""
         if self._oracle.norms is None:
             return None
@@ -226,11 +228,11 @@ class Structured(Partitioned):
         return UNIT * np.array([len(rows) + self._oracle.sizes[rows].max(initial=0) + 10 for rows in self._parts])
 
     @property
-    def constant(self) -> Any:
+    def constant(self) -> Constant:
         """See `RiskBase`; intercepts of classes are the weights of a column of ones."""
         return Constant(linear=2.0 * float(self.sample_weight.sum()))
 
-    def planes(self, w: ArrayLike) -> Any:
+    def planes(self, w: ArrayLike) -> Planes:
         """Return one plane for each part, tight at w; decodes every example once."""
         oracle, weights = self._oracle, self._oracle.prepare(check_vector("w", w, self.dim))
 

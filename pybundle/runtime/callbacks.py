@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,7 @@ from ..core.extras import optional
 from ..core.labels import labels_of, names_of
 from ..core.types import Data
 from ..core.validation import check_integer, check_number
-from .stopping import TimeLimit
+from .stopping import Progress, TimeLimit
 
 __all__ = ["EarlyStopping", "ProgressBar", "StopSignal", "TimeLimit"]
 
@@ -65,7 +66,9 @@ class ProgressBar:
             raise ParameterError(f"options must be those of tqdm that the bar does not set itself, got {taken[0]}; a "
                                  "bar of your own is a callback: tqdm's update in a function of progress")
         auto = optional("tqdm.auto", "a progress bar needs tqdm", "progress")
-        self.desc, self.interval, self.options = desc, check_number("interval", interval, low=0.0), options
+        self.desc: str = desc
+        self.interval: float = check_number("interval", interval, low=0.0)
+        self.options: dict[str, Any] = options
         # no monitor thread, which each solve would start and join
         bar: Any = type("Bar", (auto.tqdm,), {"monitor_interval": 0})
         self._make = bar
@@ -78,7 +81,7 @@ class ProgressBar:
         self._last: Any = None
         self._next = self.interval
 
-    def __call__(self, progress: Any) -> None:
+    def __call__(self, progress: Progress) -> None:
         self._last = progress
         if progress.seconds["total"] >= self._next:
             self._next = progress.seconds["total"] + self.interval
@@ -136,7 +139,7 @@ class EarlyStopping:
         Instead, for estimators: `fit` holds this share of its examples out of the training, by class for classifiers,
         and scores them. This also works in pipelines and searches, which transform and split the data of the fit.
     score : callable, optional
-        Instead: `score(progress)`, larger is better. `progress.w` is the best point so far.
+        Instead: `score(progress)`, larger is better. `progress.x` is the best point so far.
     patience : int
         Evaluations in a row without a better score that end the run.
     min_delta : float
@@ -164,23 +167,27 @@ class EarlyStopping:
 
     ends_path = False       # a stop ends this run, but not a path of runs
 
-    def __init__(self, X: Data = None, y: Any = None, *, validation_fraction: float | None = None, score: Any = None,
-                 patience: int = 5, min_delta: float = 0.0, every: float = 1.0) -> None:
+    def __init__(self, X: Data = None, y: Any = None, *, validation_fraction: float | None = None,
+                 score: Callable[[Progress], Any] | None = None, patience: int = 5, min_delta: float = 0.0,
+                 every: float = 1.0) -> None:
         if (X is None) != (y is None) or sum(one is not None for one in (X, validation_fraction, score)) != 1:
             raise ParameterError("exactly one of X and y, validation_fraction, score must be given")
         if validation_fraction is not None and not 0.0 < check_number("validation_fraction", validation_fraction) < 1.0:
             raise ParameterError(f"validation_fraction must lie between 0 and 1, got {validation_fraction!r}")
         if score is not None and not callable(score):
             raise InputTypeError(f"score must be callable, got {type(score).__name__}")
-        self.X, self.y, self.score, self.validation_fraction = X, y, score, validation_fraction
-        self.patience = check_integer("patience", patience, low=1)
-        self.min_delta = check_number("min_delta", min_delta, low=0.0)
-        self.every = check_number("every", every, low=0.0)
+        self.X: Data = X
+        self.y: Any = y
+        self.score: Callable[[Progress], Any] | None = score
+        self.validation_fraction: float | None = validation_fraction
+        self.patience: int = check_integer("patience", patience, low=1)
+        self.min_delta: float = check_number("min_delta", min_delta, low=0.0)
+        self.every: float = check_number("every", every, low=0.0)
         self.scores: list[tuple[float, Any]] = []
         self._is_new = True
         self._best: Any = -math.inf
 
-    def __call__(self, progress: Any) -> bool:
+    def __call__(self, progress: Progress) -> bool:
         if self._is_new:
             self.scores, self._is_new, self._best, self._waited = [], False, -math.inf, 0
         if self.scores and progress.n_passes < self.scores[-1][0] + self.every:
@@ -252,7 +259,7 @@ class StopSignal:
         """Whether runs have been told to stop."""
         return self._event.is_set()
 
-    def __call__(self, progress: Any) -> bool:
+    def __call__(self, progress: Progress) -> bool:
         return self._event.is_set()
 
     def __repr__(self) -> str:

@@ -49,11 +49,13 @@ class CheckpointFile:
         Data and parameters of the run in JSON form; a file with other terms is refused.
     records : tuple of type
         Named tuples and dataclasses that the file may contain, see `core.kept`.
+    report : RunLog or None
+        Told of every write but the first.
     """
 
-    def __init__(self, path, every, terms, records):
+    def __init__(self, path, every, terms, records, report=None):
         self.path = os.path.abspath(os.fspath(path))
-        self._every, self._terms, self._records = every, terms, records
+        self._every, self._terms, self._records, self._report = every, terms, records, report
         self._hidden = hidden_name(os.path.realpath(self.path))     # name of the file while it is written
         self._lock = FileLock(self._hidden + ".lock")
         self._next = -float("inf")
@@ -106,6 +108,8 @@ class CheckpointFile:
             warnings.warn(f"pybundle: checkpoint {self.path} could not be written ({problem}); it holds iteration "
                           f"{self.n_iter}, and the run continues", RuntimeWarning, stacklevel=2)
         else:
+            if self._report is not None and self.n_iter is not None:
+                self._report.say(f"{self.path}: written after {n_iter} iterations")
             self.n_iter = n_iter
         now = time.monotonic()
         self._next = now + (max(EVERY, (now - start) / SHARE) if self._every is None else self._every)

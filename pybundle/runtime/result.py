@@ -124,7 +124,8 @@ class Result(OptimizeResult):
         return sorted({*super().__dir__(), "n_iter"})
 
 
-CROSSING = "the bound and the value cross: pb.check_oracle(risk) names the broken rule"
+CROSSING = ("the bound and the value cross: pb.check_oracle(risk), or pb.check_penalty for your own penalty, names "
+            "the broken rule")
 
 
 def sentence(status, gap, tol, choice="", advice="", atol=None):

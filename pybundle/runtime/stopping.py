@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from ..core.types import Floats
 from ..core.validation import check_number, read_only
 from .result import Status
 
@@ -37,15 +38,34 @@ def relative_gap(fun, lower_bound, least=0.0):
 
 @dataclass(slots=True)
 class Progress:
-    """The state of a run that callbacks and stopping rules see.
+    """The state of a run that callbacks and stopping rules see; its fields are called as those of `Result`.
 
-    `fun` and `lower_bound` are the best so far; `w` is the best point, read-only, which no later step changes. `tol` is
-    the gap that the run has to reach, relative to |fun|, or to `least` if that is larger. Fits of estimators pass
-    `make_estimator`, and `score_held_out`, the score of its predictions for the examples that the fit holds out for
-    callbacks.
+    Attributes
+    ----------
+    x : ndarray, shape (dim,)
+        The best point so far, read-only; no later step changes it.
+    fun, lower_bound : float
+        Its value, and the best lower bound so far.
+    n_iter, n_passes, n_planes, seconds
+        As in `Result`, so far.
+    tol, least : float
+        The gap that the run has to reach, relative to |fun|, or to `least` if that is larger.
+    make_estimator : ``make_estimator() -> estimator`` or None
+        In a fit of an estimator: makes `estimator`.
+    score_held_out : ``score_held_out() -> float`` or None
+        In a fit: the score of its predictions for the examples that it holds out for callbacks.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> def watch(progress: pb.Progress) -> bool:
+    ...     return progress.n_passes > 50 and progress.gap < 0.05           # True ends the run
+    >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
+    >>> pb.minimize(risk, lam=1.0, callback=watch).success
+    True
     """
 
-    w: object
+    x: Floats
     fun: float
     lower_bound: float
     n_iter: int
@@ -54,11 +74,11 @@ class Progress:
     seconds: dict[str, float]
     tol: float = 0.0
     least: float = 0.0
-    make_estimator: Callable[[], object] | None = None
+    make_estimator: Callable[[], Any] | None = None
     score_held_out: Callable[[], float] | None = None
 
     @property
-    def gap(self) -> Any:
+    def gap(self) -> float:
         """Relative gap of the best value and the best bound, see `Result`."""
         return relative_gap(self.fun, self.lower_bound, self.least)
 
@@ -120,9 +140,9 @@ class TimeLimit:
     """
 
     def __init__(self, seconds: float) -> None:
-        self.seconds = check_number("seconds", seconds, low=0.0)
+        self.seconds: float = check_number("seconds", seconds, low=0.0)
         self.deadline: float | None = None
-        self.is_running = False
+        self.is_running: bool = False
 
     def start(self) -> Self:
         """The clock runs from now on, through all runs. Returns itself."""
@@ -137,7 +157,7 @@ class TimeLimit:
         """`time.perf_counter()` at which a run that starts now, or has begun, should end."""
         return time.perf_counter() + self.seconds if self.deadline is None else self.deadline
 
-    def __call__(self, progress: Any) -> Status | None:
+    def __call__(self, progress: Progress) -> Status | None:
         if self.deadline is None:
             gone = getattr(progress, "seconds", {}).get("total", 0.0)
             self.deadline = time.perf_counter() - gone + self.seconds
@@ -168,7 +188,7 @@ def as_seen(progress, scale, shift):
     if scale != 1.0:
         progress = replace(progress, fun=scale * progress.fun, lower_bound=scale * progress.lower_bound,
                            least=scale * progress.least)
-    return progress if shift is None else replace(progress, w=read_only(shift.to_user(progress.w)))
+    return progress if shift is None else replace(progress, x=read_only(shift.to_user(progress.x)))
 
 
 @dataclass(slots=True, eq=False)

@@ -99,10 +99,11 @@ class Checkpointing(NoCheckpoint):
     settings : Settings
     make : callable
         `make(name, memory_limit)` builds the run of a method.
+    report : RunLog or None
     """
 
-    def __init__(self, checkpoint, risk, terms, settings, make):
-        self._file = CheckpointFile(checkpoint.path, checkpoint.every, terms, RECORDS)
+    def __init__(self, checkpoint, risk, terms, settings, make, report=None):
+        self._file = CheckpointFile(checkpoint.path, checkpoint.every, terms, RECORDS, report)
         self._settings, self._is_inside, self._is_over, self._has_read = settings, False, False, False
         self._risk, self._make = risk, make
 

@@ -66,7 +66,7 @@ class Driver:
         State of another run to start from.
     rules : sequence of callable
         Each takes the progress, and returns a status if the run should end.
-    report : ProgressTable or None
+    report : RunLog or None
     factor : float
         Problem and bounds of the result, also of one that an exception carries, are multiplied by it.
     checkpointing : NoCheckpoint
@@ -116,7 +116,11 @@ class Driver:
         with self._checkpointing.iteration():
             self.status = self.run.step()
             if self.run.fallbacks is not None:
-                self.run, self.status = self.run.fallbacks.after(self.run, self.status)
+                before = self.run
+                self.run, self.status = before.fallbacks.after(before, self.status)
+                if self._report is not None and self.run is not before:
+                    self._report.say(f"method '{self.run.method.name}' takes over from '{before.method.name}': "
+                                     f"{self.run.describe()}")
             if self.status is Status.CONVERGED and not confirm(self.run):
                 self.status = None
         run = self.run
@@ -156,6 +160,7 @@ class Driver:
         """Print the last line; warn if the rounding of intercepts decided."""
         if self._report is not None:
             self._report(self._progress(), final=True)
+            self._report.say(result.message)
         search, shift = self.run.search, self.run.risk.shift
         if result.success and shift is not None and not search.rule.holds(*search.bracket.range):
             warn_user("pybundle: the gap is within the rounding of the intercept, where float64 numbers are "

@@ -80,7 +80,9 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         `callback(progress)` is called after each iteration; a true return value or StopIteration stops the run.
         `progress` has `w, fun, lower_bound, gap, n_iter, n_passes, n_planes, seconds, tol`. `pb.callbacks` has some.
     verbose : int
-        1 or more prints a line a few times a second.
+        1 or more prints a line a few times a second, and sentences on the choice of the method, changes of it,
+        checkpoints and the end. The logger `pybundle` gets these sentences at INFO in any case, and at DEBUG a line
+        for every iteration.
     n_jobs : int, optional
         Threads for passes over the data; results do not depend on their number. -1: one per processor; None: 1, or the
         value of an enclosing `joblib.parallel_config`. BLAS uses one thread during the run.

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.types import Callbacks, PathLike
-from ..core.validation import check_choice, check_flag
+from ..core.validation import check_choice, check_flag, read_only
 from ..core.warn import warn_user
 from ..distributed.placing import placed, placing
 from ..prox import Penalty
 from ..runtime.executors import make_executor, single_threaded_blas
-from ..runtime.progress_table import ProgressTable
+from ..runtime.log import open_log
 from ..runtime.result import Result, Status, sentence
 from ..runtime.stopping import Callback, Progress, as_seen
 from .arguments import (
@@ -130,7 +130,7 @@ class Solve(Driver):
             working = risk
             if places is not None or risk.remote is not None:
                 working = stack.enter_context(placed(risk, places, precision_of(settings)))
-            run = make_run(method, Search(working, problem, settings))
+            run, report = make_run(method, Search(working, problem, settings)), open_log(settings.factor, verbose)
 
             def written(checkpoint):
                 """Return what writes the run into a file."""
@@ -139,13 +139,13 @@ class Solve(Driver):
                     terms_of(risk, given, problem, method, known, start, lam=lam, penalty=penalty, nonneg=signs,
                              constraints=problem.rows, scale=scale, random_state=random_state), settings,
                     lambda name, limit: make_run(
-                        method.stage(name), Search(working, problem, replace(settings, memory_limit=limit))))
+                        method.stage(name), Search(working, problem, replace(settings, memory_limit=limit))), report)
             self._written = written
             # home: the data of this process, for evidence; at_home: the same if workers compute, in case they fail
             home = risk if risk.remote is None else None
             at_home = risk.remote.home if home is None else None if working is risk else risk
-            super().__init__(run, start, known, rules + watching, ProgressTable(settings.factor) if verbose else None,
-                             settings.factor, None if checkpoint is None else written(checkpoint), at_home, home)
+            super().__init__(run, start, known, rules + watching, report, settings.factor,
+                             None if checkpoint is None else written(checkpoint), at_home, home)
             self._has_begun, self._error = False, ""        # the text of the error that ended the run
             self._stack = stack.pop_all()
 
@@ -216,7 +216,7 @@ class Solve(Driver):
         """
         self._check_something()
         found = self._progress()
-        return as_seen(replace(found, w=for_user(self.run.search, found.w)), self._factor, None)
+        return as_seen(replace(found, x=read_only(for_user(self.run.search, found.x))), self._factor, None)
 
     def finish(self) -> Result:
         """Certify the best point so far, which takes a pass; a run that has not ended can go on afterwards.

@@ -7,6 +7,8 @@ constant. On a path each run starts with the lower bound and the multipliers of 
 run. The grid therefore costs fewer passes than separate runs.
 """
 
+from typing import Any
+
 import numpy as np
 
 import pybundle as pb
@@ -27,7 +29,7 @@ for name, results in (("warm", warm), ("cold", cold)):
 # Errors along the path, with strong regularisation on the left.
 
 
-def error(X, y):
+def error(X: Any, y: Any) -> Any:
     return lambda w: 100.0 * np.mean((X @ w.reshape(10, -1).T).argmax(axis=1) != y)
 
 

@@ -7,6 +7,8 @@ as for CRFsuite. Many words in these data are nouns or verbs, depending on their
 neighbours.
 """
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -23,9 +25,10 @@ RULES = {
 }
 
 
-def sentence(rng):
+def sentence(rng: np.random.Generator) -> tuple[list[Any], list[Any]]:
     """Return words and tags: noun, verb, noun phrase, and prepositional phrases."""
-    words, tags = [], []
+    words: list[Any] = []
+    tags: list[Any] = []
     for chunk in ["NP", "VP", "NP"] + ["PP", "NP"] * rng.integers(0, 3):
         drawn = [
             word for word in (rng.choice(choice) for choice in RULES[chunk]) if word
@@ -35,8 +38,8 @@ def sentence(rng):
     return words, tags
 
 
-def features(words, t):
-    found = {"word": words[t], "is_first": t == 0}
+def features(words: list[Any], t: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"word": words[t], "is_first": t == 0}
     if t > 0:
         found["-1"] = {"word": words[t - 1]}
     return found

@@ -7,6 +7,8 @@ shape is easily mistaken for noise. The model therefore learns the appearance of
 shapes together with a tree of springs between their positions.
 """
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -14,7 +16,7 @@ import pybundle as pb
 
 SIDE = 24
 PLACES = np.array([[11.5, 11.5], [5.5, 7.0], [17.0, 6.5], [12.0, 18.0]])
-SHAPES = (
+SHAPES: tuple[Any, ...] = (
     lambda x, y: np.exp(-(x * x + y * y) / 4.0),  # blob
     lambda x, y: (np.maximum(abs(x), abs(y)) <= 3) * np.exp(-np.minimum(x * x, y * y)),
     lambda x, y: np.exp(-((np.hypot(x, y) - 2.5) ** 2)),  # ring
@@ -22,7 +24,7 @@ SHAPES = (
 )
 
 
-def landmark_images(n, rng):
+def landmark_images(n: int, rng: np.random.Generator) -> tuple[Any, Any]:
     """Images (n, 24, 24), and positions (n, 4, 2) of shapes that follow the blob."""
     moves = 1.2 * np.clip(rng.standard_normal((n, 4, 2)), -2.5, 2.5)
     moves[:, 1:] = 0.7 * (moves[:, 1:] + moves[:, :1])

@@ -7,6 +7,8 @@ package has no model for intervals, but five methods in plain Python define one,
 every solver trains it to a certificate.
 """
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -16,27 +18,27 @@ import pybundle as pb
 class Interval(pb.models.StructuredModel):
     """An example is an array (T, d), a labelling a pair (start, end), end excluded."""
 
-    def __init__(self, n_features):
+    def __init__(self, n_features: int) -> None:
         self.dim = n_features
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x: Any, y: Any) -> Any:
         return x[y[0] : y[1]].sum(axis=0)
 
-    def loss(self, y, y_hat):
+    def loss(self, y: Any, y_hat: Any) -> float:
         """Number of steps that lie in exactly one of the two intervals."""
         inside = max(0, min(y[1], y_hat[1]) - max(y[0], y_hat[0]))
         return float(y[1] - y[0] + y_hat[1] - y_hat[0] - 2 * inside)
 
-    def decode(self, w, x):
+    def decode(self, w: Any, x: Any) -> Any:
         return best_interval(x @ w)
 
-    def loss_augmented_decode(self, w, x, y):
+    def loss_augmented_decode(self, w: Any, x: Any, y: Any) -> Any:
         wrong = np.ones(len(x))
         wrong[y[0] : y[1]] = -1.0  # a step outside costs one, a step inside saves one
         return best_interval(x @ w + wrong)
 
 
-def best_interval(scores):
+def best_interval(scores: Any) -> tuple[int, int]:
     """Start and end of the largest sum; the best start follows the smallest sum."""
     sums = np.concatenate([[0.0], np.cumsum(scores)])
     starts = np.minimum.accumulate(sums)[:-1]
@@ -44,7 +46,7 @@ def best_interval(scores):
     return int(np.argmin(sums[:end])), end
 
 
-def record(rng):
+def record(rng: np.random.Generator) -> Any:
     start = int(rng.integers(5, 40))
     y = (start, start + int(rng.integers(8, 20)))
     x = rng.standard_normal((60, 4))

@@ -8,6 +8,8 @@ parser of nested trees cannot represent this. The best of all trees, crossing ar
 included, is a maximum arborescence.
 """
 
+from typing import Any
+
 import numpy as np
 
 import pybundle as pb
@@ -26,7 +28,7 @@ VERBS, OTHERS = (
 )
 
 
-def sentence(rng):
+def sentence(rng: np.random.Generator) -> Any:
     """(word, tag) and head of every word. A preposition may stand far from its noun."""
     nouns = rng.choice(list(PREPOSITION), 2, replace=False)
     words = [
@@ -61,7 +63,7 @@ print(
 # ends has its head outside them.
 
 
-def crossing_arcs(heads):
+def crossing_arcs(heads: Any) -> list[bool]:
     """Whether each word hangs on a crossing arc; `heads` count words from 1."""
     ends = [sorted((head, m)) for m, head in enumerate(heads, 1)]
     return [

@@ -7,6 +7,8 @@ boundaries are not given. The model finds boundaries and labels together, with o
 template for every digit and width.
 """
 
+from typing import Any
+
 import numpy as np
 
 import pybundle as pb
@@ -14,7 +16,9 @@ import pybundle as pb
 WIDTHS = (6, 7, 8)
 
 
-def glued_digits(n, random_state, held_out=False):
+def glued_digits(
+    n: int, random_state: int, held_out: bool = False
+) -> tuple[list[Any], list[Any]]:
     """Images (columns, 8) column by column; (label, first column) of every segment.
 
     Digits are stretched to one of the widths. "-" is the label of a column of gap.
@@ -25,7 +29,8 @@ def glued_digits(n, random_state, held_out=False):
     rng = np.random.default_rng(random_state)
     X, y = [], []
     for images, digits in zip(strings.X, strings.y, strict=True):
-        columns, segments = [], []
+        columns: list[Any] = []
+        segments: list[Any] = []
         for image, digit in zip(images, digits, strict=True):
             for _ in range(rng.integers(3)):
                 segments.append(("-", len(columns)))

@@ -64,14 +64,14 @@ class BinaryLabeling(StructuredModel):
     nonneg: Any
 
     def __init__(self, n_features: int, n_edge_features: int, loss: str = "mean", class_weights: Any = None) -> None:
-        self.n_features = check_count("n_features", n_features)
-        self.n_edge_features = check_count("n_edge_features", n_edge_features)
-        self.loss_name = check_choice("loss", loss, LOSSES)
+        self.n_features: int = check_count("n_features", n_features)
+        self.n_edge_features: int = check_count("n_edge_features", n_edge_features)
+        self.loss_name: str = check_choice("loss", loss, LOSSES)
         weights = check_vector("class_weights", (1.0, 1.0) if class_weights is None else class_weights, 2)
         if (weights < 0.0).any():
             raise ParameterError(f"class_weights must be >= 0, got {weights.tolist()}")
         self.class_weights = weights
-        self.dim = self.n_features + self.n_edge_features
+        self.dim: int = self.n_features + self.n_edge_features
         self.nonneg = np.arange(self.dim) >= self.n_features
 
     def joint_feature(self, x: Any, y: Any) -> Any:

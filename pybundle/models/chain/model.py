@@ -85,22 +85,25 @@ class Chain(StructuredModel):
     def __init__(self, n_labels: int, n_features: int, loss: Any = "hamming", normalised: bool = False,
                  start: bool = True, end: bool = True, indicators: bool = False, rescaling: str = "margin",
                  token_support: ArrayLike | None = None) -> None:
-        self.n_labels = check_count("n_labels", n_labels)
-        self.n_features = check_count("n_features", n_features)
+        self.n_labels: int = check_count("n_labels", n_labels)
+        self.n_features: int = check_count("n_features", n_features)
         if isinstance(loss, str):
             check_choice("loss", loss, ("hamming",))
-            self.costs = 1.0 - np.eye(self.n_labels)
+            self.costs: Floats = 1.0 - np.eye(self.n_labels)
         else:
             self.costs = cost_matrix(loss, self.n_labels)
             if self.costs is None:
                 raise InputTypeError("loss must be 'hamming' or a matrix of costs, got None")
-        self.rescaling = check_choice("rescaling", rescaling, ("margin", "slack"))
+        self.rescaling: str = check_choice("rescaling", rescaling, ("margin", "slack"))
         if rescaling == "slack" and not isinstance(loss, str):
             raise ParameterError("rescaling='slack' is exact for loss='hamming' only, got a matrix of costs; use "
                                  "rescaling='margin'")
         for name, value in (("normalised", normalised), ("start", start), ("end", end), ("indicators", indicators)):
             check_flag(name, value)
-        self.normalised, self.start, self.end, self.indicators = map(bool, (normalised, start, end, indicators))
+        self.normalised: bool = bool(normalised)
+        self.start: bool = bool(start)
+        self.end: bool = bool(end)
+        self.indicators: bool = bool(indicators)
         self.token_support = None if token_support is None else self._checked(token_support)
 
     @property

@@ -57,9 +57,9 @@ class Dependency(StructuredModel):
     """
 
     def __init__(self, n_features: int, *, single_root: bool = True) -> None:
-        self.dim = check_count("n_features", n_features)
+        self.dim: int = check_count("n_features", n_features)
         check_flag("single_root", single_root)
-        self.single_root = bool(single_root)
+        self.single_root: bool = bool(single_root)
         self.attributes: Sequence[str] | None = None
         self.template_names: Sequence[str] | None = None
         self.templates: Any = None

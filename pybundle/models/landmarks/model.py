@@ -109,11 +109,11 @@ class Landmarks(StructuredModel):
         if not (self.spreads > 0.0).all():
             raise ParameterError(f"spreads must be positive, got {self.spreads.min():g}")
         self.yardstick = None if yardstick is None else _check_yardstick(yardstick, L)
-        self.unit = check_number("unit", unit, low=0.0, strict=True)
+        self.unit: float = check_number("unit", unit, low=0.0, strict=True)
         self.n_landmarks = L
-        self.children = np.flatnonzero(self.parents >= 0)
-        self.n_appearance = int(np.sum(descriptor.sizes(L)))
-        self.dim = self.n_appearance + 4 * len(self.children)
+        self.children: Array = np.flatnonzero(self.parents >= 0)
+        self.n_appearance: int = int(np.sum(descriptor.sizes(L)))
+        self.dim: int = self.n_appearance + 4 * len(self.children)
         self.nonneg = None
         check_flag("nonneg", nonneg)
         if nonneg and len(self.children):

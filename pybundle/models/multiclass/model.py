@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from ...core.labels import cost_matrix
 from ...core.sparse import check_sparse
-from ...core.types import Array, Data
+from ...core.types import Array, Data, Floats
 from ...core.validation import check_choice, check_count, check_integer, check_vector
 from ..base import StructuredModel
 from .oracle import MulticlassOracle, violations
@@ -38,13 +38,13 @@ class Multiclass(StructuredModel):
     """
 
     def __init__(self, n_classes: int, n_features: int, loss: Any = None, rescaling: str = "margin") -> None:
-        self.n_classes = check_count("n_classes", n_classes, low=2)
-        self.n_features = check_count("n_features", n_features)
-        self.costs = cost_matrix(loss, self.n_classes)
+        self.n_classes: int = check_count("n_classes", n_classes, low=2)
+        self.n_features: int = check_count("n_features", n_features)
+        self.costs: Floats = cost_matrix(loss, self.n_classes)
         if self.costs is None:
             self.costs = 1.0 - np.eye(self.n_classes)
-        self.rescaling = check_choice("rescaling", rescaling, ("margin", "slack"))
-        self.dim = self.n_classes * self.n_features
+        self.rescaling: str = check_choice("rescaling", rescaling, ("margin", "slack"))
+        self.dim: int = self.n_classes * self.n_features
 
     def joint_feature(self, x: Any, y: Any) -> Any:
         feature = np.zeros((self.n_classes, self.n_features))

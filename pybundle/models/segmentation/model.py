@@ -74,23 +74,23 @@ class Segmentation(StructuredModel):
 
     def __init__(self, height: int, widths: ArrayLike, *, symbols: ArrayLike | None = None, fillers: Sequence[Any] = (),
                  loss: str = "start", layout: str = "columns", rescaling: str = "margin") -> None:
-        self.height = check_count("height", height)
-        self.widths = check_widths(widths)
+        self.height: int = check_count("height", height)
+        self.widths: Array = check_widths(widths)
         n_labels = len(self.widths)
-        self.symbols = integer_labels("symbols", np.arange(n_labels) if symbols is None else symbols)
+        self.symbols: Array = integer_labels("symbols", np.arange(n_labels) if symbols is None else symbols)
         if self.symbols.shape != (n_labels,) or self.symbols.min() < 0:
             raise ParameterError(f"symbols must hold one number >= 0 for each of the {n_labels} widths, got "
                                  f"shape {self.symbols.shape}, minimum {self.symbols.min(initial=0)}")
         fillers = integer_labels("fillers", fillers)
         if fillers.ndim != 1 or ((fillers < 0) | (fillers >= n_labels)).any():
             raise ParameterError(f"fillers must be labels 0..{n_labels - 1}, got {fillers.tolist()}")
-        self.fillers = np.zeros(n_labels, dtype=bool)
+        self.fillers: Array = np.zeros(n_labels, dtype=bool)
         self.fillers[fillers] = True
-        self.loss_name = check_choice("loss", loss, ("start", "symbol"))
-        self.layout = check_choice("layout", layout, ("columns", "image"))
-        self.rescaling = check_choice("rescaling", rescaling, ("margin", "slack"))
-        self.first = np.concatenate([[0], self.height * np.cumsum(self.widths, dtype=np.int64)])
-        self.dim = int(self.first[-1])
+        self.loss_name: str = check_choice("loss", loss, ("start", "symbol"))
+        self.layout: str = check_choice("layout", layout, ("columns", "image"))
+        self.rescaling: str = check_choice("rescaling", rescaling, ("margin", "slack"))
+        self.first: Array = np.concatenate([[0], self.height * np.cumsum(self.widths, dtype=np.int64)])
+        self.dim: int = int(self.first[-1])
         order = np.argsort(self.widths, kind="stable").astype(np.int32)
         place_widths = self.widths[order]
         runs = label_runs(place_widths)

@@ -11,27 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from native.build import Data, library, sample
+from native.interface import Result, table
 
 import pybundle as pb
-from pybundle.capi import _C_API
 from pybundle.capi.machine import Busy, Machine, code_of
 from pybundle.core.exceptions import NumericalError, OracleError, ParameterError
 
 STOPPED, PARAMETER, ORACLE = 1, -1, -2
 ROOM = 3000
-
-
-class Result(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("status", ctypes.c_int32), ("certified", ctypes.c_int32),
-                ("fun", ctypes.c_double), ("lower_bound", ctypes.c_double), ("gap", ctypes.c_double),
-                ("n_iter", ctypes.c_int64), ("n_passes", ctypes.c_double), ("n_planes", ctypes.c_int64)]
-
-
-def table():
-    """Address of the functions of the interface."""
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return pointer(_C_API, b"pybundle.capi._C_API")
 
 
 class Outcome:
@@ -144,6 +131,7 @@ def test_finish_tells_why_the_first_step_failed():
 AFTER_THE_END = """
 import ctypes
 from native.build import Data, library, sample
+from native.interface import Result, table
 from test_capi import table
 function = library("host").leave_behind
 function.argtypes = [ctypes.c_void_p, ctypes.POINTER(Data)]

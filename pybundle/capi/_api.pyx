@@ -12,6 +12,7 @@ from ..core.validation import check_integer
 from ..core.version import __version__
 from ..risks import ExampleFunctions, Function
 from ..risks._compiled import PLANE, RISK, SOLVE
+from .arguments import method_and_options, penalty_of, rows_of
 from .machine import Busy, Machine, code_of
 
 from cpython.pycapsule cimport PyCapsule_New, PyCapsule_SetContext
@@ -40,12 +41,30 @@ cdef extern from "pybundle.h" nogil:
         const double* lower_bounds
         pb_solve_function solve
         pb_plane_function plane
+        const double* sample_weight
         void* user_data
+        int32_t smooth
     ctypedef struct pb_settings:
         size_t size
         const char* method
-        double lam, radius, tol, atol, time_limit
+        double lam
+        const double* lams
+        double l1
+        int64_t n_groups
+        const int32_t* groups
+        const double* group_rates
+        const double* lower
+        const double* upper
+        double radius
+        int64_t n_rows
+        const int64_t* row_starts
+        const int32_t* row_columns
+        const double* row_values
+        const double* row_lower
+        const double* row_upper
+        double tol, atol, time_limit
         int64_t max_iter, memory_limit, n_jobs, random_state
+        int32_t is_mean
     ctypedef struct pb_result:
         size_t size
         int32_t status, certified
@@ -113,9 +132,15 @@ cdef function(void* pointer, bytes name, void* user_data):
     return LowLevelCallable(capsule)
 
 
+cdef array(const void* at, int64_t n, dtype):
+    """Return a copy of n numbers as an array; None for NULL."""
+    if at == NULL:
+        return None
+    return np.frombuffer((<const char*>at)[:n * np.dtype(dtype).itemsize], dtype)
+
+
 cdef make_risk(const pb_problem* given):
     cdef pb_problem problem
-    cdef const double[::1] bounds
     cdef risk_function risk
     cdef solve_function solve
     cdef plane_function plane
@@ -129,20 +154,41 @@ cdef make_risk(const pb_problem* given):
         return ExampleFunctions(
             function(<void*>solve, SOLVE_NAME, problem.user_data),
             function(<void*>plane, PLANE_NAME, problem.user_data), problem.n_examples, problem.dim,
-            problem.label_size, problem.max_entries, n_parts=problem.n_parts if problem.n_parts else None)
-    lower_bounds, n_parts = None, check_integer("n_parts", problem.n_parts, low=1)
-    if problem.lower_bounds != NULL:
-        bounds = <double[:n_parts]><double*>problem.lower_bounds
-        lower_bounds = np.array(bounds)
-    return Function(function(<void*>risk, RISK_NAME, problem.user_data), problem.dim, n_parts, lower_bounds)
+            problem.label_size, problem.max_entries, n_parts=problem.n_parts if problem.n_parts else None,
+            sample_weight=array(problem.sample_weight, problem.n_examples, float))
+    n_parts = check_integer("n_parts", problem.n_parts, low=1)
+    if problem.sample_weight != NULL:
+        raise ParameterError("sample_weight of pb_problem must be NULL where risk is set: multiply in that function")
+    return Function(function(<void*>risk, RISK_NAME, problem.user_data), problem.dim, n_parts,
+                    array(problem.lower_bounds, n_parts, float), problem.smooth != 0)
 
 
-cdef settings_of(const pb_settings* given):
+cdef settings_of(const pb_settings* given, int64_t dim):
+    """Return the arguments of `minimize`."""
     cdef pb_settings settings
+    cdef int64_t n_rows, n_entries
     copy_struct(&settings, given, sizeof(pb_settings), "pb_settings")
     if settings.method == NULL:
         raise ParameterError("method of pb_settings must not be NULL; fill in the defaults with `settings`")
-    return {"method": settings.method.decode(), "lam": settings.lam or None, "radius": settings.radius or None,
+    if settings.lam and settings.lams != NULL:
+        raise ParameterError(f"lam of pb_settings must be 0 where lams is set, got {settings.lam}")
+    n_groups = check_integer("n_groups", settings.n_groups, low=0)
+    n_rows = check_integer("n_rows", settings.n_rows, low=0)
+    constraints = None
+    if n_rows:
+        if settings.row_starts == NULL or settings.row_columns == NULL or settings.row_values == NULL:
+            raise ParameterError("row_starts, row_columns and row_values of pb_settings must not be NULL where "
+                                 f"n_rows > 0, got n_rows = {n_rows}")
+        n_entries = check_integer(f"row_starts[{n_rows}]", settings.row_starts[n_rows], low=0)
+        constraints = rows_of(
+            array(settings.row_values, n_entries, float), array(settings.row_columns, n_entries, np.int32),
+            array(settings.row_starts, n_rows + 1, np.int64), dim, array(settings.row_lower, n_rows, float),
+            array(settings.row_upper, n_rows, float))
+    return {**method_and_options(settings.method.decode()),
+            **penalty_of(settings.lam or array(settings.lams, dim, float), settings.l1,
+                         array(settings.groups, dim, np.int32), array(settings.group_rates, n_groups, float),
+                         array(settings.lower, dim, float), array(settings.upper, dim, float), settings.radius),
+            "constraints": constraints, "scale": "mean" if settings.is_mean else "sum",
             "tol": settings.tol, "atol": settings.atol or None, "time_limit": settings.time_limit or None,
             "max_iter": settings.max_iter, "memory_limit": settings.memory_limit or None,
             "n_jobs": settings.n_jobs, "random_state": settings.random_state}
@@ -214,7 +260,6 @@ cdef void api_free(pb_solver* solver) noexcept nogil:
 cdef int init(const pb_problem* problem, const pb_settings* settings, const double* w0,
               pb_solver** solver) noexcept with gil:
     cdef Handle handle
-    cdef const double[::1] start
     try:
         handle = Handle()
     except MemoryError:
@@ -224,11 +269,7 @@ cdef int init(const pb_problem* problem, const pb_settings* settings, const doub
     try:
         risk = make_risk(problem)
         handle.dim = risk.dim
-        point = None
-        if w0 != NULL:
-            start = <double[:handle.dim]><double*>w0
-            point = np.array(start)
-        handle.machine = Machine(risk, settings_of(settings), point)
+        handle.machine = Machine(risk, settings_of(settings, risk.dim), array(w0, risk.dim, float))
         return PB_OK
     except BaseException as error:
         handle.reason = str(error)
@@ -293,7 +334,7 @@ cdef int resume(pb_solver* solver, const pb_settings* settings) noexcept with gi
     cdef Handle handle
     try:
         handle = handle_of(solver)
-        handle.machine.resume(None if settings == NULL else settings_of(settings))
+        handle.machine.resume(None if settings == NULL else settings_of(settings, handle.dim))
         handle.text = None
         return PB_OK
     except BaseException as error:

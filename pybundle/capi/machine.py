@@ -22,8 +22,7 @@ class Machine:
     ----------
     risk : Risk
     settings : dict
-        Arguments of `minimize`: lam, radius, method, tol, atol, max_iter, time_limit, memory_limit, n_parts, n_jobs,
-        random_state.
+        Arguments of `minimize`.
     w0 : array, shape (dim,), optional
 
     Notes

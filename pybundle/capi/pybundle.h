@@ -1,7 +1,7 @@
-/* C interface of pybundle, version 1.
+/* C interface of pybundle, version 2.
  *
- * Minimises F(w) = lam/2 |w|^2 + R(w), R(w) = sum_p R_p(w), for a risk that consists of
- * C functions, and proves a lower bound.
+ * Minimises F(w) = penalty(w) + R(w), R(w) = sum_p R_p(w), for a risk that consists of C
+ * functions, and proves a lower bound. The usual penalty is lam/2 |w|^2.
  *
  *     #include <Python.h>
  *     #include "pybundle.h"                     in the folder pybundle.get_include()
@@ -45,7 +45,7 @@
 extern "C" {
 #endif
 
-#define PB_ABI 1
+#define PB_ABI 2
 
 /* -------------------------------------------------------------- functions of a problem
  * They return 0, or any other code for an error: the solver then stops with PB_ORACLE,
@@ -85,22 +85,52 @@ typedef struct {
     int64_t max_entries;            /* largest number of entries of a plane */
     pb_solve_function solve;
     pb_plane_function plane;
+    const double *sample_weight;    /* (n_examples,) nonnegative factors of the examples, or
+                                     * NULL: 1; not with `risk` */
     void *user_data;                /* passed to all three */
+    int32_t smooth;                 /* with `risk`: 1 if it is differentiable everywhere;
+                                     * then "auto" takes "lbfgs" */
 } pb_problem;
 
-/* As the arguments of pybundle.minimize; `pb->settings` fills in the defaults. */
+/* As the arguments of pybundle.minimize; `pb->settings` fills in the defaults. NULL and 0
+ * leave an option out, where nothing else is said. `init` and `resume` copy all arrays.
+ *
+ * The penalty is the sum of what is set,
+ *
+ *   lam/2 |w|^2  +  l1 sum_k |w_k|  +  sum_g group_rates_g |w_g|_2,
+ *
+ * for lower <= w <= upper and |w| <= radius. With groups there are no bounds and no `lams`;
+ * with a radius there is nothing else but lower bounds 0. Groups and constraints are for
+ * the methods "auto" and "oca", l1, lams and bounds for some more (see minimize). */
 typedef struct {
     size_t size;
-    const char *method;             /* "auto" */
-    double lam;                     /* set either lam or radius, leave the other 0 */
+    const char *method;             /* its name, then its options as key=value with blanks
+                                     * between: "prox-bmrm K=0.4 T=100 max_idle=10"; values
+                                     * are numbers, true, false or words. Default "auto" */
+    double lam;
+    const double *lams;             /* (dim,) one for each weight in place of lam; an entry
+                                     * 0 leaves the weight without penalty */
+    double l1;
+    int64_t n_groups;
+    const int32_t *groups;          /* (dim,) the group 0..n_groups - 1 of each weight */
+    const double *group_rates;      /* (n_groups,) */
+    const double *lower, *upper;    /* (dim,) each, NULL or infinite where there is none */
     double radius;
-    double tol;                     /* relative gap */
+    /* linear constraints row_lower <= A w <= row_upper, A with n_rows rows in CSR form */
+    int64_t n_rows;
+    const int64_t *row_starts;      /* (n_rows + 1,) row i is row_starts[i]..[i + 1] - 1 of */
+    const int32_t *row_columns;     /* (row_starts[n_rows],) */
+    const double *row_values;
+    const double *row_lower, *row_upper;    /* (n_rows,) as lower and upper */
+    double tol;                     /* relative gap, default 1e-2 */
     double atol;                    /* of fun - lower_bound; 0: default of minimize */
-    double time_limit;              /* seconds from `init`, with pauses; 0: none */
-    int64_t max_iter;
-    int64_t memory_limit;           /* bytes, 0: none */
-    int64_t n_jobs;                 /* threads; any number gives the same bits */
+    double time_limit;              /* seconds from `init`, with pauses */
+    int64_t max_iter;               /* default 10000 */
+    int64_t memory_limit;           /* bytes */
+    int64_t n_jobs;                 /* threads, default 1; any number gives the same bits */
     int64_t random_state;
+    int32_t is_mean;                /* 1: R(w) is divided by the number of examples in lam,
+                                     * atol, fun and bounds (scale="mean") */
 } pb_settings;
 
 /* The progress of a solver. */

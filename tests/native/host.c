@@ -6,6 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Sizes of the structs, in the order of the header. */
+void sizes(int64_t *found) {
+    found[0] = sizeof(pb_problem);
+    found[1] = sizeof(pb_settings);
+    found[2] = sizeof(pb_result);
+    found[3] = sizeof(pb_api);
+}
+
 /* Trains until the solver stops; `pause_at` > 0 finishes and resumes after so many steps. trace (2 * room,): best value
  * and bound of each step. Returns the number of steps, or a negative code with its text. */
 int64_t train(const pb_api *api, const data *s, const char *method, double lam, double tol, int64_t n_jobs,

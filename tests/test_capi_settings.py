@@ -9,7 +9,7 @@ from native.build import library, sample
 from native.interface import API, Api, Problem, Refused, Result, Settings, Solver, of_examples, of_risk
 
 import pybundle as pb
-from pybundle.capi.arguments import method_and_options
+from pybundle.capi.arguments import options_of
 from pybundle.core.exceptions import ParameterError
 
 DIM = 12
@@ -100,8 +100,9 @@ def test_other_fields():
 
 @pytest.mark.parametrize("settings, words", [
     ({"lam": 1.0, "method": "bmrm theta"}, "options key=value with blanks between, got 'theta'"),
-    ({"lam": 1.0, "method": "bmrm theta=1 theta=2"}, "must give an option once, got theta twice"),
+    ({"lam": 1.0, "method": "bmrm theta=1 theta=2"}, "must give an option once, and no field of pb_settings, got theta"),
     ({"lam": 1.0, "method": "bmrm speed=9"}, "unknown option 'speed' for method 'bmrm'"),
+    ({"lam": 1.0, "method": "bmrm tol=0.1"}, "and no field of pb_settings, got tol"),
     ({"lam": 1.0, "method": ""}, "method must be one of"),
     ({"lam": 1.0, "lams": LAMS}, "lam of pb_settings must be 0 where lams is set"),
     ({"lam": 1.0, "groups": GROUPS}, "groups and group_rates of pb_settings must both be set"),
@@ -115,7 +116,7 @@ def test_wrong_settings_are_refused(settings, words):
 
 
 def test_options_in_text():
-    assert method_and_options(" bmrm  a=1 b=1e3 c=true d=false e=auto f=-inf ") == {
+    assert options_of(" bmrm  a=1 b=1e3 c=true d=false e=auto f=-inf ") == {
         "method": "bmrm", "a": 1, "b": 1000.0, "c": True, "d": False, "e": "auto", "f": -np.inf}
     with pytest.raises(ParameterError, match="got '=3'"):
-        method_and_options("bmrm =3")
+        options_of("bmrm =3")

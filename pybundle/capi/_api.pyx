@@ -4,6 +4,8 @@ Each function takes the GIL, which its caller need not hold; the functions of a 
 the table look first whether there is an interpreter: a host may free its solvers after the end of Python.
 """
 
+from os import fsdecode
+
 import numpy as np
 from scipy import LowLevelCallable
 
@@ -12,7 +14,7 @@ from ..core.validation import check_integer
 from ..core.version import __version__
 from ..risks import ExampleFunctions, Function
 from ..risks._compiled import PLANE, RISK, SOLVE
-from .arguments import method_and_options, penalty_of, rows_of
+from .arguments import options_of, penalty_of, rows_of
 from .machine import Busy, Machine, code_of
 
 from cpython.pycapsule cimport PyCapsule_New, PyCapsule_SetContext
@@ -28,12 +30,13 @@ cdef extern from "Python.h" nogil:
 cdef extern from "pybundle.h" nogil:
     int PB_ABI
     int PB_OK, PB_RUNNING, PB_STOPPED, PB_PARAMETER, PB_ORACLE, PB_NUMERICAL, PB_MEMORY, PB_BUSY, PB_KEYBOARD
-    int PB_INTERNAL, PB_PAUSED
+    int PB_INTERNAL, PB_FILE, PB_PAUSED
     ctypedef int (*pb_risk_function)(const double*, int64_t, int64_t, double*, double*, void*) noexcept nogil
     ctypedef int (*pb_solve_function)(const double*, int64_t, int64_t, int32_t*, double*, double*,
                                       void*) noexcept nogil
     ctypedef int (*pb_plane_function)(int64_t, const int32_t*, double*, int64_t*, int32_t*, double*,
                                       void*) noexcept nogil
+    ctypedef void (*pb_log_function)(const char*, void*) noexcept nogil
     ctypedef struct pb_problem:
         size_t size
         int64_t dim, n_parts, n_examples, label_size, max_entries
@@ -64,11 +67,16 @@ cdef extern from "pybundle.h" nogil:
         const double* row_upper
         double tol, atol, time_limit
         int64_t max_iter, memory_limit, n_jobs, random_state
-        int32_t is_mean
+        int32_t is_mean, verbose
+        pb_log_function log
+        void* log_data
+        const char* checkpoint
+        double checkpoint_every
+        int32_t evidence
     ctypedef struct pb_result:
         size_t size
         int32_t status, certified
-        double fun, lower_bound, gap, n_passes
+        double fun, lower_bound, gap, n_passes, seconds
         int64_t n_iter, n_planes
     ctypedef struct pb_solver:
         pass
@@ -78,15 +86,19 @@ cdef extern from "pybundle.h" nogil:
         void (*settings)(pb_settings*) noexcept nogil
         int (*init)(const pb_problem*, const pb_settings*, const double*, pb_solver**) noexcept nogil
         int (*step)(pb_solver*) noexcept nogil
-        int (*progress)(pb_solver*, pb_result*) noexcept nogil
+        int (*progress)(pb_solver*, pb_result*, double*) noexcept nogil
+        int64_t (*history)(pb_solver*, const char*, int64_t, double*) noexcept nogil
         int (*finish)(pb_solver*, pb_result*, double*) noexcept nogil
         int (*resume)(pb_solver*, const pb_settings*) noexcept nogil
+        int (*start_from)(pb_solver*, pb_solver*) noexcept nogil
+        int (*save_certificate)(pb_solver*, const char*) noexcept nogil
         const char* (*error)(pb_solver*) noexcept nogil
         void (*free)(pb_solver*) noexcept nogil
         const char* version
 
 CODES = {"PB_PARAMETER": PB_PARAMETER, "PB_ORACLE": PB_ORACLE, "PB_NUMERICAL": PB_NUMERICAL, "PB_MEMORY": PB_MEMORY,
-         "PB_BUSY": PB_BUSY, "PB_KEYBOARD": PB_KEYBOARD, "PB_INTERNAL": PB_INTERNAL}
+         "PB_BUSY": PB_BUSY, "PB_KEYBOARD": PB_KEYBOARD, "PB_INTERNAL": PB_INTERNAL,
+         "PB_FILE": PB_FILE}
 
 cdef bytes RISK_NAME = RISK.encode(), SOLVE_NAME = SOLVE.encode(), PLANE_NAME = PLANE.encode()
 
@@ -132,6 +144,19 @@ cdef function(void* pointer, bytes name, void* user_data):
     return LowLevelCallable(capsule)
 
 
+cdef class Log:
+    """Calls the log function of a host."""
+
+    cdef pb_log_function function
+    cdef void* data
+
+    def __call__(self, str line):
+        cdef bytes text = line.encode()
+        cdef const char* start = text
+        with nogil:
+            self.function(start, self.data)
+
+
 cdef array(const void* at, int64_t n, dtype):
     """Return a copy of n numbers as an array; None for NULL."""
     if at == NULL:
@@ -174,7 +199,10 @@ cdef settings_of(const pb_settings* given, int64_t dim):
         raise ParameterError(f"lam of pb_settings must be 0 where lams is set, got {settings.lam}")
     n_groups = check_integer("n_groups", settings.n_groups, low=0)
     n_rows = check_integer("n_rows", settings.n_rows, low=0)
-    constraints = None
+    constraints, log = None, None
+    if settings.log != NULL:
+        log = Log()
+        (<Log>log).function, (<Log>log).data = settings.log, settings.log_data
     if n_rows:
         if settings.row_starts == NULL or settings.row_columns == NULL or settings.row_values == NULL:
             raise ParameterError("row_starts, row_columns and row_values of pb_settings must not be NULL where "
@@ -184,28 +212,36 @@ cdef settings_of(const pb_settings* given, int64_t dim):
             array(settings.row_values, n_entries, float), array(settings.row_columns, n_entries, np.int32),
             array(settings.row_starts, n_rows + 1, np.int64), dim, array(settings.row_lower, n_rows, float),
             array(settings.row_upper, n_rows, float))
-    return {**method_and_options(settings.method.decode()),
-            **penalty_of(settings.lam or array(settings.lams, dim, float), settings.l1,
-                         array(settings.groups, dim, np.int32), array(settings.group_rates, n_groups, float),
-                         array(settings.lower, dim, float), array(settings.upper, dim, float), settings.radius),
-            "constraints": constraints, "scale": "mean" if settings.is_mean else "sum",
-            "tol": settings.tol, "atol": settings.atol or None, "time_limit": settings.time_limit or None,
-            "max_iter": settings.max_iter, "memory_limit": settings.memory_limit or None,
-            "n_jobs": settings.n_jobs, "random_state": settings.random_state}
+    fields = {
+        **penalty_of(settings.lam or array(settings.lams, dim, float), settings.l1,
+                     array(settings.groups, dim, np.int32), array(settings.group_rates, n_groups, float),
+                     array(settings.lower, dim, float), array(settings.upper, dim, float), settings.radius),
+        "constraints": constraints, "scale": "mean" if settings.is_mean else "sum", "verbose": settings.verbose,
+        "log": log,
+        "checkpoint": None if settings.checkpoint == NULL else fsdecode(settings.checkpoint),
+        "checkpoint_every": settings.checkpoint_every or None, "evidence": settings.evidence != 0,
+        "tol": settings.tol, "atol": settings.atol or None, "time_limit": settings.time_limit or None,
+        "max_iter": settings.max_iter, "memory_limit": settings.memory_limit or None,
+        "n_jobs": settings.n_jobs, "random_state": settings.random_state}
+    return fields | options_of(settings.method.decode(), fields)
 
 
 cdef tell(pb_result* to, int status, bint certified, double fun, double lower_bound, double gap, int64_t n_iter,
-          double n_passes, int64_t n_planes):
+          double n_passes, int64_t n_planes, double seconds):
     cdef pb_result result
-    if to == NULL:
-        raise ParameterError("result must not be NULL")
     cdef size_t known = to.size
     if known < sizeof(size_t):
         raise ParameterError(f"size of pb_result must be set, got {known}; make it with PB_INIT(pb_result)")
     result.size, result.status, result.certified = known, status, certified
     result.fun, result.lower_bound, result.gap = fun, lower_bound, gap
-    result.n_iter, result.n_passes, result.n_planes = n_iter, n_passes, n_planes
+    result.n_iter, result.n_passes, result.n_planes, result.seconds = n_iter, n_passes, n_planes, seconds
     memcpy(to, &result, min(known, sizeof(pb_result)))
+
+
+cdef write(const double[::1] numbers, double* to, Py_ssize_t n):
+    """Copy the first n numbers to the host, unless it passed NULL."""
+    if to != NULL and n > 0:
+        memcpy(to, &numbers[0], n * sizeof(double))
 
 
 # ---------------------------------------------------------------------- functions of the table: safe without Python
@@ -232,8 +268,12 @@ cdef int api_step(pb_solver* solver) noexcept nogil:
     return step(solver) if Py_IsInitialized() else PB_INTERNAL
 
 
-cdef int api_progress(pb_solver* solver, pb_result* result) noexcept nogil:
-    return progress(solver, result) if Py_IsInitialized() else PB_INTERNAL
+cdef int api_progress(pb_solver* solver, pb_result* result, double* w) noexcept nogil:
+    return progress(solver, result, w) if Py_IsInitialized() else PB_INTERNAL
+
+
+cdef int64_t api_history(pb_solver* solver, const char* column, int64_t room, double* values) noexcept nogil:
+    return history(solver, column, room, values) if Py_IsInitialized() else PB_INTERNAL
 
 
 cdef int api_finish(pb_solver* solver, pb_result* result, double* w) noexcept nogil:
@@ -242,6 +282,14 @@ cdef int api_finish(pb_solver* solver, pb_result* result, double* w) noexcept no
 
 cdef int api_resume(pb_solver* solver, const pb_settings* settings) noexcept nogil:
     return resume(solver, settings) if Py_IsInitialized() else PB_INTERNAL
+
+
+cdef int api_start_from(pb_solver* solver, pb_solver* other) noexcept nogil:
+    return start_from(solver, other) if Py_IsInitialized() else PB_INTERNAL
+
+
+cdef int api_save_certificate(pb_solver* solver, const char* path) noexcept nogil:
+    return save_certificate(solver, path) if Py_IsInitialized() else PB_INTERNAL
 
 
 cdef const char* api_error(pb_solver* solver) noexcept nogil:
@@ -302,29 +350,41 @@ cdef int step(pb_solver* solver) noexcept with gil:
         return failed(solver, error)
 
 
-cdef int progress(pb_solver* solver, pb_result* result) noexcept with gil:
+cdef int progress(pb_solver* solver, pb_result* result, double* w) noexcept with gil:
+    cdef Handle handle
     try:
-        machine = handle_of(solver).machine
+        handle = handle_of(solver)
+        machine = handle.machine
         at = machine.progress()
-        tell(result, PB_PAUSED if machine.status is None else machine.status, False, at.fun, at.lower_bound, at.gap,
-             at.n_iter, at.n_passes, at.n_planes)
+        if result != NULL:
+            tell(result, PB_PAUSED if machine.status is None else machine.status, False, at.fun, at.lower_bound, at.gap,
+                 at.n_iter, at.n_passes, at.n_planes, at.seconds["total"])
+        write(at.w, w, handle.dim)
         return PB_OK
+    except BaseException as error:
+        return failed(solver, error)
+
+
+cdef int64_t history(pb_solver* solver, const char* column, int64_t room, double* values) noexcept with gil:
+    try:
+        if column == NULL or values == NULL and room > 0:
+            raise ParameterError("column must not be NULL, nor values where room > 0")
+        found = handle_of(solver).machine.history(column.decode())
+        write(found, values, min(<int64_t>len(found), room))
+        return len(found)
     except BaseException as error:
         return failed(solver, error)
 
 
 cdef int finish(pb_solver* solver, pb_result* result, double* w) noexcept with gil:
     cdef Handle handle
-    cdef const double[::1] best
     try:
         handle = handle_of(solver)
         found = handle.machine.finish()
         if result != NULL:
             tell(result, found.status, found.certified, found.fun, found.lower_bound, found.gap, found.nit,
-                 found.n_passes, found.n_planes)
-        if w != NULL:
-            best = found.x
-            memcpy(w, &best[0], handle.dim * sizeof(double))
+                 found.n_passes, found.n_planes, found.seconds["total"])
+        write(found.x, w, handle.dim)
         return PB_OK
     except BaseException as error:
         return failed(solver, error)
@@ -336,6 +396,28 @@ cdef int resume(pb_solver* solver, const pb_settings* settings) noexcept with gi
         handle = handle_of(solver)
         handle.machine.resume(None if settings == NULL else settings_of(settings, handle.dim))
         handle.text = None
+        return PB_OK
+    except BaseException as error:
+        return failed(solver, error)
+
+
+cdef int start_from(pb_solver* solver, pb_solver* other) noexcept with gil:
+    try:
+        handle_of(solver).machine.start_from(handle_of(other).machine)
+        return PB_OK
+    except BaseException as error:
+        return failed(solver, error)
+
+
+cdef int save_certificate(pb_solver* solver, const char* path) noexcept with gil:
+    try:
+        if path == NULL:
+            raise ParameterError("path must not be NULL")
+        certificate = handle_of(solver).machine.finish(has_certificate=True).certificate
+        if certificate is None:
+            raise ParameterError("there is no certificate to save: the result is not certified, or its penalty cannot "
+                                 "be stored")
+        certificate.save(fsdecode(path))
         return PB_OK
     except BaseException as error:
         return failed(solver, error)
@@ -374,7 +456,8 @@ memcpy(VERSION, <const char*>_version, len(_version) + 1)
 cdef pb_api API
 API.abi, API.size = PB_ABI, sizeof(pb_api)
 API.settings, API.init, API.step, API.progress = api_settings, api_init, api_step, api_progress
-API.finish, API.resume, API.error, API.free = api_finish, api_resume, api_error, api_free
+API.history, API.finish, API.resume, API.start_from = api_history, api_finish, api_resume, api_start_from
+API.save_certificate, API.error, API.free = api_save_certificate, api_error, api_free
 API.version = VERSION
 
 _C_API = PyCapsule_New(&API, "pybundle.capi._C_API", NULL)

@@ -6,10 +6,10 @@ from ..core.exceptions import ParameterError
 from ..prox import L1, Ball, Box, SparseGroupLasso, SquaredL2
 
 
-def method_and_options(text):
-    """Return the method and its options from a text "name key=value ...".
+def options_of(text, others=()):
+    """Return the method and its options from a text "name key=value ..."; `others` are names of other arguments.
 
-    >>> method_and_options("prox-bmrm K=0.4 T=100 stop=published")
+    >>> options_of("prox-bmrm K=0.4 T=100 stop=published")
     {'method': 'prox-bmrm', 'K': 0.4, 'T': 100, 'stop': 'published'}
     """
     name, *pairs = text.split() or [""]
@@ -19,8 +19,9 @@ def method_and_options(text):
         if not is_pair or not key.isidentifier() or not value:
             raise ParameterError(f"method must be a name and options key=value with blanks between, got {pair!r} in "
                                  f"{text!r:.80}")
-        if key in found:
-            raise ParameterError(f"method must give an option once, got {key} twice in {text!r:.80}")
+        if key in found or key in others:
+            raise ParameterError(f"method must give an option once, and no field of pb_settings, got {key} in "
+                                 f"{text!r:.80}")
         found[key] = _value(value)
     return found
 

@@ -4,8 +4,10 @@ import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from ..core.exceptions import NumericalError, OracleError, ParameterError
+from ..core.exceptions import NumericalError, OracleError, ParameterError, StateError
+from ..core.validation import check_choice
 from ..runtime.executors import single_threaded_blas
+from ..runtime.progress_table import ProgressTable
 from ..runtime.result import Status, sentence
 from ..solvers.ending import atol_met, for_user, state_kept
 from ..solvers.minimize import opened
@@ -22,7 +24,7 @@ class Machine:
     ----------
     risk : Risk
     settings : dict
-        Arguments of `minimize`.
+        Arguments of `minimize`, and `log`: a function that takes the lines of the progress table in place of stdout.
     w0 : array, shape (dim,), optional
 
     Notes
@@ -45,18 +47,33 @@ class Machine:
     def __init__(self, risk, settings, w0=None):
         self._lock, self._stack = threading.Lock(), ExitStack()
         self._risk = risk
-        self._begin(settings, {"w0": w0})
+        self._open(settings, {"w0": w0})
 
-    def _begin(self, settings, start):
+    def _open(self, settings, start):
+        """Open a run with these settings in place of the present one."""
+        arguments = {name: value for name, value in settings.items() if name != "log"}
         with ExitStack() as stack:
-            self._solve = stack.enter_context(opened(self._risk, **settings, **start))
+            solve = stack.enter_context(opened(self._risk, **arguments, **start))
             self._stack.close()
-            self._stack, self._from = stack.pop_all(), start
+            self._stack = stack.pop_all()
+        self._solve, self._settings, self._from = solve, settings, start
         self._is_started, self.status, self._error = False, None, None
+        if arguments.get("verbose") and settings.get("log") is not None:
+            solve._report = ProgressTable(self._search.settings.factor, settings["log"])
 
     @property
     def _search(self):
         return self._solve.run.search
+
+    def start_from(self, other):
+        """Begin at the best point of another machine of the same risk, with all planes that it knows."""
+        with self._alone(), other._alone(), single_threaded_blas():
+            if self._is_started:
+                raise ParameterError("start_from must be called before the first step")
+            other._met_something()
+            self._open(self._settings, {"state": other._known()})
+            with self._failing():
+                self._begin()
 
     def step(self):
         """Do an iteration; return True if the run has ended, for the reason `status`."""
@@ -66,40 +83,69 @@ class Machine:
             if self._error is not None:
                 raise ParameterError(f"step must not be called after an error ({self._error}); call finish, or "
                                      "resume with settings")
-            try:
+            with self._failing():
                 if not self._is_started:
-                    self._solve.begin()
-                    self._is_started = True
-                self.status = self._solve.step()
-            except KeyboardInterrupt:
-                self.status = Status.INTERRUPTED
-                raise
-            except Exception as error:
-                self.status, self._error = Status.FAILED, str(error) or type(error).__name__
-                self._search.retract(error)
-                raise
+                    self._begin()
+                if self.status is None:
+                    self.status = self._solve.step()
+                if self.status is not None:
+                    self._solve._checkpointing.rescue(self._solve.run, self.status)
+                    if self._solve._report is not None:
+                        self._solve._report(self._solve._progress(), final=True)
             return self.status is not None
+
+    def _begin(self):
+        self._solve.begin()
+        self._is_started, self.status = True, self._solve.status
+
+    @contextmanager
+    def _failing(self):
+        """Remember an error: the run cannot go on after it, but after Ctrl-C."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.status = Status.INTERRUPTED
+            raise
+        except Exception as error:
+            self.status, self._error = Status.FAILED, str(error) or type(error).__name__
+            self._search.retract(error)
+            raise
+
+    def _known(self):
+        """Return what another run can start from."""
+        return state_kept(self._solve.run) or self._search.state()
 
     def progress(self):
         """Return where the run stands, see `Progress`."""
         with self._alone():
             self._met_something()
-            found = self._search.progress(self._solve.run.n_planes())
-            return replace(found, w=for_user(self._search, found.w))
+            found, factor = self._search.progress(self._solve.run.n_planes()), self._search.settings.factor
+            return replace(found, w=for_user(self._search, found.w), fun=factor * found.fun,
+                           lower_bound=factor * found.lower_bound, least=factor * found.least)
 
-    def finish(self):
-        """Return the certified result of the best point, see `Result`; the run can continue afterwards."""
+    def history(self, column):
+        """Return a column of the history, see `Result`."""
+        with self._alone():
+            columns = self._search.trace.history.columns(self._search.rule.least)
+            values = columns[check_choice("column", column, columns)]
+            return values if column in ("time", "n_passes", "gap") else values * self._search.settings.factor
+
+    def finish(self, has_certificate=False):
+        """Return the certified result of the best point, see `Result`; the run can continue afterwards.
+
+        Its certificate takes evidence from further passes, so it is made only if asked for.
+        """
         with self._alone(), single_threaded_blas():
             self._met_something()
             status = Status.CALLBACK if self.status is None else self.status
-            return self._solve.so_far(status, ask_risk=self._error is None)
+            return self._solve.so_far(status, self._error is None, has_certificate)
 
     def resume(self, settings=None):
         """Let further steps continue; with settings, in a new run from the best point and all planes of this one."""
         with self._alone():
             if settings is not None:
                 # before its first step a run starts from what it would have started from itself
-                self._begin(settings, self._from if self._search.w is None else {"state": state_kept(self._solve.run)})
+                self._open(settings, self._from if self._search.w is None else {"state": self._known()})
             elif self._error is not None:
                 raise ParameterError(f"settings must be given after an error ({self._error}), got none")
             self.status = None
@@ -113,8 +159,9 @@ class Machine:
                         atol=atol_met(self._search, progress.fun, progress.lower_bound))
 
     def close(self):
-        """End the threads of the run."""
+        """Write the checkpoint, and end the threads of the run."""
         with self._alone():
+            self._solve._checkpointing.rescue(self._solve.run)
             self._stack.close()
 
     def _met_something(self):
@@ -137,6 +184,7 @@ class Machine:
 
 def code_of(error):
     """Return the pb_code of an exception."""
-    kinds = {"PB_ORACLE": OracleError, "PB_NUMERICAL": NumericalError, "PB_MEMORY": MemoryError, "PB_BUSY": Busy,
-             "PB_KEYBOARD": KeyboardInterrupt, "PB_PARAMETER": (ValueError, TypeError)}
+    kinds = {"PB_FILE": StateError, "PB_ORACLE": OracleError, "PB_NUMERICAL": NumericalError,
+             "PB_MEMORY": MemoryError, "PB_BUSY": Busy, "PB_KEYBOARD": KeyboardInterrupt,
+             "PB_PARAMETER": (ValueError, TypeError)}
     return next((name for name, kind in kinds.items() if isinstance(error, kind)), "PB_INTERNAL")

@@ -11,7 +11,8 @@
  *     pb_settings settings = PB_INIT(pb_settings);
  *     pb->settings(&settings);  settings.lam = 0.1;
  *     pb->init(&problem, &settings, NULL, &solver);        init_model
- *     while ((code = pb->step(solver)) == PB_RUNNING) {}   iteration
+ *     while ((code = pb->step(solver)) == PB_RUNNING) {}   iteration; stop calling it to
+ *                                                          stop
  *     pb->finish(solver, &result, w);           end_training: w, F(w) and its bound
  *     pb->resume(solver, NULL);                 continue as if without finish
  *     pb->free(solver);
@@ -70,6 +71,9 @@ typedef int (*pb_solve_function)(const double *w, int64_t dim, int64_t example,
 typedef int (*pb_plane_function)(int64_t example, const int32_t *labelling,
                                  double *loss, int64_t *n_entries, int32_t *indices,
                                  double *values, void *user_data);
+
+/* A line of the progress table, without its end, from the thread that makes the step. */
+typedef void (*pb_log_function)(const char *line, void *log_data);
 
 /* Either `risk`, or `solve` and `plane`, which the block methods need. */
 typedef struct {
@@ -131,6 +135,17 @@ typedef struct {
     int64_t random_state;
     int32_t is_mean;                /* 1: R(w) is divided by the number of examples in lam,
                                      * atol, fun and bounds (scale="mean") */
+    int32_t verbose;                /* 1: some lines of progress a second */
+    pb_log_function log;            /* NULL: stdout */
+    void *log_data;
+    const char *checkpoint;         /* path of a file to which the run is written from time
+                                     * to time, when it stops, and by `free`. If the file
+                                     * exists, the first step resumes from it, with the same
+                                     * bits as without a break. Several runs need several
+                                     * files */
+    double checkpoint_every;        /* seconds; 0: 60, or more if writing takes long */
+    int32_t evidence;               /* 1: keep what `save_certificate` needs to prove the
+                                     * bound to others; not with a checkpoint */
 } pb_settings;
 
 /* The progress of a solver. */
@@ -145,6 +160,7 @@ typedef struct {
     int64_t n_iter;
     double n_passes;
     int64_t n_planes;
+    double seconds;                 /* from the first step */
 } pb_result;
 
 typedef enum {
@@ -167,7 +183,9 @@ typedef enum {
     PB_MEMORY = -4,
     PB_BUSY = -5,                   /* the solver is in use, see Threads */
     PB_KEYBOARD = -6,               /* Ctrl-C; the solver can continue */
-    PB_INTERNAL = -7                /* another error, or Python was finalised */
+    PB_INTERNAL = -7,               /* another error, or Python was finalised */
+    PB_FILE = -8                    /* a file cannot be read or written, or a checkpoint
+                                     * belongs to another problem */
 } pb_code;
 
 typedef struct pb_solver pb_solver;
@@ -185,9 +203,17 @@ typedef struct {
     /* One iteration; the first also computes the first planes. Not after PB_STOPPED,
      * until `resume`. */
     int (*step)(pb_solver *solver);
-    /* The numbers so far, not certified. PB_PARAMETER before the first step, and
-     * between `resume` with settings and the next step. */
-    int (*progress)(pb_solver *solver, pb_result *result);
+    /* The numbers so far, not certified, and the best w so far (dim,), from which a host
+     * computes its training error after a step. `result` or `w` may be NULL.
+     * PB_PARAMETER before the first step, and between `resume` with settings and the
+     * next step. */
+    int (*progress)(pb_solver *solver, pb_result *result, double *w);
+    /* A column of the history, which has a number for each iteration, also of those before
+     * `resume` with NULL and in a checkpoint: "time", "n_passes", "primal" (F at the point
+     * of the iteration), "best_primal", "lower_bound" or "gap". Sets the first `room`
+     * entries of `values`, which may be NULL if room is 0. Returns the number of
+     * iterations, or a negative code. */
+    int64_t (*history)(pb_solver *solver, const char *column, int64_t room, double *values);
     /* The certified result and the best w (dim,), after any step, even a failed one
      * unless it was the first. PB_PARAMETER in the same cases as `progress`; if the
      * first step failed, the text says why. `result` or `w` may be NULL. Takes a pass
@@ -197,6 +223,13 @@ typedef struct {
      * without `finish`. With new settings they start from the best w and all planes
      * found so far, for any lam; from w alone if the risk contradicted itself. */
     int (*resume)(pb_solver *solver, const pb_settings *settings);
+    /* Before the first step: starts from the best w and all planes of `other`, a solver of
+     * the same risk with any settings, as `resume` would. May ask the risk. Neither may be
+     * in use, and `other` may be freed afterwards. */
+    int (*start_from)(pb_solver *solver, pb_solver *other);
+    /* Writes w, F(w), its bound, and with `evidence` the proof of the bound, which takes
+     * passes over the data; pybundle.verify checks the file against the data. */
+    int (*save_certificate)(pb_solver *solver, const char *path);
     /* The meaning of the last negative code, or the sentence of the status; never NULL.
      * It is for the thread that uses the solver: PB_BUSY in another thread leaves no
      * text. */

@@ -146,12 +146,15 @@ class Solve:
         result.certificate = self._certificate(result, self._home)
         return result
 
-    def so_far(self, status, ask_risk=True):
+    def so_far(self, status, ask_risk=True, has_certificate=False):
         """Return the certified result of the best point so far; the run can go on."""
-        run = copy(self.run)        # `finish` may settle on a point, or count a pass
+        other, run = copy(self), copy(self.run)     # `finish` may settle on a point, or count a pass
         run.search = copy(run.search)
         run.search.trace = copy(run.search.trace)
-        return self._as_given(finish(run, status, ask_risk), run)
+        other.run, result = run, finish(run, status, ask_risk)
+        if has_certificate:
+            result.certificate = other._certificate(result, self._home)
+        return self._as_given(result, run)
 
     def complete(self):
         """Begin, step until the end and finish; an exception carries the best result so far."""

@@ -37,19 +37,24 @@ class Problem(Struct):
                 ("user_data", c_void_p), ("smooth", c_int32)]
 
 
+LOG = CFUNCTYPE(None, c_char_p, c_void_p)
+
+
 class Settings(Struct):
     _fields_ = [("size", c_size_t), ("method", c_char_p), ("lam", c_double), ("lams", c_void_p), ("l1", c_double),
                 ("n_groups", c_int64), ("groups", c_void_p), ("group_rates", c_void_p), ("lower", c_void_p),
                 ("upper", c_void_p), ("radius", c_double), ("n_rows", c_int64), ("row_starts", c_void_p),
                 ("row_columns", c_void_p), ("row_values", c_void_p), ("row_lower", c_void_p), ("row_upper", c_void_p),
                 ("tol", c_double), ("atol", c_double), ("time_limit", c_double), ("max_iter", c_int64),
-                ("memory_limit", c_int64), ("n_jobs", c_int64), ("random_state", c_int64), ("is_mean", c_int32)]
+                ("memory_limit", c_int64), ("n_jobs", c_int64), ("random_state", c_int64), ("is_mean", c_int32),
+                ("verbose", c_int32), ("log", LOG), ("log_data", c_void_p), ("checkpoint", c_char_p),
+                ("checkpoint_every", c_double), ("evidence", c_int32)]
 
 
 class Result(Struct):
     _fields_ = [("size", c_size_t), ("status", c_int32), ("certified", c_int32), ("fun", c_double),
                 ("lower_bound", c_double), ("gap", c_double), ("n_iter", c_int64), ("n_passes", c_double),
-                ("n_planes", c_int64)]
+                ("n_planes", c_int64), ("seconds", c_double)]
 
 
 SOLVER = c_void_p
@@ -58,9 +63,13 @@ SOLVER = c_void_p
 class Api(ctypes.Structure):
     _fields_ = [("abi", c_int32), ("size", c_size_t), ("settings", CFUNCTYPE(None, POINTER(Settings))),
                 ("init", CFUNCTYPE(c_int, POINTER(Problem), POINTER(Settings), c_void_p, POINTER(SOLVER))),
-                ("step", CFUNCTYPE(c_int, SOLVER)), ("progress", CFUNCTYPE(c_int, SOLVER, POINTER(Result))),
+                ("step", CFUNCTYPE(c_int, SOLVER)),
+                ("progress", CFUNCTYPE(c_int, SOLVER, POINTER(Result), c_void_p)),
+                ("history", CFUNCTYPE(c_int64, SOLVER, c_char_p, c_int64, c_void_p)),
                 ("finish", CFUNCTYPE(c_int, SOLVER, POINTER(Result), c_void_p)),
-                ("resume", CFUNCTYPE(c_int, SOLVER, POINTER(Settings))), ("error", CFUNCTYPE(c_char_p, SOLVER)),
+                ("resume", CFUNCTYPE(c_int, SOLVER, POINTER(Settings))),
+                ("start_from", CFUNCTYPE(c_int, SOLVER, SOLVER)),
+                ("save_certificate", CFUNCTYPE(c_int, SOLVER, c_char_p)), ("error", CFUNCTYPE(c_char_p, SOLVER)),
                 ("free", CFUNCTYPE(None, SOLVER)), ("version", c_char_p)]
 
 
@@ -90,8 +99,9 @@ class Solver:
     """A `pb_solver`; every negative code raises `Refused`."""
 
     def __init__(self, problem, **settings):
-        self.dim, self.kept, self.pointer = problem.dim, problem, SOLVER()
-        self.check(API.init(problem, settings_with(settings), None, self.pointer))
+        made = settings_with(settings)
+        self.dim, self.pointer, self.kept = problem.dim, SOLVER(), (problem, made)      # functions of both
+        self.check(API.init(problem, made, None, self.pointer))
 
     def check(self, code):
         if code < 0:
@@ -108,9 +118,14 @@ class Solver:
         return self.finish()
 
     def progress(self):
-        result = Result()
-        self.check(API.progress(self.pointer, result))
-        return result
+        result, w = Result(), np.zeros(self.dim)
+        self.check(API.progress(self.pointer, result, w.ctypes.data))
+        return result, w
+
+    def history(self, column):
+        values = np.zeros(self.check(API.history(self.pointer, column.encode(), 0, None)))
+        self.check(API.history(self.pointer, column.encode(), len(values), values.ctypes.data))
+        return values
 
     def finish(self):
         result, w = Result(), np.zeros(self.dim)
@@ -120,11 +135,21 @@ class Solver:
     def resume(self, **settings):
         self.check(API.resume(self.pointer, settings_with(settings) if settings else None))
 
+    def start_from(self, other):
+        self.check(API.start_from(self.pointer, other.pointer))
+
+    def save_certificate(self, path):
+        self.check(API.save_certificate(self.pointer, str(path).encode()))
+
     def error(self):
         return API.error(self.pointer).decode()
 
-    def __del__(self):
+    def free(self):
         API.free(self.pointer)
+        self.pointer = SOLVER()
+
+    def __del__(self):
+        self.free()
 
 
 def of_risk(data, **fields):

@@ -156,7 +156,7 @@ def test_nothing_is_left_after_many_solves():
 
     def count():
         gc.collect()
-        return sum(type(one).__name__ in ("Handle", "Machine", "BundleMethod", "CompiledFunction")
+        return sum(type(one).__qualname__ in ("Handle", "Machine", "BundleMethod", "CompiledFunction")
                    for one in gc.get_objects())
     before = count()
     for _ in range(20):

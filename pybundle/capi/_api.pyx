@@ -12,6 +12,7 @@ from scipy import LowLevelCallable
 from ..core.exceptions import ParameterError
 from ..core.validation import check_integer
 from ..core.version import __version__
+from ..qp import solve_simplex_qp
 from ..risks import ExampleFunctions, Function
 from ..risks._compiled import PLANE, RISK, SOLVE
 from .arguments import options_of, penalty_of, rows_of
@@ -19,9 +20,16 @@ from .machine import Busy, Machine, code_of
 
 from cpython.pycapsule cimport PyCapsule_New, PyCapsule_SetContext
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
+from pybundle.capi._decoders cimport (
+    arborescence_marginals,
+    forward_backward,
+    max_arborescence,
+    min_cut,
+    viterbi,
+)
 from pybundle.risks._compiled cimport plane_function, risk_function, solve_function
 
 cdef extern from "Python.h" nogil:
@@ -95,6 +103,16 @@ cdef extern from "pybundle.h" nogil:
         const char* (*error)(pb_solver*) noexcept nogil
         void (*free)(pb_solver*) noexcept nogil
         const char* version
+        int (*viterbi)(int64_t, int64_t, const double*, const double*, const double*, const double*, int32_t*,
+                       double*) noexcept nogil
+        int (*forward_backward)(int64_t, int64_t, const double*, const double*, const double*, const double*, double*,
+                                double*, double*, double*) noexcept nogil
+        int (*max_arborescence)(int64_t, const double*, int32_t, int32_t*, double*) noexcept nogil
+        int (*arborescence_marginals)(int64_t, const double*, int32_t, double*, double*) noexcept nogil
+        int (*min_cut)(int64_t, int64_t, const double*, const int32_t*, const double*, const double*, uint8_t*,
+                       double*, double*) noexcept nogil
+        int (*simplex_qp)(int64_t, const double*, const double*, const int32_t*, int64_t, const uint8_t*, double,
+                          double*, double*) noexcept nogil
 
 CODES = {"PB_PARAMETER": PB_PARAMETER, "PB_ORACLE": PB_ORACLE, "PB_NUMERICAL": PB_NUMERICAL, "PB_MEMORY": PB_MEMORY,
          "PB_BUSY": PB_BUSY, "PB_KEYBOARD": PB_KEYBOARD, "PB_INTERNAL": PB_INTERNAL,
@@ -292,6 +310,11 @@ cdef int api_save_certificate(pb_solver* solver, const char* path) noexcept nogi
     return save_certificate(solver, path) if Py_IsInitialized() else PB_INTERNAL
 
 
+cdef int api_simplex_qp(int64_t n, const double* H, const double* f, const int32_t* parts, int64_t n_parts,
+                        const uint8_t* slack, double tol, double* x, double* gap) noexcept nogil:
+    return simplex_qp(n, H, f, parts, n_parts, slack, tol, x, gap) if Py_IsInitialized() else PB_INTERNAL
+
+
 cdef const char* api_error(pb_solver* solver) noexcept nogil:
     if Py_IsInitialized():
         return error_text(solver)
@@ -423,6 +446,22 @@ cdef int save_certificate(pb_solver* solver, const char* path) noexcept with gil
         return failed(solver, error)
 
 
+cdef int simplex_qp(int64_t n, const double* H, const double* f, const int32_t* parts, int64_t n_parts,
+                    const uint8_t* slack, double tol, double* x, double* gap) noexcept with gil:
+    try:
+        check_integer("n", n, low=1)
+        if H == NULL or f == NULL or parts == NULL or x == NULL or gap == NULL:
+            raise ParameterError("H, f, parts, x and gap must not be NULL")
+        given = array(slack, check_integer("n_parts", n_parts, low=0), bool)
+        found = solve_simplex_qp(<double[:n, :n]><double*>H, array(f, n, float), array(parts, n, np.int32), tol,
+                                 np.zeros(n_parts, bool) if given is None else given, array(x, n, float))
+        write(found.x, x, n)
+        gap[0] = found.gap
+        return PB_OK if found.success else PB_NUMERICAL
+    except BaseException as error:
+        return failed(NULL, error)
+
+
 cdef const char* error_text(pb_solver* solver) noexcept with gil:
     cdef Handle handle
     if solver == NULL:
@@ -459,5 +498,7 @@ API.settings, API.init, API.step, API.progress = api_settings, api_init, api_ste
 API.history, API.finish, API.resume, API.start_from = api_history, api_finish, api_resume, api_start_from
 API.save_certificate, API.error, API.free = api_save_certificate, api_error, api_free
 API.version = VERSION
+API.viterbi, API.forward_backward, API.max_arborescence = viterbi, forward_backward, max_arborescence
+API.arborescence_marginals, API.min_cut, API.simplex_qp = arborescence_marginals, min_cut, api_simplex_qp
 
 _C_API = PyCapsule_New(&API, "pybundle.capi._C_API", NULL)

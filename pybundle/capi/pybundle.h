@@ -237,6 +237,50 @@ typedef struct {
     /* Does nothing for NULL, or if the solver is in use, see Ownership. */
     void (*free)(pb_solver *solver);
     const char *version;            /* of the package, for reports of errors */
+
+    /* Decoders, for the functions of a problem: they need no solver and no GIL, and any
+     * number of threads may call them. PB_PARAMETER if a size or a score is wrong, or if
+     * nothing is allowed; a score -inf forbids. The memory is that of the caller, matrices
+     * row by row. As the functions of pybundle.oracles with these names.
+     *
+     * Chains: score(y) = start[y_1] + sum_t unary[t, y_t] + sum_t transition[y_t, y_t+1]
+     * + end[y_T]; unary (length, n_labels), transition (n_labels, n_labels), start and end
+     * (n_labels,) or NULL. The labelling (length,) of largest score, and this score: */
+    int (*viterbi)(int64_t length, int64_t n_labels, const double *unary,
+                   const double *transition, const double *start, const double *end,
+                   int32_t *labelling, double *value);
+    /* log sum_y exp(score(y)) and its gradient: the probabilities of the labels of each
+     * position, nodes (length, n_labels), and the expected numbers of the transitions,
+     * pairs (n_labels, n_labels). entropy may be NULL. */
+    int (*forward_backward)(int64_t length, int64_t n_labels, const double *unary,
+                            const double *transition, const double *start,
+                            const double *end, double *log_partition, double *nodes,
+                            double *pairs, double *entropy);
+    /* Dependency trees over the words 1..n_words and the root 0: scores
+     * (n_words + 1, n_words + 1), [head, word]. The heads (n_words + 1,) of the best tree,
+     * heads[0] = -1; with single_root 1 one word has the root as its head. */
+    int (*max_arborescence)(int64_t n_words, const double *scores, int32_t single_root,
+                            int32_t *heads, double *value);
+    /* log sum over trees of exp(score), and its gradient, of the shape of scores. */
+    int (*arborescence_marginals)(int64_t n_words, const double *scores,
+                                  int32_t single_root, double *marginals,
+                                  double *log_partition);
+    /* The labelling y in {0, 1}^n_nodes of largest score sum_i unary[i, y_i] + sum_e
+     * pair_e(y_a, y_b), with unary (n_nodes, 2) and edges (n_edges, 2) of nodes a, b. Either
+     * weights (n_edges,) >= 0: pair_e is -weight for different labels, else 0; or tables
+     * (n_edges, 2, 2), submodular: t[0, 0] + t[1, 1] >= t[0, 1] + t[1, 0]. upper: a proven
+     * upper bound of the maximum, rounding counted. */
+    int (*min_cut)(int64_t n_nodes, int64_t n_edges, const double *unary,
+                   const int32_t *edges, const double *weights, const double *tables,
+                   uint8_t *labels, double *value, double *upper);
+    /* Minimises 1/2 x'Hx - f'x for x >= 0 (n,) whose sum over each part is 1, or at most 1
+     * where slack (n_parts,) is 1; slack may be NULL. parts (n,) are 0..n_parts - 1, or -1
+     * for a variable without a sum. x: a start, zeros allowed; set. gap: the proven duality
+     * gap. Takes the GIL. PB_NUMERICAL if the gap stayed above tol max(|q|, 1e-3 (1/2 x'Hx
+     * + |f'x|)); x and gap are set then, too. */
+    int (*simplex_qp)(int64_t n, const double *H, const double *f, const int32_t *parts,
+                      int64_t n_parts, const uint8_t *slack, double tol, double *x,
+                      double *gap);
 } pb_api;
 
 /* pb_problem problem = PB_INIT(pb_problem); */

@@ -70,7 +70,14 @@ class Api(ctypes.Structure):
                 ("resume", CFUNCTYPE(c_int, SOLVER, POINTER(Settings))),
                 ("start_from", CFUNCTYPE(c_int, SOLVER, SOLVER)),
                 ("save_certificate", CFUNCTYPE(c_int, SOLVER, c_char_p)), ("error", CFUNCTYPE(c_char_p, SOLVER)),
-                ("free", CFUNCTYPE(None, SOLVER)), ("version", c_char_p)]
+                ("free", CFUNCTYPE(None, SOLVER)), ("version", c_char_p),
+                ("viterbi", CFUNCTYPE(c_int, c_int64, c_int64, *[c_void_p] * 6)),
+                ("forward_backward", CFUNCTYPE(c_int, c_int64, c_int64, *[c_void_p] * 8)),
+                ("max_arborescence", CFUNCTYPE(c_int, c_int64, c_void_p, c_int32, c_void_p, c_void_p)),
+                ("arborescence_marginals", CFUNCTYPE(c_int, c_int64, c_void_p, c_int32, c_void_p, c_void_p)),
+                ("min_cut", CFUNCTYPE(c_int, c_int64, c_int64, *[c_void_p] * 7)),
+                ("simplex_qp", CFUNCTYPE(c_int, c_int64, c_void_p, c_void_p, c_void_p, c_int64, c_void_p, c_double,
+                                         c_void_p, c_void_p))]
 
 
 def table():

@@ -146,8 +146,8 @@ def test_calls_after_the_end_of_python_are_harmless():
     done = subprocess.run([sys.executable, "-c", AFTER_THE_END], env=environment, text=True, capture_output=True,
                           cwd=Path(__file__).parent)        # not where the uncompiled folder lies
     assert done.returncode == 0, done.stderr
-    codes, text, rest, freed = done.stdout.splitlines()
-    assert codes == "-7 -7 -7 -7 -7 1" and text.startswith("Python has been finalised")
+    codes, others, text, rest, freed = done.stdout.splitlines()
+    assert codes == "-7 -7 -7 -7 -7 1" and others == "-7 -7 -7 0" and text.startswith("Python has been finalised")
     assert rest == f"auto {pb.__version__}" and freed == "freed"
 
 

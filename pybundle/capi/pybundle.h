@@ -26,16 +26,17 @@
  * Threads. Every function may be called from any thread, with or without the GIL. Two
  * solvers may run in two threads at once, with the same bits as alone. Only one thread
  * at a time may use a solver: a second one gets PB_BUSY. The functions of a problem are
- * called without the GIL, and with n_jobs > 1 from several threads at once. There is no
- * global state.
+ * called without the GIL, and with n_jobs > 1 from several threads at once; `log` is
+ * called without the GIL by the thread that steps. There is no global state.
  *
- * Ownership. `init` copies everything except the data behind `user_data`, which must
- * live until `free`. The text of `error` belongs to the solver and is valid until the
- * next call with it. `free` does nothing during a call with the same solver, for
- * example in a function of its problem: free it after that call. Free all solvers
- * before Py_FinalizeEx. After it `free` does nothing, and the other functions return
- * PB_INTERNAL. Only the main interpreter can be used, and no solver in a child of fork.
- * Without Python.h only the types are declared. */
+ * Ownership. `init` copies everything except the data behind `user_data` and `log_data`,
+ * which must live until `free`. The text of `error` belongs to the solver and is valid
+ * until the next call with it. `free` does nothing during a call with the same solver,
+ * for example in a function of its problem: free it after that call. Free all solvers
+ * before Py_FinalizeEx. After it `free` does nothing, the other functions of solvers and
+ * the QP return PB_INTERNAL, and the decoders still work. Only the main interpreter can
+ * be used, and no solver in a child of fork. Without Python.h only the types are
+ * declared. */
 #ifndef PYBUNDLE_H
 #define PYBUNDLE_H
 
@@ -122,9 +123,10 @@ typedef struct {
     double radius;
     /* linear constraints row_lower <= A w <= row_upper, A with n_rows rows in CSR form */
     int64_t n_rows;
-    const int64_t *row_starts;      /* (n_rows + 1,) row i is row_starts[i]..[i + 1] - 1 of */
+    const int64_t *row_starts;      /* (n_rows + 1,) the entries row_starts[i] up to
+                                     * row_starts[i + 1] - 1 belong to row i */
     const int32_t *row_columns;     /* (row_starts[n_rows],) */
-    const double *row_values;
+    const double *row_values;       /* (row_starts[n_rows],) */
     const double *row_lower, *row_upper;    /* (n_rows,) as lower and upper */
     double tol;                     /* relative gap, default 1e-2 */
     double atol;                    /* of fun - lower_bound; 0: default of minimize */
@@ -266,10 +268,10 @@ typedef struct {
                                   int32_t single_root, double *marginals,
                                   double *log_partition);
     /* The labelling y in {0, 1}^n_nodes of largest score sum_i unary[i, y_i] + sum_e
-     * pair_e(y_a, y_b), with unary (n_nodes, 2) and edges (n_edges, 2) of nodes a, b. Either
-     * weights (n_edges,) >= 0: pair_e is -weight for different labels, else 0; or tables
-     * (n_edges, 2, 2), submodular: t[0, 0] + t[1, 1] >= t[0, 1] + t[1, 0]. upper: a proven
-     * upper bound of the maximum, rounding counted. */
+     * pair_e(y_a, y_b), with unary (n_nodes, 2) and edges (n_edges, 2) of nodes a, b.
+     * Either weights (n_edges,) >= 0: pair_e is -weight for different labels, else 0; or
+     * tables (n_edges, 2, 2), submodular: t[0, 0] + t[1, 1] >= t[0, 1] + t[1, 0]. upper: a
+     * proven upper bound of the maximum, rounding counted. */
     int (*min_cut)(int64_t n_nodes, int64_t n_edges, const double *unary,
                    const int32_t *edges, const double *weights, const double *tables,
                    uint8_t *labels, double *value, double *upper);

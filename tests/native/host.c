@@ -268,12 +268,16 @@ static void after_the_end(void) {
     pb_settings settings = PB_INIT(pb_settings);
     pb_result result = PB_INIT(pb_result);
     pb_solver *other = left;
-    double w[64];
+    double w[64] = {0.0};
+    int32_t labels[2];
     left_api->settings(&settings);
     settings.lam = 1.0;
     printf("%d ", left_api->init(&problem, &settings, NULL, &other));
     printf("%d %d %d %d %d\n", left_api->step(left), left_api->progress(left, &result, NULL),
            left_api->finish(left, &result, w), left_api->resume(left, &settings), other == NULL);
+    printf("%d %d %d ", (int)left_api->history(left, "gap", 0, NULL), left_api->start_from(left, left),
+           left_api->save_certificate(left, "proof"));
+    printf("%d\n", left_api->viterbi(2, 1, w, w, NULL, NULL, labels, w + 2));
     printf("%s\n%s %s\n", left_api->error(left), settings.method, left_api->version);
     left_api->free(left);
     left_api->free(NULL);

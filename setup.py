@@ -49,7 +49,7 @@ FIXED_ORDER = {"pybundle.features._norms", "pybundle.features._rows", "pybundle.
 SHARED = "pybundle._cyutility"      # the helpers that Cython would write into each extension: compiled once
 ROOT = Path(__file__).parent
 # Folders whose headers any extension may include.
-INCLUDED = tuple(Path("pybundle", folder) for folder in ("bundle", "core", "features", "solvers/block"))
+INCLUDED = tuple(Path("pybundle", folder) for folder in ("bundle", "core", "features", "oracles", "solvers/block"))
 
 
 def processors():

@@ -11,27 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from native.build import Data, library, sample
+from native.interface import Result, table
 
 import pybundle as pb
-from pybundle.capi import _C_API
 from pybundle.capi.machine import Busy, Machine, code_of
 from pybundle.core.exceptions import NumericalError, OracleError, ParameterError
 
 STOPPED, PARAMETER, ORACLE = 1, -1, -2
 ROOM = 3000
-
-
-class Result(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("status", ctypes.c_int32), ("certified", ctypes.c_int32),
-                ("fun", ctypes.c_double), ("lower_bound", ctypes.c_double), ("gap", ctypes.c_double),
-                ("n_iter", ctypes.c_int64), ("n_passes", ctypes.c_double), ("n_planes", ctypes.c_int64)]
-
-
-def table():
-    """Address of the functions of the interface."""
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return pointer(_C_API, b"pybundle.capi._C_API")
 
 
 class Outcome:
@@ -144,6 +131,7 @@ def test_finish_tells_why_the_first_step_failed():
 AFTER_THE_END = """
 import ctypes
 from native.build import Data, library, sample
+from native.interface import Result, table
 from test_capi import table
 function = library("host").leave_behind
 function.argtypes = [ctypes.c_void_p, ctypes.POINTER(Data)]
@@ -158,8 +146,8 @@ def test_calls_after_the_end_of_python_are_harmless():
     done = subprocess.run([sys.executable, "-c", AFTER_THE_END], env=environment, text=True, capture_output=True,
                           cwd=Path(__file__).parent)        # not where the uncompiled folder lies
     assert done.returncode == 0, done.stderr
-    codes, text, rest, freed = done.stdout.splitlines()
-    assert codes == "-7 -7 -7 -7 -7 1" and text.startswith("Python has been finalised")
+    codes, others, text, rest, freed = done.stdout.splitlines()
+    assert codes == "-7 -7 -7 -7 -7 1" and others == "-7 -7 -7 0" and text.startswith("Python has been finalised")
     assert rest == f"auto {pb.__version__}" and freed == "freed"
 
 
@@ -168,7 +156,7 @@ def test_nothing_is_left_after_many_solves():
 
     def count():
         gc.collect()
-        return sum(type(one).__name__ in ("Handle", "Machine", "BundleMethod", "CompiledFunction")
+        return sum(type(one).__qualname__ in ("Handle", "Machine", "BundleMethod", "CompiledFunction")
                    for one in gc.get_objects())
     before = count()
     for _ in range(20):
@@ -193,7 +181,7 @@ def test_points_are_in_the_coordinates_of_the_user():
     machine = Machine(shifted, {"lam": 1.0, "tol": 1e-6})
     while not machine.step():
         pass
-    result, w = machine.finish(), machine.progress().w
+    result, w = machine.finish(), machine.progress().x
     for point in (result.x, w):
         assert 0.5 * point[:3] @ point[:3] + shifted.evaluate(point)[0].sum() == pytest.approx(result.fun, rel=1e-9)
     machine.close()
@@ -236,7 +224,7 @@ def test_planes_that_contradict_each_other_are_left_behind():
     with pytest.raises(OracleError, match="subgradient inequality"):
         while not machine.step():
             pass
-    best, is_wrong[0] = machine.progress().w, False
+    best, is_wrong[0] = machine.progress().x, False
     machine.resume({"lam": 1.0, "tol": 1e-6})
     assert not machine.step() and machine.progress().fun <= 1.5 * best @ best
     while not machine.step():
@@ -249,7 +237,7 @@ def test_planes_that_contradict_each_other_are_left_behind():
 def test_limits_stop_a_machine_and_resume_lets_it_go_on():
     machine = Machine(risk(), {"lam": 0.1, "tol": 1e-9, "method": "bmrm", "max_iter": 3})
     assert machine.message() == "running"
-    with pytest.raises(ParameterError, match="step must be called, and succeed once, before there is anything to tell"):
+    with pytest.raises(ParameterError, match="there is no point: step was not called yet"):
         machine.finish()
     assert [machine.step() for _ in range(5)] == [False, False, True, True, True]
     assert machine.status is pb.Status.ITERATION_LIMIT and machine.progress().n_iter == 3
@@ -272,7 +260,7 @@ def test_a_failed_machine_tells_its_best_state_and_takes_new_settings():
             pass
     with pytest.raises(ParameterError, match="step must not be called after an error"):
         machine.step()
-    with pytest.raises(ParameterError, match="settings must be given after an error"):
+    with pytest.raises(ParameterError, match="resume must not be called after an error"):
         machine.resume()
     result = machine.finish()
     assert result.status is pb.Status.FAILED and not result.certified and np.isfinite(result.fun)

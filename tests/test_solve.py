@@ -73,10 +73,13 @@ def _names(kind):
 
 
 def test_wrong_options_are_named_when_the_record_is_made():
+    assert pb.methods.parse("oca line_search=false") == pb.methods.OCA(line_search=False)
     for make, words in [(lambda: pb.methods.BMRM(theta=2.0), "theta must be"),
                         (lambda: pb.methods.ProxBMRM(T=0), "T must be an integer >= 1"),
                         (lambda: pb.methods.Auto(oca=pb.methods.BMRM()), "oca of Auto must be a pb.methods.OCA"),
-                        (lambda: pb.methods.parse("bmrm 3"), "unknown option '3'"),
+                        (lambda: pb.methods.parse("bmrm 3"), "each option once as name=value, got '3'"),
+                        (lambda: pb.methods.parse("bmrm theta=.1 theta=.2"), "got 'theta=.2'"),
+                        (lambda: pb.methods.parse("bmrm =3"), "got '=3'"),
                         (lambda: pb.methods.parse(""), "method must be one of"),
                         (lambda: pb.methods.parse(3), "method must be a text or a record")]:
         with pytest.raises(pb.BundleError, match=words):
@@ -148,7 +151,7 @@ def test_after_an_error_the_best_state_is_left():
     result = solve.finish()
     assert result.status is pb.Status.FAILED and result.lower_bound <= result.fun == caught.value.result.fun
     for call in (solve.step, solve.resume):
-        with pytest.raises(pb.StateError, match="disk"):
+        with pytest.raises(pb.ParameterError, match="disk"):
             call()
 
 
@@ -167,7 +170,7 @@ def test_ctrl_c_between_steps_and_going_on():
 def test_before_the_first_step_there_is_nothing_to_tell(tmp_path):
     with pb.Solve(RISKS["dense"](), lam=1.0) as solve:
         for call in (lambda: solve.progress, solve.finish, lambda: solve.save(tmp_path / "x.npz")):
-            with pytest.raises(pb.StateError, match="no point yet: step was not called"):
+            with pytest.raises(pb.ParameterError, match="there is no point: step was not called yet"):
                 call()
         assert solve.message == "running" and solve.status is None
         assert solve.complete().success
@@ -177,7 +180,7 @@ def test_evidence_of_a_solve_in_steps(tmp_path):
     risk = RISKS["dense"]()
     with pb.Solve(risk, lam=1.0, tol=1e-3, evidence=True, method="oca") as solve:
         result = steps(solve).finish()
-        with pytest.raises(pb.StateError, match="evidence"):
+        with pytest.raises(pb.ParameterError, match="evidence"):
             solve.save(tmp_path / "run.npz")
     report = pb.verify(result.certificate, risk, lam=1.0)
     assert report.ok and result.certificate.evidence is not None

@@ -1,10 +1,11 @@
-// Trains two chain models in two threads of a C++ program that embeds Python, and prints them in hexadecimal;
+// Trains chain models, two of them in two threads, in a C++ program that embeds Python; prints them in hexadecimal;
 // compare.py compares them with the same models in Python.
 //
-//     ./host [python]      python is an interpreter with pybundle installed
+//     ./host [python [proof]]      python: an interpreter with pybundle installed; proof: file for a certificate
 #include <Python.h>
 
-#include "sosvm.h"
+#include "bundle_sosvm.h"
+#include "crf.h"
 
 #include <cstdio>
 #include <cstring>
@@ -44,12 +45,43 @@ public:
     int64_t labelling_size() const override { return T; }
     int64_t max_entries() const override { return 2 * T * (D + 1); }
 
+    toolbox::Sequences sequences() const { return {N, T, K, D, x_, y_}; }
+
     double argmax(const double *w, int64_t i, int32_t *labelling) const override {
+        return decode(w, i, labelling, true);
+    }
+
+    double loss(const double *w, int64_t i) const override {
+        int32_t labelling[T];
+        decode(w, i, labelling, false);
+        double wrong = 0.0;
+        for (int t = 0; t < T; t++) wrong += labelling[t] != y(i, t);
+        return wrong;
+    }
+
+    double psi(int64_t i, const int32_t *labelling, std::vector<std::pair<int32_t, double>> &entries) const override {
+        double loss = 0.0;
+        for (int t = 0; t < T; t++) {
+            loss += labelling[t] != y(i, t);
+            for (int d = 0; labelling[t] != y(i, t) && d < D; d++) {
+                entries.emplace_back(labelling[t] * D + d, x_[(i * T + t) * D + d]);
+                entries.emplace_back(y(i, t) * D + d, -x_[(i * T + t) * D + d]);
+            }
+            if (t == 0) continue;
+            entries.emplace_back(K * D + labelling[t - 1] * K + labelling[t], 1.0);
+            entries.emplace_back(K * D + y(i, t - 1) * K + y(i, t), -1.0);
+        }
+        return loss;
+    }
+
+private:
+    // Value relative to the truth of the best labelling, of score plus loss or of the score alone
+    double decode(const double *w, int64_t i, int32_t *labelling, bool has_loss) const {
         double best[T][K];
         int back[T][K];
         for (int t = 0; t < T; t++)
             for (int k = 0; k < K; k++) {
-                double emission = (k != y(i, t)) + emit(w, i, t, k);
+                double emission = (has_loss && k != y(i, t)) + emit(w, i, t, k);
                 best[t][k] = emission;
                 back[t][k] = 0;
                 for (int j = 0; t > 0 && j < K; j++) {
@@ -69,22 +101,6 @@ public:
         return value - truth;
     }
 
-    double psi(int64_t i, const int32_t *labelling, std::vector<std::pair<int32_t, double>> &entries) const override {
-        double loss = 0.0;
-        for (int t = 0; t < T; t++) {
-            loss += labelling[t] != y(i, t);
-            for (int d = 0; labelling[t] != y(i, t) && d < D; d++) {
-                entries.emplace_back(labelling[t] * D + d, x_[(i * T + t) * D + d]);
-                entries.emplace_back(y(i, t) * D + d, -x_[(i * T + t) * D + d]);
-            }
-            if (t == 0) continue;
-            entries.emplace_back(K * D + labelling[t - 1] * K + labelling[t], 1.0);
-            entries.emplace_back(K * D + y(i, t - 1) * K + y(i, t), -1.0);
-        }
-        return loss;
-    }
-
-private:
     int y(int64_t i, int t) const { return y_[i * T + t]; }
     double emit(const double *w, int64_t i, int t, int k) const {
         double total = 0.0;
@@ -105,7 +121,14 @@ void print(const char *name, const toolbox::StructuredSVM &machine) {
     std::printf("\n");
 }
 
-int run(const pb_api *api) {
+void print(const char *name, const toolbox::BundleSOSVM &machine) {
+    print(name, static_cast<const toolbox::StructuredSVM &>(machine));
+    std::printf("%s.errors", name);
+    for (const auto &info : machine.train_info()) std::printf(" %a", info.train_error);
+    std::printf("\n");
+}
+
+int run(const pb_api *api, const char *proof) {
     Chains first(1), second(2);
     toolbox::StructuredSVM blocks(api, first, 0.5, 1e-4, "prox-bcfw"), bundle(api, second, 2.0, 1e-4, "oca");
     bundle.set_n_jobs(2);
@@ -130,6 +153,29 @@ int run(const pb_api *api) {
     bundle.set_lam(1.0);
     bundle.continue_train();
     print("warm", bundle);
+
+    toolbox::BundleSOSVM shogun(api, first);
+    shogun.set_C(2.0);
+    shogun.set_tol_rel(1e-3);
+    shogun.set_solver(toolbox::Solver::P3BMRM);
+    shogun.set_K(0.4);
+    shogun.set_T_max(100);
+    shogun.set_clean_after(10);
+    shogun.set_cp_models(4);
+    shogun.set_verbose(true);
+    shogun.set_store_train_info(true);
+    shogun.train();
+    print("shogun", shogun);
+
+    const toolbox::Sequences data = first.sequences();
+    toolbox::ChainCRF crf(api, data, 0.5, 1e-6);
+    crf.train();
+    std::printf("crf %d %a %a", crf.n_iterations(), crf.certificate().fun, crf.certificate().lower_bound);
+    for (int label : crf.predict(0)) std::printf(" %d", label);
+    std::printf("\ncrf.w");
+    for (double w : crf.w()) std::printf(" %a", w);
+    std::printf("\n");
+    if (proof != nullptr) crf.save_proof(proof);
     return 0;
 }
 
@@ -152,7 +198,7 @@ int main(int argc, char **argv) {
     PyThreadState *released = PyEval_SaveThread();
     int code = 1;
     try {
-        code = run(api);
+        code = run(api, argc > 2 ? argv[2] : nullptr);
     } catch (const std::exception &error) {
         std::fprintf(stderr, "%s\n", error.what());
     }

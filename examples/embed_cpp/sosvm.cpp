@@ -6,7 +6,7 @@ namespace toolbox {
 
 StructuredSVM::StructuredSVM(const pb_api *api, const StructuredModel &model,
                              double lam, double tol, const char *method)
-    : api_(api), model_(model), method_(method), w_(model.dim()) {
+    : method_(method), api_(api), model_(model), w_(model.dim()) {
     api_->settings(&settings_);
     settings_.lam = lam;
     settings_.tol = tol;
@@ -21,6 +21,7 @@ void StructuredSVM::init_model() {
     problem.max_entries = model_.max_entries();
     problem.solve = solve;
     problem.plane = plane;
+    problem.n_parts = n_parts_;
     problem.user_data = const_cast<StructuredModel *>(&model_);
     api_->free(solver_);
     bounds_.clear();
@@ -31,8 +32,9 @@ void StructuredSVM::iteration() {
     int code = api_->step(solver_);
     check(code);
     pb_result now = PB_INIT(pb_result);
-    check(api_->progress(solver_, &now));
+    check(api_->progress(solver_, &now, nullptr));
     bounds_.push_back(now.lower_bound);
+    after_step(now);
     is_complete_ = code == PB_STOPPED;
 }
 

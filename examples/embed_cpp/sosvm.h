@@ -25,21 +25,25 @@ protected:
     void iteration() override;
     void end_training() override;
 
-private:
+    virtual void after_step(const pb_result &) {}
+
     void check(int code) const {
         if (code < 0) throw std::runtime_error(api_->error(solver_));
     }
+    pb_settings settings_ = PB_INIT(pb_settings);
+    std::string method_;
+    int64_t n_parts_ = 0;                       // 0 leaves the number to the method
+    const pb_api *api_;
+    const StructuredModel &model_;
+    pb_solver *solver_ = nullptr;
+
+private:
     static int solve(const double *w, int64_t dim, int64_t example, int32_t *labelling, double *value, double *upper,
                      void *model) noexcept;
     static int plane(int64_t example, const int32_t *labelling, double *loss, int64_t *n_entries, int32_t *indices,
                      double *values, void *model) noexcept;
 
-    const pb_api *api_;
-    const StructuredModel &model_;
-    std::string method_;
-    pb_settings settings_ = PB_INIT(pb_settings);
     pb_result result_ = PB_INIT(pb_result);
-    pb_solver *solver_ = nullptr;
     std::vector<double> w_, bounds_;
 };
 

@@ -41,6 +41,13 @@ private:
     bool wants_stop_ = false;
 };
 
+// Training data of a chain CRF: n sequences of `length` positions with D features x and one of K labels y each.
+struct Sequences {
+    int64_t n, length, K, D;
+    std::vector<double> x;      // (n, length, D)
+    std::vector<int> y;         // (n, length)
+};
+
 // Features, loss and decoding of an application, over its own examples. Called from several threads at once.
 class StructuredModel {
 public:
@@ -54,6 +61,8 @@ public:
     // Loss of a labelling; adds the pairs (index, value) of Psi(x, labelling) - Psi(x, truth)
     virtual double psi(int64_t example, const int32_t *labelling,
                        std::vector<std::pair<int32_t, double>> &entries) const = 0;
+    // Loss of the labelling that w predicts, for training errors
+    virtual double loss(const double *w, int64_t example) const = 0;
 };
 
 }  // namespace toolbox

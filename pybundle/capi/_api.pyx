@@ -4,21 +4,33 @@ Each function takes the GIL, which its caller need not hold; the functions of a 
 the table look first whether there is an interpreter: a host may free its solvers after the end of Python.
 """
 
+from os import fsdecode
+
 import numpy as np
 from scipy import LowLevelCallable
 
 from ..core.exceptions import ParameterError
 from ..core.validation import check_integer
 from ..core.version import __version__
+from ..qp import solve_simplex_qp
 from ..risks import ExampleFunctions, Function
 from ..risks._compiled import PLANE, RISK, SOLVE
+from .arguments import penalty_of, rows_of
+from ..solvers.checkpointing import Checkpoint
 from .machine import Busy, Machine, code_of
 
 from cpython.pycapsule cimport PyCapsule_New, PyCapsule_SetContext
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
+from pybundle.capi._decoders cimport (
+    arborescence_marginals,
+    forward_backward,
+    max_arborescence,
+    min_cut,
+    viterbi,
+)
 from pybundle.risks._compiled cimport plane_function, risk_function, solve_function
 
 cdef extern from "Python.h" nogil:
@@ -27,12 +39,13 @@ cdef extern from "Python.h" nogil:
 cdef extern from "pybundle.h" nogil:
     int PB_ABI
     int PB_OK, PB_RUNNING, PB_STOPPED, PB_PARAMETER, PB_ORACLE, PB_NUMERICAL, PB_MEMORY, PB_BUSY, PB_KEYBOARD
-    int PB_INTERNAL, PB_PAUSED
+    int PB_INTERNAL, PB_FILE, PB_PAUSED
     ctypedef int (*pb_risk_function)(const double*, int64_t, int64_t, double*, double*, void*) noexcept nogil
     ctypedef int (*pb_solve_function)(const double*, int64_t, int64_t, int32_t*, double*, double*,
                                       void*) noexcept nogil
     ctypedef int (*pb_plane_function)(int64_t, const int32_t*, double*, int64_t*, int32_t*, double*,
                                       void*) noexcept nogil
+    ctypedef void (*pb_log_function)(const char*, void*) noexcept nogil
     ctypedef struct pb_problem:
         size_t size
         int64_t dim, n_parts, n_examples, label_size, max_entries
@@ -40,16 +53,39 @@ cdef extern from "pybundle.h" nogil:
         const double* lower_bounds
         pb_solve_function solve
         pb_plane_function plane
+        const double* sample_weight
         void* user_data
+        int32_t smooth
     ctypedef struct pb_settings:
         size_t size
         const char* method
-        double lam, radius, tol, atol, time_limit
+        double lam
+        const double* lams
+        double l1
+        int64_t n_groups
+        const int32_t* groups
+        const double* group_rates
+        const double* lower
+        const double* upper
+        double radius
+        int64_t n_rows
+        const int64_t* row_starts
+        const int32_t* row_columns
+        const double* row_values
+        const double* row_lower
+        const double* row_upper
+        double tol, atol, time_limit
         int64_t max_iter, memory_limit, n_jobs, random_state
+        int32_t is_mean, verbose
+        pb_log_function log
+        void* log_data
+        const char* checkpoint
+        double checkpoint_every
+        int32_t evidence
     ctypedef struct pb_result:
         size_t size
         int32_t status, certified
-        double fun, lower_bound, gap, n_passes
+        double fun, lower_bound, gap, n_passes, seconds
         int64_t n_iter, n_planes
     ctypedef struct pb_solver:
         pass
@@ -59,15 +95,29 @@ cdef extern from "pybundle.h" nogil:
         void (*settings)(pb_settings*) noexcept nogil
         int (*init)(const pb_problem*, const pb_settings*, const double*, pb_solver**) noexcept nogil
         int (*step)(pb_solver*) noexcept nogil
-        int (*progress)(pb_solver*, pb_result*) noexcept nogil
+        int (*progress)(pb_solver*, pb_result*, double*) noexcept nogil
+        int64_t (*history)(pb_solver*, const char*, int64_t, double*) noexcept nogil
         int (*finish)(pb_solver*, pb_result*, double*) noexcept nogil
         int (*resume)(pb_solver*, const pb_settings*) noexcept nogil
+        int (*start_from)(pb_solver*, pb_solver*) noexcept nogil
+        int (*save_certificate)(pb_solver*, const char*) noexcept nogil
         const char* (*error)(pb_solver*) noexcept nogil
         void (*free)(pb_solver*) noexcept nogil
         const char* version
+        int (*viterbi)(int64_t, int64_t, const double*, const double*, const double*, const double*, int32_t*,
+                       double*) noexcept nogil
+        int (*forward_backward)(int64_t, int64_t, const double*, const double*, const double*, const double*, double*,
+                                double*, double*, double*) noexcept nogil
+        int (*max_arborescence)(int64_t, const double*, int32_t, int32_t*, double*) noexcept nogil
+        int (*arborescence_marginals)(int64_t, const double*, int32_t, double*, double*) noexcept nogil
+        int (*min_cut)(int64_t, int64_t, const double*, const int32_t*, const double*, const double*, uint8_t*,
+                       double*, double*) noexcept nogil
+        int (*simplex_qp)(int64_t, const double*, const double*, const int32_t*, int64_t, const uint8_t*, double,
+                          double*, double*) noexcept nogil
 
 CODES = {"PB_PARAMETER": PB_PARAMETER, "PB_ORACLE": PB_ORACLE, "PB_NUMERICAL": PB_NUMERICAL, "PB_MEMORY": PB_MEMORY,
-         "PB_BUSY": PB_BUSY, "PB_KEYBOARD": PB_KEYBOARD, "PB_INTERNAL": PB_INTERNAL}
+         "PB_BUSY": PB_BUSY, "PB_KEYBOARD": PB_KEYBOARD, "PB_INTERNAL": PB_INTERNAL,
+         "PB_FILE": PB_FILE}
 
 cdef bytes RISK_NAME = RISK.encode(), SOLVE_NAME = SOLVE.encode(), PLANE_NAME = PLANE.encode()
 
@@ -113,9 +163,28 @@ cdef function(void* pointer, bytes name, void* user_data):
     return LowLevelCallable(capsule)
 
 
+cdef class Log:
+    """Calls the log function of a host."""
+
+    cdef pb_log_function function
+    cdef void* data
+
+    def __call__(self, str line):
+        cdef bytes text = line.encode()
+        cdef const char* start = text
+        with nogil:
+            self.function(start, self.data)
+
+
+cdef array(const void* at, int64_t n, dtype):
+    """Return a copy of n numbers as an array; None for NULL."""
+    if at == NULL:
+        return None
+    return np.frombuffer((<const char*>at)[:n * np.dtype(dtype).itemsize], dtype)
+
+
 cdef make_risk(const pb_problem* given):
     cdef pb_problem problem
-    cdef const double[::1] bounds
     cdef risk_function risk
     cdef solve_function solve
     cdef plane_function plane
@@ -129,37 +198,69 @@ cdef make_risk(const pb_problem* given):
         return ExampleFunctions(
             function(<void*>solve, SOLVE_NAME, problem.user_data),
             function(<void*>plane, PLANE_NAME, problem.user_data), problem.n_examples, problem.dim,
-            problem.label_size, problem.max_entries, n_parts=problem.n_parts if problem.n_parts else None)
-    lower_bounds, n_parts = None, check_integer("n_parts", problem.n_parts, low=1)
-    if problem.lower_bounds != NULL:
-        bounds = <double[:n_parts]><double*>problem.lower_bounds
-        lower_bounds = np.array(bounds)
-    return Function(function(<void*>risk, RISK_NAME, problem.user_data), problem.dim, n_parts, lower_bounds)
+            problem.label_size, problem.max_entries, n_parts=problem.n_parts if problem.n_parts else None,
+            sample_weight=array(problem.sample_weight, problem.n_examples, float))
+    n_parts = check_integer("n_parts", problem.n_parts, low=1)
+    if problem.sample_weight != NULL:
+        raise ParameterError("sample_weight of pb_problem must be NULL where risk is set: multiply in that function")
+    return Function(function(<void*>risk, RISK_NAME, problem.user_data), problem.dim, n_parts,
+                    array(problem.lower_bounds, n_parts, float), problem.smooth != 0)
 
 
-cdef settings_of(const pb_settings* given):
+cdef settings_of(const pb_settings* given, int64_t dim):
+    """Return the arguments of `minimize`."""
     cdef pb_settings settings
+    cdef int64_t n_rows, n_entries
     copy_struct(&settings, given, sizeof(pb_settings), "pb_settings")
     if settings.method == NULL:
         raise ParameterError("method of pb_settings must not be NULL; fill in the defaults with `settings`")
-    return {"method": settings.method.decode(), "lam": settings.lam or None, "radius": settings.radius or None,
-            "tol": settings.tol, "atol": settings.atol or None, "time_limit": settings.time_limit or None,
-            "max_iter": settings.max_iter, "memory_limit": settings.memory_limit or None,
-            "n_jobs": settings.n_jobs, "random_state": settings.random_state}
+    if settings.lam and settings.lams != NULL:
+        raise ParameterError(f"lam of pb_settings must be 0 where lams is set, got {settings.lam}")
+    n_groups = check_integer("n_groups", settings.n_groups, low=0)
+    n_rows = check_integer("n_rows", settings.n_rows, low=0)
+    constraints, log = None, None
+    if settings.log != NULL:
+        log = Log()
+        (<Log>log).function, (<Log>log).data = settings.log, settings.log_data
+    if n_rows:
+        if settings.row_starts == NULL or settings.row_columns == NULL or settings.row_values == NULL:
+            raise ParameterError("row_starts, row_columns and row_values of pb_settings must not be NULL where "
+                                 f"n_rows > 0, got n_rows = {n_rows}")
+        n_entries = check_integer(f"row_starts[{n_rows}]", settings.row_starts[n_rows], low=0)
+        constraints = rows_of(
+            array(settings.row_values, n_entries, float), array(settings.row_columns, n_entries, np.int32),
+            array(settings.row_starts, n_rows + 1, np.int64), dim, array(settings.row_lower, n_rows, float),
+            array(settings.row_upper, n_rows, float))
+    return {
+        "method": settings.method.decode(),
+        **penalty_of(settings.lam or array(settings.lams, dim, float), settings.l1,
+                     array(settings.groups, dim, np.int32), array(settings.group_rates, n_groups, float),
+                     array(settings.lower, dim, float), array(settings.upper, dim, float), settings.radius),
+        "constraints": constraints, "scale": "mean" if settings.is_mean else "sum", "verbose": settings.verbose,
+        "log": log,
+        "checkpoint": None if settings.checkpoint == NULL else Checkpoint(
+            fsdecode(settings.checkpoint), settings.checkpoint_every or None), "evidence": settings.evidence != 0,
+        "tol": settings.tol, "atol": settings.atol or None, "time_limit": settings.time_limit or None,
+        "max_iter": settings.max_iter, "memory_limit": settings.memory_limit or None,
+        "n_jobs": settings.n_jobs, "random_state": settings.random_state}
 
 
 cdef tell(pb_result* to, int status, bint certified, double fun, double lower_bound, double gap, int64_t n_iter,
-          double n_passes, int64_t n_planes):
+          double n_passes, int64_t n_planes, double seconds):
     cdef pb_result result
-    if to == NULL:
-        raise ParameterError("result must not be NULL")
     cdef size_t known = to.size
     if known < sizeof(size_t):
         raise ParameterError(f"size of pb_result must be set, got {known}; make it with PB_INIT(pb_result)")
     result.size, result.status, result.certified = known, status, certified
     result.fun, result.lower_bound, result.gap = fun, lower_bound, gap
-    result.n_iter, result.n_passes, result.n_planes = n_iter, n_passes, n_planes
+    result.n_iter, result.n_passes, result.n_planes, result.seconds = n_iter, n_passes, n_planes, seconds
     memcpy(to, &result, min(known, sizeof(pb_result)))
+
+
+cdef write(const double[::1] numbers, double* to, Py_ssize_t n):
+    """Copy the first n numbers to the host, unless it passed NULL."""
+    if to != NULL and n > 0:
+        memcpy(to, &numbers[0], n * sizeof(double))
 
 
 # ---------------------------------------------------------------------- functions of the table: safe without Python
@@ -186,8 +287,12 @@ cdef int api_step(pb_solver* solver) noexcept nogil:
     return step(solver) if Py_IsInitialized() else PB_INTERNAL
 
 
-cdef int api_progress(pb_solver* solver, pb_result* result) noexcept nogil:
-    return progress(solver, result) if Py_IsInitialized() else PB_INTERNAL
+cdef int api_progress(pb_solver* solver, pb_result* result, double* w) noexcept nogil:
+    return progress(solver, result, w) if Py_IsInitialized() else PB_INTERNAL
+
+
+cdef int64_t api_history(pb_solver* solver, const char* column, int64_t room, double* values) noexcept nogil:
+    return history(solver, column, room, values) if Py_IsInitialized() else PB_INTERNAL
 
 
 cdef int api_finish(pb_solver* solver, pb_result* result, double* w) noexcept nogil:
@@ -196,6 +301,19 @@ cdef int api_finish(pb_solver* solver, pb_result* result, double* w) noexcept no
 
 cdef int api_resume(pb_solver* solver, const pb_settings* settings) noexcept nogil:
     return resume(solver, settings) if Py_IsInitialized() else PB_INTERNAL
+
+
+cdef int api_start_from(pb_solver* solver, pb_solver* other) noexcept nogil:
+    return start_from(solver, other) if Py_IsInitialized() else PB_INTERNAL
+
+
+cdef int api_save_certificate(pb_solver* solver, const char* path) noexcept nogil:
+    return save_certificate(solver, path) if Py_IsInitialized() else PB_INTERNAL
+
+
+cdef int api_simplex_qp(int64_t n, const double* H, const double* f, const int32_t* parts, int64_t n_parts,
+                        const uint8_t* slack, double tol, double* x, double* gap) noexcept nogil:
+    return simplex_qp(n, H, f, parts, n_parts, slack, tol, x, gap) if Py_IsInitialized() else PB_INTERNAL
 
 
 cdef const char* api_error(pb_solver* solver) noexcept nogil:
@@ -214,7 +332,6 @@ cdef void api_free(pb_solver* solver) noexcept nogil:
 cdef int init(const pb_problem* problem, const pb_settings* settings, const double* w0,
               pb_solver** solver) noexcept with gil:
     cdef Handle handle
-    cdef const double[::1] start
     try:
         handle = Handle()
     except MemoryError:
@@ -224,11 +341,7 @@ cdef int init(const pb_problem* problem, const pb_settings* settings, const doub
     try:
         risk = make_risk(problem)
         handle.dim = risk.dim
-        point = None
-        if w0 != NULL:
-            start = <double[:handle.dim]><double*>w0
-            point = np.array(start)
-        handle.machine = Machine(risk, settings_of(settings), point)
+        handle.machine = Machine(risk, settings_of(settings, risk.dim), array(w0, risk.dim, float))
         return PB_OK
     except BaseException as error:
         handle.reason = str(error)
@@ -261,29 +374,41 @@ cdef int step(pb_solver* solver) noexcept with gil:
         return failed(solver, error)
 
 
-cdef int progress(pb_solver* solver, pb_result* result) noexcept with gil:
+cdef int progress(pb_solver* solver, pb_result* result, double* w) noexcept with gil:
+    cdef Handle handle
     try:
-        machine = handle_of(solver).machine
+        handle = handle_of(solver)
+        machine = handle.machine
         at = machine.progress()
-        tell(result, PB_PAUSED if machine.status is None else machine.status, False, at.fun, at.lower_bound, at.gap,
-             at.n_iter, at.n_passes, at.n_planes)
+        if result != NULL:
+            tell(result, PB_PAUSED if machine.status is None else machine.status, False, at.fun, at.lower_bound, at.gap,
+                 at.n_iter, at.n_passes, at.n_planes, at.seconds["total"])
+        write(at.x, w, handle.dim)
         return PB_OK
+    except BaseException as error:
+        return failed(solver, error)
+
+
+cdef int64_t history(pb_solver* solver, const char* column, int64_t room, double* values) noexcept with gil:
+    try:
+        if column == NULL or values == NULL and room > 0:
+            raise ParameterError("column must not be NULL, nor values where room > 0")
+        found = handle_of(solver).machine.history(column.decode())
+        write(found, values, min(<int64_t>len(found), room))
+        return len(found)
     except BaseException as error:
         return failed(solver, error)
 
 
 cdef int finish(pb_solver* solver, pb_result* result, double* w) noexcept with gil:
     cdef Handle handle
-    cdef const double[::1] best
     try:
         handle = handle_of(solver)
         found = handle.machine.finish()
         if result != NULL:
             tell(result, found.status, found.certified, found.fun, found.lower_bound, found.gap, found.nit,
-                 found.n_passes, found.n_planes)
-        if w != NULL:
-            best = found.x
-            memcpy(w, &best[0], handle.dim * sizeof(double))
+                 found.n_passes, found.n_planes, found.seconds["total"])
+        write(found.x, w, handle.dim)
         return PB_OK
     except BaseException as error:
         return failed(solver, error)
@@ -293,11 +418,49 @@ cdef int resume(pb_solver* solver, const pb_settings* settings) noexcept with gi
     cdef Handle handle
     try:
         handle = handle_of(solver)
-        handle.machine.resume(None if settings == NULL else settings_of(settings))
+        handle.machine.resume(None if settings == NULL else settings_of(settings, handle.dim))
         handle.text = None
         return PB_OK
     except BaseException as error:
         return failed(solver, error)
+
+
+cdef int start_from(pb_solver* solver, pb_solver* other) noexcept with gil:
+    try:
+        handle_of(solver).machine.start_from(handle_of(other).machine)
+        return PB_OK
+    except BaseException as error:
+        return failed(solver, error)
+
+
+cdef int save_certificate(pb_solver* solver, const char* path) noexcept with gil:
+    try:
+        if path == NULL:
+            raise ParameterError("path must not be NULL")
+        certificate = handle_of(solver).machine.finish(certificate=True).certificate
+        if certificate is None:
+            raise ParameterError("there is no certificate to save: the result is not certified, or its penalty cannot "
+                                 "be stored")
+        certificate.save(fsdecode(path))
+        return PB_OK
+    except BaseException as error:
+        return failed(solver, error)
+
+
+cdef int simplex_qp(int64_t n, const double* H, const double* f, const int32_t* parts, int64_t n_parts,
+                    const uint8_t* slack, double tol, double* x, double* gap) noexcept with gil:
+    try:
+        check_integer("n", n, low=1)
+        if H == NULL or f == NULL or parts == NULL or x == NULL or gap == NULL:
+            raise ParameterError("H, f, parts, x and gap must not be NULL")
+        given = array(slack, check_integer("n_parts", n_parts, low=0), bool)
+        found = solve_simplex_qp(<double[:n, :n]><double*>H, array(f, n, float), array(parts, n, np.int32), tol,
+                                 np.zeros(n_parts, bool) if given is None else given, array(x, n, float))
+        write(found.x, x, n)
+        gap[0] = found.gap
+        return PB_OK if found.success else PB_NUMERICAL
+    except BaseException as error:
+        return failed(NULL, error)
 
 
 cdef const char* error_text(pb_solver* solver) noexcept with gil:
@@ -333,7 +496,10 @@ memcpy(VERSION, <const char*>_version, len(_version) + 1)
 cdef pb_api API
 API.abi, API.size = PB_ABI, sizeof(pb_api)
 API.settings, API.init, API.step, API.progress = api_settings, api_init, api_step, api_progress
-API.finish, API.resume, API.error, API.free = api_finish, api_resume, api_error, api_free
+API.history, API.finish, API.resume, API.start_from = api_history, api_finish, api_resume, api_start_from
+API.save_certificate, API.error, API.free = api_save_certificate, api_error, api_free
 API.version = VERSION
+API.viterbi, API.forward_backward, API.max_arborescence = viterbi, forward_backward, max_arborescence
+API.arborescence_marginals, API.min_cut, API.simplex_qp = arborescence_marginals, min_cut, api_simplex_qp
 
 _C_API = PyCapsule_New(&API, "pybundle.capi._C_API", NULL)

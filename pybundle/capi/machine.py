@@ -3,7 +3,8 @@
 import threading
 from contextlib import contextmanager
 
-from ..core.exceptions import NumericalError, OracleError, StateError
+from ..core.exceptions import NumericalError, OracleError, ParameterError, StateError
+from ..core.validation import check_choice
 from ..solvers.ending import state_kept
 from ..solvers.solve import Solve
 
@@ -13,14 +14,13 @@ class Busy(RuntimeError):
 
 
 class Machine:
-    """Life cycle of iterative training: made, stepped until it stops, finished, resumed.
+    """A `Solve` behind a lock, which can begin again with other settings.
 
     Parameters
     ----------
     risk : Risk
     settings : dict
-        Arguments of `minimize`: lam, penalty, method, tol, atol, max_iter, time_limit, memory_limit, n_parts, n_jobs,
-        random_state.
+        Arguments of `minimize`, and `log`: a function that takes the lines which `verbose` prints.
     w0 : array, shape (dim,), optional
 
     Notes
@@ -41,12 +41,31 @@ class Machine:
     """
 
     def __init__(self, risk, settings, w0=None):
-        self._lock, self._risk, self._start = threading.Lock(), risk, {"w0": w0}
-        self._solve = Solve(risk, **self._start, **settings)
+        self._lock, self._risk, self._solve = threading.Lock(), risk, None
+        self._open(settings, {"w0": w0})
+
+    def _open(self, settings, start):
+        """Begin a solve with these settings in place of the present one."""
+        solve = Solve(self._risk, **{name: value for name, value in settings.items() if name != "log"}, **start)
+        if settings.get("log") is not None:
+            solve.log_to(settings["log"])
+        if self._solve is not None:
+            self._solve.close()
+        self._solve, self._settings, self._from = solve, settings, start
 
     @property
     def status(self):
         return self._solve.status
+
+    def start_from(self, other):
+        """Begin at the best point of another machine of the same risk, with all planes that it knows."""
+        with self._alone(), other._alone():
+            if self._has_begun():
+                raise ParameterError("start_from must be called before the first step")
+            if not other._has_begun():
+                raise ParameterError("step must be called, and succeed once, with the other solver before")
+            self._open(self._settings, {"warm_start": other._known()})
+            self._solve.begin()
 
     def step(self):
         """Do an iteration; return True if the run has ended, for the reason `status`."""
@@ -58,32 +77,42 @@ class Machine:
         with self._alone():
             return self._solve.progress
 
-    def finish(self):
+    def history(self, column):
+        """Return a column of the history, see `Result`."""
+        with self._alone():
+            search = self._solve.run.search
+            columns = search.trace.history.columns(search.rule.least)
+            values = columns[check_choice("column", column, columns)]
+            return values if column in ("time", "n_passes", "gap") else values * search.settings.factor
+
+    def finish(self, certificate=False):
         """Return the certified result of the best point, see `Result`; the run can continue afterwards."""
         with self._alone():
-            return self._solve.finish()
+            return self._solve.finish(certificate)
 
     def resume(self, settings=None):
         """Let further steps continue; with settings, in a new run from the best point and all planes of this one."""
         with self._alone():
             if settings is None:
                 self._solve.resume()
-                return
-            run = self._solve.run
-            # before its first step a run starts from what it would have started from itself
-            start = self._start if run.search.w is None else {"warm_start": state_kept(run)}
-            solve = Solve(self._risk, **start, **settings)
-            self._solve.close()
-            self._solve, self._start = solve, start
+            else:           # before its first step a run starts from what it would have started from itself
+                self._open(settings, {"warm_start": self._known()} if self._has_begun() else self._from)
 
     def message(self):
         """Return the sentence of the status."""
         return self._solve.message
 
     def close(self):
-        """End the threads of the run."""
+        """Write the checkpoint, and end the threads of the run."""
         with self._alone():
             self._solve.close()
+
+    def _has_begun(self):
+        return self._solve.run.search.w is not None
+
+    def _known(self):
+        """Return what another run can start from."""
+        return state_kept(self._solve.run) or self._solve.run.search.state()
 
     @contextmanager
     def _alone(self):
@@ -98,6 +127,7 @@ class Machine:
 
 def code_of(error):
     """Return the pb_code of an exception."""
-    kinds = {"PB_ORACLE": OracleError, "PB_NUMERICAL": NumericalError, "PB_MEMORY": MemoryError, "PB_BUSY": Busy,
-             "PB_KEYBOARD": KeyboardInterrupt, "PB_PARAMETER": (ValueError, TypeError, StateError)}
+    kinds = {"PB_FILE": StateError, "PB_ORACLE": OracleError, "PB_NUMERICAL": NumericalError,
+             "PB_MEMORY": MemoryError, "PB_BUSY": Busy, "PB_KEYBOARD": KeyboardInterrupt,
+             "PB_PARAMETER": (ValueError, TypeError)}
     return next((name for name, kind in kinds.items() if isinstance(error, kind)), "PB_INTERNAL")

@@ -34,3 +34,13 @@ cdef class ChainTables:
     # exp(score), -inf if a score is NaN or +inf.
     cdef double marginals(self, Py_ssize_t length, const double* unary, double* scratch, double* nodes, double* pairs,
                           double* entropy) noexcept nogil
+
+
+# The same for one chain with scores of its own; start and end may be NULL, which is 0. They allocate scratch.
+# Returns 1; 0 if a score of `unary` is NaN or +inf, others are not checked; -1 if memory is short.
+cdef int best_labelling(Py_ssize_t length, Py_ssize_t K, const double* unary, const double* transition,
+                        const double* start, const double* end, int32_t* labels, double* value) noexcept nogil
+# Returns the same; 0 also if every labelling is forbidden. nodes (length, K), pairs (K, K); entropy (2,) may be NULL
+cdef int chain_marginals(Py_ssize_t length, Py_ssize_t K, const double* unary, const double* transition,
+                         const double* start, const double* end, double* log_partition, double* nodes, double* pairs,
+                         double* entropy) noexcept nogil

@@ -48,11 +48,109 @@ cdef double[:, ::1] padded(const double[:, :] matrix, Py_ssize_t ld, double fill
     return np.asarray(room)[skipped:skipped + rows * ld].reshape(rows, ld)
 
 
+cdef struct Factors:        # tables for marginals, see `ChainTables`
+    int K, ld
+    const double* start
+    const double* end
+    const double* forward
+    const double* backward
+    const double* deviations
+    const double* log_rows
+    double top, spread
+
+
+cdef double marginals_of(const Factors* f, Py_ssize_t length, const double* unary, double* scratch, double* nodes,
+                         double* pairs, double* entropy) noexcept nogil:
+    """Compute what `ChainTables.marginals` returns."""
+    cdef int K = f.K, ld = f.ld, j, k
+    cdef double* p = scratch
+    cdef double* v = p + length * ld
+    cdef double* x = v + length * ld
+    cdef double* row = x + length * ld
+    cdef double* sums = row + 2 * ld
+    cdef double total = 0.0, spread = 0.0, value
+    memset(pairs, 0, K * K * sizeof(double))
+    if not pb_chain_scores(<int>length, K, ld, unary, f.start, f.end, x, &total, &spread):
+        return -INFINITY
+    if spread + f.spread <= SPREAD:
+        value = pb_forward_backward(<int>length, K, ld, x, f.forward, f.backward, f.deviations, 1.0, p, v, row, nodes,
+                                    entropy)
+        memset(sums, 0, ld * ld * sizeof(double))
+        pb_pair_sums(length, ld, p, v, sums)
+        for j in range(K):
+            for k in range(K):
+                pairs[j * K + k] = sums[j * ld + k] * f.forward[j * ld + k]
+    else:
+        value = pb_forward_backward_log(<int>length, K, ld, x, f.log_rows, 1.0, p, row, nodes, pairs, 0, entropy)
+    return value + total + (length - 1) * f.top
+
+
+cdef inline Py_ssize_t whole_lanes(Py_ssize_t K) noexcept nogil:
+    return (K + PB_CHAIN_LANES - 1) // PB_CHAIN_LANES * PB_CHAIN_LANES
+
+
+cdef void place_boundaries(Py_ssize_t K, Py_ssize_t ld, const double* start, const double* end, double* first,
+                           double* last) noexcept nogil:
+    """Set first (ld,) and last (ld,), padded as in `ChainTables`."""
+    cdef Py_ssize_t j
+    for j in range(ld):
+        first[j] = -INFINITY if j >= K else 0.0 if start == NULL else start[j]
+        last[j] = 0.0 if j >= K or end == NULL else end[j]
+
+
+cdef int best_labelling(Py_ssize_t length, Py_ssize_t K, const double* unary, const double* transition,
+                        const double* start, const double* end, int32_t* labels, double* value) noexcept nogil:
+    cdef Py_ssize_t ld = whole_lanes(K), j, k
+    cdef int found
+    cdef void* memory = malloc((2 * K + 2 + length) * ld * sizeof(double) + LINE)
+    if memory == NULL:
+        return -1
+    cdef double* rows = aligned(memory)
+    cdef double* columns = rows + K * ld
+    cdef double* first = columns + K * ld
+    cdef double* last = first + ld
+    place_boundaries(K, ld, start, end, first, last)
+    for j in range(K):
+        for k in range(ld):
+            rows[j * ld + k] = transition[j * K + k] if k < K else -INFINITY
+            columns[j * ld + k] = transition[k * K + j] if k < K else 0.0
+    found = pb_viterbi(<int>length, <int>K, <int>ld, unary, rows, columns, first, last, last + ld, labels, value)
+    free(memory)
+    return found
+
+
+cdef int chain_marginals(Py_ssize_t length, Py_ssize_t K, const double* unary, const double* transition,
+                         const double* start, const double* end, double* log_partition, double* nodes, double* pairs,
+                         double* entropy) noexcept nogil:
+    cdef Py_ssize_t ld = whole_lanes(K)
+    cdef size_t size = (4 * K + 4 + 3 * length + ld) * ld * sizeof(double)
+    cdef void* memory = malloc(size + LINE)
+    if memory == NULL:
+        return -1
+    cdef double* rows = aligned(memory)
+    cdef double* forward = rows + K * ld
+    cdef double* backward = forward + K * ld
+    cdef double* deviations = backward + K * ld
+    cdef double* first = deviations + K * ld
+    cdef double* last = first + ld
+    cdef Factors factors = Factors(<int>K, <int>ld, first, last, forward, backward, deviations, rows, 0.0, 0.0)
+    memset(rows, 0, size)           # the padding of all tables; a chain of one position has no transitions
+    place_boundaries(K, ld, start, end, first, last)
+    if length > 1:
+        factors.spread = pb_chain_factors(<int>K, <int>ld, transition, rows, forward, backward, deviations,
+                                          &factors.top)
+    log_partition[0] = -INFINITY
+    if factors.top > -INFINITY:     # else all transitions are forbidden
+        log_partition[0] = marginals_of(&factors, length, unary, last + ld, nodes, pairs, entropy)
+    free(memory)
+    return log_partition[0] > -INFINITY
+
+
 cdef class ChainTables:
     """Padded copies of a transition matrix (K, K) and boundary scores (K,); with `marginals` also exponentials."""
 
     def __cinit__(self, transition, start, end, bint marginals=False):
-        cdef Py_ssize_t K = transition.shape[0], ld = (K + PB_CHAIN_LANES - 1) // PB_CHAIN_LANES * PB_CHAIN_LANES
+        cdef Py_ssize_t K = transition.shape[0], ld = whole_lanes(K)
         self.n_labels, self.ld = K, ld
         self.rows, self.columns = padded(transition, ld, -np.inf), padded(transition.T, ld, 0.0)
         self.start, self.end = padded(start[None], ld, -np.inf)[0], padded(end[None], ld, 0.0)[0]
@@ -87,28 +185,10 @@ cdef class ChainTables:
 
     cdef double marginals(self, Py_ssize_t length, const double* unary, double* scratch, double* nodes, double* pairs,
                           double* entropy) noexcept nogil:
-        cdef int K = <int>self.n_labels, ld = <int>self.ld, j, k
-        cdef double* p = scratch
-        cdef double* v = p + length * ld
-        cdef double* x = v + length * ld
-        cdef double* row = x + length * ld
-        cdef double* sums = row + 2 * ld
-        cdef double total = 0.0, spread = 0.0, value
-        memset(pairs, 0, K * K * sizeof(double))
-        if not pb_chain_scores(<int>length, K, ld, unary, &self.start[0], &self.end[0], x, &total, &spread):
-            return -INFINITY
-        if spread + self.spread <= SPREAD:
-            value = pb_forward_backward(<int>length, K, ld, x, &self.forward[0, 0], &self.backward[0, 0],
-                                        &self.deviations[0, 0], 1.0, p, v, row, nodes, entropy)
-            memset(sums, 0, ld * ld * sizeof(double))
-            pb_pair_sums(length, ld, p, v, sums)
-            for j in range(K):
-                for k in range(K):
-                    pairs[j * K + k] = sums[j * ld + k] * self.forward[j, k]
-        else:
-            value = pb_forward_backward_log(<int>length, K, ld, x, &self.log_rows[0, 0], 1.0, p, row, nodes, pairs, 0,
-                                            entropy)
-        return value + total + (length - 1) * self.top
+        cdef Factors factors = Factors(<int>self.n_labels, <int>self.ld, &self.start[0], &self.end[0],
+                                       &self.forward[0, 0], &self.backward[0, 0], &self.deviations[0, 0],
+                                       &self.log_rows[0, 0], self.top, self.spread)
+        return marginals_of(&factors, length, unary, scratch, nodes, pairs, entropy)
 
     def viterbi_items(self, const double[:, ::1] unary, const int64_t[::1] offsets, Py_ssize_t first,
                       Py_ssize_t last, int32_t[::1] labels, double[::1] values):

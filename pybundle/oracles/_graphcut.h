@@ -252,7 +252,7 @@ typedef struct {
     int two_unaries, tables, wide;
 } pb_labelling;
 
-enum { PB_OK = 0, PB_BAD_UNARY, PB_BAD_END, PB_SELF_LOOP, PB_BAD_PAIR, PB_NOT_SUBMODULAR, PB_TOO_LARGE };
+enum { PB_GRAPH_OK = 0, PB_BAD_UNARY, PB_BAD_END, PB_SELF_LOOP, PB_BAD_PAIR, PB_NOT_SUBMODULAR, PB_TOO_LARGE };
 
 typedef struct {
     double score[2][2];       /* [y_a][y_b] */
@@ -345,7 +345,7 @@ static int pb_cut_check(pb_cut *g, const pb_labelling *p, int64_t n, int64_t m, 
     if (!(total < 1e307))
         return PB_TOO_LARGE;
     *big = !forbidden ? 0.0 : total > 0.0 ? 4.0 * total : 1.0;
-    return PB_OK;
+    return PB_GRAPH_OK;
 }
 
 PB_INLINE double pb_unary(const pb_labelling *p, int64_t v, int label)

@@ -157,3 +157,6 @@ class CompiledFunction(Function):
             other.map_shards = None if is_alone else executor.map
             other._ranges = None if is_alone else list(pairwise(edges))
         return other
+
+
+CompiledFunction.__name__ = Function.__name__       # a certificate names the class, and may be checked in Python

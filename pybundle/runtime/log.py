@@ -2,6 +2,7 @@
 
 import logging
 import time
+from functools import partial
 
 HEADER = "   pass        objective      lower bound      gap  planes   oracle       qp     rest"
 INTERVAL = 0.3      # seconds between two rows on the screen
@@ -27,10 +28,15 @@ class RunLog:
         Factor on objective and bound (1/n for the mean scale).
     is_printed : bool
         Whether the screen shows it, too.
+
+    Attributes
+    ----------
+    write : callable
+        Takes the lines for the screen.
     """
 
     def __init__(self, scale=1.0, is_printed=True):
-        self.scale, self._is_printed = scale, is_printed
+        self.scale, self._is_printed, self.write = scale, is_printed, partial(print, flush=True)
         self._last = -float("inf")
         self._has_header = False
 
@@ -38,7 +44,7 @@ class RunLog:
         """Tell a line that is no row of the table."""
         LOGGER.info("%s", line)
         if self._is_printed:
-            print(line, flush=True)
+            self.write(line)
 
     def __call__(self, progress, *, final=False):
         now = time.perf_counter()
@@ -56,5 +62,5 @@ class RunLog:
             if is_logged:
                 LOGGER.debug("%s", line)
             if is_printed:
-                print(line, flush=True)
+                self.write(line)
         self._last = now if is_printed else self._last

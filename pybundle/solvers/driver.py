@@ -156,6 +156,11 @@ class Driver:
         self.result = self._as_given(result, self.run)
         return self.result
 
+    def log_to(self, write):
+        """Let a function take the lines that `verbose=1` prints."""
+        if self._report is not None:
+            self._report.write = write
+
     def _tell_end(self, result):
         """Print the last line; warn if the rounding of intercepts decided."""
         if self._report is not None:

@@ -167,8 +167,14 @@ def parse(text: str | Method, **options: Any) -> Method:
         raise InputTypeError(f"method must be a text or a record of pb.methods, got {type(text).__name__}")
     name, *words = text.split() or [""]
     name = check_choice("method", name, (*METHODS, CUTTING_PLANE))
-    pairs = dict(word.partition("=")[::2] for word in words)
-    given = {key: _value(value) for key, value in pairs.items()} | options
+    given = {}
+    for word in words:
+        key, _, value = word.partition("=")
+        if not key or not value or key in given:
+            raise ParameterError(f"method must be a name, and each option once as name=value, got {word!r} in "
+                                 f"{text!r:.80}")
+        given[key] = _value(value)
+    given |= options
     return _with_options(METHODS["bmrm" if name == CUTTING_PLANE else name](), given)
 
 
@@ -198,6 +204,8 @@ def owners_of(option):
 
 
 def _value(text):
+    if text in ("true", "false"):           # as other languages write it
+        return text == "true"
     try:
         return ast.literal_eval(text)
     except (SyntaxError, ValueError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from copy import copy
 from dataclasses import replace
 from typing import Any, Never, Self
@@ -10,7 +10,7 @@ from typing import Any, Never, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import Callbacks, PathLike
 from ..core.validation import check_choice, check_flag, read_only
 from ..core.warn import warn_user
@@ -162,21 +162,34 @@ class Solve(Driver):
         OracleError and others
             As in `minimize`. `finish` then returns the best state so far, and no further step is possible. After
             KeyboardInterrupt the status is INTERRUPTED, and `resume` lets the run go on.
-        StateError
+        ParameterError
             If an error has ended the run before.
         """
         if self._error:
-            raise StateError(f"step must not be called after an error ({self._error}); call finish, or begin another "
-                             "solve with warm_start=")
-        if self.status is not None:
-            return self.status
+            raise ParameterError(f"step must not be called after an error ({self._error}); call finish, or begin "
+                                 "another solve with warm_start=")
+        self.begin()
+        if self.status is None:
+            with self._watched():
+                self._advance()
+            if self.status is not None and self._report is not None:
+                self._report(self._progress(), final=True)
+                self._report.say(self.message)
+        return self.status
+
+    def begin(self) -> None:
+        """Compute the first planes, or resume from the checkpoint, unless that was done; `step` does it, too."""
+        if not self._has_begun:
+            with self._watched():
+                self._begin()
+                self._has_begun = True
+
+    @contextmanager
+    def _watched(self):
+        """Work with one BLAS thread; keep what ends the run, and give errors the best result so far."""
         with single_threaded_blas():
             try:
-                if not self._has_begun:
-                    self._begin()
-                    self._has_begun = True
-                if self.status is None:
-                    self._advance()
+                yield
             except KeyboardInterrupt:
                 self.status = Status.INTERRUPTED
                 raise
@@ -184,19 +197,18 @@ class Solve(Driver):
                 self.status, self._error = Status.FAILED, str(error) or type(error).__name__
                 self._add_result(error)
                 raise
-        return self.status
 
     def resume(self) -> None:
         """Let a run that has ended go on with the next `step`; a rule that still holds ends it again.
 
         Raises
         ------
-        StateError
+        ParameterError
             If an error has ended the run.
         """
         if self._error:
-            raise StateError(f"resume must not be called after an error ({self._error}); begin another solve with "
-                             "warm_start=")
+            raise ParameterError(f"resume must not be called after an error ({self._error}); begin another solve with "
+                                 "warm_start=")
         self.status = None
 
     @property
@@ -212,14 +224,19 @@ class Solve(Driver):
     def progress(self) -> Progress:
         """Where the run stands: best point, best value and bound, counts. The numbers are not certified yet.
 
-        The point is read-only. Raises StateError before the first step, when there is no point.
+        The point is read-only. Raises ParameterError before the first step, when there is no point.
         """
         self._check_something()
         found = self._progress()
         return as_seen(replace(found, x=read_only(for_user(self.run.search, found.x))), self._factor, None)
 
-    def finish(self) -> Result:
+    def finish(self, certificate: bool = True) -> Result:
         """Certify the best point so far, which takes a pass; a run that has not ended can go on afterwards.
+
+        Parameters
+        ----------
+        certificate : bool
+            False leaves `result.certificate` None, and saves the passes that its evidence may take.
 
         Returns
         -------
@@ -228,7 +245,7 @@ class Solve(Driver):
 
         Raises
         ------
-        StateError
+        ParameterError
             If there is no point yet.
         """
         self._check_something()
@@ -242,7 +259,9 @@ class Solve(Driver):
                 result = finish(run, Status.CALLBACK if self.status is None else self.status)
             else:
                 result = self._checkpointing.finish(run, self.status)
-            return self._as_given(self._certified(run, result, None if self._error else self._home), run)
+            if certificate:
+                result = self._certified(run, result, None if self._error else self._home)
+            return self._as_given(result, run)
 
     def complete(self) -> Result:
         """Step until the run ends, and finish; an error has the best result so far as `error.result`.
@@ -267,7 +286,7 @@ class Solve(Driver):
         """
         self._check_something()
         if self.run.settings.record is not None:
-            raise StateError("save holds no evidence; leave out evidence=True")
+            raise ParameterError("save holds no evidence; leave out evidence=True")
         with closing(self._written(as_checkpoint(path))) as file:
             file.write(self.run, self.status)
 
@@ -276,7 +295,9 @@ class Solve(Driver):
         return self._words()
 
     def close(self) -> None:
-        """End threads; give back workers, callbacks and the lock of a checkpoint."""
+        """Write the checkpoint, if there is one; end threads; give back workers, callbacks and the lock of the file."""
+        if self._has_begun and not self.run.search.is_refuted:
+            self._checkpointing.rescue(self.run, self.status)
         self._stack.close()
 
     def __enter__(self) -> Self:
@@ -287,8 +308,8 @@ class Solve(Driver):
 
     def _check_something(self):
         if self.run.search.w is None:
-            why = f"the first step failed ({self._error})" if self._error else "step was not called"
-            raise StateError(f"there is no point yet: {why}")
+            why = f"the first step failed ({self._error})" if self._error else "step was not called yet"
+            raise ParameterError(f"there is no point: {why}")
 
 
 def state_of(warm):

@@ -6,6 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Sizes of the structs, in the order of the header. */
+void sizes(int64_t *found) {
+    found[0] = sizeof(pb_problem);
+    found[1] = sizeof(pb_settings);
+    found[2] = sizeof(pb_result);
+    found[3] = sizeof(pb_api);
+}
+
 /* Trains until the solver stops; `pause_at` > 0 finishes and resumes after so many steps. trace (2 * room,): best value
  * and bound of each step. Returns the number of steps, or a negative code with its text. */
 int64_t train(const pb_api *api, const data *s, const char *method, double lam, double tol, int64_t n_jobs,
@@ -39,7 +47,7 @@ int64_t train(const pb_api *api, const data *s, const char *method, double lam, 
         code = api->step(solver);
         if (code < 0) break;
         pb_result now = PB_INIT(pb_result);
-        if (api->progress(solver, &now) != PB_OK) break;
+        if (api->progress(solver, &now, NULL) != PB_OK) break;
         trace[2 * steps] = now.fun;
         trace[2 * steps + 1] = now.lower_bound;
         if (++steps == pause_at && code == PB_RUNNING) {
@@ -83,23 +91,23 @@ int misuse(const pb_api *api, const data *s) {
     api->free(solver);
     problem.size = sizeof problem;
     if (api->init(&problem, &settings, NULL, &solver) != PB_OK) return 8;
-    if (strcmp(api->error(solver), "running") || api->progress(solver, &result) != PB_PARAMETER) return 9;
+    if (strcmp(api->error(solver), "running") || api->progress(solver, &result, NULL) != PB_PARAMETER) return 9;
     if (api->step(solver) != PB_RUNNING || api->finish(solver, NULL, NULL) != PB_OK) return 10;
     result.size = offsetof(pb_result, gap);                 /* of a host that knows no gap yet */
     result.gap = -7.0;
-    if (api->progress(solver, &result) != PB_OK || result.gap != -7.0 || !(result.fun > 0.0)) return 11;
+    if (api->progress(solver, &result, NULL) != PB_OK || result.gap != -7.0 || !(result.fun > 0.0)) return 11;
     result.size = 0;
-    if (api->progress(solver, &result) != PB_PARAMETER) return 12;
+    if (api->progress(solver, &result, NULL) != PB_PARAMETER) return 12;
     settings.tol = -1.0;
     if (api->resume(solver, &settings) != PB_PARAMETER || !strstr(api->error(solver), "tol")) return 13;
     if (api->resume(solver, NULL) != PB_OK || api->step(solver) < 0) return 14;     /* it is still the old one */
-    if (api->progress(solver, NULL) != PB_PARAMETER || !strstr(api->error(solver), "NULL")) return 15;
+    if (api->history(solver, NULL, 0, NULL) != PB_PARAMETER || !strstr(api->error(solver), "NULL")) return 15;
     settings.tol = 1e-2;
     settings.method = NULL;
     if (api->resume(solver, &settings) != PB_PARAMETER || !strstr(api->error(solver), "method")) return 16;
     api->free(solver);
     if (api->init(&problem, &settings, NULL, &solver) != PB_PARAMETER) return 17;       /* no method */
-    if (api->progress(solver, &result) != PB_PARAMETER || api->finish(solver, NULL, NULL) != PB_PARAMETER
+    if (api->progress(solver, &result, NULL) != PB_PARAMETER || api->finish(solver, NULL, NULL) != PB_PARAMETER
         || api->resume(solver, NULL) != PB_PARAMETER || !strstr(api->error(solver), "free it")) return 18;
     api->free(solver);
     api->settings(&settings);
@@ -108,7 +116,7 @@ int misuse(const pb_api *api, const data *s) {
     if (!strstr(api->error(solver), "pb_settings must not be NULL")) return 20;
     api->free(solver);
     if (api->init(&problem, &settings, NULL, NULL) != PB_PARAMETER) return 21;
-    if (api->progress(NULL, &result) != PB_PARAMETER || api->resume(NULL, &settings) != PB_PARAMETER) return 22;
+    if (api->progress(NULL, &result, NULL) != PB_PARAMETER || api->resume(NULL, &settings) != PB_PARAMETER) return 22;
     if (strcmp(api->error(NULL), "there is no solver")) return 23;
     api->settings(NULL);
     problem.lower_bounds = NULL;                            /* none are known */
@@ -260,12 +268,16 @@ static void after_the_end(void) {
     pb_settings settings = PB_INIT(pb_settings);
     pb_result result = PB_INIT(pb_result);
     pb_solver *other = left;
-    double w[64];
+    double w[64] = {0.0};
+    int32_t labels[2];
     left_api->settings(&settings);
     settings.lam = 1.0;
     printf("%d ", left_api->init(&problem, &settings, NULL, &other));
-    printf("%d %d %d %d %d\n", left_api->step(left), left_api->progress(left, &result),
+    printf("%d %d %d %d %d\n", left_api->step(left), left_api->progress(left, &result, NULL),
            left_api->finish(left, &result, w), left_api->resume(left, &settings), other == NULL);
+    printf("%d %d %d ", (int)left_api->history(left, "gap", 0, NULL), left_api->start_from(left, left),
+           left_api->save_certificate(left, "proof"));
+    printf("%d\n", left_api->viterbi(2, 1, w, w, NULL, NULL, labels, w + 2));
     printf("%s\n%s %s\n", left_api->error(left), settings.method, left_api->version);
     left_api->free(left);
     left_api->free(NULL);

@@ -82,7 +82,7 @@ def test_hosts_in_two_threads_get_the_bits_of_each_alone():
 def test_errors_come_as_code_and_text():
     assert Outcome(sample(), "none").steps == PARAMETER
     assert "method must be one of" in Outcome(sample(), "none").text
-    assert "exactly one of lam, radius and penalty" in Outcome(sample(), "oca", lam=0.0).text
+    assert "exactly one of lam and penalty" in Outcome(sample(), "oca", lam=0.0).text
     assert "must be a finite number > 0, got -1.0" in Outcome(sample(), "oca", lam=-1.0).text
     assert "'prox-bcfw' needs a risk whose single examples" in Outcome(sample(), "prox-bcfw").text
     failed = Outcome(sample(bad_example=5, mistake=7), "oca")
@@ -125,7 +125,7 @@ def test_finish_tells_why_the_first_step_failed():
     first_pass.argtypes = [ctypes.c_void_p, ctypes.POINTER(Data), ctypes.c_char_p, ctypes.c_char_p]
     assert first_pass(table(), sample(bad_example=5, mistake=7), *texts) == 0
     assert b"fun returned code 7 for part 1" in texts[0].value
-    assert texts[1].value.startswith(b"there is nothing to tell: the first step failed (fun returned code 7 for part 1")
+    assert texts[1].value.startswith(b"there is no point: the first step failed (fun returned code 7 for part 1")
 
 
 AFTER_THE_END = """

@@ -77,15 +77,15 @@ def test_sample_weights():
         Solver(of_risk(data, sample_weight=weights), lam=0.5)
 
 
-@pytest.mark.parametrize("method, options", [
-    ("bmrm theta=0.3 max_idle=10", {"method": "bmrm", "theta": 0.3, "max_idle": 10}),
+@pytest.mark.parametrize("method, record", [
+    ("bmrm theta=0.3 max_idle=10", pb.methods.BMRM(theta=0.3, max_idle=10)),
     ("prox-bmrm K=0.4 T=100 max_idle=10 stop=published",
-     {"method": "prox-bmrm", "K": 0.4, "T": 100, "max_idle": 10, "stop": "published"}),
-    ("oca line_search=false", {"method": "oca", "line_search": False}),
+     pb.methods.ProxBMRM(K=0.4, T=100, max_idle=10, stop="published")),
+    ("oca line_search=false", pb.methods.OCA(line_search=False)),
 ])
-def test_methods_with_options(method, options):
+def test_methods_with_options(method, record):
     data = sample()
-    same(of_risk(data), data.risk(), {"lam": 0.5, "method": method}, lam=0.5, **options)
+    same(of_risk(data), data.risk(), {"lam": 0.5, "method": method}, lam=0.5, method=record)
 
 
 @pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")

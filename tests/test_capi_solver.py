@@ -12,7 +12,7 @@ METHODS = [("oca", False), ("bmrm", False), ("prox-bcfw", True), ("mp-bcfw", Tru
 
 def test_progress_gives_the_best_point_of_callbacks():
     data, points = sample(), []
-    pb.minimize(data.risk(), lam=0.5, tol=1e-4, callback=lambda at: points.append((at.fun, at.lower_bound, *at.w)))
+    pb.minimize(data.risk(), lam=0.5, tol=1e-4, callback=lambda at: points.append((at.fun, at.lower_bound, *at.x)))
     solver, found = Solver(of_risk(data), lam=0.5, tol=1e-4), []
     while True:
         code = solver.step()
@@ -100,7 +100,7 @@ def test_a_certificate_is_proven_and_changes_no_bit(method, by_example, tmp_path
     problem, risk = (of_examples(data), data.examples()) if by_example else (of_risk(data), data.risk())
     expected = Solver(problem, **settings).run()
     solver = Solver(problem, **settings)
-    with pytest.raises(Refused, match=r"^-1: step must be called"):
+    with pytest.raises(Refused, match=r"^-1: step must be called, and succeed once, with the other"):
         solver.save_certificate(path)
     solver.step()
     solver.save_certificate(path)                       # in the middle, too
@@ -120,7 +120,7 @@ def test_a_solver_starts_from_another(method, by_example):
     data = sample()
     settings, problem = {"tol": 3e-2, "method": method}, of_examples(data) if by_example else of_risk(data)
     first, second = Solver(problem, lam=1.0, **settings), Solver(problem, lam=0.5, **settings)
-    with pytest.raises(Refused, match=r"^-1: step must be called"):
+    with pytest.raises(Refused, match=r"^-1: step must be called, and succeed once, with the other"):
         second.start_from(first)
     first.run()
     second.start_from(first)

@@ -132,4 +132,5 @@ def refuse_above(excess, scale, what, where):
     if len(bad):
         p = int(bad[0])
         raise ContradictionError(f"the subgradient inequality fails for part {p}: {what} lies {excess[p]:.3g} above "
-                                 f"the risk at {where}; the risk must be convex and its slopes subgradients")
+                                 f"the risk at {where}; the risk must be convex and its slopes subgradients, see "
+                                 "pb.check_oracle")

@@ -1,5 +1,7 @@
 """Bad input raises our own errors that name argument, value, expectation and remedy; runs are never lost."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -120,10 +122,89 @@ def test_a_decoder_that_contradicts_itself_certifies_nothing(method, n_parts):
 
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 4)), rng.integers(0, 3, 60).tolist()
-    with pytest.raises(pb.OracleError, match="above") as caught:
+    with pytest.raises(pb.OracleError, match=r"example .* decoding is not exact, see pb\.check_oracle") as caught:
         pb.minimize(pb.risks.Structured(Forgetful(), X, y, n_parts=n_parts), lam=1e-2, method=method, tol=1e-6,
                     max_iter=60, random_state=0)
     assert caught.value.result.nit > 1 and not caught.value.result.certified
+
+
+EDGES = np.array([(v, v + 1) for v in range(8) if v % 3 < 2] + [(v, v + 3) for v in range(6)])
+LABELLINGS = np.array(list(product(range(3), repeat=9)))
+
+
+class Grid(pb.models.StructuredModel):
+    """A 3 x 3 grid of 3 labels; decoded by iterated conditional modes, which is not exact, or by enumeration."""
+
+    dim = 3 * 4 + 3 * 3
+
+    def __init__(self, is_exact=False, precision=np.float64):
+        self.is_exact, self.precision = is_exact, precision
+
+    def joint_feature(self, x, y):
+        pairs = np.zeros((3, 3))
+        np.add.at(pairs, (y[EDGES[:, 0]], y[EDGES[:, 1]]), 1.0)
+        return np.concatenate([(np.eye(3)[y].T @ x).ravel(), pairs.ravel()])
+
+    def loss(self, y, y_hat):
+        return float((y != y_hat).sum())
+
+    def decode(self, w, x):
+        return self.best(*self.scores(w, x))
+
+    def loss_augmented_decode(self, w, x, y):
+        nodes, pairs = self.scores(w, x)
+        nodes = nodes + 1 - np.eye(3, dtype=self.precision)[y]
+        found = self.best(nodes, pairs)
+        return y if self.total(nodes, pairs, y) > self.total(nodes, pairs, found) else found
+
+    def scores(self, w, x):
+        w = w.astype(self.precision)
+        return x.astype(self.precision) @ w[:12].reshape(3, 4).T, w[12:].reshape(3, 3)
+
+    @staticmethod
+    def total(nodes, pairs, y):
+        return nodes[np.arange(9), y].sum(axis=-1) + pairs[y[..., EDGES[:, 0]], y[..., EDGES[:, 1]]].sum(axis=-1)
+
+    def best(self, nodes, pairs):
+        if self.is_exact:
+            return LABELLINGS[self.total(nodes, pairs, LABELLINGS).argmax()]
+        y = nodes.argmax(axis=1)
+        for v in np.tile(np.arange(9), 5):
+            options = np.tile(y, (3, 1))
+            options[:, v] = np.arange(3)
+            y = options[self.total(nodes, pairs, options).argmax()]
+        return y
+
+
+def grids(n, scale=1.0):
+    rng, model = np.random.default_rng(0), Grid(is_exact=True)
+    w, X = rng.normal(size=model.dim), list(rng.normal(size=(n, 9, 4)))
+    return [scale * x for x in X], [model.decode(w, x + 0.3 * rng.normal(size=(9, 4))) for x in X]
+
+
+@pytest.mark.parametrize("method", ["bcfw", "mp-bcfw", "prox-bcfw", "alm", "oca", "bmrm", "prox-bmrm", "frank-wolfe",
+                                    "sgd", "auto"])
+def test_a_decoder_that_is_not_exact_is_found(method):
+    """Iterated conditional modes gave `certified=True`, though labellings found before had larger values."""
+    X, Y = grids(12)
+    words = r"example \d+ got .* not exact, see pb.check_oracle\(model, X, Y\)"
+    with pytest.raises(pb.OracleError, match=words) as caught:
+        pb.minimize(pb.risks.Structured(Grid(), X, Y, n_parts=1), lam=0.3, method=method, max_iter=200)
+    result = caught.value.result
+    assert not result.certified and result.lower_bound == -np.inf
+    assert not pb.check_oracle(Grid(), X, Y)
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+@pytest.mark.parametrize("precision", [np.float64, np.float32])
+@pytest.mark.parametrize("method", ["bcfw", "prox-bcfw", "oca"])
+def test_an_exact_decoder_is_not_refused(method, precision):
+    """Nor one that compares scores in float32, whose maxima are rounded; a tight gap would show that."""
+    for scale, lam in ((1.0, 0.3), (1e3, 1.0)):
+        X, Y = grids(6, scale)
+        risk = pb.risks.Structured(Grid(True, precision), X, Y, sample_weight=[1.0, 0.0, 2.0, 1.0, 1.0, 3.0])
+        result = pb.minimize(risk, lam=lam, method=method, tol=1e-3, max_iter=30)
+        assert result.lower_bound <= result.fun
 
 
 def test_an_exception_of_the_callable_passes_with_the_result():

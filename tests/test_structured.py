@@ -285,7 +285,7 @@ def test_check_oracle_names_the_broken_rule():
 
     cases = {  # how the finding starts or what it says, and the model
         "loss zero at the truth": broken(loss=lambda self, y, z: good.loss(y, z) + 0.5),
-        "maximum": broken(loss_augmented_decode=lambda self, w, x, y: good.decode(w, x)),
+        "decoding is not exact": broken(loss_augmented_decode=lambda self, w, x, y: good.decode(w, x)),
         "at least as good as the truth": broken(loss_augmented_decode=lambda self, w, x, y: min(
             self.LABELLINGS, key=lambda z: good.violation(w, x, y, z))),
         "joint_feature must return 7 numbers": broken(

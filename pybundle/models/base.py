@@ -69,7 +69,10 @@ class StructuredModel(ABC):
 
     @abstractmethod
     def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
-        """Return the labelling that attains the maximum in the risk of the example (x, y)."""
+        """Return the labelling that attains the maximum in the risk of the example (x, y).
+
+        A run that meets a better one ends with an OracleError.
+        """
 
     def oracle(self, X: Data, Y: Data) -> Any:
         """Return the model bound to examples: batches of decodings and planes, see `BatchOracle`."""

@@ -7,7 +7,7 @@ from zlib import crc32
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.exceptions import OracleError
+from ..core.exceptions import ContradictionError, OracleError
 from ..core.protocols import Decoded
 from ..core.rounding import UNIT
 from ..core.sparse import check_sparse
@@ -16,6 +16,8 @@ from .batch_oracle import BatchOracle, check_lengths
 
 CLIPPED = 1e-9
 """Rounding may make a loss negative, for example if it is a difference; a loss >= -CLIPPED counts as >= 0."""
+ROUGH = 1e-6
+"""A decoder that compares scores in float32 may miss the maximum by this share of the scores."""
 
 
 class ModelOracle(BatchOracle):
@@ -25,9 +27,12 @@ class ModelOracle(BatchOracle):
 
     Notes
     -----
-    Features and losses are taken as exact, and the decoder as exact up to the rounding of the scores that it compares.
-    The score <w, psi> of its labelling is computed here. `uppers` include both rounding errors. Norms of psi are those
-    of the planes computed so far (`met_norms`).
+    Features and losses count as exact. The decoder counts as exact up to the rounding of the scores that it compares;
+    the score <w, psi> is computed here. `uppers` contain both roundings. Norms of psi are known from the planes so far
+    (`met_norms`).
+
+    Each example keeps the labelling that its last decoding returned. If the next one is worse than this, the decoder is
+    not exact: its values are no maxima, and the run ends with a ContradictionError.
     """
 
     def __init__(self, model, X, Y):
@@ -39,6 +44,7 @@ class ModelOracle(BatchOracle):
         self.sizes = np.full(n, 64)
         self.met_norms = np.zeros(n)
         self._marks = np.full(n, -1, dtype=np.int64)        # checksums of the features of truths; -1 before first use
+        self._last = [None] * n         # labellings found last
 
     def is_current(self):
         """Return False: the answers of the model may have changed, so each run binds it again."""
@@ -68,13 +74,31 @@ class ModelOracle(BatchOracle):
         error += decoding
         if loss and cost == 0.0:
             error += self._clipped(i, y_hat, norm)
-        # the decoder rounds, too: at a large w its error may exceed the value, so a negative value may be due to
-        # rounding
-        if loss and value < -1e-9 * (1.0 + abs(cost) + abs(score)) - 8.0 * error:
+        found = Decoded(y_hat, value, value + 1.01 * error)
+        if loss:
+            self._refuse_worse(i, found, cost, w, norm)
+        return found
+
+    def _refuse_worse(self, i, found, cost, w, norm):
+        """Raise if the truth, or the labelling that example i got before, has at w a value above that of `found`.
+
+        A decoder may compare scores in float32; for large w it rounds by more than the value itself.
+        """
+        last, self._last[i] = self._last[i], found.labelling
+        above = found.upper + ROUGH * (cost + norm * self.met_norms[i]) + CLIPPED
+        if above < 0.0:
             raise OracleError(f"loss_augmented_decode must return a labelling at least as good as the truth, whose "
-                              f"value is 0, but example {i} got one of value {value:g}; "
+                              f"value is 0, but example {i} got one of value {found.value:g}; "
                               "pb.check_oracle(model, X, Y) reports more")
-        return Decoded(y_hat, value, value + 1.01 * error)
+        if last is None or _are_equal(last, found.labelling):
+            return
+        cost, psi = self._plane(i, last)
+        value, error = _score(psi, w)
+        if cost + value > above + error + ROUGH * cost:
+            raise ContradictionError(
+                f"loss_augmented_decode must return the best labelling, but example {i} got one of value "
+                f"{found.value:.6g}, and the one before has {cost + value:.6g}; decoding is not exact, see "
+                "pb.check_oracle(model, X, Y)")
 
     def _ask(self, i, w, loss):
         x, y = self._X[i], self._Y[i]
@@ -153,6 +177,14 @@ def own(labelling):
     if type(labelling) in (list, tuple):
         return type(labelling)(map(own, labelling))
     return labelling
+
+
+def _are_equal(a, b):
+    """Whether two labellings are plainly equal; False if `==` does not tell."""
+    try:
+        return bool(np.all(a == b))
+    except Exception:       # labellings may be anything
+        return False
 
 
 def as_feature(feature, dim, i):

@@ -10,8 +10,16 @@ NAME = re.compile(r"(?:pb\.|pybundle\.)?([A-Za-z_][\w.]*)(?:\(.*\))?")
 
 
 def escape_norms(app, what, name, obj, options, lines):
-    """Docstrings write norms as |w|, which reStructuredText reads as a substitution."""
+    """Docstrings write norms as |w|, which reStructuredText reads as a substitution, except in literal blocks."""
+    before = None       # indentation of the line that begins the present literal block
     for k, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if before is not None and line.strip() and indent <= before:
+            before = None
+        if before is not None:
+            continue
+        if line.endswith("::"):
+            before = indent
         if not line.lstrip().startswith((">>>", "...", ".. ")):
             lines[k] = CODE_OR_BAR.sub(lambda match: r"\|" if match[0] == "|" else match[0], line)
 

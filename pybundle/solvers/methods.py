@@ -49,18 +49,22 @@ STAGE = {"check": check_stage}
 class Auto(Method):
     """The method that suits the problem, and others that take over if it stalls or is slow.
 
-        1  take the first of these rules that holds
-               "bmrm"            in a ball
-               "oca"             with constraints, or if the penalty is not separable
-               "prox-bcfw"       for most problems of classes or chains with a log-loss
-               "newton", "lbfgs" for other smooth risks, the first of them on few columns
-               "interior-point"  for losses of one score with corners, if steps are cheap and some weights are free or
-                                 targets have another penalty than lam
-               "oca"             for mapped data, under a memory limit, with workers, or if the risk has only planes
-               "prox-bcfw"       if the risk can decode single examples or step on them exactly; with a penalty only the
-                                 latter, unless columns are far from 0, or weights are free or few
-        2  run it; if it stalls, or does not halve the gap within some passes, the next of its fallbacks takes over,
-           from its best point, its bound and its planes or multipliers
+    Its steps::
+
+        1  take the first of these that fits
+               "bmrm"             in a ball
+               "oca"              with constraints, or if the penalty is not separable
+               "prox-bcfw"        for most problems of classes or chains with a log-loss
+               "newton", "lbfgs"  for other smooth risks, the first of them on few columns
+               "interior-point"   for losses of one score with corners, if steps are cheap, and
+                                  weights are free or targets have another penalty than lam
+               "oca"              for mapped data, under a memory limit, with workers, or if the
+                                  risk has only planes
+               "prox-bcfw"        if the risk can decode single examples or step on them exactly;
+                                  with a penalty only the latter, unless columns are far from 0,
+                                  or weights are free or few
+        2  run it; if it stalls, or does not halve the gap within some passes, the next of its
+           fallbacks takes over, from its best point, its bound and its planes or multipliers
 
     Under a memory limit "lbfgs" and "oca" stand in for "prox-bcfw". "lbfgs" continues "newton" if that stalls, and
     "oca" continues "lbfgs". After "prox-bcfw" the run may continue with "alm" (for tolerances below 1e-4, or, if labels

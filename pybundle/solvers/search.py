@@ -30,7 +30,7 @@ NAMELESS = "unknown"
 class Search(Kept):
     """The best point and the best bound of a run on one risk, whatever its method.
 
-    A method makes its passes by `visit`, and offers its bounds by `offer`, as in
+    A method makes its passes by `visit`, and offers its bounds by `offer`, as in::
 
         planes, fun = search.visit(w)                       # one pass: planes of the parts at w, and F(w)
         plane = search.summed(planes)                       # their sum, a plane of the whole risk

@@ -60,14 +60,17 @@ class BlockSteps(Method):
 class BCFW(BlockSteps):
     """Block-coordinate Frank-Wolfe: one example after another is decoded, and its block makes a step.
 
+    Its steps::
+
         start with phi_i = 0, B_i = 0 for every example i, and w = 0
         repeat passes; in a pass, for each example i in a random order
             1  (psi, l) = the plane of the best labelling of i at w, from the oracle
             2  gamma = clip((<w, psi - phi_i> + l - B_i) lam / |psi - phi_i|^2, 0, 1)
-            3  (phi_i, B_i) <- (1 - gamma) (phi_i, B_i) + gamma (psi, l);   w = -sum_i phi_i / lam
+            3  (phi_i, B_i) <- (1 - gamma) (phi_i, B_i) + gamma (psi, l);  w = -sum_i phi_i / lam
         after each pass
-            4  D = B - |phi|^2 / (2 lam) is a lower bound, with phi = sum_i phi_i and B = sum_i B_i
-            5  every `gap_check` passes one more pass at a fixed point gives F(w);  stop if F(w) - D is small enough
+            4  D = B - |phi|^2 / (2 lam) is a lower bound; phi = sum_i phi_i, B = sum_i B_i
+            5  every `gap_check` passes one more pass at a fixed point gives F(w); stop if the gap
+               F(w) - D is small enough
 
     In place of phi_i the run stores the planes that phi_i is a mean of, with their multipliers. Take this method to
     compare with publications; "prox-bcfw" usually takes fewer passes.
@@ -120,12 +123,16 @@ class BCFW(BlockSteps):
 class MPBCFW(BlockSteps):
     """Multi-plane BCFW: passes over known planes between passes of the oracle; a variant, or as published.
 
+    Its steps::
+
         repeat
             1  a pass of `BCFW`, whose planes enter the working sets of their examples
-            2  repeat passes in which the best plane of an example's working set takes the part of the oracle, until the
-               last one raised the dual less per unit of time than the iteration so far
+            2  repeat passes in which the best plane of an example's working set takes the part
+               of the oracle, until the last one raised the dual less per unit of time than the
+               iteration so far
             3  planes that were not the best of their example for `max_idle` iterations leave
-            4  after `gap_check` iterations: F(w) in a pass at one point; D = B - |phi|^2 / (2 lam) is a lower bound
+            4  after `gap_check` iterations: F(w) in a pass at one point;
+               D = B - |phi|^2 / (2 lam) is a lower bound
 
     By default most cached passes visit only the planes in use, of examples that have several; idle planes in use are
     merged in pairs, certificates add planes, too, and work is counted in place of time. This variant needs fewer
@@ -192,15 +199,21 @@ class MPBCFW(BlockSteps):
 class ProxBCFW(Method):
     """Proximal block-coordinate Frank-Wolfe: steps on the blocks of single examples, about a moving centre.
 
+    Its steps::
+
         start with phi = 0, B = 0;  in the first iteration c = w = w0
         repeat
             1  q = lam / (lam + kappa);   c = w + (1 - sqrt q) / (1 + sqrt q) (w - w_before);
                w_before = w;   w = (kappa c - phi) / (lam + kappa)
-            2  in the first iterations, for each example in a random order: decode it at w, add the plane to its block,
-               and maximise the dual of the proximal problem over the block; w follows
-            3  the same without the oracle, over known planes, until the block gaps sum to a fraction of the gap
-            4  from the last of these iterations on: decode all examples at one point, which gives F(w) and new planes
-            5  D = B - |phi|^2 / (2 lam) is a lower bound for any c; stop if F(w) - D is within the tolerance
+            2  in the first iterations, for each example in a random order: decode it at w, add
+               the plane to its block, and maximise the dual of the proximal problem over the
+               block; w follows
+            3  the same without the oracle, over known planes, until the block gaps sum to a
+               fraction of the gap
+            4  from the last of these iterations on: decode all examples at one point, which
+               gives F(w) and new planes
+            5  D = B - |phi|^2 / (2 lam) is a lower bound for any c; stop if F(w) - D is within
+               the tolerance
 
     The centre is not extrapolated once, that is c = w, if the last centre pulled w back or F has risen twice. Line 2 is
     for the first five iterations if planes are stored (four if `n_best` > 1). Where labels can be enumerated, the run
@@ -287,16 +300,21 @@ class ProxBCFW(Method):
 class ALM(Method):
     """Augmented Lagrangian with semismooth Newton steps, for hinge losses at fine tolerances.
 
-        Phi(w) = lam/2 |w|^2 + sum_i max_a <a, u_i(w)> - |a - alpha_i|^2 / (2 sigma),   a in the simplex of example i,
-        whose maximiser is a_i(w); u_i(w) has the loss plus the score of each labelling
+    Its steps::
+
+        Phi(w) = lam/2 |w|^2 + sum_i max_a <a, u_i(w)> - |a - alpha_i|^2 / (2 sigma),  where
+            u_i(w) has the loss plus the score of each labelling of example i; the maximiser a
+            in the simplex is a_i(w)
         start with alpha_i at the truths, or with the multipliers of a warm start
         repeat
-            1  solve (lam + sigma A'A) d = -Phi'(w) by conjugate gradients or Cholesky factors; A has rows for the
-               examples whose a_i(w) has two labellings or more
+            1  solve (lam + sigma A'A) d = -Phi'(w) by conjugate gradients or Cholesky factors;
+               A has rows for the examples whose a_i(w) has two labellings or more
             2  w <- w + t d with t = 1, 1/2, 1/4, ... until Phi decreases enough
-            3  F at w, and at the best point of the segment from the best point so far to w;  a(w) is feasible, and so
-               its dual value D is a lower bound; stop if both are close
-            4  if |Phi'(w)|^2 / (2 lam) is at most a tenth of the gap:  alpha <- a(w),  sigma <- growth sigma
+            3  F at w, and at the best point of the segment from the best point so far to w;
+               a(w) is feasible, and so its dual value D is a lower bound; stop if both are
+               close
+            4  if |Phi'(w)|^2 / (2 lam) is at most a tenth of the gap:  alpha <- a(w),
+               sigma <- growth sigma
 
     This is the proximal point method on the dual, whose step is sigma. It works on multipliers of all labels if these
     can be enumerated. Else the problem of the planes of the labellings found so far is solved in this way, to 30 % of

@@ -46,11 +46,15 @@ class PartPlanes(Method):
 class BMRM(PartPlanes):
     """BMRM, or P-BMRM if the risk has more than one part; in a ball the cutting-plane algorithm.
 
+    Its steps::
+
         repeat for t = 0, 1, ...
-            1  add the plane of each part at w_t:  a_p in dR_p(w_t),  b_p = R_p(w_t) - <a_p, w_t>
-            2  w_{t+1} = argmin lam/2 |w|^2 + sum_p max_j (b_pj + <a_pj, w>),  the master problem, j the planes of p;
+            1  add the plane of each part at w_t:  a_p in dR_p(w_t), b_p = R_p(w_t) - <a_p, w_t>
+            2  w_{t+1} = argmin lam/2 |w|^2 + sum_p max_j (b_pj + <a_pj, w>),  the master
+               problem, j being the planes of part p;
                in a ball argmin sum_p max_j (b_pj + <a_pj, w>) over |w| <= radius
-            3  the dual value of its multipliers is a lower bound D; stop if F at the best point is close enough to D
+            3  the dual value of its multipliers is a lower bound D; stop if F at the best point
+               is close enough to D
 
     Differences from the papers: a part that declares a lower bound has that bound as a plane, too, unless
     `zero_plane=False`; masters are solved to the fraction `theta` of the gap; and idle planes are dropped. Take this
@@ -108,13 +112,18 @@ class BMRM(PartPlanes):
 class ProxBMRM(PartPlanes):
     """Prox-BMRM, or Prox-P-BMRM if the risk has more than one part: a proximal term limits the length of steps.
 
-        w(alpha) = argmin lam/2 |w|^2 + alpha |w - w_t|^2 + sum_p max_j (b_pj + <a_pj, w>),   the planes as in `BMRM`
+    Its steps::
+
+        w(alpha) = argmin lam/2 |w|^2 + alpha |w - w_t|^2 + sum_p max_j (b_pj + <a_pj, w>),
+            the planes as in `BMRM`
         start with alpha = 0 and gamma = infinity
         repeat for t = 0, 1, ...
             1  w+ = w(alpha);  a pass at w+ adds the planes there
-            2  if F(w_t) - F(w+) < gamma:  alpha = the least of 0, 1, 2, 4, ... with |w(alpha) - w_t| <= K;  if that is
-               another alpha, w+ = w(alpha), and a pass at w+;   gamma = (F(w+) - D / (1 - tol)) / T,  where D is the
-               lower bound of the master without the proximal term
+            2  if F(w_t) - F(w+) < gamma:
+                   alpha = the least of 0, 1, 2, 4, ... with |w(alpha) - w_t| <= K
+                   if that is another alpha:  w+ = w(alpha), and a pass at w+
+                   gamma = (F(w+) - D / (1 - tol)) / T,  where D is the lower bound of the
+                       master without the proximal term
             3  w_{t+1} = w+
 
     Steps that all decrease F by gamma reach the tolerance within T iterations. Differences from the paper are those of
@@ -175,14 +184,19 @@ class ProxBMRM(PartPlanes):
 class OCA(PartPlanes):
     """The optimised cutting plane algorithm: planes of parts near the best point, found by a line search if possible.
 
+    Its steps::
+
         with a line search, repeat
-            1  w = argmin lam/2 |w|^2 + sum_p max_j (b_pj + <a_pj, w>);  its dual value is a lower bound D
+            1  w = argmin lam/2 |w|^2 + sum_p max_j (b_pj + <a_pj, w>);  its dual value is a
+               lower bound D
             2  w_b <- argmin F on the segment from the best point w_b to w
             3  add the planes of all parts at w_b + mu (w - w_b)
         without it, repeat
-            1  w = argmin Omega(w) + alpha |w - w_b|^2 + sum_p max_j (b_pj + <a_pj, w>);  its multipliers, and every
-               fifth time those of the problem without the proximal term, prove a lower bound D
-            2  add the planes of all parts at w;  w_b <- w if F falls by a tenth of what the model predicts, or more
+            1  w = argmin Omega(w) + alpha |w - w_b|^2 + sum_p max_j (b_pj + <a_pj, w>);  its
+               multipliers, and every fifth time those of the problem without the proximal term,
+               prove a lower bound D
+            2  add the planes of all parts at w;  w_b <- w if F falls by a tenth of what the
+               model predicts, or more
             3  alpha falls after good steps and rises after poor ones
         stop if F(w_b) - D is within the tolerance
 
@@ -257,10 +271,15 @@ class OCA(PartPlanes):
 class SGD(PartPlanes):
     """Stochastic subgradient descent, whose planes prove a bound.
 
+    Its steps::
+
         repeat epochs
-            1  for each example i in a random order:  w <- w - (lam w + n_examples r_i'(w)) / (lam (t0 + t)), t <- t + 1
-            2  the labellings found in the epoch add up to one plane for each part; a pass at w gives F(w) and others
-            3  the dual value of the master problem over these planes (see `BMRM`) is a lower bound D
+            1  for each example i in a random order:
+                   w <- w - (lam w + n_examples r_i'(w)) / (lam (t0 + t)),  t <- t + 1
+            2  the labellings found in the epoch add up to one plane for each part; a pass at w
+               gives F(w) and others
+            3  the dual value of the master problem over these planes (see `BMRM`) is a lower
+               bound D
             4  stop if F at the best point is close enough to D
 
     Take it for a rough start, or to compare with publications. It ends after 10 epochs by default, without a warning,
@@ -316,10 +335,14 @@ class SGD(PartPlanes):
 class FrankWolfe(Method):
     """Frank-Wolfe on the dual of all examples together: a step is a pass.
 
+    Its steps::
+
         start with phi = 0, B = 0
         repeat
-            1  w = -phi / lam;  a pass at w gives F(w) and (phi_hat, B_hat), the plane of all examples there
-            2  D = B - |phi|^2 / (2 lam) is a lower bound;  stop if F at the best point is close enough to D
+            1  w = -phi / lam;  a pass at w gives F(w) and (phi_hat, B_hat), the plane of all
+               examples there
+            2  D = B - |phi|^2 / (2 lam) is a lower bound;  stop if F at the best point is close
+               enough to D
             3  gamma = clip(lam (F(w) - D) / |phi_hat - phi|^2, 0, 1)
             4  (phi, B) <- (1 - gamma) (phi, B) + gamma (phi_hat, B_hat)
 

@@ -41,14 +41,19 @@ def cost_in_passes(risk):
 class InteriorPoint(Method):
     """Primal-dual interior point method for losses of one score with corners, on few columns or few rows.
 
-        min sum_i max(lo_i r_i, hi_i r_i) + Omega(w),  r = y - X w;  multipliers a_i between lo_i and hi_i;  r = u - v;
-        u (hi - a) = mu, v (a - lo) = mu, and X'a = Omega'(w) are the optimality conditions, perturbed by mu
+    Its steps::
+
+        min sum_i max(lo_i r_i, hi_i r_i) + Omega(w),  r = y - X w = u - v;  its optimality
+            conditions, perturbed by mu, are u (hi - a) = mu, v (a - lo) = mu, X'a = Omega'(w),
+            with a multiplier a_i between lo_i and hi_i for each example
         repeat
-            1  factor the matrix X'QX + Omega'' of d equations, Q = 1 / (u / (hi - a) + v / (a - lo)); of n_examples
-               equations if there are fewer rows than columns
-            2  a solution with mu = 0 predicts how far mu can fall; a second one with the same matrix is the step of
-               (w, a, u, v), which goes at most 0.9995 of the way to the border
-            3  F(w), and the dual value D of the multipliers a, which are feasible; stop if both are close
+            1  factor X'QX + Omega'', a matrix of d^2 numbers (of n_examples^2 if there are fewer
+               rows than columns),  Q = 1 / (u / (hi - a) + v / (a - lo))
+            2  a solution with mu = 0 predicts how far mu can fall; a second one with the same
+               matrix is the step of (w, a, u, v), which goes at most 0.9995 of the way to the
+               border
+            3  F(w), and the dual value D of the multipliers a, which are feasible; stop if both
+               are close
 
     With many more rows than columns it first solves a random sample of them, and then, again and again, the rows near
     the corners of their losses, with all other multipliers at an end of their interval. `l1_k |w_k|` is a row with the

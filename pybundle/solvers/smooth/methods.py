@@ -15,12 +15,16 @@ from .newton import Newton as NewtonRun
 class LBFGS(Method):
     """Limited-memory BFGS for smooth risks, with a lower bound from planes.
 
+    Its steps::
+
         repeat
-            1  d = -B g with g the gradient of F at w, and B from the last pairs of steps and changes of the gradient
+            1  d = -B g with g the gradient of F at w, and B from the last pairs of steps and
+               changes of the gradient
             2  a trial w + t d; a pass gives F, the gradient, and the plane (b, a) of R there
-            3  D = b - |a|^2 / (2 lam), which is F - |g|^2 / (2 lam) at the trial, is a lower bound; stop if F at the
-               best point is close enough to D
-            4  if the trial meets the Wolfe conditions, it becomes w and its step a new pair; else another t
+            3  D = b - |a|^2 / (2 lam), which is F - |g|^2 / (2 lam) at the trial, is a lower
+               bound; stop if F at the best point is close enough to D
+            4  if the trial meets the Wolfe conditions, it becomes w and its step a new pair;
+               else another t
 
     An iteration is one trial. An l1 norm and bounds of weights confine a step to the orthant of w; the bound is then
     that of the penalty and the plane. Take it for log-losses and other smooth risks with many weights; "auto" takes it
@@ -64,13 +68,15 @@ class LBFGS(Method):
 class Newton(Method):
     """Proximal Newton for smooth losses of one score, with a lower bound from planes and multipliers.
 
+    Its steps::
+
         repeat
-            1  z = argmin <a, z> + (z - w)' H (z - w) / 2 + Omega(z), about, with a the gradient of R at w and H its
-               matrix of second derivatives
-            2  w <- the point of the segment from w to z where R plus a parabola above Omega is least; scores are linear
-               in w, so that the search takes no pass
-            3  a pass gives F(w) and the plane of R there; penalty and plane prove a lower bound D; stop if F(w) - D is
-               within the tolerance
+            1  z = argmin <a, z> + (z - w)' H (z - w) / 2 + Omega(z), about, with a the gradient
+               of R at w and H its matrix of second derivatives
+            2  w <- the point of the segment from w to z where R plus a parabola above Omega is
+               least; scores are linear in w, so that the search takes no pass
+            3  a pass gives F(w) and the plane of R there; penalty and plane prove a lower bound
+               D; stop if F(w) - D is within the tolerance
 
     Up to 500 columns H is formed and factored. On more columns coordinate descent minimises the model, with Cholesky
     factors for the columns that it leaves free where it is slow. The slopes of the losses in the model, scaled to be

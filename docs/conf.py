@@ -24,6 +24,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"            # docstrings state types and shapes
 numpydoc_show_class_members = False
 nitpicky = True
+highlight_language = "none"         # of the numbered lines of algorithms; code says its language
 
 html_theme = "pydata_sphinx_theme"
 html_title = "pybundle"

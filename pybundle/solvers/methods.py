@@ -60,9 +60,9 @@ class Auto(Method):
                                   weights are free or targets have another penalty than lam
                "oca"              for mapped data, under a memory limit, with workers, or if the
                                   risk has only planes
-               "prox-bcfw"        if the risk can decode single examples or step on them exactly;
-                                  with a penalty only the latter, unless columns are far from 0,
-                                  or weights are free or few
+               "prox-bcfw"        if the risk can decode single examples, or step on them
+                                  exactly; with a penalty only the latter, unless columns are
+                                  far from 0, or weights are free or few
         2  run it; if it stalls, or does not halve the gap within some passes, the next of its
            fallbacks takes over, from its best point, its bound and its planes or multipliers
 

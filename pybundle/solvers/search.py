@@ -32,11 +32,11 @@ class Search(Kept):
 
     A method makes its passes by `visit`, and offers its bounds by `offer`, as in::
 
-        planes, fun = search.visit(w)                       # one pass: planes of the parts at w, and F(w)
-        plane = search.summed(planes)                       # their sum, a plane of the whole risk
-        search.offer(search.bound_from(plane))              # what the plane proves
-        search.log(fun)                                     # a row of the history
-        done = search.is_close()                            # best value and best bound are within the tolerance
+        planes, fun = search.visit(w)               # one pass: planes of the parts, F(w)
+        plane = search.summed(planes)               # a plane of the whole risk
+        search.offer(search.bound_from(plane))      # what the plane proves
+        search.log(fun)                             # a row of the history
+        done = search.is_close()                    # value and bound are close enough
 
     Values and bounds are in the scale of the sum of the losses, also with `scale="mean"`. What is visited, observed or
     offered becomes read-only: copy what you change later.

@@ -66,10 +66,11 @@ class BCFW(BlockSteps):
         repeat passes; in a pass, for each example i in a random order
             1  (psi, l) = the plane of the best labelling of i at w, from the oracle
             2  gamma = clip((<w, psi - phi_i> + l - B_i) lam / |psi - phi_i|^2, 0, 1)
-            3  (phi_i, B_i) <- (1 - gamma) (phi_i, B_i) + gamma (psi, l);  w = -sum_i phi_i / lam
+            3  (phi_i, B_i) <- (1 - gamma) (phi_i, B_i) + gamma (psi, l)
+               w = -sum_i phi_i / lam
         after each pass
             4  D = B - |phi|^2 / (2 lam) is a lower bound; phi = sum_i phi_i, B = sum_i B_i
-            5  every `gap_check` passes one more pass at a fixed point gives F(w); stop if the gap
+            5  every `gap_check` passes one more pass at a fixed point gives F(w); stop if
                F(w) - D is small enough
 
     In place of phi_i the run stores the planes that phi_i is a mean of, with their multipliers. Take this method to
@@ -107,7 +108,8 @@ class BCFW(BlockSteps):
     --------
     >>> import pybundle as pb
     >>> risk = pb.risks.MulticlassHinge([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 1])
-    >>> result = pb.minimize(risk, lam=0.5, method=pb.methods.BCFW(gap_check=5, gap_sampling=True))
+    >>> method = pb.methods.BCFW(gap_check=5, gap_sampling=True)
+    >>> result = pb.minimize(risk, lam=0.5, method=method)
     >>> result.success, result.lower_bound <= result.fun
     (True, True)
     """
@@ -257,7 +259,8 @@ class ProxBCFW(Method):
     >>> import pybundle as pb
     >>> model = pb.models.Chain(n_labels=2, n_features=1)
     >>> risk = pb.risks.Structured(model, [[[0.0], [1.0]], [[1.0]]], [[0, 1], [1]])
-    >>> result = pb.minimize(risk, lam=0.5, method=pb.methods.ProxBCFW(kappa=2.0, n_best=2), tol=1e-4)
+    >>> method = pb.methods.ProxBCFW(kappa=2.0, n_best=2)
+    >>> result = pb.minimize(risk, lam=0.5, method=method, tol=1e-4)
     >>> result.success, result.lower_bound <= result.fun
     (True, True)
     """

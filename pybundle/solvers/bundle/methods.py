@@ -239,7 +239,8 @@ class OCA(PartPlanes):
     --------
     >>> import pybundle as pb
     >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
-    >>> result = pb.minimize(risk, penalty=pb.prox.L1(0.5), method=pb.methods.OCA(max_idle=20))
+    >>> method = pb.methods.OCA(max_idle=20)
+    >>> result = pb.minimize(risk, penalty=pb.prox.L1(0.5), method=method)
     >>> result.success, result.lower_bound <= result.fun
     (True, True)
     """
@@ -317,7 +318,8 @@ class SGD(PartPlanes):
     --------
     >>> import pybundle as pb
     >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
-    >>> result = pb.minimize(risk, lam=1.0, method=pb.methods.SGD(t0=10.0), max_iter=5, random_state=1)
+    >>> method = pb.methods.SGD(t0=10.0)
+    >>> result = pb.minimize(risk, lam=1.0, method=method, max_iter=5, random_state=1)
     >>> result.nit <= 5, result.lower_bound <= result.fun
     (True, True)
     """

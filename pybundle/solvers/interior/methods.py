@@ -47,8 +47,8 @@ class InteriorPoint(Method):
             conditions, perturbed by mu, are u (hi - a) = mu, v (a - lo) = mu, X'a = Omega'(w),
             with a multiplier a_i between lo_i and hi_i for each example
         repeat
-            1  factor X'QX + Omega'', a matrix of d^2 numbers (of n_examples^2 if there are fewer
-               rows than columns),  Q = 1 / (u / (hi - a) + v / (a - lo))
+            1  factor X'QX + Omega'', a matrix of d^2 numbers, or one of n_examples^2 if there
+               are fewer rows than columns;  Q = 1 / (u / (hi - a) + v / (a - lo))
             2  a solution with mu = 0 predicts how far mu can fall; a second one with the same
                matrix is the step of (w, a, u, v), which goes at most 0.9995 of the way to the
                border
@@ -78,7 +78,8 @@ class InteriorPoint(Method):
     Examples
     --------
     >>> import pybundle as pb
-    >>> risk = pb.risks.Pinball([[1.0], [2.0], [3.0], [4.0]], [1.1, 1.9, 3.2, 3.8], quantile=0.5)
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0]], [1.1, 1.9, 3.2, 3.8]
+    >>> risk = pb.risks.Pinball(X, y, quantile=0.5)
     >>> result = pb.minimize(risk, lam=[0.0], method=pb.methods.InteriorPoint(), tol=1e-6)
     >>> result.success, result.lower_bound <= result.fun
     (True, True)

@@ -101,7 +101,8 @@ class Newton(Method):
     --------
     >>> import pybundle as pb
     >>> risk = pb.risks.Logistic([[1.0], [2.0], [-1.0]], [1, 1, -1])
-    >>> result = pb.minimize(risk, penalty=pb.prox.L1(0.2), method=pb.methods.Newton(), tol=1e-6)
+    >>> method = pb.methods.Newton()
+    >>> result = pb.minimize(risk, penalty=pb.prox.L1(0.2), method=method, tol=1e-6)
     >>> result.success, result.lower_bound <= result.fun
     (True, True)
     """

@@ -46,7 +46,7 @@ class Machine:
 
     def __init__(self, risk, settings, w0=None):
         self._lock, self._stack = threading.Lock(), ExitStack()
-        self._risk = risk
+        self._risk, self._solve = risk, None
         self._open(settings, {"w0": w0})
 
     def _open(self, settings, start):
@@ -54,7 +54,7 @@ class Machine:
         arguments = {name: value for name, value in settings.items() if name != "log"}
         with ExitStack() as stack:
             solve = stack.enter_context(opened(self._risk, **arguments, **start))
-            self._stack.close()
+            self._leave()
             self._stack = stack.pop_all()
         self._solve, self._settings, self._from = solve, settings, start
         self._is_started, self.status, self._error = False, None, None
@@ -161,8 +161,12 @@ class Machine:
     def close(self):
         """Write the checkpoint, and end the threads of the run."""
         with self._alone():
+            self._leave()
+
+    def _leave(self):
+        if self._solve is not None:
             self._solve._checkpointing.rescue(self._solve.run)
-            self._stack.close()
+        self._stack.close()
 
     def _met_something(self):
         if self._search.w is None and self._error is not None:

@@ -93,6 +93,20 @@ def test_a_limit_writes_the_checkpoint(tmp_path):
     assert again.progress()[0].n_iter == 4
 
 
+def test_new_settings_continue_from_the_checkpoint(tmp_path):
+    data = sample()
+    settings = {"lam": 0.5, "method": "bmrm", "checkpoint": str(tmp_path / "run")}
+    solver = Solver(of_risk(data), **settings, tol=1e-6)
+    for _ in range(5):
+        solver.step()
+    solver.resume(**settings, tol=1e-5)                 # a file of the first step would lose four
+    solver.step()
+    assert solver.progress()[0].n_iter == 6
+    result, w = solver.run()
+    expected = pb.minimize(data.risk(), lam=0.5, method="bmrm", tol=1e-5)
+    assert result.n_iter == expected.nit and np.array_equal(w, expected.x)
+
+
 @pytest.mark.parametrize("method, by_example", METHODS)
 def test_a_certificate_is_proven_and_changes_no_bit(method, by_example, tmp_path):
     data, path = sample(), tmp_path / "proof.npz"

@@ -313,7 +313,7 @@ def test_warm_starts(rng):
     assert all(run.success for run in (cold, again, other, point, planes))
     assert again.nit <= 3 and again.fun == pytest.approx(cold.fun, rel=2e-9)
     assert point.fun == pytest.approx(cold.fun, rel=2e-9) and planes.fun == pytest.approx(cold.fun, rel=2e-9)
-    infeasible = pb.solvers.state.State(cold.x, cold.fun, blocks=np.ones((500, 3)))
+    infeasible = pb.solvers.state.Known(cold.x, cold.fun, blocks=np.ones((500, 3)))
     with pytest.raises(pb.ParameterError, match=r"shape \(n_examples, n_scores\) = \(500, 4\)"):
         pb.minimize(risk, lam=0.5, method="alm", warm_start=infeasible)
 

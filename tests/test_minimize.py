@@ -772,7 +772,7 @@ def test_a_warm_start_searches_along_lines_at_once(seed):
 def test_results_and_reports_are_short_in_a_notebook():
     """A report was shown as `Report(rules=[...], findings=[])`, the state of a result with all its arrays."""
     result = pb.minimize(pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1]), lam=1.0)
-    assert "state: State of 1 weights with fingerprint, blocks, bound\n" in f"{result!r}\n"
+    assert "state: Known of 1 weights with fingerprint, blocks, bound\n" in f"{result!r}\n"
     report = pb.check_oracle(lambda w: (abs(w).sum(), np.sign(w)), dim=3)
     assert repr(report) == str(report) and repr(report).startswith("valid: ")
 

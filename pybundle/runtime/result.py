@@ -80,7 +80,7 @@ class Result(OptimizeResult):
     rounds : dict of ndarray
         Only of runs whose executor has workers of its own: bytes, waiting and work of every round, see
         `pb.distributed.RemoteRisk`.
-    state : State or None
+    state : Known or None
         Bundle and point, to start another run from (``warm_start=``).
     """
 

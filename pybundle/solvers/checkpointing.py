@@ -234,7 +234,7 @@ def terms_of(risk, given, problem, method, warm, w0, **parameters):
         Divided into the parts of the run, and as the caller passed it.
     problem : Problem
     method : Method
-    warm : State or None
+    warm : Known or None
     w0 : array, shape (dim,)
     **parameters
         Arguments of `minimize`.

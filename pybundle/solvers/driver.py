@@ -62,8 +62,8 @@ class Driver:
     run : Run
         Not started yet.
     w0 : array, shape (dim,)
-    state : State or None
-        State of another run to start from.
+    state : Known or None
+        What another run knows, to start from.
     rules : sequence of callable
         Each takes the progress, and returns a status if the run should end.
     report : RunLog or None

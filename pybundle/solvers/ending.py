@@ -12,7 +12,7 @@ from ..runtime.result import CROSSING, Result, Status, sentence
 from ..runtime.stopping import GapBelow
 from .diagnostics import LONG, UNFINISHED, advice, hint
 from .search import fingerprint_of
-from .state import State
+from .state import Known
 
 
 def confirm(run):
@@ -102,7 +102,7 @@ def finish(run, status, ask_risk=True, risk=None):
 def state_kept(run):
     """Return the state from which another run may start; it has only the point if the risk contradicted itself."""
     search = run.search
-    state = State(search.w, np.inf, fingerprint_of(run.risk)) if search.is_refuted else run.state()
+    state = Known(search.w, np.inf, fingerprint_of(run.risk)) if search.is_refuted else run.state()
     if state is not None:
         state.size = search.size.value
     return state

@@ -14,12 +14,12 @@ from .checkpointing import Checkpoint
 from .diagnostics import UNFINISHED
 from .method import Method
 from .solve import Solve
-from .state import State
+from .state import Known
 
 
 def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike | None = None,
              penalty: Penalty | None = None, method: str | Method = "auto", tol: float = 0.01,
-             atol: float | None = None, warm_start: Result | State | None = None, constraints: Any = None,
+             atol: float | None = None, warm_start: Result | Known | None = None, constraints: Any = None,
              n_parts: int | None = None, max_iter: int | None = None, time_limit: float | None = None,
              memory_limit: int | None = None, callback: Callbacks = None, verbose: int = 0, n_jobs: int | None = None,
              executor: Any = None, checkpoint: PathLike | Checkpoint | None = None, random_state: int | None = None,
@@ -58,7 +58,7 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         the penalty and the lower bound (of the first gap if F is 0 there), so that runs also end if their minimum is
         about 0; this costs one pass if such a run did not start there. If a free intercept is rounded to float64,
         what that may cost is enough, too, and a warning tells if that decided.
-    warm_start : Result or State, optional
+    warm_start : Result or Known, optional
         A run on the same risk, with any lam, penalty and method: its point replaces `w0`, and its planes and
         multipliers are kept unless the number of parts differs. Refused if the data were changed in place since.
     constraints : (A, lower, upper), scipy.optimize.LinearConstraint, or a list of them, optional

@@ -23,7 +23,7 @@ from .checkpointing import Checkpoint, as_checkpoint
 from .lam_range import SHARE, reach
 from .method import Method
 from .minimize import minimize
-from .state import State
+from .state import Known
 
 
 class Arguments(TypedDict, total=False):
@@ -31,7 +31,7 @@ class Arguments(TypedDict, total=False):
 
     tol: float
     atol: float | None
-    warm_start: Result | State | None
+    warm_start: Result | Known | None
     constraints: Any
     n_parts: int | None
     max_iter: int | None

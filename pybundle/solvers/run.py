@@ -70,7 +70,7 @@ class Run(Kept):
         ----------
         w0 : ndarray, shape (dim,)
             Starting point, which need not be feasible: begin at `self.search.take(w0, state)`.
-        state : State or None
+        state : Known or None
             What another run has left, for a warm start. Its `bundle`, `blocks` or `pairs` may be used if they are those
             of this method.
         """
@@ -129,7 +129,7 @@ class Run(Kept):
         """Return what another run could start from, or None.
 
         A method that keeps more than point and bound returns `search.state(blocks=...)` or one with another field of
-        `State`.
+        `Known`.
         """
         return self.search.state()
 

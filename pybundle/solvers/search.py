@@ -21,7 +21,7 @@ from ..runtime.stopping import GapBelow, Progress
 from .plane_checks import PlaneChecks, as_arrays, lower_bounds_of, summed
 from .problem.free_weights import FreeWeights, ProvenLimits
 from .problem.size import Size
-from .state import State, Trace
+from .state import Known, Trace
 
 NAMELESS = "unknown"
 """Fingerprint of a risk whose own one cannot be computed; no other run can start from its state."""
@@ -107,9 +107,9 @@ class Search(Kept):
         Parameters
         ----------
         **kept
-            Fields of `State`, such as `blocks`.
+            Fields of `Known`, such as `blocks`.
         """
-        return State(self.w, self.risk_value, fingerprint_of(self.risk), **{"bound": self.bound, **kept})
+        return Known(self.w, self.risk_value, fingerprint_of(self.risk), **{"bound": self.bound, **kept})
 
     def take(self, w0, state=None):
         """Return the point to start from, made feasible: w0, or the best point of another run.
@@ -119,7 +119,7 @@ class Search(Kept):
         Parameters
         ----------
         w0 : ndarray, shape (dim,)
-        state : State or None
+        state : Known or None
 
         Returns
         -------

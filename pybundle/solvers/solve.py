@@ -40,7 +40,7 @@ from .evidence.record import Record
 from .method import Method
 from .methods import make_run, method_of, refuse
 from .search import Search
-from .state import State
+from .state import Known
 
 
 class Solve(Driver):
@@ -83,7 +83,7 @@ class Solve(Driver):
 
     def __init__(self, risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike | None = None,
                  penalty: Penalty | None = None, method: str | Method = "auto", tol: float = 0.01,
-                 atol: float | None = None, warm_start: Result | State | None = None, constraints: Any = None,
+                 atol: float | None = None, warm_start: Result | Known | None = None, constraints: Any = None,
                  n_parts: int | None = None, max_iter: int | None = None, time_limit: float | None = None,
                  memory_limit: int | None = None, callback: Callbacks = None, verbose: int = 0,
                  n_jobs: int | None = None, executor: Any = None, checkpoint: PathLike | Checkpoint | None = None,
@@ -315,7 +315,7 @@ class Solve(Driver):
 def state_of(warm):
     """Return the state that `warm_start` has, or is."""
     state = getattr(warm, "state", warm)
-    if warm is not None and not isinstance(state, State):
+    if warm is not None and not isinstance(state, Known):
         raise InputTypeError("warm_start must be a Result that has a state, or that state, got "
                              + (f"{type(warm).__name__}" if not hasattr(warm, "x") else "a Result without one, as "
                                 "not the last of a path; pass w0=result.x to start from its point"))

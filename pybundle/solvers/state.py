@@ -43,7 +43,7 @@ class Settings:
 
 
 @dataclass(repr=False)
-class State:
+class Known:
     """What another run can start from, with any lam.
 
     Attributes
@@ -87,7 +87,7 @@ class State:
     def __repr__(self) -> str:
         kept = [name for name, value in vars(self).items() if value is not None and name not in
                 ("w", "risk_value", "size")]
-        return f"State of {len(self.w)} weights with {', '.join(kept)}"
+        return f"Known of {len(self.w)} weights with {', '.join(kept)}"
 
 
 @dataclass

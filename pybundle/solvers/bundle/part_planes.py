@@ -2,7 +2,7 @@
 
 With phi_i = sum_q alpha_iq psi_iq and B_i = sum_q alpha_iq ell_iq, the plane `sum_{i in part p} (B_i + <phi_i, w>)`
 lies below R_p. The sum of these P planes proves exactly the bound D(alpha) of the block method. If earlier multipliers
-proved a better bound, `State.bound` holds it.
+proved a better bound, `Known.bound` holds it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..block._label_dual import LabelDual
 
 
 def part_planes(risk, blocks):
-    """Return planes of the parts of `risk` from the blocks of a `State`; None if the risk cannot use such blocks.
+    """Return planes of the parts of `risk` from the blocks of a `Known`; None if the risk cannot use such blocks.
 
     The values of these planes are NaN, because they belong to no point. A remote risk cannot use blocks, because it
     does not know which examples a part has.

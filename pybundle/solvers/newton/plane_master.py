@@ -11,7 +11,7 @@ from ...runtime.result import Status
 from ...runtime.stopping import GapBelow
 from ..problem.problem import Problem
 from ..search import Search
-from ..state import Settings, State
+from ..state import Settings, Known
 from .alm import AugmentedLagrangian
 from .known_planes import KnownPlanes, PlaneMultipliers
 
@@ -53,7 +53,7 @@ class PlaneMaster(Kept):
             Search(self._risk, Problem(Square(lam)), Settings(GapBelow(0.0, 0.0))), PlaneMultipliers(self._risk),
             sigma, growth, largest_rank=0, max_products=MOST_PRODUCTS)
         w = w[self._columns]
-        self._run.start(w, State(w, np.inf, blocks=self._run.multipliers.complete(alpha)))
+        self._run.start(w, Known(w, np.inf, blocks=self._run.multipliers.complete(alpha)))
 
     @property
     def w(self):

@@ -11,7 +11,7 @@ from ...runtime.result import Status
 from ...runtime.stopping import GapBelow
 from ..problem.problem import Problem
 from ..search import Search
-from ..state import Settings, Known
+from ..state import Known, Settings
 from .alm import AugmentedLagrangian
 from .known_planes import KnownPlanes, PlaneMultipliers
 

@@ -6,7 +6,7 @@ from contextlib import nullcontext, suppress
 
 import numpy as np
 
-from ..core.exceptions import BundleError, OracleError
+from ..core.exceptions import BundleError, InputTypeError, OracleError
 from ..core.warn import warn_user
 from ..distributed.waiting import OutOfTime
 from ..runtime.result import Status
@@ -96,6 +96,8 @@ class Driver:
         """Start the run, or resume it from its checkpoint."""
         self._tell_waiting()
         self.run, self.status = self._checkpointing.begin(self.run, *self._start)
+        if self.run.search.w is None:
+            raise InputTypeError(f"start of {type(self.run).__name__} must visit a point, by `self.search.visit`")
         if self._report is not None:
             self._report.say(self._words())
         seconds = self._checkpointing.seconds

@@ -79,7 +79,7 @@ def finish(run, status, ask_risk=True, risk=None):
     elif not np.isfinite(search.risk_value):
         search.fun, search.risk_value = bracket.fun, bracket.fun - run.problem.value(search.w)
     rule, (highest, lower) = rule_of_users(search), bracket.range
-    gap, success = rule.gap(highest, lower), bracket.certified and rule.holds(highest, lower)
+    gap, success = rule.gap(highest, lower), bool(bracket.certified and rule.holds(highest, lower))
     if run.is_published:
         success = bracket.certified and status is Status.CONVERGED
     elif success and status in UNFINISHED:          # the certificate closes the gap that the run left open

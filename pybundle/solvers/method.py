@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ..core.exceptions import ParameterError
 from ..core.validation import check_choice, check_integer, check_number
@@ -12,6 +12,9 @@ from ..core.validation import check_choice, check_integer, check_number
 if TYPE_CHECKING:
     from .run import Run
     from .search import Search
+
+Check: TypeAlias = Callable[[str, Any], Any]
+"""`check(name, value)` returns the value of an option, or raises."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +100,7 @@ class Method:
         return " ".join([self.name, *(f"{name}={value}" for name, value in given.items())])
 
 
-def option(default: Any, check: Callable[[str, Any], Any]) -> Any:
+def option(default: Any, check: Check) -> Any:
     """Return a field of a record, an option with a default and a check.
 
     Parameters
@@ -125,7 +128,7 @@ def option(default: Any, check: Callable[[str, Any], Any]) -> Any:
     return field(default=default, metadata={"check": check})
 
 
-def number(**limits):
+def number(**limits: Any) -> Check:
     """A check for `option`: a finite number within limits, which becomes a float.
 
     Parameters
@@ -146,7 +149,7 @@ def number(**limits):
     return lambda name, value: check_number(name, value, **limits)
 
 
-def integer(name, value):
+def integer(name: str, value: Any) -> int:
     """A check for `option`: an integer of at least 1.
 
     Examples
@@ -159,7 +162,7 @@ def integer(name, value):
     return check_integer(name, value, low=1)
 
 
-def choice(*names):
+def choice(*names: str) -> Check:
     """A check for `option`: one of some texts.
 
     Parameters
@@ -179,7 +182,7 @@ def choice(*names):
     return lambda name, value: check_choice(name, value, names)
 
 
-def or_none(check):
+def or_none(check: Check) -> Check:
     """A check for `option` that lets None pass, and else applies another check.
 
     Parameters

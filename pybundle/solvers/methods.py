@@ -18,6 +18,8 @@ from .bundle.methods import BMRM, OCA, SGD, FrankWolfe, ProxBMRM
 from .fallbacks import Fallbacks
 from .interior.methods import InteriorPoint
 from .method import Method
+from .run import Run
+from .search import Search
 from .smooth.methods import LBFGS, Newton
 
 INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial",
@@ -106,7 +108,7 @@ class Auto(Method):
     oca: OCA = field(default=OCA(), metadata=STAGE)
     bmrm: BMRM = field(default=BMRM(), metadata=STAGE)
 
-    def begin(self, search):
+    def begin(self, search: Search) -> Run:
         """Return the run of the method that `choose` takes; fallbacks are built when they take over."""
         name, words, fallbacks = choose(search)
         search.choice = f"auto chose {words}"
@@ -115,7 +117,7 @@ class Auto(Method):
             run.fallbacks = Fallbacks(fallbacks, lambda name, search: make_run(self.stage(name), search))
         return run
 
-    def stage(self, name):
+    def stage(self, name: str) -> Method:
         """Return the record of the stage of that name."""
         if name.replace("-", "_") not in {option.name for option in fields(self)}:
             raise ParameterError(f"method 'auto' has no stage {name!r}")

@@ -7,6 +7,8 @@ from typing import ClassVar
 
 from ...core.protocols import HESSIAN, SMOOTH
 from ..method import Method, integer, option, or_none
+from ..run import Run
+from ..search import Search
 from .lbfgs import QuasiNewton
 from .newton import Newton as NewtonRun
 
@@ -60,7 +62,7 @@ class LBFGS(Method):
     penalties: ClassVar[str] = "separable"
     memory: int | None = option(None, or_none(integer))
 
-    def begin(self, search):
+    def begin(self, search: Search) -> Run:
         return QuasiNewton(search, self.memory)
 
 
@@ -112,5 +114,5 @@ class Newton(Method):
     remedy: ClassVar[str] = "use method 'lbfgs' or 'oca'"
     penalties: ClassVar[str] = "separable"
 
-    def begin(self, search):
+    def begin(self, search: Search) -> Run:
         return NewtonRun(search)

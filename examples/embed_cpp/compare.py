@@ -137,8 +137,9 @@ def expected(errors):
     bundle = pb.minimize(second, lam=2.0, tol=1e-4, method="oca")
     warm = pb.minimize(second, lam=1.0, tol=1e-4, method="oca", warm_start=bundle)
     bounds = np.concatenate([bundle.history["lower_bound"], warm.history["lower_bound"]])
-    shogun = pb.minimize(first, lam=0.5, tol=1e-3, method="prox-bmrm", K=0.4, T=100, max_idle=10, n_parts=4,
-                         callback=lambda at: errors.append(Chains(1).training_error(at.w)))
+    shogun = pb.minimize(first, lam=0.5, tol=1e-3, n_parts=4,
+                         method=pb.methods.ProxBMRM(K=0.4, T=100, max_idle=10),
+                         callback=lambda at: errors.append(Chains(1).training_error(at.x)))
     found = {"blocks": blocks, "bundle": bundle, "paused": blocks, "shogun": shogun}
     return {name: (result, result.history["lower_bound"]) for name, result in found.items()} | {"warm": (warm, bounds)}
 
@@ -146,7 +147,9 @@ def expected(errors):
 def main(host):
     with tempfile.TemporaryDirectory() as folder:
         proof = Path(folder, "proof.npz")
-        output = subprocess.run([host, sys.executable, proof], check=True, capture_output=True, text=True)
+        output = subprocess.run([host, sys.executable, proof], capture_output=True, text=True)
+        sys.stderr.write(output.stderr)
+        output.check_returncode()
         certificate = pb.load_certificate(proof)
     lines = {line.split()[0]: line.split()[1:] for line in output.stdout.splitlines()}
     errors = []

@@ -144,7 +144,7 @@ int run(const pb_api *api, const char *proof) {
         paused.train();
         return 1;
     } catch (const std::runtime_error &error) {
-        if (!std::strstr(error.what(), "step must be called")) return 1;
+        if (!std::strstr(error.what(), "there is no point")) return 1;
     }
     paused.set_stop(false);
     while (!paused.is_complete()) paused.continue_train(2);

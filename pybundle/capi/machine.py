@@ -95,8 +95,10 @@ class Machine:
         with self._alone():
             if settings is None:
                 self._solve.resume()
-            else:           # before its first step a run starts from what it would have started from itself
-                self._open(settings, {"warm_start": self._known()} if self._has_begun() else self._from)
+                return
+            # before its first step a run starts from what it would have started from itself; its file has what it knows
+            has_own = not self._has_begun() or settings.get("checkpoint") is not None
+            self._open(settings, self._from if has_own else {"warm_start": self._known()})
 
     def message(self):
         """Return the sentence of the status."""

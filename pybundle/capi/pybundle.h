@@ -106,7 +106,8 @@ typedef struct {
  *
  * for lower <= w <= upper and |w| <= radius. With groups there are no bounds and no `lams`;
  * with a radius there is nothing else but lower bounds 0. Groups and constraints are for
- * the methods "auto" and "oca", l1, lams and bounds for some more (see minimize). */
+ * the methods "auto" and "oca"; l1, lams and bounds also for "lbfgs" if the problem is
+ * smooth. */
 typedef struct {
     size_t size;
     const char *method;             /* its name, then its options as key=value with blanks
@@ -202,8 +203,8 @@ typedef struct {
      * code is negative, for `error` and `free`; it is NULL only if memory is short. */
     int (*init)(const pb_problem *problem, const pb_settings *settings,
                 const double *w0, pb_solver **solver);
-    /* One iteration; the first also computes the first planes. Not after PB_STOPPED,
-     * until `resume`. */
+    /* One iteration; the first also computes the first planes. After PB_STOPPED it does
+     * nothing but return that again, until `resume`. */
     int (*step)(pb_solver *solver);
     /* The numbers so far, not certified, and the best w so far (dim,), from which a host
      * computes its training error after a step. `result` or `w` may be NULL.
@@ -223,14 +224,17 @@ typedef struct {
     int (*finish)(pb_solver *solver, pb_result *result, double *w);
     /* With NULL further steps continue after the last one, with the same bits as
      * without `finish`. With new settings they start from the best w and all planes
-     * found so far, for any lam; from w alone if the risk contradicted itself. */
+     * found so far, for any lam; from w alone if the risk contradicted itself. With a
+     * checkpoint they continue the run in its file, so that only tolerances and limits may
+     * differ: other settings need another path. */
     int (*resume)(pb_solver *solver, const pb_settings *settings);
     /* Before the first step: starts from the best w and all planes of `other`, a solver of
      * the same risk with any settings, as `resume` would. May ask the risk. Neither may be
      * in use, and `other` may be freed afterwards. */
     int (*start_from)(pb_solver *solver, pb_solver *other);
-    /* Writes w, F(w), its bound, and with `evidence` the proof of the bound, which takes
-     * passes over the data; pybundle.verify checks the file against the data. */
+    /* Writes w, F(w), a bound, and with `evidence` the proof of the bound, which takes
+     * passes over the data; pybundle.verify checks the file against the data. With evidence
+     * the bound may be a little lower than that of `finish`. */
     int (*save_certificate)(pb_solver *solver, const char *path);
     /* The meaning of the last negative code, or the sentence of the status; never NULL.
      * It is for the thread that uses the solver: PB_BUSY in another thread leaves no

@@ -34,7 +34,7 @@ class AuthorsProximity(PublishedProximity):
 
     def begin(self, loop):
         super().begin(loop)
-        self._tunes, self._has_changed, self._gamma, self._last = True, False, 0.0, loop.fun
+        self._tunes, self._has_changed, self._gamma, self._last = True, False, 0.0, loop.search.fun
 
     def propose(self, loop, k):
         if not self._tunes:
@@ -54,7 +54,7 @@ class AuthorsProximity(PublishedProximity):
             r = dual / value
             self._gamma = (self._last * r - self._plain_dual) / (self.T * r)
         self._tunes = self._last - value <= self._gamma
-        has_converged = self.alpha == 0.0 and loop.rule.holds(value, dual)
+        has_converged = self.alpha == 0.0 and loop.search.rule.holds(value, dual)
         self._last = value
         self.move(loop, solution, w, fun)
         return StepOutcome([planes], fun, has_converged)
@@ -64,4 +64,4 @@ def prox_authors(search):
     return BundleMethod(search, AuthorsProximity("auto", 100, True))
 
 
-METHODS["prox-authors"] = Method(prox_authors, BUNDLE)
+METHODS["prox-authors"] = Method("prox-authors", prox_authors, BUNDLE)

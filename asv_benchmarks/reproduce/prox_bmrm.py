@@ -198,16 +198,16 @@ ZERO_PLANE = """\
 ## What the zero plane changes
 
 The losses declare R_p >= 0, so masters of the package have the plane 0 in every part: multipliers of a part sum to at
-most 1. In the report, (13), they sum to 1. "Without" are runs on the same losses that declare no bound. Their masters
-are those of the report, and `tests/test_papers.py` compares both kinds step by step with Algorithm 2. All other tables
-of this page and of P-BMRM have the zero plane.
+most 1. In the report, (13), they sum to 1. "Without" are runs with `zero_plane=False`, whose masters are those of the
+report; `tests/test_papers.py` compares both kinds with Algorithm 2, iterate by iterate. All other tables of this page
+and of P-BMRM have the zero plane, but for one column there.
 
 The authors' C++, in SHOGUN, does not follow (13) either: libbmrm and libppbm call their QP solver with the sign
 S = 1, which stands for sums <= 1, so they have the zero plane, too.
 
-On MNIST the zero plane changes counts by -9 to +17 %, no more than they move between commits and processors, which is
-up to 19 % (see the end of this page): Prox-BMRM with 16 parts moves most. On small problems it changes more: the test
-has one where Algorithm 2 takes 12 iterations without it, and 20 with it.
+On MNIST the zero plane changes counts by -5 to +3 %, less than they move between commits and processors, which is up
+to 19 % (see the end of this page): Prox-BMRM with 16 parts moves most. On small problems it changes more: the test has
+one where Algorithm 2 takes 12 iterations without it, and 20 with it.
 
 {table}"""
 HARDER_TEXT = """\

@@ -123,7 +123,7 @@ def _svmlight(source, arguments, labelled, trained, name):
 
 
 def _plain(y):
-    """Convert labels that are floats to integers, or to texts if some are fractions, as in a table."""
+    """Return float labels as integers if all are whole, else as texts, which they are in a table; others unchanged."""
     if y is None or y.dtype.kind != "f" or not (abs(y) < 2**53).all():
         return y
     return y.astype(np.int64) if (y == np.rint(y)).all() else y.astype(str)

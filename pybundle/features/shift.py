@@ -149,7 +149,7 @@ class Shift:
         return type(X)((_narrowed(moved, X.dtype), X.indices, X.indptr), shape=X.shape)
 
     def fits(self, X, scale):
-        """Return whether an intercept can undo the change by `data`, which does not move zeros of a sparse X."""
+        """Return whether an intercept makes up for the shift of columns; `data` leaves zeros of a sparse X in place."""
         is_whole = not sp.issparse(X) or np.isin(np.flatnonzero(self.columns), _stored(X)).all()
         return len(self.columns) == X.shape[1] and (not self.columns.any() or (scale == 1.0 and is_whole))
 

@@ -59,7 +59,7 @@ class LinearProblem(LabellingProblem):
         return total, 1.01 * errors + 4.0 * UNIT * total
 
     def _product_of_norms(self, C, X):
-        """Return the bound on `sum_i |C_i| |x_i|` of the inequality of Cauchy and Schwarz."""
+        """Return an upper bound on `sum_i |C_i| |x_i|`, by the Cauchy-Schwarz inequality."""
         entries = X.data if sp.issparse(X) else X.ravel()
         square = float(entries @ entries) * self.data.scale**2 + len(C) * (self.data.bias or 0.0) ** 2
         return 1.01 * math.sqrt(square) * float(np.linalg.norm(C))

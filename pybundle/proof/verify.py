@@ -184,7 +184,7 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
                            <= certificate.fun, "the lower bound is at most F(w), as computed here and as claimed")
     except ex.ExactError:
         raise
-    except (ArithmeticError, ValueError, IndexError) as error:       # numbers of a run do not cause it
+    except (ArithmeticError, ValueError, IndexError) as error:       # only a damaged or forged certificate leads here
         report.add("computable", False, f"the claims cannot be computed: {type(error).__name__}: {error}")
     if certificate.evidence is None:
         report.add("evidence", False, "the certificate holds none: ask the run for it, evidence=True")

@@ -78,7 +78,7 @@ class OraclePass(Kept):
         return total
 
     def value(self, w, stores=True):
-        """Ask for all examples at w, store their planes if `stores`; return R(w) and a bound on its rounding error."""
+        """Decode all examples at w, store their planes if `stores`; return R(w) and a bound on its rounding error."""
         weights, far = self.oracle.prepare(read_only(w)), norm(w)
 
         def look(rows):

@@ -91,7 +91,7 @@ class PenaltyMaster(Kept):
         self.lightest = 0.0     # least weight of the centre: with less, w could grow without limit where Omega is flat
 
     def first_alpha(self, fun):
-        """Return the weight at which a step along the aggregate slope a would bring F to 0: |a|^2 / (2 F).
+        """Return |a|^2 / (2 F), a the aggregate slope: with this weight the linear model falls to 0 in a step along -a.
 
         If the risk may be negative, a lower bound of the model takes the place of 0.
         """

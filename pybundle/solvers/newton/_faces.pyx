@@ -22,14 +22,14 @@ from pybundle.features._rows cimport BLOCK, PB_CSR32, Rows, PackedWeights
 
 
 cdef enum:
-    GROUP = 1 << 18     # number of coefficients of a group of sparse rows: 2 MB
+    GROUP = 1 << 18     # number of coefficients of a group of sparse rows, 2 MB as float64
 
 
 cdef struct Scratch:
     int group           # number of rows of a group
     double* coef        # (K, group) coefficients
     void* scores        # (K, BLOCK) scores
-    Py_ssize_t* at      # rows of up to BLOCK coefficients other than 0
+    Py_ssize_t* at      # the rows of up to BLOCK coefficients that are not 0
     double* packed      # these coefficients
 
 

@@ -297,7 +297,7 @@ def unrest(z, whole, low, high):
 
 
 def _step(H, z, gradient, free, slopes, low, high):
-    """Make a Newton step on the coordinates `free`, in place; return the coordinates for a further step.
+    """Make a Newton step on the coordinates `free`, in place; return the coordinates that a further step may move.
 
     A full step, clipped to the orthant, needs no further one. After a step that ends at the first bound, the
     coordinates that have not reached a bound are returned.

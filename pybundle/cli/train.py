@@ -26,7 +26,7 @@ def train(arguments):
     check_memory(data, 5 if kind == "mkl" else 0)
     estimator = _estimator(kind, arguments, data)
     classes = class_counts(data)
-    if data.shape == "row" and data.y.dtype.kind == "U":        # `fit` warns of measurements only if they are numbers, not texts
+    if data.shape == "row" and data.y.dtype.kind == "U":        # `fit` warns of numbers only
         warn_of_measurements(data.y)
     data, scaler = scaled(data) if arguments.scale else (data, None)
     estimator._column_names = data.columns.features if data.columns.names else None

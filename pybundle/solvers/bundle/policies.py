@@ -185,7 +185,7 @@ class Centred(Policy):
         return inside
 
     def move(self, loop, solution, w, fun):
-        """Make w the centre; take its products from the solution, or compute them anew if w was clipped, or now and then."""
+        """Make w the centre; its products are those of the solution, or new ones now and then and if w was clipped."""
         self._moves += 1
         is_stale = self._is_clipped or self._moves % self.refresh_every == 0
         loop.master.move_centre(w, None if is_stale else solution)

@@ -33,7 +33,7 @@ def test_it_is_quiet_by_default():
 def test_sentences_are_those_that_are_printed(risk, caplog, capsys, tmp_path):
     """Start, checkpoints, a resumed run, another method and the end; a row for every iteration at DEBUG."""
     caplog.set_level(logging.DEBUG, "pybundle")
-    given = {"lam": 0.01, "checkpoint": tmp_path / "run.npz", "checkpoint_every": 0.0, "verbose": 1}
+    given = {"lam": 0.01, "checkpoint": pb.Checkpoint(tmp_path / "run.npz", every=0.0), "verbose": 1}
     with pytest.warns(pb.ConvergenceWarning):
         pb.minimize(risk, **given, method="oca", max_iter=3)
     result = pb.minimize(risk, **given, method="oca", tol=1e-4)

@@ -48,7 +48,7 @@ class Machine:
         """Begin a solve with these settings in place of the present one."""
         solve = Solve(self._risk, **{name: value for name, value in settings.items() if name != "log"}, **start)
         if settings.get("log") is not None:
-            solve.log_to(settings["log"])
+            solve._log_to(settings["log"])
         if self._solve is not None:
             self._solve.close()
         self._solve, self._settings, self._from = solve, settings, start

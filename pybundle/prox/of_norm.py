@@ -122,6 +122,9 @@ class Square(OfNorm):
         size = norm(self.effective(slope)) + error
         return size * size / (2.0 * self.lam)
 
+    def minimiser(self, phi: Array, weight: float = 0.0, centre: Any = 0.0) -> Floats:
+        return self.project((weight * centre - phi) / (self.lam + weight))
+
     def point(self, phi: Array, lam: float) -> Floats:
         return minimiser(self.effective(phi), lam)
 

@@ -84,7 +84,7 @@ class Progress:
 
     @property
     def estimator(self) -> Any:
-        """A copy of the estimator being fitted that predicts with `w`, made on first access; None outside a fit."""
+        """A copy of the estimator being fitted that predicts with `x`, made on first access; None outside a fit."""
         return None if self.make_estimator is None else self.make_estimator()
 
 

@@ -158,7 +158,7 @@ class Driver:
         self.result = self._as_given(result, self.run)
         return self.result
 
-    def log_to(self, write):
+    def _log_to(self, write):
         """Let a function take the lines that `verbose=1` prints."""
         if self._report is not None:
             self._report.write = write

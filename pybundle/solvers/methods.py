@@ -163,7 +163,7 @@ def parse(text: str | Method, **options: Any) -> Method:
     --------
     >>> import pybundle as pb
     >>> pb.methods.parse("prox-bmrm K=0.4 T=50")
-    ProxBMRM(theta=0.05, max_idle=None, stop='certificate', K=0.4, T=50)
+    ProxBMRM(theta=0.05, max_idle=None, stop='certificate', K=0.4, T=50, zero_plane=True)
     >>> pb.methods.parse("oca", max_idle=20) == pb.methods.OCA(max_idle=20)
     True
     """

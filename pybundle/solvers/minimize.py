@@ -78,7 +78,8 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         active ones aggregated. "newton" and "frank-wolfe" do not look at it; see "Long runs" in the documentation.
     callback : callable or list of callables, optional
         `callback(progress)` is called after each iteration; a true return value or StopIteration stops the run.
-        `progress` has `w, fun, lower_bound, gap, n_iter, n_passes, n_planes, seconds, tol`. `pb.callbacks` has some.
+        `progress`, a `pb.Progress`, has `x, fun, lower_bound, gap, n_iter, n_passes, n_planes, seconds, tol`.
+        `pb.callbacks` has some.
     verbose : int
         1 or more prints a line a few times a second, and sentences on the choice of the method, changes of it,
         checkpoints and the end. The logger `pybundle` gets these sentences at INFO in any case, and at DEBUG a line

@@ -281,8 +281,10 @@ class Solve(Driver):
 
         Raises
         ------
+        ParameterError
+            If there is no point yet, or the run keeps evidence.
         StateError
-            If there is no point yet, the run keeps evidence, another run uses the file, or the file cannot be written.
+            If another run uses the file, or it cannot be written.
         """
         self._check_something()
         if self.run.settings.record is not None:

@@ -407,7 +407,8 @@ RECIPES |= {
     **{f"methods.{name}": lambda r: {} for name in ("FrankWolfe", "InteriorPoint", "Newton")},
     "methods.parse": lambda r: {"text": "bmrm theta=0.1"},
     "solvers.Solve": lambda r: {"risk": some_risk(r), "lam": 0.5, "tol": 0.1, "max_iter": 5},
-    **{f"solvers.Solve.{name}": lambda r: {} for name in ("step", "finish", "complete", "describe", "resume", "close")},
+    **{f"solvers.Solve.{name}": lambda r: {} for name in (
+        "begin", "step", "finish", "complete", "describe", "resume", "close")},
     "solvers.Solve.save": lambda r: {"path": "solve.npz"},
     "solvers.Checkpoint": lambda r: {"path": "run.npz", "every": 3.0},
     "solvers.path": lambda r: {"risk": some_risk(r), "lams": [1.0, 0.5], "tol": 0.1, "max_iter": 5, "time_limit": 1.0},

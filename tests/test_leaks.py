@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import logging
 import sys
 
 import numpy as np
@@ -46,7 +47,8 @@ def fails(risk, method):
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_over_a_thousand_solves():
+def test_memory_does_not_grow_over_a_thousand_solves(caplog):
+    caplog.set_level(logging.WARNING, "pybundle")       # pytest keeps what is logged
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     if not hasattr(library, "mallinfo2"):
         pytest.skip("needs glibc 2.33, whose malloc tells what is in use")

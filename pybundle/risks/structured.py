@@ -71,8 +71,8 @@ class Structured(Partitioned):
     Therefore both sides of a certificate hold even if the decoder is inexact and says so by its upper bounds. A model
     in plain Python without upper bounds is trusted; a run ends when a decoding contradicts the one before it. The plane
     of a log-loss has the slope and the entropy of the computed distribution p. It is valid despite rounded scores,
-    because `log sum_y exp s(y) >= E_p s + H(p)` for every p. If the oracle has norms, `values` bounds the rounding of the
-    scores of an example by `(dim + 2 size + 8) 2^-53 norms |w|`, barring underflow; a log-loss adds the
+    because `log sum_y exp s(y) >= E_p s + H(p)` for every p. If the oracle has norms, `values` bounds the rounding of
+    the scores of an example by `(dim + 2 size + 8) 2^-53 norms |w|`, barring underflow; a log-loss adds the
     `partition_terms` of the oracle. Upper bounds of models in plain Python are rounded upwards instead.
 
     Examples

@@ -185,3 +185,26 @@ def test_a_bound_keeps_its_plane():
 
     with pytest.raises(ValueError, match="read-only"):
         pb.minimize(blobs(), lam=1.0, method=FixedSteps(run=Careless))
+
+
+def test_a_start_without_a_pass_is_told():
+    class Idle(FixedStepsRun):
+        def start(self, w0, state=None):
+            self.search.take(w0, state)
+
+    with pytest.raises(pb.InputTypeError, match="start of Idle must visit a point"):
+        pb.minimize(blobs(), lam=1.0, method=FixedSteps(run=Idle))
+
+
+def test_any_penalty_that_is_a_square_has_a_minimiser():
+    """`problem.minimiser(phi)`, which the page names, divided by 0 for lam, an equal array and bounds 0."""
+    class Minimises(FixedStepsRun):
+        def iterate(self):
+            w = self.problem.minimiser(self.phi)
+            np.testing.assert_allclose(w, self.problem.point(self.phi, self.problem.square.lam), atol=1e-15)
+            return super().iterate()
+
+    for penalty in (pb.prox.SquaredL2(10.0), pb.prox.SquaredL2(np.full(12, 10.0)),
+                    pb.prox.SquaredL2(10.0) + pb.prox.Box(0.0)):
+        result = pb.minimize(blobs(), penalty=penalty, method=FixedSteps(run=Minimises), tol=0.05, max_iter=3000)
+        assert result.success is True and result.certified

@@ -195,3 +195,129 @@ def test_models_keep_the_text_of_a_record(tmp_path):
     assert model.get_params()["method"] == method and model.coef_.tobytes() == again.coef_.tobytes()
     model.save(tmp_path / "model.npz")
     assert pb.load(tmp_path / "model.npz").get_params()["method"] == str(method)
+
+
+@pytest.mark.parametrize("method", ["oca", "bmrm", "prox-bmrm", "prox-bcfw", "mp-bcfw", "lbfgs", "auto"])
+def test_a_solve_is_completed_from_where_it_is(method, tmp_path):
+    """`complete` began anew after steps, with other bits; after it steps moved on, past the end."""
+    name = "logistic" if method == "lbfgs" else "chain"
+    given = arguments(method, name, {"lam": 0.1})
+    whole = pb.minimize(RISKS[name](), **given)
+    for n_steps in (0, 1, 3):
+        with pb.Solve(RISKS[name](), **given) as solve:
+            solve.begin()
+            for _ in range(n_steps):
+                solve.step()
+            assert bits(solve.complete()) == bits(whole)
+            assert solve.step() is whole.status and bits(solve.complete()) == bits(whole)
+        for call in (solve.step, solve.resume, solve.begin):
+            with pytest.raises(pb.ParameterError, match="must not be called after close"):
+                call()
+        assert solve.finish().fun == whole.fun
+
+
+def test_a_refuted_risk_stays_refuted():
+    """After `complete` had refused it, a step was made and certified; after Ctrl-C in a callback the planes stayed."""
+    def lies(w):
+        calls.append(1)
+        value, slope = RISKS["callable"]()(w)
+        return value + 1000.0 * (len(calls) == 6), slope
+
+    def impatient(progress):
+        if progress.n_iter == 2:
+            raise KeyboardInterrupt
+
+    for interrupted in (False, True):
+        calls = []
+        solve = pb.Solve(lies, np.zeros(6), lam=1.0, tol=1e-8, callback=impatient if interrupted else None)
+        if interrupted:
+            with pytest.raises(KeyboardInterrupt):
+                steps(solve)
+            solve.resume()
+        with pytest.raises(pb.OracleError) as caught:
+            steps(solve) if interrupted else solve.complete()
+        assert caught.value.result.lower_bound == -np.inf == solve.finish().lower_bound
+        assert not solve.finish().certified and solve.status is pb.Status.FAILED
+        with pytest.raises(pb.ParameterError, match="after an error"):
+            solve.complete()
+
+
+class _Interrupts:
+    """A risk whose parts raise KeyboardInterrupt in the middle of a pass, once."""
+
+    def __init__(self, at):
+        self.n, self.at = 0, at
+
+    def __call__(self, w):
+        self.n += 1
+        if self.n == self.at:
+            raise KeyboardInterrupt
+        return RISKS["callable"]()(w)
+
+
+@pytest.mark.parametrize("method", ["oca", "bmrm", "prox-bmrm"])
+def test_a_run_torn_by_ctrl_c_goes_on_from_what_it_knows(method):
+    best = pb.minimize(RISKS["callable"](), np.zeros(6), lam=1.0, tol=1e-9)
+    for at in (2, 5, 9):
+        with pb.Solve(_Interrupts(at), np.zeros(6), lam=1.0, tol=1e-6, method=method) as solve:
+            with pytest.raises(KeyboardInterrupt):
+                steps(solve)
+            assert solve.status is pb.Status.INTERRUPTED
+            solve.resume()
+            result = steps(solve).finish()
+        assert result.success and result.lower_bound <= best.fun and best.lower_bound <= result.fun
+
+
+def test_ctrl_c_in_complete_is_told_by_the_solve():
+    with pb.Solve(_Interrupts(5), np.zeros(6), lam=1.0, tol=1e-8) as solve:
+        assert solve.complete().status is pb.Status.INTERRUPTED is solve.status is solve.finish().status
+        solve.resume()
+        assert solve.complete().success
+
+
+def test_save_onto_the_file_of_the_solve(tmp_path):
+    file = tmp_path / "run.npz"
+    given = arguments("oca", "dense", {})
+    with pb.Solve(RISKS["dense"](), **given, checkpoint=file) as solve:
+        solve.step()
+        solve.step()
+        solve.save(file)
+        with pytest.raises(pb.StateError, match="another run writes"):
+            pb.minimize(RISKS["dense"](), **given, checkpoint=file)
+    assert bits(pb.minimize(RISKS["dense"](), **given, checkpoint=file)) == bits(pb.minimize(RISKS["dense"](), **given))
+
+
+def test_a_method_may_delegate(tmp_path):
+    class Preset(pb.methods.Method):
+        name = "preset"
+
+        def begin(self, search):
+            return pb.methods.BMRM(theta=0.02).begin(search)
+
+    given = arguments("bmrm", "dense", {}) | {"method": Preset()}
+    whole = pb.minimize(RISKS["dense"](), **given)
+    pb.minimize(RISKS["dense"](), **given | {"max_iter": 3}, checkpoint=tmp_path / "run.npz")
+    assert bits(pb.minimize(RISKS["dense"](), **given, checkpoint=tmp_path / "run.npz")) == bits(whole)
+
+
+def test_methods_that_are_none_are_refused():
+    class Nothing(pb.methods.Method):
+        name = "nothing"
+
+        def begin(self, search):
+            return None
+
+    for method, words in [(Nothing(), "begin of Nothing must return a Run, got NoneType"),
+                          (pb.methods.Method(), "Method must have a name")]:
+        with pytest.raises(pb.BundleError, match=words):
+            pb.minimize(RISKS["dense"](), lam=1.0, method=method)
+    for text in ("bmrm theta={[]:1}", "bmrm theta.x=3", "auto oca.theta.x=3", "bmrm theta=" + "-" * 20000 + "1",
+                 "mp-bcfw max_idle=3000000000", "mp-bcfw max_planes=3000000000"):
+        with pytest.raises(pb.BundleError):
+            pb.methods.parse(text)
+
+
+def test_cached_passes_end_where_the_dual_does_not_rise():
+    risk = pb.risks.MulticlassHinge(np.eye(3), [0, 1, 2])
+    result = pb.minimize(risk, lam=1.0, method="mp-bcfw max_cached=1000000", tol=0.0, atol=0.0, max_iter=6)
+    assert result.n_cached_passes < 100

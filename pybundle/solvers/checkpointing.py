@@ -143,9 +143,16 @@ class Checkpointing(NoCheckpoint):
             self._write(run, status)
         return result
 
-    def write(self, run, status):
-        """Write the run into a file that no other run uses."""
+    @property
+    def path(self):
+        return self._file.path
+
+    def lock(self):
+        """Take the file, which no other run may use."""
         self._file.lock()
+
+    def write(self, run, status):
+        """Write the run at once."""
         self._write(run, status if status in ENDED else None)
 
     def rescue(self, run, status=None):

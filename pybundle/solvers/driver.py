@@ -21,11 +21,13 @@ class NoCheckpoint:
 
     Attributes
     ----------
+    path : str or None
+        Of the file.
     seconds, words : float, str, or None
         Elapsed time and status line of a resumed run; None for a new one.
     """
 
-    seconds = words = None
+    seconds = words = path = None
 
     def begin(self, run, w0, state):
         """Start the run; return the run to step, and its status if it has ended already."""
@@ -91,13 +93,18 @@ class Driver:
         self._start, self._rules, self._report, self._factor = (w0, state), rules, report, factor
         self._checkpointing, self._at_home, self._home = checkpointing or NoCheckpoint(), at_home, home
         self._is_asking_user, self._hint, self._due = False, "", LONG
+        self._has_begun = self._is_inside = False       # whether the run has its first point; an iteration is under way
+        self._error = ""                                # the text of the error that ended the run
 
     def _begin(self):
-        """Start the run, or resume it from its checkpoint."""
+        """Start the run, or resume it from its checkpoint, unless that was done."""
+        if self._has_begun:
+            return
         self._tell_waiting()
         self.run, self.status = self._checkpointing.begin(self.run, *self._start)
         if self.run.search.w is None:
             raise InputTypeError(f"start of {type(self.run).__name__} must visit a point, by `self.search.visit`")
+        self._has_begun = True
         if self._report is not None:
             self._report.say(self._words())
         seconds = self._checkpointing.seconds
@@ -115,6 +122,7 @@ class Driver:
 
     def _advance(self):
         """Make one iteration; set the status, None if the run goes on."""
+        self._is_asking_user, self._is_inside = False, True
         with self._checkpointing.iteration():
             self.status = self.run.step()
             if self.run.fallbacks is not None:
@@ -125,7 +133,7 @@ class Driver:
                                      f"{self.run.describe()}")
             if self.status is Status.CONVERGED and not confirm(self.run):
                 self.status = None
-        run = self.run
+        self._is_inside, run = False, self.run
         if self.status is None:
             self._checkpointing.save(run)
         progress = self._progress()
@@ -151,7 +159,9 @@ class Driver:
                 result = self._certified(self.run, self._checkpointing.finish(self.run, self.status), self._home)
             except (KeyboardInterrupt, OutOfTime) as end:
                 result = self._ended_early(end)
+                self.status = result.status
         except Exception as error:
+            self.status, self._error = Status.FAILED, str(error) or type(error).__name__
             self._add_result(error)
             raise
         self._tell_end(result)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ..core.exceptions import ParameterError
-from ..core.validation import check_choice, check_integer, check_number
+from ..core.validation import check_choice, check_count, check_number
 
 if TYPE_CHECKING:
     from .run import Run
@@ -159,7 +159,7 @@ def integer(name: str, value: Any) -> int:
     Traceback (most recent call last):
     pybundle.core.exceptions.ParameterError: batch must be an integer >= 1, got 0
     """
-    return check_integer(name, value, low=1)
+    return check_count(name, value)
 
 
 def choice(*names: str) -> Check:

@@ -28,7 +28,7 @@ INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial"
            "radius": "did you mean penalty=pb.prox.Ball(radius)?",
            "bound": "did you mean penalty=pb.prox.Ball(radius), or pb.prox.Box(lower)?",
            "nonneg": "did you mean penalty=pb.prox.SquaredL2(lam) + pb.prox.Box(0.0)?",
-           "deterministic": "methods.MPBCFW(cost='clock') measures time",
+           "deterministic": "leave it out; pb.methods.MPBCFW(cost='clock') measures time",
            "checkpoint_every": "did you mean checkpoint=pb.Checkpoint(path, every=seconds)?"} | {
     theirs: f"did you mean {ours}?" for theirs, ours in {
         "seed": "random_state", "timeout": "time_limit", "tolerance": "tol", "eps": "tol",
@@ -168,6 +168,8 @@ def parse(text: str | Method, **options: Any) -> Method:
     True
     """
     if isinstance(text, Method):
+        if not text.name:
+            raise ParameterError(f"{type(text).__name__} must have a name, the first word of its text")
         return _with_options(text, options) if options else text
     if not isinstance(text, str):
         raise InputTypeError(f"method must be a text or a record of pb.methods, got {type(text).__name__}")
@@ -193,15 +195,15 @@ def _with_options(method, options):
         stages.setdefault(first, {})[rest] = options[name]
     plain = {name: value for name, value in options.items() if "." not in name}
     for name in (*plain, *stages):
-        if name not in names:
+        if name not in names or (name in stages and not isinstance(getattr(method, name), Method)):
             near, owners = get_close_matches(name, names, 1), [repr(other) for other, _ in owners_of(name)]
             hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(names) or 'none'}"
             hint = f"it belongs to {', '.join(owners)}" if owners else hint
             stages = [stage for stage in names if hasattr(getattr(method, stage), name)]
             hint += f"; write {stages[0]}.{name}" if stages else ""
             raise ParameterError(f"unknown option {name!r} for method {method.name!r}; {hint}")
-    return replace(method, **plain, **{name: _with_options(getattr(method, name), inner)
-                                       for name, inner in stages.items()})
+    method = replace(method, **plain)
+    return replace(method, **{name: _with_options(getattr(method, name), inner) for name, inner in stages.items()})
 
 
 def owners_of(option):
@@ -214,7 +216,7 @@ def _value(text):
         return text == "true"
     try:
         return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         return text
 
 
@@ -244,7 +246,9 @@ def make_run(method, search):
                              f"their sums, as penalty, got {names_of(problem.penalty)}; use 'oca'")
     require(f"method {method.name!r}", method.needs, search.risk, method.remedy)
     run = method.begin(search)
-    if run.method is None:              # of "auto" the run has the method of its stage
+    if not isinstance(run, Run):
+        raise InputTypeError(f"begin of {type(method).__name__} must return a Run, got {type(run).__name__}")
+    if not isinstance(method, Auto):        # whose run has the method of a stage
         run.method = method
     return run
 

@@ -146,8 +146,7 @@ class Solve(Driver):
             at_home = risk.remote.home if home is None else None if working is risk else risk
             super().__init__(run, start, known, rules + watching, report, settings.factor,
                              None if checkpoint is None else written(checkpoint), at_home, home)
-            self._has_begun, self._error = False, ""        # the text of the error that ended the run
-            self._stack = stack.pop_all()
+            self._method, self._stack, self._is_closed = method, stack.pop_all(), False
 
     def step(self) -> Status | None:
         """Make one iteration; the first also computes the first planes, or resumes from the checkpoint.
@@ -165,13 +164,12 @@ class Solve(Driver):
         ParameterError
             If an error has ended the run before.
         """
-        if self._error:
-            raise ParameterError(f"step must not be called after an error ({self._error}); call finish, or begin "
-                                 "another solve with warm_start=")
-        self.begin()
+        self._check_open("step")
         if self.status is None:
             with self._watched():
-                self._advance()
+                self._begin()
+                if self.status is None:
+                    self._advance()
             if self.status is not None and self._report is not None:
                 self._report(self._progress(), final=True)
                 self._report.say(self.message)
@@ -179,10 +177,9 @@ class Solve(Driver):
 
     def begin(self) -> None:
         """Compute the first planes, or resume from the checkpoint, unless that was done; `step` does it, too."""
-        if not self._has_begun:
-            with self._watched():
-                self._begin()
-                self._has_begun = True
+        self._check_open("begin")
+        with self._watched():
+            self._begin()
 
     @contextmanager
     def _watched(self):
@@ -206,16 +203,25 @@ class Solve(Driver):
         ParameterError
             If an error has ended the run.
         """
-        if self._error:
-            raise ParameterError(f"resume must not be called after an error ({self._error}); begin another solve with "
-                                 "warm_start=")
-        self.status = None
+        self._check_open("resume")
+        if self._is_inside:         # Ctrl-C ended an iteration half way
+            with self._watched():
+                self._renew()
+        self.status = self.result = None
+
+    def _renew(self):
+        """Replace the run by a new one of its method, which starts from what it knows."""
+        old, known = self.run, self.run.state() or self.run.search.state()
+        run = make_run(self._method.stage(old.method.name), old.search.successor())
+        run.fallbacks = old.fallbacks
+        run.start(known.w, replace(known, scores=None))
+        self.run, self._is_inside = run, False
 
     @property
     def message(self) -> str:
         """Why the run has ended, in a sentence; "running" if it goes on."""
-        if self.status is None:
-            return "running"
+        if self.status is None or self.run.search.w is None:
+            return f"the first step failed: {self._error}" if self._error else "running"
         progress = self._progress()
         return sentence(self.status, progress.gap, progress.tol, self.run.search.choice,
                         atol=atol_met(self.run, progress.fun, progress.lower_bound))
@@ -268,6 +274,9 @@ class Solve(Driver):
 
         Ctrl-C returns the best state so far.
         """
+        self._check_open("complete")
+        if self.result is not None:
+            return self.result
         with single_threaded_blas():
             return super().complete()
 
@@ -289,7 +298,12 @@ class Solve(Driver):
         self._check_something()
         if self.run.settings.record is not None:
             raise ParameterError("save holds no evidence; leave out evidence=True")
-        with closing(self._written(as_checkpoint(path))) as file:
+        file = self._written(as_checkpoint(path))
+        if file.path == self._checkpointing.path:
+            self._checkpointing.write(self.run, self.status)
+            return
+        with closing(file):
+            file.lock()
             file.write(self.run, self.status)
 
     def describe(self) -> str:
@@ -298,8 +312,9 @@ class Solve(Driver):
 
     def close(self) -> None:
         """Write the checkpoint, if there is one; end threads; give back workers, callbacks and the lock of the file."""
-        if self._has_begun and not self.run.search.is_refuted:
+        if self._has_begun and not self._is_closed and not self.run.search.is_refuted:
             self._checkpointing.rescue(self.run, self.status)
+        self._is_closed = True
         self._stack.close()
 
     def __enter__(self) -> Self:
@@ -307,6 +322,13 @@ class Solve(Driver):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _check_open(self, name):
+        if self._is_closed:
+            raise ParameterError(f"{name} must not be called after close; begin another solve")
+        if self._error:
+            raise ParameterError(f"{name} must not be called after an error ({self._error}); call finish, or begin "
+                                 "another solve with warm_start=")
 
     def _check_something(self):
         if self.run.search.w is None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ...core.exceptions import ParameterError
 from ...core.protocols import BOUNDED, FURTHER, LABELLINGS, SINGLE, require
-from ...core.validation import check_choice, check_flag, check_integer, check_number
+from ...core.validation import check_choice, check_count, check_flag, check_number
 from ..method import Method, choice, integer, number, option, or_none
 from ..newton.alm import AugmentedLagrangian
 from ..newton.label_multipliers import LabelMultipliers
@@ -33,7 +33,7 @@ def fewer_than_cap(name, value):
 
 def several(name, value):
     """Check the maximum number of planes of an example: the truth and another one at least."""
-    return check_integer(name, value, low=2)
+    return check_count(name, value, low=2)
 
 
 def cost_of_call(name, value):
@@ -99,8 +99,8 @@ class BCFW(BlockSteps):
     Raises
     ------
     ParameterError
-        If an option is out of its range; in `minimize`, if the risk has no labellings or does not declare R >= 0, if it
-        has another penalty than one number lam, and for `average` with weights that are kept at or above 0.
+        If an option is out of its range; in `minimize`, if the risk has no labellings or does not declare R >= 0, and
+        for another penalty than one number lam.
 
     References
     ----------

@@ -221,7 +221,7 @@ class MultiPlane(Plain):
         for _ in range(self.max_cached):
             run.core.cached_pass(run.rng, 0.0)
             t, d = self._time(run), self._dual(run)
-            if (d - d1) * (t1 - t0) < (d1 - d0) * (t - t1):
+            if not d > d1 or (d - d1) * (t1 - t0) < (d1 - d0) * (t - t1):
                 break
             t1, d1 = t, d
 

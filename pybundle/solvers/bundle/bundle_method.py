@@ -83,7 +83,7 @@ class BundleMethod(Run):
 
     def __init__(self, search, policy, method, zero_plane=True):
         super().__init__(search)
-        self.method, self.is_published = method, method.stop == "published"
+        self.options, self.is_published = method, method.stop == "published"
         n_parts, self.policy, self._declared = self.risk.n_parts, policy, search.lower_bounds
         if not zero_plane:
             self._declared = np.full(n_parts, -np.inf)
@@ -264,7 +264,7 @@ class BundleMethod(Run):
         value nor bound divides the tolerance by 10, up to a thousand in all. If it is loose, the master may return its
         last solution although a new plane cuts it off.
         """
-        search, theta = self.search, self.method.theta * 0.1 ** min(self.search.idle, 3)
+        search, theta = self.search, self.options.theta * 0.1 ** min(self.search.idle, 3)
         scale, gap = max(abs(search.fun), 1e-300), min(search.gap, search.fun - float(search.lower_bounds.sum()))
         return float(min(max(theta * gap, 1e-12 * scale), 1e-3 * scale))
 

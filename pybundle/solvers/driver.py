@@ -161,8 +161,7 @@ class Driver:
                 result = self._ended_early(end)
                 self.status = result.status
         except Exception as error:
-            self.status, self._error = Status.FAILED, str(error) or type(error).__name__
-            self._add_result(error)
+            self._fail(error)
             raise
         self._tell_end(result)
         self.result = self._as_given(result, self.run)
@@ -213,6 +212,13 @@ class Driver:
             with suppress(Exception):
                 result = finish(run, status, risk=self._at_home)
         return result
+
+    def _fail(self, error):
+        """Remember the error that ends the run, and attach the best result so far to it."""
+        try:
+            self._add_result(error)         # which asks for the status before
+        finally:
+            self.status, self._error = Status.FAILED, str(error) or type(error).__name__
 
     def _add_result(self, error):
         """Attach the result to an error, or raise the error that explains it."""

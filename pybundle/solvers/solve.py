@@ -191,8 +191,7 @@ class Solve(Driver):
                 self.status = Status.INTERRUPTED
                 raise
             except Exception as error:
-                self.status, self._error = Status.FAILED, str(error) or type(error).__name__
-                self._add_result(error)
+                self._fail(error)
                 raise
 
     def resume(self) -> None:
@@ -312,7 +311,8 @@ class Solve(Driver):
 
     def close(self) -> None:
         """Write the checkpoint, if there is one; end threads; give back workers, callbacks and the lock of the file."""
-        if self._has_begun and not self._is_closed and not self.run.search.is_refuted:
+        is_written = self.result is not None or self._is_closed         # `complete` has written it
+        if self._has_begun and not is_written and not self.run.search.is_refuted:
             self._checkpointing.rescue(self.run, self.status)
         self._is_closed = True
         self._stack.close()

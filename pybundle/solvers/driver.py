@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
+from typing import Any
 
 import numpy as np
 
 from ..core.exceptions import BundleError, InputTypeError, OracleError
+from ..core.types import Floats
 from ..core.warn import warn_user
 from ..distributed.waiting import OutOfTime
-from ..runtime.result import Status
+from ..runtime.result import Result, Status
 from ..runtime.stopping import Callback, TimeLimit, first_reason, time_of_end
 from .diagnostics import LONG, VERY_LONG, hint
 from .ending import confirm, finish, for_user
@@ -87,11 +90,14 @@ class Driver:
     result : Result or None
     """
 
-    def __init__(self, run, w0, state=None, rules=(), report=None, factor=1.0, checkpointing=None, at_home=None,
-                 home=None):
-        self.run, self.status, self.result = run, None, None
+    def __init__(self, run: Any, w0: Floats, state: Any = None, rules: Sequence[Any] = (), report: Any = None,
+                 factor: float = 1.0, checkpointing: Any = None, at_home: Any = None, home: Any = None) -> None:
+        self.run: Any = run
+        self.status: Status | None = None
+        self.result: Result | None = None
         self._start, self._rules, self._report, self._factor = (w0, state), rules, report, factor
-        self._checkpointing, self._at_home, self._home = checkpointing or NoCheckpoint(), at_home, home
+        self._checkpointing: Any = checkpointing or NoCheckpoint()
+        self._at_home, self._home = at_home, home
         self._is_asking_user, self._hint, self._due = False, "", LONG
         self._has_begun = self._is_inside = False       # whether the run has its first point; an iteration is under way
         self._error = ""                                # the text of the error that ended the run
@@ -149,7 +155,7 @@ class Driver:
         self._tell_waiting()
         self.status = reason if self.status is None else self.status
 
-    def complete(self):
+    def complete(self) -> Result:
         """Step until the run ends; return the certified result. Errors carry that of the best point so far."""
         try:
             try:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from ..core.exceptions import ParameterError
 from ..core.validation import check_choice, check_count, check_number
-
-if TYPE_CHECKING:
-    from .run import Run
-    from .search import Search
 
 Check: TypeAlias = Callable[[str, Any], Any]
 """`check(name, value)` returns the value of an option, or raises."""
@@ -65,7 +61,7 @@ class Method:
             if check is not None and value is not option.default:
                 object.__setattr__(self, option.name, check(option.name, value))
 
-    def begin(self, search: Search) -> Run:
+    def begin(self, search: Any) -> Any:
         """Return the run of this method on a search; the run is not started yet.
 
         Parameters

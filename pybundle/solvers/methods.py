@@ -19,7 +19,6 @@ from .fallbacks import Fallbacks
 from .interior.methods import InteriorPoint
 from .method import Method
 from .run import Run
-from .search import Search
 from .smooth.methods import LBFGS, Newton
 
 INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial",
@@ -108,7 +107,7 @@ class Auto(Method):
     oca: OCA = field(default=OCA(), metadata=STAGE)
     bmrm: BMRM = field(default=BMRM(), metadata=STAGE)
 
-    def begin(self, search: Search) -> Run:
+    def begin(self, search: Any) -> Any:
         """Return the run of the method that `choose` takes; fallbacks are built when they take over."""
         name, words, fallbacks = choose(search)
         search.choice = f"auto chose {words}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,8 +11,6 @@ from ...core.exceptions import ParameterError
 from ...core.protocols import CORNERS
 from ...proof.score_limits import MOST_ENTRIES
 from ..method import Method
-from ..run import Run
-from ..search import Search
 from .interior_point import InteriorPoint as InteriorPointRun
 
 STEPS = 12.0                # about as many steps are needed
@@ -88,10 +86,10 @@ class InteriorPoint(Method):
     """
 
     name: ClassVar[str] = "interior-point"
-    needs: ClassVar[tuple] = (CORNERS,)
+    needs: ClassVar[tuple[Any, ...]] = (CORNERS,)
     penalties: ClassVar[str] = "separable"
 
-    def begin(self, search: Search) -> Run:
+    def begin(self, search: Any) -> Any:
         """Return a run, or refuse the problem."""
         words = refusal(search)
         if words is not None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ...core.protocols import HESSIAN, SMOOTH
 from ..method import Method, integer, option, or_none
-from ..run import Run
-from ..search import Search
 from .lbfgs import QuasiNewton
 from .newton import Newton as NewtonRun
 
@@ -57,12 +55,12 @@ class LBFGS(Method):
     """
 
     name: ClassVar[str] = "lbfgs"
-    needs: ClassVar[tuple] = (SMOOTH,)
+    needs: ClassVar[tuple[Any, ...]] = (SMOOTH,)
     remedy: ClassVar[str] = "use method 'oca', or a log-loss (pb.risks.Logistic, loss='logistic')"
     penalties: ClassVar[str] = "separable"
     memory: int | None = option(None, or_none(integer))
 
-    def begin(self, search: Search) -> Run:
+    def begin(self, search: Any) -> Any:
         return QuasiNewton(search, self.memory)
 
 
@@ -110,9 +108,9 @@ class Newton(Method):
     """
 
     name: ClassVar[str] = "newton"
-    needs: ClassVar[tuple] = (HESSIAN,)
+    needs: ClassVar[tuple[Any, ...]] = (HESSIAN,)
     remedy: ClassVar[str] = "use method 'lbfgs' or 'oca'"
     penalties: ClassVar[str] = "separable"
 
-    def begin(self, search: Search) -> Run:
+    def begin(self, search: Any) -> Any:
         return NewtonRun(search)

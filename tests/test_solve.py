@@ -256,13 +256,16 @@ class _Interrupts:
 
 
 @pytest.mark.parametrize("method", ["oca", "bmrm", "prox-bmrm"])
-def test_a_run_torn_by_ctrl_c_goes_on_from_what_it_knows(method):
+def test_a_run_torn_by_ctrl_c_goes_on_from_what_it_knows(method, tmp_path):
     best = pb.minimize(RISKS["callable"](), np.zeros(6), lam=1.0, tol=1e-9)
     for at in (2, 5, 9):
         with pb.Solve(_Interrupts(at), np.zeros(6), lam=1.0, tol=1e-6, method=method) as solve:
             with pytest.raises(KeyboardInterrupt):
                 steps(solve)
             assert solve.status is pb.Status.INTERRUPTED
+            if at > 2:          # the first pass is no iteration
+                with pytest.raises(pb.ParameterError, match="Ctrl-C ended an iteration half way; call resume"):
+                    solve.save(tmp_path / "run.npz")
             solve.resume()
             result = steps(solve).finish()
         assert result.success and result.lower_bound <= best.fun and best.lower_bound <= result.fun

@@ -290,13 +290,15 @@ class Solve(Driver):
         Raises
         ------
         ParameterError
-            If there is no point yet, or the run keeps evidence.
+            If there is no point yet, the run keeps evidence, or Ctrl-C ended its last iteration half way.
         StateError
             If another run uses the file, or it cannot be written.
         """
         self._check_something()
         if self.run.settings.record is not None:
             raise ParameterError("save holds no evidence; leave out evidence=True")
+        if self._is_inside:
+            raise ParameterError("save must not be called where Ctrl-C ended an iteration half way; call resume first")
         file = self._written(as_checkpoint(path))
         if file.path == self._checkpointing.path:
             self._checkpointing.write(self.run, self.status)

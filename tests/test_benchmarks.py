@@ -80,7 +80,7 @@ def test_a_planted_violation_is_found(text):
 
 @pytest.mark.parametrize("text", [
     "import pybundle as pb\npb.minimize(pb.risks.Logistic([[1.0]], [1]), lam=1.0).gap", "self._fit()",
-    "from pybundle.core.plane import Planes\nfrom . import LARGE", "from pybundle import risks\nrisks.Function",
+    "from pybundle.bundle import Planes\nfrom . import LARGE", "from pybundle import risks\nrisks.Function",
     "import pybundle\npybundle.mkl.OnlineMKL([]).fit", "import numpy as np\nnp.ones(1)",
     "from pybundle.qp import SimplexQP",
 ])  # fmt: skip

@@ -26,7 +26,7 @@ def messages(caplog, level):
 def test_it_is_quiet_by_default():
     code = ("import pybundle as pb; from pybundle.runtime.log import open_log; assert open_log(1.0, 0) is None; "
             "pb.minimize(pb.risks.BinaryHinge([[1.0], [-1.0]], [1, -1]), lam=1.0)")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert not done.stdout and not done.stderr
 
 

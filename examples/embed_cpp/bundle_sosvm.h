@@ -1,4 +1,5 @@
-// A bundle machine with the options of SHOGUN's DualLibQPBMSOSVM, each of which becomes a field of pybundle.h.
+// A bundle machine with the options of SHOGUN's DualLibQPBMSOSVM, each of which becomes
+// a field of pybundle.h.
 #pragma once
 #include <cstdio>
 #include <sstream>
@@ -7,7 +8,8 @@
 
 namespace toolbox {
 
-enum class Solver { BMRM, PPBMRM, P3BMRM };     // one model, with a proximal term, with parts and a proximal term
+// one model; one model and a proximal term; a model for each part and a proximal term
+enum class Solver { BMRM, PPBMRM, P3BMRM };
 
 struct TrainInfo {
     double primal, dual, gap, passes, train_error;
@@ -15,21 +17,26 @@ struct TrainInfo {
 
 class BundleSOSVM : public StructuredSVM {
 public:
-    BundleSOSVM(const pb_api *api, const StructuredModel &model) : StructuredSVM(api, model, 1.0, 1e-2, "bmrm") {}
+    BundleSOSVM(const pb_api *api, const StructuredModel &model)
+        : StructuredSVM(api, model, 1.0, 1e-2, "bmrm") {}
 
-    void set_C(double C) { settings_.lam = 1.0 / C; }           // C sum of losses + 1/2 |w|^2, divided by C
+    // C sum of losses + 1/2 |w|^2, divided by C
+    void set_C(double C) { settings_.lam = 1.0 / C; }
     void set_tol_rel(double tol) { settings_.tol = tol; }
     void set_tol_abs(double tol) { settings_.atol = tol; }
     void set_solver(Solver solver) { solver_kind_ = solver; }
     void set_K(double K) { K_ = K; }
     void set_T_max(int T_max) { T_max_ = T_max; }
-    void set_clean_ICP(bool clean) { clean_ICP_ = clean; }      // remove inactive cutting planes,
-    void set_clean_after(int steps) { clean_after_ = steps; }   // after so many iterations without weight
+    // remove inactive cutting planes, after so many iterations without weight
+    void set_clean_ICP(bool clean) { clean_ICP_ = clean; }
+    void set_clean_after(int steps) { clean_after_ = steps; }
     void set_cp_models(int models) { n_parts_ = models; }
     void set_store_train_info(bool store) { store_train_info_ = store; }
     void set_verbose(bool verbose) {
         settings_.verbose = verbose;
-        settings_.log = [](const char *line, void *) { std::fprintf(stderr, "%s\n", line); };
+        settings_.log = [](const char *line, void *) {
+            std::fprintf(stderr, "%s\n", line);
+        };
     }
     const std::vector<TrainInfo> &train_info() const { return info_; }
 
@@ -51,8 +58,10 @@ protected:
         std::vector<double> w(model_.dim());
         check(api_->progress(solver_, nullptr, w.data()));
         double error = 0.0;
-        for (int64_t i = 0; i < model_.n_examples(); i++) error += model_.loss(w.data(), i);
-        info_.push_back({now.fun, now.lower_bound, now.gap, now.n_passes, error / model_.n_examples()});
+        for (int64_t i = 0; i < model_.n_examples(); i++)
+            error += model_.loss(w.data(), i);
+        error /= model_.n_examples();
+        info_.push_back({now.fun, now.lower_bound, now.gap, now.n_passes, error});
     }
 
 private:

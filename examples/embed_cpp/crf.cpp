@@ -11,7 +11,7 @@ ChainCRF::ChainCRF(const pb_api *api, const Sequences &data, double lam, double 
 }
 
 void ChainCRF::init_model() {
-    std::vector<double> zeros(data_.n);         // a negative log-likelihood is at least 0
+    std::vector<double> zeros(data_.n);     // a negative log-likelihood is at least 0
     pb_problem problem = PB_INIT(pb_problem);
     problem.dim = dim();
     problem.n_parts = data_.n;                  // a part is an example
@@ -33,21 +33,26 @@ std::vector<double> ChainCRF::scores(const double *w, int64_t example) const {
     const double *x = &data_.x[example * data_.length * data_.D];
     for (int64_t t = 0; t < data_.length; t++)
         for (int64_t k = 0; k < data_.K; k++)
-            for (int64_t d = 0; d < data_.D; d++) unary[t * data_.K + k] += w[k * data_.D + d] * x[t * data_.D + d];
+            for (int64_t d = 0; d < data_.D; d++)
+                unary[t * data_.K + k] += w[k * data_.D + d] * x[t * data_.D + d];
     return unary;
 }
 
 std::vector<int> ChainCRF::predict(int64_t example) const {
     std::vector<int32_t> labelling(data_.length);
     double value;
-    if (api_->viterbi(data_.length, data_.K, scores(w_.data(), example).data(), &w_[data_.K * data_.D], nullptr,
-                      nullptr, labelling.data(), &value) != PB_OK)
+    const std::vector<double> unary = scores(w_.data(), example);
+    const double *transition = &w_[data_.K * data_.D];
+    if (api_->viterbi(data_.length, data_.K, unary.data(), transition, nullptr, nullptr,
+                      labelling.data(), &value) != PB_OK)
         throw std::runtime_error("no labelling");
     return {labelling.begin(), labelling.end()};
 }
 
-// log Z - score(truth), and its gradient: expected features minus those of the truth. No exception may leave it.
-int ChainCRF::risk(const double *w, int64_t, int64_t part, double *value, double *slope, void *machine) noexcept {
+// log Z - score(truth), and its gradient: expected features minus those of the truth.
+// No exception may leave it.
+int ChainCRF::risk(const double *w, int64_t, int64_t part, double *value, double *slope,
+                   void *machine) noexcept {
     try {
         const auto &self = *static_cast<const ChainCRF *>(machine);
         const Sequences &data = self.data_;
@@ -55,8 +60,9 @@ int ChainCRF::risk(const double *w, int64_t, int64_t part, double *value, double
         const double *x = &data.x[part * T * D], *transition = w + K * D;
         const int *y = &data.y[part * T];
         std::vector<double> unary = self.scores(w, part), nodes(T * K), pairs(K * K);
-        const int code = self.api_->forward_backward(T, K, unary.data(), transition, nullptr, nullptr, value,
-                                                     nodes.data(), pairs.data(), nullptr);
+        const int code = self.api_->forward_backward(
+            T, K, unary.data(), transition, nullptr, nullptr, value, nodes.data(),
+            pairs.data(), nullptr);
         if (code != PB_OK) return code;
         for (int64_t t = 0; t < T; t++) {
             *value -= unary[t * K + y[t]];
@@ -67,7 +73,8 @@ int ChainCRF::risk(const double *w, int64_t, int64_t part, double *value, double
         }
         for (int64_t t = 0; t < T; t++)
             for (int64_t k = 0; k < K; k++)
-                for (int64_t d = 0; d < D; d++) slope[k * D + d] += nodes[t * K + k] * x[t * D + d];
+                for (int64_t d = 0; d < D; d++)
+                    slope[k * D + d] += nodes[t * K + k] * x[t * D + d];
         for (int64_t j = 0; j < K * K; j++) slope[K * D + j] += pairs[j];
         return 0;
     } catch (...) {

@@ -59,7 +59,7 @@ class Progress:
     --------
     >>> import pybundle as pb
     >>> def watch(progress: pb.Progress) -> bool:
-    ...     return progress.n_passes > 50 and progress.gap < 0.05           # True ends the run
+    ...     return progress.n_passes > 50 and progress.gap < 0.05     # True ends the run
     >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
     >>> pb.minimize(risk, lam=1.0, callback=watch).success
     True

@@ -172,7 +172,8 @@ class MPBCFW(BlockSteps):
     --------
     >>> import pybundle as pb
     >>> risk = pb.risks.MulticlassHinge([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0, 1, 1])
-    >>> published = pb.methods.MPBCFW(visit="all", max_idle=10, max_planes=100, cost="clock")
+    >>> published = pb.methods.MPBCFW(visit="all", max_idle=10, max_planes=100,
+    ...                                   cost="clock")
     >>> pb.minimize(risk, lam=0.1, method=published).success
     True
 

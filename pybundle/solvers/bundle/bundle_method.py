@@ -10,8 +10,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ...bundle import ENTRY, PAIR, SPARSE_BELOW, Bundle, estimate_bytes, planes_within
@@ -50,21 +48,6 @@ def parts_within(risk, limit, n_parts):
     """
     room, slopes, pairs = max(limit - working_bytes(risk, 0), 0), 32.0 * risk.dim, 9.0 * PAIR
     return max(1, min(n_parts, int((np.sqrt(slopes**2 + 4.0 * pairs * room) - slopes) / (2.0 * pairs))))
-
-
-class Aggregate(NamedTuple):
-    """The slope of an aggregate plane, and the lower bound that it proves.
-
-    Attributes
-    ----------
-    phi : ndarray, shape (dim,)
-        Slope of the aggregate plane.
-    dual : float
-        Lower bound of F without its rounding errors; published stopping rules use it.
-    """
-
-    phi: np.ndarray
-    dual: float
 
 
 class BundleMethod(Run):
@@ -228,7 +211,7 @@ class BundleMethod(Run):
         return planes, self.search.observe(w, float(planes.values.sum()), planes.values)
 
     def improve_bound(self, solution, settle=True):
-        """Offer the lower bound that a solution proves to the search; return its `Aggregate`.
+        """Offer the lower bound that a solution proves to the search; return its aggregate `Plane` without errors.
 
         With `settle` the bundle stores the multipliers. Those of sign constraints do not enter the plane, because the
         penalty itself finds the best ones for a slope.
@@ -240,8 +223,15 @@ class BundleMethod(Run):
         search.offer(search.bound_from(plane))
         if settle:
             self.bundle.settle(beta)
-        exact = Plane(float(beta @ self.bundle.offsets), plane.slope)
-        return Aggregate(plane.slope, self.problem.lower_bound(exact, search.limits))
+        return Plane(float(beta @ self.bundle.offsets), plane.slope)
+
+    def dual(self, plane):
+        """Return the lower bound of F by an aggregate, without rounding errors; published stopping rules use it."""
+        return self.problem.lower_bound(plane, self.search.limits)
+
+    def has_converged(self, fun, plane):
+        """Return whether the published stopping rule, if it counts, holds for a value of F and an aggregate."""
+        return self.is_published and self.search.rule.holds(fun, self.dual(plane))
 
     # ------------------------------------------------------------------ inside
     def _make_master(self):
@@ -297,7 +287,7 @@ class BundleMethod(Run):
             self._errors = self._errors[0] + self.problem.coordinates.norms(grown, lambda: grown), self._errors[1]
         self._errors = tuple(map(np.maximum, self._errors, (planes.slope_errors, planes.offset_errors)))
         self.bundle.append(planes, self.slack)
-        overflown = np.flatnonzero(~np.isfinite(self.bundle.H.diagonal()))
+        overflown = (~np.isfinite(self.bundle.H.diagonal())).nonzero()[0]
         if len(overflown):
             self.bundle.drop(overflown)
             self._changing = False              # the bundle is consistent again

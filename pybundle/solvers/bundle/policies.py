@@ -6,17 +6,19 @@ A policy has six members; the loop (`bundle_method.py`) calls nothing else.
 ``resume(loop, state)``    is called in place of start if the planes of another run are taken over
 ``propose(loop, k)``       returns a solution of the master in iteration k
 ``advance(loop, solution, aggregate)``     evaluates the risk and returns a `StepOutcome`; `aggregate` is the
-                           `Aggregate` of the solution
+                           aggregate `Plane` of the solution
 ``scores``                 are the scores at the best point, or None
 ``working_bytes(risk)``    returns the bytes that the policy needs
 
-A policy uses six members of the loop:
+A policy uses eight members of the loop:
 
 ``search``                 is the `Search`: best point, its value, stopping rule; it counts passes
 ``risk``                   is needed for scores and other members that only some risks have
 ``master``                 is the cutting-plane model, a `Master` with the objective and the proximal centre
 ``solve(alpha, tol)``      solves the master; its tolerance follows the gap of the run
 ``improve_bound(solution, settle)``        offers the lower bound that the solution proves to the search
+``dual(aggregate)``        returns the lower bound of F by an aggregate, for published rules
+``has_converged(fun, aggregate)``          tells whether the published rule holds, if the run is to end by it
 ``visit(w, solution)``     makes a pass and returns planes and F(w)
 
 The policy in `sgd.py` also uses `settings`, and `append` for the planes of its epochs.
@@ -88,9 +90,8 @@ class LastIterate(Policy):
     def advance(self, loop, solution, aggregate):
         problem = loop.master.problem
         in_ball = problem.ball is not None      # w may have been scaled into the ball, and then is no minimiser
-        planes, fun = loop.visit(problem.point(aggregate.phi, solution.lam), None if in_ball else solution)
-        search = loop.search
-        return StepOutcome([planes], fun, search.rule.holds(search.fun if in_ball else fun, aggregate.dual))
+        planes, fun = loop.visit(problem.point(aggregate.slope, solution.lam), None if in_ball else solution)
+        return StepOutcome([planes], fun, loop.has_converged(loop.search.fun if in_ball else fun, aggregate))
 
 
 class LineSearch(Kept):
@@ -134,7 +135,7 @@ class LineSearch(Kept):
     def advance(self, loop, solution, aggregate):
         search, risk, problem = loop.search, loop.risk, loop.master.problem
         best, fun = search.w, search.fun
-        w = problem.point(aggregate.phi, solution.lam)
+        w = problem.point(aggregate.slope, solution.lam)
         step = w - best
         with search.working("oracle", passes=1):
             scores = risk.scores(read_only(w))
@@ -147,7 +148,7 @@ class LineSearch(Kept):
             fun = search.observe(problem.project(best + t * step), risk_value)      # only rounding can leave the set
             self.scores = self.scores if search.version == before else moved
         at = best + (t + self.mu * (1.0 - t)) * step
-        return StepOutcome([planes], fun, search.rule.holds(fun, aggregate.dual), at)
+        return StepOutcome([planes], fun, loop.has_converged(fun, aggregate), at)
 
 
 def _between(S0, S1, t):
@@ -227,14 +228,14 @@ class PublishedProximity(Centred):
         return solution
 
     def advance(self, loop, solution, aggregate):
-        w = self.point(loop, solution, aggregate.phi)
+        w = self.point(loop, solution, aggregate.slope)
         planes, fun = loop.visit(w, solution)
         new = [planes]
         if self._plain is None and self.centre_fun - fun < self.required:       # a poor step: tune alpha
             tuned = self._tune(loop)
             if tuned.alpha != solution.alpha:
                 solution, new = tuned, [planes._replace(slopes=planes.slopes.copy())]   # the next pass may reuse it
-                w = self.point(loop, tuned, loop.improve_bound(tuned).phi)
+                w = self.point(loop, tuned, loop.improve_bound(tuned).slope)
                 planes, fun = loop.visit(w, tuned)
                 new.append(planes)
         has_converged = self._plain is not None and self._require(loop, fun)
@@ -246,7 +247,7 @@ class PublishedProximity(Centred):
 
         The rule is tested only here, after alpha was tuned.
         """
-        bound, rule = loop.improve_bound(self._plain, settle=False).dual, loop.search.rule
+        bound, rule = loop.dual(loop.improve_bound(self._plain, settle=False)), loop.search.rule
         self.required = (fun - bound / max(1.0 - rule.tol, 1e-12)) / self.T
         return rule.holds(fun, bound)
 
@@ -282,13 +283,13 @@ class BestPoint(Centred):
         return solution
 
     def advance(self, loop, solution, aggregate):
-        before, gap, w = loop.search.fun, loop.search.gap, self.point(loop, solution, aggregate.phi)
+        before, gap, w = loop.search.fun, loop.search.gap, self.point(loop, solution, aggregate.slope)
         planes, fun = loop.visit(w, solution)
         predicted = before - self._model
         self.adapt(before, predicted, before - fun, solution.gap, gap)
         if before - fun > 0.0 and before - fun >= SERIOUS * predicted:
             self.move(loop, solution, w, fun)
-        return StepOutcome([planes], fun, loop.search.rule.holds(fun, aggregate.dual))
+        return StepOutcome([planes], fun, loop.has_converged(fun, aggregate))
 
     def adapt(self, before, predicted, gained, tol, gap):
         """Change alpha after a step that decreased F from `before` by `gained`; `tol` is the gap of the master."""

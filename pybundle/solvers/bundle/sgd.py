@@ -62,7 +62,7 @@ class StochasticSubgradient(Policy):
 
     def advance(self, loop, solution, aggregate):
         """Return a `StepOutcome` without planes, which are stored already, and F where the epoch ended."""
-        return StepOutcome([], self._fun, loop.search.rule.holds(self._fun, aggregate.dual))
+        return StepOutcome([], self._fun, loop.has_converged(self._fun, aggregate))
 
     def _tune(self, loop):
         """Return the t0 that gives the least objective after one epoch from the present w over 10 % of the examples."""

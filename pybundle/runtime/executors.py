@@ -116,9 +116,8 @@ class _BlasLimit:
 
     def __init__(self):
         self._lock = threading.Lock()
-        self._users = 0
-        self._controller = self._limit = None
-        self._n_modules = 0
+        self._users = self._n_modules = 0
+        self._libraries, self._before = [], []      # all BLAS libraries; those limited, with their numbers of threads
 
     def __enter__(self):
         with self._lock:
@@ -126,9 +125,12 @@ class _BlasLimit:
                 # libraries are searched only after imports of new modules: a search takes as long as a small solve
                 count = len(sys.modules)
                 if self._n_modules != count:
-                    self._controller, self._n_modules = ThreadpoolController(), count
+                    self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+                    self._n_modules = count
+                self._before = [(library, n) for library in self._libraries if (n := library.num_threads) != 1]
                 self._take_control()
-                self._limit = self._controller.limit(limits=1, user_api="blas")
+                for library, _ in self._before:
+                    library.set_num_threads(1)
             self._users += 1
 
     def __exit__(self, *problem):
@@ -136,13 +138,13 @@ class _BlasLimit:
             self._users -= 1
             if self._users == 0:
                 self._take_control()
-                self._limit.restore_original_limits()
+                for library, n in self._before:
+                    library.set_num_threads(n)
                 self._take_control()
-                self._limit = None
 
     def _take_control(self):
         """Let this thread set the number of OpenBLAS threads; threadpoolctl >= 3.7 and our lock admit one thread."""
-        for library in self._controller.lib_controllers:
+        for library, _ in self._before:
             if hasattr(library, "clear_controlling_thread"):
                 library.clear_controlling_thread(force=True)
 

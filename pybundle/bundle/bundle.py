@@ -29,7 +29,6 @@ from ..core.validation import (
     check_count,
     check_indices,
     check_integer,
-    contiguous,
     integer_array,
     is_scalar,
     real_numbers,
@@ -166,10 +165,9 @@ class Bundle:
         numbers are finite. Cost: one GEMM of `2 dim n_planes P` flops, unless the products of the new planes with the
         stored ones and with each other are passed as `inner`.
         """
-        planes, slack, parts, inner = self._check(planes, slack, parts, inner)
-        slopes, offsets = planes.slopes, planes.offsets
+        slopes, offsets, slack, parts, inner = self._check(planes, slack, parts, inner)
         if self._store is None:
-            self._store = self._new_store(planes.density() < SPARSE_BELOW)
+            self._store = self._new_store(Planes(offsets, offsets, slopes).density() < SPARSE_BELOW)
         first, last = self.n_planes, self.n_planes + len(offsets)
         self._grow(last)
         self._store.append(slopes)
@@ -185,11 +183,10 @@ class Bundle:
         self.n_planes = last
         if self.centre is not None:
             self.products[first:] = self.dot(self.centre, first)
-        new = np.arange(first, last)
-        useless = (self._gram[new, new] == 0.0) & (offsets <= 0.0) & slack
-        useless |= self._copies(new)
+        useless = (self.H.diagonal()[first:] == 0.0) & (offsets <= 0.0) & slack
+        useless |= self._copies(first)
         if useless.any():
-            self.drop(new[useless])
+            self.drop(first + np.flatnonzero(useless))
 
     def _check(self, planes, slack, parts, inner):
         """Return the arguments of `append` as arrays of matching shapes."""
@@ -212,7 +209,7 @@ class Bundle:
         if inner is not None:
             inner = _check_shape("inner", inner, (n, self.n_planes + n))
         check_integer("origin", planes.origin, low=-1)
-        return planes._replace(offsets=offsets, slopes=slopes), slack, parts, inner
+        return slopes, offsets, slack, parts, inner
 
     def new_constraints(self, numbers: ArrayLike) -> Array:
         """Return the numbers of those constraints that are not stored yet."""
@@ -256,22 +253,23 @@ class Bundle:
         self.offsets[j], self.parts[j], self.beta[j], self.idle[j], self.origins[j] = offset, part, 0.0, 0, -1
         self.products[j] = 0.0 if self.centre is None else slope @ self.centre
 
-    def _copies(self, new):
-        """Return which of the new planes equal a stored plane of the same part; the age of that plane becomes 0.
+    def _copies(self, first):
+        """Return which planes from `first` on equal a plane before of the same part; the age of that becomes 0.
 
         The same labelling gives the same slope to the last bit. The Gram matrix only finds candidates: its rounding
         errors hide distances up to about 1e-7, so the slopes of candidates are compared themselves.
         """
-        first = new[0]
-        norms = self.H.diagonal()
-        rounding = (self.dim + 8) * 2.0**-52 * norms[None, new]
-        same = np.abs(norms[:first, None] - norms[None, new]) <= rounding
-        same &= np.abs(self._gram[:first, new] - norms[None, new]) <= rounding
-        same &= self.parts[:first, None] == self.parts[None, new]
-        same &= np.abs(self.offsets[:first, None] - self.offsets[None, new]) <= 1e-14 * np.abs(self.offsets[new])
-        for i, j in zip(*np.nonzero(same), strict=True):
-            same[i, j] = self._store.equal(i, new[j])
-        self.idle[:first][same.any(axis=1)] = 0
+        H, parts, offsets = self.H, self.parts, self.offsets
+        norms = H.diagonal()
+        rounding = (self.dim + 8) * 2.0**-52 * norms[first:]
+        same = np.abs(H[:first, first:] - norms[first:]) <= rounding
+        if same.any():
+            same &= np.abs(norms[:first, None] - norms[first:]) <= rounding
+            same &= parts[:first, None] == parts[first:]
+            same &= np.abs(offsets[:first, None] - offsets[first:]) <= 1e-14 * np.abs(offsets[first:])
+            for i, j in zip(*same.nonzero(), strict=True):
+                same[i, j] = self._store.equal(i, first + j)
+            self.idle[:first][same.any(axis=1)] = 0
         return same.any(axis=0)
 
     def _grow(self, n):
@@ -305,13 +303,14 @@ class Bundle:
     def settle(self, beta: ArrayLike) -> None:
         """Store the multipliers of a master solution; the age `idle` of planes with multiplier 0 grows by one."""
         beta = _check_shape("beta", beta, (self.n_planes,))
+        idle = self.idle
         self.beta[:] = beta
-        self.idle[:] += 1
-        self.idle[beta > 0.0] = 0
+        idle += 1
+        idle[beta > 0.0] = 0
 
     def prune(self, max_idle: int) -> None:
         """Drop planes whose multiplier was 0 in more than `max_idle` master solutions in a row."""
-        old = np.flatnonzero(self.idle > check_integer("max_idle", max_idle))
+        old = (self.idle > check_integer("max_idle", max_idle)).nonzero()[0]
         if len(old):
             self.drop(old)
 
@@ -459,7 +458,7 @@ def _check_shape(name, value, shape):
     array = real_numbers(f"{name} must be real numbers", value)
     if array.shape != shape:
         raise ParameterError(f"{name} must have shape {shape}, got {array.shape}")
-    return contiguous(array)
+    return array
 
 
 def survivors(n, dropped):

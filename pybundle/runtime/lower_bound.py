@@ -119,11 +119,10 @@ def aggregation_errors(beta, offsets, norms, parts, plane_errors, offset_errors)
     error, offset_error : float
         For multipliers as `feasible` returns them; both errors count how far their sums are from 1.
     """
-    beta, parts = np.where(parts >= 0, beta, 0.0), np.maximum(parts, 0)     # constraints are left out
     weights = beta * np.abs(offsets)
     terms = 2 * int(np.count_nonzero(beta)) + 4
     error = plane_errors.sum() + terms * UNIT * (beta @ norms)
-    offset_error = terms * UNIT * weights.sum() + weights @ np.asarray(offset_errors)[parts]
+    offset_error = terms * UNIT * weights.sum() + weights @ np.asarray(offset_errors)[np.maximum(parts, 0)]
     return 1.01 * float(error), 1.01 * float(offset_error)
 
 

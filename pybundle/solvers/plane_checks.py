@@ -128,7 +128,7 @@ def norms_of(slopes):
 
 def refuse_above(excess, scale, what, where):
     """Raise ContradictionError if a plane lies above the risk by an `excess` that rounding cannot explain."""
-    bad = np.flatnonzero(excess > ROUNDING * scale + 1e-300)
+    bad = (excess > ROUNDING * scale + 1e-300).nonzero()[0]
     if len(bad):
         p = int(bad[0])
         raise ContradictionError(f"the subgradient inequality fails for part {p}: {what} lies {excess[p]:.3g} above "

@@ -279,7 +279,7 @@ def errors_of(risk, slopes=None, offsets=None):
     shape = (risk.n_parts,)
     found = (np.asarray(errors, dtype=float) for errors in (
         risk.slope_errors if slopes is None else slopes, risk.offset_errors if offsets is None else offsets))
-    return tuple(errors if errors.shape == shape else np.broadcast_to(errors, shape) for errors in found)
+    return tuple(errors if errors.shape == shape else np.full(shape, errors) for errors in found)
 
 
 def with_errors(planes, risk):

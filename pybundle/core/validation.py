@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 from collections.abc import Collection
@@ -20,6 +21,13 @@ def check_number(name: str, value: Any, *, low: float | None = None, strict: boo
     if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, numbers.Real):
         raise InputTypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}; "
                              f"pass a float")
+    try:
+        value = float(value)
+    except OverflowError as problem:
+        raise ParameterError(f"{name} must be a finite number, got a number beyond the range of float64") from problem
+    bad = not math.isfinite(value) or (low is not None and (value <= low if strict else value < low))
+    if not (bad or (high is not None and value > high) or (below is not None and value >= below)):
+        return value
     wanted = "a finite number"
     if low is not None:
         wanted += f" {'>' if strict else '>='} {low:g}"
@@ -27,14 +35,7 @@ def check_number(name: str, value: Any, *, low: float | None = None, strict: boo
         wanted += f"{' and' if low is not None else ''} <= {high:g}"
     if below is not None:
         wanted += f"{' and' if low is not None else ''} < {below:g}"
-    try:
-        value = float(value)
-    except OverflowError as problem:
-        raise ParameterError(f"{name} must be {wanted}, got a number beyond the range of float64") from problem
-    bad = not np.isfinite(value) or (low is not None and (value <= low if strict else value < low))
-    if bad or (high is not None and value > high) or (below is not None and value >= below):
-        raise ParameterError(f"{name} must be {wanted}, got {value!r}")
-    return value
+    raise ParameterError(f"{name} must be {wanted}, got {value!r}")
 
 
 def check_integer(name: str, value: Any, *, low: int | None = None, high: int | None = None) -> int:
@@ -100,7 +101,7 @@ def check_vector(name: str, value: Any, size: int | None = None, *, error: Any =
     if not np.isfinite(vector).all():
         index = int(np.flatnonzero(~np.isfinite(vector))[0])
         raise error(f"{name} must be finite, got {vector[index]} at index {index}")
-    return contiguous(vector)
+    return vector
 
 
 def check_finite(name, array, name_of=None):
@@ -189,7 +190,8 @@ def real_array(value, copy=False, order="C"):
         array = np.asarray(value)
         if array.dtype.kind not in "biufO":
             raise TypeError(f"entries of dtype {array.dtype} are not real numbers")
-        refuse_rounded("numbers", array)
+        if array.dtype.kind != "f":
+            refuse_rounded("numbers", array)
         array = np.array(array, dtype=np.float64, order=order, copy=True if copy else None)
         return array if array.flags.aligned else array.copy()
     except (ValueError, OverflowError) as problem:

@@ -47,7 +47,7 @@ cdef enum:
     AUTO, SMO, FACES
 
 # Entries of scale H and of f must be less, because gradients are squared.
-LARGEST = 1e150
+cdef double LARGEST = 1e150
 OVERFLOW = ("H, f and x must be finite, and scale a number > 0; those of a run overflow if the data or 1/lam are vast: "
             "scale the data")
 METHODS = {"auto": AUTO, "smo": SMO, "active-set": FACES}
@@ -151,10 +151,6 @@ cdef class SimplexQP:
                                  f"{parts.shape} and {x.shape} for m = {m}")
         if m > 1 and (H.strides[1] != 8 or H.strides[0] < 8 * m or H.strides[0] % 8):
             raise InputTypeError("H must have contiguous rows; pass np.ascontiguousarray(H)")
-        # no entry of a semidefinite H exceeds its diagonal
-        steepest, curvature = float(np.abs(f).max()), scale * <double>np.abs(np.diagonal(H)).max()
-        if not (scale > 0.0 and steepest < LARGEST and curvature < LARGEST and np.isfinite(x).all()):
-            raise NumericalError(OVERFLOW)
         cdef const double[:, :] H_view = H
         cdef const double[::1] f_view = f
         cdef const int[::1] parts_view = parts
@@ -165,6 +161,10 @@ cdef class SimplexQP:
         for j in range(m):
             if not -1 <= parts_view[j] < n_parts:
                 raise ParameterError(f"parts must be in -1..{n_parts - 1}, got {parts_view[j]} at index {j}")
+            # no entry of a semidefinite H exceeds its diagonal
+            if not (scale > 0.0 and isfinite(x_view[j]) and fabs(f_view[j]) < LARGEST
+                    and scale * fabs(H_view[j, j]) < LARGEST):
+                raise NumericalError(OVERFLOW)
         self.point.reserve(m + n_parts + 2)
         self.pairs.reserve(m + n_parts + 2)
         self.faces.reserve(m + n_parts + 2)

@@ -208,3 +208,28 @@ def test_any_penalty_that_is_a_square_has_a_minimiser():
                     pb.prox.SquaredL2(10.0) + pb.prox.Box(0.0)):
         result = pb.minimize(blobs(), penalty=penalty, method=FixedSteps(run=Minimises), tol=0.05, max_iter=3000)
         assert result.success is True and result.certified
+
+
+def test_a_text_is_no_tuple_of_kept_names():
+    with pytest.raises(pb.InputTypeError, match=r"kept of Wrong must be a tuple of names.*write kept = \('phi',\)"):
+        class Wrong(FixedStepsRun):
+            kept = "phi"
+
+
+def test_options_hold_no_arrays():
+    @dataclass(frozen=True, kw_only=True)
+    class Weighted(FixedSteps):
+        weights: object = option(None, lambda name, value: np.asarray(value))
+
+    with pytest.raises(pb.InputTypeError, match=r"weights of method 'fixed-steps' must not be an array.*a tuple"):
+        Weighted(weights=[1.0, 2.0])
+
+
+def test_stages_of_auto_are_no_subclasses():
+    """Its text named their options, and could not be read back."""
+    @dataclass(frozen=True, kw_only=True)
+    class Longer(pb.methods.OCA):
+        extra: int = option(1, integer)
+
+    with pytest.raises(pb.InputTypeError, match=r"oca of Auto must be a pb.methods.OCA, got Longer; pass a record"):
+        pb.methods.Auto(oca=Longer(extra=2))

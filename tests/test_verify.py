@@ -633,3 +633,15 @@ def test_the_error_of_a_value_does_not_depend_on_the_sign_of_the_bias(loss):
     found = [LinearProblem(loss(X, y, bias=sign * 1e3), False).value((w * [1, 1, 1, 1, sign]).ravel())
              for sign in (1.0, -1.0)]
     assert found[0] == found[1] and found[0][1] > 0.0
+
+
+def test_a_report_is_true_if_all_is_proven():
+    risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
+    certificate = pb.minimize(risk, lam=1.0, tol=1e-6).certificate
+    assert pb.verify(certificate, risk, lam=1.0)
+    assert not pb.verify(certificate, risk, lam=2.0)
+
+
+def test_arguments_that_it_lacks_have_a_remedy():
+    with pytest.raises(pb.ParameterError, match=r"unknown argument 'radius'; did you mean penalty=pb.prox.Ball"):
+        pb.verify("run.npz", None, radius=1.0)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from .exceptions import StateError
+from .exceptions import InputTypeError, StateError
 
 PLAIN = (bool, int, float, str, type(None))
 
@@ -31,6 +31,12 @@ class Kept:
     """Base class of objects whose attributes in `kept` are stored in checkpoints."""
 
     kept: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if isinstance(cls.kept, str):           # a text is a sequence of names, too, each of one letter
+            raise InputTypeError(f"kept of {cls.__name__} must be a tuple of names, got the text {cls.kept!r}; write "
+                                 f"kept = ({cls.kept!r},)")
 
     def arrays(self) -> dict[str, Any]:
         """Return the attributes for a checkpoint, by name."""

@@ -6,6 +6,7 @@ import math
 import numbers
 import os
 from collections.abc import Collection
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,19 @@ import scipy.sparse as sp
 
 from .exceptions import InputTypeError, ParameterError
 from .types import Floats
+
+INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial",
+           "jac": "fun returns the value and a subgradient", "x0": "did you mean w0?",
+           "bounds": "did you mean penalty=pb.prox.Box(lower, upper)?",
+           "radius": "did you mean penalty=pb.prox.Ball(radius)?",
+           "bound": "did you mean penalty=pb.prox.Ball(radius), or pb.prox.Box(lower)?",
+           "nonneg": "did you mean penalty=pb.prox.SquaredL2(lam) + pb.prox.Box(0.0)?",
+           "deterministic": "leave it out; pb.methods.MPBCFW(cost='clock') measures time",
+           "checkpoint_every": "did you mean checkpoint=pb.Checkpoint(path, every=seconds)?"} | {
+    theirs: f"did you mean {ours}?" for theirs, ours in {
+        "seed": "random_state", "timeout": "time_limit", "tolerance": "tol", "eps": "tol",
+        "maxfun": "max_iter"}.items()}
+"""What to use in place of arguments that other packages have."""
 
 
 def check_number(name: str, value: Any, *, low: float | None = None, strict: bool = False, high: float | None = None,
@@ -222,3 +236,13 @@ def check_flag(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise InputTypeError(f"{name} must be True or False, got {value!r:.40} of type {type(value).__name__}")
     return bool(value)
+
+
+def refuse_unknown(unknown, arguments, hint=None):
+    """Raise ParameterError for a name in `unknown`; `arguments` are the names of those that the function has."""
+    if not unknown:
+        return
+    name = min(unknown)
+    near = get_close_matches(name, arguments, 1)
+    hint = hint or INSTEAD.get(name) or (f"did you mean {near[0]}?" if near else f"it takes {', '.join(arguments)}")
+    raise ParameterError(f"unknown argument {name!r}; {hint}")

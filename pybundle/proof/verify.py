@@ -11,14 +11,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import PathLike
-from ..core.validation import check_flag
+from ..core.validation import check_flag, refuse_unknown
 from ..features.dependence import dependence_in
 from ..prox import Penalty
 from ..risks import BinaryHinge, Function, Logistic, MulticlassHinge, Structured
@@ -36,7 +36,7 @@ SHARE, TINY = 1e-9, 1e-280
 
 @dataclass
 class Report:
-    """What a verification found.
+    """What a verification found; true if `ok`.
 
     Attributes
     ----------
@@ -70,6 +70,9 @@ class Report:
         difference = self.fun - self.lower_bound
         return 0.0 if difference <= 0.0 else difference / abs(self.fun) if self.fun != 0.0 else float("inf")
 
+    def __bool__(self) -> bool:
+        return self.ok
+
     def add(self, name: str, holds: bool, text: str) -> bool:
         """Record a check; return whether it holds."""
         self.checks.append((name, bool(holds), text))
@@ -86,7 +89,7 @@ class Report:
 
 def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, *,
            lam: float | ArrayLike | None = None, penalty: Penalty | None = None, constraints: Any = None,
-           scale: str | None = None) -> Report:
+           scale: str | None = None, **unknown: Never) -> Report:
     """Recompute the claims of a certificate without the solvers; calls risk or model only where the report says so.
 
     Pass what was passed to `minimize`: then the certificate must be one of that problem. What is left out altogether is
@@ -137,6 +140,7 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
     >>> pb.verify(result.certificate, risk, lam=2.0).ok
     False
     """
+    refuse_unknown(unknown, tuple(verify.__kwdefaults__))
     if isinstance(certificate, (str, os.PathLike)):
         certificate = load_certificate(certificate)
     if not isinstance(certificate, Certificate):

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeAlias
 
-from ..core.exceptions import ParameterError
+import numpy as np
+
+from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice, check_count, check_number
 
 Check: TypeAlias = Callable[[str, Any], Any]
@@ -38,7 +40,8 @@ class Method:
         Advice in that error.
     penalties : {"none", "separable", "all"}
         Which objectives the method takes. "none": one number lam, so that `problem.square.lam` exists; "separable":
-        also penalties that are sums over single weights, and free weights; "all": any penalty and linear constraints.
+        also penalties that are sums over single weights, and free weights; "all": any penalty and linear constraints,
+        `problem.rows`, which `begin` refuses if the method leaves them out.
 
     Examples
     --------
@@ -59,7 +62,11 @@ class Method:
         for option in fields(self):
             value, check = getattr(self, option.name), option.metadata.get("check")
             if check is not None and value is not option.default:
-                object.__setattr__(self, option.name, check(option.name, value))
+                value = check(option.name, value)
+                object.__setattr__(self, option.name, value)
+            if isinstance(value, np.ndarray):
+                raise InputTypeError(f"{option.name} of method {self.name!r} must not be an array, which the text of a "
+                                     f"record cannot hold; let its check return a tuple, as by tuple(array.tolist())")
 
     def begin(self, search: Any) -> Any:
         """Return the run of this method on a search; the run is not started yet.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.protocols import require
-from ..core.validation import check_choice
+from ..core.validation import check_choice, refuse_unknown
 from ..prox import Ball
 from ..prox.base import names_of
 from .auto import choose
@@ -21,25 +21,13 @@ from .method import Method
 from .run import Run
 from .smooth.methods import LBFGS, Newton
 
-INSTEAD = {"C": "lam = 1/C", "args": "bind them in fun, as by functools.partial",
-           "jac": "fun returns the value and a subgradient", "x0": "did you mean w0?",
-           "bounds": "did you mean penalty=pb.prox.Box(lower, upper)?",
-           "radius": "did you mean penalty=pb.prox.Ball(radius)?",
-           "bound": "did you mean penalty=pb.prox.Ball(radius), or pb.prox.Box(lower)?",
-           "nonneg": "did you mean penalty=pb.prox.SquaredL2(lam) + pb.prox.Box(0.0)?",
-           "deterministic": "leave it out; pb.methods.MPBCFW(cost='clock') measures time",
-           "checkpoint_every": "did you mean checkpoint=pb.Checkpoint(path, every=seconds)?"} | {
-    theirs: f"did you mean {ours}?" for theirs, ours in {
-        "seed": "random_state", "timeout": "time_limit", "tolerance": "tol", "eps": "tol",
-        "maxfun": "max_iter"}.items()}
-"""What to use in place of arguments that other packages have."""
-
 
 def check_stage(name, value):
     """Check a record of "auto": of the class of its default, which the name tells."""
     kind = METHODS[name.replace("_", "-")]
-    if not isinstance(value, kind):
-        raise InputTypeError(f"{name} of Auto must be a pb.methods.{kind.__name__}, got {type(value).__name__}")
+    if type(value) is not kind:         # the text of Auto names options, but no subclass
+        raise InputTypeError(f"{name} of Auto must be a pb.methods.{kind.__name__}, got {type(value).__name__}; pass "
+                             "a record of another class as method itself")
     return value
 
 
@@ -254,16 +242,7 @@ def make_run(method, search):
 
 def refuse(unknown, arguments):
     """Refuse arguments that `minimize` does not have; `arguments` are the names of those that it has."""
-    if not unknown:
-        return
-    name = sorted(unknown)[0]
-    owners = [kind.__name__ for _, kind in owners_of(name)]
-    near = get_close_matches(name, arguments, 1)
-    if owners:
-        hint = f"it is an option of a method: method=pb.methods.{owners[0]}({name}=...)" + (
-            f", also of {', '.join(owners[1:])}" if owners[1:] else "")
-    elif name in INSTEAD:
-        hint = INSTEAD[name]
-    else:
-        hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(arguments)}"
-    raise ParameterError(f"unknown argument {name!r}; {hint}")
+    owners = [kind.__name__ for name in sorted(unknown)[:1] for _, kind in owners_of(name)]
+    refuse_unknown(unknown, arguments, owners and (
+        f"it is an option of a method: method=pb.methods.{owners[0]}({min(unknown)}=...)"
+        + (f", also of {', '.join(owners[1:])}" if owners[1:] else "")))

@@ -263,3 +263,19 @@ def test_an_attribute_that_hides_a_method_is_refused(name):
         pb.check_penalty(penalty, 8)
     with pytest.raises(ParameterError, match=f"penalty Smooth must have no attribute '{name}'"):
         pb.minimize(pb.risks.Logistic(*data()), penalty=penalty)
+
+
+def test_a_penalty_that_is_infinite_somewhere_needs_project():
+    """Runs went on for long, because no point of theirs had a finite value."""
+    class Positive(pb.prox.Penalty):
+        moduli = 1.0
+
+        def value(self, x):
+            return np.inf if (x < 0.0).any() else 0.5 * float(x @ x)
+
+        def minimiser(self, phi, weight=0.0, centre=0.0):
+            return (weight * centre - phi) / (1.0 + weight)
+
+    X, y = data()
+    with pytest.raises(ParameterError, match=r"must be finite at feasible points, got infinity.*a method project\(x\)"):
+        pb.minimize(pb.risks.Logistic(X, -y), penalty=Positive())

@@ -241,7 +241,7 @@ def test_planes_of_other_data_are_no_warm_start_and_risks_travel(model, make, Y)
     a, b = (pb.risks.Structured(model, make(seed), Y) for seed in (1, 2))
     result = pb.minimize(a, lam=1.0, tol=1e-3)
     assert a.fingerprint == pb.risks.Structured(model, make(1), Y).fingerprint
-    with pytest.raises(pb.ParameterError, match="warm_start must be a run on the same risk"):
+    with pytest.raises(pb.ParameterError, match=r"start from .warm_start. must be on the same risk"):
         pb.minimize(b, lam=1.0, warm_start=result)
     again, state = pickle.loads(pickle.dumps((a, result)))
     assert again.fingerprint == a.fingerprint

@@ -15,6 +15,7 @@ from ..core.exceptions import ContradictionError, NumericalError, OracleError, P
 from ..core.kept import Kept, check_array, check_float
 from ..core.plane import Plane
 from ..core.protocols import completed
+from ..core.rounding import norm
 from ..core.validation import read_only
 from ..runtime.lower_bound import LowerBound
 from ..runtime.stopping import GapBelow, Progress
@@ -23,6 +24,8 @@ from .problem.free_weights import FreeWeights, ProvenLimits
 from .problem.size import Size
 from .state import Known, Trace
 
+MODERATE = 1e10
+"""At points of larger norm powers in a penalty may overflow."""
 NAMELESS = "unknown"
 """Fingerprint of a risk whose own one cannot be computed; no other run can start from its state."""
 
@@ -54,7 +57,8 @@ class Search(Kept):
     values : ndarray, shape (P,), or None
         Values of the parts at w.
     bound : LowerBound or None
-        Best lower bound, `bound.value`, with the plane that proves it.
+        Best lower bound, `bound.value`, with the plane that proves it; None before the first `offer`, which also counts
+        the bounds that the risk declares.
     lower_bounds : ndarray, shape (P,)
         The lower bounds of the parts that the risk declares.
     version, bound_version : int
@@ -136,9 +140,9 @@ class Search(Kept):
         mine, theirs = fingerprint_of(self.risk), state.fingerprint
         if state.w.shape != (self.risk.dim,) or theirs == NAMELESS or (
                 mine is not None and theirs is not None and mine != theirs):
-            raise ParameterError("warm_start must be a run on the same risk (data, labels, weights, partition), got "
-                                 "one on another; pass w0=result.x to start from its point only. Data that were "
-                                 "changed in place since that run are other data")
+            raise ParameterError("the run to start from (warm_start) must be on the same risk (data, labels, weights, "
+                                 "partition), got one on another; pass its point as w0 to start from that only. Data "
+                                 "that were changed in place since that run are other data")
         self.size.at_least(state.size)
         if state.bound is not None:
             self.offer(self.bound_from(state.bound.plane))
@@ -261,7 +265,12 @@ class Search(Kept):
         float
             F(w).
         """
-        fun = self.problem.value(w) + risk_value
+        value = self.problem.value(w)
+        if value == np.inf and self.problem.contains(w) and norm(w) < MODERATE:
+            raise ParameterError(f"penalty {self.problem.penalty} must be finite at feasible points, got infinity at "
+                                 f"|w| = {norm(w):.3g}, where its project returns w itself; write a method project(x) "
+                                 "that returns the nearest point of finite value, and let minimiser return such points")
+        fun = value + risk_value
         if np.isfinite(fun) and not np.isfinite(self.fun):
             self.size.begin(w, fun)
         if fun < self.fun and self.problem.contains(w):

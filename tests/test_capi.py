@@ -82,7 +82,7 @@ def test_hosts_in_two_threads_get_the_bits_of_each_alone():
 def test_errors_come_as_code_and_text():
     assert Outcome(sample(), "none").steps == PARAMETER
     assert "method must be one of" in Outcome(sample(), "none").text
-    assert "exactly one of lam and penalty" in Outcome(sample(), "oca", lam=0.0).text
+    assert "lam of pb_settings must be > 0 where none of lams" in Outcome(sample(), "oca", lam=0.0).text
     assert "must be a finite number > 0, got -1.0" in Outcome(sample(), "oca", lam=-1.0).text
     assert "'prox-bcfw' needs a risk whose single examples" in Outcome(sample(), "prox-bcfw").text
     failed = Outcome(sample(bad_example=5, mistake=7), "oca")

@@ -19,6 +19,9 @@ def penalty_of(lam, l1, groups, group_rates, lower, upper, radius):
         terms.append(Ball(radius))
     if lower is not None or upper is not None:
         terms.append(Box(lower, upper))
+    if not terms and lam is None:
+        raise ParameterError("lam of pb_settings must be > 0 where none of lams, l1, groups, lower, upper and radius "
+                             "is set, got 0")
     if not terms:
         return {"lam": lam}         # a form of its own, which every method takes
     if lam is not None:

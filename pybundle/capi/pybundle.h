@@ -303,7 +303,7 @@ template <class Struct> inline Struct pb_zeroed() {
 #define PB_INIT(type) pb_zeroed<type>()
 extern "C" {
 #else
-#define PB_INIT(type) {sizeof(type)}
+#define PB_INIT(type) {.size = sizeof(type)}
 #endif
 
 #ifdef Py_PYTHON_H

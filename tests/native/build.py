@@ -31,7 +31,7 @@ def library(name):
         pytest.skip(f"no C compiler {compiler[0]}")
     built = Path(tempfile.mkdtemp()) / f"{name}.so"
     source = Path(__file__).with_name(f"{name}.c")
-    subprocess.run([*compiler, "-O2", "-ffp-contract=off", "-shared", "-fPIC", "-Wall", "-Werror",
+    subprocess.run([*compiler, "-O2", "-ffp-contract=off", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror",
                     f"-I{pb.get_include()}", str(source), "-o", str(built), "-lm"], check=True)
     found = ctypes.CDLL(str(built))
     for function, arguments in SIGNATURES.items():

@@ -145,6 +145,7 @@ typedef struct {
 
 static int freeing_risk(const double *w, int64_t dim, int64_t part, double *value, double *slope, void *user_data) {
     own_freer *own = (own_freer *)user_data;
+    (void)dim, (void)part;
     own->api->free(own->solver);
     own->answer = own->api->step(own->solver);
     *value = (w[0] - 1.0) * (w[0] - 1.0);

@@ -140,7 +140,7 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
     >>> pb.verify(result.certificate, risk, lam=2.0).ok
     False
     """
-    refuse_unknown(unknown, tuple(verify.__kwdefaults__))
+    refuse_unknown(unknown, tuple(verify.__kwdefaults__ or ()))
     if isinstance(certificate, (str, os.PathLike)):
         certificate = load_certificate(certificate)
     if not isinstance(certificate, Certificate):

@@ -24,6 +24,7 @@ from .core.exceptions import (
     StateError,
 )
 from .core.version import __version__ as __version__
+from .models import Decoded
 from .proof import Certificate, load_certificate, verify
 from .prox.check_penalty import check_penalty
 from .risks.check import check_oracle
@@ -56,6 +57,7 @@ __all__ = [
     "Certificate",
     "Checkpoint",
     "ConvergenceWarning",
+    "Decoded",
     "InputTypeError",
     "LabelWarning",
     "NumericalError",

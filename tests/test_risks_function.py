@@ -30,8 +30,10 @@ def test_what_comes_back_is_ours():
 
 
 @pytest.mark.parametrize("answer, message", [
-    (3.0, r"fun must return a pair \(value, subgradient\), got float"),
-    ((1.0, 2.0, 3.0), "got tuple of length 3"),
+    (3.0, r"fun must return a pair \(value, subgradient\), or .*, got float"),
+    ((1.0, 2.0, 3.0, 4.0), "got tuple of length 4"),
+    ((1.0, np.ones(2), 0.5), "upper bounds at or above its values, got 0.5 and 1 for part 0"),
+    ((1.0, np.ones(2), np.inf), "finite upper bounds"),
     ((np.ones(2), np.ones(2)), r"one value, got shape \(2,\)"),
     ((1.0, np.ones(3)), r"a subgradient of shape \(2,\), got \(3,\)"),
     ((np.nan, np.ones(2)), "finite values, got nan for part 0"),

@@ -174,7 +174,8 @@ typedef enum {
     PB_PAUSED = 3,
     PB_INTERRUPTED = 4,
     PB_STALLED = 5,
-    PB_FAILED = 6
+    PB_FAILED = 6,
+    PB_INFERENCE = 7
 } pb_status;
 
 typedef enum {

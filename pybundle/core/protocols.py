@@ -16,8 +16,8 @@ from .exceptions import InputTypeError, ParameterError
 from .plane import Planes
 
 
-class Decoded(NamedTuple):
-    """Answer of an oracle for one example.
+class Maximum(NamedTuple):
+    """What an oracle finds for one example: a labelling, its value, and an upper bound of all values.
 
     `value <= max_y [loss(y) + <w, psi(y)>] <= upper`; value and upper are equal if the oracle is exact.
     """
@@ -69,7 +69,7 @@ class Oracle(Protocol):
     n_examples: int
     dim: int
 
-    def solve(self, i: int, w: np.ndarray) -> Decoded:
+    def solve(self, i: int, w: np.ndarray) -> Maximum:
         """Return the most violated labelling of example i at w (loss-augmented decoding), with a proven upper bound."""
 
     def plane(self, i: int, labelling: Any) -> ExamplePlane:
@@ -139,6 +139,11 @@ class RiskBase:
     oracle : ``oracle() -> Oracle``
         Access to single examples; a smooth risk has no labellings. A risk with an oracle also has `parts`, the examples
         of every part, and their weights `sample_weight`.
+    decodes_exactly : bool
+        Whether values are those of R. If not, they are upper bounds, which may lie above the planes at the same point;
+        the difference is the part of the gap that inexact decoding leaves.
+    assumption : str
+        What a certificate takes for granted, in words for the message of a result.
     has_exact_blocks : bool
         The labels of an example can be enumerated, and its dual maximised exactly.
     log_loss_tokens : LabelledTokens or None
@@ -179,6 +184,8 @@ class RiskBase:
     line_search: Any = None
     linear_risk: Any = None
     oracle: Any = None
+    decodes_exactly = True
+    assumption = ""
     has_exact_blocks = False
     log_loss_tokens: Any = None
     user_rows: Any = None
@@ -196,6 +203,12 @@ class RiskBase:
         """Return the planes at w; by default from `evaluate`, with the offset `R_p(w) - <slope, w>`."""
         values, slopes = self.evaluate(w)
         return Planes.from_subgradients(values, slopes, w)
+
+    def aim(self, accuracy: float) -> None:
+        """Set how far upper bounds of decodings may lie above values, per example on average, in the passes to come.
+
+        Decoders with a parameter `accuracy` receive it, divided by the weight of the example; infinite at first.
+        """
 
     def derive(self: Any, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
         """Return the risk of the same data with other parts, precision or executor; by default the risk itself."""

@@ -30,12 +30,15 @@ class Question(NamedTuple):
         Working precision; None is the precision of the risk.
     single : bool
         Slopes may come back in float32.
+    accuracy : float
+        See `RiskBase.aim`.
     """
 
     round: int
     kind: str
     precision: str | None = None
     single: bool = False
+    accuracy: float = np.inf
 
 
 class Failure(NamedTuple):
@@ -56,7 +59,7 @@ class Answer(NamedTuple):
     seconds : float
         Time spent on the worker.
     record : object
-        Answer to "describe".
+        Answer to "describe"; to "planes" a pair: slope errors or None, and whether decoding is exact so far.
     failure : Failure or None
     """
 

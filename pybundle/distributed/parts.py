@@ -37,6 +37,7 @@ class Description(NamedTuple):
     shift: Any
     constant: Constant
     fingerprint: Any
+    assumption: str
 
     @classmethod
     def of(cls, risk):
@@ -44,7 +45,8 @@ class Description(NamedTuple):
         risk = completed(risk).renewed()
         bounds = np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
         return cls(risk.dim, risk.n_examples, bounds, *errors_of(risk), risk.slope_sizes, bool(risk.smooth),
-                   risk.nonneg, risk.free, risk.means, risk.shift, risk.constant, risk.fingerprint)
+                   risk.nonneg, risk.free, risk.means, risk.shift, risk.constant, risk.fingerprint,
+                   risk.assumption)
 
 
 class Parts:
@@ -102,8 +104,9 @@ class Parts:
             empty = [np.empty(0), np.empty(0, np.int32), np.zeros(self.n_parts + 1, np.int32)]
             return ([zeros, zeros, *empty] if question.kind == "planes" else [zeros, zeros]), None
         if question.kind == "planes":
+            risk.aim(question.accuracy)
             planes = risk.planes(w)
-            return pack(planes, question.single), planes.slope_errors
+            return pack(planes, question.single), (planes.slope_errors, risk.decodes_exactly)
         if risk.values is not None:
             values, errors = risk.values(w)
         else:

@@ -60,6 +60,7 @@ class RemoteRisk(RiskBase):
 
     def __init__(self, workplace: Any, description: Any, single: bool = False, home: Any = None) -> None:
         self._precision: str | None = None
+        self._accuracy = np.inf
         self._workplace = workplace
         self.is_single: bool = single       # whether slopes are sent in float32
         self.home = home
@@ -101,12 +102,18 @@ class RemoteRisk(RiskBase):
         if self.means is not None:
             grown += float(np.linalg.norm(self.means))
         for parts, answer in zip(self._workplace.groups, answers, strict=True):
-            if answer.record is not None:
-                errors[parts] = grown * answer.record + self._single_errors[parts]
+            slope_errors, is_exact = answer.record or (None, True)
+            self.decodes_exactly &= is_exact
+            if slope_errors is not None:
+                errors[parts] = grown * slope_errors + self._single_errors[parts]
         if self.waiting is not None:
             self.waiting.has_begun = True
         planes = _assembled([unpack(answer.arrays, self.dim) for answer in answers], self.dim)
         return planes._replace(slope_errors=errors)
+
+    def aim(self, accuracy: float) -> None:
+        """See `RiskBase`."""
+        self._accuracy = accuracy
 
     def values(self, w: ArrayLike) -> tuple[Floats, Floats]:
         """Values (P,) in float64 and bounds (P,) on their rounding errors."""
@@ -165,7 +172,7 @@ class RemoteRisk(RiskBase):
         if self._workplace.is_closed:
             raise BundleError("the parts of this risk were given back by close(); place the risk again")
         w, number = np.array(w), self._accounts.open()
-        question = Question(number, kind, self._precision, self.is_single)
+        question = Question(number, kind, self._precision, self.is_single, self._accuracy)
         if self.waiting is not None:
             self.waiting.asked()
         for g in range(len(self._workplace.groups)):
@@ -239,7 +246,7 @@ def _joined(records, groups):
     return Description(first.dim, sum(record.n_examples for record in known), *map(column, names),
                        all(record.smooth for record in known), first.nonneg, first.free, means, first.shift,
                        Constant(float(np.median(scores)), math.fsum(values), sum(linear), math.hypot(*roots)),
-                       tuple(None if record is None else record.fingerprint for record in records))
+                       tuple(None if record is None else record.fingerprint for record in records), first.assumption)
 
 
 def _measured_from(record, means):

@@ -5,6 +5,7 @@ from .base import StructuredModel
 from .batch_oracle import BatchOracle
 from .binary_labeling import BinaryLabeling
 from .chain import Chain
+from .decoded import Decoded
 from .dependency import TREEBANK_TEMPLATES, Dependency
 from .landmarks import Landmarks
 from .multiclass import Multiclass
@@ -15,6 +16,7 @@ __all__ = [
     "BatchOracle",
     "BinaryLabeling",
     "Chain",
+    "Decoded",
     "Dependency",
     "Graph",
     "Landmarks",

@@ -71,7 +71,9 @@ class StructuredModel(ABC):
     def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
         """Return the labelling that attains the maximum in the risk of the example (x, y).
 
-        A run that meets a better one ends with an OracleError.
+        A run that meets a better one ends with an OracleError. A decoder that is not exact returns `Decoded`, with an
+        upper bound, or declares how accurate it is (`pb.risks.Structured(..., accuracy=)`). If the method has a further
+        parameter `accuracy`, it receives how close the bound should be.
         """
 
     def oracle(self, X: Data, Y: Data) -> Any:

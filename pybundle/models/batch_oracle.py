@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..core.checksum import checksum
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError
-from ..core.protocols import Decoded, Decodings, ExamplePlane
+from ..core.protocols import Decodings, ExamplePlane, Maximum
 from ..core.rounding import UNIT
 from ..core.types import Array, Floats
 from ..core.validation import check_integer, check_rows, check_vector, contiguous
@@ -55,7 +55,7 @@ class BatchOracle:
       `_compiled(batch)`, for speed, are optional;
     * `_identity()` returns the data of the oracle; its constructor ends with `self.fingerprint = self._checksum()`.
 
-    A subclass that knows no batches writes `_solve(i, weights, loss)`, which returns a `Decoded`, in place of
+    A subclass that knows no batches writes `_solve(i, weights, loss)`, which returns a `Maximum`, in place of
     `_decode`, and `_plane(i, labelling)`, which returns a loss and a slope, in place of `_planes`.
 
     Attributes
@@ -73,6 +73,11 @@ class BatchOracle:
         Without `norms`: largest norm of `psi_i` in the planes so far; it grows in place, because copies share it.
     sample_weight : ndarray, shape (n_examples,), or None
         Factors of decodings and planes, see `weighted`; None for ones. Norms do not contain them.
+    decodes_exactly : bool
+        False if `uppers` may exceed `values` by more than rounding.
+    accuracies : ndarray, shape (n_examples,), or None
+        How far upper bounds may lie above values in the pass to come, without `sample_weight`. An oracle that uses it
+        makes it, full of infinity; a run sets it in place before each pass, because copies share it.
     has_predictions : bool
         Whether `solve_batch` can leave out the loss.
     counts_rounding : bool
@@ -101,6 +106,8 @@ class BatchOracle:
     table_losses: np.ndarray | float = 0.0
     met_norms: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
+    decodes_exactly: bool = True
+    accuracies: np.ndarray | None = None
     has_predictions = True
     counts_rounding = False
     fingerprint: int
@@ -196,10 +203,10 @@ class BatchOracle:
         c = self.sample_weight[rows]
         return Decodings(found.labellings, c * found.values, c * found.uppers)
 
-    def solve(self, i: int, w: ArrayLike) -> Decoded:
+    def solve(self, i: int, w: ArrayLike) -> Maximum:
         """Return the most violating labelling of example i at w."""
         found = self.solve_batch(self._row(i), self.prepare(check_vector("w", w, self.dim)))
-        return Decoded(found.labellings[0], float(found.values[0]), float(found.uppers[0]))
+        return Maximum(found.labellings[0], float(found.values[0]), float(found.uppers[0]))
 
     def compiled(self, batch: int) -> Any:
         """Return the `CompiledOracle` for up to `batch` examples; None if Python has to decode.
@@ -400,7 +407,7 @@ def batched(oracle):
     made = BatchOracle()
     made.n_examples, made.dim, made.sizes = oracle.n_examples, oracle.dim, np.ones(oracle.n_examples, dtype=np.int64)
     made._solve, made._plane = (lambda i, w, loss: oracle.solve(i, w)), oracle.plane
-    made.has_predictions = False
+    made.has_predictions = made.decodes_exactly = False
     return made
 
 

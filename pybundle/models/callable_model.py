@@ -12,7 +12,10 @@ from .model_oracle import ModelOracle, checked_loss
 
 
 class CallableModel(StructuredModel):
-    """A model from two functions: `joint_feature(x, y)` and `loss_augmented_decode(w, x, y) -> (y_hat, loss)`."""
+    """A model from two functions: `joint_feature(x, y)` and `loss_augmented_decode(w, x, y) -> (y_hat, loss)`.
+
+    The second may return `Decoded((y_hat, loss), upper)`.
+    """
 
     def __init__(self, joint_feature, loss_augmented_decode, dim):
         if not callable(loss_augmented_decode):
@@ -28,8 +31,8 @@ class CallableModel(StructuredModel):
     def decode(self, w, x):
         raise NotImplementedError("a pair of callables cannot predict; subclass pb.models.StructuredModel")
 
-    def loss_augmented_decode(self, w, x, y):
-        return self._decode(w, x, y)
+    def loss_augmented_decode(self, w, x, y, **accuracy):
+        return self._decode(w, x, y, **accuracy)
 
     def oracle(self, X, Y):
         return CallableOracle(self, X, Y)
@@ -46,6 +49,12 @@ class CallableOracle(ModelOracle):
 
     def _feature_of(self, i, y_hat):
         return self._feature(i, y_hat[0])
+
+    def _true_labelling(self, i):
+        return self._Y[i], 0.0
+
+    def _decoder(self):
+        return self.model._decode
 
 
 def as_model(model, X, Y):

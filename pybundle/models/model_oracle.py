@@ -8,11 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import ContradictionError, OracleError
-from ..core.protocols import Decoded
+from ..core.protocols import Maximum
 from ..core.rounding import UNIT
 from ..core.sparse import check_sparse
 from ..core.validation import check_choice, check_integer, read_only, real_array
 from .batch_oracle import BatchOracle, check_lengths
+from .decoded import Decoded, takes_accuracy
 
 CLIPPED = 1e-9
 """Rounding may make a loss negative, for example if it is a difference; a loss >= -CLIPPED counts as >= 0."""
@@ -27,12 +28,12 @@ class ModelOracle(BatchOracle):
 
     Notes
     -----
-    Features and losses count as exact. The decoder counts as exact up to the rounding of the scores that it compares;
-    the score <w, psi> is computed here. `uppers` contain both roundings. Norms of psi are known from the planes so far
-    (`met_norms`).
+    Features and losses count as exact. A decoder that returns no `Decoded` counts as exact, or as accurate as declared,
+    up to the rounding of the scores that it compares; the score <w, psi> is computed here. `uppers` contain both
+    roundings. Norms of psi are known from the planes so far (`met_norms`).
 
-    Each example keeps the labelling that its last decoding returned. If the next one is worse than this, the decoder is
-    not exact: its values are no maxima, and the run ends with a ContradictionError.
+    Each example keeps the labelling that its last decoding returned. If this exceeds the next upper bound, the decoder
+    is not what it claims to be: the bounds are no maxima, and the run ends with a ContradictionError.
     """
 
     def __init__(self, model, X, Y):
@@ -43,12 +44,24 @@ class ModelOracle(BatchOracle):
         check_choice(f"rescaling of {name}", model.rescaling, ("margin", "slack"))
         self.sizes = np.full(n, 64)
         self.met_norms = np.zeros(n)
+        self.accuracies = np.full(n, np.inf)
+        self._declared, self._takes_accuracy = None, takes_accuracy(self._decoder())
+        self._has_bounds = np.array([self._takes_accuracy])     # an array, because copies share it
         self._marks = np.full(n, -1, dtype=np.int64)        # checksums of the features of truths; -1 before first use
         self._last = [None] * n         # labellings found last
 
     def is_current(self):
         """Return False: the answers of the model may have changed, so each run binds it again."""
         return False
+
+    def declare(self, accuracy):
+        """Take the labelling of a decoder that returns no `Decoded` to be at most `accuracy` below the maximum."""
+        self._declared, self._has_bounds[0] = accuracy, True
+
+    @property
+    def decodes_exactly(self):
+        """Whether no decoding has returned an upper bound so far, and none is expected to."""
+        return not self._has_bounds[0]
 
     def _prepare(self, w):
         """Return w, read-only for the methods of the model, and its norm."""
@@ -66,7 +79,10 @@ class ModelOracle(BatchOracle):
         # `decoding` bounds the rounding of the scores that the decoder compared; another labelling may be better by
         # this much
         (w, norm), decoding = weights, (self.dim + 8.0) * UNIT * weights[1] * self.met_norms[i]
-        y_hat = own(self._ask(i, w, loss))
+        answer, upper = self._ask(i, w, loss), None
+        if isinstance(answer, Decoded):
+            answer, upper, self._has_bounds[0] = answer.labelling, self._relative(i, answer.upper, w), True
+        y_hat = own(answer)
         cost, psi = self._plane(i, y_hat)
         score, error = _score(psi, w)
         value = cost + score if loss else score
@@ -74,36 +90,60 @@ class ModelOracle(BatchOracle):
         error += decoding
         if loss and cost == 0.0:
             error += self._clipped(i, y_hat, norm)
-        found = Decoded(y_hat, value, value + 1.01 * error)
+        is_exact = upper is None and self._declared is None
+        if upper is None:
+            upper = value + (self._declared or 0.0)
+        found = Maximum(y_hat, value, upper + 1.01 * error)
         if loss:
-            self._refuse_worse(i, found, cost, w, norm)
-        return found
+            self._refuse_worse(i, found, cost, w, norm, is_exact)
+        if is_exact:
+            return found
+        found = found._replace(upper=max(found.upper, value + 1.01 * error))
+        return found if value >= 0.0 or not loss else Maximum(self._true_labelling(i), 0.0, max(found.upper, 0.0))
 
-    def _refuse_worse(self, i, found, cost, w, norm):
-        """Raise if the truth, or the labelling that example i got before, has at w a value above that of `found`.
+    def _relative(self, i, upper, w):
+        """Return an upper bound minus the score of the truth, rounded upwards; slack rescaling has subtracted it."""
+        if self.model.rescaling == "slack":
+            return upper
+        score, error = _score(self._feature(i, self._Y[i]), w)
+        return upper - score + 1.01 * (error + UNIT * (abs(upper) + abs(score)))
+
+    def _refuse_worse(self, i, found, cost, w, norm, is_exact):
+        """Raise if an upper bound lies below `found`, the truth, or the labelling that example i got before.
 
         A decoder may compare scores in float32; for large w it rounds by more than the value itself.
         """
         last, self._last[i] = self._last[i], found.labelling
         above = found.upper + ROUGH * (cost + norm * self.met_norms[i]) + CLIPPED
-        if above < 0.0:
+        if above < 0.0 and is_exact:
             raise OracleError(f"loss_augmented_decode must return a labelling at least as good as the truth, whose "
                               f"value is 0, but example {i} got one of value {found.value:g}; "
                               "pb.check_oracle(model, X, Y) reports more")
-        if last is None or _are_equal(last, found.labelling):
+        best = max(found.value, 0.0)
+        if last is not None and not _are_equal(last, found.labelling):
+            cost, psi = self._plane(i, last)
+            value, error = _score(psi, w)
+            best = max(best, cost + value - error - ROUGH * cost)
+        if best <= above:
             return
-        cost, psi = self._plane(i, last)
-        value, error = _score(psi, w)
-        if cost + value > above + error + ROUGH * cost:
+        if is_exact:
             raise ContradictionError(
                 f"loss_augmented_decode must return the best labelling, but example {i} got one of value "
-                f"{found.value:.6g}, and the one before has {cost + value:.6g}; decoding is not exact, see "
+                f"{found.value:.6g}, and the one before has {best:.6g}; decoding is not exact, see "
                 "pb.check_oracle(model, X, Y)")
+        bound = "upper of Decoded" if self._declared is None else f"the value found plus accuracy={self._declared:g}"
+        raise ContradictionError(
+            f"{bound} must be at least the value of every labelling, but for example {i} it is {found.upper:.6g} above "
+            f"the score of the truth, and a labelling found has {best:.6g}")
+
+    def _decoder(self):
+        return self.model.loss_augmented_decode
 
     def _ask(self, i, w, loss):
         x, y = self._X[i], self._Y[i]
+        how = {"accuracy": float(self.accuracies[i])} if self._takes_accuracy else {}
         try:
-            return self.model.loss_augmented_decode(w, x, y) if loss else self.model.decode(w, x)
+            return self._decoder()(w, x, y, **how) if loss else self.model.decode(w, x)
         except StopIteration as problem:        # `map` would take this exception for the end of the examples
             raise OracleError(f"decoding of example {i} must return a labelling, got StopIteration") from problem
         except Exception as problem:
@@ -149,6 +189,10 @@ class ModelOracle(BatchOracle):
         if below and self.model.rescaling == "slack":
             below *= 1.0 + _norm(self._difference(i, y_hat)) * norm
         return below
+
+    def _true_labelling(self, i):
+        """Return the truth as a labelling."""
+        return self._Y[i]
 
     def _truth(self, i):
         feature = self._feature(i, self._Y[i])

@@ -102,7 +102,7 @@ class FunctionsModel:
 class FunctionsOracle(BatchOracle):
     """The oracle that calls `solve` and `plane` in batches; `ExampleFunctions` explains the arguments."""
 
-    has_predictions = False
+    has_predictions = decodes_exactly = False
 
     def __init__(self, solve, plane, n_examples, dim, label_size=1, max_entries=None, sizes=None, norms=None,
                  fingerprint=None):

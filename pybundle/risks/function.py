@@ -12,10 +12,12 @@ from numpy.typing import ArrayLike
 from scipy import LowLevelCallable
 
 from ..core.exceptions import ContradictionError, InputTypeError, OracleError, ParameterError
+from ..core.plane import Planes
 from ..core.protocols import RiskBase
 from ..core.sparse import check_sparse
 from ..core.types import Floats
 from ..core.validation import check_count, check_flag, check_vector, real_array
+from ..models.decoded import takes_accuracy
 from ._compiled import RiskCalls
 
 MOST_RANGES = 64
@@ -29,8 +31,11 @@ class Function(RiskBase):
     ----------
     fun : callable or scipy.LowLevelCallable
         `fun(w) -> (value, subgradient (dim,))`, or for P parts `(values (P,), subgradients (P, dim))` with
-        dense or CSR subgradients. w is a copy: `fun` may change it. A compiled function, from ctypes, cffi, Cython or
-        numba, is called once for each part, without the GIL and with `n_jobs` in several threads:
+        dense or CSR subgradients. A function that is not computed exactly returns a third item, a proven upper bound
+        of the value (or (P,) of them); then `value + <subgradient, v - w>` need only lie below it at every v. If it
+        has a parameter `accuracy`, that is how far the bound may lie above the value. w is a copy: `fun` may change it.
+        A compiled function, from ctypes, cffi, Cython or numba, is called once for each part, without the GIL and with
+        `n_jobs` in several threads:
         ``int fun(const double *w, int64_t dim, int64_t part, double *value, double *slope, void *user_data)``
         sets the value, adds to the slope, which holds zeros, and returns 0, or an error code of its own.
     dim : int
@@ -69,6 +74,8 @@ class Function(RiskBase):
         self.n_parts: int = check_count("n_parts", n_parts)
         check_flag("smooth", smooth)
         self.smooth: bool = bool(smooth)
+        self._takes_accuracy = takes_accuracy(fun)
+        self._accuracy, self.decodes_exactly = np.inf, not self._takes_accuracy
         bounds = np.full(self.n_parts, -np.inf)
         if lower_bounds is not None:
             wanted = f"lower_bounds must be a number or have shape ({self.n_parts},)"
@@ -85,32 +92,62 @@ class Function(RiskBase):
         self.lower_bounds = bounds
 
     def evaluate(self, w: ArrayLike) -> tuple[Floats, Any]:
-        """Return the checked values (P,) and subgradients (P, dim) of the callable; subgradients are copies."""
-        answer = self.fun(np.array(check_vector("w", w, self.dim)))
-        if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-            raise OracleError("fun must return a pair (value, subgradient), got "
+        """Return the checked values (P,) and subgradients (P, dim) of the callable; subgradients are copies.
+
+        If the callable returns upper bounds, the values are these.
+        """
+        planes = self.planes(w)
+        return planes.values, planes.slopes
+
+    def planes(self, w: ArrayLike) -> Planes:
+        """Return the planes of the values and subgradients at w, and as their `values` the upper bounds, if any."""
+        how = {"accuracy": self._accuracy} if self._takes_accuracy else {}
+        answer = self.fun(np.array(check_vector("w", w, self.dim)), **how)
+        if not isinstance(answer, (tuple, list)) or len(answer) not in (2, 3):
+            raise OracleError("fun must return a pair (value, subgradient), or (value, subgradient, upper), got "
                               f"{type(answer).__name__}" + (f" of length {len(answer)}"
                                                             if isinstance(answer, (tuple, list)) else ""))
-        return self._values(answer[0]), self._subgradients(answer[1])
+        values, slopes = self._numbers("values", answer[0]), self._subgradients(answer[1])
+        uppers = values if len(answer) == 2 else self._numbers("upper bounds", answer[2])
+        self._check_values(values, uppers)
+        planes = Planes.from_subgradients(values, slopes, w)
+        if uppers is values:
+            return planes
+        self.decodes_exactly = False
+        return planes._replace(values=np.maximum(values, uppers))
 
-    def _values(self, values):
+    def aim(self, accuracy: float) -> None:
+        """See `RiskBase`."""
+        self._accuracy = accuracy
+
+    def renewed(self, whole: bool = True) -> Any:
+        """Return this risk, or a copy for one run if the callable takes an accuracy, which differs between runs."""
+        return copy.copy(self) if self._takes_accuracy else self
+
+    def _numbers(self, name, values):
         P = self.n_parts
         try:
             values = real_array(values, copy=True)
         except TypeError as problem:
-            raise OracleError(f"fun must return real values, got {type(values).__name__}: {problem}") from problem
+            raise OracleError(f"fun must return real {name}, got {type(values).__name__}: {problem}") from problem
         if values.shape != (P,) and not (P == 1 and values.size == 1):
-            raise OracleError(f"fun must return {'one value' if P == 1 else f'values of shape ({P},)'}, "
+            raise OracleError(f"fun must return {'one value' if P == 1 else f'{name} of shape ({P},)'}, "
                               f"got shape {values.shape}")
         values = values.reshape(P)
         if not np.isfinite(values).all():
             p = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise OracleError(f"fun must return finite values, got {values[p]} for part {p}")
-        low = np.flatnonzero(values < self.lower_bounds - 1e-9 * (1.0 + np.abs(self.lower_bounds)))
-        if len(low):
-            raise ContradictionError(f"fun returned {values[low[0]]:g} for part {low[0]}, below its lower bound "
-                                     f"{self.lower_bounds[low[0]]:g}; correct lower_bounds or omit them")
+            raise OracleError(f"fun must return finite {name}, got {values[p]} for part {p}")
         return values
+
+    def _check_values(self, values, uppers):
+        low = np.flatnonzero(uppers < self.lower_bounds - 1e-9 * (1.0 + np.abs(self.lower_bounds)))
+        if len(low):
+            raise ContradictionError(f"fun returned {uppers[low[0]]:g} for part {low[0]}, below its lower bound "
+                                     f"{self.lower_bounds[low[0]]:g}; correct lower_bounds or omit them")
+        low = np.flatnonzero(uppers < values - 1e-9 * (np.abs(values) + np.abs(uppers)))
+        if len(low):
+            raise OracleError(f"fun must return upper bounds at or above its values, got {uppers[low[0]]:g} and "
+                              f"{values[low[0]]:g} for part {low[0]}")
 
     def _subgradients(self, slopes):
         P, expected = self.n_parts, (self.n_parts, self.dim)
@@ -143,6 +180,8 @@ class CompiledFunction(Function):
     def __init__(self, fun, dim, n_parts=1, lower_bounds=None, smooth=False):
         super().__init__(fun, dim, n_parts, lower_bounds, smooth)
         self._calls, self.map_shards, self._ranges = RiskCalls(fun, self.dim, self.lower_bounds), None, None
+
+    planes = RiskBase.planes
 
     def evaluate(self, w):
         """Return the checked values (P,) and subgradients (P, dim) of the function."""

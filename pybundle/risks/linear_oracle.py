@@ -29,7 +29,7 @@ class LinearOracle(BatchOracle):
     >>> from pybundle.risks import BinaryHinge
     >>> oracle = BinaryHinge(np.array([[2.0], [1.0]]), [1, -1]).oracle()
     >>> oracle.solve(0, np.array([0.25]))
-    Decoded(labelling=1, value=0.5, upper=0.5)
+    Maximum(labelling=1, value=0.5, upper=0.5)
     """
 
     has_predictions = False

@@ -17,9 +17,10 @@ from ..core.plane import Planes
 from ..core.protocols import Constant
 from ..core.rounding import UNIT
 from ..core.types import Data, Floats
-from ..core.validation import check_choice, check_integer, check_vector
+from ..core.validation import check_choice, check_integer, check_number, check_vector
 from ..models.callable_model import as_model
 from ..models.chain import Chain
+from ..models.model_oracle import ModelOracle
 from ..models.multiclass import Multiclass
 from .label_sums import LabelSums
 from .partition import Partitioned, take
@@ -54,6 +55,9 @@ class Structured(Partitioned):
         Seed of the partition.
     rescaling : {"margin", "slack"}, optional
         Only checked: `rescaling` is an attribute of the model, and must be this.
+    accuracy : float, optional
+        For a model in plain Python whose decoder is not exact and returns no `pb.Decoded`: how far below the maximum
+        its labellings may lie, in the unit of the loss. What is certified then holds given this number.
 
     Attributes
     ----------
@@ -68,8 +72,10 @@ class Structured(Partitioned):
     Notes
     -----
     A pass decodes every example once. Values use the proven upper bounds of the oracle, planes use its labellings.
-    Therefore both sides of a certificate hold even if the decoder is inexact and says so by its upper bounds. A model
-    in plain Python without upper bounds is trusted; a run ends when a decoding contradicts the one before it. The plane
+    Therefore both sides of a certificate hold even if the decoder is inexact and says so by its upper bounds, see
+    `pb.Decoded`; then F is the sum of the upper bounds, and `result.inference_gap` the part of the gap that decoding
+    leaves. A model in plain Python without upper bounds is trusted; a run ends when a decoding contradicts the one
+    before it. The plane
     of a log-loss has the slope and the entropy of the computed distribution p. It is valid despite rounded scores,
     because `log sum_y exp s(y) >= E_p s + H(p)` for every p. If the oracle has norms, `values` bounds the rounding of
     the scores of an example by `(dim + 2 size + 8) 2^-53 norms |w|`, barring underflow; a log-loss adds the
@@ -89,7 +95,7 @@ class Structured(Partitioned):
 
     def __init__(self, model: Any, X: Data, Y: Data, n_parts: int | None = None, loss: str = "hinge", *,
                  sample_weight: ArrayLike | None = None, partition: str = "strided", random_state: int = 0,
-                 rescaling: str | None = None) -> None:
+                 rescaling: str | None = None, accuracy: float | None = None) -> None:
         self.model: Any = as_model(model, X, Y)
         own = getattr(self.model, "rescaling", "margin")
         if rescaling is not None and (not isinstance(rescaling, str) or rescaling != own):
@@ -98,8 +104,9 @@ class Structured(Partitioned):
         self.loss: str = check_choice("loss", loss, ("hinge", "logistic"))
         self.log_loss: bool = loss == "logistic"
         self.smooth: bool = self.log_loss
-        self._oracle = oracle = self.model.oracle(X, Y)
         self._examples = X, Y
+        self.accuracy: float | None = None if accuracy is None else check_number("accuracy", accuracy, low=0.0)
+        self._oracle = oracle = self._bound()
         if loss == "logistic" and not oracle.has_marginals:
             raise ParameterError(f"loss='logistic' needs marginals, but {type(self.model).__name__} has none; "
                                  "use loss='hinge'")
@@ -124,6 +131,32 @@ class Structured(Partitioned):
         self._group(n_parts)
 
     precision = "float64"
+
+    def _bound(self):
+        """Return the model bound to the examples."""
+        oracle = self.model.oracle(*self._examples)
+        if self.accuracy is not None:
+            if not isinstance(oracle, ModelOracle):
+                raise ParameterError("accuracy is for models in plain Python, but the oracle of "
+                                     f"{type(self.model).__name__} knows its upper bounds; leave it out")
+            oracle.declare(self.accuracy)
+        return oracle
+
+    @property
+    def decodes_exactly(self) -> bool:
+        """See `RiskBase`."""
+        return self._oracle.decodes_exactly
+
+    @property
+    def assumption(self) -> str:
+        """See `RiskBase`."""
+        return "" if self.accuracy is None else f"given the declared accuracy {self.accuracy:g} of the decoder"
+
+    def aim(self, accuracy: float) -> None:
+        """See `RiskBase`."""
+        if self._oracle.accuracies is not None:
+            c = self.sample_weight
+            np.divide(accuracy, c, out=self._oracle.accuracies, where=c > 0.0)
 
     @property
     def X(self) -> Any:
@@ -151,12 +184,12 @@ class Structured(Partitioned):
     def _arguments(self, rows):
         X, Y = self._examples
         return {"model": self.model, "X": take(X, rows), "Y": take(Y, rows), "loss": self.loss,
-                "sample_weight": self.sample_weight[rows]}
+                "sample_weight": self.sample_weight[rows], "accuracy": self.accuracy}
 
     @property
     def fingerprint(self) -> int:
         """A hash of model, data, weights, loss and partition."""
-        words = (self.loss, self.partition, self.random_state, self._oracle.fingerprint)
+        words = (self.loss, self.partition, self.random_state, self._oracle.fingerprint, self.accuracy)
         return crc32(repr(words).encode(), crc32(self.sample_weight.data))
 
     def renewed(self, whole: bool = True) -> Any:
@@ -168,7 +201,7 @@ class Structured(Partitioned):
             return self
         other = self.derive()
         vars(other).pop("label_sums", None)
-        other._oracle = self.model.oracle(*self._examples)
+        other._oracle = other._bound()
         if other._oracle.n_examples != self.n_examples:
             raise ParameterError(f"X and Y must still hold {self.n_examples} examples, got {other._oracle.n_examples}; "
                                  "make a new risk")

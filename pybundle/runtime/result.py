@@ -21,6 +21,7 @@ class Status(IntEnum):
     INTERRUPTED = 4
     STALLED = 5
     FAILED = 6
+    INFERENCE = 7
 
 
 SENTENCES = {
@@ -31,6 +32,7 @@ SENTENCES = {
     Status.INTERRUPTED: "interrupted by the user",
     Status.STALLED: "many iterations brought no progress; raise tol",
     Status.FAILED: "an error ended the run; see the exception",
+    Status.INFERENCE: "inexact decoding leaves most of the gap; return closer upper bounds or raise tol",
 }
 
 
@@ -48,6 +50,9 @@ class Result(OptimizeResult):
     gap : float
         `(fun - lower_bound) / max(|fun|, atol / tol)`, rounding of fun counted; 0 when both are equal. For tol > 0 it
         is at most tol exactly if `fun - lower_bound <= max(tol |fun|, atol)`.
+    inference_gap : float
+        The part of `gap` that inexact decoding leaves: upper bounds minus values of the labellings found at x, relative
+        as `gap` is. The rest of the gap is left by the optimisation. 0 for exact decoders.
     slope : float
         Norm of the aggregate plane behind the bound: for another lam' the bound is
         `lower_bound + slope^2/2 (1/lam - 1/lam')` (not in a `Ball`). NaN if nothing is certified.
@@ -89,6 +94,7 @@ class Result(OptimizeResult):
     lower_bound: float
     error: float
     gap: float
+    inference_gap: float
     slope: float
     certified: bool
     ball: tuple[Floats, float] | None

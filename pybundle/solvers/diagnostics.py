@@ -8,7 +8,7 @@ from ..core.plane import Plane
 from ..runtime.result import Status
 from .scaling import columns_in_words, scaling
 
-UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED)
+UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED, Status.INFERENCE)
 VERY_LONG = 500     # passes after which a smaller difference between columns is reported
 LONG = 100          # passes after which the scaling of flat data is examined: well scaled data need fewer
 MANY, WIDE = 300, 0.1       # a relative gap above WIDE after MANY passes is due to the problem, not to a limit
@@ -39,6 +39,8 @@ def is_separated(search, bracket):
 
 def advice(run, status, bracket, about_data):
     """Return advice for a run that ended UNFINISHED, with a `Bracket`, or ""; `about_data` is what `hint` returns."""
+    if status is Status.INFERENCE:
+        return ""
     search, found, problem, tol = run.search, [], run.problem, run.settings.gap.tol
     difference, size = bracket.fun + bracket.error - bracket.lower_bound, search.size.value
     is_near_zero = bracket.fun == 0.0 or max(difference, abs(bracket.fun)) <= NEAR * abs(size)

@@ -9,7 +9,7 @@ import numpy as np
 from ..core.plane import Plane
 from ..runtime.lower_bound import Bracket, ball, certify
 from ..runtime.result import CROSSING, Result, Status, sentence
-from ..runtime.stopping import GapBelow
+from ..runtime.stopping import GapBelow, relative_gap
 from .diagnostics import LONG, UNFINISHED, advice, hint
 from .search import fingerprint_of
 from .state import Known
@@ -46,12 +46,11 @@ def _is_close_from_reference(run):
         return True
     point = size.point()
     planes = search.planes(point)
-    value = float(planes.values.sum())
-    fun = value + run.problem.value(point)
+    fun = float(planes.values.sum()) + run.problem.value(point)
     size.know(fun)
     if fun < search.fun:
         run.start(point)
-        search.observe(point, value, planes.values)
+        search.observe_planes(point, planes)
     return search.is_close()
 
 
@@ -90,6 +89,7 @@ def finish(run, status, ask_risk=True, risk=None):
     about_data = hint(search) if trace.n_passes >= LONG else ""
     return Result(
         x=search.w.copy(), fun=bracket.fun, lower_bound=lower, error=bracket.error, gap=gap,
+        inference_gap=min(gap, relative_gap(highest, highest - search.inference, rule.least)),
         slope=bracket.slope, certified=bracket.certified, success=success, status=status, certificate=None,
         ball=ball(run.problem, search.w, bracket, search.bound) if bracket.certified else None,
         message=_message(run, status, bracket, gap, about_data), hint=about_data,
@@ -140,7 +140,8 @@ def _message(run, status, bracket, gap, about_data):
     search, numbers = run.search, (bracket.fun, bracket.lower_bound, bracket.error)
     if _is_certified(search) and not bracket.certified and np.isfinite(numbers).all():
         return CROSSING + (f"; {search.choice}" if search.choice else "")       # without a gap: it means nothing here
-    words = [search.choice, search.moves and "columns without penalty depend on each other: w has the least norm"]
+    words = [search.choice, search.moves and "columns without penalty depend on each other: w has the least norm",
+             run.risk.assumption]
     return sentence(status, gap, run.settings.gap.tol, "; ".join(filter(None, words)),
                     advice(run, status, bracket, about_data) if status in UNFINISHED else about_data,
                     atol_met(run, *bracket.range))

@@ -101,6 +101,8 @@ class Run(Kept):
                                      f"{status!r:.40}")
             return status
         search.idle = 0 if (search.version, search.bound_version) != before else search.idle + 1
+        if search.is_left_to_inference():
+            return Status.INFERENCE
         return self.stalled() if self.is_stalled() else None
 
     def is_stalled(self):

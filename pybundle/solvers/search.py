@@ -26,6 +26,12 @@ from .state import Known, Trace
 
 MODERATE = 1e10
 """At points of larger norm powers in a penalty may overflow."""
+AIM = 0.3
+"""Share of the gap that the upper bounds of inexact decodings may leave."""
+LEFT = 0.1
+"""Largest share of the gap that steps could still close where inexact decoding is said to leave the gap."""
+SMALL = 1e-9
+"""Share of R up to which upper bounds lie above values by rounding."""
 NAMELESS = "unknown"
 """Fingerprint of a risk whose own one cannot be computed; no other run can start from its state."""
 
@@ -56,6 +62,8 @@ class Search(Kept):
         `R(w)` and `F(w)`; infinite until there is a point.
     values : ndarray, shape (P,), or None
         Values of the parts at w.
+    inference : float
+        How far, at w, values lie above those of the labellings found; 0 if decoding is exact.
     bound : LowerBound or None
         Best lower bound, `bound.value`, with the plane that proves it; None before the first `offer`, which also counts
         the bounds that the risk declares.
@@ -80,9 +88,10 @@ class Search(Kept):
     #                       there
     # checks                compare planes with values at other points
     # is_refuted            the risk has contradicted itself
+    # n_left                values of F in a row at which inexact decoding was what left the gap
 
     kept = ("w", "risk_value", "fun", "values", "version", "bound", "bound_version", "bracket", "bracket_of", "margin",
-            "limits", "free", "size", "checks", "trace", "idle", "is_refuted", "choice")
+            "limits", "free", "size", "checks", "trace", "idle", "is_refuted", "choice", "inference", "n_left")
 
     def __init__(self, risk, problem, settings):
         self.risk, self.problem, self.settings, self._given = completed(risk), problem, settings, risk
@@ -93,6 +102,7 @@ class Search(Kept):
         self.limits = ProvenLimits(problem)
         self.free, self.size = FreeWeights.of(problem, self.limits), Size(self.risk, problem)
         self.moves, self.is_refuted, self.choice = None, False, ""
+        self.inference, self.n_left, self._asked = 0.0, 0, np.inf
 
     # ------------------------------------------------------------------ from one run to another
     def successor(self):
@@ -113,7 +123,8 @@ class Search(Kept):
         **kept
             Fields of `Known`, such as `blocks`.
         """
-        return Known(self.w, self.risk_value, fingerprint_of(self.risk), **{"bound": self.bound, **kept})
+        known = {"bound": self.bound, "inference": self.inference, **kept}
+        return Known(self.w, self.risk_value, fingerprint_of(self.risk), **known)
 
     def take(self, w0, state=None):
         """Return the point to start from, made feasible: w0, or the best point of another run.
@@ -165,6 +176,9 @@ class Search(Kept):
             An object with `n_examples` that counts `visits` and `cached_visits` itself: what it counts in the statement
             is added in any case, even if Ctrl-C ends the visits.
         """
+        if phase == "oracle" and not self.risk.decodes_exactly:
+            self._asked = self._inference_allowed()
+            self.risk.aim(self._asked / self.risk.n_examples)
         trace, start = self.trace, time.perf_counter()
         visits, cached = (0.0, 0.0) if visitor is None else (visitor.visits, visitor.cached_visits)
         try:
@@ -238,7 +252,7 @@ class Search(Kept):
             F(w); infinite if w is not feasible.
         """
         planes = self.planes(w)
-        return planes, self.observe(w, float(planes.values.sum()), planes.values)
+        return planes, self.observe_planes(w, planes)
 
     def probe(self):
         """Return a point whose plane may limit free weights, or None, which it is unless weights are free.
@@ -248,7 +262,14 @@ class Search(Kept):
         return None if self.free is None else self.free.probe(self)
 
     # ------------------------------------------------------------------ best point and best bound
-    def observe(self, w, risk_value, values=None):
+    def observe_planes(self, w, planes):
+        """Make w the best point if it is better, by the values of its planes; return F(w)."""
+        inference = 0.0
+        if not self.risk.decodes_exactly:
+            inference = float((planes.values - planes.offsets - planes.dot(w)).sum())
+        return self.observe(w, float(planes.values.sum()), planes.values, inference)
+
+    def observe(self, w, risk_value, values=None, inference=0.0):
         """Make w the best point if it is better, and freeze it.
 
         Parameters
@@ -259,6 +280,8 @@ class Search(Kept):
             R(w), found in another way than by `visit`; this is no pass.
         values : ndarray, shape (P,), optional
             Values of the parts.
+        inference : float
+            If decoding is not exact: `risk_value` minus the sum of the values of the labellings found at w.
 
         Returns
         -------
@@ -271,18 +294,43 @@ class Search(Kept):
                                  f"|w| = {norm(w):.3g}, where its project returns w itself; write a method project(x) "
                                  "that returns the nearest point of finite value, and let minimiser return such points")
         fun = value + risk_value
+        if inference <= SMALL * abs(risk_value):
+            inference = 0.0
         if np.isfinite(fun) and not np.isfinite(self.fun):
             self.size.begin(w, fun)
         if fun < self.fun and self.problem.contains(w):
             w.setflags(write=False)
-            self.w, self.risk_value, self.fun, self.values = w, risk_value, fun, values
+            self.w, self.risk_value, self.fun, self.values, self.inference = w, risk_value, fun, values, inference
             self.version += 1
             if self.problem.score_limits is not None:
                 self.limits.hold(fun, self.size.value)
         if self.w is None:
             raise NumericalError(f"F must be finite at the first point, got {fun:g} for |w| = {np.linalg.norm(w):.3g}; "
                                  "start closer to 0 (w0), or scale data and penalty down")
+        if inference > 0.0:
+            is_left = inference > self._asked and self.left_to_steps <= LEFT * self.gap < np.inf
+            self.n_left = self.n_left + 1 if is_left else 0
         return fun
+
+    @property
+    def left_to_steps(self):
+        """The part of the gap that inexact decoding does not leave, but at least the share LEFT of the gap."""
+        return self.gap if self.inference == 0.0 else max(self.gap - self.inference, LEFT * self.gap)
+
+    def is_left_to_inference(self):
+        """Return whether inexact decoding leaves nearly all of the gap, so that further steps do not help.
+
+        It takes three values of F in a row, because a poor decoding may be followed by better ones, and does not count
+        those whose decodings were as close as they should be.
+        """
+        return self.n_left >= 3
+
+    def _inference_allowed(self):
+        """Return how much of the gap the decodings of the next pass may leave; infinite while there is no gap."""
+        if not self.gap < np.inf:
+            return np.inf
+        rule = self.rule
+        return AIM * max(self.gap, rule.tol * abs(self.fun), rule.atol)
 
     def bound_from(self, plane):
         """Return the lower bound of F that follows from a plane below R.

@@ -70,6 +70,8 @@ class Known:
         Points and labellings of the planes, with `evidence=True`.
     size : float
         That of `Size`.
+    inference : float
+        That of `Search`.
     """
 
     w: np.ndarray
@@ -83,10 +85,11 @@ class Known:
     errors: Any = None
     record: Any = None
     size: float = 0.0
+    inference: float = 0.0
 
     def __repr__(self) -> str:
         kept = [name for name, value in vars(self).items() if value is not None and name not in
-                ("w", "risk_value", "size")]
+                ("w", "risk_value", "size", "inference")]
         return f"Known of {len(self.w)} weights with {', '.join(kept)}"
 
 

@@ -86,7 +86,7 @@ class BlockMethod(Run):
                 self.core.shrink(self.problem.least_modulus)
         search.w = w if search.w is None else search.w          # it is the result until a value of F is known
         if state is not None and self.problem.contains(state.w):
-            search.observe(state.w, state.risk_value)
+            search.observe(state.w, state.risk_value, inference=state.inference)
         with search.working("oracle", visitor=self.core):
             self.centre.start(w0, self.core, search)
         self._bound()

@@ -78,9 +78,9 @@ class Core(Kept, ABC):
     def evaluate(self, search, w):
         """Decode all examples at w, or at a better point, call `observe`, and return F there."""
 
-    def observe(self, search, w, value, error):
+    def observe(self, search, w, value, error, inference=0.0):
         """Report w and R at w to the search; return F(w). The value and the bound on its rounding error are kept."""
-        fun = search.observe(w, value)
+        fun = search.observe(w, value, inference=inference)
         if search.w is w and np.isfinite(error):
             self._value = search.version, value, error
         return fun

@@ -78,26 +78,30 @@ class OraclePass(Kept):
         return total
 
     def value(self, w, stores=True):
-        """Decode all examples at w, store their planes if `stores`; return R(w) and a bound on its rounding error."""
+        """Decode all examples at w, and store their planes if `stores`.
+
+        Return R(w), a bound on its rounding error, and how far it lies above the values of the labellings found.
+        """
         weights, far = self.oracle.prepare(read_only(w)), norm(w)
 
         def look(rows):
             found, planes = self._ask(rows, weights)
-            return self.oracle.total(rows, found.uppers, far), planes
+            low = 0.0 if self.oracle.decodes_exactly else float(np.maximum(found.values, 0.0).sum())
+            return self.oracle.total(rows, found.uppers, far), low, planes
 
-        value, error = 0.0, 0.0
+        value, error, low = 0.0, 0.0, 0.0
         size, wave = (EXAMPLES, WAVE) if self._memory is None else (64, 1)      # memory is checked after each wave
         n = self.blocks.n_blocks
         shards = np.array_split(np.arange(n), -(-n // size))
         for first in range(0, len(shards), wave):
-            for (part, part_error), planes in self._run(look, shards[first:first + wave]):
-                value, error = value + part, error + part_error
+            for (part, part_error), part_low, planes in self._run(look, shards[first:first + wave]):
+                value, error, low = value + part, error + part_error, low + part_low
                 for each in planes if stores else ():
                     self.blocks.add(*each)
                 self.visits += len(planes[-1][0])
             if self._memory is not None:
                 self._memory.keep(self.blocks)
-        return value, error
+        return value, error, 0.0 if self.oracle.decodes_exactly else value - low
 
     def _visit(self, order, towards):
         """Do the same as `visit`, but end when the blocks exceed their memory; `blocks.visits` counts the steps."""

@@ -134,7 +134,7 @@ class Exact(Schedule):
         yield "value"
 
     def cached_passes(self, run):
-        self._is_solved = run.core.solve(run.search.w, self.fraction * run.search.gap)
+        self._is_solved = run.core.solve(run.search.w, self.fraction * run.search.left_to_steps)
 
     def describe(self):
         return "augmented Lagrangian on the planes of labellings found"

@@ -95,7 +95,7 @@ class BundleMethod(Run):
             planes = self.bundle.parts[self.bundle.parts >= 0]
             lacks = ~self.slack & (np.bincount(planes, minlength=risk.n_parts) == 0)    # the zero plane was enough
             if self.problem.contains(state.w) and not lacks.any():
-                self.search.observe(state.w, state.risk_value)
+                self.search.observe(state.w, state.risk_value, inference=state.inference)
                 self.policy.resume(self, state)
             else:
                 self.append(self._named(self.policy.start(self, w), w))
@@ -208,7 +208,7 @@ class BundleMethod(Run):
             return self.search.visit(w)
         planes = self.search.planes(w)
         self.check_model(solution, w, planes.values)
-        return planes, self.search.observe(w, float(planes.values.sum()), planes.values)
+        return planes, self.search.observe_planes(w, planes)
 
     def improve_bound(self, solution, settle=True):
         """Offer the lower bound that a solution proves to the search; return its aggregate `Plane` without errors.

@@ -142,7 +142,7 @@ def _csv(source, arguments, labelled, trained, name):
         if not labelled:
             place = None
         elif n == 1 and (trained is None or trained.n_features > 1):
-            return "last"               # leads to the error that names the separator
+            return "last"               # `table_of` then raises an error that lists the separators tried
         elif arguments.label is not None:
             place = int(arguments.label) if arguments.label.isdecimal() and len(arguments.label) < 10 \
                 else arguments.label

@@ -73,7 +73,7 @@ class Oracle(Protocol):
         """Return the most violated labelling of example i at w (loss-augmented decoding), with a proven upper bound."""
 
     def plane(self, i: int, labelling: Any) -> ExamplePlane:
-        """Return the plane of a labelling of example i; the plane is valid for any labelling."""
+        """Return the plane of a labelling of example i; it lies below the loss of i whichever labelling is passed."""
 
 
 @runtime_checkable

@@ -353,7 +353,8 @@ cdef class Rows:
         cdef void* memory = malloc((K + 1 + n) * sizeof(Py_ssize_t) + n * sizeof(double))
         if memory == NULL:
             raise MemoryError(f"no room for the order of {n} rows")
-        cdef Py_ssize_t* start = <Py_ssize_t*>memory        # first entry of each label; after the loop below, its end
+        # of each label first the number of its entries, then their start, then their end
+        cdef Py_ssize_t* start = <Py_ssize_t*>memory
         cdef Py_ssize_t* row = start + K + 1
         cdef double* coef = <double*>(row + n)
         memset(start, 0, (K + 1) * sizeof(Py_ssize_t))

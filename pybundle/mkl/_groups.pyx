@@ -46,7 +46,11 @@ cdef class Group:
         return (self.theta.current_rows(),)
 
     def image(self, coefs, links):
-        """Return the scores of all tokens (n_labels, n) by the slope of a plane; a `LinkGroup` returns `links`."""
+        """Return the scores (n_labels, n) that all tokens have if theta is the slope of a plane.
+
+        The slope is given by its coefficients of tokens, `coefs`, and of pairs of labels, `links`. A `LinkGroup`, which
+        has no tokens, returns `links` unchanged.
+        """
         raise NotImplementedError
 
     def lengths(self):

@@ -1,8 +1,9 @@
 """The penalty of multiple kernel learning: the square of the sum of the norms of groups, and inner products by group.
 
-A point is a vector (dim,); for kernels it has two rows (2, N), the coefficients of tokens and the scores, which are
-their products with the Gram matrix. In both cases `<a, b>` of a group is a sum of products, and steps are linear, so no
-features of a kernel are formed.
+A point is a vector (dim,). For kernels it has two rows (2, N): coefficients of tokens, and scores, which are the Gram
+matrix times the coefficients. In a group, `<a, b>` is the sum of a_j b_j; for kernels, of the coefficients of a times
+the scores of b. Points are only scaled and added, which acts on both rows alike, so that features of a kernel are never
+formed.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class _WeightedBlocks(CachedBlocks):
 
 
 class _WeightedRun(GroupBlocks):
-    """Run whose bounds include the rounding errors of vectors of weights."""
+    """A run over vectors of weights (dim,), whose bounds count the rounding errors of planes and of their mixture."""
 
     _errors = np.zeros(2)
 

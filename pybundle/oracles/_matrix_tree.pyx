@@ -88,7 +88,7 @@ cdef bint _by_weights(int n, const double* s, const double* tops, bint single_ro
                       double* log_partition, double* scratch, double error, double* entropy) noexcept nogil:
     """Compute marginals and add log Z to log_partition; return False if weights under- or overflow."""
     cdef double* W = scratch                         # in the reverse pass, column v holds W_hv / D_v
-    cdef double* given = W + <Py_ssize_t>n * n       # the weights
+    cdef double* given = W + <Py_ssize_t>n * n       # the weights exp(s - tops); the elimination overwrites W
     cdef double* inner = given + <Py_ssize_t>n * n
     cdef double* D = inner + n
     cdef double* A = out                             # derivatives of log Z by W

@@ -389,7 +389,7 @@ class LinearRisk(Partitioned):
 
     @property
     def _steepness(self):
-        """The numbers `linear` and `root` of `Constant`; the slope of a loss by its score is at most 1."""
+        """The numbers `linear` and `root` of `Constant`: scores that change by t change each loss by at most t."""
         return float(self.sample_weight.sum()), 0.0
 
     def _check_scores(self, name, S):

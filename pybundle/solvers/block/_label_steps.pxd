@@ -106,8 +106,9 @@ cdef inline int curve_vertex(const Curve* h, double beta) noexcept nogil:
     return 0 if beta == h.high else 1 if beta == h.low else 2 if beta == 0.0 and h.flat > 0.0 else -1
 
 
-# Does the step for `c l(u)`, u = y score - target, with alpha = -c beta: the new beta maximises `beta u - h(beta) -
-# q/2 (beta - old beta)^2`, q = c |x_i|^2 / s.
+# Does the exact dual step of an example with the loss `c l(u)`, u = y score - target, whose conjugate is h, a `Curve`.
+# Its multiplier is alpha = -c beta; the new beta maximises `beta u - h(beta) - q/2 (beta - old beta)^2`, where
+# q = c |x_i|^2 / s.
 cdef inline bint step_at_curve(const Curvature* p, const Curve* h, double target, Example* x, double score, real* alpha,
                                real* coef, double* total) noexcept nogil:
     cdef double c = x.c, u = x.y * score - target, q, beta, new

@@ -631,7 +631,10 @@ cdef class PlaneCache:
 
 
 def _entries(slopes):
-    """Return indices, values and row starts without stored zeros, which checkpoints do not hold."""
+    """Return indices, values and row starts of a CSR matrix, leaving out zeros that it stores.
+
+    Planes from a checkpoint store none; their arrays are not copied.
+    """
     indices, values, starts = slopes.indices, slopes.data, slopes.indptr.astype(np.int64, copy=False)
     if values.all():
         return indices, values, starts

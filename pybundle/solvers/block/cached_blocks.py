@@ -156,9 +156,9 @@ class CachedBlocks(Core):
     def cached_pass(self, rng, target):
         """Step on many blocks over stored planes; return an estimate of the sum of all gaps.
 
-        A pass over all planes computes the gaps and activates planes. Unless all passes visit all, fewer than FULL
-        cheap passes follow, over the planes in use of blocks that use several, as long as the gaps between these exceed
-        USED times the target.
+        A full pass goes over all planes of every block that has several, and computes the block gaps. At most FULL - 1
+        cheap passes follow, over the blocks with several planes in use and over those planes alone; they end once the
+        gaps that they see sum to USED times the target or less. With visit="all" every pass goes over all blocks.
         """
         self._turn, self._phi = self._turn + 1, None
         if self._visits_all:

@@ -30,7 +30,7 @@ def fewer_than_cap(name, value):
 
 
 def several(name, value):
-    """Check the maximum number of planes of an example: the truth and another one at least."""
+    """Check the maximum number of planes of an example, at least 2: the truth has a plane, and one more is needed."""
     return check_count(name, value, low=2)
 
 

@@ -1,4 +1,4 @@
-"""Passes of an oracle: over blocks in turn, a batch of examples at a time, or over all examples at one point."""
+"""Passes of an oracle over the examples: `visit` steps on the blocks after each batch, `value` stays at one point."""
 
 from __future__ import annotations
 

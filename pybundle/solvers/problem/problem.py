@@ -1,7 +1,8 @@
 """The problem `F(w) = factor Omega(w) + R(w)`: a penalty, linear constraints, and the coordinates of free intercepts.
 
-A plane of R gives a lower bound of F, by the formula in `Penalty.bound`. Before that the plane is changed to
-`coordinates`, and `anchors` make its slope at free intercepts 0; `ProvenLimits` add bounds of free weights.
+A plane of R gives a lower bound of F by the formula in `Penalty.bound`, which takes the plane in `coordinates`. Where
+intercepts are free, planes with known slopes there (`anchors`) are mixed in first, so that the slope at them is 0; for
+other free weights the bound uses limits within which the minimiser lies (`ProvenLimits`, `free_weights.py`).
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ MACROS = ([("PYBUNDLE_CHECKED", "1")] if CHECKED else []) + ([("Py_LIMITED_API",
 # Here the order of a sum is part of the contract: dense and CSR data give the same bits, a value is the sum it says,
 # a difference is taken before the next one because it is exact.
 FIXED_ORDER = {"pybundle.features._norms", "pybundle.features._rows", "pybundle.models.chain._token_scores",
-               "pybundle.oracles._chain", "pybundle.oracles._distance_transform", "pybundle.oracles._tree",
+               "pybundle.oracles._chain", "pybundle.oracles._distance_transform",
+               "pybundle.oracles._graph_labeling", "pybundle.oracles._tree",
                "pybundle.prox._threshold", "pybundle.risks._compiled", "pybundle.risks._engine",
                "pybundle.risks._linear_oracle"}
 SHARED = "pybundle._cyutility"      # the helpers that Cython would write into each extension: compiled once

@@ -12,12 +12,14 @@ from .chain import (
     viterbi_batch,
 )
 from .distance_transform import distance_transform, distance_transform_batch
+from .graph_labeling import GraphLabeling, graph_labeling, graph_labeling_batch
 from .graphcut import min_cut, min_cut_batch
 from .segmentation import Segments, segment, segment_batch
 from .tree import TreeMarginals, tree_marginals, tree_max_sum, tree_max_sum_batch
 
 __all__ = [
     "BatchMarginals",
+    "GraphLabeling",
     "Marginals",
     "Segments",
     "TreeMarginals",
@@ -28,6 +30,8 @@ __all__ = [
     "distance_transform_batch",
     "forward_backward",
     "forward_backward_batch",
+    "graph_labeling",
+    "graph_labeling_batch",
     "k_best_viterbi",
     "max_arborescence",
     "max_arborescence_batch",

@@ -13,6 +13,7 @@ from .chain import (
 )
 from .distance_transform import distance_transform, distance_transform_batch
 from .graph_labeling import GraphLabeling, graph_labeling, graph_labeling_batch
+from .graph_relaxation import GraphRelaxation, graph_relaxation, graph_relaxation_batch, graph_upper
 from .graphcut import min_cut, min_cut_batch
 from .segmentation import Segments, segment, segment_batch
 from .tree import TreeMarginals, tree_marginals, tree_max_sum, tree_max_sum_batch
@@ -20,6 +21,7 @@ from .tree import TreeMarginals, tree_marginals, tree_max_sum, tree_max_sum_batc
 __all__ = [
     "BatchMarginals",
     "GraphLabeling",
+    "GraphRelaxation",
     "Marginals",
     "Segments",
     "TreeMarginals",
@@ -32,6 +34,9 @@ __all__ = [
     "forward_backward_batch",
     "graph_labeling",
     "graph_labeling_batch",
+    "graph_relaxation",
+    "graph_relaxation_batch",
+    "graph_upper",
     "k_best_viterbi",
     "max_arborescence",
     "max_arborescence_batch",

@@ -138,6 +138,11 @@ FURTHER = {
     "risks.ExampleFunctions": lambda r: {**RECIPES["risks.ExampleFunctions"](r), "norms": floats(2),
                                          "sizes": np.ones(2, int), "sample_weight": floats(2)},
     "risks.MulticlassHinge": lambda r: {**RECIPES["risks.MulticlassHinge"](r), "loss": 1.0 - np.eye(3)},
+    **{f"oracles.{name}": lambda r, name=name: {**RECIPES[f"oracles.{name}"](r), "messages": floats(3, 2, 3)}
+       for name in ("graph_labeling", "graph_relaxation")},
+    **{f"oracles.{name}_batch": lambda r, name=name: {**RECIPES[f"oracles.{name}_batch"](r), "messages":
+                                                      floats(5, 2, 3), "tol": floats(2)}
+       for name in ("graph_labeling", "graph_relaxation")},
     "oracles.k_best_viterbi": lambda r: {**RECIPES["oracles.k_best_viterbi"](r), "end": floats(3)},
     "oracles.viterbi_batch": lambda r: {**RECIPES["oracles.viterbi_batch"](r), "end": floats(3)},
     "oracles.tree_max_sum": lambda r: {"unaries": [floats(3, 3), floats(2, 2)], "parents": [-1, 0], "deformations":

@@ -135,6 +135,18 @@ for _name in MODELS:
                 f"models.{_name}.oracle": DATA[_name]}
 
 EDGES = np.array([[0, 1], [1, 2]])
+CYCLE = np.array([[0, 1], [1, 2], [2, 0]])
+
+
+def labelled_graph(r):
+    return {"unaries": f(r, 3, 3), "edges": CYCLE, "pairwise": f(r, 3, 3, 3) if r.integers(2) else f(r, 3, 3)}
+
+
+def labelled_graphs(r):
+    return {"unaries": f(r, 6, 3), "edges": np.concatenate([CYCLE, EDGES]), "pairwise": f(r, 5, 3, 3),
+            "node_offsets": np.array([0, 3, 6]), "edge_offsets": np.array([0, 3, 5])}
+
+
 FORESTS = {"scores": lambda r: f(r, 4, 4), "single_root": lambda r: bool(r.integers(2))}
 RECIPES |= {
     "models.BinaryLabeling.node_costs": lambda r: {"labels": r.integers(0, 2, 4), "weights": np.ones(4),
@@ -171,6 +183,10 @@ RECIPES |= {
                                            "end": f(r, 3)},
     "oracles.forward_backward_batch": lambda r: {"unary": f(r, 6, 3), "offsets": np.array([0, 4, 6]), "transition": f(
         r, 3, 3), "start": f(r, 3), "end": f(r, 3), "weights": np.ones(2), "entropy": True},
+    "oracles.graph_labeling": lambda r: labelled_graph(r), "oracles.graph_relaxation": lambda r: labelled_graph(r),
+    "oracles.graph_labeling_batch": lambda r: labelled_graphs(r),
+    "oracles.graph_relaxation_batch": lambda r: labelled_graphs(r),
+    "oracles.graph_upper": lambda r: {**labelled_graph(r), "messages": f(r, 3, 2, 3)},
     "oracles.k_best_viterbi": lambda r: {"unary": f(r, 4, 3), "transition": f(r, 3, 3), "k": 5, "start": f(r, 3)},
     "oracles.max_arborescence": lambda r: {key: make(r) for key, make in FORESTS.items()},
     "oracles.max_arborescence_batch": lambda r: {"scores": f(r, 20), "lengths": np.array([3, 1])},

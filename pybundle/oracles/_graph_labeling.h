@@ -166,7 +166,8 @@ static void pb_load_edges(pb_graph *g, const pb_scores *s)
         const int flip = g->merged[e] & 1;
         const double **rows = g->rows + (g->merged[e] - flip);
         const double *table = s->shared ? s->tables : s->tables + (ptrdiff_t)e * K * K;
-        const int is_first = rows[0] == NULL, is_alias = s->shared && (rows[0] == g->store || rows[1] == g->store);
+        const int is_first = rows[0] == NULL;
+        const int is_alias = !is_first && s->shared && (rows[0] == g->store || rows[1] == g->store);
         if (is_first && s->shared) {                /* both ends read the shared table, without a copy */
             rows[0] = g->store + flip * size;
             rows[1] = g->store + (1 - flip) * size;

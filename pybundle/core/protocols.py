@@ -142,6 +142,8 @@ class RiskBase:
     decodes_exactly : bool
         Whether values are those of R. If not, they are upper bounds, which may lie above the planes at the same point;
         the difference is the part of the gap that inexact decoding leaves.
+    kind : {"true", "relaxed"}
+        Whether maxima are over labellings, or over a larger set for which they can be computed.
     assumption : str
         What a certificate takes for granted, in words for the message of a result.
     has_exact_blocks : bool
@@ -185,6 +187,7 @@ class RiskBase:
     linear_risk: Any = None
     oracle: Any = None
     decodes_exactly = True
+    kind = "true"
     assumption = ""
     has_exact_blocks = False
     log_loss_tokens: Any = None

@@ -14,8 +14,8 @@ from ..core.ragged import ENTRIES, Ragged, array_of
 from ..core.types import Array, Callbacks, Data, Floats
 from ..core.validation import check_finite
 from ..core.warn import warn_user
-from ..models.binary_labeling.graphs import labels_of
 from ..models.callable_model import as_model
+from ..models.graphs import labels_of
 from ..runtime.executors import make_executor, single_threaded_blas
 from ..runtime.stopping import relative_gap
 from .online_learner import OnlineLearner

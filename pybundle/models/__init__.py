@@ -7,6 +7,7 @@ from .binary_labeling import BinaryLabeling
 from .chain import Chain
 from .decoded import Decoded
 from .dependency import TREEBANK_TEMPLATES, Dependency
+from .graph_labeling import GraphLabeling
 from .landmarks import Landmarks
 from .multiclass import Multiclass
 from .segmentation import Segmentation
@@ -19,6 +20,7 @@ __all__ = [
     "Decoded",
     "Dependency",
     "Graph",
+    "GraphLabeling",
     "Landmarks",
     "Multiclass",
     "Segmentation",

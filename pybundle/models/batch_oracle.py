@@ -122,6 +122,10 @@ class BatchOracle:
         """Whether norms and fingerprint match the present data; if not, a run binds its model again."""
         return not self._identity() or self._checksum(again=True) == self.fingerprint
 
+    def for_run(self) -> Any:
+        """Return the oracle for one run: itself, or one with a state of its own, such as messages to start from."""
+        return self
+
     def _identity(self):
         """Return all that the oracle is bound to: settings, arrays, and data with `fingerprint` and `checksum()`."""
         return ()

@@ -12,7 +12,7 @@ from .chain import (
     viterbi_batch,
 )
 from .distance_transform import distance_transform, distance_transform_batch
-from .graph_labeling import GraphLabeling, graph_labeling, graph_labeling_batch
+from .graph_labeling import GraphLabels, graph_labeling, graph_labeling_batch
 from .graph_relaxation import GraphRelaxation, graph_relaxation, graph_relaxation_batch, graph_upper
 from .graphcut import min_cut, min_cut_batch
 from .segmentation import Segments, segment, segment_batch
@@ -20,7 +20,7 @@ from .tree import TreeMarginals, tree_marginals, tree_max_sum, tree_max_sum_batc
 
 __all__ = [
     "BatchMarginals",
-    "GraphLabeling",
+    "GraphLabels",
     "GraphRelaxation",
     "Marginals",
     "Segments",

@@ -26,7 +26,7 @@ MAX_SIZE = (1 << 30) - 1
 MAX_LABELS = (1 << 15) - 1
 
 
-class GraphLabeling(NamedTuple):
+class GraphLabels(NamedTuple):
     """A labelling of a graph, or of a batch of graphs, and what is proven about it.
 
     Attributes
@@ -44,7 +44,7 @@ class GraphLabeling(NamedTuple):
 
 
 def graph_labeling(unaries: ArrayLike, edges: ArrayLike, pairwise: ArrayLike, *, tol: float = 1e-3, sweeps: int = 100,
-                   messages: Any = None) -> GraphLabeling:
+                   messages: Any = None) -> GraphLabels:
     """Find a labelling of large score on a graph, and an upper bound on all scores.
 
     Parameters
@@ -66,7 +66,7 @@ def graph_labeling(unaries: ArrayLike, edges: ArrayLike, pairwise: ArrayLike, *,
 
     Returns
     -------
-    GraphLabeling
+    GraphLabels
         `labels, value, upper`.
 
     Raises
@@ -102,12 +102,12 @@ def graph_labeling(unaries: ArrayLike, edges: ArrayLike, pairwise: ArrayLike, *,
     """
     graphs = check_graphs(unaries, edges, pairwise)
     labels, values, uppers = _label(graphs, tol, sweeps, messages, None)
-    return GraphLabeling(labels, values.item(), uppers.item())
+    return GraphLabels(labels, values.item(), uppers.item())
 
 
 def graph_labeling_batch(unaries: ArrayLike, edges: ArrayLike, pairwise: ArrayLike, node_offsets: ArrayLike,
                          edge_offsets: ArrayLike, *, tol: ArrayLike = 1e-3, sweeps: int = 100, messages: Any = None,
-                         executor: Any = None) -> GraphLabeling:
+                         executor: Any = None) -> GraphLabels:
     """Run `graph_labeling` on many graphs of any sizes.
 
     Parameters
@@ -129,7 +129,7 @@ def graph_labeling_batch(unaries: ArrayLike, edges: ArrayLike, pairwise: ArrayLi
 
     Returns
     -------
-    GraphLabeling
+    GraphLabels
         `labels` (N,), `value` and `upper` (n_graphs,).
 
     Examples
@@ -218,7 +218,7 @@ def _label(graphs, tol, sweeps, messages, executor):
         messages = check_messages(messages, (len(graphs.edges), 2, graphs.unaries.shape[1]))
     labels, values, uppers = np.empty(n, np.int32), np.empty(n_graphs), np.empty(n_graphs)
     graphs.run(LABELS, tol, sweeps, executor, uppers, messages, values, labels)
-    return GraphLabeling(labels, values, uppers)
+    return GraphLabels(labels, values, uppers)
 
 
 def _check_tol(tol, n_graphs):

@@ -148,6 +148,11 @@ class Structured(Partitioned):
         return self._oracle.decodes_exactly
 
     @property
+    def kind(self) -> str:
+        """See `RiskBase`."""
+        return getattr(self.model, "risk", "true")
+
+    @property
     def assumption(self) -> str:
         """See `RiskBase`."""
         return "" if self.accuracy is None else f"given the declared accuracy {self.accuracy:g} of the decoder"
@@ -198,7 +203,12 @@ class Structured(Partitioned):
         All data are read, which costs little compared with a decoding.
         """
         if self._oracle.is_current():
-            return self
+            own = self._oracle.for_run()
+            if own is self._oracle:
+                return self
+            other = self.derive()
+            other._oracle = own
+            return other
         other = self.derive()
         vars(other).pop("label_sums", None)
         other._oracle = other._bound()

@@ -53,6 +53,8 @@ class Result(OptimizeResult):
     inference_gap : float
         The part of `gap` that inexact decoding leaves: upper bounds minus values of the labellings found at x, relative
         as `gap` is. The rest of the gap is left by the optimisation. 0 for exact decoders.
+    risk : {"true", "relaxed"}
+        What F is made of: maxima over labellings, or over a set that contains these, as in `GraphLabeling`.
     slope : float
         Norm of the aggregate plane behind the bound: for another lam' the bound is
         `lower_bound + slope^2/2 (1/lam - 1/lam')` (not in a `Ball`). NaN if nothing is certified.
@@ -95,6 +97,7 @@ class Result(OptimizeResult):
     error: float
     gap: float
     inference_gap: float
+    risk: str
     slope: float
     certified: bool
     ball: tuple[Floats, float] | None

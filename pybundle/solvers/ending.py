@@ -90,7 +90,8 @@ def finish(run, status, ask_risk=True, risk=None):
     return Result(
         x=search.w.copy(), fun=bracket.fun, lower_bound=lower, error=bracket.error, gap=gap,
         inference_gap=min(gap, relative_gap(highest, highest - search.inference, rule.least)),
-        slope=bracket.slope, certified=bracket.certified, success=success, status=status, certificate=None,
+        risk=run.risk.kind, slope=bracket.slope, certified=bracket.certified, success=success, status=status,
+        certificate=None,
         ball=ball(run.problem, search.w, bracket, search.bound) if bracket.certified else None,
         message=_message(run, status, bracket, gap, about_data), hint=about_data,
         nit=trace.n_iter, n_passes=trace.n_passes, n_cached_passes=trace.n_cached_passes, n_planes=run.n_planes(),

@@ -18,10 +18,8 @@ from ...core.graph import WeightedLabels
 from ...core.types import Array, Data
 from ...core.validation import check_choice, check_count, check_indices, check_vector, integer_array
 from ..base import StructuredModel
-from .graphs import labels_of
+from ..graphs import LOSSES, labels_of, node_costs
 from .oracle import BinaryLabelingOracle
-
-LOSSES = ("mean", "hamming", "balanced")
 
 
 class BinaryLabeling(StructuredModel):
@@ -93,15 +91,7 @@ class BinaryLabeling(StructuredModel):
 
     def node_costs(self, labels: Array, weights: Array, offsets: Array) -> Array:
         """Return the cost of a wrong label at each node of graphs `offsets[i]:offsets[i + 1]`."""
-        costs = weights * self.class_weights[labels]
-        if self.loss_name == "hamming":
-            return costs
-        item = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        if self.loss_name == "balanced":
-            item = 2 * item + labels
-        # a class of weight 0 has only nodes of weight 0, so any divisor will do
-        totals = np.bincount(item, weights, 2 * len(offsets))[item]
-        return costs / (np.where(totals > 0.0, totals, 1.0) * (2.0 if self.loss_name == "balanced" else 1.0))
+        return node_costs(self.loss_name, self.class_weights, labels, weights, offsets)
 
     def decode(self, w: Array, x: Any) -> Any:
         try:

@@ -11,7 +11,7 @@ from ...core.validation import check_indices
 from ...features._rows import Rows, RowSums, sum_rows
 from ...oracles.graphcut import min_cut_batch
 from ..batch_oracle import BatchOracle
-from .graphs import read_features, read_graphs, read_labels, sums
+from ..graphs import read_features, read_graphs, read_labels, sums
 
 
 class BinaryLabelingOracle(BatchOracle):

@@ -6,12 +6,16 @@ from collections.abc import Sized
 
 import numpy as np
 
-from ...core.exceptions import InputTypeError, ParameterError
-from ...core.graph import Graph, WeightedLabels
-from ...core.ragged import Ragged
-from ...core.validation import real_numbers
-from ...features.examples import Examples
-from ..batch_oracle import check_lengths
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.graph import Graph, WeightedLabels
+from ..core.ragged import Ragged
+from ..core.validation import real_numbers
+from ..features.examples import Examples
+from .batch_oracle import check_lengths
+
+LOSSES = ("mean", "hamming", "balanced")
+"""With c_j the weight of node j and a sum over the wrong nodes: `sum c_j / sum of all c`; `sum c_j`;
+`sum c_j / (K sum of the c of its true class)`, the mean of the error rates of all K classes."""
 
 
 def labels_of(y):
@@ -24,8 +28,24 @@ def sums(values, offsets):
     return np.bincount(item, values, len(offsets) - 1)
 
 
-def read_graphs(X, n_features, n_edge_features):
-    """Return Ragged nodes, Ragged edges (int32) and float64 edge features of X; node features are not yet checked."""
+def node_costs(loss, class_weights, labels, weights, offsets):
+    """Return the cost of a wrong label at each node of graphs `offsets[i]:offsets[i + 1]`, for one of the `LOSSES`."""
+    costs, n_classes = weights * class_weights[labels], len(class_weights)
+    if loss == "hamming":
+        return costs
+    item = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    if loss == "balanced":
+        item = n_classes * item + labels
+    # a class of weight 0 has only nodes of weight 0, so any divisor will do
+    totals = np.bincount(item, weights, n_classes * len(offsets))[item]
+    return costs / (np.where(totals > 0.0, totals, 1.0) * (float(n_classes) if loss == "balanced" else 1.0))
+
+
+def read_graphs(X, n_features, n_edge_features, nonneg=True):
+    """Return Ragged nodes, Ragged edges (int32) and float64 edge features of X; node features are not yet checked.
+
+    With `nonneg` edge features must not be negative.
+    """
     if not isinstance(X, Graph):
         for i, x in enumerate(X):
             if not isinstance(x, tuple) or len(x) != 3:
@@ -57,7 +77,7 @@ def read_graphs(X, n_features, n_edge_features):
         i = int(different[0])
         raise ParameterError(f"X[{i}].edge_features must have one row for each of the {edges.sizes[i]} edges, got "
                              f"{features.sizes[i]}")
-    return nodes, Ragged(_read_edges(edges, nodes.sizes), edges.offsets), _read_edge_features(features)
+    return nodes, Ragged(_read_edges(edges, nodes.sizes), edges.offsets), _read_edge_features(features, nonneg)
 
 
 def _is_empty(rows):
@@ -80,15 +100,16 @@ def _read_edges(edges, n_nodes):
     return np.ascontiguousarray(ends, dtype=np.int32)
 
 
-def _read_edge_features(features):
+def _read_edge_features(features, nonneg):
     values = real_numbers("X[0].edge_features must be real numbers", features.values)
-    wrong = ~((values >= 0.0) & np.isfinite(values))
+    wrong = ~np.isfinite(values) | ((values < 0.0) & nonneg)
     if wrong.any():
         row, column = (int(k[0]) for k in np.nonzero(wrong))
         i, k = features.place(row)
-        raise ParameterError(f"X[{i}].edge_features[{k}, {column}] must be a finite number >= 0, got "
-                             f"{values[row, column]}; a feature of both signs can be split into its positive and "
-                             "its negative part")
+        raise ParameterError(f"X[{i}].edge_features[{k}, {column}] must be a finite number"
+                             + (" >= 0" if nonneg else "") + f", got {values[row, column]}"
+                             + ("; a feature of both signs can be split into its positive and its negative part"
+                                if nonneg and np.isfinite(values[row, column]) else ""))
     return values
 
 
@@ -97,8 +118,11 @@ def read_features(nodes):
     return Examples(nodes.values, name_of=lambda row: nodes.name_of(row, field=".nodes"))
 
 
-def read_labels(Y, offsets):
-    """Return Ragged labels (int64) and weights of all nodes; Y must fit the nodes of X."""
+def read_labels(Y, offsets, n_labels=2, unknown=False):
+    """Return Ragged labels (int64) and weights of all nodes; Y must fit the nodes of X.
+
+    Labels are 0..n_labels - 1, and with `unknown` also -1 for nodes whose label is not known.
+    """
     weights = None
     if isinstance(Y, WeightedLabels):
         Y, weights = Ragged.of(Y.labels, "labels of Y"), Ragged.of(Y.weights, "weights of Y")
@@ -121,9 +145,11 @@ def read_labels(Y, offsets):
     if labels.dtype.kind not in "biu":
         raise InputTypeError(f"Y[0] must hold integer labels, got dtype {labels.dtype}; pass labels.astype(int)")
     labels = labels.astype(np.int64)
-    wrong = np.flatnonzero((labels < 0) | (labels > 1))
+    wrong = np.flatnonzero((labels < (-1 if unknown else 0)) | (labels >= n_labels))
     if len(wrong):
-        raise ParameterError(f"{Y.name_of(wrong[0], 'Y')} must be a label 0 or 1, got {labels[wrong[0]]}")
+        allowed = "0 or 1" if n_labels == 2 else f"0..{n_labels - 1}"
+        raise ParameterError(f"{Y.name_of(wrong[0], 'Y')} must be a label {allowed}"
+                             + (", or -1 if it is not known" if unknown else "") + f", got {labels[wrong[0]]}")
     if weights is None:
         return Ragged(labels, offsets), np.ones(len(labels))
     values = real_numbers("Y[0].weights must be real numbers", weights.values)

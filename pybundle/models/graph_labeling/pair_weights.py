@@ -1,0 +1,70 @@
+"""Weights of pairs of labels: which of them belong to a feature of the edges that treats both ends alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...core.exceptions import ParameterError
+from ...core.validation import integer_array
+
+
+class PairWeights:
+    """The tables (K, K) of all p edge features, made from w_P; a table may be symmetric or antisymmetric.
+
+    Parameters
+    ----------
+    n_labels, n_edge_features : int
+    symmetric, antisymmetric : array_like of int
+        Numbers of the edge features whose tables are so: `t(k, l) = t(l, k)`, or `t(k, l) = -t(l, k)`.
+
+    Attributes
+    ----------
+    size : int
+        Number of weights: K^2 for a feature, K (K + 1) / 2 if it is symmetric, K (K - 1) / 2 if antisymmetric.
+    fold : csr_array, shape (K^2 p, size), or None
+        Entries of tables, `(k K + l) p + c` for feature c, from weights: one entry 1 or -1 a row at most. None if no
+        table is symmetric or antisymmetric: then it is the unit matrix.
+    """
+
+    def __init__(self, n_labels, n_edge_features, symmetric, antisymmetric):
+        K, p = n_labels, n_edge_features
+        even, odd = (_columns(name, given, p) for name, given in (
+            ("symmetric", symmetric), ("antisymmetric", antisymmetric)))
+        both = np.intersect1d(even, odd)
+        if len(both):
+            raise ParameterError(f"symmetric and antisymmetric must not share features, got {both[0]} in both")
+        self.size, self.fold = K * K * p, None
+        if not len(even) + len(odd):
+            return
+        k, l = (ends.ravel() for ends in np.indices((K, K)))
+        low, high = np.minimum(k, l), np.maximum(k, l)
+        number, signs = np.full((K * K, p), -1), np.ones((K * K, p))
+        self.size = 0
+        for c in range(p):
+            pairs = low * K + high if c in even or c in odd else k * K + l
+            taken = low < high if c in odd else np.ones(K * K, dtype=bool)
+            kept, place = np.unique(pairs[taken], return_inverse=True)
+            number[taken, c] = self.size + place
+            if c in odd:
+                signs[k > l, c] = -1.0
+            self.size += len(kept)
+        rows = np.flatnonzero(number.ravel() >= 0)
+        self.fold = sp.csr_array((signs.ravel()[rows], (rows, number.ravel()[rows])), shape=(K * K * p, self.size))
+
+    def tables(self, weights):
+        """Return the entries of all tables, shape (K^2 p,)."""
+        return weights if self.fold is None else self.fold @ weights
+
+    def folded(self, entries):
+        """Return the weights' share of a sum over entries of tables: the transposed map."""
+        return entries if self.fold is None else self.fold.T @ entries
+
+
+def _columns(name, given, p):
+    columns = integer_array(name, given)
+    if columns.size == 0:
+        return np.empty(0, np.int64)
+    if columns.ndim != 1 or len(np.unique(columns)) < len(columns) or not 0 <= columns.min() <= columns.max() < p:
+        raise ParameterError(f"{name} must list different edge features 0..{p - 1}, got {columns.tolist()}")
+    return columns

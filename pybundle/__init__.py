@@ -24,7 +24,7 @@ from .core.exceptions import (
     StateError,
 )
 from .core.version import __version__ as __version__
-from .models import Decoded
+from .models.decoded import Decoded
 from .proof import Certificate, load_certificate, verify
 from .prox.check_penalty import check_penalty
 from .risks.check import check_oracle

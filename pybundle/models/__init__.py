@@ -5,7 +5,6 @@ from .base import StructuredModel
 from .batch_oracle import BatchOracle
 from .binary_labeling import BinaryLabeling
 from .chain import Chain
-from .decoded import Decoded
 from .dependency import TREEBANK_TEMPLATES, Dependency
 from .graph_labeling import GraphLabeling
 from .landmarks import Landmarks
@@ -17,7 +16,6 @@ __all__ = [
     "BatchOracle",
     "BinaryLabeling",
     "Chain",
-    "Decoded",
     "Dependency",
     "Graph",
     "GraphLabeling",

@@ -95,6 +95,8 @@ def test_planes_of_labellings_and_of_points(kinds):
         total = np.zeros(model.dim)
         assert oracle.add_planes([j], [halves[j]], np.array([2.0]), total) == pytest.approx(2.0 * mean[j])
         assert total == pytest.approx(2.0 * C[[j]].toarray()[0])
+    with pytest.raises(pb.ParameterError, match="labellings of the true risk must be arrays of labels"):
+        pb.models.GraphLabeling(3, 3, 2, risk="true").oracle(X, Y).planes(rows[:1], halves[:1])
     bad = halves[0].copy()
     bad[1, 0] -= 1
     with pytest.raises(pb.ParameterError, match="local polytope"):
@@ -217,6 +219,8 @@ def test_labels_of_an_oracle_are_checked():
     wrong = X[0]._replace(edge_features=np.full((6, 2), np.nan))
     with pytest.raises(pb.ParameterError, match=r"X\[0\].edge_features\[0, 0\] must be a finite number, got nan"):
         model.oracle([wrong], Y[:1])
+    with pytest.raises(pb.ParameterError, match="evidence=True does not hold points of the relaxed risk"):
+        pb.minimize(pb.risks.Structured(model, X, Y), lam=1.0, evidence=True)
     with pytest.raises(pb.ParameterError, match="needs marginals"):
         pb.risks.Structured(model, X, Y, loss="logistic")
 

@@ -101,6 +101,51 @@ def test_a_decoder_that_takes_an_accuracy_converges(method):
     assert result.inference_gap <= result.gap <= 1e-3
 
 
+class Exactly(Subsets):
+    """Its bound is as far above the value as it is allowed to be, times a factor; or falls from pass to pass."""
+
+    def __init__(self, factor=1.0, falls=None):
+        super().__init__()
+        self.factor, self.falls = factor, falls
+
+    def loss_augmented_decode(self, w, x, y, accuracy):
+        values = self.values(w, x, y)
+        self.calls += 1
+        above = self.factor * min(accuracy, 4.0) if self.falls is None else 4.0 * self.falls ** (self.calls // 12)
+        return pb.Decoded(SETS[values.argmax()], values.max() + above)
+
+
+@pytest.mark.parametrize("method", ["auto", "oca", "prox-bmrm", "mp-bcfw", "alm"])
+@pytest.mark.parametrize("options", [(1.0,), (1.5,), (1.0, 0.5), (1.0, 0.8)])
+def test_a_run_goes_on_while_decoding_gets_better(method, options):
+    assert solved(Exactly(*options), method=method, max_iter=2000).success
+
+
+def test_values_of_a_point_are_kept_if_it_is_decoded_again():
+    class Worse(Subsets):
+        """Exact at a point it has not seen, loose when it is asked again."""
+
+        def loss_augmented_decode(self, w, x, y):
+            values = self.values(w, x, y)
+            self.seen, key = getattr(self, "seen", set()), (w.tobytes(), id(x))
+            loose = 0.05 * (key in self.seen)
+            self.seen.add(key)
+            return pb.Decoded(SETS[values.argmax()], values.max() + loose)
+
+    for method in ("oca", "bmrm", "auto"):
+        assert solved(Worse(), method=method).success
+
+
+def test_certificates_are_checked_with_close_decodings():
+    X, Y = data()
+    risk = pb.risks.Structured(Obedient(), X, Y)
+    for method in ("auto", "oca"):
+        result = pb.minimize(risk, lam=1.0, method=method, tol=1e-3, evidence=True)
+        report = pb.verify(result.certificate, risk)
+        assert report.ok, report
+        assert "the upper bounds of the decoder of Obedient" in str(report)
+
+
 def test_an_exact_decoder_leaves_nothing_to_inference():
     assert solved(Silent()).inference_gap == 0.0
 
@@ -180,6 +225,30 @@ def test_a_saved_run_goes_on_with_the_same_bits(tmp_path):
     assert again.success and again.lower_bound <= whole.fun and whole.lower_bound <= again.fun
 
 
+def test_a_run_that_inference_ended_has_ended(tmp_path):
+    with pytest.warns(pb.ConvergenceWarning):
+        first, again = (solved(Silent(), accuracy=0.1, method="oca", checkpoint=tmp_path / "run") for _ in range(2))
+    assert first.status is again.status is pb.Status.INFERENCE
+    assert np.array_equal(first.x, again.x) and first.n_passes == again.n_passes
+
+
+def test_a_large_feature_of_the_truth_hides_no_contradiction():
+    class Wrong(Subsets):
+        dim = 5
+
+        def joint_feature(self, x, y):
+            return np.append(x.T @ y, 1e6)
+
+        def loss_augmented_decode(self, w, x, y):
+            values = self.values(w[:4], x, y) + 1e6 * w[4]
+            self.calls += 1
+            at = values.argmin() if self.calls > 24 else values.argmax()
+            return pb.Decoded(SETS[at], max(values[at], 1e6 * w[4] + y @ (x @ w[:4])))
+
+    with pytest.raises(pb.OracleError):
+        solved(Wrong(), method="bmrm")
+
+
 def test_check_oracle_accepts_bounds():
     report = pb.check_oracle(Subsets(0.5), *data())
     assert report, report
@@ -203,3 +272,22 @@ def test_a_function_may_return_upper_bounds():
         assert result.inference_gap == pytest.approx(0.3 / result.fun, rel=0.1)
         result = pb.minimize(inexact_norm, np.zeros(4), lam=1.0, method=method, tol=1e-3)
         assert result.success and result.lower_bound <= exact <= result.fun
+
+        def parts(w, accuracy):
+            value, slope = np.abs(w - 1.0), np.diag(np.sign(w - 1.0))
+            return value, slope, value + 0.9 * min(accuracy, 10.0)
+
+        risk = pb.risks.Function(parts, 4, n_parts=4)
+        result = pb.minimize(risk, lam=1.0, method=method, tol=1e-3)
+        assert result.success and result.lower_bound <= exact <= result.fun
+
+
+def test_a_subclass_of_function_may_replace_evaluate():
+    class More(pb.risks.Function):
+        def evaluate(self, w):
+            values, slopes = super().evaluate(w)
+            return values + 1.0, slopes
+
+    plain = pb.risks.Function(lambda w: (np.abs(w - 1.0).sum(), np.sign(w - 1.0)), 4)
+    more = More(plain.fun, 4)
+    assert pb.minimize(more, lam=1.0, tol=1e-6).fun == pytest.approx(pb.minimize(plain, lam=1.0, tol=1e-6).fun + 1.0)

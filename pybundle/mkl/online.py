@@ -11,6 +11,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import Data
 from ..core.validation import check_number, check_vector
 from ..models.callable_model import as_model
+from ..models.decoded import labelling_of
 from ..prox import GroupwisePenalty, Penalty
 from ..runtime.executors import single_threaded_blas
 from .online_learner import OnlineLearner
@@ -124,7 +125,7 @@ class OnlineProximal(OnlineLearner):
     def predict(self, X: Data) -> list[Any]:
         """Return the labellings of the examples."""
         self._check_learnt()
-        return [self._learner.model.decode(self.coef_, x) for x in X]
+        return [labelling_of(self._learner.model.decode(self.coef_, x)) for x in X]
 
     def score(self, X: Data, Y: Data) -> float:
         """Return 1 minus the mean loss of an example."""

@@ -16,6 +16,7 @@ import numpy as np
 from ..core.exceptions import InputTypeError, NumericalError, ParameterError, StateError
 from ..core.plane import Plane
 from ..core.protocols import planes_of
+from ..models.decoded import labelling_of
 from ..prox import Groups, project_l2_ball
 from ..risks import Structured
 from ..runtime.executors import Serial
@@ -180,7 +181,7 @@ class VectorLearner:
                 return oracle.solve_batch(rows, w, loss=False).labellings
         else:
             def decode(rows):
-                return [self.model.decode(w, X[i]) for i in rows]
+                return [labelling_of(self.model.decode(w, X[i])) for i in rows]
         return [found for part in chunks(decode, len(X), executor) for found in part]
 
     def saved(self):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import math
 import numbers
 from typing import Any
 
 from ..core.exceptions import OracleError
+
+LARGEST = 1e300
 
 
 class Decoded:
@@ -54,10 +55,8 @@ class Decoded:
     ('INFERENCE', True)
     """
 
-    __slots__ = ("labelling", "upper")
-
     def __init__(self, labelling: Any, upper: float) -> None:
-        if not isinstance(upper, numbers.Real) or not math.isfinite(upper):
+        if not isinstance(upper, numbers.Real) or not abs(upper) <= LARGEST:
             raise OracleError(f"upper of Decoded must be a finite number, got {upper!r:.60}; return the bound that the "
                               "solver has proven")
         self.labelling: Any = labelling
@@ -68,8 +67,14 @@ class Decoded:
 
 
 def takes_accuracy(function):
-    """Return whether a function of a user has a parameter `accuracy`."""
+    """Return whether a function of a user takes `accuracy` by name."""
     try:
-        return "accuracy" in inspect.signature(function).parameters
+        found = inspect.signature(function).parameters.get("accuracy")
     except (TypeError, ValueError):         # compiled code may not tell its parameters
         return False
+    return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)
+
+
+def labelling_of(answer):
+    """Return the labelling that a decoder has found, with or without a bound."""
+    return answer.labelling if isinstance(answer, Decoded) else answer

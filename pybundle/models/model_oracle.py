@@ -81,7 +81,8 @@ class ModelOracle(BatchOracle):
         (w, norm), decoding = weights, (self.dim + 8.0) * UNIT * weights[1] * self.met_norms[i]
         answer, upper = self._ask(i, w, loss), None
         if isinstance(answer, Decoded):
-            answer, upper, self._has_bounds[0] = answer.labelling, self._relative(i, answer.upper, w), True
+            answer, upper = answer.labelling, self._relative(i, answer.upper, w)
+            self._has_bounds[0] |= loss
         y_hat = own(answer)
         cost, psi = self._plane(i, y_hat)
         score, error = _score(psi, w)
@@ -90,16 +91,16 @@ class ModelOracle(BatchOracle):
         error += decoding
         if loss and cost == 0.0:
             error += self._clipped(i, y_hat, norm)
-        is_exact = upper is None and self._declared is None
+        what = None if upper is None and self._declared is None else "upper of Decoded"
         if upper is None:
             upper = value + (self._declared or 0.0)
+            what = what and f"the value found plus accuracy={self._declared:g}"
         found = Maximum(y_hat, value, upper + 1.01 * error)
-        if loss:
-            self._refuse_worse(i, found, cost, w, norm, is_exact)
-        if is_exact:
+        best = self._refuse_worse(i, found, cost, w, norm, what) if loss else value
+        if what is None:
             return found
-        found = found._replace(upper=max(found.upper, value + 1.01 * error))
-        return found if value >= 0.0 or not loss else Maximum(self._true_labelling(i), 0.0, max(found.upper, 0.0))
+        found = found._replace(upper=max(found.upper, value + 1.01 * error, best))
+        return found if value >= 0.0 or not loss else Maximum(self._true_labelling(i), 0.0, found.upper)
 
     def _relative(self, i, upper, w):
         """Return an upper bound minus the score of the truth, rounded upwards; slack rescaling has subtracted it."""
@@ -108,13 +109,16 @@ class ModelOracle(BatchOracle):
         score, error = _score(self._feature(i, self._Y[i]), w)
         return upper - score + 1.01 * (error + UNIT * (abs(upper) + abs(score)))
 
-    def _refuse_worse(self, i, found, cost, w, norm, is_exact):
+    def _refuse_worse(self, i, found, cost, w, norm, what):
         """Raise if an upper bound lies below `found`, the truth, or the labelling that example i got before.
 
-        A decoder may compare scores in float32; for large w it rounds by more than the value itself.
+        Return the best value of these. `what` names the bound in words; None is that of a decoder that counts as exact.
+        Such a decoder may compare scores in float32; for large w it rounds by more than the value itself.
         """
+        is_exact = what is None
         last, self._last[i] = self._last[i], found.labelling
-        above = found.upper + ROUGH * (cost + norm * self.met_norms[i]) + CLIPPED
+        rough = cost + (norm * self.met_norms[i] if is_exact else abs(found.value) + abs(found.upper))
+        above = found.upper + ROUGH * rough + CLIPPED
         if above < 0.0 and is_exact:
             raise OracleError(f"loss_augmented_decode must return a labelling at least as good as the truth, whose "
                               f"value is 0, but example {i} got one of value {found.value:g}; "
@@ -125,15 +129,14 @@ class ModelOracle(BatchOracle):
             value, error = _score(psi, w)
             best = max(best, cost + value - error - ROUGH * cost)
         if best <= above:
-            return
+            return best
         if is_exact:
             raise ContradictionError(
                 f"loss_augmented_decode must return the best labelling, but example {i} got one of value "
                 f"{found.value:.6g}, and the one before has {best:.6g}; decoding is not exact, see "
                 "pb.check_oracle(model, X, Y)")
-        bound = "upper of Decoded" if self._declared is None else f"the value found plus accuracy={self._declared:g}"
         raise ContradictionError(
-            f"{bound} must be at least the value of every labelling, but for example {i} it is {found.upper:.6g} above "
+            f"{what} must be at least the value of every labelling, but for example {i} it is {found.upper:.6g} above "
             f"the score of the truth, and a labelling found has {best:.6g}")
 
     def _decoder(self):

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import entr
 
-from ..models import BinaryLabeling, Chain, Dependency, Landmarks, Multiclass, Segmentation
+from ..models import BinaryLabeling, Chain, Dependency, GraphLabeling, Landmarks, Multiclass, Segmentation
 from ..models.model_oracle import as_feature
 from ..risks import Structured
 from . import exact as ex
@@ -18,7 +18,7 @@ from .multipliers import ROWS
 from .plane import UNIT, ProvenPlane
 from .problem import LabellingProblem
 
-CHECKED = Chain, Landmarks, Multiclass, Segmentation
+CHECKED = Chain, GraphLabeling, Landmarks, Multiclass, Segmentation
 """Models whose oracles refuse invalid labellings."""
 
 
@@ -101,7 +101,11 @@ class StructuredProblem(LabellingProblem):
                            2.02 * unit * float(c.sum()))
 
     def value(self, w):
-        self.believe(f"the decoder of {type(self.risk.model).__name__}: that no labelling is better than its own")
+        name, risk = type(self.risk.model).__name__, self.risk
+        if risk.decodes_exactly:
+            self.believe(f"the decoder of {name}: that no labelling is better than its own")
+        else:
+            self.believe(" ".join(filter(None, (f"the upper bounds of the decoder of {name}", risk.assumption))))
         values, errors = self.risk.values(w)
         return ex.total(values), float(np.sum(errors)) * 1.01
 

@@ -96,11 +96,19 @@ class Function(RiskBase):
 
         If the callable returns upper bounds, the values are these.
         """
-        planes = self.planes(w)
-        return planes.values, planes.slopes
+        _, slopes, uppers = self._answer(w)
+        return uppers, slopes
 
     def planes(self, w: ArrayLike) -> Planes:
         """Return the planes of the values and subgradients at w, and as their `values` the upper bounds, if any."""
+        if type(self).evaluate is not Function.evaluate:        # that of a subclass counts
+            return super().planes(w)
+        values, slopes, uppers = self._answer(w)
+        planes = Planes.from_subgradients(values, slopes, w)
+        return planes if uppers is values else planes._replace(values=uppers)
+
+    def _answer(self, w):
+        """Return checked values, subgradients and upper bounds; the bounds are the values if there are none."""
         how = {"accuracy": self._accuracy} if self._takes_accuracy else {}
         answer = self.fun(np.array(check_vector("w", w, self.dim)), **how)
         if not isinstance(answer, (tuple, list)) or len(answer) not in (2, 3):
@@ -110,15 +118,14 @@ class Function(RiskBase):
         values, slopes = self._numbers("values", answer[0]), self._subgradients(answer[1])
         uppers = values if len(answer) == 2 else self._numbers("upper bounds", answer[2])
         self._check_values(values, uppers)
-        planes = Planes.from_subgradients(values, slopes, w)
         if uppers is values:
-            return planes
+            return values, slopes, values
         self.decodes_exactly = False
-        return planes._replace(values=np.maximum(values, uppers))
+        return values, slopes, np.maximum(values, uppers)
 
     def aim(self, accuracy: float) -> None:
         """See `RiskBase`."""
-        self._accuracy = accuracy
+        self._accuracy = accuracy / self.n_parts
 
     def renewed(self, whole: bool = True) -> Any:
         """Return this risk, or a copy for one run if the callable takes an accuracy, which differs between runs."""
@@ -180,8 +187,6 @@ class CompiledFunction(Function):
     def __init__(self, fun, dim, n_parts=1, lower_bounds=None, smooth=False):
         super().__init__(fun, dim, n_parts, lower_bounds, smooth)
         self._calls, self.map_shards, self._ranges = RiskCalls(fun, self.dim, self.lower_bounds), None, None
-
-    planes = RiskBase.planes
 
     def evaluate(self, w):
         """Return the checked values (P,) and subgradients (P, dim) of the function."""

@@ -161,7 +161,8 @@ class Structured(Partitioned):
         """See `RiskBase`."""
         if self._oracle.accuracies is not None:
             c = self.sample_weight
-            np.divide(accuracy, c, out=self._oracle.accuracies, where=c > 0.0)
+            with np.errstate(over="ignore"):
+                np.divide(accuracy, c, out=self._oracle.accuracies, where=c > 0.0)
 
     @property
     def X(self) -> Any:
@@ -194,7 +195,8 @@ class Structured(Partitioned):
     @property
     def fingerprint(self) -> int:
         """A hash of model, data, weights, loss and partition."""
-        words = (self.loss, self.partition, self.random_state, self._oracle.fingerprint, self.accuracy)
+        words = (self.loss, self.partition, self.random_state, self._oracle.fingerprint)
+        words += () if self.accuracy is None else (self.accuracy,)
         return crc32(repr(words).encode(), crc32(self.sample_weight.data))
 
     def renewed(self, whole: bool = True) -> Any:

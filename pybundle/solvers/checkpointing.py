@@ -32,7 +32,7 @@ from .interior.barrier import Point
 from .problem.free_weights import LimitProof
 from .state import is_fine
 
-ENDED = (Status.CONVERGED, Status.STALLED)
+ENDED = (Status.CONVERGED, Status.STALLED, Status.INFERENCE)
 """Statuses of runs that are finished for good."""
 RECORDS = (Plane, LowerBound, Bracket, LimitProof, ScoreLimits, Point)
 """Named tuples and dataclasses that runs keep."""

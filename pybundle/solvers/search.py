@@ -30,6 +30,8 @@ AIM = 0.3
 """Share of the gap that the upper bounds of inexact decodings may leave."""
 LEFT = 0.1
 """Largest share of the gap that steps could still close where inexact decoding is said to leave the gap."""
+FALLING = 0.9
+"""Inexact decodings that leave at most this share of what the ones before left are getting better."""
 SMALL = 1e-9
 """Share of R up to which upper bounds lie above values by rounding."""
 NAMELESS = "unknown"
@@ -91,7 +93,8 @@ class Search(Kept):
     # n_left                values of F in a row at which inexact decoding was what left the gap
 
     kept = ("w", "risk_value", "fun", "values", "version", "bound", "bound_version", "bracket", "bracket_of", "margin",
-            "limits", "free", "size", "checks", "trace", "idle", "is_refuted", "choice", "inference", "n_left")
+            "limits", "free", "size", "checks", "trace", "idle", "is_refuted", "choice",
+            "inference", "n_left", "_last_inference")
 
     def __init__(self, risk, problem, settings):
         self.risk, self.problem, self.settings, self._given = completed(risk), problem, settings, risk
@@ -102,7 +105,7 @@ class Search(Kept):
         self.limits = ProvenLimits(problem)
         self.free, self.size = FreeWeights.of(problem, self.limits), Size(self.risk, problem)
         self.moves, self.is_refuted, self.choice = None, False, ""
-        self.inference, self.n_left, self._asked = 0.0, 0, np.inf
+        self.inference, self.n_left, self._asked, self._last_inference = 0.0, 0, np.inf, np.inf
 
     # ------------------------------------------------------------------ from one run to another
     def successor(self):
@@ -307,9 +310,10 @@ class Search(Kept):
         if self.w is None:
             raise NumericalError(f"F must be finite at the first point, got {fun:g} for |w| = {np.linalg.norm(w):.3g}; "
                                  "start closer to 0 (w0), or scale data and penalty down")
-        if inference > 0.0:
-            is_left = inference > self._asked and self.left_to_steps <= LEFT * self.gap < np.inf
-            self.n_left = self.n_left + 1 if is_left else 0
+        if not self.risk.decodes_exactly:
+            is_left = inference > self._asked and inference > FALLING * self._last_inference
+            is_left = is_left and self.left_to_steps <= LEFT * self.gap < np.inf
+            self.n_left, self._last_inference = self.n_left + 1 if is_left else 0, inference
         return fun
 
     @property
@@ -320,8 +324,8 @@ class Search(Kept):
     def is_left_to_inference(self):
         """Return whether inexact decoding leaves nearly all of the gap, so that further steps do not help.
 
-        It takes three values of F in a row, because a poor decoding may be followed by better ones, and does not count
-        those whose decodings were as close as they should be.
+        It takes three values of F in a row, because a poor decoding may be followed by better ones. Those do not count
+        whose decodings were as close as they should be, or clearly closer than those before.
         """
         return self.n_left >= 3
 

@@ -136,6 +136,8 @@ class GraphLabelingOracle(BatchOracle):
             point, truth, edges = labellings[j], self._truth[i], self._edges[i]
             if np.ndim(point) == 1:
                 point = of_labels(self._checked(point, truth), edges, K)
+            elif self.model.risk == "true":
+                raise ParameterError("labellings of the true risk must be arrays of labels, got a point of the relaxed")
             else:
                 point = check_point(point, len(truth), edges, K)
             of_nodes, of_edges = entries_off(point, truth, edges, K)

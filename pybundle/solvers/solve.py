@@ -115,8 +115,8 @@ class Solve(Driver):
                                      "out")
             check_provable(problem)
             if risk.kind == "relaxed":
-                raise ParameterError("evidence=True does not hold points of the relaxed risk of GraphLabeling; leave it "
-                                     "out, or take risk='true'")
+                raise ParameterError("evidence=True does not hold points of the relaxed risk of GraphLabeling; leave "
+                                     "it out, or take risk='true'")
             settings = replace(settings, record=getattr(known, "record", None) or Record())
         with ExitStack() as stack:
             pool = stack.enter_context(closing(make_executor(n_jobs))) if executor is None else executor

@@ -187,6 +187,23 @@ def test_a_run_of_the_other_risk_is_no_warm_start(tmp_path):
     assert pb.minimize(risks[0], lam=0.1, tol=1e-3, checkpoint=tmp_path / "run").success
 
 
+def test_models_with_other_tables_are_other_risks():
+    X, Y = graphs(np.random.default_rng(12), 3, 3)
+    models = [pb.models.GraphLabeling(3, 3, 2, **kinds) for kinds in (
+        {"symmetric": [0]}, {"symmetric": [1]}, {"antisymmetric": [0]}, {})]
+    assert len({model.oracle(X, Y).fingerprint for model in models}) == 4
+
+
+def test_predictions_do_not_depend_on_the_scale_of_w():
+    X, _ = graphs(np.random.default_rng(13), 20, 3, n=8, m=16)
+    model = pb.models.GraphLabeling(3, 3, 2)
+    w = np.random.default_rng(14).normal(size=model.dim)
+    for x in X:
+        assert np.array_equal(model.decode(w, x), model.decode(2.0**-14 * w, x))
+    with pytest.raises(pb.NumericalError, match="scores of graphs must be below 1e"):
+        model.decode(1e200 * w, X[0])
+
+
 def test_two_runs_do_not_share_messages():
     X, Y = graphs(np.random.default_rng(9), 6, 3)
     risk = pb.risks.Structured(pb.models.GraphLabeling(3, 3, 2), X, Y)

@@ -214,7 +214,7 @@ def test_upper_bounds_relative_to_the_truth_are_rounded_upwards():
             assert Fraction(float(upper)) >= Fraction(float(model.values(w, x, y).max() + 0.25)) - truth
 
 
-def test_a_saved_run_goes_on_with_the_same_bits(tmp_path):
+def test_a_saved_run_goes_on(tmp_path):
     whole = solved(Obedient(), method="mp-bcfw")
     stopped = {"checkpoint": tmp_path / "run", "method": "mp-bcfw"}
     with pytest.warns(pb.ConvergenceWarning):
@@ -280,6 +280,29 @@ def test_a_function_may_return_upper_bounds():
         risk = pb.risks.Function(parts, 4, n_parts=4)
         result = pb.minimize(risk, lam=1.0, method=method, tol=1e-3)
         assert result.success and result.lower_bound <= exact <= result.fun
+
+
+def test_a_function_with_an_accuracy_resumes(tmp_path):
+    def fun(w, accuracy):
+        value, slope = np.abs(w - 1.0).sum(), np.sign(w - 1.0)
+        return value, slope, value + 0.9 * min(accuracy, 10.0)
+
+    how = {"lam": 1.0, "method": "bmrm", "tol": 1e-4, "checkpoint": tmp_path / "run"}
+    with pytest.warns(pb.ConvergenceWarning):
+        pb.minimize(fun, np.zeros(4), max_iter=2, **how)
+    with pytest.raises(pb.StateError, match="belongs to another problem"):
+        pb.minimize(lambda w: (7.0 + np.abs(w).sum(), np.sign(w)), np.zeros(4), **how)
+    assert pb.minimize(fun, np.zeros(4), **how).success
+
+
+def test_the_exact_verifier_takes_no_upper_bounds():
+    result = pb.minimize(lambda w: inexact_norm(w), np.zeros(4), lam=1.0, method="bmrm", tol=0.5, evidence=True)
+    with pytest.raises(pb.ParameterError, match="exact=True takes callables that return values alone"):
+        pb.verify(result.certificate, pb.risks.Function(lambda w: inexact_norm(w), 4), exact=True)
+
+
+def test_an_upper_bound_is_rounded_upwards():
+    assert pb.Decoded(0, Fraction(2**53 + 1)).upper >= 2**53 + 1
 
 
 def test_a_subclass_of_function_may_replace_evaluate():

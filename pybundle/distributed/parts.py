@@ -38,6 +38,7 @@ class Description(NamedTuple):
     constant: Constant
     fingerprint: Any
     assumption: str
+    kind: str
 
     @classmethod
     def of(cls, risk):
@@ -46,7 +47,7 @@ class Description(NamedTuple):
         bounds = np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
         return cls(risk.dim, risk.n_examples, bounds, *errors_of(risk), risk.slope_sizes, bool(risk.smooth),
                    risk.nonneg, risk.free, risk.means, risk.shift, risk.constant, risk.fingerprint,
-                   risk.assumption)
+                   risk.assumption, risk.kind)
 
 
 class Parts:
@@ -103,8 +104,8 @@ class Parts:
             zeros = np.zeros(self.n_parts)
             empty = [np.empty(0), np.empty(0, np.int32), np.zeros(self.n_parts + 1, np.int32)]
             return ([zeros, zeros, *empty] if question.kind == "planes" else [zeros, zeros]), None
+        risk.aim(question.accuracy)
         if question.kind == "planes":
-            risk.aim(question.accuracy)
             planes = risk.planes(w)
             return pack(planes, question.single), (planes.slope_errors, risk.decodes_exactly)
         if risk.values is not None:

@@ -246,7 +246,8 @@ def _joined(records, groups):
     return Description(first.dim, sum(record.n_examples for record in known), *map(column, names),
                        all(record.smooth for record in known), first.nonneg, first.free, means, first.shift,
                        Constant(float(np.median(scores)), math.fsum(values), sum(linear), math.hypot(*roots)),
-                       tuple(None if record is None else record.fingerprint for record in records), first.assumption)
+                       tuple(None if record is None else record.fingerprint for record in records),
+                       first.assumption, first.kind)
 
 
 def _measured_from(record, means):

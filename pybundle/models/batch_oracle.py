@@ -73,6 +73,8 @@ class BatchOracle:
         Without `norms`: largest norm of `psi_i` in the planes so far; it grows in place, because copies share it.
     sample_weight : ndarray, shape (n_examples,), or None
         Factors of decodings and planes, see `weighted`; None for ones. Norms do not contain them.
+    kind : {"true", "relaxed"}
+        What maxima are over: labellings, or a larger set.
     decodes_exactly : bool
         False if `uppers` may exceed `values` by more than rounding.
     accuracies : ndarray, shape (n_examples,), or None
@@ -106,6 +108,7 @@ class BatchOracle:
     table_losses: np.ndarray | float = 0.0
     met_norms: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
+    kind: str = "true"
     decodes_exactly: bool = True
     accuracies: np.ndarray | None = None
     has_predictions = True

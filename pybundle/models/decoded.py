@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import numbers
 from typing import Any
 
@@ -32,7 +33,7 @@ class Decoded:
     -----
     A decoder with a parameter `accuracy` receives how far `upper` may lie above the value of the labelling to be of use
     in this pass; it is infinite in the first pass, and shrinks with the gap of the run:
-    `.3 max(fun - lower_bound, tol fun, atol) / (n c_i)` for an example of weight c_i.
+    `.3 max(fun - lower_bound, tol |fun|, atol) / (n c_i)` for an example of weight c_i.
 
     Examples
     --------
@@ -60,7 +61,8 @@ class Decoded:
             raise OracleError(f"upper of Decoded must be a finite number, got {upper!r:.60}; return the bound that the "
                               "solver has proven")
         self.labelling: Any = labelling
-        self.upper: float = float(upper)
+        found = float(upper)
+        self.upper: float = found if found >= upper else math.nextafter(found, math.inf)
 
     def __repr__(self) -> str:
         return f"Decoded({self.labelling!r}, upper={self.upper:g})"

@@ -98,9 +98,11 @@ cdef int solve_graphs(const pb_scores* batch, const int64_t* nodes, const int64_
         if task == FIND_LABELS and K == 2 and pb_submodular(&s, <double*>memory):
             status = cut_graph(&s, <double*>memory, <unsigned char*>best.labels, out.labels + nodes[i], out.values + i,
                                out.uppers + i)
-            if status != 0:
+            if status == 0:
+                continue
+            if status == -2:
                 break
-            continue
+            status = 0          # a table just below submodular: messages label the graph
         pb_graph_load(&g, &s)
         if task == FIND_BOUND:
             out.uppers[i] = pb_bound(&g)

@@ -18,10 +18,10 @@ from ..core.ragged import check_offsets, run_shards
 from ..core.types import Array, Floats
 from ..core.validation import check_count, integer_array, real_numbers
 from ._graph_labeling import LABELS, solve
+from ._graphcut import MAX_SIZE
 
 LIMIT = 1e100
 """Scores and messages are smaller, so that no sum of them overflows."""
-MAX_SIZE = (1 << 30) - 1
 """Largest number of nodes and of edges of a graph: the two ends of an edge are counted by int32."""
 MAX_LABELS = (1 << 15) - 1
 

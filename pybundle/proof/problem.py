@@ -167,6 +167,9 @@ class PlainProblem:
         for x, share, hidden in zip(points, weights, self._hidden(risk, points).tolist(), strict=True):
             with single_threaded_blas():
                 values, slopes = risk.evaluate(x)
+            if not risk.decodes_exactly:
+                raise ex.ExactError("exact=True takes callables that return values alone, got one with upper bounds; "
+                                    "pass exact=False")
             for p in np.flatnonzero(share):
                 slope = slopes[[p]].toarray()[0] if sp.issparse(slopes) else slopes[p]
                 beta, value = Fraction(share[p]) / whole[p], float(values[p])

@@ -150,7 +150,7 @@ class Structured(Partitioned):
     @property
     def kind(self) -> str:
         """See `RiskBase`."""
-        return getattr(self.model, "risk", "true")
+        return self._oracle.kind
 
     @property
     def assumption(self) -> str:
@@ -350,8 +350,9 @@ class Structured(Partitioned):
                 terms = oracle.rounding_terms(rows, self.smooth)
                 scores = float((self.sample_weight[rows] * terms) @ oracle.table_bound(rows, norm, self.smooth))
                 errors[p] = UNIT * (scores + terms.max(initial=0.0) * values[p])
+        elif not oracle.decodes_exactly:        # else another pass follows, which counts this rounding in its bounds
+            errors += oracle.later_rounding(norm) / self.n_parts
         return 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
-
 
     def predict_losses(self, w: ArrayLike) -> Floats:
         """Return the loss of the prediction for every example at w, shape (n,)."""

@@ -218,10 +218,16 @@ class Checkpointing(NoCheckpoint):
         search = run.search
         if self._risk.fingerprint is not None or search.w is None or not np.isfinite(search.risk_value):
             return
-        value = float(np.sum(self._risk.planes(search.w.copy()).values))
+        if not self._risk.decodes_exactly:
+            self._risk.aim(0.0)
+        planes = self._risk.planes(search.w.copy())
+        low = value = float(np.sum(planes.values))
+        if not self._risk.decodes_exactly:      # the plane and the upper bound enclose the value, now as then
+            low = float(np.sum(planes.offsets + planes.dot(search.w)))
         digits = 1e-4 if self._risk.precision == "float32" else SAME
         scale = abs(value) + abs(search.risk_value) + 1e-3 * abs(search.size.value)
-        if not abs(value - search.risk_value) <= digits * scale:
+        if not (low <= search.risk_value + digits * scale
+                and value >= search.risk_value - search.inference - digits * scale):
             raise StateError(f"checkpoint {self._file.path} belongs to another problem: at its best point the risk was "
                              f"{search.risk_value:.9g} and is {value:.9g}; delete it, or choose another path")
 

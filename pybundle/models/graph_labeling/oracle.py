@@ -7,7 +7,7 @@ from copy import copy
 import numpy as np
 import scipy.sparse as sp
 
-from ...core.exceptions import ParameterError
+from ...core.exceptions import NumericalError, ParameterError
 from ...core.protocols import Decodings
 from ...core.ragged import Ragged
 from ...core.validation import check_indices
@@ -18,6 +18,7 @@ from ..batch_oracle import BatchOracle
 from ..graphs import read_features, read_graphs, read_labels, sums
 from .points import as_point, check_point, entries_off, of_labels
 
+LARGEST = 1e90
 LOOSEST = 1e300
 """Accuracy that stands for an infinite one: any point will do."""
 
@@ -55,9 +56,15 @@ class GraphLabelingOracle(BatchOracle):
         self.fingerprint = self._checksum()
 
     def _identity(self):
-        model = self.model
-        return (model.risk, model.n_labels, self.nodes.offsets, self._edges.offsets, self._edges.values,
+        model, fold = self.model, self.model.pair_weights.fold
+        return (model.risk, model.n_labels, *(() if fold is None else (fold.indptr, fold.indices, fold.data)),
+                self.nodes.offsets, self._edges.offsets, self._edges.values,
                 self._edge_features, self._truth.values, self._costs, self._examples)
+
+    @property
+    def kind(self):
+        """The risk of the model, "relaxed" or "true"."""
+        return self.model.risk
 
     def for_run(self):
         """Return the same oracle with messages and accuracies of its own."""
@@ -85,11 +92,13 @@ class GraphLabelingOracle(BatchOracle):
         tables = self._edge_features.take(at_edges, axis=0) @ pair_weights
         tables -= tables[np.arange(len(at_edges)), self._true_pairs.take(at_edges)][:, None]
         ends, edge_ends = (np.concatenate([[0], np.cumsum(part.sizes[rows])]) for part in (self.nodes, self._edges))
+        if not max(np.abs(unaries).max(initial=0.0), np.abs(tables).max(initial=0.0)) < LARGEST:
+            raise NumericalError(f"scores of graphs must be below {LARGEST:g}; rescale the features")
         return unaries, self._edges.values.take(at_edges, axis=0), tables.reshape(-1, K, K), ends, edge_ends
 
     def label(self, rows, weights, loss):
         """Return labellings of the examples `rows` by `graph_labeling_batch`, from new messages."""
-        return graph_labeling_batch(*self._scores(rows, weights, loss))
+        return graph_labeling_batch(*self._scores(rows, weights, loss), tol=0.0)
 
     def _decode(self, rows, weights, loss):
         if not loss:

@@ -86,7 +86,7 @@ class OraclePass(Kept):
 
         def look(rows):
             found, planes = self._ask(rows, weights)
-            low = 0.0 if self.oracle.decodes_exactly else float(np.maximum(found.values, 0.0).sum())
+            low = float(np.maximum(found.values, 0.0).sum())
             return self.oracle.total(rows, found.uppers, far), low, planes
 
         value, error, low = 0.0, 0.0, 0.0

@@ -456,7 +456,8 @@ def test_one_ctrl_c_ends_a_run_whose_worker_does_not_answer(name, last, written,
     assert result.status is pb.Status.INTERRUPTED and result.certified and result.nit >= (last > 0)
     if written:
         again = pb.minimize(risk, lam=0.1, tol=1e-12, n_parts=risk.n_parts, checkpoint=file, max_iter=result.nit + 3)
-        assert again.nit == result.nit + 3 and again.lower_bound >= result.lower_bound
+        assert again.nit == result.nit + 3 or again.success
+        assert again.lower_bound >= result.lower_bound
 
 
 def test_ctrl_c_while_workers_are_given_back_keeps_the_result(python_takes_interrupts):

@@ -230,7 +230,7 @@ def test_an_interrupt_while_examples_are_decoded_leaves_the_point_of_the_multipl
     with pytest.raises(KeyboardInterrupt):
         for _ in range(3):
             core.oracle_pass(np.arange(25))
-            core.evaluate(SimpleNamespace(w=core.w.copy(), observe=lambda w, value: value), core.w.copy())
+            core.evaluate(SimpleNamespace(w=core.w.copy(), observe=lambda w, value, inference: value), core.w.copy())
     before, point = [part.copy() for part in core.blocks.arrays()[:3]], core.w.copy()
     executor.close()
     for mine, others in zip(core.blocks.arrays()[:3], before, strict=True):

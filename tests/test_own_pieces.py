@@ -132,7 +132,14 @@ class Longer(Matching):
         return np.append(super().joint_feature(x, y), 1.0)
 
 
+class BoundBelow(Matching):
+    def loss_augmented_decode(self, w, x, y):
+        y_hat = super().loss_augmented_decode(w, x, y)
+        return pb.Decoded(y_hat, w @ (self.joint_feature(x, y_hat) - self.joint_feature(x, y)))
+
+
 MODELS = {"broken: loss_augmented_decode must return": (WithoutLoss,),
+          "upper of Decoded must be at least": (BoundBelow,),
           "broken: maximum over labellings found": (LossTwice,),
           "broken: loss zero at the truth": (NoTruth,),
           "broken: prediction has the largest score": (Predicts,), "broken: w left alone": (Writes,),
@@ -153,4 +160,4 @@ def test_a_wrong_structure_gets_the_message_of_the_page(words):
             with pytest.raises(pb.OracleError) as caught:
                 pb.minimize(pb.risks.Structured(model, X, Y), lam=1.0, tol=1e-3)
             assert meets(words, str(caught.value))
-            assert ("pb.check_oracle" in str(caught.value)) == (not words.startswith(("loss must", "joint")))
+            assert ("pb.check_oracle" in str(caught.value)) == (not words.startswith(("loss must", "joint", "upper")))

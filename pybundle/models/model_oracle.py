@@ -128,7 +128,7 @@ class ModelOracle(BatchOracle):
             cost, psi = self._plane(i, last)
             value, error = _score(psi, w)
             best = max(best, cost + value - error - ROUGH * cost)
-        if best <= above:
+        if not best > above:        # NaN, from scores that overflow, is no contradiction
             return best
         if is_exact:
             raise ContradictionError(

@@ -95,12 +95,15 @@ def strips(r):
     return {"X": [f(r, 3, 2), f(r, 2, 2)], "Y": [np.array([0, 1]), np.array([1])]}
 
 
-DATA = {"Chain": words, "Dependency": trees, "BinaryLabeling": graphs, "Landmarks": images, "Segmentation": strips,
+DATA = {"Chain": words, "Dependency": trees, "BinaryLabeling": graphs, "GraphLabeling": graphs, "Landmarks": images,
+        "Segmentation": strips,
         "Multiclass": lambda r: {"X": f(r, 6, 2), "Y": r.integers(0, 3, 6)}}
 MODELS = {
     "Chain": lambda r: {"n_labels": 3, "n_features": 2, "start": True, "end": True},
     "Dependency": lambda r: {"n_features": 2, "single_root": bool(r.integers(2))},
     "BinaryLabeling": lambda r: {"n_features": 2, "n_edge_features": 1, "class_weights": (1.0, 2.0)},
+    "GraphLabeling": lambda r: {"n_labels": 2, "n_features": 2, "n_edge_features": 1, "symmetric": [0],
+                                "antisymmetric": [], "class_weights": (1.0, 2.0)},
     "Landmarks": lambda r: {"shape": (4, 4), "parents": [-1, 0], "descriptor": pb.features.MapFeatures(2),
                             "boxes": np.array([[0, 0, 4, 4], [0, 0, 4, 4]]), "anchors": f(r, 2, 2), "unit": 1.0},
     "Segmentation": lambda r: {"height": 2, "widths": np.array([1, 2]), "symbols": np.array([0, 1])},
@@ -151,6 +154,8 @@ FORESTS = {"scores": lambda r: f(r, 4, 4), "single_root": lambda r: bool(r.integ
 RECIPES |= {
     "models.BinaryLabeling.node_costs": lambda r: {"labels": r.integers(0, 2, 4), "weights": np.ones(4),
                                                    "offsets": np.array([0, 4])},
+    "models.GraphLabeling.node_costs": lambda r: {"labels": r.integers(0, 2, 4), "weights": np.ones(4),
+                                                  "offsets": np.array([0, 4])},
     "models.Chain.feature": lambda r: {"x": f(r, 3, 2), "y": np.array([0, 1, 2])},
     "models.Chain.labels": lambda r: {"Y": [np.array([0, 1]), np.array([2])], "sizes": np.array([2, 1])},
     "models.Chain.occurring": lambda r: {"X": list(map(sp.csr_array, words(r)["X"])), "Y": words(r)["Y"]},
@@ -353,6 +358,7 @@ for _name, _dim in {"MulticlassHinge": 12, "BinaryHinge": 4, "Logistic": 4, "Str
     RECIPES |= {f"risks.{_name}.{method}": lambda r, w=_w: {"w": w(r)} for method in (
         ("evaluate", "planes") if _name == "Function" else ("evaluate", "planes", "values"))}
     RECIPES[f"risks.{_name}.map_shards"] = lambda r: {"function": len, "items": [ROWS, ROWS]}
+    RECIPES[f"risks.{_name}.aim"] = lambda r: {"accuracy": 0.1}
     if _name == "Function":
         RECIPES |= {"risks.Function.derive": lambda r: {"n_parts": 1},
                     "risks.Function.renewed": lambda r: {"whole": True}}
@@ -372,6 +378,7 @@ RECIPES |= {
     "risks.OneClass": lambda r: {"X": flat(r)["X"], "nu": 0.3, "sample_weight": r.random(12)},
     "risks.OneClass.value_errors": lambda r: {"w": f(r, 3), "values": f(r, 1)},
     "risks.OneClass.map_shards": lambda r: {"function": len, "items": [ROWS, ROWS]},
+    "risks.OneClass.aim": lambda r: {"accuracy": 0.1},
     "risks.OneClass.derive": lambda r: {"n_parts": 1}, "risks.OneClass.renewed": lambda r: {"whole": True},
     **{f"risks.OneClass.{method}": lambda r: {"w": f(r, 3)} for method in ("evaluate", "planes", "values",
                                                                              "threshold")}}

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.graph import WeightedLabels
 from ...core.types import Array, Data
-from ...core.validation import check_choice, check_count, check_indices, check_integer, check_vector
+from ...core.validation import check_choice, check_count, check_indices, check_integer, check_vector, integer_array
 from ..base import StructuredModel
 from ..graphs import LOSSES, labels_of, node_costs
 from .oracle import GraphLabelingOracle
@@ -90,8 +90,8 @@ class GraphLabeling(StructuredModel):
         return oracle.feature_of(labels)
 
     def loss(self, y: Any, y_hat: Any) -> float:
-        K, labels = self.n_labels, np.asarray(labels_of(y))
-        known = labels >= 0
+        K, labels = self.n_labels, integer_array("y", labels_of(y))
+        known = labels != -1
         labels, found = check_indices("y", np.where(known, labels, 0), K), check_indices("y_hat", labels_of(y_hat), K)
         if labels.shape != found.shape:
             raise ParameterError(f"y_hat must have {len(labels)} labels like y, got {len(found)}")

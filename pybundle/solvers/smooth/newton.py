@@ -192,8 +192,12 @@ class NewtonSteps(Kept):
             if self._direction is None and not self._aim(model_at, reach):
                 return None
             if self.sweeps is not None or self._is_rejected:
-                self._t = search(self.x, self.x + self._direction, None if self.sweeps is None else self.sweeps.u)
-        return np.clip(self.x + self._t * self._direction, self.orthants.lower, self.orthants.upper)
+                self._t = search(self.x, self._within(1.0), None if self.sweeps is None else self.sweeps.u)
+        return self._within(self._t)
+
+    def _within(self, t):
+        """Return x + t direction; rounding must not carry it out of the bounds, where a penalty is infinite."""
+        return np.clip(self.x + t * self._direction, self.orthants.lower, self.orthants.upper)
 
     def update(self, x, fun, gradient):
         """Receive value and gradient at the trial x, which is the next iterate if F has fallen by enough.

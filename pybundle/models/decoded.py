@@ -39,7 +39,7 @@ class Decoded:
     --------
     >>> import numpy as np
     >>> import pybundle as pb
-    >>> class Signs(pb.models.StructuredModel):         # its decoder claims no more than a bound
+    >>> class Signs(pb.models.StructuredModel):
     ...     dim = 1
     ...     def joint_feature(self, x, y):
     ...         return np.array([y * x])
@@ -48,8 +48,8 @@ class Decoded:
     ...     def decode(self, w, x):
     ...         return 1 if w[0] * x >= 0.0 else -1
     ...     def loss_augmented_decode(self, w, x, y):
-    ...         y_hat = max((1, -1), key=lambda z: self.loss(y, z) + z * x * w[0])
-    ...         return pb.Decoded(y_hat, upper=self.loss(y, y_hat) + y_hat * x * w[0] + 1e-3)
+    ...         value, y_hat = max((self.loss(y, z) + z * x * w[0], z) for z in (1, -1))
+    ...         return pb.Decoded(y_hat, upper=value + 1e-3)
     >>> risk = pb.risks.Structured(Signs(), [1.0, 2.0, -1.0], [1, 1, -1])
     >>> result = pb.minimize(risk, lam=1.0, tol=1e-6)
     >>> result.status.name, bool(result.inference_gap > 0.9 * result.gap)

@@ -62,7 +62,8 @@ class GraphLabeling(StructuredModel):
     >>> rng = np.random.default_rng(0)
     >>> edges = [(0, 1), (1, 2), (2, 3), (3, 0)]
     >>> Y = [np.sort(rng.integers(0, 3, 4)) for _ in range(20)]
-    >>> X = [pb.models.Graph(np.eye(3)[y] + rng.normal(size=(4, 3)), edges, np.ones((4, 1))) for y in Y]
+    >>> X = [pb.models.Graph(np.eye(3)[y] + rng.normal(size=(4, 3)), edges, np.ones((4, 1)))
+    ...      for y in Y]
     >>> model = pb.models.GraphLabeling(3, 3, 1, symmetric=[0])
     >>> result = pb.minimize(pb.risks.Structured(model, X, Y), lam=1.0)
     >>> result.success, result.risk, model.decode(result.x, X[0]).shape

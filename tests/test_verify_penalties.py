@@ -267,8 +267,8 @@ def test_damaged_files_are_refused_or_prove_nothing_wrong(tmp_path):
 def test_log_losses_whose_scores_cancel(far, method, request):
     """Scores at points far out, summed in another order, gave other slopes: honest certificates were refused."""
     if method == "oca" and far > 1e2:
-        request.applymarker(pytest.mark.xfail(strict=False, reason="with some kernels of BLAS the checker counts a third "
-                                              "more rounding of F(w) than the run"))
+        request.applymarker(pytest.mark.xfail(
+            strict=False, reason="with some kernels of BLAS the checker counts more rounding of F(w) than the run"))
     rows = np.column_stack([X[:5, :2], -X[:5, :2].sum(axis=1)])
     risk, penalty = pb.risks.Logistic(rows, SIGNS[:5]), SquaredL2(1.0, centre=far)
     result = pb.minimize(risk, penalty=penalty, method=method, tol=0.5, evidence=True)

@@ -31,8 +31,8 @@ class CallableModel(StructuredModel):
     def decode(self, w, x):
         raise NotImplementedError("a pair of callables cannot predict; subclass pb.models.StructuredModel")
 
-    def loss_augmented_decode(self, w, x, y, **accuracy):
-        return self._decode(w, x, y, **accuracy)
+    def loss_augmented_decode(self, w, x, y):
+        return self._decode(w, x, y)
 
     def oracle(self, X, Y):
         return CallableOracle(self, X, Y)

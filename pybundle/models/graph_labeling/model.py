@@ -44,7 +44,7 @@ class GraphLabeling(StructuredModel):
         Factors of c_j by true label.
     risk : {"relaxed", "true"}
         "relaxed": the maximum of the hinge loss is over the local polytope. It is convex, at least the true one, and
-        can be certified to any tolerance. "true": the maximum is over labellings; F is computed from upper bounds, and
+        its gap usually closes. "true": the maximum is over labellings; F is computed from upper bounds, and
         the part of the gap that decoding leaves (`result.inference_gap`) may stay large where features are rich.
 
     Notes
@@ -53,7 +53,8 @@ class GraphLabeling(StructuredModel):
     left out of training and of the loss. Predictions label all nodes, by a labelling in any case.
     Decoding is exact for forests, and for two labels with submodular tables; else it is sequential tree-reweighted
     message passing, for the relaxed risk with a soft second stage, see `pb.oracles.graph_relaxation`. Messages are kept
-    during a run, 16 m K bytes for a graph of m edges.
+    during a run, 16 m K bytes for a graph of m edges, but not in its checkpoint: a resumed run is certified as any
+    other, with other bits than an uninterrupted one.
 
     Examples
     --------

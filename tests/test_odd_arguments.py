@@ -142,7 +142,8 @@ def test_numbers_of_landmarks(descriptor):
         descriptor.sizes([-1])
 
 
-@pytest.mark.parametrize("descriptor", [-300000, pb.features.MapFeatures, type("Half", (), {"bind": len})()], ids=repr)
+@pytest.mark.parametrize("descriptor", [-300000, pb.features.MapFeatures, type("Half", (), {"bind": len})()],
+                         ids=["number", "class", "half"])
 def test_descriptors_of_a_model(descriptor):
     with pytest.raises(pb.InputTypeError, match=r"descriptor must be a pb\.features\.CodeWindows or MapFeatures, got"):
         pb.models.Landmarks((4, 4), [-1, 0], descriptor)

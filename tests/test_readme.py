@@ -36,7 +36,7 @@ def test_the_first_screen_has_install_code_figures_and_no_formula():
 def test_the_two_commands():
     commands = re.findall(r"^    (python -m pip install .* && .*)$", README, re.M)
     assert commands == ["python -m pip install '.[all]'  && pybundle demo",
-                        "python -m pip install '.[test]' && pytest"]
+                        "python -m pip install '.[test]' && pytest -n 2"]
 
 
 def test_links_lead_somewhere():

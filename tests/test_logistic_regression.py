@@ -13,7 +13,8 @@ import pybundle as pb
 
 
 # a small C: copies and weights of rows must agree to 1e-9, which a flat minimum does not give
-@parametrize_with_checks([pb.MulticlassLogistic(C=0.01, tol=1e-14)])
+# few iterations: all later ones are at the level of rounding, where no gap of 1e-14 can be proven
+@parametrize_with_checks([pb.MulticlassLogistic(C=0.01, tol=1e-14, max_iter=60)])
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -137,9 +137,9 @@ PUBLISHED = [
     ("multiclass", 1.0, {"cost": 300.0, "max_cached": 7}), ("chain", 1.0, {}), ("chain", 0.1, {"max_idle": 2})]
 
 
-@pytest.mark.parametrize("signs", [False, True])
-@pytest.mark.parametrize("average", [False, True])
-@pytest.mark.parametrize(("name", "lam", "options"), PUBLISHED)
+# each problem with both values of `average` and of `signs`, and each pair of these values
+@pytest.mark.parametrize(("name", "lam", "options", "average", "signs"), [
+    (*case, average, average == (k % 2 == 0)) for k, case in enumerate(PUBLISHED) for average in (False, True)])
 def test_mp_bcfw_visiting_all_planes_is_the_published_algorithm(name, lam, options, average, signs, monkeypatch):
     """Points, planes, the dual, working sets, cached passes and averages agree after every iteration."""
     (risk, oracle), seen, end = problem(name), [], BlockMethod.iterate
@@ -155,9 +155,10 @@ def test_mp_bcfw_visiting_all_planes_is_the_published_algorithm(name, lam, optio
 
     monkeypatch.setattr(BlockMethod, "iterate", iterate)
     result = pb.minimize(risk, penalty=pb.prox.SquaredL2(lam) if nonneg is None else signed(lam, nonneg), tol=1e-9,
-                         max_iter=30, random_state=1,
+                         max_iter=18, random_state=1,
                          method=pb.methods.MPBCFW(visit="all", average=average, **options))
-    twin = MPBCFW(oracle, risk.n_examples, risk.dim, lam, np.random.default_rng(1), nonneg=nonneg, **options)
+    twin = MPBCFW(oracle, risk.n_examples, risk.dim, lam, np.random.default_rng(1), nonneg=nonneg,
+                  average=average, **options)
     duals, sizes = [], set()
     for k, (w, phi, B, n_planes, n_cached) in enumerate(seen, 1):
         if k % 6:
@@ -172,6 +173,6 @@ def test_mp_bcfw_visiting_all_planes_is_the_published_algorithm(name, lam, optio
         assert B == pytest.approx(twin.sums()[1], rel=1e-9)
         assert (n_planes, n_cached) == (twin.n_planes(), twin.n_cached)
         sizes.update(map(len, twin.blocks))
-    assert len(seen) == 30 and twin.n_cached > 30
+    assert len(seen) == 18 and twin.n_cached > 18
     np.testing.assert_allclose(result.history["lower_bound"], np.maximum.accumulate(duals), rtol=1e-9)
     assert max(sizes) == options["max_planes"] or 3 < max(sizes) < options["max_planes"] == 100

@@ -152,15 +152,17 @@ class Merged(WorkingSet):
 
 
 class MPBCFW:
-    """Iterations on n examples of an oracle; the order of examples comes from `rng`."""
+    """Iterations on n examples of an oracle; the order of examples comes from `rng`; averages only if they are used."""
 
     working_set = WorkingSet
 
-    def __init__(self, oracle, n, dim, lam, rng, max_idle=10, max_planes=100, max_cached=1000, cost=20.0, nonneg=None):
+    def __init__(self, oracle, n, dim, lam, rng, max_idle=10, max_planes=100, max_cached=1000, cost=20.0, nonneg=None,
+                 average=False):
         self.oracle, self.n, self.lam, self.rng, self.cost = oracle, n, lam, rng, cost
         self.max_idle, self.max_planes, self.max_cached, self.nonneg = max_idle, max_planes, max_cached, nonneg
         self.blocks = [self.working_set(dim) for _ in range(n)]
         self.x, self.tick, self.n_cached, self.time = np.zeros(dim), 0, 0, 0.0
+        self.has_averages = average
         self.averages, self.counts = [None, None], [0, 0]       # of (x, B) after oracle steps, after cached ones
 
     def project(self, x):
@@ -200,6 +202,8 @@ class MPBCFW:
 
     def average(self, k):
         """Count the point in the average over oracle steps, k = 0, or cached ones, k = 1."""
+        if not self.has_averages:
+            return
         here = np.append(self.x, sum(block.B for block in self.blocks))
         rho = 2.0 / (self.counts[k] + 2.0)
         self.averages[k] = here if self.averages[k] is None else (1.0 - rho) * self.averages[k] + rho * here
@@ -207,8 +211,10 @@ class MPBCFW:
 
     def best_average(self):
         """The best of 10001 combinations of both averages: x, B."""
-        both = [t * self.averages[1] + (1.0 - t) * self.averages[0] for t in np.linspace(0.0, 1.0, 10001)]
-        best = max(both, key=lambda one: self.dual_of(one[:-1], one[-1]))
+        t = np.linspace(0.0, 1.0, 10001)[:, None]
+        both = t * self.averages[1] + (1.0 - t) * self.averages[0]
+        w = self.project(both[:, :-1])
+        best = both[np.argmax(both[:, -1] - 0.5 * self.lam * (w * w).sum(axis=1))]
         return best[:-1], best[-1]
 
     def exact_pass(self):
@@ -254,9 +260,6 @@ class Variant(MPBCFW):
 
     def n_planes(self):
         return super().n_planes() - self.n
-
-    def average(self, k):
-        pass
 
     def cached_pass(self, k):
         used_only = k % 10 > 0

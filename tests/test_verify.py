@@ -96,7 +96,7 @@ def solve(name, method, **options):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", RISKS)
 def test_every_method_gives_evidence_that_proves_its_claims(name, method):
-    result = solve(name, method, random_state=0, tol=3e-2 if method in ("bcfw", "frank-wolfe") else 1e-3)
+    result = solve(name, method, random_state=0, tol=1e-1 if method in ("bcfw", "frank-wolfe") else 1e-3)
     assert result.certified
     report = pb.verify(result.certificate, RISKS[name])
     assert report.ok, report
@@ -261,11 +261,11 @@ def fresh(certificate, tmp_path):
                                           ("logistic", "lbfgs"), ("logistic", "newton"),
                                           ("function", "bmrm")])
 def test_no_claim_beyond_the_evidence_passes(name, method, tmp_path):
-    """A thousand certificates in all, each with one number that is not what the evidence gives."""
+    """Hundreds of certificates in all, each with one number that is not what the evidence gives."""
     certificate, rng = solve(name, method, tol=1e-4).certificate, np.random.default_rng(7)
     assert pb.verify(certificate, RISKS[name]).ok
     kinds = {}
-    for _ in range(200):
+    for _ in range(120):
         kind, mutated, risk = mutations(rng, fresh(certificate, tmp_path), name)
         report = pb.verify(mutated, risk)
         assert not report.ok, (kind, mutated, report)
@@ -596,7 +596,7 @@ class Words(Signs):
 def test_labellings_that_are_no_numbers_leave_points(method):
     X, y = data()
     risk = pb.risks.Structured(Words(), X, ["up" if k else "down" for k in y])
-    result = pb.minimize(risk, lam=0.5, method=method, tol=1e-2, evidence=True)
+    result = pb.minimize(risk, lam=0.5, method=method, tol=1e-1, evidence=True)
     report = pb.verify(result.certificate, risk)
     assert report.ok and report.evidence == "points", report
 

@@ -58,9 +58,9 @@ def solved(risk, **options):
 @pytest.mark.parametrize("risk", RISKS)
 def test_every_risk_is_certified(risk):
     """Gap 1 after seconds, and the advice to raise tol."""
-    y = data()[3]
-    for k, (name, X) in enumerate(designs().items()):
-        result = solved(RISKS[risk](sp.csr_array(X) if k % 2 else X, y))
+    y, first = data()[3], list(RISKS).index(risk) % 2
+    for k, (name, X) in list(enumerate(designs().items()))[first::2]:       # each design with half of the risks
+        result = solved(RISKS[risk](sp.csr_array(X) if k // 2 % 2 else X, y))
         assert "w has the least norm" in result.message, name
 
 
@@ -178,7 +178,7 @@ def _solution(M):
 def test_no_bound_exceeds_the_minimum_of_columns_that_nearly_depend_on_others():
     """The residual of a column that is nearly a copy fits targets with weights of 1e12: F is less than without it."""
     rng = np.random.default_rng(0)
-    for k in range(12):
+    for k in range(6):
         x, far = rng.standard_normal(6), 10.0 ** -rng.integers(8, 16)
         X = np.c_[x, x + far * rng.standard_normal(6)] if k % 2 else np.c_[x, 1.0 + far * rng.standard_normal(6)]
         y = rng.standard_normal(6)
@@ -248,8 +248,8 @@ KINDS = {kind.__name__: (partial(kind, fit_intercept=True), kind) for kind in RI
 @pytest.mark.parametrize("name", KINDS)
 def test_no_bound_exceeds_the_value_of_any_point(name):
     """Neither with these columns nor with independent ones of the same span; values are computed in fractions."""
-    with_intercept, kind = KINDS[name]
-    for k, (design, X, is_exact) in enumerate(dependent()):
+    (with_intercept, kind), first = KINDS[name], list(KINDS).index(name) % 2
+    for k, (design, X, is_exact) in list(enumerate(dependent()))[first::2]:     # each design with half of the risks
         rng, n, whole = np.random.default_rng(k), len(X), np.c_[X, np.ones(len(X), X.dtype)]
         y, c = np.arange(n) * 7 // 6 % 3, rng.integers(1, 4, n).astype(float)
         if with_intercept is not kind:
@@ -258,7 +258,7 @@ def test_no_bound_exceeds_the_value_of_any_point(name):
         results, values = [], []
         for A, basis, make in ((X if with_intercept is not kind else whole, fractions_of(whole), with_intercept),
                                (B, columns, kind)):
-            risk = make(sp.csr_array(A) if k % 2 else A, y, sample_weight=c)
+            risk = make(sp.csr_array(A) if k // 2 % 2 else A, y, sample_weight=c)
             lam = np.zeros(risk.dim - (risk.free is not None))
             results.append(pb.minimize(risk, lam=lam, tol=1e-6, max_iter=200 if is_easy else 5))
             values.append(value(risk, basis, y, c, results[-1].x))

@@ -67,7 +67,7 @@ def value(X, y, c, lam, w, digits=60):
 def test_no_bound_lies_above_a_value(method):
     """In 60 digits: close to the minimum a bound whose rounding is not counted would lie above some of these values."""
     n_known = 0
-    for seed in range(24):
+    for seed in range(16):          # each kind twice
         X, y, c, penalty, lam = problem(seed)
         risk = risk_of(X, y, c)
         best = pb.minimize(risk, penalty=penalty, tol=1e-14, max_iter=100)
@@ -75,7 +75,7 @@ def test_no_bound_lies_above_a_value(method):
         least = min(value(X, y, c, lam, result.x) for result in (best, found))
         assert max(found.lower_bound, best.lower_bound) <= least
         n_known += best.lower_bound >= (1.0 - 1e-4) * float(least)
-    assert n_known >= 12
+    assert n_known >= 8
 
 
 def test_planes_are_repaired_below_the_risk():
@@ -155,7 +155,7 @@ def hinge_value(X, y, options, penalty, w):
 def test_no_bound_of_a_hinge_loss_lies_above_a_value():
     """In fractions, of classes without weight, too; evidence proves no more, and nearly as much."""
     n_known = n_proven = 0
-    for seed in range(3, 18):
+    for seed in range(3, 13):
         X, y, options, penalty = hinge_problem(seed)
         best = pb.minimize(pb.risks.MulticlassHinge(X, y, **options), penalty=penalty, tol=1e-11, max_iter=60)
         found = pb.minimize(pb.risks.MulticlassHinge(X, y, **options), penalty=penalty, tol=1e-7, max_iter=60,
@@ -166,7 +166,7 @@ def test_no_bound_of_a_hinge_loss_lies_above_a_value():
         assert max(best.lower_bound, found.lower_bound, report.lower_bound) <= least
         n_known += best.lower_bound >= (1.0 - 1e-6) * float(least)
         n_proven += found.lower_bound - report.lower_bound <= 2.0 * (found.fun - found.lower_bound) + 1e-9 * found.fun
-    assert n_known >= 10 and n_proven >= 10
+    assert n_known >= 7 and n_proven >= 7
 
 
 @pytest.mark.parametrize("is_exact", [False, True])
@@ -217,7 +217,7 @@ def test_hinge_losses_need_hardly_more_passes_than_centred_data_with_a_column(ki
 @pytest.mark.parametrize("rho", [0.0, 0.5])
 def test_evidence_proves_what_the_run_has_proven(method, rho, tmp_path):
     """Mixed multipliers belong to no point: one of them is 0 for a class. They are kept as they are."""
-    for seed in range(16):
+    for seed in range(len(KINDS)):
         X, y, c, *_ = problem(seed)
         penalty, risk = penalty_of(y.max() + 1, X.shape[1], 1.0 - rho, rho), risk_of(X, y, c)
         if risk.label_sums is None:
@@ -418,10 +418,10 @@ def test_chains_with_free_label_weights_solve_no_linear_program(loss, options, m
     import scipy.optimize
 
     monkeypatch.setattr(scipy.optimize, "linprog", None)
-    for seed, rho in itertools.product(range(3), (0.0, 0.5)):
+    for seed, rho in enumerate((0.0, 0.5, 0.5, 0.0)):       # each rho with columns near 0 and far from it
         risk, is_held = chains(seed, loss, **options)
         penalty, known, found = pb.prox.Separable(l2=(1.0 - rho) * is_held, l1=rho * is_held), labellings(risk), []
-        for method, tol in itertools.product(("auto", "oca"), (1e-2, 1e-5)):
+        for method, tol in zip(("auto", "oca"), (1e-2, 1e-5) if seed < 2 else (1e-5, 1e-2), strict=True):
             found.append(pb.minimize(risk, penalty=penalty, method=method, tol=tol, evidence=True))
             report = pb.verify(found[-1].certificate, risk, penalty=penalty)
             assert found[-1].success and report.ok, str(report)

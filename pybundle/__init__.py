@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .estimators import ChainSVM as ChainSVM
     from .estimators import ChainSVMCV as ChainSVMCV
     from .estimators import DependencyParser as DependencyParser
+    from .estimators import GraphSVM as GraphSVM
     from .estimators import LandmarkDetector as LandmarkDetector
     from .estimators import LinearSVR as LinearSVR
     from .estimators import MulticlassLogistic as MulticlassLogistic
@@ -89,9 +90,9 @@ __all__ = [
 ]
 
 ESTIMATORS = frozenset({
-    "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser", "LandmarkDetector",
-    "LinearSVR", "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor",
-    "SegmentationSVM", "load",
+    "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser", "GraphSVM",
+    "LandmarkDetector", "LinearSVR", "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier",
+    "QuantileRegressor", "SegmentationSVM", "load",
 })
 """Names that need scikit-learn, which is imported with the first of them."""
 FOLDERS = frozenset({"datasets", "estimators", "mkl", "plotting"})

@@ -160,8 +160,8 @@ FURTHER = {
     "prox.TreeGroupLasso": lambda r: {"groups": [[0, 1, 2], [0, 1]], "rate": floats(2)},
     "prox.SparseGroupLasso": lambda r: {"groups": [[0, 1], [2]], "l1": floats(3), "l2": floats(2)},
     "datasets.contrast_images": lambda r: {"n": 2, "shape": (4, 4), "n_sweeps": 2, "weights": floats(2)},
-    "estimators.BinaryLabelingSVM.score": weighted,
-    "estimators.BinaryLabelingSVM.fit": weighted,
+    **{f"estimators.{name}.{method}": weighted for name in ("BinaryLabelingSVM", "GraphSVM")
+       for method in ("fit", "score")},
 }
 """Optional arrays that the recipes of the fuzz leave out."""
 FOLDERS = ("datasets.", "estimators.", "features.lbp_maps", "mkl.", "models.", "oracles.", "prox.", "qp.", "risks.",

@@ -184,9 +184,10 @@ def faces():
 @pytest.mark.parametrize("data, estimator", [
     (parses, lambda: pb.DependencyParser(hash_bits=8)),
     (graphs, lambda: pb.BinaryLabelingSVM(class_weight="balanced")),
+    (graphs, lambda: pb.GraphSVM(class_weight="balanced", classes=[0, 1])),
     (plates, lambda: pb.SegmentationSVM(layout="columns")),
     (faces, lambda: pb.LandmarkDetector(windows=[(5, 5)], tol=1e-2)),
-], ids=["parses", "graphs", "plates", "faces"])
+], ids=["parses", "graphs", "labels", "plates", "faces"])
 def test_bags_of_other_structures(data, estimator):
     X, y = data()
     dX, dy = (bag.from_sequence(values, npartitions=3) for values in (X, y))

@@ -54,6 +54,15 @@ def graphs(n=12):
     return list(images.X), [labels.astype(int) for labels in images.y]
 
 
+def labelled(n=12):
+    """Rings of five nodes with three labels."""
+    rng = np.random.default_rng(0)
+    y = [np.sort(rng.integers(0, 3, 5)) for _ in range(n)]
+    ring = np.stack([np.arange(5), np.roll(np.arange(5), 1)], axis=1)
+    return [pb.models.Graph(np.eye(3)[labels] + 0.5 * rng.normal(size=(5, 3)), ring, np.ones((5, 1)))
+            for labels in y], y
+
+
 def faces(n=16):
     images = landmark_images(n, random_state=0)
     return images.X, images.Y
@@ -68,6 +77,7 @@ CASES = {
     "log-parser": (pb.DependencyParser(hash_bits=10, loss="logistic", tol=1e-2), trees),
     "segments": (pb.SegmentationSVM(fillers=["a"], widths={"b": [1]}), segments),
     "graphs": (pb.BinaryLabelingSVM(loss="balanced", class_weight="balanced"), graphs),
+    "labels": (pb.GraphSVM(loss="balanced", class_weight="balanced", symmetric=[0]), labelled),
     "faces": (pb.LandmarkDetector(windows=[(3, 3), (2, 2)], tol=1e-2), faces),
 }
 
@@ -94,7 +104,7 @@ def test_manners(name):
 @pytest.mark.parametrize("name", CASES)
 def test_weights_are_repetitions(name):
     estimator, data = CASES[name]
-    if name in ("cv", "crf-cv", "graphs", "faces"):  # folds, class weights and boxes follow from the examples
+    if name in ("cv", "crf-cv", "graphs", "labels", "faces"):  # folds, class weights and boxes follow from the examples
         pytest.skip("the model depends on the examples")
     X, y = data()
     times = 1 + np.arange(len(X)) % 3
@@ -105,7 +115,7 @@ def test_weights_are_repetitions(name):
     assert max(weighted.lower_bound_, repeated.lower_bound_) <= min(weighted.objective_, repeated.objective_)
 
 
-@pytest.mark.parametrize("name", ["svm", "crf", "parser", "segments", "graphs", "faces"])
+@pytest.mark.parametrize("name", ["svm", "crf", "parser", "segments", "graphs", "labels", "faces"])
 def test_searches_and_warm_starts(name):
     estimator, data = CASES[name]
     X, y = data()
@@ -477,6 +487,7 @@ def test_landmarks_can_be_fitted_again_on_images_of_another_size():
     ("parser", {"hash_bits": 11, "single_root": False, "templates": ["head.word"], "attributes": ("a",)}),
     ("log-parser", {"loss": "hinge"}), ("segments", {"layout": "image", "fillers": [], "loss": "symbol"}),
     ("graphs", {"loss": "mean", "class_weight": None}),
+    ("labels", {"loss": "mean", "class_weight": None, "risk": "true", "classes": [0, 1, 2, 7]}),
     ("faces", {"parents": [-1, 0, 1, 2], "windows": [(1, 1)], "unit": 7.0}),
 ])  # fmt: skip
 def test_predictions_use_the_parameters_of_the_fit(name, changes, tmp_path):

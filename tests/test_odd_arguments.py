@@ -241,14 +241,14 @@ def test_labels_of_segments(label):
 
 
 @pytest.mark.parametrize("labels", [[0.0, np.nan], np.array([0, np.nan], dtype=object), [0, np.inf], [0, 1j]], ids=repr)
-@pytest.mark.parametrize("estimator", ["chains", "nodes"])
+@pytest.mark.parametrize("estimator", ["chains", "nodes", "labels"])
 def test_labels_of_scores(estimator, labels):
     """They were compared, and counted as wrong."""
     if estimator == "chains":
         data, model, good = [np.eye(2)] * 2, pb.ChainSVM(max_iter=3), [[0, 1], [1, 0]]
     else:
         data = [pb.models.Graph(np.eye(2), np.array([[0, 1]]), np.ones((1, 1)))] * 2
-        model, good = pb.BinaryLabelingSVM(max_iter=3), [[0, 1], [1, 0]]
+        model, good = (pb.BinaryLabelingSVM if estimator == "nodes" else pb.GraphSVM)(max_iter=3), [[0, 1], [1, 0]]
     model.fit(data, good)
     for call in (model.score, model.fit):
         with pytest.raises((pb.InputTypeError, pb.ParameterError), match=r"y\[0\] must"):

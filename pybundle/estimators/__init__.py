@@ -11,6 +11,7 @@ from .chain import ChainCRF, ChainSVM
 from .chain_cv import ChainCRFCV, ChainSVMCV
 from .cv import MulticlassSVMCV
 from .dependency import DependencyParser
+from .graph_svm import GraphSVM
 from .landmarks import LandmarkDetector
 from .logistic import MulticlassLogistic
 from .multiclass import MulticlassSVM
@@ -21,7 +22,7 @@ from .saving import load
 from .segmentation import SegmentationSVM
 
 __all__ = [
-    "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser", "LandmarkDetector",
-    "LinearSVR", "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor",
-    "SegmentationSVM", "load",
+    "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser", "GraphSVM",
+    "LandmarkDetector", "LinearSVR", "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier",
+    "QuantileRegressor", "SegmentationSVM", "load",
 ]

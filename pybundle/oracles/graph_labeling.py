@@ -32,13 +32,14 @@ class GraphLabels(NamedTuple):
     Attributes
     ----------
     labels : ndarray of int32, shape (n,)
+        Models and estimators return one item for each graph of a batch.
     value : float, or ndarray of shape (n_graphs,)
         The score of the labels, summed from the arguments.
     upper : float, or ndarray of shape (n_graphs,)
         An upper bound on the score of every labelling, roundings included.
     """
 
-    labels: Array
+    labels: Any
     value: Any
     upper: Any
 

@@ -80,12 +80,12 @@ class SegmentationDisplay(Display):
 
         Parameters
         ----------
-        estimator : SegmentationSVM or BinaryLabelingSVM
+        estimator : SegmentationSVM, BinaryLabelingSVM or GraphSVM
             Fitted.
         x
             As `predict` takes it, without the list around.
         image : array, optional
-            What is drawn; for `BinaryLabelingSVM` its pixels must be the nodes, row by row.
+            What is drawn; for graphs its pixels must be the nodes, row by row.
         truth : optional
             As `fit` takes it, without the list around.
         ax : Axes, optional
@@ -94,14 +94,14 @@ class SegmentationDisplay(Display):
         -------
         SegmentationDisplay
         """
-        fitted(estimator, "classes_", "a fitted SegmentationSVM or BinaryLabelingSVM")
+        fitted(estimator, "classes_", "a fitted SegmentationSVM, BinaryLabelingSVM or GraphSVM")
         if hasattr(estimator, "template"):
             if image is None:
                 image = np.asarray(x) if estimator.layout == "image" else np.asarray(x).T
             (found,) = estimator.predict([x])
             return cls(image, found, truth=truth, fillers=estimator.fillers).plot(ax)
         if not hasattr(estimator, "n_edge_features_"):
-            raise InputTypeError("estimator must be a fitted SegmentationSVM or BinaryLabelingSVM, got "
+            raise InputTypeError("estimator must be a fitted SegmentationSVM, BinaryLabelingSVM or GraphSVM, got "
                                  f"{what_came(estimator, None)}")
         if image is None:
             raise ParameterError("image must be given for a graph, an array (height, width) of its nodes")

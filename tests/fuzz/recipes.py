@@ -26,7 +26,8 @@ LEFT_OUT = {
     "prox.Penalty": "a base class", "prox.GroupwisePenalty": "a base class", "proof.Report": "a result",
     "estimators.MulticlassSVMCV": "MulticlassSVM in a loop", "estimators.ChainSVMCV": "ChainSVM in a loop",
     "estimators.ChainCRFCV": "ChainCRF in a loop",
-    **{f"estimators.{name}.{method}": "a hinge has none" for name in ("ChainSVM", "MulticlassSVM")
+    **{f"estimators.{name}.{method}": "a hinge has none" for name in (
+        "ChainSVM", "GraphSVM", "MulticlassSVM")
        for method in ("predict_proba", "predict_log_proba")},
     "models.Chain.entry_scores": "for estimators, which check",
     "risks.ExampleFunctions.predict_losses": "not on offer", "risks.Logistic.blocks": "not on offer",
@@ -156,6 +157,7 @@ RECIPES |= {
                                                    "offsets": np.array([0, 4])},
     "models.GraphLabeling.node_costs": lambda r: {"labels": r.integers(0, 2, 4), "weights": np.ones(4),
                                                   "offsets": np.array([0, 4])},
+    "models.GraphLabeling.decode_batch": lambda r: {"w": f(r, model("GraphLabeling", r).dim), "X": graphs(r)["X"]},
     "models.Chain.feature": lambda r: {"x": f(r, 3, 2), "y": np.array([0, 1, 2])},
     "models.Chain.labels": lambda r: {"Y": [np.array([0, 1]), np.array([2])], "sizes": np.array([2, 1])},
     "models.Chain.occurring": lambda r: {"X": list(map(sp.csr_array, words(r)["X"])), "Y": words(r)["Y"]},
@@ -523,6 +525,7 @@ ESTIMATORS = {
     "LinearSVR": ({}, numbers), "QuantileRegressor": ({"alpha": 0.1}, numbers),
     "MulticlassLogistic": ({}, flat), "MulticlassSVM": ({}, flat), "ChainSVM": ({}, tagged), "ChainCRF": ({}, tagged),
     "DependencyParser": ({"hash_bits": 8, "loss": "logistic"}, parsed), "BinaryLabelingSVM": ({}, as_y(graphs)),
+    "GraphSVM": ({"symmetric": [0], "antisymmetric": [], "classes": [0, 1]}, as_y(graphs)),
     "LandmarkDetector": ({"parents": [-1, 0], "windows": [[3, 3]], "shape": (12, 12)}, faces),
     "SegmentationSVM": ({"widths": {0: [1], 1: [2]}}, lambda r: {
         "X": strips(r)["X"], "y": [[(0, 0), (1, 1)], [(1, 0)]]}),
@@ -546,6 +549,7 @@ RECIPES |= {
     "estimators.ChainCRF.log_likelihood": tagged,
     "estimators.DependencyParser.predict_single": lambda r: {"sentence": parsed(r)["X"][0]},
     "estimators.SegmentationSVM.template": lambda r: {"label": 0, "width": 1},
+    "estimators.GraphSVM.decode": lambda r: {"X": graphs(r)["X"]},
     "estimators.load": lambda r: {"path": "model.npz"},
     "estimators.OnlineMKLClassifier": lambda r: {"kernels": [pb.mkl.Gaussian(1.0)], "n_epochs": 1, "max_iter": 3,
                                                  "eta0": 0.1, "loss": "logistic"},

@@ -11,17 +11,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.graph import WeightedLabels
+from ...core.ragged import Ragged, cut
 from ...core.types import Array, Data
 from ...core.validation import check_choice, check_count, check_indices, check_integer, check_vector, integer_array
+from ...oracles.graph_labeling import GraphLabels, graph_labeling_batch
 from ..base import StructuredModel
 from ..graphs import LOSSES, labels_of, node_costs
 from .oracle import GraphLabelingOracle
 from .pair_weights import PairWeights
+
+DECODED = 1 << 22
+"""Numbers of scores that `decode_batch` holds at a time."""
 
 
 class GraphLabeling(StructuredModel):
@@ -49,8 +53,10 @@ class GraphLabeling(StructuredModel):
 
     Notes
     -----
-    X and Y as for `BinaryLabeling`, with labels 0..K - 1; -1 is a node whose label is not known: it and its edges are
-    left out of training and of the loss. Predictions label all nodes, by a labelling in any case.
+    X and Y as for `BinaryLabeling`, with labels 0..K - 1; features of nodes and of edges may be sparse (CSR). -1 is a
+    node whose label is not known: it and its edges are left out of training and of the loss. Predictions label all
+    nodes, by a labelling in any case.
+
     Decoding is exact for forests, and for two labels with submodular tables; else it is sequential tree-reweighted
     message passing, for the relaxed risk with a soft second stage, see `pb.oracles.graph_relaxation`. Messages are kept
     during a run, 16 m K bytes for a graph of m edges, but not in its checkpoint: a resumed run is certified as any
@@ -110,6 +116,26 @@ class GraphLabeling(StructuredModel):
     def decode(self, w: Array, x: Any) -> Any:
         return self._labels(self._bind(x, None), w, loss=False)
 
+    def decode_batch(self, w: Array, X: Data) -> GraphLabels:
+        """Label many graphs, with scores and bounds on all scores.
+
+        Parameters
+        ----------
+        w : ndarray, shape (dim,)
+        X : sequence of Graph, or Graph of three Ragged
+
+        Returns
+        -------
+        GraphLabels
+            `labels`, a Ragged; `value` (n,), the scores `<w, Psi(x, labels)>`; `upper` (n,), above the scores of all
+            labellings. As computed: the roundings of sums over features are not in `upper`.
+        """
+        oracle = self.oracle(X, None)
+        weights, parts = oracle.prepare(check_vector("w", w, self.dim)), cut(oracle.sizes, DECODED)
+        found = [graph_labeling_batch(*oracle.scores(np.arange(*part), weights), tol=0.0) for part in parts]
+        labels, value, upper = map(np.concatenate, zip(*found, strict=True))
+        return GraphLabels(Ragged(labels, oracle.nodes.offsets), value, upper)
+
     def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
         """Return the best labelling found; it need not be the best one on graphs with cycles."""
         return self._labels(self._bind(x, y), w, loss=True)
@@ -118,13 +144,12 @@ class GraphLabeling(StructuredModel):
         return GraphLabelingOracle(self, X, Y)
 
     def _bind(self, x, y):
-        """Return the oracle of one graph, with any labels if y is None."""
+        """Return the oracle of one graph, with labels 0 if y is None."""
         try:
-            n = x[0].shape[0] if sp.issparse(x[0]) else len(x[0])
-            np.shape(x[1]), np.shape(x[2])          # raises ValueError if rows differ in length
+            x[0], np.shape(x[1]), np.shape(x[2])        # raises ValueError if rows differ in length
         except (TypeError, ValueError, LookupError) as problem:
             raise InputTypeError(f"x must be a Graph, got {type(x).__name__}") from problem
-        return GraphLabelingOracle(self, [x], [np.zeros(n, np.int64) if y is None else y])
+        return GraphLabelingOracle(self, [x], None if y is None else [y])
 
     def _labels(self, oracle, w, loss):
         weights = oracle.prepare(check_vector("w", w, self.dim))

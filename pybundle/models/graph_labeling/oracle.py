@@ -12,6 +12,7 @@ from ...core.protocols import Decodings
 from ...core.ragged import Ragged
 from ...core.validation import check_indices
 from ...features._rows import Rows, RowSums, sum_rows
+from ...features.examples import Examples
 from ...oracles.graph_labeling import graph_labeling_batch
 from ...oracles.graph_relaxation import graph_relaxation_batch
 from ..batch_oracle import BatchOracle
@@ -27,7 +28,7 @@ class GraphLabelingOracle(BatchOracle):
     """`GraphLabeling` bound to graphs X and labels Y.
 
     Labellings of the relaxed risk are points of the local polytope, see `points.py`; else they are arrays of labels.
-    Scores are relative to those of the truth, whose value is 0.
+    Scores are relative to those of the truth, whose value is 0. Without Y, for predictions, the truth is 0 everywhere.
     """
 
     decodes_exactly = False
@@ -35,8 +36,12 @@ class GraphLabelingOracle(BatchOracle):
     def __init__(self, model, X, Y):
         self.model, self.dim, K = model, model.dim, model.n_labels
         nodes, edges, features = read_graphs(X, model.n_features, model.n_edge_features, nonneg=False)
-        truth, weights = read_labels(Y, nodes.offsets, K, unknown=True)
+        n = int(nodes.offsets[-1])
+        truth, weights = (Ragged(np.zeros(n, np.int64), nodes.offsets), np.ones(n)) if Y is None else read_labels(
+            Y, nodes.offsets, K, unknown=True)
         known = truth.values >= 0
+        if not known.any():
+            raise ParameterError("Y must hold at least one label that is known, got -1 everywhere")
         if not known.all():
             nodes, edges, features = _induced(nodes, edges, features, known)
             truth, weights = Ragged(truth.values[known], nodes.offsets), weights[known]
@@ -45,21 +50,20 @@ class GraphLabelingOracle(BatchOracle):
         self._costs = model.node_costs(truth.values, weights, nodes.offsets)
         self._examples = read_features(nodes)
         self._rows = self._examples.rows(K)
-        self._edge_rows = Rows((features,), np.zeros(len(features)), model.n_edge_features, K * K)
+        self._edge_identity, self._edge_rows, edge_norms = _edge_rows(features, K * K)
         a, b = edges.values.T + np.repeat(nodes.offsets[:-1], edges.sizes)
         self._true_pairs = truth.values[a] * K + truth.values[b]
-        edge_norms = np.sqrt(np.einsum("ep,ep->e", features, features))
         self.norms = 2.0 * (sums(self._examples.norms, nodes.offsets) + sums(edge_norms, edges.offsets))
         self.sizes = K * np.diff(nodes.offsets) + K * K * edges.sizes
         self.accuracies = np.full(self.n_examples, np.inf)
-        self._messages = np.zeros((len(features), 2, K))
+        self._messages = np.zeros((features.shape[0], 2, K))
         self.fingerprint = self._checksum()
 
     def _identity(self):
         model, fold = self.model, self.model.pair_weights.fold
         return (model.risk, model.n_labels, *(() if fold is None else (fold.indptr, fold.indices, fold.data)),
                 self.nodes.offsets, self._edges.offsets, self._edges.values,
-                self._edge_features, self._truth.values, self._costs, self._examples)
+                self._edge_identity, self._truth.values, self._costs, self._examples)
 
     @property
     def kind(self):
@@ -77,24 +81,31 @@ class GraphLabelingOracle(BatchOracle):
         tables = self.model.pair_weights.tables(w[head:])
         return self._rows.pack(w[:head]), tables.reshape(-1, self.model.n_edge_features).T.copy()
 
-    def _scores(self, rows, weights, loss):
-        """Return the arguments of decoders: unaries, edges and tables relative to the truth, and offsets."""
+    def scores(self, rows, weights):
+        """Return the arguments of decoders: unaries, edges, tables (M, K, K), and offsets of nodes and edges."""
         K, (packed, pair_weights) = self.model.n_labels, weights
         at_nodes, at_edges = self.nodes.rows(rows), self._edges.rows(rows)
-        truth, every = self._truth.values.take(at_nodes), np.arange(len(at_nodes))
         unaries = np.empty((len(at_nodes), K))
         self._rows.scores(packed, at_nodes, unaries)
+        tables = (self._edge_features[at_edges] @ pair_weights).reshape(-1, K, K)
+        ends, edge_ends = (np.concatenate([[0], np.cumsum(part.sizes[rows])]) for part in (self.nodes, self._edges))
+        if not max(np.abs(unaries).max(initial=0.0), np.abs(tables).max(initial=0.0)) < LARGEST:
+            raise NumericalError(f"scores of graphs must be below {LARGEST:g}; rescale the features")
+        return unaries, self._edges.values.take(at_edges, axis=0), tables, ends, edge_ends
+
+    def _scores(self, rows, weights, loss):
+        """Return `scores` relative to the truth, with the costs of wrong labels if `loss`."""
+        K, at_nodes = self.model.n_labels, self.nodes.rows(rows)
+        unaries, edges, tables, *offsets = self.scores(rows, weights)
+        truth, every = self._truth.values.take(at_nodes), np.arange(len(at_nodes))
         unaries -= unaries[every, truth][:, None]
         if loss:
             costs = self._costs.take(at_nodes)
             unaries += costs[:, None]
             unaries[every, truth] = 0.0
-        tables = self._edge_features.take(at_edges, axis=0) @ pair_weights
-        tables -= tables[np.arange(len(at_edges)), self._true_pairs.take(at_edges)][:, None]
-        ends, edge_ends = (np.concatenate([[0], np.cumsum(part.sizes[rows])]) for part in (self.nodes, self._edges))
-        if not max(np.abs(unaries).max(initial=0.0), np.abs(tables).max(initial=0.0)) < LARGEST:
-            raise NumericalError(f"scores of graphs must be below {LARGEST:g}; rescale the features")
-        return unaries, self._edges.values.take(at_edges, axis=0), tables.reshape(-1, K, K), ends, edge_ends
+        flat = tables.reshape(-1, K * K)
+        flat -= flat[np.arange(len(flat)), self._true_pairs.take(self._edges.rows(rows))][:, None]
+        return unaries, edges, tables, *offsets
 
     def label(self, rows, weights, loss):
         """Return labellings of the examples `rows` by `graph_labeling_batch`, from new messages."""
@@ -182,6 +193,16 @@ class GraphLabelingOracle(BatchOracle):
         return np.concatenate([slope, self.model.pair_weights.folded(features)])
 
 
+def _edge_rows(features, n_scores):
+    """Return what identifies edge features, their `Rows` and their norms."""
+    n, p = features.shape
+    if sp.issparse(features) and n:
+        examples = Examples(features)
+        return examples, examples.rows(n_scores), examples.norms
+    features = features.toarray() if sp.issparse(features) else features
+    return features, Rows((features,), np.zeros(n), p, n_scores), np.sqrt(np.einsum("ep,ep->e", features, features))
+
+
 def _induced(nodes, edges, features, known):
     """Return nodes, edges and edge features of the graphs without the nodes that are not `known`."""
     offsets = np.concatenate([[0], np.cumsum(known)])[nodes.offsets]
@@ -191,7 +212,7 @@ def _induced(nodes, edges, features, known):
     number = np.cumsum(known) - 1 - np.repeat(offsets[:-1], nodes.sizes)        # of each node in its graph
     ends = np.ascontiguousarray(np.stack([number[a], number[b]], axis=1)[kept], dtype=np.int32)
     edge_offsets = np.concatenate([[0], np.cumsum(kept)])[edges.offsets]
-    return Ragged(nodes.values[known], offsets), Ragged(ends, edge_offsets), np.ascontiguousarray(features[kept])
+    return Ragged(nodes.values[known], offsets), Ragged(ends, edge_offsets), features[kept]
 
 
 def _joined(parts):

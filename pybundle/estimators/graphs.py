@@ -1,0 +1,113 @@
+"""`GraphEstimator`, the base class of estimators that label the nodes of graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.graph import Graph, WeightedLabels
+from ..core.measurements import warn_of_measurements
+from ..core.ragged import Ragged
+from ..core.validation import check_vector
+from .labels import class_factors, label_array, merged_classes
+from .structured import StructuredEstimator
+
+
+class GraphEstimator(StructuredEstimator):
+    """Base class of estimators of labels of nodes.
+
+    Subclasses define `_choose(found)`, the classes, given those in y, and `_make_model`; they may define
+    `_known(labels, name)`, the labels of the nodes whose label is known, and which these are.
+    """
+
+    class_weight: Any
+
+    def _known(self, labels, name):
+        labels = label_array(labels, name)
+        return labels, np.ones(len(labels), dtype=bool)
+
+    def _nodes(self, y):
+        """Return the labels of the known nodes, which nodes these are, and the weights of nodes: a list each."""
+        labels, known, weights = [], [], []
+        for i, item in enumerate(y):
+            is_weighted = isinstance(item, WeightedLabels)
+            values, are_known = self._known(item.labels if is_weighted else item, f"y[{i}]")
+            labels.append(values)
+            known.append(are_known)
+            weights.append(check_vector(f"y[{i}].weights", item.weights, len(are_known)) if is_weighted
+                           else np.ones(len(are_known)))
+        return labels, known, weights
+
+    def _survey(self, X, y, weights):
+        """Return the classes, the sums of the weights of their nodes, and the numbers of features."""
+        graphs, (labels, known, of_nodes) = self._encode(X), self._nodes(y)
+        classes = merged_classes(labels)
+        if classes.dtype.kind in "iuf":
+            warn_of_measurements(np.concatenate(labels))
+        counts = np.zeros(len(classes))
+        for values, are_known, own, c in zip(labels, known, of_nodes, weights, strict=True):
+            if len(values):
+                counts += c * np.bincount(np.searchsorted(classes, values), own[are_known], len(classes))
+        return classes, counts, (int(graphs[0].nodes.shape[1]), int(np.shape(graphs[0].edge_features)[-1]))
+
+    def _learn(self, surveys):
+        classes = self._choose(merged_classes([survey[0] for survey in surveys]))
+        if len({sizes for _, _, sizes in surveys}) > 1:
+            raise ParameterError("X must have the same numbers of features in all blocks, got (of nodes, of edges) "
+                                 + " and ".join(map(str, sorted({sizes for _, _, sizes in surveys}))))
+        n_features, n_edge_features = surveys[0][2]
+        return {"classes_": classes, "n_features_in_": n_features, "n_edge_features_": n_edge_features,
+                "class_weight_": class_factors(self.class_weight, classes, surveys)}
+
+    def _encode_pairs(self, X, y, fitted):
+        """Return graphs and codes of labels, -1 for nodes without a label; with weights if y has any."""
+        labels, known, of_nodes = self._nodes(y)
+        offsets = np.concatenate([[0], np.cumsum([len(one) for one in known])])
+        codes = np.full(offsets[-1], -1, dtype=np.int64)
+        codes[np.concatenate(known)] = np.concatenate([
+            np.searchsorted(fitted["classes_"], values) for values in labels if len(values)] or [[]])
+        codes = Ragged(codes, offsets)
+        if any(isinstance(item, WeightedLabels) for item in y):
+            codes = WeightedLabels(codes, Ragged(np.concatenate(of_nodes), offsets))
+        return self._encode(X), codes
+
+    def _check_state(self):
+        if self.class_weight_.shape != self.classes_.shape:
+            raise StateError("class_weight_ must be as long as classes_")
+        super()._check_state()
+
+    def _encode(self, X):
+        graphs = []
+        for i, x in enumerate(X):
+            if not isinstance(x, tuple) or len(x) != 3:
+                raise InputTypeError(f"X[{i}] must be a Graph(nodes, edges, edge_features), got {type(x).__name__}")
+            graph = Graph(*x)
+            if len(getattr(graph.nodes, "shape", ())) != 2 or np.ndim(graph.edge_features) != 2:
+                raise InputTypeError(f"X[{i}] must have arrays nodes (n, d) and edge_features (m, p), got "
+                                     f"{graph.nodes!r:.60} and {graph.edge_features!r:.60}")
+            graphs.append(graph)
+        return graphs
+
+    def _predict(self, model, x):
+        return [self.classes_[labels] for labels in self._labels(model, x)]
+
+    def _labels(self, model, x):
+        return self._decoded(model, x, [np.zeros(graph.nodes.shape[0], np.int64) for graph in x])
+
+    def _count(self, X, y):
+        found, (labels, known, weights) = self.predict(X), self._nodes(y)
+        right, graded = np.zeros(len(found)), np.ones(len(found))
+        for i, (guess, truth) in enumerate(zip(found, labels, strict=True)):
+            if known[i].shape != guess.shape:
+                raise ParameterError(f"y[{i}] must have one label for each of the {len(guess)} nodes of X[{i}], got "
+                                     f"shape {known[i].shape}")
+            counts = weights[i][known[i]]
+            if len(counts) == 0:
+                graded[i] = 0.0
+            elif not counts.sum() > 0.0:
+                raise ParameterError(f"y[{i}] must weight one of its nodes above 0, got a sum of {counts.sum():g}")
+            else:
+                right[i] = np.average(guess[known[i]] == truth, weights=counts)
+        return right, graded

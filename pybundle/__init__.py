@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .estimators import MulticlassLogistic as MulticlassLogistic
     from .estimators import MulticlassSVM as MulticlassSVM
     from .estimators import MulticlassSVMCV as MulticlassSVMCV
+    from .estimators import MultiLabelSVM as MultiLabelSVM
     from .estimators import OnlineMKLClassifier as OnlineMKLClassifier
     from .estimators import QuantileRegressor as QuantileRegressor
     from .estimators import SegmentationSVM as SegmentationSVM
@@ -91,8 +92,8 @@ __all__ = [
 
 ESTIMATORS = frozenset({
     "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser", "GraphSVM",
-    "LandmarkDetector", "LinearSVR", "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier",
-    "QuantileRegressor", "SegmentationSVM", "load",
+    "LandmarkDetector", "LinearSVR", "MultiLabelSVM", "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV",
+    "OnlineMKLClassifier", "QuantileRegressor", "SegmentationSVM", "load",
 })
 """Names that need scikit-learn, which is imported with the first of them."""
 FOLDERS = frozenset({"datasets", "estimators", "mkl", "plotting"})

@@ -157,6 +157,20 @@ def test_arrays_of_images_and_of_sequences():
     assert np.array_equal(there.predict(dX).compute(), there.predict(X))
 
 
+@pytest.mark.parametrize("edges", ["full", "tree"])
+def test_arrays_of_several_labels(edges):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    y = (X @ rng.normal(size=(4, 3)) + rng.normal(size=(60, 1)) > 0).astype(int)
+    dX, dy = da.from_array(X, chunks=(20, 4)), da.from_array(y, chunks=(20, 3))
+    here, there = (pb.MultiLabelSVM(edges, tol=1e-2).fit(*pair) for pair in ((X, y), (dX, dy)))
+    assert same_optimum(here, there)
+    np.testing.assert_array_equal(here.edges_, there.edges_)
+    found = there.predict(dX)
+    assert isinstance(found, da.Array) and np.array_equal(found.compute(), there.predict(X))
+    assert there.score(dX, dy) == pytest.approx(there.score(X, y))
+
+
 def parses():
     words = [("the", "D"), ("dog", "N"), ("barks", "V")]
     return [words, words[1:]] * 6, [[2, 3, 0], [2, 0]] * 6

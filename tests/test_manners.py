@@ -365,6 +365,7 @@ def test_logarithms_of_probabilities():
     (pb.MulticlassSVM(), "MulticlassLogistic"), (pb.MulticlassSVMCV(), "MulticlassLogistic"),
     (pb.OnlineMKLClassifier(), "MulticlassLogistic"), (pb.ChainSVM(), "ChainCRF"), (pb.ChainSVMCV(), "ChainCRF"),
     (pb.DependencyParser(), "loss='logistic'"), (pb.GraphSVM(), "ChainCRF"),
+    (pb.MultiLabelSVM(), "MulticlassLogistic"),
 ], ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize("name", ["predict_proba", "predict_log_proba"])
 def test_who_has_probabilities_is_said(estimator, words, name):

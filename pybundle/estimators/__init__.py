@@ -14,6 +14,7 @@ from .dependency import DependencyParser
 from .graph_svm import GraphSVM
 from .landmarks import LandmarkDetector
 from .logistic import MulticlassLogistic
+from .multi_label import MultiLabelSVM
 from .multiclass import MulticlassSVM
 from .online_mkl import OnlineMKLClassifier
 from .quantiles import QuantileRegressor
@@ -23,6 +24,6 @@ from .segmentation import SegmentationSVM
 
 __all__ = [
     "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser", "GraphSVM",
-    "LandmarkDetector", "LinearSVR", "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier",
-    "QuantileRegressor", "SegmentationSVM", "load",
+    "LandmarkDetector", "LinearSVR", "MultiLabelSVM", "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV",
+    "OnlineMKLClassifier", "QuantileRegressor", "SegmentationSVM", "load",
 ]

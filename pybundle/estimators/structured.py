@@ -55,8 +55,12 @@ class StructuredEstimator(CertifiedEstimator):
     def _listed(self, X, y):
         return check_list("X", X), check_list("y", y)
 
+    def _examples(self, X):
+        """Return checked examples for predictions."""
+        return check_list("X", X)
+
     def _take(self, X, y, sample_weight):
-        X, y = check_list("X", X), check_list("y", y)
+        X, y = self._listed(X, y)
         return without_weightless(X, y, example_weights(sample_weight, check_lengths(X, y)))
 
     def _risk(self, X, y, weights, fitted):
@@ -124,12 +128,12 @@ class StructuredEstimator(CertifiedEstimator):
     def predict(self, X: Data) -> Any:
         """Return the best labellings of the examples X, in the form that the class describes."""
         model = self.model_
-        return self._predict(model, self._encode(check_list("X", X)))
+        return self._predict(model, self._encode(self._examples(X)))
 
     @as_fitted
     def decision_function(self, X: Data) -> Any:
         """Scores `<w, Psi(x, y)>` of the predictions, shape (n,)."""
-        model, x = self.model_, self._encode(check_list("X", X))
+        model, x = self.model_, self._encode(self._examples(X))
         labels = self._labels(model, x)
         return np.array([(model.joint_feature(one, label) @ self.coef_).item()
                          for one, label in zip(x, labels, strict=True)])
@@ -144,7 +148,7 @@ class StructuredEstimator(CertifiedEstimator):
             if total == 0.0:
                 raise ParameterError("X must hold at least one example with labels, got none in any block")
             return float(right / total)
-        X, y = check_list("X", X), check_list("y", y)
+        X, y = self._listed(X, y)
         n = check_lengths(X, y)
         weights = example_weights(sample_weight, n)
         right, total = self._count(X, y)

@@ -103,8 +103,9 @@ def _read_edges(edges, n_nodes):
 
 def _read_edge_features(features, nonneg):
     """Return edge features as a float64 array, or as a CSR array if they are sparse and may be negative."""
-    if sp.issparse(features.values) and features.values.shape[0] and not nonneg:
-        return Examples(features.values, name_of=lambda row: features.name_of(row, field=".edge_features")).X
+    if sp.issparse(features.values) and not nonneg:
+        return features.values.toarray() if features.values.shape[0] == 0 else Examples(
+            features.values, name_of=lambda row: features.name_of(row, field=".edge_features")).X
     values = real_numbers("X[0].edge_features must be real numbers", features.values)
     wrong = ~np.isfinite(values) | ((values < 0.0) & nonneg)
     if wrong.any():

@@ -27,7 +27,7 @@ LEFT_OUT = {
     "estimators.MulticlassSVMCV": "MulticlassSVM in a loop", "estimators.ChainSVMCV": "ChainSVM in a loop",
     "estimators.ChainCRFCV": "ChainCRF in a loop",
     **{f"estimators.{name}.{method}": "a hinge has none" for name in (
-        "ChainSVM", "GraphSVM", "MulticlassSVM")
+        "ChainSVM", "GraphSVM", "MultiLabelSVM", "MulticlassSVM")
        for method in ("predict_proba", "predict_log_proba")},
     "models.Chain.entry_scores": "for estimators, which check",
     "risks.ExampleFunctions.predict_losses": "not on offer", "risks.Logistic.blocks": "not on offer",
@@ -526,6 +526,7 @@ ESTIMATORS = {
     "MulticlassLogistic": ({}, flat), "MulticlassSVM": ({}, flat), "ChainSVM": ({}, tagged), "ChainCRF": ({}, tagged),
     "DependencyParser": ({"hash_bits": 8, "loss": "logistic"}, parsed), "BinaryLabelingSVM": ({}, as_y(graphs)),
     "GraphSVM": ({"symmetric": [0], "antisymmetric": [], "classes": [0, 1]}, as_y(graphs)),
+    "MultiLabelSVM": ({"edges": np.array([[0, 1]])}, lambda r: {"X": f(r, 6, 3), "y": r.integers(0, 2, (6, 2))}),
     "LandmarkDetector": ({"parents": [-1, 0], "windows": [[3, 3]], "shape": (12, 12)}, faces),
     "SegmentationSVM": ({"widths": {0: [1], 1: [2]}}, lambda r: {
         "X": strips(r)["X"], "y": [[(0, 0), (1, 1)], [(1, 0)]]}),
@@ -550,6 +551,7 @@ RECIPES |= {
     "estimators.DependencyParser.predict_single": lambda r: {"sentence": parsed(r)["X"][0]},
     "estimators.SegmentationSVM.template": lambda r: {"label": 0, "width": 1},
     "estimators.GraphSVM.decode": lambda r: {"X": graphs(r)["X"]},
+    "estimators.MultiLabelSVM.decode": lambda r: {"X": f(r, 6, 3)},
     "estimators.load": lambda r: {"path": "model.npz"},
     "estimators.OnlineMKLClassifier": lambda r: {"kernels": [pb.mkl.Gaussian(1.0)], "n_epochs": 1, "max_iter": 3,
                                                  "eta0": 0.1, "loss": "logistic"},

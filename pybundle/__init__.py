@@ -23,6 +23,7 @@ from .core.exceptions import (
     ParameterError,
     StateError,
 )
+from .core.graph import Graph
 from .core.version import __version__ as __version__
 from .models.decoded import Decoded
 from .proof import Certificate, load_certificate, verify
@@ -60,6 +61,7 @@ __all__ = [
     "Checkpoint",
     "ConvergenceWarning",
     "Decoded",
+    "Graph",
     "InputTypeError",
     "LabelWarning",
     "NumericalError",

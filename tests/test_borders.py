@@ -69,6 +69,7 @@ COMPARED = {
     "models.Dependency.loss(y)", "models.Dependency.loss(y_hat)",
     "models.Landmarks.deformation(positions)", "models.Landmarks.deviation(positions)",
     "models.Landmarks.deviation(truth)", "models.Landmarks.weights_of_loss(points)", "models.Segmentation(symbols)",
+    "models.WeightedLabels.from_mask(segments)", "models.paint(labels)",
 }
 """Arguments that are compared or subtracted, never indices: numbers of any size mean what they say."""
 
@@ -274,6 +275,7 @@ def not_real(array):
 
 UNREAD = {
     r"risks\.\w+\.map_shards": "hands its items to the function",
+    r"models\.paint\(labels\)": "paints values of any type",
     r"models\.(Chain\.labels|Landmarks\.(check_positions|deformation|weights_of_loss))":
         "oracles call them with what they have checked",
     r"estimators\.(LinearSVR|QuantileRegressor|Multiclass\w+|OnlineMKLClassifier)\.score\((y|sample_weight)\)":

@@ -1,6 +1,7 @@
 """Structured models: features, loss and decoding of one structure each."""
 
 from ..core.graph import Graph, WeightedLabels
+from ..core.images import paint
 from .base import StructuredModel
 from .batch_oracle import BatchOracle
 from .binary_labeling import BinaryLabeling
@@ -24,4 +25,5 @@ __all__ = [
     "Segmentation",
     "StructuredModel",
     "WeightedLabels",
+    "paint",
 ]

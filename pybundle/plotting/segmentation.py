@@ -9,21 +9,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.images import paint
 from ..core.types import Array
 from .canvas import COLOURS, RIGHT, WRONG, Display, bare, fitted, what_came
 
 
 class SegmentationDisplay(Display):
-    """An image, and over it what was predicted: segments of its columns, or two regions.
+    """An image, and over it what was predicted: segments of its columns, or regions of two labels or more.
 
     Segments stand as coloured bars with their labels above the image, those of the truth below it, and wrong ones in
-    orange. Regions are tinted; a black line runs around those of the truth.
+    orange. Regions have the colour of their label, label 0 has none; black lines run around those of the truth. Labels
+    that are not integers are numbered in their order.
 
     Parameters
     ----------
     image : array, shape (height, width) or (height, width, 3)
     found : list of (label, first column), or array, shape (height, width)
-        Segments from left to right, or a label for each pixel; regions of the larger of two labels are tinted.
+        Segments from left to right, or a label for each pixel, as from `pb.models.paint`.
     truth : optional
         Of the same kind.
     fillers : sequence
@@ -75,7 +77,7 @@ class SegmentationDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, x: Any, *, image: ArrayLike | None = None, truth: Any = None,
-                       ax: Any = None) -> Self:
+                       segments: ArrayLike | None = None, ax: Any = None) -> Self:
         """Draws the prediction for one example.
 
         Parameters
@@ -85,9 +87,11 @@ class SegmentationDisplay(Display):
         x
             As `predict` takes it, without the list around.
         image : array, optional
-            What is drawn; for graphs its pixels must be the nodes, row by row.
+            What is drawn; for graphs its pixels must be the nodes, row by row, unless there are segments.
         truth : optional
             As `fit` takes it, without the list around.
+        segments : array of int, shape (height, width), optional
+            The segment of each pixel, as `pb.Graph.from_image` takes it.
         ax : Axes, optional
 
         Returns
@@ -107,9 +111,12 @@ class SegmentationDisplay(Display):
             raise ParameterError("image must be given for a graph, an array (height, width) of its nodes")
         shape = np.shape(image)[:2]
         (found,) = estimator.predict([x])
+        truth = getattr(truth, "labels", truth)
+        if segments is not None:
+            found, truth = (None if labels is None else paint(labels, segments) for labels in (found, truth))
         if found.size != np.prod(shape):
             raise ParameterError(f"image must have {found.size} pixels, one for each node, got shape {shape}")
-        truth = None if truth is None else np.reshape(getattr(truth, "labels", truth), shape)
+        truth = None if truth is None else np.reshape(truth, shape)
         return cls(image, found.reshape(shape), truth=truth).plot(ax)
 
     def _size(self):
@@ -148,14 +155,15 @@ class SegmentationDisplay(Display):
         self.ax_.set_ylim(height - 0.2 + (bar if truth is not None else 0.0), -0.9 - bar)
 
     def _draw_map(self):
-        tint = np.zeros((*self.found.shape, 4))
-        tint[..., :3] = [int(COLOURS[4][k:k + 2], 16) / 255 for k in (1, 3, 5)]
-        tint[..., 3] = 0.55 * (self.found == max(np.max(labels) for labels in (self.found, self.truth)
-                                                 if labels is not None))
+        found, truth = self.found, self.truth if self.truth is None else np.asarray(self.truth)
+        if any(part is not None and part.dtype.kind not in "biu" for part in (found, truth)):
+            names = np.unique(np.concatenate([np.ravel(part) for part in (found, truth) if part is not None]))
+            found, truth = (part if part is None else np.searchsorted(names, part) for part in (found, truth))
+        palette = np.array([[int(colour[k:k + 2], 16) / 255 for k in (1, 3, 5)] for colour in COLOURS])
+        tint = np.concatenate([palette[(found.astype(int) + 3) % len(COLOURS)], 0.55 * (found > 0)[..., None]], axis=2)
         self.overlay_ = self.ax_.imshow(tint, interpolation="nearest")
-        if self.truth is not None and self.truth.min() < self.truth.max():
-            middle = (float(self.truth.min()) + float(self.truth.max())) / 2
-            self.ax_.contour(self.truth, levels=[middle], colors="black", linewidths=1.2)
+        for label in () if truth is None else np.unique(truth)[1:]:
+            self.ax_.contour(truth == label, levels=[0.5], colors="black", linewidths=1.2)
 
     def _spans(self, name, segments):
         """Return (label, first column, column after the last) of every segment, after a check."""

@@ -88,6 +88,10 @@ def graphs(r):
     return {"X": [graph(r), graph(r)], "Y": [r.integers(0, 2, 4), np.array([0, 1, 0, 1])]}
 
 
+def segments(r):
+    return np.array([[-3, -3, 0, 0], [-3, 8, 8, 0], [8, 8, 0, 0]])
+
+
 def images(r):
     return {"X": f(r, 3, 16, 2), "Y": r.integers(0, 4, (3, 2, 2))}
 
@@ -158,6 +162,11 @@ RECIPES |= {
     "models.GraphLabeling.node_costs": lambda r: {"labels": r.integers(0, 2, 4), "weights": np.ones(4),
                                                   "offsets": np.array([0, 4])},
     "models.GraphLabeling.decode_batch": lambda r: {"w": f(r, model("GraphLabeling", r).dim), "X": graphs(r)["X"]},
+    "models.Graph.from_image": lambda r: {"image": f(r, 3, 4, 2), "segments": segments(r), "features": f(r, 3, 1),
+                                          "neighbours": (4, 8)[r.integers(2)]},
+    "models.WeightedLabels.from_mask": lambda r: {"mask": r.integers(0, 3, (3, 4)), "segments": segments(r),
+                                                  "ignore": 255},
+    "models.paint": lambda r: {"labels": r.integers(0, 3, 3), "segments": segments(r)},
     "models.Chain.feature": lambda r: {"x": f(r, 3, 2), "y": np.array([0, 1, 2])},
     "models.Chain.labels": lambda r: {"Y": [np.array([0, 1]), np.array([2])], "sizes": np.array([2, 1])},
     "models.Chain.occurring": lambda r: {"X": list(map(sp.csr_array, words(r)["X"])), "Y": words(r)["Y"]},
@@ -687,8 +696,11 @@ def surface():
         module = importlib.import_module(f"pybundle.{folder}")
         for name in module.__all__:
             value = getattr(module, name)
-            if not callable(value) or (inspect.isclass(value) and issubclass(value, tuple)):
-                continue                # records of results hold what they are given
+            if not callable(value):
+                continue
+            if inspect.isclass(value) and issubclass(value, tuple):     # a record holds what it is given
+                names += [f"{folder}.{name}.{method}" for method in dir(value) if method.startswith("from_")]
+                continue
             names.append(f"{folder}.{name}")
             if inspect.isclass(value):
                 names += [f"{folder}.{name}.{method}" for method in dir(value) if not method.startswith(("_", "set_"))

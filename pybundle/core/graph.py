@@ -76,7 +76,7 @@ class Graph(NamedTuple):
         >>> image = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
         >>> x = Graph.from_image(image, segments=[[3, 3, 8], [3, 8, 8]])
         >>> x.nodes.tolist(), x.edges.tolist(), x.edge_features.round(2).tolist()
-        ([[0.0, 1.0], [1.0, 1.0]], [[0, 1]], [[1.0, 1.0, 0.61, 3.0]])
+        ([[0.0, 1.0], [1.0, 1.0]], [[0, 1]], [[1.0, 1.0, 0.61, 1.0]])
         >>> Graph.from_image(image).edges.shape      # of pixels: four to the right, three down
         (7, 2)
         """

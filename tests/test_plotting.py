@@ -422,6 +422,30 @@ def test_regions_are_tinted_where_the_larger_label_is_predicted():
         plotting.SegmentationDisplay.from_estimator(svm, images.X[0])
 
 
+def test_regions_of_many_labels_have_their_colours():
+    """A label has the same colour in all pictures, whichever labels occur in them."""
+    found = np.array([[0, 1, 2], [0, 3, 3]])
+    display = plotting.SegmentationDisplay.from_predictions(found, np.zeros((2, 3, 3)), truth=found - (found == 0))
+    tint = display.overlay_.get_array()
+    np.testing.assert_array_equal(tint[..., 3] > 0.0, found > 0)
+    assert len(np.unique(tint[found > 0], axis=0)) == 3
+    alone = plotting.SegmentationDisplay.from_predictions(found[:, 1:] % 3, np.zeros((2, 2))).overlay_.get_array()
+    np.testing.assert_array_equal(alone[0, 1], tint[0, 2])
+    names = np.array([["sea", "sky", "tree"], ["sea", "sea", "sea"]])
+    display = plotting.SegmentationDisplay.from_predictions(names, np.zeros((2, 3)), truth=names)
+    np.testing.assert_array_equal(display.overlay_.get_array()[..., 3] > 0.0, names != "sea")
+
+
+def test_segments_of_an_estimator_are_painted():
+    image, segments = np.repeat([[0.0, 1.0]], 3, axis=0), np.array([[7, 2], [7, 2], [7, 7]])
+    x = pb.Graph.from_image(image, segments)
+    y = pb.models.WeightedLabels.from_mask(image.astype(int), segments)
+    svm = pb.GraphSVM(C=10.0, symmetric=range(4)).fit([x], [y])
+    display = plotting.SegmentationDisplay.from_estimator(svm, x, image=image, segments=segments, truth=y)
+    np.testing.assert_array_equal(display.found, pb.models.paint(svm.predict([x])[0], segments))
+    np.testing.assert_array_equal(display.truth, pb.models.paint(y.labels, segments))
+
+
 @pytest.mark.parametrize("found, error, message", [
     ([("x", 1)], pb.ParameterError, "found must have first columns from 0 on"),
     ([("x", 0), ("y", 4)], pb.ParameterError, "below 4"),

@@ -135,7 +135,8 @@ class WeightedLabels(NamedTuple):
 
         Examples
         --------
-        >>> y = WeightedLabels.from_mask([[2, 2, 0], [1, 255, 255]], segments=[[5, 5, 5], [5, 9, 9]])
+        >>> segments = [[5, 5, 5], [5, 9, 9]]
+        >>> y = WeightedLabels.from_mask([[2, 2, 0], [1, 255, 255]], segments)
         >>> y.labels.tolist(), y.weights.tolist()
         ([2, -1], [4.0, 0.0])
         """

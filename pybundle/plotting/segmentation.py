@@ -113,7 +113,7 @@ class SegmentationDisplay(Display):
         (found,) = estimator.predict([x])
         truth = getattr(truth, "labels", truth)
         if segments is not None:
-            found, truth = (None if labels is None else paint(labels, segments) for labels in (found, truth))
+            found, truth = paint(found, segments), None if truth is None else paint(truth, segments)
         if found.size != np.prod(shape):
             raise ParameterError(f"image must have {found.size} pixels, one for each node, got shape {shape}")
         truth = None if truth is None else np.reshape(truth, shape)

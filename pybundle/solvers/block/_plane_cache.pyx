@@ -372,6 +372,16 @@ cdef class PlaneCache:
                 total += self.blocks[i].gram[q * self.blocks[i].room + q]
         return total / self.n_planes if self.n_planes else 0.0
 
+    def largest_offset(self):
+        """Return the largest offset of a plane, 0 if there are no planes."""
+        cdef Py_ssize_t i
+        cdef int q
+        cdef double most = 0.0
+        for i in range(self.n_blocks):
+            for q in range(1, self.blocks[i].n):
+                most = max(most, self.blocks[i].planes[q].offset)
+        return most
+
     # ------------------------------------------------------------------ sums
 
     def aggregate(self, double slope_error=0.0, double offset_error=0.0):

@@ -59,7 +59,7 @@ class CachedBlocks(Core):
     """
 
     kept: tuple[str, ...] = (
-        "passes", "cached_visits", "lam", "kappa", "centre", "_phi", "_value", "_turn", "_gap", "_used_gap")
+        "passes", "cached_visits", "lam", "kappa", "centre", "_phi", "_value", "_turn", "_gap", "_used_gap", "_unit")
 
     def __init__(self, risk, problem, known=None, *, batch=64, step="exact", max_steps=7, cap=CAP,
                  visit="used", max_idle=None, average=False, n_best=1, memory_limit=None, record=None):
@@ -78,7 +78,7 @@ class CachedBlocks(Core):
         self._errors = float(slope_errors.sum()), float(offset_errors.max())
         if average:
             self.blocks.start_averages()
-        self._turn, self._gap, self._used_gap = -1, np.inf, np.inf
+        self._turn, self._gap, self._used_gap, self._unit = -1, np.inf, np.inf, 0.0
         self._towards = step == "frank-wolfe"
         self.passes = OraclePass(self.blocks, risk, batch, n_best, record, memory_limit)
 
@@ -139,11 +139,15 @@ class CachedBlocks(Core):
         self.blocks.set_point(x, lam + kappa)
 
     def default_kappa(self, lam):
-        """Return the weight of the centre, `sqrt(lam Rbar^2)`, where Rbar^2 is the mean |psi|^2 of the stored planes.
+        """Return the weight of the centre, `sqrt(lam Rbar^2 / u)`.
 
-        The weight falls during a run, since planes near the optimum are much shorter than the first ones.
+        Rbar^2 is the mean |psi|^2 of the stored planes, which falls during a run, since planes near the optimum are
+        much shorter than the first ones. The unit u is the largest offset, which is a loss, of a plane so far. Dividing
+        by it gives the same points if F is multiplied by a number. On graphs whose loss is the number of wrong nodes
+        runs without it took twice the passes.
         """
-        return np.sqrt(lam) * np.sqrt(self.blocks.mean_squared_norm())
+        self._unit = max(self._unit, self.blocks.largest_offset())
+        return np.sqrt(lam) * np.sqrt(self.blocks.mean_squared_norm() / (self._unit or 1.0))
 
     # ------------------------------------------------------------------ passes
     def oracle_pass(self, order):

@@ -13,19 +13,20 @@ SAMPLE = 32     # examples from which the inner products of rows are estimated
 COLUMNS = 4096  # number of columns that are multiplied at a time if these rows are dense
 ORTHOGONAL = 0.1    # examples are nearly orthogonal if the mean of <x_i, x_j>^2 is below this times (mean |x|^2)^2
 LIGHT = 0.5         # factor of the weight of the centre if examples have working sets: measured
-CROWDED = 3e-3      # limit of the weight, divided by n rho Rbar^2: measured
+CROWDED = 3e-3      # limit of the weight, divided by n rho Rbar^2 / u: measured
 GROWTH = 1.5        # factor by which the limit grows after an iteration whose cached passes have missed their target
 
 
 class CentreWeight(Kept):
-    """The weight of the centre, `min(factor sqrt(lam R^2), limit)`.
+    """The weight of the centre, `min(factor sqrt(lam R^2 / u), limit)`.
 
     psi is the slope of a plane of one label, and `c_i x_i` for one score. R^2 is the median of the |psi|^2 > 0, and
     Rbar^2 their mean. A few long documents of word counts can make the mean 100 times the median, and then the median
-    suits most examples better.
+    suits most examples better. The unit u of the losses is `mean_weight` times the mean of the largest cost of each
+    label; dividing by it gives the same w in each iteration if F is multiplied by a number.
 
     The limit is infinite unless examples are nearly orthogonal, see ORTHOGONAL. Then the steps of a pass hardly
-    interact, and a heavier centre only slows w down. The limit is `CROWDED n rho Rbar^2`, where rho is the mean of
+    interact, and a heavier centre only slows w down. The limit is `CROWDED n rho Rbar^2 / u`, where rho is the mean of
     `<x_i, x_j>^2` over (mean |x|^2)^2, with the mean example subtracted in the products. Close to the minimum steps do
     interact, and `raise_limit` is called.
 
@@ -45,7 +46,7 @@ class CentreWeight(Kept):
     Attributes
     ----------
     first_lam : float
-        n Rbar^2: with this lam, multipliers at their limits give scores of about 1 at most.
+        n Rbar^2 / u: with this lam, multipliers at their limits give scores of about 1 at most.
     """
 
     kept = ("_limit",)
@@ -55,8 +56,11 @@ class CentreWeight(Kept):
         norms = risk.sample_weight * norms
         if not copies * float(norms.sum()) < 1e153:     # squares of sums of slopes stay finite
             raise NumericalError("squares of the slopes overflow; scale the data or sample_weight down")
-        self.first_lam = risk.n_examples * copies * float(np.mean(norms**2))
-        radius = float(np.sqrt(copies) * np.median(norms[norms > 0.0])) if norms.any() else 0.0
+        unit = mean_weight(risk.sample_weight)
+        if risk.loss is not None:
+            unit *= float(np.mean(np.max(risk.loss, axis=1))) or 1.0
+        self.first_lam = risk.n_examples * copies * float(np.mean(norms**2)) / unit
+        radius = float(np.sqrt(copies / unit) * np.median(norms[norms > 0.0])) if norms.any() else 0.0
         self._rate = radius * (LIGHT if set_capacity(risk.engine) else 1.0)
         self._limit, share = np.inf, _rows_per_column(risk.examples) if risk.n_scores == 1 else 1.0
         if share < 1.0:
@@ -73,6 +77,11 @@ class CentreWeight(Kept):
     def raise_limit(self):
         """Raise the limit, because cached passes no longer solve the proximal problem well enough."""
         self._limit *= GROWTH
+
+
+def mean_weight(weights):
+    """Return the mean of the weights c_i > 0 of examples, 1 if all are 0."""
+    return float(np.mean(weights[weights > 0.0])) if np.any(weights) else 1.0
 
 
 def share_of_squares(examples, feature):

@@ -9,6 +9,7 @@ from ...core.kept import check_array, check_float
 from ...core.plane import Plane
 from ..evidence.proof import of_distributions
 from ._chain_dual import ChainDual
+from .centre_weight import mean_weight
 from .core import Core
 from .intercepts import MovingIntercepts
 
@@ -53,6 +54,7 @@ class LogLossBlocks(Core):
         self._aggregate = self._w = None        # stored until the next step
         self._square = float(np.mean(weights**2 * squares)) if self._intercepts is None else (
             float(np.mean(weights**2)) * self._intercepts.ratio)
+        self._square /= mean_weight(weights)
         # With this lam the first weight of the centre is `Rbar^2 / sqrt n`. On 1000 and 8936 sentences with l1 norms of
         # weight 3 and 1 the best weight was between 1/14 and 1/2 of that, but too small a weight costs far more passes
         # than too large a one.
@@ -86,7 +88,10 @@ class LogLossBlocks(Core):
         return self._dual.nodes, self._dual.edges
 
     def default_kappa(self, lam):
-        """Return the weight of the centre, `sqrt(lam Rbar^2)`, with Rbar^2 the mean squared norm of the features."""
+        """Return the weight of the centre, `sqrt(lam Rbar^2)`.
+
+        Rbar^2 is the mean of `(c_i |Psi(x_i, y_i)|)^2`, divided by the mean of the c_i.
+        """
         return float(np.sqrt(lam * self._square))
 
     # ------------------------------------------------------------------ the point

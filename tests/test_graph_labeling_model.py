@@ -177,6 +177,8 @@ def test_nodes_of_unknown_label_are_left_out():
     assert np.array_equal(a.uppers, b.uppers) and one.fingerprint == two.fingerprint
     assert model.loss(hidden[0], np.zeros(5, int)) == model.loss(hidden[0][1:], np.zeros(4, int))
     assert len(model.decode(w, X[0])) == 5
+    found = model.loss_augmented_decode(w, X[0], hidden[0])
+    assert np.array_equal(found == -1, hidden[0] == -1)
     nobody = pb.risks.Structured(model, X[:2], [np.full(5, -1), Y[1]])
     assert pb.minimize(nobody, lam=1.0).certified
 

@@ -93,9 +93,10 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         the order.
     checkpoint : str, path or Checkpoint, optional
         File to which the run is written every 60 seconds, or `pb.Checkpoint(path, every=seconds)`, and at its end. If
-        the file exists, the same call resumes from it and returns the same bits as an uninterrupted run, or returns the
-        finished result; see "Long runs" in the documentation. Limits, tolerances, callbacks and `n_jobs` may differ;
-        `max_iter` and `time_limit` count from the first start.
+        the file exists, the same call resumes from it and returns the same bits as an uninterrupted run (but for
+        `GraphLabeling`, whose messages are not in the file), or returns the finished result; see "Long runs" in the
+        documentation. Limits, tolerances, callbacks and `n_jobs` may differ; `max_iter` and `time_limit` count from the
+        first start.
     random_state : int or None
         Seed of the order of examples in "sgd" and the block methods; None is 0.
     evidence : bool

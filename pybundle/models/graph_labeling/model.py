@@ -137,8 +137,14 @@ class GraphLabeling(StructuredModel):
         return GraphLabels(Ragged(labels, oracle.nodes.offsets), value, upper)
 
     def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
-        """Return the best labelling found; it need not be the best one on graphs with cycles."""
-        return self._labels(self._bind(x, y), w, loss=True)
+        """Return the best labelling found; it need not be the best one on graphs with cycles.
+
+        Nodes whose label is not known have -1, since they are left out.
+        """
+        known = integer_array("y", labels_of(y)) != -1
+        labels = np.full(len(known), -1)
+        labels[known] = self._labels(self._bind(x, y), w, loss=True)
+        return labels
 
     def oracle(self, X: Data, Y: Data) -> Any:
         return GraphLabelingOracle(self, X, Y)

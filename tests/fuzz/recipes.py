@@ -30,6 +30,7 @@ LEFT_OUT = {
         "ChainSVM", "GraphSVM", "MultiLabelSVM", "MulticlassSVM")
        for method in ("predict_proba", "predict_log_proba")},
     "models.Chain.entry_scores": "for estimators, which check",
+    "bundle.Planes.from_subgradients": "for solvers, which check",
     "risks.ExampleFunctions.predict_losses": "not on offer", "risks.Logistic.blocks": "not on offer",
     **{f"risks.{name}.{method}": "for solvers" for name in ("Structured", "ExampleFunctions")
        for method in ("planes_of", "distributions")},

@@ -19,7 +19,7 @@ class BinaryLabelingSVM(GraphEstimator):
     with weights >= 0 on the features of edges that are cut (`pb.models.BinaryLabeling`): foreground and background of
     images, for instance, nodes being superpixels.
 
-    X is a list of `pb.models.Graph(nodes, edges, edge_features)`, edge features being nonnegative; append a constant
+    X is a list of `pb.Graph(nodes, edges, edge_features)`, edge features being nonnegative; append a constant
     feature of nodes for a bias. y is a list of arrays of two labels, one for each node, or of
     `pb.models.WeightedLabels(labels, weights)` if nodes have different weights.
 

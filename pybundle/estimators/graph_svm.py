@@ -28,7 +28,7 @@ class GraphSVM(Probabilities, GraphEstimator):
     over the local polytope, which is larger than the set of labellings: this risk is convex, above the true one, and
     its gap usually closes.
 
-    X is a list of `pb.models.Graph(nodes, edges, edge_features)`, dense or CSR; append a constant feature of nodes for
+    X is a list of `pb.Graph(nodes, edges, edge_features)`, dense or CSR; append a constant feature of nodes for
     a bias. y is a list of arrays of labels, one for each node, or of `pb.models.WeightedLabels(labels, weights)` if
     nodes have different weights. A node without a label has -1 among numbers, unless `classes` holds -1, or None among
     texts or numbers; it and its edges are left out of training.
@@ -75,7 +75,7 @@ class GraphSVM(Probabilities, GraphEstimator):
     >>> rng = np.random.default_rng(0)
     >>> names, edges = np.array(["sea", "sky", "land"]), [(0, 1), (1, 2), (2, 3), (3, 0)]
     >>> codes = [np.sort(rng.integers(0, 3, 4)) for _ in range(20)]
-    >>> X = [pb.models.Graph(np.eye(3)[code] + 0.3 * rng.normal(size=(4, 3)), edges, np.ones((4, 1)))
+    >>> X = [pb.Graph(np.eye(3)[code] + 0.3 * rng.normal(size=(4, 3)), edges, np.ones((4, 1)))
     ...      for code in codes]
     >>> svm = pb.GraphSVM(C=10.0, symmetric=[0]).fit(X, [names[code] for code in codes])
     >>> svm.score(X, [names[code] for code in codes]) > 0.9, svm.certified_

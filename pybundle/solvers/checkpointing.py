@@ -1,8 +1,9 @@
 """Save and resume runs: when a checkpoint is written, which arguments must match, how a run resumes.
 
 A resumed run returns the same bits as an uninterrupted one if only limits and callbacks differ, and if decoding depends
-on its arguments alone, which it does not in `GraphLabeling`. With another tolerance it continues as it is. If tolerance or memory limit need another kind of run, a new one starts from the saved state.
-Counters and history continue in any case.
+on its arguments alone, which it does not in `GraphLabeling`. With another tolerance it continues as it is. If tolerance
+or memory limit need another kind of run, a new one starts from the saved state. Counters and history continue in any
+case.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from ...core.exceptions import InputTypeError, ParameterError
 from ...core.graph import WeightedLabels
 from ...core.ragged import Ragged, cut
 from ...core.types import Array, Data
-from ...core.validation import check_choice, check_count, check_indices, check_integer, check_vector, integer_array
+from ...core.validation import check_choice, check_count, check_indices, check_vector, integer_array
 from ...oracles.graph_labeling import GraphLabels, graph_labeling_batch
 from ..base import StructuredModel
 from ..graphs import LOSSES, labels_of, node_costs
@@ -69,7 +69,7 @@ class GraphLabeling(StructuredModel):
     >>> rng = np.random.default_rng(0)
     >>> edges = [(0, 1), (1, 2), (2, 3), (3, 0)]
     >>> Y = [np.sort(rng.integers(0, 3, 4)) for _ in range(20)]
-    >>> X = [pb.models.Graph(np.eye(3)[y] + rng.normal(size=(4, 3)), edges, np.ones((4, 1)))
+    >>> X = [pb.Graph(np.eye(3)[y] + rng.normal(size=(4, 3)), edges, np.ones((4, 1)))
     ...      for y in Y]
     >>> model = pb.models.GraphLabeling(3, 3, 1, symmetric=[0])
     >>> result = pb.minimize(pb.risks.Structured(model, X, Y), lam=1.0)
@@ -80,7 +80,7 @@ class GraphLabeling(StructuredModel):
     def __init__(self, n_labels: int, n_features: int, n_edge_features: int, *, symmetric: ArrayLike = (),
                  antisymmetric: ArrayLike = (), loss: str = "mean", class_weights: Any = None,
                  risk: str = "relaxed") -> None:
-        self.n_labels: int = check_integer("n_labels", n_labels, low=2)
+        self.n_labels: int = check_count("n_labels", n_labels, low=2)
         self.n_features: int = check_count("n_features", n_features)
         self.n_edge_features: int = check_count("n_edge_features", n_edge_features)
         self.pair_weights: Any = PairWeights(self.n_labels, self.n_edge_features, symmetric, antisymmetric)

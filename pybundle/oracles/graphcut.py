@@ -70,9 +70,8 @@ def min_cut(unary: ArrayLike, edges: ArrayLike, pairwise: ArrayLike) -> tuple[Ar
     unary, edges, pairwise = _check_arrays(unary, edges, pairwise)
     n, m = len(unary), len(edges)
     labels, values, uppers = np.empty(n, np.uint8), np.empty(1), np.empty(1)
-    _check_size(n, m, "the graph")
     error = solve(unary.reshape(-1), edges.reshape(-1), pairwise.reshape(-1), unary.ndim == 2, pairwise.ndim == 3,
-                  np.array((0, n)), np.array((0, m)), 0, 1, labels, values, uppers)
+                  *check_graph_offsets(None, None, n, m), 0, 1, labels, values, uppers)
     if error is not None:
         _refuse(error, unary, edges, pairwise)
     return labels, values.item(), uppers.item()
@@ -110,13 +109,8 @@ def min_cut_batch(unary: ArrayLike, edges: ArrayLike, pairwise: ArrayLike, node_
     ([1, 0, 1, 1], [0.5, 4.0])
     """
     unary, edges, pairwise = _check_arrays(unary, edges, pairwise)
-    node_offsets = check_offsets(node_offsets, len(unary), "node_offsets")
-    edge_offsets = check_offsets(edge_offsets, len(edges), "edge_offsets")
-    if len(node_offsets) != len(edge_offsets):
-        raise ParameterError(f"node_offsets and edge_offsets must describe the same graphs, got "
-                             f"{len(node_offsets) - 1} and {len(edge_offsets) - 1} graphs")
+    node_offsets, edge_offsets = check_graph_offsets(node_offsets, edge_offsets, len(unary), len(edges))
     n_nodes, n_edges = np.diff(node_offsets), np.diff(edge_offsets)
-    _check_size(n_nodes.max(initial=0), n_edges.max(initial=0), "a graph")
     labels, values, uppers = np.empty(len(unary), np.uint8), np.empty(len(n_nodes)), np.empty(len(n_nodes))
     arrays = unary.reshape(-1), edges.reshape(-1), pairwise.reshape(-1), unary.ndim == 2, pairwise.ndim == 3
     errors = []
@@ -137,11 +131,7 @@ def _check_arrays(unary, edges, pairwise):
     unary, pairwise = _floats("unary", unary), _floats("pairwise", pairwise)
     if not (unary.ndim == 1 or (unary.ndim == 2 and unary.shape[1] == 2)):
         raise ParameterError(f"unary must have shape (n,) or (n, 2), got {unary.shape}")
-    edges = integer_array("edges", edges)
-    if edges.size == 0:
-        edges = np.empty((0, 2), np.int64)
-    if edges.ndim != 2 or edges.shape[1] != 2:
-        raise ParameterError(f"edges must have shape (m, 2), two nodes an edge, got {edges.shape}")
+    edges = check_edges(edges)
     if edges.dtype not in (np.int32, np.int64) or not edges.flags.c_contiguous:
         edges = np.ascontiguousarray(edges, np.int64)
     m = len(edges)
@@ -159,9 +149,38 @@ def _floats(name, value):
     return real_numbers(f"{name} must be an array of real numbers, got {type(value).__name__}", value)
 
 
-def _check_size(n, m, what):
-    if n > MAX_SIZE or m > MAX_SIZE:
-        raise ParameterError(f"{what} must have at most {MAX_SIZE} nodes and {MAX_SIZE} edges, got {n} and {m}")
+def check_edges(edges):
+    """Return edges as an array of integers (m, 2)."""
+    edges = integer_array("edges", edges)
+    if edges.size == 0:
+        edges = np.empty((0, 2), np.int64)
+    if edges.ndim != 2 or edges.shape[1] != 2:
+        raise ParameterError(f"edges must have shape (m, 2), two nodes an edge, got {edges.shape}")
+    return edges
+
+
+def check_graph_offsets(node_offsets, edge_offsets, n, m):
+    """Return both offsets of a batch of graphs with n nodes and m edges; None makes it one graph."""
+    if node_offsets is None:
+        n_nodes, n_edges, offsets = n, m, (np.array((0, n)), np.array((0, m)))
+    else:
+        offsets = check_offsets(node_offsets, n, "node_offsets"), check_offsets(edge_offsets, m, "edge_offsets")
+        if len(offsets[0]) != len(offsets[1]):
+            raise ParameterError(f"node_offsets and edge_offsets must describe the same graphs, got "
+                                 f"{len(offsets[0]) - 1} and {len(offsets[1]) - 1} graphs")
+        n_nodes, n_edges = (np.diff(ends).max(initial=0) for ends in offsets)
+    if n_nodes > MAX_SIZE or n_edges > MAX_SIZE:
+        raise ParameterError(f"a graph must have at most {MAX_SIZE} nodes and {MAX_SIZE} edges, got {n_nodes} and "
+                             f"{n_edges}")
+    return offsets
+
+
+def refuse_edge(edge, ends, n, place="", unary="unary"):
+    """Raise the ParameterError of an edge that does not join two of the n nodes of a graph."""
+    if ends[0] == ends[1] and 0 <= ends[0] < n:
+        raise ParameterError(f"edges[{edge}] must join two different nodes, got {tuple(ends)}{place}; drop it, or add "
+                             f"its score to {unary}")
+    raise ParameterError(f"edges[{edge}] must join nodes 0..{n - 1}, got {tuple(ends)}{place}")
 
 
 def _refuse(error, unary, edges, pairwise, node_offsets=None, edge_offsets=None):
@@ -184,11 +203,8 @@ def _refuse(error, unary, edges, pairwise, node_offsets=None, edge_offsets=None)
         which = "the graph" if node_offsets is None else f"graph {graph}"
         raise ParameterError(f"the scores of {which} must sum to less than 1e307 in size; divide them all by a number")
     ends = tuple(edges[edge].tolist())
-    if code == BAD_END:
-        raise ParameterError(f"edges[{edge}] must join nodes 0..{size - 1}, got {ends}{place}")
-    if code == SELF_LOOP:
-        raise ParameterError(f"edges[{edge}] must join two different nodes, got {ends}{place}; drop it, or add its "
-                             f"score to unary")
+    if code in (BAD_END, SELF_LOOP):
+        refuse_edge(edge, ends, size, place)
     if code == BAD_PAIR and pairwise.ndim == 1:
         raise ParameterError(f"pairwise[{edge}] must be a finite weight >= 0, got {pairwise[edge]} on edge "
                              f"{ends}{place}; a reward for different labels is not submodular")

@@ -2,34 +2,24 @@
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 from ._graphcut cimport cut_graphs, pb_labelling
 
 cdef extern from "_graph_relaxation.h" nogil:
-    ctypedef struct pb_scores:
-        int K, n, m, shared
-        const double* unaries
-        const int64_t* edges
-        const double* tables
-        double* messages
     ctypedef struct pb_graph:
+        int K, width, n, m
+        const int64_t* ends
         double* best_d
-    ctypedef struct pb_soft:
-        pass
-    ctypedef struct pb_search:
         int* labels
-        int* trial
-        double upper
+        double* point[2]
+        double value, upper
+    const double PB_ONE
     size_t pb_graph_layout(pb_graph*, char*, int, size_t, size_t, int)
-    size_t pb_soft_layout(pb_soft*, char*, int, size_t, size_t)
-    void pb_graph_load(pb_graph*, const pb_scores*)
-    void pb_hard_search(pb_graph*, pb_search*, double, int, double)
-    void pb_soft_search(const pb_graph*, pb_soft*, pb_search*, double, int)
-    void pb_store_messages(pb_graph*, const pb_scores*, const double*)
-    void pb_store_point(const pb_graph*, const pb_soft*, const pb_scores*, double*, double*, double*)
-    double pb_given_score(const pb_scores*, const int*)
+    void pb_graph_load(pb_graph*, const double*, const double*, Py_ssize_t, const double*)
+    void pb_hard_search(pb_graph*, double, int, double)
+    void pb_soft_search(pb_graph*, double, int)
     double pb_bound(const pb_graph*)
-    int pb_submodular(const pb_scores*, double*)
 
 cdef enum:
     FIND_BOUND, FIND_LABELS, FIND_POINTS
@@ -42,108 +32,105 @@ cdef double LEAST_SHARE = 0.002, LEAST_SHARE_OF_POINTS = 0.03
 cdef int MOST_SWEEPS = 30
 
 
-cdef struct Output:
-    int* labels        # (N,), of LABELS
-    double* nodes      # (N, K), of POINTS
-    double* tables     # (M, K, K), of POINTS
-    double* values     # (n_graphs,)
-    double* uppers
+cdef struct Batch:
+    int K, task, sweeps
+    const double* unaries      # (N, K)
+    const int64_t* edges       # (M, 2)
+    const double* tables       # (M, K, K), the tables `step` apart; 0 if all are the same
+    Py_ssize_t step
+    const int64_t* at_nodes    # (n_graphs + 1,) offsets
+    const int64_t* at_edges
+    const double* tol          # (n_graphs,)
+    double* messages           # (M, 2, K)
+    double* uppers             # (n_graphs,)
+    double* values
+    int* labels                # (N,), of LABELS
+    double* nodes              # (N, K), of POINTS
+    double* points             # (M, K, K), of POINTS
 
 
-cdef int cut_graph(const pb_scores* s, double* tables, unsigned char* ones, int* labels, double* value,
-                   double* upper) noexcept nogil:
-    """Label one graph of two labels by a minimum cut; tables (m, 2, 2) are submodular."""
+cdef int cut_graph(const Batch* b, Py_ssize_t i, unsigned char* ones) noexcept nogil:
+    """Label graph i of two labels by a minimum cut; return whether its tables are submodular."""
     cdef pb_labelling problem
-    cdef int64_t[2] nodes = [0, s.n]
-    cdef int64_t[2] edges = [0, s.m]
+    cdef int64_t[2] nodes = [0, b.at_nodes[i + 1] - b.at_nodes[i]]
+    cdef int64_t[2] edges = [0, b.at_edges[i + 1] - b.at_edges[i]]
     cdef int64_t[3] error
-    cdef int v, status
-    problem.unary, problem.pairs, problem.edges = s.unaries, tables, s.edges
+    cdef Py_ssize_t v
+    problem.unary, problem.edges = b.unaries + 2 * b.at_nodes[i], b.edges + 2 * b.at_edges[i]
+    problem.pairs = b.tables + b.step * b.at_edges[i]
     problem.two_unaries = problem.tables = problem.wide = True
-    status = cut_graphs(&problem, nodes, edges, 0, 1, ones, value, upper, error)
-    for v in range(s.n):
-        labels[v] = ones[v]
-    return status
+    if cut_graphs(&problem, nodes, edges, 0, 1, ones, b.values + i, b.uppers + i, error) != 0:
+        return False
+    for v in range(nodes[1]):
+        b.labels[b.at_nodes[i] + v] = ones[v]
+    return True
 
 
-cdef int solve_graphs(const pb_scores* batch, const int64_t* nodes, const int64_t* edges, Py_ssize_t first,
-                      Py_ssize_t last, int task, const double* tol, int sweeps, Output out) noexcept nogil:
-    cdef Py_ssize_t i, v, most_nodes = 0, most_edges = 0, K = batch.K
-    cdef size_t size, soft_size = 0
+cdef void solve_graph(const Batch* b, Py_ssize_t i, pb_graph* g) noexcept nogil:
+    cdef Py_ssize_t node = b.at_nodes[i], edge = b.at_edges[i], K = b.K, k, a
+    cdef double* messages = b.messages + 2 * K * edge
+    g.n, g.m = <int>(b.at_nodes[i + 1] - node), <int>(b.at_edges[i + 1] - edge)
+    g.ends = b.edges + 2 * edge
+    if b.task == FIND_LABELS and K == 2 and cut_graph(b, i, <unsigned char*>g.labels):
+        return
+    pb_graph_load(g, b.unaries + K * node, b.tables + b.step * edge, b.step, messages)
+    if b.task == FIND_BOUND:
+        b.uppers[i] = pb_bound(g)
+        return
+    if b.task == FIND_LABELS:
+        pb_hard_search(g, b.tol[i], b.sweeps, LEAST_SHARE)
+        memcpy(b.labels + node, g.labels, g.n * sizeof(int))
+    else:
+        g.point[0], g.point[1] = b.nodes + K * node, b.points + K * K * edge
+        pb_hard_search(g, b.tol[i], min(b.sweeps, MOST_SWEEPS), LEAST_SHARE_OF_POINTS)
+        pb_soft_search(g, b.tol[i], b.sweeps)
+        for k in range(g.n * K):
+            g.point[0][k] /= PB_ONE
+        for k in range(g.m * K * K):
+            g.point[1][k] /= PB_ONE
+    b.values[i], b.uppers[i] = g.value, max(g.upper, g.value)
+    for a in range(2 * g.m):
+        memcpy(messages + K * a, g.best_d + g.width * a, K * sizeof(double))
+
+
+cdef int solve_graphs(const Batch* b, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef Py_ssize_t i, n = 0, m = 0
     cdef pb_graph g
-    cdef pb_soft f
-    cdef pb_search best
-    cdef pb_scores s = batch[0]
-    cdef int status = 0
     for i in range(first, last):
-        most_nodes = max(most_nodes, nodes[i + 1] - nodes[i])
-        most_edges = max(most_edges, edges[i + 1] - edges[i])
-    size = pb_graph_layout(&g, NULL, s.K, most_nodes, most_edges, s.shared)
-    if task == FIND_POINTS:
-        soft_size = pb_soft_layout(&f, NULL, s.K, most_nodes, most_edges)
-    cdef char* memory = <char*>malloc(size + soft_size + 2 * most_nodes * sizeof(int) + 64)
+        n = max(n, b.at_nodes[i + 1] - b.at_nodes[i])
+        m = max(m, b.at_edges[i + 1] - b.at_edges[i])
+    cdef char* memory = <char*>malloc(pb_graph_layout(&g, NULL, b.K, n, m, b.task == FIND_POINTS))
     if memory == NULL:
-        return -2
-    pb_graph_layout(&g, memory, s.K, most_nodes, most_edges, s.shared)
-    if task == FIND_POINTS:
-        pb_soft_layout(&f, memory + size, s.K, most_nodes, most_edges)
-    best.labels = <int*>(memory + size + soft_size)
-    best.trial = best.labels + most_nodes
+        return -1
+    pb_graph_layout(&g, memory, b.K, n, m, b.task == FIND_POINTS)
     for i in range(first, last):
-        s.n, s.m = <int>(nodes[i + 1] - nodes[i]), <int>(edges[i + 1] - edges[i])
-        s.unaries = batch.unaries + nodes[i] * K
-        s.edges = batch.edges + 2 * edges[i]
-        s.tables = batch.tables if s.shared else batch.tables + edges[i] * K * K
-        s.messages = NULL if batch.messages == NULL else batch.messages + 2 * edges[i] * K
-        if task == FIND_LABELS and K == 2 and pb_submodular(&s, <double*>memory):
-            status = cut_graph(&s, <double*>memory, <unsigned char*>best.labels, out.labels + nodes[i], out.values + i,
-                               out.uppers + i)
-            if status == 0:
-                continue
-            if status == -2:
-                break
-            status = 0          # a table just below submodular: messages label the graph
-        pb_graph_load(&g, &s)
-        if task == FIND_BOUND:
-            out.uppers[i] = pb_bound(&g)
-            continue
-        if task == FIND_LABELS:
-            pb_hard_search(&g, &best, tol[i], sweeps, LEAST_SHARE)
-            for v in range(s.n):
-                out.labels[nodes[i] + v] = best.labels[v]
-            out.values[i] = pb_given_score(&s, best.labels)
-        else:
-            pb_hard_search(&g, &best, tol[i], min(sweeps, MOST_SWEEPS), LEAST_SHARE_OF_POINTS)
-            pb_soft_search(&g, &f, &best, tol[i], sweeps)
-            pb_store_point(&g, &f, &s, out.nodes + nodes[i] * K, out.tables + edges[i] * K * K, out.values + i)
-        out.uppers[i] = max(best.upper, out.values[i])
-        if s.messages != NULL:
-            pb_store_messages(&g, &s, g.best_d)
+        solve_graph(b, i, &g)
     free(memory)
-    return status
+    return 0
 
 
-def solve(int task, const double[:, ::1] unaries, const int64_t[:, ::1] edges, const double[:, :, ::1] tables,
-          bint shared, const int64_t[::1] node_offsets, const int64_t[::1] edge_offsets, Py_ssize_t first,
-          Py_ssize_t last, const double[::1] tol, int sweeps, double[::1] uppers, double[:, :, ::1] messages=None,
-          double[::1] values=None, int[::1] labels=None, double[:, ::1] nodes=None, double[:, :, ::1] points=None):
+def solve(int task, const double[:, ::1] unaries, const int64_t[:, ::1] edges, const double[:, :, :] tables,
+          const int64_t[::1] node_offsets, const int64_t[::1] edge_offsets, Py_ssize_t first, Py_ssize_t last,
+          const double[::1] tol, int sweeps, double[:, :, ::1] messages, double[::1] uppers, double[::1] values=None,
+          int[::1] labels=None, double[:, ::1] nodes=None, double[:, :, ::1] points=None):
     """Do the `task` for the graphs first..last - 1 of a batch of checked arrays, and update messages in place."""
-    cdef pb_scores s
-    cdef Output out
+    cdef Batch b
     cdef int status
     if first >= last:
         return
-    s.K, s.shared = <int>unaries.shape[1], shared
-    s.unaries = &unaries[0, 0] if unaries.shape[0] else NULL
-    s.edges = &edges[0, 0] if edges.shape[0] else NULL
-    s.tables = &tables[0, 0, 0] if tables.shape[0] else NULL
-    s.messages = &messages[0, 0, 0] if messages is not None and messages.shape[0] else NULL
-    out.values = &values[0] if values is not None else NULL
-    out.labels = &labels[0] if labels is not None and labels.shape[0] else NULL
-    out.nodes = &nodes[0, 0] if nodes is not None and nodes.shape[0] else NULL
-    out.tables = &points[0, 0, 0] if points is not None and points.shape[0] else NULL
-    out.uppers = &uppers[0]
+    b.K, b.task, b.sweeps = <int>unaries.shape[1], task, sweeps
+    b.unaries = &unaries[0, 0] if unaries.shape[0] else NULL
+    b.edges = &edges[0, 0] if edges.shape[0] else NULL
+    b.tables = &tables[0, 0, 0] if tables.shape[0] else NULL
+    b.step = tables.strides[0] // <Py_ssize_t>sizeof(double)
+    b.messages = &messages[0, 0, 0] if messages.shape[0] else NULL
+    b.at_nodes, b.at_edges, b.tol = &node_offsets[0], &edge_offsets[0], &tol[0]
+    b.uppers = &uppers[0]
+    b.values = &values[0] if values is not None else NULL
+    b.labels = &labels[0] if labels is not None and labels.shape[0] else NULL
+    b.nodes = &nodes[0, 0] if nodes is not None and nodes.shape[0] else NULL
+    b.points = &points[0, 0, 0] if points is not None and points.shape[0] else NULL
     with nogil:
-        status = solve_graphs(&s, &node_offsets[0], &edge_offsets[0], first, last, task, &tol[0], sweeps, out)
-    if status == -2:
+        status = solve_graphs(&b, first, last)
+    if status != 0:
         raise MemoryError("not enough memory for the largest graph")

@@ -14,15 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.ragged import check_offsets, run_shards
+from ..core.ragged import run_shards
 from ..core.types import Array, Floats
-from ..core.validation import check_count, integer_array, real_numbers
+from ..core.validation import check_count, real_numbers
 from ._graph_labeling import LABELS, solve
-from ._graphcut import MAX_SIZE
+from .graphcut import check_edges, check_graph_offsets, refuse_edge
 
 LIMIT = 1e100
 """Scores and messages are smaller, so that no sum of them overflows."""
-"""Largest number of nodes and of edges of a graph: the two ends of an edge are counted by int32."""
 MAX_LABELS = (1 << 15) - 1
 
 
@@ -87,7 +86,7 @@ def graph_labeling(unaries: ArrayLike, edges: ArrayLike, pairwise: ArrayLike, *,
       and then the same in reverse order. Labels are chosen one after another, given those of earlier nodes and the
       messages of later ones, and then improved one at a time. The best labelling met is returned.
 
-    Memory is two padded copies of the tables, one if they are shared. The bound is that of `graph_upper`.
+    Memory is two padded copies of the tables. The bound is that of `graph_upper`.
 
     Source: Kolmogorov 2006 (convergent tree-reweighted message passing). Differences: the bound is summed anew from the
     messages, with its rounding; trees are solved apart, because these sweeps are not exact there.
@@ -146,21 +145,69 @@ def graph_labeling_batch(unaries: ArrayLike, edges: ArrayLike, pairwise: ArrayLi
 
 
 class Graphs(NamedTuple):
-    """The checked arrays of a batch of graphs: float64 and int64 in C order; one table if all edges share it."""
+    """The checked arrays of a batch of graphs: float64 and int64, in C order but for the tables (M, K, K)."""
 
     unaries: Floats
     edges: Array
     tables: Floats
-    shared: bool
     node_offsets: Array
     edge_offsets: Array
 
-    def run(self, task: int, tol: Any, sweeps: Any, executor: Any, *outputs: Any) -> None:
-        """Call the kernel for all graphs, with checked settings, in shards."""
-        sweeps = check_count("sweeps", sweeps)
+    def run(self, task: int, tol: Any, sweeps: Any, executor: Any, messages: Any, uppers: Any, values: Any = None,
+            labels: Any = None, nodes: Any = None, points: Any = None) -> None:
+        """Call the kernel for all graphs in shards; it overwrites the arrays from `messages` on."""
+        sweeps, tol = check_count("sweeps", sweeps), _check_tol(tol, len(uppers))
         sizes = np.diff(self.node_offsets) + np.diff(self.edge_offsets) * self.unaries.shape[1]
-        tol = _check_tol(tol, len(sizes))
-        run_shards(lambda first, last: solve(task, *self, first, last, tol, sweeps, *outputs), sizes * 64, executor)
+        first, place = self._parallel_edges()
+        graphs, sums, of_pairs, rounding = self, messages, points, 0.0      # type: Graphs, Any, Any, Any
+        if len(first) < len(place):
+            graphs, sums, rounding = self._without_parallel_edges(first, place, messages)
+            of_pairs = None if points is None else np.empty(graphs.tables.shape)
+
+        def solve_shard(start, stop):
+            solve(task, *graphs, start, stop, tol, sweeps, sums, uppers, values, labels, nodes, of_pairs)
+
+        run_shards(solve_shard, sizes * 64, executor)
+        uppers += rounding
+        if values is not None:
+            np.maximum(uppers, values, out=uppers)
+        if graphs is not self:
+            messages[:] = 0.0
+            messages[first] = sums
+            if points is not None:
+                points[:] = of_pairs[place]
+                turned = self._turned(first, place)
+                points[turned] = points[turned].transpose(0, 2, 1)
+
+    def at_edges(self, values):
+        """Return one of the values of all graphs for each edge; that of a single graph stays alone."""
+        return values if len(values) == 1 else np.repeat(values, np.diff(self.edge_offsets))
+
+    def _parallel_edges(self):
+        """Return the first edge of each pair of nodes, ascending, and of each edge the pair that it joins."""
+        a, b = self.edges.T
+        pair = (self.at_edges(self.node_offsets[:-1]) + np.minimum(a, b)) * (len(self.unaries) + 1) + np.maximum(a, b)
+        ordered = np.sort(pair)
+        if (ordered[1:] != ordered[:-1]).all():
+            return pair, pair
+        _, first, place = np.unique(pair, return_index=True, return_inverse=True)
+        return np.sort(first), np.searchsorted(np.sort(first), first[place])
+
+    def _turned(self, first, place):
+        return self.edges[:, 0] != self.edges[first[place], 0]
+
+    def _without_parallel_edges(self, first, place, messages):
+        """Return graphs with parallel edges added up, their messages, and a bound on the rounding of each graph."""
+        turned, order = self._turned(first, place)[:, None, None], np.argsort(place, kind="stable")
+        starts, counts = np.searchsorted(place[order], np.arange(len(first))), np.bincount(place)
+        tables = np.where(turned, self.tables.transpose(0, 2, 1), self.tables)
+        tables, messages = (np.add.reduceat(part[order], starts, axis=0)
+                            for part in (tables, np.where(turned, messages[:, ::-1], messages)))
+        terms = np.where(counts > 1, counts, 0)[place] * np.abs(self.tables).max(axis=(1, 2))
+        graph = np.repeat(np.arange(len(self.node_offsets) - 1), np.diff(self.edge_offsets))
+        rounding = np.finfo(float).eps * np.bincount(graph, terms, len(self.node_offsets) - 1)
+        offsets = np.searchsorted(first, self.edge_offsets)
+        return Graphs(self.unaries, self.edges[first], tables, self.node_offsets, offsets), messages, rounding
 
 
 def check_graphs(unaries, edges, pairwise, node_offsets=None, edge_offsets=None):
@@ -169,35 +216,26 @@ def check_graphs(unaries, edges, pairwise, node_offsets=None, edge_offsets=None)
     if unaries.ndim != 2 or not 2 <= unaries.shape[1] <= MAX_LABELS:
         raise ParameterError(f"unaries must have shape (n, K) with at least 2 and at most {MAX_LABELS} labels, got "
                              f"shape {unaries.shape}")
-    K = unaries.shape[1]
-    edges = integer_array("edges", edges)
-    if edges.size == 0:
-        edges = np.empty((0, 2), np.int64)
-    if edges.ndim != 2 or edges.shape[1] != 2:
-        raise ParameterError(f"edges must have shape (m, 2), two nodes an edge, got {edges.shape}")
-    edges = np.ascontiguousarray(edges, np.int64)
+    K, edges = unaries.shape[1], check_edges(edges).astype(np.int64, order="C", copy=False)
     tables = check_scores("pairwise", pairwise)
-    shared = tables.shape == (K, K)
     if len(edges) == 0 and tables.size == 0:
         tables = tables.reshape(0, K, K)
-    if not shared and tables.shape != (len(edges), K, K):
+    if tables.shape not in {(K, K), (len(edges), K, K)}:
         raise ParameterError(f"pairwise must have shape (m, K, K) = ({len(edges)}, {K}, {K}), a table an edge, or "
                              f"(K, K) = ({K}, {K}), got {tables.shape}")
-    single = node_offsets is None
-    node_offsets = np.array((0, len(unaries))) if single else check_offsets(node_offsets, len(unaries), "node_offsets")
-    edge_offsets = np.array((0, len(edges))) if single else check_offsets(edge_offsets, len(edges), "edge_offsets")
-    if len(node_offsets) != len(edge_offsets):
-        raise ParameterError(f"node_offsets and edge_offsets must describe the same graphs, got "
-                             f"{len(node_offsets) - 1} and {len(edge_offsets) - 1} graphs")
-    n_nodes, n_edges = np.diff(node_offsets), np.diff(edge_offsets)
-    if max(n_nodes.max(initial=0), n_edges.max(initial=0)) > MAX_SIZE:
-        raise ParameterError(f"a graph must have at most {MAX_SIZE} nodes and {MAX_SIZE} edges, got "
-                             f"{n_nodes.max()} and {n_edges.max()}")
-    sizes = len(unaries) if single else np.repeat(n_nodes, n_edges)[:, None]
-    wrong = (edges < 0) | (edges >= sizes) | (edges[:, :1] == edges[:, 1:])
+    if tables.ndim == 2:
+        tables = np.broadcast_to(tables, (len(edges), K, K))
+    if K == 2:                                      # minimum cuts read tables in C order
+        tables = np.ascontiguousarray(tables)
+    graphs = Graphs(unaries, edges, tables, *check_graph_offsets(node_offsets, edge_offsets, len(unaries), len(edges)))
+    sizes = graphs.at_edges(np.diff(graphs.node_offsets))
+    wrong = (edges.view(np.uint64) >= sizes.view(np.uint64)[:, None]).any(axis=1) | (edges[:, 0] == edges[:, 1])
     if wrong.any():
-        _refuse_edge(int(np.argmax(wrong.any(axis=1))), edges, n_nodes, edge_offsets, single)
-    return Graphs(unaries, edges, tables[None] if shared else tables, shared, node_offsets, edge_offsets)
+        edge = int(np.argmax(wrong))
+        graph = int(np.searchsorted(graphs.edge_offsets, edge, side="right")) - 1
+        place = "" if node_offsets is None else f" (graph {graph}, edge {edge - int(graphs.edge_offsets[graph])} of it)"
+        refuse_edge(edge, edges[edge].tolist(), int(np.diff(graphs.node_offsets)[graph]), place, "unaries")
+    return graphs
 
 
 def check_messages(messages, shape):
@@ -215,10 +253,10 @@ def check_messages(messages, shape):
 
 def _label(graphs, tol, sweeps, messages, executor):
     n, n_graphs = len(graphs.unaries), len(graphs.node_offsets) - 1
-    if messages is not None:
-        messages = check_messages(messages, (len(graphs.edges), 2, graphs.unaries.shape[1]))
+    shape = len(graphs.edges), 2, graphs.unaries.shape[1]
+    messages = np.zeros(shape) if messages is None else check_messages(messages, shape)
     labels, values, uppers = np.empty(n, np.int32), np.empty(n_graphs), np.empty(n_graphs)
-    graphs.run(LABELS, tol, sweeps, executor, uppers, messages, values, labels)
+    graphs.run(LABELS, tol, sweeps, executor, messages, uppers, values, labels)
     return GraphLabels(labels, values, uppers)
 
 
@@ -227,9 +265,10 @@ def _check_tol(tol, n_graphs):
     tol = real_numbers("tol must be a number or one for each graph", tol)
     if tol.shape not in {(), (n_graphs,)}:
         raise ParameterError(f"tol must be a number or {n_graphs} of them, one for each graph, got shape {tol.shape}")
-    if not ((tol >= 0) & (tol < np.inf)).all():
-        raise ParameterError(f"tol must be finite and >= 0, got {tol[~((tol >= 0) & (tol < np.inf))].flat[0]}")
-    return np.ascontiguousarray(np.broadcast_to(tol, (n_graphs,)))
+    fine = (tol >= 0) & (tol < np.inf)
+    if not fine.all():
+        raise ParameterError(f"tol must be finite and >= 0, got {tol[~fine].flat[0]}")
+    return tol if tol.ndim else np.full(n_graphs, tol)
 
 
 def check_scores(name, value):
@@ -245,12 +284,3 @@ def _bounded(name, array):
                              f"forbid a label, give it a score below all others")
     return array
 
-
-def _refuse_edge(edge, edges, n_nodes, edge_offsets, single):
-    graph = int(np.searchsorted(edge_offsets, edge, side="right")) - 1
-    place = "" if single else f" (graph {graph}, edge {edge - int(edge_offsets[graph])} of it)"
-    a, b = edges[edge].tolist()
-    if a == b and 0 <= a < n_nodes[graph]:
-        raise ParameterError(f"edges[{edge}] must join two different nodes, got {(a, b)}{place}; drop it, or add its "
-                             f"score to unaries")
-    raise ParameterError(f"edges[{edge}] must join nodes 0..{n_nodes[graph] - 1}, got {(a, b)}{place}")

@@ -172,7 +172,7 @@ def graph_upper(unaries: ArrayLike, edges: ArrayLike, pairwise: ArrayLike, messa
     if messages.shape != shape and messages.size + np.prod(shape) > 0:
         raise ParameterError(f"messages must have shape (m, 2, K) = {shape}, got {messages.shape}")
     upper = np.empty(1)
-    graphs.run(BOUND, 0.0, 1, None, upper, messages.reshape(shape).copy())
+    graphs.run(BOUND, 0.0, 1, None, messages.reshape(shape).copy(), upper)
     return upper.item()
 
 
@@ -181,5 +181,5 @@ def _relax(graphs, tol, sweeps, messages, executor):
     messages = np.zeros((m, 2, K)) if messages is None else check_messages(messages, (m, 2, K))
     nodes, points = np.empty((len(graphs.unaries), K)), np.empty((m, K, K))
     values, uppers = np.empty(n_graphs), np.empty(n_graphs)
-    graphs.run(POINTS, tol, sweeps, executor, uppers, messages, values, None, nodes, points)
+    graphs.run(POINTS, tol, sweeps, executor, messages, uppers, values, None, nodes, points)
     return GraphRelaxation(nodes, points, values, uppers, messages)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
@@ -175,9 +176,7 @@ class Graphs(NamedTuple):
             messages[:] = 0.0
             messages[first] = sums
             if points is not None:
-                points[:] = of_pairs[place]
-                turned = self._turned(first, place)
-                points[turned] = points[turned].transpose(0, 2, 1)
+                points[:] = np.where(self._turned(first, place), of_pairs[place].transpose(0, 2, 1), of_pairs[place])
 
     def at_edges(self, values):
         """Return one of the values of all graphs for each edge; that of a single graph stays alone."""
@@ -194,20 +193,20 @@ class Graphs(NamedTuple):
         return np.sort(first), np.searchsorted(np.sort(first), first[place])
 
     def _turned(self, first, place):
-        return self.edges[:, 0] != self.edges[first[place], 0]
+        return (self.edges[:, 0] != self.edges[first[place], 0])[:, None, None]
 
     def _without_parallel_edges(self, first, place, messages):
         """Return graphs with parallel edges added up, their messages, and a bound on the rounding of each graph."""
-        turned, order = self._turned(first, place)[:, None, None], np.argsort(place, kind="stable")
-        starts, counts = np.searchsorted(place[order], np.arange(len(first))), np.bincount(place)
+        m, n_graphs, turned = len(place), len(self.node_offsets) - 1, self._turned(first, place)
+        add = sp.csr_array((np.ones(m), (place, np.arange(m))))
         tables = np.where(turned, self.tables.transpose(0, 2, 1), self.tables)
-        tables, messages = (np.add.reduceat(part[order], starts, axis=0)
+        tables, messages = ((add @ part.reshape(m, -1)).reshape(-1, *part.shape[1:])
                             for part in (tables, np.where(turned, messages[:, ::-1], messages)))
-        terms = np.where(counts > 1, counts, 0)[place] * np.abs(self.tables).max(axis=(1, 2))
-        graph = np.repeat(np.arange(len(self.node_offsets) - 1), np.diff(self.edge_offsets))
-        rounding = np.finfo(float).eps * np.bincount(graph, terms, len(self.node_offsets) - 1)
-        offsets = np.searchsorted(first, self.edge_offsets)
-        return Graphs(self.unaries, self.edges[first], tables, self.node_offsets, offsets), messages, rounding
+        counts, graph = np.bincount(place)[place], np.repeat(np.arange(n_graphs), np.diff(self.edge_offsets))
+        terms = np.where(counts > 1, counts, 0) * np.abs(self.tables).max(axis=(1, 2))
+        return (Graphs(self.unaries, self.edges[first], tables, self.node_offsets,
+                       np.searchsorted(first, self.edge_offsets)),
+                messages, np.finfo(float).eps * np.bincount(graph, terms, n_graphs))
 
 
 def check_graphs(unaries, edges, pairwise, node_offsets=None, edge_offsets=None):

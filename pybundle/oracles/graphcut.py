@@ -68,12 +68,12 @@ def min_cut(unary: ArrayLike, edges: ArrayLike, pairwise: ArrayLike) -> tuple[Ar
     ([1, 1, 0], 1.5)
     """
     unary, edges, pairwise = _check_arrays(unary, edges, pairwise)
-    n, m = len(unary), len(edges)
-    labels, values, uppers = np.empty(n, np.uint8), np.empty(1), np.empty(1)
+    offsets = check_graph_offsets(None, None, len(unary), len(edges))
+    labels, values, uppers = np.empty(len(unary), np.uint8), np.empty(1), np.empty(1)
     error = solve(unary.reshape(-1), edges.reshape(-1), pairwise.reshape(-1), unary.ndim == 2, pairwise.ndim == 3,
-                  *check_graph_offsets(None, None, n, m), 0, 1, labels, values, uppers)
+                  *offsets, 0, 1, labels, values, uppers)
     if error is not None:
-        _refuse(error, unary, edges, pairwise)
+        _refuse(error, unary, edges, pairwise, *offsets, True)
     return labels, values.item(), uppers.item()
 
 
@@ -183,24 +183,18 @@ def refuse_edge(edge, ends, n, place="", unary="unary"):
     raise ParameterError(f"edges[{edge}] must join nodes 0..{n - 1}, got {tuple(ends)}{place}")
 
 
-def _refuse(error, unary, edges, pairwise, node_offsets=None, edge_offsets=None):
+def _refuse(error, unary, edges, pairwise, node_offsets, edge_offsets, single=False):
     """Raise the ParameterError of a kernel's `error`: the graph, the node or edge in it, and the code."""
     graph, where, code = error
-    node, edge = where, where
-    place = ""
-    if node_offsets is not None:
-        node += int(node_offsets[graph]) * unary.ndim
-        edge += int(edge_offsets[graph])
-        size = int(node_offsets[graph + 1] - node_offsets[graph])
-        place = f" (graph {graph}, {'node' if code == BAD_UNARY else 'edge'} " \
-                f"{where // unary.ndim if code == BAD_UNARY else where} of it)"
-    else:
-        size = len(unary)
+    node, edge = where + int(node_offsets[graph]) * unary.ndim, where + int(edge_offsets[graph])
+    size = int(node_offsets[graph + 1] - node_offsets[graph])
+    place = "" if single else f" (graph {graph}, " + (
+        f"node {where // unary.ndim} of it)" if code == BAD_UNARY else f"edge {where} of it)")
     if code == BAD_UNARY:
         index = f"{node // 2}, {node % 2}" if unary.ndim == 2 else f"{node}"
         raise ParameterError(f"unary[{index}] must be a finite number or -inf, got {unary.flat[node]}{place}")
     if code == TOO_LARGE:
-        which = "the graph" if node_offsets is None else f"graph {graph}"
+        which = "the graph" if single else f"graph {graph}"
         raise ParameterError(f"the scores of {which} must sum to less than 1e307 in size; divide them all by a number")
     ends = tuple(edges[edge].tolist())
     if code in (BAD_END, SELF_LOOP):

@@ -270,6 +270,19 @@ def test_batch_equals_single_calls_with_any_executor(batch):
             assert [array.tobytes() for array in found] == [array.tobytes() for array in points]
 
 
+def test_cuts_and_messages_in_one_batch():
+    rng = np.random.default_rng(10)
+    graphs = [random_graph(rng, 4, 2, 5) for _ in range(40)]
+    for _, _, pairwise in graphs[::2]:
+        pairwise[:, 0, 0] += 5.0
+    offsets = np.arange(41) * 4, np.arange(41) * 5
+    found = graph_labeling_batch(*(np.concatenate(arrays) for arrays in zip(*graphs, strict=True)), *offsets)
+    singles = [graph_labeling(*graph) for graph in graphs]
+    assert found.labels.tolist() == np.concatenate([single.labels for single in singles]).tolist()
+    assert (found.value.tolist(), found.upper.tolist()) == ([s.value for s in singles], [s.upper for s in singles])
+    assert (found.upper - found.value)[::2].max() <= 1e-9
+
+
 def test_empty_graphs_and_batches():
     none = np.empty((0, 3)), [], np.empty((0, 3, 3))
     assert graph_labeling(*none)[1:] == (0.0, 0.0) and graph_relaxation(*none).upper == 0.0

@@ -139,14 +139,12 @@ PB_INLINE void pb_scale_row(int K, int width, double *row)
         PB_LANES(l, 8) row[k + l] /= sum;
 }
 
-/* Sets whole numbers of sum PB_ONE near the shares p >= 0; the largest takes the rest. */
+/* Sets whole numbers of sum PB_ONE near the shares p >= 0 of sum 1; the largest takes the rest. */
 PB_INLINE void pb_to_grid(int K, const double *p, double *grid)
 {
-    double sum = 0.0, rest = PB_ONE;
-    for (int k = 0; k < K; k++)
-        sum += p[k];
+    double rest = PB_ONE;
     for (int k = 0; k < K; k++) {
-        grid[k] = floor(p[k] / sum * PB_ONE);
+        grid[k] = floor(p[k] * PB_ONE);
         rest -= grid[k];
     }
     grid[pb_first_best(K, grid)] += rest;
@@ -228,6 +226,7 @@ PB_INLINE double pb_make_point_lanes(const pb_graph *g, int width)
             pb_scale_row(K, width, sums);
             pb_add_row(width, sums, shares);
         }
+        pb_scale_row(K, width, shares);
         pb_to_grid(K, shares, PB_AT(nodes, s, K));
     }
     for (int i = 0; i < g->n_order; i++)

@@ -68,12 +68,12 @@ def min_cut(unary: ArrayLike, edges: ArrayLike, pairwise: ArrayLike) -> tuple[Ar
     ([1, 1, 0], 1.5)
     """
     unary, edges, pairwise = _check_arrays(unary, edges, pairwise)
-    offsets = check_graph_offsets(None, None, len(unary), len(edges))
+    node_offsets, edge_offsets = check_graph_offsets(None, None, len(unary), len(edges))
     labels, values, uppers = np.empty(len(unary), np.uint8), np.empty(1), np.empty(1)
     error = solve(unary.reshape(-1), edges.reshape(-1), pairwise.reshape(-1), unary.ndim == 2, pairwise.ndim == 3,
-                  *offsets, 0, 1, labels, values, uppers)
+                  node_offsets, edge_offsets, 0, 1, labels, values, uppers)
     if error is not None:
-        _refuse(error, unary, edges, pairwise, *offsets, True)
+        _refuse(error, unary, edges, pairwise, node_offsets, edge_offsets, single=True)
     return labels, values.item(), uppers.item()
 
 

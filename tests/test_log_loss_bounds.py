@@ -106,7 +106,7 @@ def height(planes, p, v):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_planes_lie_below_the_risk_and_touch_it(kind):
-    for seed in range(3):
+    for seed in range(2):
         rng, risk, exact, scale = make(kind, seed)
         points = list(starts(rng, risk.dim, scale))
         seen = [(v, exact(v)) for v in [*points[:5], points[-1], 1e-3 / scale * rng.standard_normal(risk.dim)]]
@@ -138,7 +138,7 @@ def test_bounds_from_far_starts_hold(kind):
     for seed, method in enumerate(["oca", "bmrm", "prox-bmrm"]):
         rng, risk, exact, scale = make(kind, seed)
         lam, found = float(10.0 ** rng.integers(-9, 2)) * scale**2, []
-        for size in (0.0, 30.0, 1e4, 1e8):
+        for size in (0.0, 1e4, 1e8):
             w0 = size / scale * rng.standard_normal(risk.dim)
             found.append(pb.minimize(risk, w0, lam=lam, method=method, tol=1e-6, max_iter=25))
         least = min(objective(lam, w, exact(w)) for w in [np.zeros(risk.dim), *(result.x for result in found)])
@@ -167,7 +167,7 @@ def weights_of(scores):
 def test_marginals_of_trees_are_as_exact_as_said():
     """Against elimination in fractions: strong cycles, ties, stars; `tree_errors` is proved, and far from reached."""
     rng = np.random.default_rng(0)
-    for repeat in range(300):
+    for repeat in range(100):
         n, single_root = int(rng.integers(1, 9)) if repeat else 20, bool(rng.integers(2))
         scores = rng.standard_normal((n + 1, n + 1)) * 10.0 ** rng.uniform(-3, 1.5)
         if repeat % 4 == 1:
@@ -186,7 +186,7 @@ def test_marginals_of_trees_are_as_exact_as_said():
 def test_offsets_of_trees_are_entropies_or_less():
     """`log Z - E score` of the distribution of the weights, in fractions, with trees too many to be listed."""
     rng = np.random.default_rng(1)
-    for repeat in range(60):
+    for repeat in range(30):
         n, single_root = int(rng.integers(2, 8)) if repeat else 16, bool(rng.integers(2))
         scores = rng.standard_normal((n + 1, n + 1)) * 10.0 ** rng.uniform(-2, 2)
         if repeat % 3 == 1:

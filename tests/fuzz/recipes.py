@@ -536,7 +536,7 @@ ESTIMATORS = {
     "MulticlassLogistic": ({}, flat), "MulticlassSVM": ({}, flat), "ChainSVM": ({}, tagged), "ChainCRF": ({}, tagged),
     "DependencyParser": ({"hash_bits": 8, "loss": "logistic"}, parsed), "BinaryLabelingSVM": ({}, as_y(graphs)),
     "GraphSVM": ({"symmetric": [0], "antisymmetric": [], "classes": [0, 1]}, as_y(graphs)),
-    "MultiLabelSVM": ({"edges": np.array([[0, 1]])}, lambda r: {"X": f(r, 6, 3), "y": r.integers(0, 2, (6, 2))}),
+    "MultiLabelSVM": ({"edges": [[0, 1]]}, lambda r: {"X": f(r, 6, 3), "y": r.integers(0, 2, (6, 2))}),
     "LandmarkDetector": ({"parents": [-1, 0], "windows": [[3, 3]], "shape": (12, 12)}, faces),
     "SegmentationSVM": ({"widths": {0: [1], 1: [2]}}, lambda r: {
         "X": strips(r)["X"], "y": [[(0, 0), (1, 1)], [(1, 0)]]}),

@@ -60,6 +60,11 @@ class Graph(NamedTuple):
         ParameterError, InputTypeError
             If shapes differ, the image is empty, numbers are not finite, or ids are not integers.
 
+        Warns
+        -----
+        UserWarning
+            If the image holds integers above 15, as bytes do.
+
         Notes
         -----
         With the means f_a, f_b of `image` at the ends of edge e, and n_e pairs of neighbouring pixels across it,

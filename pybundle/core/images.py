@@ -14,6 +14,8 @@ from .warn import warn_user
 
 SHIFTS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1)), 6: ((0, 0, 1), (0, 1, 0), (1, 0, 0))}
 """Steps from a pixel to its neighbours in one direction of each line; those of a volume have three axes."""
+FEW = 15
+"""Larger integers are bytes rather than counts or classes."""
 LARGEST = 1e100
 """Sums over pixels, and their squares, stay finite below this."""
 
@@ -56,7 +58,8 @@ def mask_labels(mask, segments, ignore):
     labels = mask.astype(np.int64).ravel()
     if ignore is not None:
         is_ignored = labels == check_integer("ignore", ignore)
-        if ignore == 255 and is_ignored.any() and not labels[~is_ignored].any():
+        rest = labels[~is_ignored]
+        if ignore == 255 and 0 < len(rest) < len(labels) and not rest.any():
             warn_user("mask has no label but 0, and 255, which is ignored; if 255 is a label, pass mask > 0",
                       LabelWarning)
         labels[is_ignored] = -1
@@ -123,6 +126,9 @@ def _read_image(image, n_axes):
         raise ParameterError(f"image must have shape {grid[0]} or {grid[1]}, none of them 0, got {values.shape}"
                              + ("; a volume needs neighbours=6" if values.ndim == 4 and n_axes == 2 else ""))
     check_finite("image", values)
+    if getattr(image, "dtype", np.dtype(float)).kind in "iu" and values.max() > FEW:
+        warn_user(f"image holds integers up to {values.max():g}; divide bytes by 255, since features should be of size "
+                  "1, and as in training", UserWarning)
     if max(values.max(), -values.min()) > LARGEST:
         raise ParameterError(f"image must hold numbers of at most {LARGEST:g}, got {values.min():g}..{values.max():g}")
     return values.reshape(math.prod(values.shape[:n_axes]), -1).astype(kept, copy=False), values.shape[:n_axes]

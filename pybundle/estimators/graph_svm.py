@@ -112,6 +112,8 @@ class GraphSVM(Probabilities, GraphEstimator):
 
     def _choose(self, found):
         if self.classes is None:
+            if len(found) == 0:
+                raise ParameterError("y must hold at least two classes, got no node whose label is known")
             if len(found) < 2:
                 raise ParameterError(f"y must hold at least two classes, got {len(found)}: {found.tolist()}; pass "
                                      "classes= if there are more, and if -1 is a label, not an unknown one")

@@ -43,7 +43,7 @@ class MultiLabelSVM(Probabilities, StructuredEstimator):
     ----------
     edges : {"full", "tree"} or array_like of int, shape (m, 2)
         Pairs of labels that have weights: all; the spanning tree with the largest sum of mutual informations of labels
-        in y (Chow and Liu 1968); or those given, as numbers of columns of y.
+        in y (Chow and Liu 1968); or those given, as numbers of columns of y, [] for none.
     {parameters}
     loss : {"hamming", "mean", "balanced"}
         Number of wrong labels, their share, or the mean of the shares among labels that are 0 and that are 1.
@@ -128,8 +128,8 @@ class MultiLabelSVM(Probabilities, StructuredEstimator):
             return np.array(list(combinations(range(n_labels), 2)), dtype=np.int64).reshape(-1, 2)
         if isinstance(self.edges, str) and self.edges == "tree":
             return spanning_tree(counts / total)
-        if isinstance(self.edges, str):
-            raise ParameterError(f"edges must be 'full', 'tree' or an array (m, 2) of labels, got {self.edges!r:.60}")
+        if isinstance(self.edges, str) or self.edges is None:
+            raise ParameterError(f"edges must be 'full', 'tree' or an array (m, 2) of labels, [] for none, got {self.edges!r:.60}")
         edges = integer_array("edges", self.edges)
         edges = np.empty((0, 2), np.int64) if edges.size == 0 else edges
         if edges.ndim != 2 or edges.shape[1] != 2:

@@ -15,6 +15,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.graph import Graph, WeightedLabels
 from ..core.labels import example_weights
 from ..core.ragged import Ragged
 from ..core.types import Data
@@ -164,6 +165,9 @@ class StructuredEstimator(CertifiedEstimator):
 
 def check_list(name, value):
     """Return a sequence of examples, in which iterators and columns of tables have become lists."""
+    if isinstance(value, (Graph, WeightedLabels)) and not isinstance(value[0], Ragged):
+        raise InputTypeError(f"{name} must be a list with one entry for each example, got one {type(value).__name__}; "
+                             f"pass [{name.lower()}]")
     is_table = hasattr(value, "columns") or issparse(value)
     if is_table or isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         remedy = ("a table is no list of sequences: each is a list of tokens, as group.to_dict('records') makes of the "

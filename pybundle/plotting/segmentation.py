@@ -13,13 +13,16 @@ from ..core.images import paint
 from ..core.types import Array
 from .canvas import COLOURS, RIGHT, WRONG, Display, bare, fitted, what_came
 
+REGIONS = (4, 0, 2, 3, 1, 5)
+"""Colours of the labels 1, 2, ...: neighbours in this order differ most; they repeat from label 7 on."""
+
 
 class SegmentationDisplay(Display):
     """An image, and over it what was predicted: segments of its columns, or regions of two labels or more.
 
     Segments stand as coloured bars with their labels above the image, those of the truth below it, and wrong ones in
-    orange. Regions have the colour of their label, label 0 has none; black lines run around those of the truth. Labels
-    that are not integers are numbered in their order.
+    orange. Regions have the colour of their label, label 0 has none; black lines run around those of the truth, in
+    which -1 is not known. Labels that are not integers are numbered in their order.
 
     Parameters
     ----------
@@ -159,10 +162,10 @@ class SegmentationDisplay(Display):
         if any(part is not None and part.dtype.kind not in "biu" for part in (found, truth)):
             names = np.unique(np.concatenate([np.ravel(part) for part in (found, truth) if part is not None]))
             found, truth = (part if part is None else np.searchsorted(names, part) for part in (found, truth))
-        palette = np.array([[int(colour[k:k + 2], 16) / 255 for k in (1, 3, 5)] for colour in COLOURS])
-        tint = np.concatenate([palette[(found.astype(int) + 3) % len(COLOURS)], 0.55 * (found > 0)[..., None]], axis=2)
+        palette = np.array([[int(COLOURS[j][k:k + 2], 16) / 255 for k in (1, 3, 5)] for j in REGIONS])
+        tint = np.concatenate([palette[(found.astype(int) - 1) % len(REGIONS)], 0.55 * (found > 0)[..., None]], axis=2)
         self.overlay_ = self.ax_.imshow(tint, interpolation="nearest")
-        for label in () if truth is None else np.unique(truth)[1:]:
+        for label in () if truth is None else np.unique(truth[truth >= 0])[1:]:
             self.ax_.contour(truth == label, levels=[0.5], colors="black", linewidths=1.2)
 
     def _spans(self, name, segments):

@@ -131,7 +131,7 @@ def test_own_features_stand_before_the_constant():
     x = Graph.from_image(image, [[4, 4, 5], [4, 5, 9]], features=own)
     np.testing.assert_array_equal(x.nodes, np.column_stack([np.zeros(3), own, np.ones(3)]))
     assert Graph.from_image(image, features=np.zeros((6, 1))).nodes.shape == (6, 3)
-    assert Graph.from_image(image.astype(np.float32), features=np.zeros((6, 1))).nodes.dtype == np.float32
+    assert Graph.from_image(image.astype(np.float32), features=np.zeros((6, 1))).nodes.dtype == np.float64
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -189,7 +189,7 @@ def test_paint_is_the_inverse_of_masks(seed):
 
 def test_the_same_nodes_for_graph_labels_and_picture():
     segments = np.random.default_rng(0).choice(IDS, (6, 7))
-    x = Graph.from_image(segments % 1009, segments)
+    x = Graph.from_image(segments % 1009.0, segments)
     y = WeightedLabels.from_mask(segments % 1009, segments, ignore=None)
     np.testing.assert_array_equal(x.nodes[:, 0], y.labels)
     np.testing.assert_array_equal(paint(x.nodes[:, 0], segments), segments % 1009)
@@ -287,3 +287,15 @@ def test_both_models_take_the_graphs():
             found = model.decode(result.x, X[0])
             picture = paint(found, ids) if ids is not None else found.reshape(mask.shape)
             assert np.mean(picture == mask) > 0.97
+
+
+def test_nodes_stay_finite_and_pairs_of_labels_and_weights_are_painted():
+    """A float32 image made wider features infinite; two segments were painted with labels and weights."""
+    x = Graph.from_image(np.zeros((1, 2), np.float32), features=[[1e39], [123456789.0]])
+    assert x.nodes[:, 1].tolist() == [1e39, 123456789.0]
+    assert Graph.from_image(np.zeros((1, 2), "f4")).nodes.dtype == "f4"
+    assert paint(WeightedLabels(np.array([1, 0]), np.array([5.0, 6.0])), [[0, 1]]).tolist() == [[1, 0]]
+    with pytest.raises(pb.InputTypeError, match="mask must"):
+        WeightedLabels.from_mask([[1], [1, 2]])
+    with pytest.warns(UserWarning, match="divide bytes by 255"):
+        Graph.from_image(np.full((2, 2), 200, np.uint8))

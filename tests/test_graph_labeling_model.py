@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import linprog
 
 import pybundle as pb
@@ -178,7 +179,8 @@ def test_nodes_of_unknown_label_are_left_out():
     assert model.loss(hidden[0], np.zeros(5, int)) == model.loss(hidden[0][1:], np.zeros(4, int))
     assert len(model.decode(w, X[0])) == 5
     found = model.loss_augmented_decode(w, X[0], hidden[0])
-    assert np.array_equal(found == -1, hidden[0] == -1)
+    assert np.array_equal(found == -1, hidden[0] == -1) and 0.0 <= model.loss(hidden[0], found) <= 1.0
+    assert len(model.loss_augmented_decode(w, X[0], hidden[0] == 1)) == 5       # labels may be bool
     nobody = pb.risks.Structured(model, X[:2], [np.full(5, -1), Y[1]])
     assert pb.minimize(nobody, lam=1.0).certified
 
@@ -261,3 +263,15 @@ def test_features_may_be_sparse_or_single():
     for given, rounding in ((sparse, 2e-4), (single, 1e-3)):
         result = pb.minimize(pb.risks.Structured(model, given, Y), lam=1.0, tol=1e-4)
         assert result.fun == pytest.approx(dense.fun, rel=rounding)
+
+
+def test_sparse_edge_features_may_be_none_or_zeros():
+    """A graph without edges, and one whose stored features are all 0, were refused as if they had other shapes."""
+    rng = np.random.default_rng(3)
+    nodes, edges, model = rng.normal(size=(3, 2)), np.array([[0, 1], [1, 2]]), pb.models.GraphLabeling(3, 2, 1)
+    w, ones, zeros = rng.normal(size=model.dim), np.ones((2, 1)), np.zeros((2, 1))
+    dense = [pb.Graph(nodes, edges, ones), pb.Graph(nodes, edges, zeros), pb.Graph(nodes, edges[:0], zeros[:0])]
+    sparse = [x._replace(edge_features=sp.csr_array(x.edge_features)) for x in dense]
+    for order in ([0, 1, 2], [2, 1, 0]):
+        one, two = (model.decode_batch(w, [X[i] for i in order]) for X in (dense, sparse))
+        np.testing.assert_allclose(one.value, two.value)

@@ -31,7 +31,21 @@ def numbers():
     return flat()[0], np.arange(40.0)
 
 
-ALL = {**CASES, "logistic": (pb.MulticlassLogistic(l1_ratio=0.5), flat),
+def labelled_graphs():
+    rng, edges = np.random.default_rng(0), [(0, 1), (1, 2), (2, 3), (3, 0)]
+    codes = [np.sort(rng.integers(0, 3, 4)) for _ in range(8)]
+    return [pb.Graph(np.eye(3)[code] + rng.normal(size=(4, 3)), edges, np.ones((4, 1))) for code in codes], [
+        np.array(["a", "b", "c"])[code] for code in codes]
+
+
+def indicators():
+    X, y = flat()
+    return X, np.stack([y == "a", X[:, 0] > 0.0], axis=1).astype(int)
+
+
+ALL = {**CASES, "many labels": (pb.GraphSVM(symmetric=[0]), labelled_graphs),
+       "several labels": (pb.MultiLabelSVM("tree", tol=0.01), indicators),
+       "logistic": (pb.MulticlassLogistic(l1_ratio=0.5), flat),
        "flat": (pb.MulticlassSVM(C=2.0, class_weight={"a": 2.0}), flat),
        "quantile": (pb.QuantileRegressor(quantile=0.2, alpha=0.1), numbers), "svr": (pb.LinearSVR(C=0.5), numbers),
        "some weights": (pb.ChainCRF(token_weights="occurring"), chains),

@@ -47,8 +47,8 @@ class Graph(NamedTuple):
         -------
         Graph
             nodes : ndarray, shape (n, F + d + 1)
-                The mean of `image` over the pixels of the node, `features`, and 1. float32 if the image is, else
-                float64.
+                The mean of `image` over the pixels of the node, `features`, and 1. float32 if the image is and there
+                are no `features`, else float64.
             edges : ndarray of int32, shape (m, 2)
                 Each pair once.
             edge_features : ndarray, shape (m, 3), with segments (m, 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,15 +43,18 @@ def image_graph(image, segments, features, neighbours):
     mean = squares.mean() if squares.any() else 1.0
     of_edges = np.column_stack([np.ones(len(edges)), np.sqrt(squares), np.exp(-0.5 * squares / mean), *lengths])
     own = [] if features is None else [_read_features(features, len(means))]
-    nodes = np.column_stack([means, *own, np.ones(len(means))]).astype(pixels.dtype, copy=False)
+    nodes = np.column_stack([means, *own, np.ones(len(means))]).astype(
+        np.result_type(pixels, *own), copy=False)
     return nodes, edges, of_edges
 
 
 def mask_labels(mask, segments, ignore):
     """Return labels and weights of nodes, see `WeightedLabels.from_mask`."""
     refuse_masked("mask", mask)
-    mask = np.asarray(mask)
-    mask = mask.astype(np.uint8) if mask.dtype == np.bool_ else integer_array("mask", mask)
+    with suppress(ValueError):          # of rows of different lengths, which `integer_array` names
+        mask = np.asarray(mask)
+    is_bool = getattr(mask, "dtype", None) == np.bool_
+    mask = mask.astype(np.uint8) if is_bool else integer_array("mask", mask)
     if mask.ndim not in (2, 3) or mask.size == 0:
         raise ParameterError(f"mask must have shape (H, W), or (D, H, W) for a volume, got {mask.shape}")
     if mask.min() < -1 or mask.max() >= 2**31:
@@ -108,6 +112,8 @@ def paint(labels: ArrayLike, segments: ArrayLike) -> Array:
     """
     number, n = _read_segments(segments)
     refuse_masked("labels", labels)
+    if isinstance(labels, tuple):       # WeightedLabels
+        labels = getattr(labels, "labels", labels)
     try:
         values = np.asarray(labels)
     except ValueError as problem:

@@ -97,7 +97,8 @@ class GraphSVM(Probabilities, GraphEstimator):
 
     def _known(self, labels, name):
         known = None
-        if isinstance(labels, (list, tuple)) or (isinstance(labels, np.ndarray) and labels.dtype.kind == "O"):
+        if isinstance(labels, (list, tuple)) or (
+                isinstance(labels, np.ndarray) and labels.ndim and labels.dtype.kind == "O"):
             known = np.array([label is not None for label in labels], dtype=bool)
             if not known.all():
                 labels = [label for label, is_known in zip(labels, known, strict=True) if is_known]
@@ -154,7 +155,8 @@ class GraphSVM(Probabilities, GraphEstimator):
         -------
         GraphLabels
             `labels`, a list of arrays like those of `predict`; `value` (n,), the score `<w, Psi(x, labels)>` of each;
-            `upper` (n,), which no labelling of the graph exceeds. Where both are equal the labelling is the best one.
+            `upper` (n,), which no labelling of the graph exceeds. Where both are equal up to rounding the
+            labelling is the best one.
         """
         found = self.model_.decode_batch(self.coef_, self._encode(check_list("X", X)))
         return GraphLabels([self.classes_[labels] for labels in found.labels], found.value, found.upper)

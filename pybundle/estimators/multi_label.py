@@ -129,7 +129,8 @@ class MultiLabelSVM(Probabilities, StructuredEstimator):
         if isinstance(self.edges, str) and self.edges == "tree":
             return spanning_tree(counts / total)
         if isinstance(self.edges, str) or self.edges is None:
-            raise ParameterError(f"edges must be 'full', 'tree' or an array (m, 2) of labels, [] for none, got {self.edges!r:.60}")
+            raise ParameterError("edges must be 'full', 'tree' or an array (m, 2) of labels, [] for none, got "
+                                 f"{self.edges!r:.60}")
         edges = integer_array("edges", self.edges)
         edges = np.empty((0, 2), np.int64) if edges.size == 0 else edges
         if edges.ndim != 2 or edges.shape[1] != 2:
@@ -186,7 +187,7 @@ class MultiLabelSVM(Probabilities, StructuredEstimator):
         -------
         GraphLabels
             `labels` (n, L) as from `predict`; `value` (n,), the scores `s(x, labels)`; `upper` (n,), which no labelling
-            of the example exceeds. Where both are equal the labelling is the best one.
+            of the example exceeds. Where both are equal up to rounding the labelling is the best one.
         """
         model = self.model_
         found = model.decode_batch(self.coef_, self._encode(self._examples(X)))

@@ -53,11 +53,12 @@ def read_graphs(X, n_features, n_edge_features, nonneg=True):
                 raise InputTypeError(f"X[{i}] must be a Graph(nodes, edges, edge_features), got {type(x).__name__}")
         if len(X) == 0:
             raise ParameterError("X must hold at least one graph, got none")
+        empty = np.zeros((0, n_edge_features))
+        empty = sp.csr_array(empty) if any(sp.issparse(x[2]) for x in X) else empty
         X = Graph(Ragged.of([x[0] for x in X], "nodes of X"),
                   Ragged.of([np.zeros((0, 2), np.int32) if _is_empty(x[1]) else x[1] for x in X], "edges of X",
                             kinds="iu"),
-                  Ragged.of([np.zeros((0, n_edge_features)) if _is_empty(x[2]) else x[2] for x in X],
-                            "edge features of X"))
+                  Ragged.of([empty if _is_empty(x[2]) else x[2] for x in X], "edge features of X"))
     elif not all(isinstance(field, Ragged) for field in X):
         raise InputTypeError("X must be a sequence of graphs, or one Graph of three Ragged; for one example pass [x]")
     nodes, edges, features = X
@@ -85,7 +86,7 @@ def _is_empty(rows):
     """Whether a graph has no `rows` (edges or their features): an array, a sparse matrix or a list of lists."""
     if isinstance(rows, (list, tuple)):
         return all(isinstance(row, Sized) and len(row) == 0 for row in rows)
-    return np.size(rows) == 0
+    return rows.shape[0] == 0 if sp.issparse(rows) else np.size(rows) == 0
 
 
 def _read_edges(edges, n_nodes):

@@ -57,6 +57,7 @@ class GraphLabeling(StructuredModel):
     node whose label is not known: it and its edges are left out of training and of the loss. Predictions label all
     nodes, by a labelling in any case.
 
+    Tables of parallel edges are added before the maximum is relaxed, which makes it smaller.
     Decoding is exact for forests, and for two labels with submodular tables; else it is sequential tree-reweighted
     message passing, for the relaxed risk with a soft second stage, see `pb.oracles.graph_relaxation`. Messages are kept
     during a run, 16 m K bytes for a graph of m edges, but not in its checkpoint: a resumed run is certified as any
@@ -100,9 +101,10 @@ class GraphLabeling(StructuredModel):
     def loss(self, y: Any, y_hat: Any) -> float:
         K, labels = self.n_labels, integer_array("y", labels_of(y))
         known = labels != -1
-        labels, found = check_indices("y", np.where(known, labels, 0), K), check_indices("y_hat", labels_of(y_hat), K)
+        labels, found = check_indices("y", np.where(known, labels, 0), K), integer_array("y_hat", labels_of(y_hat))
         if labels.shape != found.shape:
             raise ParameterError(f"y_hat must have {len(labels)} labels like y, got {len(found)}")
+        found = check_indices("y_hat", np.where(known, found, 0), K)
         weights = check_vector("weights of y", y.weights, len(labels)) if isinstance(y, WeightedLabels) else np.ones(
             len(labels))
         labels, found, weights = labels[known], found[known], weights[known]
@@ -141,9 +143,9 @@ class GraphLabeling(StructuredModel):
 
         Nodes whose label is not known have -1, since they are left out.
         """
-        known = integer_array("y", labels_of(y)) != -1
+        oracle, known = self._bind(x, y), np.asarray(labels_of(y)) != -1
         labels = np.full(len(known), -1)
-        labels[known] = self._labels(self._bind(x, y), w, loss=True)
+        labels[known] = self._labels(oracle, w, loss=True)
         return labels
 
     def oracle(self, X: Data, Y: Data) -> Any:

@@ -143,8 +143,8 @@ class CachedBlocks(Core):
 
         Rbar^2 is the mean |psi|^2 of the stored planes, which falls during a run, since planes near the optimum are
         much shorter than the first ones. The unit u is the largest offset, which is a loss, of a plane so far. Dividing
-        by it gives the same points if F is multiplied by a number. On graphs whose loss is the number of wrong nodes
-        runs without it took twice the passes.
+        by it gives the same points if F is multiplied by a power of 2. On graphs whose loss is the number of wrong
+        nodes runs without it took twice the passes.
         """
         self._unit = max(self._unit, self.blocks.largest_offset())
         return np.sqrt(lam) * np.sqrt(self.blocks.mean_squared_norm() / (self._unit or 1.0))

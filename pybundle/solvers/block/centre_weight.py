@@ -23,7 +23,7 @@ class CentreWeight(Kept):
     psi is the slope of a plane of one label, and `c_i x_i` for one score. R^2 is the median of the |psi|^2 > 0, and
     Rbar^2 their mean. A few long documents of word counts can make the mean 100 times the median, and then the median
     suits most examples better. The unit u of the losses is `mean_weight` times the mean of the largest cost of each
-    label; dividing by it gives the same w in each iteration if F is multiplied by a number.
+    label; dividing by it gives the same w in each iteration if F is multiplied by a power of 2.
 
     The limit is infinite unless examples are nearly orthogonal, see ORTHOGONAL. Then the steps of a pass hardly
     interact, and a heavier centre only slows w down. The limit is `CROWDED n rho Rbar^2 / u`, where rho is the mean of

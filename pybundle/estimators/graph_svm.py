@@ -75,8 +75,8 @@ class GraphSVM(Probabilities, GraphEstimator):
     >>> rng = np.random.default_rng(0)
     >>> names, edges = np.array(["sea", "sky", "land"]), [(0, 1), (1, 2), (2, 3), (3, 0)]
     >>> codes = [np.sort(rng.integers(0, 3, 4)) for _ in range(20)]
-    >>> X = [pb.Graph(np.eye(3)[code] + 0.3 * rng.normal(size=(4, 3)), edges, np.ones((4, 1)))
-    ...      for code in codes]
+    >>> X = [pb.Graph(np.eye(3)[k] + 0.3 * rng.normal(size=(4, 3)), edges, np.ones((4, 1)))
+    ...      for k in codes]
     >>> svm = pb.GraphSVM(C=10.0, symmetric=[0]).fit(X, [names[code] for code in codes])
     >>> svm.score(X, [names[code] for code in codes]) > 0.9, svm.certified_
     (True, True)

@@ -79,7 +79,8 @@ class MultiLabelSVM(Probabilities, StructuredEstimator):
     --------
     >>> import pybundle as pb
     >>> from sklearn.datasets import make_multilabel_classification
-    >>> X, y = make_multilabel_classification(200, n_features=10, n_classes=4, random_state=0)
+    >>> X, y = make_multilabel_classification(200, n_features=10, n_classes=4,
+    ...                                       random_state=0)
     >>> svm = pb.MultiLabelSVM("tree", C=0.1, tol=1e-2).fit(X, y)
     >>> svm.predict(X).shape, svm.edges_.shape, svm.certified_
     ((200, 4), (3, 2), True)

@@ -246,8 +246,6 @@ def test_labels_of_an_oracle_are_checked():
     wrong = X[0]._replace(edge_features=np.full((6, 2), np.nan))
     with pytest.raises(pb.ParameterError, match=r"X\[0\].edge_features\[0, 0\] must be a finite number, got nan"):
         model.oracle([wrong], Y[:1])
-    with pytest.raises(pb.ParameterError, match="evidence=True does not hold points of the relaxed risk"):
-        pb.minimize(pb.risks.Structured(model, X, Y), lam=1.0, evidence=True)
     with pytest.raises(pb.ParameterError, match="needs marginals"):
         pb.risks.Structured(model, X, Y, loss="logistic")
 

@@ -80,6 +80,9 @@ class BatchOracle:
     accuracies : ndarray, shape (n_examples,), or None
         How far upper bounds may lie above values in the pass to come, without `sample_weight`. An oracle that uses it
         makes it, full of infinity; a run sets it in place before each pass, because copies share it.
+    dual_point : ndarray, shape (m, 2, K), or None
+        Of oracles of graphs: the messages that prove `uppers` of the last decodings, see `graph_upper`. They change in
+        place with each decoding.
     has_predictions : bool
         Whether `solve_batch` can leave out the loss.
     counts_rounding : bool
@@ -107,6 +110,7 @@ class BatchOracle:
     norms: Any = None
     table_losses: np.ndarray | float = 0.0
     met_norms: np.ndarray | None = None
+    dual_point: Any = None
     sample_weight: np.ndarray | None = None
     kind: str = "true"
     decodes_exactly: bool = True

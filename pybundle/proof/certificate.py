@@ -190,6 +190,9 @@ class Certificate:
         Linear constraints, with multipliers if there is evidence.
     limits : Limits or None
         Proof of how large weights without penalty can be, if there are any and there is evidence.
+    messages : ndarray, shape (m, 2, K), or None
+        For `GraphLabeling` with evidence: the dual point that proves the value of R at w, see `pb.oracles.graph_upper`.
+        None above 64 MB: then the verifier decodes.
     options : list or tuple of str
         The options of `pybundle train` that define the risk; `pybundle verify` makes the risk from them.
     shift : Shift or None
@@ -225,6 +228,7 @@ class Certificate:
     rows: Any = None
     limits: Any = None
     shift: Any = None
+    messages: Any = None
     options: Sequence[str] = ()
 
     @property
@@ -268,6 +272,11 @@ class Certificate:
             self.rows.check(len(self.w))
         if self.limits is not None:
             self.limits.check(self.penalty, self.n_examples)
+        if self.messages is not None:
+            m, K = len(self.messages), np.shape(self.messages)[-1] if np.ndim(self.messages) == 3 else 0
+            check_array("messages", self.messages, (m, 2, K))
+            if np.abs(self.messages).max(initial=0.0) > LARGEST:
+                raise ValueError(f"messages must have entries of at most {LARGEST:g}")
         if self.shift is not None:
             columns = self.shift.columns
             check_array("shift", columns, (np.size(columns),))
@@ -305,8 +314,7 @@ class Certificate:
         arrays = {"w": self.w, "phi": self.phi}
         if self.shift is not None:
             header["shift"], arrays["shift_columns"] = self.shift.target, self.shift.columns
-        if self.nonneg is not None:
-            arrays["nonneg"] = self.nonneg
+        arrays |= {name: getattr(self, name) for name in ("nonneg", "messages") if getattr(self, name) is not None}
         for name, part in (("evidence", self.evidence), ("rows", self.rows), ("limits", self.limits),
                            ("penalty", self.penalty)):
             header[f"has_{name}"] = part is not None
@@ -365,6 +373,7 @@ def load_certificate(path: Source) -> Certificate:
         columns = arrays.pop("shift_columns", None)
         shift = None if columns is None else Shift(columns, header.get("shift"))
         found = Certificate(w=w, shift=shift, phi=arrays.pop("phi"), nonneg=arrays.pop("nonneg", None),
+                            messages=arrays.pop("messages", None),
                             evidence=None if kind is None else kind.from_arrays(arrays), limits=limits,
                             penalty=ProvenPenalty.from_arrays(arrays) if has["penalty"] else None,
                             rows=Rows.from_arrays(arrays, len(w)) if has["rows"] else None,

@@ -63,6 +63,10 @@ class PlainProblem:
             errors = ROUNDED * np.abs(values) + self._hidden(self.risk, w[None])[0]
         return total, float(np.sum(errors)) * 1.01
 
+    def dual_value(self, w, messages):
+        """Return an upper bound on R(w) that messages prove, and a bound on its error; for models of graphs only."""
+        raise ValueError(f"{type(self.risk).__name__} has no messages")
+
     # ------------------------------------------------------------------ evidence
     def feasible(self, evidence):
         """Return whether the multipliers have the right signs and sums, and a text for the report."""

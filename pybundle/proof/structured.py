@@ -10,10 +10,12 @@ import scipy.sparse as sp
 from scipy.special import entr
 
 from ..models import BinaryLabeling, Chain, Dependency, GraphLabeling, Landmarks, Multiclass, Segmentation
+from ..models.graphs import labels_of
 from ..models.model_oracle import as_feature
 from ..risks import Structured
 from . import exact as ex
 from .certificate import Labellings, Multipliers
+from .graphs import dual_values
 from .multipliers import ROWS
 from .plane import UNIT, ProvenPlane
 from .problem import LabellingProblem
@@ -56,6 +58,10 @@ class StructuredProblem(LabellingProblem):
         if exact and not hasattr(risk.model, "loss"):
             raise ex.ExactError("exact=True takes models that tell the loss of a labelling, got "
                                 f"{type(risk).__name__}; pass exact=False, which counts rounding errors instead")
+        if exact and type(risk.model) is GraphLabeling and (
+                risk.kind == "relaxed" or any((np.asarray(labels_of(y)) == -1).any() for y in risk.Y)):
+            raise ex.ExactError("exact=True takes graphs whose labels are all known, and risk='true'; pass "
+                                "exact=False, which counts rounding errors instead")
         super().__init__(risk, exact)
 
     def feasible(self, evidence):
@@ -108,6 +114,16 @@ class StructuredProblem(LabellingProblem):
             self.believe(" ".join(filter(None, (f"the upper bounds of the decoder of {name}", risk.assumption))))
         values, errors = self.risk.values(w)
         return ex.total(values), float(np.sum(errors)) * 1.01
+
+    def dual_value(self, w, messages):
+        oracle, c = self.risk.oracle(), self.c
+        point = oracle.dual_point if type(self.risk.model) is GraphLabeling else None
+        if np.shape(point) != messages.shape:
+            raise ValueError(f"messages must have shape {np.shape(point)}, got {messages.shape}")
+        self.believe("features of GraphLabeling, as its oracle sums them")
+        values, errors = dual_values(oracle, w, messages)
+        rounding = oracle.rounding(np.arange(len(c)), c, float(np.linalg.norm(w)), values)
+        return math.fsum(c * values), 1.01 * (float(c @ errors) + rounding) + 4.0 * UNIT * float(c @ values)
 
     def _labellings(self, evidence):
         oracle, c = self.risk.oracle(), self.c[evidence.examples]

@@ -153,7 +153,7 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
     check_flag("exact", exact)
     if hasattr(risk, "renewed"):        # the data may have been changed in place since the risk was made
         risk = risk.renewed()
-    if not getattr(risk, "decodes_exactly", True):
+    if not getattr(risk, "decodes_exactly", True) and certificate.messages is None:
         risk.aim(0.0)                   # the claim may rest on decodings as close as those of the last pass
     report, shift, centred = Report(problem=certificate.problem()), certificate.shift, risk
     if shift is not None:
@@ -193,7 +193,7 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
     except (ArithmeticError, ValueError, IndexError) as error:       # only a damaged or forged certificate leads here
         report.add("computable", False, f"the claims cannot be computed: {type(error).__name__}: {error}")
     if certificate.evidence is None:
-        report.add("evidence", False, "the certificate holds none: ask the run for it, evidence=True")
+        report.add("evidence", False, "the certificate holds none: call minimize with evidence=True")
     report.believed += problem.believed
     return report
 
@@ -242,7 +242,7 @@ def _check_point(report, certificate, problem):
             "constraints", certificate.rows.contains(w),
             f"w meets {len(certificate.rows.upper)} linear constraints up to 1e-10 of their terms"):
         return
-    value, error = problem.value(w)
+    value, error = problem.value(w) if certificate.messages is None else problem.dual_value(w, certificate.messages)
     fun = Fraction(value) / n + (high + low) / 2
     error = Fraction(error) / n + (high - low) / 2
     claimed, allowed = Fraction(certificate.fun), Fraction(certificate.error)

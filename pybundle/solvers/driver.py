@@ -282,7 +282,7 @@ class Driver:
         search = run.search
         result.certificate = certificate_of(
             run.risk if home is None else home, run.problem, search.bracket, for_user(search, search.w),
-            found or Proof(None, search.bound), round(1.0 / self._factor))
+            (found or Proof(None, search.bound))._replace(messages=search.messages), round(1.0 / self._factor))
         return result
 
     def _as_given(self, result, run):

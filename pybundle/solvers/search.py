@@ -19,6 +19,7 @@ from ..core.rounding import norm
 from ..core.validation import read_only
 from ..runtime.lower_bound import LowerBound
 from ..runtime.stopping import GapBelow, Progress
+from .evidence.record import messages_of
 from .plane_checks import PlaneChecks, as_arrays, lower_bounds_of, summed
 from .problem.free_weights import FreeWeights, ProvenLimits
 from .problem.size import Size
@@ -90,6 +91,7 @@ class Search(Kept):
     #                       there
     # checks                compare planes with values at other points
     # is_refuted            the risk has contradicted itself
+    # messages              what proves the values of inexact decodings at the best point, if evidence is kept; or None
     # n_left                values of F in a row at which inexact decoding was what left the gap
 
     kept = ("w", "risk_value", "fun", "values", "version", "bound", "bound_version", "bracket", "bracket_of", "margin",
@@ -104,7 +106,7 @@ class Search(Kept):
         self.bracket, self.bracket_of, self.margin = None, None, 1.0
         self.limits = ProvenLimits(problem)
         self.free, self.size = FreeWeights.of(problem, self.limits), Size(self.risk, problem)
-        self.moves, self.is_refuted, self.choice = None, False, ""
+        self.moves, self.is_refuted, self.choice, self.messages = None, False, "", None
         self.inference, self.n_left, self._asked, self._last_inference = 0.0, 0, np.inf, np.inf
 
     # ------------------------------------------------------------------ from one run to another
@@ -305,6 +307,8 @@ class Search(Kept):
             w.setflags(write=False)
             self.w, self.risk_value, self.fun, self.values, self.inference = w, risk_value, fun, values, inference
             self.version += 1
+            if self.settings.record is not None:
+                self.messages = messages_of(self.risk)
             if self.problem.score_limits is not None:
                 self.limits.hold(fun, self.size.value)
         if self.w is None:

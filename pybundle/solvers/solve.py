@@ -114,9 +114,6 @@ class Solve(Driver):
                 raise ParameterError("evidence=True takes no checkpoint, which would not hold it; leave one of them "
                                      "out")
             check_provable(problem)
-            if risk.kind == "relaxed":
-                raise ParameterError("evidence=True does not hold points of the relaxed risk of GraphLabeling; leave "
-                                     "it out, or take risk='true'")
             settings = replace(settings, record=getattr(known, "record", None) or Record())
         with ExitStack() as stack:
             pool = stack.enter_context(closing(make_executor(n_jobs))) if executor is None else executor

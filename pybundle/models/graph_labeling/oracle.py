@@ -70,6 +70,16 @@ class GraphLabelingOracle(BatchOracle):
         """The risk of the model, "relaxed" or "true"."""
         return self.model.risk
 
+    @property
+    def edge_counts(self):
+        """Number of edges of each graph, whose messages are stored one graph after another."""
+        return self._edges.sizes
+
+    @property
+    def dual_point(self):
+        """See `BatchOracle`; two labels are cut where they can be, which leaves no messages."""
+        return None if self.model.risk == "true" and self.model.n_labels == 2 else self._messages
+
     def for_run(self):
         """Return the same oracle with messages and accuracies of its own."""
         other = copy(self)
@@ -93,7 +103,7 @@ class GraphLabelingOracle(BatchOracle):
             raise NumericalError(f"scores of graphs must be below {LARGEST:g}; rescale the features")
         return unaries, self._edges.values.take(at_edges, axis=0), tables, ends, edge_ends
 
-    def _scores(self, rows, weights, loss):
+    def relative_scores(self, rows, weights, loss):
         """Return `scores` relative to the truth, with the costs of wrong labels if `loss`."""
         K, at_nodes = self.model.n_labels, self.nodes.rows(rows)
         unaries, edges, tables, *offsets = self.scores(rows, weights)
@@ -109,13 +119,13 @@ class GraphLabelingOracle(BatchOracle):
 
     def label(self, rows, weights, loss):
         """Return labellings of the examples `rows` by `graph_labeling_batch`, from new messages."""
-        return graph_labeling_batch(*self._scores(rows, weights, loss), tol=0.0)
+        return graph_labeling_batch(*self.relative_scores(rows, weights, loss), tol=0.0)
 
     def _decode(self, rows, weights, loss):
         if not loss:
             found = self.label(rows, weights, loss)
             return Decodings(Ragged(found.labels, self._ends(rows)), found.value, found.upper)
-        scores, at_edges = self._scores(rows, weights, loss), self._edges.rows(rows)
+        scores, at_edges = self.relative_scores(rows, weights, loss), self._edges.rows(rows)
         how = {"tol": np.minimum(self.accuracies[rows], LOOSEST), "messages": self._messages[at_edges]}
         if self.model.risk == "true":
             found = graph_labeling_batch(*scores, **how)

@@ -11,7 +11,7 @@ UNIT = 2**30
 
 
 def as_point(nodes, tables):
-    """Return a point as an array (2, nnz) of int64: positions in `[nodes | tables]`, and shares times UNIT.
+    """Return a point as an array (nnz, 2) of int64: positions in `[nodes | tables]`, and shares times UNIT.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def as_point(nodes, tables):
     """
     shares = np.concatenate([nodes.ravel(), tables.ravel()])
     places = np.flatnonzero(shares)
-    return np.stack([places, np.rint(shares[places] * UNIT).astype(np.int64)])
+    return np.stack([places, np.rint(shares[places] * UNIT).astype(np.int64)], axis=1)
 
 
 def of_labels(labels, edges, n_labels):
@@ -30,7 +30,7 @@ def of_labels(labels, edges, n_labels):
     n, K = len(labels), n_labels
     a, b = labels[edges[:, 0]], labels[edges[:, 1]]
     places = np.concatenate([np.arange(n) * K + labels, n * K + (np.arange(len(edges)) * K + a) * K + b])
-    return np.stack([places, np.full(len(places), UNIT)])
+    return np.stack([places, np.full(len(places), UNIT)], axis=1)
 
 
 def check_point(point, n, edges, n_labels):
@@ -42,9 +42,9 @@ def check_point(point, n, edges, n_labels):
         If a share is negative, those of a node do not sum to UNIT, or those of an edge do not sum to its nodes' shares.
     """
     point, K, m = np.asarray(point), n_labels, len(edges)
-    if point.dtype != np.int64 or point.ndim != 2 or len(point) != 2:
-        raise ParameterError(f"a point must be an int64 array of shape (2, nnz), got {point.dtype} {point.shape}")
-    places, shares = point
+    if point.dtype != np.int64 or point.ndim != 2 or point.shape[1] != 2:
+        raise ParameterError(f"a point must be an int64 array of shape (nnz, 2), got {point.dtype} {point.shape}")
+    places, shares = point.T
     if len(places) and not (0 <= places.min() and places.max() < n * K + m * K * K and shares.min() > 0
                             and shares.max() <= UNIT):
         raise ParameterError("a point must have places in its graph and shares in 1..2^30")
@@ -68,7 +68,7 @@ def entries_off(point, truth, edges, n_labels):
 
     Parameters
     ----------
-    point : ndarray of int64, shape (2, nnz)
+    point : ndarray of int64, shape (nnz, 2)
     truth : ndarray of int64, shape (n,)
     edges : ndarray, shape (m, 2)
     n_labels : int
@@ -79,7 +79,7 @@ def entries_off(point, truth, edges, n_labels):
         Positions, labels (for an edge `k K + l`), and differences of shares, whose sum is 0 at each position.
     """
     K, n = n_labels, len(truth)
-    places, shares = point[0], point[1] / UNIT
+    places, shares = point[:, 0], point[:, 1] / UNIT
     of_edges = places >= n * K
     pairs = truth[edges[:, 0]] * K + truth[edges[:, 1]]
     return (_off(places[~of_edges], shares[~of_edges], truth, K),

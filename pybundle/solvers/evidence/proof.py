@@ -38,12 +38,15 @@ class Proof(NamedTuple):
         Multipliers of the linear constraints.
     limits : Limits or None
         Limits of the free weights.
+    messages : ndarray or None
+        What proves the value at the best point, see `Certificate`.
     """
 
     evidence: Any
     bound: LowerBound
     multipliers: Any = None
     limits: Any = None
+    messages: Any = None
 
 
 def of_labels(risk, problem, multipliers, plane, limits=None):
@@ -126,7 +129,7 @@ def certificate_of(risk, problem, bracket, w, proof, divisor):
         lower_bound=float(min(bound.value, bracket.fun) / divisor),
         divisor=divisor, offset=float(plane.offset), phi=plane.slope, offset_error=float(plane.offset_error),
         slope_error=float(np.linalg.norm(plane.slope_error)), risk=name_of(risk), fingerprint=fingerprint_of(risk),
-        n_examples=int(risk.n_examples), evidence=proof.evidence, limits=proof.limits)
+        n_examples=int(risk.n_examples), evidence=proof.evidence, limits=proof.limits, messages=proof.messages)
 
 
 def stated(problem, dim, divisor, multipliers=None):

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+MOST_BYTES = 1 << 26
+"""Largest size of messages in a certificate."""
+
 
 class Record:
     """Stores points of planes by index, and labellings by example and plane.
@@ -37,6 +40,14 @@ class Record:
     def keep(self, numbers):
         """Drop all points but those with these indices."""
         self.points = {k: self.points[k] for k in set(numbers) & self.points.keys()}
+
+
+def messages_of(risk):
+    """Return a copy of the messages that prove the values of the last pass, or None; None above MOST_BYTES, too."""
+    if risk.decodes_exactly or risk.oracle is None:
+        return None
+    messages = getattr(risk.oracle(), "dual_point", None)
+    return None if messages is None or messages.nbytes > MOST_BYTES else messages.copy()
 
 
 class FoundLabellings(NamedTuple):

@@ -184,6 +184,21 @@ def test_the_unit_of_the_objective_changes_nothing(kind):
     np.testing.assert_array_equal(more.x, once.x)
 
 
+@pytest.mark.parametrize("kind", ("absolute", "quantile", "tube"))
+def test_the_unit_of_targets_changes_nothing(kind):
+    """Wide data with |y| of 1000 took 994 passes in place of 54."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 200))
+    y = X[:, :10].sum(axis=1) + rng.normal(size=60)
+    make = {"absolute": lambda s: pb.risks.Absolute(X, s * y), "quantile": lambda s: pb.risks.Pinball(X, s * y, 0.9),
+            "tube": lambda s: pb.risks.EpsilonInsensitive(X, s * y, 0.25 * s)}[kind]
+    runs = [pb.minimize(make(s), lam=0.1 / s, tol=1e-3, method="prox-bcfw") for s in (1.0, 1024.0, 1.0 / 1024.0)]
+    assert runs[0].success
+    for run, s in zip(runs, (1.0, 1024.0, 1.0 / 1024.0), strict=True):
+        assert (run.n_passes, run.fun, run.lower_bound) == (runs[0].n_passes, s * runs[0].fun, s * runs[0].lower_bound)
+        np.testing.assert_array_equal(run.x, s * runs[0].x)
+
+
 @pytest.mark.parametrize("batch", [1, 3, 25])
 def test_size_of_batches_moves_the_way_not_the_end(batch):
     risk = chains()

@@ -23,7 +23,8 @@ class CentreWeight(Kept):
     psi is the slope of a plane of one label, and `c_i x_i` for one score. R^2 is the median of the |psi|^2 > 0, and
     Rbar^2 their mean. A few long documents of word counts can make the mean 100 times the median, and then the median
     suits most examples better. The unit u of the losses is `mean_weight` times the mean of the largest cost of each
-    label; dividing by it gives the same w in each iteration if F is multiplied by a power of 2.
+    label, or of |y| in a regression. Dividing by it gives the same w in each iteration if F is multiplied by a power of
+    2, and a multiple of it if y is.
 
     The limit is infinite unless examples are nearly orthogonal, see ORTHOGONAL. Then the steps of a pass hardly
     interact, and a heavier centre only slows w down. The limit is `CROWDED n rho Rbar^2 / u`, where rho is the mean of
@@ -59,6 +60,8 @@ class CentreWeight(Kept):
         unit = mean_weight(risk.sample_weight)
         if risk.loss is not None:
             unit *= float(np.mean(np.max(risk.loss, axis=1))) or 1.0
+        elif risk.is_regression:
+            unit *= float(np.mean(np.abs(risk.labels))) or 1.0
         self.first_lam = risk.n_examples * copies * float(np.mean(norms**2)) / unit
         radius = float(np.sqrt(copies / unit) * np.median(norms[norms > 0.0])) if norms.any() else 0.0
         self._rate = radius * (LIGHT if set_capacity(risk.engine) else 1.0)

@@ -47,7 +47,7 @@ def risk_of(rng, dtype=np.float64, start=True, end=True, weighted=False, **size)
 
 
 def dual_of(risk, factors=None):
-    tokens, truth, offsets, pairs, start, end, _ = risk.log_loss_tokens
+    tokens, truth, offsets, pairs, start, end, *_ = risk.log_loss_tokens
     return ChainDual(tokens, truth, offsets, risk.sample_weight, pairs, start, end, factors)
 
 

@@ -222,7 +222,7 @@ PB_INLINE double pb_row_max(int ld, const double *a)
 }
 
 /* Sets x_t = theta_t + boundaries - max, padded with -inf; `total` to the sum of the maxima; `spread` to the largest
- * |x|. Returns 0 if a score is NaN or +inf. */
+ * |x|, except where a boundary of -inf forbids a label. Returns 0 if a score is NaN or +inf. */
 PB_INLINE int pb_chain_scores_body(int length, int K, int ld, const double *theta, const double *start,
                                    const double *end, double *PB_RESTRICT x, double *total, double *spread)
 {
@@ -242,6 +242,12 @@ PB_INLINE int pb_chain_scores_body(int length, int K, int ld, const double *thet
         sum += high;
         for (int k = 0; k < ld; k++)
             x[k] -= high;
+        if (t == 0 || t == length - 1) {
+            for (int k = 0; k < K; k++)
+                if (x[k] < low[0] && !(theta[k] > -INFINITY && x[k] == -INFINITY))
+                    low[0] = x[k];
+            continue;
+        }
         for (int k = 0; k + 8 <= K; k += 8)
             PB_LANES(l, 8) low[l] = x[k + l] < low[l] ? x[k + l] : low[l];
         for (int k = K - K % 8; k < K; k++)
@@ -268,6 +274,10 @@ PB_CLONES(int, return, pb_chain_scores,
  * every marginal has a relative error of at most PB_CHAIN_TERMS(length, K) 2^-53: a position adds a sum of K terms, a
  * norm and some products to the forward and to the backward pass, and the norms double the errors of both.
  *
+ * Forbidden transitions and boundaries are exact zeros. If m steps lead from any label to any label, p_t(k) is 0, or at
+ * least the weight of a path of at most m steps from the largest p_{t-m}, over a norm of at most K^m; so m times the
+ * spreads may be at most 300.
+ *
  * P is the distribution of the computed factors u and E, so that rounding of the scores before does not matter. As
  * log u = x and log E = T - max T up to 4 2^-53, its entropy is
  *   sum_t log c_t - sum_t E_P x_t - sum_t E_P (T - max T),
@@ -276,7 +286,7 @@ PB_CLONES(int, return, pb_chain_scores,
  *   x (length, ld): scores of pb_chain_scores;  p, v (length, ld): receive p and `weight` v, with v_0 = 0
  *   row (2, ld): scratch;  unary (length, K): receives P(y_t = k)
  *   entropy (2,): receives the entropy and a bound on its error; may be NULL
- * Returns log sum_y exp(score) minus the maxima of scores and transitions. */
+ * Returns log sum_y exp(score) minus the maxima of scores and transitions; -inf if all labellings are forbidden. */
 #define PB_CHAIN_TERMS(length, K) ((length) * (6.0 * (K) + 40.0))
 
 PB_INLINE double pb_forward_backward_body(int length, int K, int ld, const double *x, const double *forward,
@@ -295,6 +305,8 @@ PB_INLINE double pb_forward_backward_body(int length, int K, int ld, const doubl
         } else
             memcpy(p, v, ld * sizeof(double));
         z = pb_row_sum(ld, p);
+        if (!(z > 0.0))
+            return -INFINITY;
         log_z = log(z);
         log_partition += log_z;
         sizes += fabs(log_z);
@@ -311,7 +323,7 @@ PB_INLINE double pb_forward_backward_body(int length, int K, int ld, const doubl
             unary[k] = p[k] * row[k];
         if (entropy)
             for (int k = 0; k < K; k++)
-                sum -= unary[k] * x[k];
+                sum -= unary[k] > 0.0 ? unary[k] * x[k] : 0.0;
         if (t == 0)
             break;
         for (int k = 0; k < ld; k++)
@@ -343,19 +355,26 @@ PB_CLONES(double, return, pb_forward_backward,
           (length, K, ld, x, forward, backward, deviations, weight, p, v, row, unary, entropy))
 
 /* The factors of one transition matrix (K, K) as pb_forward_backward wants them: rows = T - max T padded with -inf,
- * forward = exp(rows), its transpose, and the transpose of -rows * forward, padded with 0. Returns the spread of T. */
-PB_INLINE double pb_chain_factors_body(int K, int ld, const double *PB_RESTRICT transition, double *PB_RESTRICT rows,
-                                       double *PB_RESTRICT forward, double *PB_RESTRICT backward,
-                                       double *PB_RESTRICT deviations, double *top)
+ * forward = exp(rows), its transpose, and the transpose of -rows * forward, padded with 0. `mask` (K, K), 0 or -inf, is
+ * added to T; it may be NULL. Returns the spread of the entries of T above -inf. */
+PB_INLINE double pb_chain_factors_body(int K, int ld, const double *PB_RESTRICT transition, const double *mask,
+                                       double *PB_RESTRICT rows, double *PB_RESTRICT forward,
+                                       double *PB_RESTRICT backward, double *PB_RESTRICT deviations, double *top)
 {
-    double high = transition[0], low = transition[0];
-    for (int k = 1; k < K * K; k++) {
-        high = transition[k] > high ? transition[k] : high;
-        low = transition[k] < low ? transition[k] : low;
-    }
-    for (int j = 0; j < K; j++, transition += K, rows += ld, forward += ld) {
+    double high = -INFINITY, low = INFINITY;
+    for (int j = 0; j < K; j++)
+        for (int k = 0; k < K; k++) {
+            const double score = transition[j * K + k] + (mask ? mask[j * K + k] : 0.0);
+            rows[(ptrdiff_t)j * ld + k] = score;
+            high = score > high ? score : high;
+            low = score > -INFINITY && score < low ? score : low;
+        }
+    *top = high;
+    if (!(high > -INFINITY))
+        return 0.0;
+    for (int j = 0; j < K; j++, rows += ld, forward += ld) {
         for (int k = 0; k < ld; k++)
-            rows[k] = k < K ? transition[k] - high : -INFINITY;
+            rows[k] = k < K ? rows[k] - high : -INFINITY;
         for (int k = 0; k < ld; k += 8)
             pb_exp_lanes(rows + k, forward + k);
         for (int k = 0; k < K; k++) {
@@ -363,13 +382,12 @@ PB_INLINE double pb_chain_factors_body(int K, int ld, const double *PB_RESTRICT 
             deviations[(ptrdiff_t)k * ld + j] = forward[k] > 0.0 ? -rows[k] * forward[k] : 0.0;
         }
     }
-    *top = high;
     return high - low;
 }
 PB_CLONES(double, return, pb_chain_factors,
-          (int K, int ld, const double *transition, double *rows, double *forward, double *backward,
-           double *deviations, double *top),
-          (K, ld, transition, rows, forward, backward, deviations, top))
+          (int K, int ld, const double *transition, const double *mask, double *rows, double *forward,
+           double *backward, double *deviations, double *top),
+          (K, ld, transition, mask, rows, forward, backward, deviations, top))
 
 enum { PB_CHAIN_CHUNK = 64 }; /* rows of p and v that stay in the first cache */
 

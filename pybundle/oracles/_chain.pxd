@@ -11,22 +11,26 @@ cdef class ChainTables:
     cdef double[:, ::1] columns           # (K, ld) its transpose, padded with 0
     cdef double[::1] start                # (ld,) padded with -inf
     cdef double[::1] end                  # (ld,) padded with 0
+    cdef double[:, ::1] mask              # (K, K) -inf where a transition is forbidden, else 0
+    cdef double[:, ::1] ends_mask         # (2, K) the same for first and last labels
     # the members below are set only if the tables are made for marginals
     cdef double top                       # largest transition score
-    cdef double spread                    # largest minus smallest, inf if a transition is forbidden
+    cdef double spread                    # largest minus smallest of those that are not forbidden
+    cdef double steps                     # number of transitions that lead from any label to any other
     cdef double[:, ::1] forward           # (K, ld) E = exp(transition - top), padded with 0
     cdef double[:, ::1] backward          # (K, ld) its transpose
     cdef double[:, ::1] deviations        # (K, ld) transpose of E * (top - transition)
     cdef double[:, ::1] log_rows          # (K, ld) transition - top, padded with -inf
 
-    # Replaces the scores of tables that are not made for marginals: transition (K, K), start and end (K,)
+    # Replaces the scores of tables that are not made for marginals: transition (K, K), start and end (K,); what was
+    # -inf when the tables were made stays so
     cdef void place(self, const double* transition, const double* start, const double* end) noexcept nogil
     # Finds the best labelling of one chain; `scratch` holds length * ld doubles, fastest if aligned to 64 bytes.
     # Returns 0 if a score is NaN or +inf.
     cdef int viterbi(self, Py_ssize_t length, const double* unary, double* scratch, int32_t* labels,
                      double* value) noexcept nogil
-    # Replaces the transition scores (K, K), all finite, of tables made for marginals; `viterbi` still reads the old
-    # ones
+    # Replaces the transition scores (K, K), all finite, of tables made for marginals, except where they are forbidden;
+    # `viterbi` still reads the old ones
     cdef void place_factors(self, const double* transition) noexcept nogil
     # Writes the marginals of the positions of one chain to nodes (length, K), and the sums of the marginals of its
     # pairs to pairs (K, K). The tables must be made for marginals. `entropy` (2,) receives the entropy and a bound on

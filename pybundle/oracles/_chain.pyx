@@ -21,13 +21,15 @@ cdef extern from "_chain.h" nogil:
                                    double weight, double* g, double* row, double* unary, double* pairs,
                                    ptrdiff_t step, double* entropy)
     void pb_pair_sums(ptrdiff_t n_rows, int ld, const double* p, const double* v, double* sums)
-    double pb_chain_factors(int K, int ld, const double* transition, double* rows, double* forward, double* backward,
-                            double* deviations, double* top)
+    double pb_chain_factors(int K, int ld, const double* transition, const double* mask, double* rows,
+                            double* forward, double* backward, double* deviations, double* top)
     void pb_pairs(int length, int K, int ld, const double* p, const double* v, const double* forward, double* pairs)
 
 # Up to this spread (largest minus smallest) of the scores of two neighbouring positions, scaled probabilities cannot
-# underflow.
+# underflow; times the steps from any label to any label if some transitions are forbidden.
 cdef double SPREAD = 300.0
+cdef enum:
+    MOST_STEPS = 8
 cdef uintptr_t LINE = 64
 
 
@@ -56,7 +58,7 @@ cdef struct Factors:        # tables for marginals, see `ChainTables`
     const double* backward
     const double* deviations
     const double* log_rows
-    double top, spread
+    double top, spread, steps
 
 
 cdef double marginals_of(const Factors* f, Py_ssize_t length, const double* unary, double* scratch, double* nodes,
@@ -72,9 +74,11 @@ cdef double marginals_of(const Factors* f, Py_ssize_t length, const double* unar
     memset(pairs, 0, K * K * sizeof(double))
     if not pb_chain_scores(<int>length, K, ld, unary, f.start, f.end, x, &total, &spread):
         return -INFINITY
-    if spread + f.spread <= SPREAD:
+    if f.steps * (spread + f.spread) <= SPREAD:
         value = pb_forward_backward(<int>length, K, ld, x, f.forward, f.backward, f.deviations, 1.0, p, v, row, nodes,
                                     entropy)
+        if value == -INFINITY:
+            return value
         memset(sums, 0, ld * ld * sizeof(double))
         pb_pair_sums(length, ld, p, v, sums)
         for j in range(K):
@@ -133,12 +137,16 @@ cdef int chain_marginals(Py_ssize_t length, Py_ssize_t K, const double* unary, c
     cdef double* deviations = backward + K * ld
     cdef double* first = deviations + K * ld
     cdef double* last = first + ld
-    cdef Factors factors = Factors(<int>K, <int>ld, first, last, forward, backward, deviations, rows, 0.0, 0.0)
+    cdef Factors factors = Factors(<int>K, <int>ld, first, last, forward, backward, deviations, rows, 0.0, 0.0, 1.0)
+    cdef Py_ssize_t j
     memset(rows, 0, size)           # the padding of all tables; a chain of one position has no transitions
     place_boundaries(K, ld, start, end, first, last)
     if length > 1:
-        factors.spread = pb_chain_factors(<int>K, <int>ld, transition, rows, forward, backward, deviations,
+        factors.spread = pb_chain_factors(<int>K, <int>ld, transition, NULL, rows, forward, backward, deviations,
                                           &factors.top)
+        for j in range(K * K):
+            if transition[j] == -INFINITY:      # the steps between labels are not known
+                factors.steps = INFINITY
     log_partition[0] = -INFINITY
     if factors.top > -INFINITY:     # else all transitions are forbidden
         log_partition[0] = marginals_of(&factors, length, unary, last + ld, nodes, pairs, entropy)
@@ -146,33 +154,48 @@ cdef int chain_marginals(Py_ssize_t length, Py_ssize_t K, const double* unary, c
     return log_partition[0] > -INFINITY
 
 
+def steps_between(allowed):
+    """Return the smallest number of transitions that lead from any label to any other, infinite above MOST_STEPS.
+
+    `allowed` (K, K) says which transitions there are; with `m` steps all pairs must be joined by exactly m transitions.
+    """
+    reached = allowed = np.asarray(allowed, dtype=np.float32)
+    for steps in range(1, MOST_STEPS + 1):
+        if reached.all():
+            return float(steps)
+        reached = np.minimum(reached @ allowed, 1.0)
+    return np.inf
+
+
 cdef class ChainTables:
-    """Padded copies of a transition matrix (K, K) and boundary scores (K,); with `marginals` also exponentials."""
+    """Padded copies of a transition matrix (K, K) and boundary scores (K,); with `marginals` also exponentials.
+
+    Scores of -inf are a mask: `place` and `place_factors` leave them.
+    """
 
     def __cinit__(self, transition, start, end, bint marginals=False):
         cdef Py_ssize_t K = transition.shape[0], ld = whole_lanes(K)
         self.n_labels, self.ld = K, ld
         self.rows, self.columns = padded(transition, ld, -np.inf), padded(transition.T, ld, 0.0)
         self.start, self.end = padded(start[None], ld, -np.inf)[0], padded(end[None], ld, 0.0)[0]
+        self.mask, self.ends_mask = (np.where(np.isneginf(scores), -np.inf, 0.0)
+                                     for scores in (transition, np.stack([start, end])))
         if not marginals:
             return
-        top, low = transition.max(), transition.min()
-        self.top, self.spread = top if top > -np.inf else 0.0, top - low if low > -np.inf else np.inf
-        shifted = transition - self.top
-        factors = np.exp(shifted)
-        self.forward, self.backward = padded(factors, ld, 0.0), padded(factors.T, ld, 0.0)
-        self.log_rows = padded(shifted, ld, -np.inf)
-        if self.spread < np.inf:
-            self.deviations = padded(-(factors * shifted).T, ld, 0.0)
-        else:
-            self.deviations = self.backward
+        self.forward, self.backward, self.deviations, self.log_rows = (padded(np.zeros((K, K)), ld, filler)
+                                                                       for filler in (0.0, 0.0, 0.0, -np.inf))
+        self.steps = steps_between(np.asarray(self.mask) == 0.0)
+        cdef const double[:, ::1] scores = np.ascontiguousarray(transition, dtype=np.float64)
+        self.place_factors(&scores[0, 0])
+        if self.top == -INFINITY:       # all transitions are forbidden, as of a chain of one position
+            self.top = 0.0
 
     cdef void place(self, const double* transition, const double* start, const double* end) noexcept nogil:
         cdef Py_ssize_t j, k, K = self.n_labels
         for j in range(K):
-            self.start[j], self.end[j] = start[j], end[j]
+            self.start[j], self.end[j] = start[j] + self.ends_mask[0, j], end[j] + self.ends_mask[1, j]
             for k in range(K):
-                self.rows[j, k] = self.columns[k, j] = transition[j * K + k]
+                self.rows[j, k] = self.columns[k, j] = transition[j * K + k] + self.mask[j, k]
 
     cdef int viterbi(self, Py_ssize_t length, const double* unary, double* scratch, int32_t* labels,
                      double* value) noexcept nogil:
@@ -180,14 +203,15 @@ cdef class ChainTables:
                           &self.columns[0, 0], &self.start[0], &self.end[0], scratch, labels, value)
 
     cdef void place_factors(self, const double* transition) noexcept nogil:
-        self.spread = pb_chain_factors(<int>self.n_labels, <int>self.ld, transition, &self.log_rows[0, 0],
-                                       &self.forward[0, 0], &self.backward[0, 0], &self.deviations[0, 0], &self.top)
+        self.spread = pb_chain_factors(<int>self.n_labels, <int>self.ld, transition, &self.mask[0, 0],
+                                       &self.log_rows[0, 0], &self.forward[0, 0], &self.backward[0, 0],
+                                       &self.deviations[0, 0], &self.top)
 
     cdef double marginals(self, Py_ssize_t length, const double* unary, double* scratch, double* nodes, double* pairs,
                           double* entropy) noexcept nogil:
         cdef Factors factors = Factors(<int>self.n_labels, <int>self.ld, &self.start[0], &self.end[0],
                                        &self.forward[0, 0], &self.backward[0, 0], &self.deviations[0, 0],
-                                       &self.log_rows[0, 0], self.top, self.spread)
+                                       &self.log_rows[0, 0], self.top, self.spread, self.steps)
         return marginals_of(&factors, length, unary, scratch, nodes, pairs, entropy)
 
     def viterbi_items(self, const double[:, ::1] unary, const int64_t[::1] offsets, Py_ssize_t first,
@@ -243,7 +267,7 @@ cdef class ChainTables:
                                        &total, &spread)
                 if not good:
                     bad = i
-                narrow = spread + self.spread <= SPREAD
+                narrow = self.steps * (spread + self.spread) <= SPREAD
                 if not good or total == -INFINITY:
                     value = -INFINITY
                 elif narrow:
@@ -258,7 +282,7 @@ cdef class ChainTables:
                         <int>length, <int>K, <int>ld, x, &self.log_rows[0, 0], weights[i],
                         p + (t - begin) * ld, row, &marginals[t, 0], &pairs[0, 0, 0] if pairs.shape[0] else NULL,
                         step, entropy)
-                if not good or total == -INFINITY or not narrow:      # pb_pair_sums must add nothing for this item
+                if not good or total + value == -INFINITY or not narrow:    # pb_pair_sums must add nothing for this item
                     memset(p + (t - begin) * ld, 0, length * ld * sizeof(double))
                     memset(v + (t - begin) * ld, 0, length * ld * sizeof(double))
                 values[i] = value + total + (length - 1) * self.top

@@ -79,7 +79,8 @@ cdef void solve_graph(const Batch* b, Py_ssize_t i, pb_graph* g) noexcept nogil:
         return
     if b.task == FIND_LABELS:
         pb_hard_search(g, b.tol[i], b.sweeps, LEAST_SHARE)
-        memcpy(b.labels + node, g.labels, g.n * sizeof(int))
+        for k in range(g.n):
+            b.labels[node + k] = g.labels[k]
     else:
         g.point[0], g.point[1] = b.nodes + K * node, b.points + K * K * edge
         pb_hard_search(g, b.tol[i], min(b.sweeps, MOST_SWEEPS), LEAST_SHARE_OF_POINTS)

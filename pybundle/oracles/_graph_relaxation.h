@@ -196,8 +196,10 @@ PB_INLINE void pb_table_to_grid(int K, int width, const double *E, const double 
 /* The point of a labelling, in whole numbers */
 static void pb_label_point(const pb_graph *g, const int *labels, double *const *point)
 {
-    memset(point[0], 0, sizeof(double) * (size_t)g->n * g->K);
-    memset(point[1], 0, sizeof(double) * (size_t)g->m * g->K * g->K);
+    for (ptrdiff_t k = 0; k < (ptrdiff_t)g->n * g->K; k++)
+        point[0][k] = 0.0;
+    for (ptrdiff_t k = 0; k < (ptrdiff_t)g->m * g->K * g->K; k++)
+        point[1][k] = 0.0;
     for (int v = 0; v < g->n; v++)
         PB_AT(point[0], v, g->K)[labels[v]] = PB_ONE;
     for (int e = 0; e < g->m; e++)

@@ -221,13 +221,16 @@ class Structured(Partitioned):
 
     @cached_property
     def label_sums(self) -> Any:
-        """`LabelSums` of classes or chains whose rows have a last column of ones, with margin rescaling; else None."""
+        """`LabelSums` of classes or chains whose rows have a last column of ones, with margin rescaling; else None.
+
+        None for chains in which labels are forbidden: the labellings with one label only, of which it consists, may be.
+        """
         model, c = self.model, self.sample_weight
         if type(model) not in (Multiclass, Chain) or model.rescaling == "slack":
             return None
         labelled, rest = self._oracle.labelled_tokens, None
         if type(model) is Chain:
-            if model.token_support is not None:
+            if model.token_support is not None or model.allowed is not None:
                 return None
             rest, c = self._oracle.sums_of_pairs(c), np.repeat(c, self._oracle.sizes)
         most = None if self.smooth else float(np.max(model.costs))

@@ -29,6 +29,7 @@ from ...oracles import viterbi
 from ..base import StructuredModel
 from ..batch_oracle import check_lengths
 from ._token_scores import token_scores
+from .allowed import Allowed
 from .oracle import ChainOracle
 
 
@@ -60,9 +61,16 @@ class Chain(StructuredModel):
         Pairs (feature, label) that have weights, for sparse tokens; None is all. `occurring` finds the pairs of data. w
         then begins with a weight for each pair, sorted by feature, then label, where W would stand: the `data` of W as
         a CSC matrix.
+    allowed : array_like of bool, shape (K, K), or three of shapes (K, K), (K,) and (K,), optional
+        ``allowed[j, k]`` says whether label j may be followed by k; the other two say which labels may be first and
+        last, None for all. Other labellings are never decoded, have probability 0, and are refused in Y. Their weights
+        stay 0, since no example has their features.
 
     Notes
     -----
+    A maximum over allowed labellings is at most that over all, so planes of other labellings prove nothing: `allowed`
+    is part of the fingerprint, and evidence with such a labelling is refused.
+
     A pass costs one product of the tokens with W, O(K^2) for each token (Viterbi), and the rows of tokens whose label
     is wrong. Marginals, for the log-loss (conditional random field), by forward-backward. Memory beside data and
     slopes: O(K) for each of a few thousand tokens. With `token_support` a token costs one product for each weight of
@@ -84,7 +92,7 @@ class Chain(StructuredModel):
 
     def __init__(self, n_labels: int, n_features: int, loss: Any = "hamming", normalised: bool = False,
                  start: bool = True, end: bool = True, indicators: bool = False, rescaling: str = "margin",
-                 token_support: ArrayLike | None = None) -> None:
+                 token_support: ArrayLike | None = None, allowed: Any = None) -> None:
         self.n_labels: int = check_count("n_labels", n_labels)
         self.n_features: int = check_count("n_features", n_features)
         if isinstance(loss, str):
@@ -105,6 +113,7 @@ class Chain(StructuredModel):
         self.end: bool = bool(end)
         self.indicators: bool = bool(indicators)
         self.token_support = None if token_support is None else self._checked(token_support)
+        self.allowed: Allowed | None = None if allowed is None else Allowed.of(allowed, self.n_labels)
 
     @property
     def n_token_weights(self) -> int:
@@ -213,6 +222,13 @@ class Chain(StructuredModel):
         second = first + K * self.start
         return w[size:first].reshape(K, K), w[first:second], w[second:second + K * self.end]
 
+    def pair_scores(self, w: Array) -> tuple[Floats, Floats, Floats]:
+        """Return scores of pairs (K, K), first and last labels (K,): weights, or 0 without, or -inf if forbidden."""
+        nothing = np.zeros(self.n_labels)
+        found = tuple(part if len(part) else nothing for part in self.rest(w))
+        return found if self.allowed is None else tuple(
+            part + mask for part, mask in zip(found, self.allowed.masks(), strict=True))
+
     def token_scores(self, w: Array, x: Any) -> Floats:
         """Return scores (T, K) of checked tokens, an array or CSR; see `entry_scores`."""
         if not sp.issparse(x):
@@ -255,8 +271,8 @@ class Chain(StructuredModel):
 
     def loss(self, y: Any, y_hat: Any) -> float:
         y = Ragged.of([y], "y", kinds="iu")
-        y = self.labels(y, y.sizes, "y").values
-        y_hat = self.labels([y_hat], np.array([len(y)]), "y_hat").values
+        y = self._codes(y, y.sizes, "y").values
+        y_hat = self._codes([y_hat], np.array([len(y)]), "y_hat").values
         return float(self.costs[y, y_hat].sum()) / (len(y) if self.normalised else 1)
 
     def decode(self, w: Array, x: Any) -> Any:
@@ -271,9 +287,7 @@ class Chain(StructuredModel):
 
     def _best(self, w, x, losses=0.0):
         w = check_vector("w", w, self.dim)
-        transition, start, end = self.rest(w)
-        return viterbi(self.token_scores(w, x) + losses, transition, start if self.start else None,
-                       end if self.end else None)[0]
+        return viterbi(self.token_scores(w, x) + losses, *self.pair_scores(w))[0]
 
     def oracle(self, X: Data, Y: Data) -> Any:
         return ChainOracle(self, X, Y)
@@ -320,7 +334,13 @@ class Chain(StructuredModel):
         return matrix
 
     def labels(self, Y: Data, sizes: Array, name: str = "Y") -> Ragged:
-        """Return labellings as a Ragged of int32, `sizes[i]` labels each."""
+        """Return labellings as a Ragged of int32, `sizes[i]` labels each, all of them allowed."""
+        found = self._codes(Y, sizes, name)
+        if self.allowed is not None:
+            self.allowed.check(found, name)
+        return found
+
+    def _codes(self, Y, sizes, name):
         Y = Ragged.of(Y, name, kinds="iu")
         values = Y.values
         if values.ndim != 1 or values.dtype.kind not in "iu":

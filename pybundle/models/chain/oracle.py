@@ -25,9 +25,7 @@ class ChainWeights:
 
     def __init__(self, model, rows, w):
         self.tokens = LazyWeights(rows, w)
-        transition, start, end = model.rest(w)
-        nothing = np.zeros(model.n_labels)
-        self.pairs = transition, start if model.start else nothing, end if model.end else nothing
+        self.pairs = model.pair_scores(w)
         self.tables = ChainTables(*self.pairs)
 
 
@@ -45,6 +43,7 @@ class ChainOracle(BatchOracle):
         if model.token_support is not None and not examples.is_sparse:
             raise InputTypeError("X must hold CSR tokens for a model with token_support, got dense ones; pass "
                                  "token_support=None, or scipy.sparse.csr_array(x) for every x")
+        self._masks = None if model.allowed is None else model.allowed.masks()
         self.examples, self.has_sparse_planes = examples, examples.is_sparse
         self._rows = examples.rows(model.n_labels, None if model.token_support is None else model.columns)
         self.sizes = self._tokens.sizes
@@ -62,13 +61,13 @@ class ChainOracle(BatchOracle):
         squares = np.add.reduceat(examples.norms**2, self._tokens.offsets[:-1])
         squares += self.sizes - 1 + model.start + model.end
         self._labelled = LabelledTokens(self._rows, self._truth.values, self._truth.offsets, True, model.start,
-                                        model.end, squares)
+                                        model.end, squares, self._masks)
         self.fingerprint = self._checksum()
 
     def _identity(self):
         model, truth = self._model, self._truth
         return ((model.normalised, model.start, model.end, model.rescaling), model.token_support, model.costs,
-                truth.offsets, truth.values, self.examples)
+                *(model.allowed or ()), truth.offsets, truth.values, self.examples)
 
     def sums_of_pairs(self, c):
         """Return slopes in the weights of pairs and ends: of labellings with one label only, and of the truths.
@@ -128,7 +127,7 @@ class ChainOracle(BatchOracle):
     def _compiled(self, batch):
         if self._model.rescaling == "slack":
             return None
-        return CompiledChain(self._data, self.dim, self.sizes, min(batch, self.n_examples))
+        return CompiledChain(self._data, self.dim, self.sizes, min(batch, self.n_examples), self._masks)
 
     def _solve_slack(self, rows, weights):
         labels, values, offsets = self._empty(rows)

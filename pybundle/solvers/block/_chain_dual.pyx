@@ -76,6 +76,8 @@ cdef class ChainDual(PackedPoint):
         every chain is one token.
     known : (nodes, edges), optional
         Logarithms of factors to start from; without them every true label is likely.
+    masks : tuple of arrays, optional
+        Scores 0 or -inf of pairs, first and last labels, which forbid labellings.
 
     Attributes
     ----------
@@ -103,14 +105,16 @@ cdef class ChainDual(PackedPoint):
     cdef Py_ssize_t[::1] rows       # indices 0, 1, 2, ... of the tokens
     cdef Py_ssize_t longest
     cdef double work                # number of multiplications for each token
+    cdef object masks
 
-    def __init__(self, Rows tokens, truth, offsets, weights, bint pairs, bint start, bint end, known=None):
+    def __init__(self, Rows tokens, truth, offsets, weights, bint pairs, bint start, bint end, known=None, masks=None):
         cdef Py_ssize_t K = tokens.n_scores, n = len(offsets) - 1
         if (tokens.has_bias or len(truth) != tokens.n_rows or len(weights) != n or offsets[0] != 0
                 or offsets[n] != tokens.n_rows or np.diff(offsets).min() < 1 or not pairs and n != tokens.n_rows):
             raise ValueError("tokens without bias, truth, offsets and weights must be those of the same chains")
         self.n_edges = K * K if pairs else 0
         PackedPoint.__init__(self, tokens, False, self.n_edges + K * (start + end))
+        self.masks = masks or (np.zeros((K, K)), np.zeros(K), np.zeros(K))
         self.offsets, self.c, self.has_start, self.has_end = offsets, weights, start, end
         self.longest = np.diff(offsets).max()
         self.rows = np.arange(tokens.n_rows)
@@ -167,8 +171,7 @@ cdef class ChainDual(PackedPoint):
 
     cdef ChainTables tables(self):
         """Return tables for forward-backward, or None without pairs."""
-        K = self.features.n_scores
-        return ChainTables(np.zeros((K, K)), np.zeros(K), np.zeros(K), True) if self.n_edges else None
+        return ChainTables(*self.masks, True) if self.n_edges else None
 
     cdef double distribution(self, ChainTables tables, Py_ssize_t T, const double* nodes, Scratch* s) noexcept nogil:
         """Set s.mu and s.edge_mu to the marginals for the logarithms `nodes` and s.edges; return log Z."""

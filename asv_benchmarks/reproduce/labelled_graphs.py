@@ -85,7 +85,7 @@ def drawn(nodes, edges, pairs):
     """Draw one of eight labels for each node from p(y) ~ exp <w, Psi(x, y)>, by SWEEPS Gibbs sweeps, always the same.
 
     w: weights of nodes are N(0, UNARY^2), and 0 for the constant; an edge with equal labels scores ALIKE (1 - d), with
-    d the distance of the colour histograms, column 2 of `pairs`. A sweep draws one independent set after another.
+    d the distance of the colour histograms, column 2 of `pairs`. A sweep draws one set of unlinked nodes after another.
     """
     rng, n, (a, b) = np.random.default_rng(0), len(nodes), edges.T
     U = UNARY * rng.normal(size=(N_DRAWN, nodes.shape[1]))

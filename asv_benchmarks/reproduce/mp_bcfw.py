@@ -234,8 +234,9 @@ weights of pairs >= 0: w of an average is then the projection of the averaged po
 Stanford backgrounds, images with eight labels, are not to be had either. Three sets stand in for them, with the relaxed
 risk of `GraphLabeling` and the number of wrong nodes as loss: snakes of eleven labels with 180 features of edges;
 horses with a third label for segments of the horse beside the background; and the graphs of the horses with eight
-labels drawn from a known w by Gibbs sampling (`labelled_graphs.py`). Of the drawn labels of the test part a classifier
-of single nodes finds 68 %, that w 80 %. There a decoding is a point of the local polytope and an upper bound, both inexact."""
+labels drawn from a known w by Gibbs sampling (`labelled_graphs.py`). Of the drawn labels of the test part a
+classifier of single nodes finds 68 %, and that w 80 %. There a decoding is a point of the local polytope and an upper
+bound, both inexact."""
 
 if __name__ == "__main__":
     sections = {"claim": claim, "against": against, **{name: section(name) for name in SETTINGS}}

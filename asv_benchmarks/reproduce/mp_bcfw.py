@@ -239,5 +239,5 @@ classifier of single nodes finds 68 %, and that w 80 %. There a decoding is a po
 bound, both inexact."""
 
 if __name__ == "__main__":
-    sections = {"claim": claim, "against": against, **{name: section(name) for name in SETTINGS}}
+    sections = {"claim": claim, **{name: section(name) for name in SETTINGS}, "against": against}
     Page("mp_bcfw", __doc__, sections).write(HEAD, clock=CLOCK)

@@ -9,20 +9,18 @@ results/graphs.md; sections that are not measured again stay as they are.
 import argparse
 import time
 
-from common import Page, data_file, table, version  # sets threads: before NumPy
+from common import Page, table, version  # sets threads: before NumPy
 
 # isort: split
 import numpy as np
+from labelled_graphs import horses, model_of, snakes
 
 import pybundle as pb
-from pybundle.models import Graph, GraphLabeling
 
 HEADER = ("edge features", "lam", "tol", "dimension", "passes", "processor seconds", "gap", "of it inference",
           "test accuracy, %", "by single nodes, %", "largest label, %")
 SNAKES = ((2, 10.0, 1e-2), (2, 1.0, 1e-2), (2, 1.0, 1e-3), (180, 10.0, 1e-2))
 HORSES = ((6, 100.0, 1e-2), (6, 10.0, 1e-2))
-COLOURS = {1: 0, 2: 1, 3: 2, 4: 3, 6: 4}
-"""The five colours of a pixel, by the code of its three channels; pixels outside of the image have the third."""
 HEAD = """\
 # Graphs with many labels
 
@@ -33,60 +31,10 @@ of lam = 100 and 10 on the test part, which favours it; "largest label" predicts
 """
 
 
-def snakes(n_edge_features):
-    """200 training and 100 test images, as (graphs, labels): pixels with the colours of their 3 x 3 neighbourhoods.
-
-    Two edge features are the directions; 180 are the 45 columns of both ends, for each direction apart.
-    """
-    with np.load(data_file("snakes", "snakes.npz"), allow_pickle=False) as file:
-        data = dict(file)
-    parts = ([], []), ([], [])
-    for i, (h, w) in enumerate(data["shapes"].tolist()):
-        pixels = slice(*data["offsets"][i:i + 2])
-        code = (data["X"][pixels] > 0) @ np.array([4, 2, 1])
-        padded = np.full((h + 2, w + 2), COLOURS[3])
-        padded[1:-1, 1:-1] = np.vectorize(COLOURS.get)(code).reshape(h, w)
-        nodes = np.concatenate([np.eye(5)[padded[a:a + h, b:b + w]] for a in range(3) for b in range(3)], axis=2)
-        nodes, number = nodes.reshape(h * w, 45), np.arange(h * w).reshape(h, w)
-        sides = [np.stack([number[:, :-1].ravel(), number[:, 1:].ravel()], axis=1),
-                 np.stack([number[:-1].ravel(), number[1:].ravel()], axis=1)]
-        edges, direction = np.concatenate(sides), np.repeat(np.eye(2), [len(side) for side in sides], axis=0)
-        features = direction
-        if n_edge_features == 180:
-            ends = np.concatenate([nodes[edges[:, 0]], nodes[edges[:, 1]]], axis=1)
-            features = (direction[:, :, None] * ends[:, None, :]).reshape(len(edges), 180)
-        X, Y = parts[data["split"][i]]
-        X.append(Graph(nodes, edges, features))
-        Y.append(data["y"][pixels].astype(int))
-    return parts
-
-
-def horses(_):
-    """200 training and 128 test images: background 0, horse 2, and 1 for a segment of it beside the background."""
-    with np.load(data_file("weizmann_horses", "weizmann_horses.npz"), allow_pickle=False) as file:
-        data = dict(file)
-    features = data["node_q"] * data["node_scale"] + data["node_offset"]
-    features = (features - features.mean(axis=0)) / (5.0 * np.maximum(features.std(axis=0), 1e-12))
-    parts = ([], []), ([], [])
-    for i, part in enumerate(data["split"].tolist()):
-        some, pairs = slice(*data["node_offsets"][i:i + 2]), slice(*data["edge_offsets"][i:i + 2])
-        y, edges = data["labels"][some].astype(int), data["edges"][pairs].astype(int)
-        of_edges = data["edge_features"][pairs].astype(float)
-        labels = 2 * y
-        for a, b in (edges.T, edges.T[::-1]):
-            labels[a[(y[a] == 1) & (y[b] == 0)]] = 1
-        X, Y = parts[part]
-        X.append(Graph(np.column_stack([features[some], np.ones(len(y))]), edges,
-                       np.column_stack([of_edges, np.ones(len(edges))])))
-        Y.append(labels)
-    return parts
-
-
 def rows(read, settings):
     for n_edge_features, lam, tol in settings:
         (X, Y), (X_test, Y_test) = read(n_edge_features)
-        K = 1 + max(int(y.max()) for y in Y)
-        model = GraphLabeling(K, X[0].nodes.shape[1], n_edge_features, loss="hamming")
+        model = model_of(X, Y)
         began = time.process_time()
         result = pb.minimize(pb.risks.Structured(model, X, Y), lam=lam, tol=tol, time_limit=600.0)
         seconds, test = time.process_time() - began, pb.risks.Structured(model, X_test, Y_test)
@@ -109,7 +57,7 @@ def by_nodes(X, Y, X_test, truth):
 
 
 SECTIONS = {"snakes": ("Snakes, 11 labels", snakes, SNAKES),
-            "horses": ("Weizmann horses, three labels", horses, HORSES)}
+            "horses": ("Weizmann horses, three labels", lambda _: horses(3), HORSES)}
 
 
 def main():

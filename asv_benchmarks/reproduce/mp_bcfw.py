@@ -8,6 +8,7 @@ Writes results/papers/mp_bcfw.md and its pictures. What was measured before is k
 from typing import NamedTuple
 
 import numpy as np
+from gap_curves import draw, median, reached, relative, within
 from papers import Page, Run, table
 from problems import PAUSE
 
@@ -17,6 +18,7 @@ METHODS = {"BCFW": ("bcfw", False, ()), "BCFW-avg": ("bcfw", True, ()),
            "MP-BCFW, default": ("mp-bcfw", False, ()), "MP-BCFW-avg, default": ("mp-bcfw", True, ()),
            "auto": ("auto", None, ())}
 FORMS = ("MP-BCFW, published", "MP-BCFW, default")
+RIVALS = ("auto", *FORMS)
 GAPS = (0.1, 1e-2, 1e-3)
 SHARES = (0.25, 0.5, 1.0)         # of the calls, at which tables show the gap
 
@@ -29,8 +31,12 @@ class Setting(NamedTuple):
     calls: int
     lam: float = 1.0
     seeds: int = 10
+    tol: float = 1e-4
 
 
+GRAPHS = {f"{data}, lam {lam:g}": Setting(f"{title}, lam = {lam:g}", data, 60, lam, tol=1e-2)
+          for data, title in (("snakes", "Snakes, eleven labels"), ("horses, three labels", "Horses, three labels"),
+                              ("horses, eight labels", "Horses, eight drawn labels")) for lam in (10.0, 100.0)}
 SETTINGS = {
     "usps": Setting("USPS, multiclass", "usps", 120),
     "ocr": Setting("OCR, chains", "ocr", 60),
@@ -38,6 +44,7 @@ SETTINGS = {
     "horses, lam 1000, slow": Setting("Horses with a costly oracle, lam = 1000", "horses, slow", 60, 1000.0, 3),
     "horses, lam 10000": Setting("Horses, lam = 10000", "horses", 60, 10000.0),
     "horses, lam 10000, slow": Setting("Horses with a costly oracle, lam = 10000", "horses, slow", 60, 10000.0, 3),
+    **GRAPHS,
 }
 
 
@@ -46,7 +53,7 @@ def runs(page, setting, name):
     method, average, options = METHODS[name]
     options = () if average is None else (("average", average), ("gap_check", 5), *options)
     found = [page.run(Run(setting.data, method, setting.lam, options=(
-        ("random_state", seed), ("max_iter", setting.calls), ("tol", 1e-4), *options)))
+        ("random_state", seed), ("max_iter", setting.calls), ("tol", setting.tol), *options)))
         for seed in range(setting.seeds)]
     return [with_work(record, setting.data) for record in found if record is not None]
 
@@ -73,9 +80,10 @@ def section(name):
     def text(page):
         found = {method: runs(page, setting, method) for method in METHODS}
         budget, column = setting.calls, clock([record for records in found.values() for record in records])
-        rows = [(method, *cells(records, budget, column)) for method, records in found.items() if records]
+        gaps = [gap for gap in GAPS if gap >= setting.tol]
+        rows = [(method, *cells(records, budget, column, gaps)) for method, records in found.items() if records]
         header = ("method", "seeds", *(f"gap at {calls(budget, share)} calls" for share in SHARES),
-                  *(f"calls to {gap:g}" for gap in GAPS), *(f"{WORDS[column]} to {gap:g}" for gap in GAPS),
+                  *(f"calls to {gap:g}" for gap in gaps), *(f"{WORDS[column]} to {gap:g}" for gap in gaps),
                   f"{WORDS[column]} of {budget} calls")
         stem = name.replace(", ", "_").replace(" ", "_")
         return f"## {setting.title}\n\n{table(header, rows)}\n\n{figure(page, stem, found, column)}"
@@ -104,6 +112,23 @@ def claim(page):
     return f"{CLAIM}\n{table(header, rows)}\n\n{save('dual gap of BCFW and both forms of MP-BCFW over time')}"
 
 
+def against(page):
+    """Calls and time of auto and of both forms of MP-BCFW to the same gaps, on graphs with many labels."""
+    rows = []
+    for setting in GRAPHS.values():
+        found = {method: runs(page, setting, method) for method in RIVALS}
+        if not all(found.values()):
+            continue
+        column = clock([record for records in found.values() for record in records])
+        curves = [[within(record["curve"], setting.calls) for record in records] for records in found.values()]
+        rows += [(setting.title, "/".join(map(str, map(len, curves))), f"{gap:g}", WORDS[column],
+                  *(median([reached(curve, gap, which) for curve in seeds], 1)
+                    for which in ("n_passes", column) for seeds in curves)) for gap in GAPS if gap >= setting.tol]
+    header = ("problem", "seeds", "gap", "time in", *(f"calls, {method}" for method in RIVALS),
+              *(f"time, {method}" for method in RIVALS))
+    return f"{AGAINST}\n{table(header, rows)}"
+
+
 def compared(pairs, calls, column):
     """Cells about pairs of records, of BCFW and of MP-BCFW with the same seed."""
     ends, others, ratios = [], [], {"n_passes": [], column: []}
@@ -123,38 +148,14 @@ def calls(budget, share):
     return round(share * budget)
 
 
-def cells(records, budget, column):
+def cells(records, budget, column, gaps):
     """Medians over the seeds within a budget of calls: gaps at shares of it, calls and time to gaps, its time."""
     curves = [within(record["curve"], budget) for record in records]
-    gaps = [np.median([relative(within(curve, calls(budget, share)))[-1] for curve in curves]) for share in SHARES]
-    at = {name: [[reached(curve, gap, name) for curve in curves] for gap in GAPS] for name in ("n_passes", column)}
-    return (len(records), *(f"{gap:.2g}" for gap in gaps), *(median(values, 1) for values in at["n_passes"]),
+    ends = [np.median([relative(within(curve, calls(budget, share)))[-1] for curve in curves]) for share in SHARES]
+    at = {name: [[reached(curve, gap, name) for curve in curves] for gap in gaps] for name in ("n_passes", column)}
+    return (len(records), *(f"{end:.2g}" for end in ends), *(median(values, 1) for values in at["n_passes"]),
             *(median(values, 2) for values in at[column]),
             median([np.interp(budget, record["curve"]["n_passes"], record["curve"][column]) for record in records], 1))
-
-
-def within(curve, budget):
-    """The part of a curve that took at most so many oracle calls for an example."""
-    n = int(np.searchsorted(curve["n_passes"], budget, "right"))
-    return {name: values[:n] for name, values in curve.items()}
-
-
-def relative(curve):
-    best = np.array(curve["best_primal"])
-    gaps = np.full(len(best), np.inf)
-    known = np.isfinite(best)
-    gaps[known] = (best[known] - np.array(curve["lower_bound"])[known]) / best[known]
-    return np.maximum(gaps, 1e-16)
-
-
-def reached(curve, gap, column):
-    at = np.flatnonzero(relative(curve) <= gap)
-    return curve[column][at[0]] if len(at) else np.inf
-
-
-def median(values, digits):
-    value = np.median(values)
-    return f"{value:.{digits}f}" if np.isfinite(value) else "-"
 
 
 def figure(page, stem, found, time):
@@ -164,22 +165,6 @@ def figure(page, stem, found, time):
         draw(panel, found, column)
         panel.set(xlabel=label, ylabel="relative dual gap")
     return save(f"dual gap over oracle calls and over {WORDS[time]}")
-
-
-def draw(panel, found, column):
-    """Medians with minimum and maximum of the seeds."""
-    for name, records in found.items():
-        if not records:
-            continue
-        curves = [record["curve"] for record in records]
-        low = max(curve[column][int(np.argmax(np.isfinite(relative(curve))))] for curve in curves)
-        high = min(curve[column][-1] for curve in curves)
-        grid = np.geomspace(max(low, 1e-3), max(high, low + 1e-3), 50)
-        # a gap holds until the next certificate: a step, not a line
-        values = np.array([relative(curve)[np.maximum(np.searchsorted(curve[column], grid, "right") - 1, 0)]
-                           for curve in curves])
-        line, = panel.loglog(grid, np.median(values, axis=0), label=name)
-        panel.fill_between(grid, values.min(axis=0), values.max(axis=0), color=line.get_color(), alpha=0.2)
 
 
 CLAIMED = ("horses, lam 1000", "horses, lam 1000, slow", "horses, lam 10000", "horses, lam 10000, slow")
@@ -197,6 +182,15 @@ which is at 6 calls: so ratios above 10, or 20 for runs of 120 calls, cannot sho
 
 On horses both forms confirm the claim. The published form takes fewer calls than the default, most with the costly
 oracle: the clock grants it more cached passes than a cost of 20 steps a call does. In time they are about equal.
+"""
+AGAINST = """\
+## auto against MP-BCFW on graphs with many labels
+
+Calls and time to relative gaps, medians of the seeds; "-" is a gap that half of them or more did not reach within 60
+calls. All methods have the same inexact oracle: the accuracy that is asked of it follows from the gap of the run by
+the same rule, with the same cap on sweeps of a call. Runs end at a gap of 1e-2 or at 60 iterations: much smaller gaps
+are out of reach of the oracle, which left 1.5e-3 to `auto` on snakes at lam = 10. The values of F at which a gap shows
+come every sixth call from MP-BCFW, and with every call from the sixth on from `auto`.
 """
 HEAD = """\
 # MP-BCFW (Shah, Kolmogorov, Lampert, CVPR 2015)
@@ -235,8 +229,15 @@ without numbers, and points read off a figure cannot be trusted.
 HorseSeg is not to be had, and Weizmann horses stand in, with features that are not scaled as the paper's. With them
 lam = 1 is so small that BCFW and MP-BCFW hardly move within the budget; at lam = 1000 and 10000 they move. A call takes
 half a millisecond; in a second set of runs every call pauses for 2 ms, to make the oracle costlier. Exact cuts need
-weights of pairs >= 0: w of an average is then the projection of the averaged point. Stanford backgrounds have many
-labels, for which the package has no model."""
+weights of pairs >= 0: w of an average is then the projection of the averaged point.
+
+Stanford backgrounds, images with eight labels, are not to be had either. Three sets stand in for them, with the relaxed
+risk of `GraphLabeling` and the number of wrong nodes as loss: snakes of eleven labels with 180 features of edges;
+horses with a third label for segments of the horse beside the background; and the graphs of the horses with eight
+labels drawn from a known w by Gibbs sampling (`labelled_graphs.py`). Of the drawn labels of the test part a
+classifier of single nodes finds 68 %, and that w 80 %. There a decoding is a point of the local polytope and an upper
+bound, both inexact."""
 
 if __name__ == "__main__":
-    Page("mp_bcfw", __doc__, {"claim": claim, **{name: section(name) for name in SETTINGS}}).write(HEAD, clock=CLOCK)
+    sections = {"claim": claim, **{name: section(name) for name in SETTINGS}, "against": against}
+    Page("mp_bcfw", __doc__, sections).write(HEAD, clock=CLOCK)

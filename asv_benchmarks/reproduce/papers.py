@@ -27,7 +27,7 @@ PAPERS = RESULTS / "papers"
 KEPT = PAPERS / "runs.jsonl"
 WORK = RESULTS.parent / "figures" / "runs"
 """Checkpoints and solutions; not committed."""
-POINTS = 60         # of a curve
+POINTS = 60         # of the curve of a long run
 BUSY = 1.5          # load of the machine above which other programs ran beside
 REPEATS = """\
 ## How far counts move
@@ -227,7 +227,7 @@ def measured(run, limit, **arguments):
         # a callback, because `time_limit` counts from the first start
         result = pb.minimize(risk, method=method, n_parts=run.n_parts, checkpoint=checkpoint,
                              callback=callback, **{"tol": 1e-2, "max_iter": 10**6} | options | arguments)
-    if not (result.success or result.status is pb.Status.ITERATION_LIMIT):
+    if not (result.success or result.status in (pb.Status.ITERATION_LIMIT, pb.Status.INFERENCE)):
         what = "starts again" if checkpoint is None else "goes on"
         print(f"cut off at a gap of {result.gap:.1e}: the next call {what}")
         return None
@@ -244,10 +244,13 @@ def measured(run, limit, **arguments):
 
 
 def curve(history):
-    """Rows of a history at some iterations, more of them in the beginning; "cpu" unless the run was resumed."""
+    """Rows of a history at all iterations or, of a long run, at POINTS, more of them in the beginning.
+
+    "cpu" is there unless the run was resumed.
+    """
     names = ("n_passes", "time", "primal", "best_primal", "lower_bound", *(("cpu",) if "cpu" in history else ()))
     n = len(history["gap"])
-    at = np.unique(np.rint(np.geomspace(1, n, POINTS)).astype(int)) - 1
+    at = np.arange(n) if n <= 2 * POINTS else np.unique(np.rint(np.geomspace(1, n, POINTS)).astype(int)) - 1
     return {name: [float(f"{value:.6g}") for value in history[name][at]] for name in names} | {
         "iteration": (at + 1).tolist()}
 

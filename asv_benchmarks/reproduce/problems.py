@@ -7,6 +7,7 @@ from common import data_file  # sets threads: before NumPy
 
 # isort: split
 import horses
+import labelled_graphs
 import landmarks
 import numpy as np
 import plates
@@ -51,6 +52,14 @@ def weizmann(kind=pb.models.BinaryLabeling):
         "test": lambda w: float(test.predict_losses(w).mean())}
 
 
+def graphs(read, argument):
+    """Graphs with many labels, the relaxed risk; the error is that of nodes."""
+    (X, Y), test = read(argument)
+    model = labelled_graphs.model_of(X, Y)
+    held_out, n_nodes = pb.risks.Structured(model, *test), sum(map(len, test[1]))
+    return pb.risks.Structured(model, X, Y), {"test": lambda w: float(held_out.predict_losses(w).sum() / n_nodes)}
+
+
 class SlowOracle(BinaryLabelingOracle):
     """Pauses before the answers of a batch."""
 
@@ -71,6 +80,9 @@ LOADERS = {"mnist": mnist, "mnist, parts in order": lambda: parted(partition="co
            "mnist, shuffle 1": lambda: parted(random_state=1), "mnist, shuffle 2": lambda: parted(random_state=2),
            "landmarks": landmarks.problem, "plates": plates.problem, "horses": weizmann,
            "horses, slow": lambda: weizmann(SlowLabeling),
+           "snakes": lambda: graphs(labelled_graphs.snakes, 180),
+           "horses, three labels": lambda: graphs(labelled_graphs.horses, 3),
+           "horses, eight labels": lambda: graphs(labelled_graphs.horses, 8),
            "usps": lambda: (race.usps()[0], {}), "ocr": lambda: (race.ocr()[0], {})}
 
 

@@ -3,6 +3,7 @@
     python asv_benchmarks/reproduce/proofs.py [--problems 8000] [--processes 2] [--first 0] [--seed 0]
     python asv_benchmarks/reproduce/proofs.py --only INDEX [--seed 0]      # one problem, told run by run
     python asv_benchmarks/reproduce/proofs.py --penalties [--forgeries 5]  # sums of penalties, verify, forgeries
+    python asv_benchmarks/reproduce/proofs.py --graphs [--problems 600]    # labels on graphs, relaxed and true risk
 
 All risks and models, all methods, data on scales of 1e-8 to 1e8, lam from 1e-10 to 1e8, starts up to 1e8 away, warm
 starts, paths, parts, weights, signs, memory limits. Values are recomputed in rational numbers (hinges) or decimals of
@@ -32,7 +33,9 @@ SHOWN = 200
 
 def attack_of(arguments):
     """The attack that is asked for, a function of seed and number."""
-    return partial(penalty_proofs.attack, forgeries=arguments.forgeries) if arguments.penalties else proofs.attack
+    if arguments.penalties:
+        return partial(penalty_proofs.attack, forgeries=arguments.forgeries)
+    return proofs.attack_graphs if arguments.graphs else proofs.attack
 
 
 def work(attack, seed, indices):
@@ -80,7 +83,7 @@ def report(rows, arguments, seconds):
     lines = [
         "# Certificates under attack", "",
         f"`python asv_benchmarks/reproduce/proofs.py --problems {arguments.problems} --first {arguments.first} "
-        f"--seed {arguments.seed}{' --penalties' * arguments.penalties}`: "
+        f"--seed {arguments.seed}{' --penalties' * arguments.penalties}{' --graphs' * arguments.graphs}`: "
         f"{arguments.problems} problems, {total['run']} runs, **{total['certified']} "
         f"certified results** ({total['success']} converged), {seconds / 60:.1f} minutes of processor time, "
         f"pybundle {version()}.", "",
@@ -125,11 +128,13 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int)
     parser.add_argument("--penalties", action="store_true", help="sums of penalties, and verify")
+    parser.add_argument("--graphs", action="store_true", help="labels on graphs")
     parser.add_argument("--forgeries", type=int, default=0, help="with --penalties: of each certificate")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     attack = attack_of(arguments)
-    arguments.out = arguments.out or RESULTS / ("penalty_proofs.md" if arguments.penalties else "proofs.md")
+    arguments.out = arguments.out or RESULTS / (
+        "penalty_proofs.md" if arguments.penalties else "graph_proofs.md" if arguments.graphs else "proofs.md")
     if arguments.only is not None:
         tell(attack, arguments.seed, arguments.only)
         return 0

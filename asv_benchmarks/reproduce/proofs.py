@@ -8,7 +8,8 @@
 All risks and models, all methods, data on scales of 1e-8 to 1e8, lam from 1e-10 to 1e8, starts up to 1e8 away, warm
 starts, paths, parts, weights, signs, memory limits. Values are recomputed in rational numbers (hinges) or decimals of
 80 digits (log-losses) by `tests/reference/exact.py`, problems are made by `problems.py` and claims are checked by
-`proofs.py` beside it; a short version runs in the suite (tests/test_proofs.py). Seeds are fixed. Writes
+`proofs.py` beside it, labels on graphs in `graph_problems.py` and `exact_graphs.py`; a short version runs in the suite
+(tests/test_proofs.py). Seeds are fixed. Writes
 asv_benchmarks/results/proofs.md, and ends with an error where a claim failed.
 """
 
@@ -91,6 +92,8 @@ def report(rows, arguments, seconds):
         *([f"{total['verified']} certificates were confirmed by `verify` for the penalty of the caller, "
            f"{total['not verified']} of converged runs were not. Of {total['forged']} forgeries {total['forged, ok']} "
            "passed; those with false claims are among the failures.", ""] if arguments.penalties else []),
+        *([f"To the labellings of the relaxed risk {total['vertices']} fractional vertices were added, best at a point "
+           "met.", ""] if arguments.graphs else []),
         "* *bound*: `lower_bound` above the best exact value met, or the bound that `slope` gives for another lam.",
         "* *value*: F(x) above `fun` plus its error, or x not feasible. *ball*: the minimiser outside of `result.ball` "
         f"({total['ball seen']} balls checked).",

@@ -56,7 +56,7 @@ class Relaxed(exact.Risk):
     """R(w) = sum_i c_i max over the local polytope of graph i; values come as intervals, which are usually points."""
 
     def __init__(self, dim, graphs, k, weights):
-        self.graphs, self.k, self.known = graphs, k, {}
+        self.graphs, self.k, self.known, self.n_added = graphs, k, {}, 0
         self.lists = [(c, list(graph.rows())) for c, graph in zip(weights, graphs, strict=True)]
         super().__init__(dim, self.lists, k)
 
@@ -81,7 +81,7 @@ class Relaxed(exact.Risk):
                 value = loss + factor * Fraction(int(psi @ W), size)
                 if value > best:
                     rows.append((loss, factor, psi))
-                    best, is_new = value, True
+                    best, is_new, self.n_added = value, True, self.n_added + 1
             assert best <= upper
             low, high = low + exact.fraction(c) * best, high + exact.fraction(c) * upper
         if is_new:

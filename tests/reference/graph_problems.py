@@ -1,6 +1,7 @@
 """Random small problems of labels on graphs for the proofs, of the relaxed and of the true risk."""
 
 import copy
+import itertools
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,9 +15,10 @@ MOST = 260
 """Labellings of a graph, which the twins list; some graphs have up to 1024."""
 
 
-def edges_of(rng, size):
+def edges_of(rng, size, is_frustrated):
     """No edges, a forest, a cycle, all pairs, or any pairs, also parallel ones; nodes may be isolated."""
-    kind = rng.choice(["none", "forest", "cycle", "complete", "any", "any"])
+    kind = rng.choice(["cycle", "complete"] if is_frustrated else [
+        "none", "forest", "cycle", "complete", "any", "any"])
     order = rng.permutation(size)
     if size < 2 or kind == "none":
         return np.zeros((0, 2), dtype=int)
@@ -61,14 +63,21 @@ def graph_labeling(rng, relaxed):
     loss, kinds = str(rng.choice(["mean", "hamming", "balanced"])), kinds_of(rng, p)
     sizes = [min(int(rng.integers(1, 6)), 5 if rng.random() < 0.05 else int(np.log(MOST) / np.log(K)))
              for _ in range(n)]
-    edges = [edges_of(rng, size) for size in sizes]
+    is_frustrated = rng.random() < 0.4          # pairs want different labels, which not all can have
+    if is_frustrated:
+        sizes = [max(size, 3) for size in sizes]
+    edges = [edges_of(rng, size, is_frustrated) for size in sizes]
     nodes = matrix(rng, sum(sizes), d)
     Y = labels(rng, nodes, K)
+    if is_frustrated:
+        nodes = nodes[:1] + rng.choice([0.0, 1e-3, 0.1]) * nodes
+        Y = np.concatenate([rng.permutation(K)[np.arange(size) % 2] for size in sizes])
     nodes, exact_nodes = stored(rng, nodes)
-    factor = (scale_of(rng) if rng.random() < 0.3 else max(np.abs(exact_nodes).max(), 1e-8)) * 10.0 ** rng.integers(-2, 3)
-    n_edges = sum(map(len, edges))
-    pairs = np.ones((n_edges, p)) if rng.random() < 0.3 else rng.integers(-2, 3, (n_edges, p)) * 1.0 if (
-        rng.random() < 0.4) else rng.standard_normal((n_edges, p))
+    size = scale_of(rng) if rng.random() < 0.3 else max(np.abs(exact_nodes).max(), 1e-8)
+    factor, n_edges = size * 10.0 ** rng.integers(-2, 3), sum(map(len, edges))
+    kind = "ones" if is_frustrated and rng.random() < 0.7 else rng.choice(["ones", "integers", "normal"])
+    pairs = np.ones((n_edges, p)) if kind == "ones" else rng.integers(-2, 3, (n_edges, p)) * 1.0 if (
+        kind == "integers") else rng.standard_normal((n_edges, p))
     pairs = pairs * factor
     if rng.random() < 0.2:
         pairs = pairs.astype(np.float32)
@@ -78,7 +87,7 @@ def graph_labeling(rng, relaxed):
     cuts, ends = (np.concatenate([[0], np.cumsum(part)]) for part in (sizes, [len(e) for e in edges]))
 
     def split(array, at):
-        return [array[a:b] for a, b in zip(at[:-1], at[1:], strict=True)]
+        return [array[a:b] for a, b in itertools.pairwise(at)]
 
     Y = split(np.where((rng.random(len(Y)) < 0.2) & (rng.random() < 0.4), -1, Y), cuts)
     if (Y[0] < 0).all():
@@ -92,7 +101,8 @@ def graph_labeling(rng, relaxed):
     weights = weights_of(rng, n)
     model = pb.models.GraphLabeling(K, d, p, loss=loss, class_weights=class_weights,
                                     risk="relaxed" if relaxed else "true", **kinds)
-    given = Y if node_weights is None else [pb.models.WeightedLabels(y, c) for y, c in zip(Y, node_weights, strict=True)]
+    given = Y if node_weights is None else [
+        pb.models.WeightedLabels(y, c) for y, c in zip(Y, node_weights, strict=True)]
     risk = pb.risks.Structured(model, [pb.Graph(*x) for x in X], given, sample_weight=weights)
     twin = exact_graphs.graph_labeling(exact_X, Y, K, loss, class_weights, node_weights, **kinds, weights=weights,
                                        relaxed=relaxed)

@@ -89,6 +89,7 @@ def attack_problem(problem, rng, more=lambda problem, rng: []):
         check_range(problem, claim)
     for row in rows:
         row.counts["run"] += 1
+    rows[0].counts["vertices"] += getattr(problem.twin, "n_added", 0)
     return rows
 
 

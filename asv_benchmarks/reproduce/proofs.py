@@ -9,8 +9,8 @@ All risks and models, all methods, data on scales of 1e-8 to 1e8, lam from 1e-10
 starts, paths, parts, weights, signs, memory limits. Values are recomputed in rational numbers (hinges) or decimals of
 80 digits (log-losses) by `tests/reference/exact.py`, problems are made by `problems.py` and claims are checked by
 `proofs.py` beside it, labels on graphs in `graph_problems.py` and `exact_graphs.py`; a short version runs in the suite
-(tests/test_proofs.py). Seeds are fixed. Writes
-asv_benchmarks/results/proofs.md, and ends with an error where a claim failed.
+(tests/test_proofs.py and test_graph_proofs.py). Seeds are fixed. Writes asv_benchmarks/results/proofs.md, or
+penalty_proofs.md or graph_proofs.md, and ends with an error where a claim failed.
 """
 
 import argparse

@@ -179,10 +179,10 @@ def options_of(problem, rng, method):
 
 def _short(options):
     """The options in words, vectors by their norms."""
-    words = {name: f"|{np.linalg.norm(value):.1e}|" if isinstance(value, np.ndarray) else repr(value)
+    words = {name: f"|{np.linalg.norm(value):.1e}|" if isinstance(value, np.ndarray) else value
              for name, value in options.items() if name not in ("nonneg", "warm_start")}
     words |= {"warm_start": type(options["warm_start"]).__name__} if "warm_start" in options else {}
-    return ", ".join(f"{name}={value}" for name, value in words.items())
+    return ", ".join(f"{name}={value!r}" for name, value in words.items())
 
 
 def called(risk, method, options):

@@ -3,12 +3,14 @@
     python asv_benchmarks/reproduce/proofs.py [--problems 8000] [--processes 2] [--first 0] [--seed 0]
     python asv_benchmarks/reproduce/proofs.py --only INDEX [--seed 0]      # one problem, told run by run
     python asv_benchmarks/reproduce/proofs.py --penalties [--forgeries 5]  # sums of penalties, verify, forgeries
+    python asv_benchmarks/reproduce/proofs.py --graphs [--problems 600]    # labels on graphs, relaxed and true risk
 
 All risks and models, all methods, data on scales of 1e-8 to 1e8, lam from 1e-10 to 1e8, starts up to 1e8 away, warm
 starts, paths, parts, weights, signs, memory limits. Values are recomputed in rational numbers (hinges) or decimals of
 80 digits (log-losses) by `tests/reference/exact.py`, problems are made by `problems.py` and claims are checked by
-`proofs.py` beside it; a short version runs in the suite (tests/test_proofs.py). Seeds are fixed. Writes
-asv_benchmarks/results/proofs.md, and ends with an error where a claim failed.
+`proofs.py` beside it, labels on graphs in `graph_problems.py` and `exact_graphs.py`; a short version runs in the suite
+(tests/test_proofs.py and test_graph_proofs.py). Seeds are fixed. Writes asv_benchmarks/results/proofs.md, or
+penalty_proofs.md or graph_proofs.md, and ends with an error where a claim failed.
 """
 
 import argparse
@@ -32,7 +34,9 @@ SHOWN = 200
 
 def attack_of(arguments):
     """The attack that is asked for, a function of seed and number."""
-    return partial(penalty_proofs.attack, forgeries=arguments.forgeries) if arguments.penalties else proofs.attack
+    if arguments.penalties:
+        return partial(penalty_proofs.attack, forgeries=arguments.forgeries)
+    return proofs.attack_graphs if arguments.graphs else proofs.attack
 
 
 def work(attack, seed, indices):
@@ -80,7 +84,7 @@ def report(rows, arguments, seconds):
     lines = [
         "# Certificates under attack", "",
         f"`python asv_benchmarks/reproduce/proofs.py --problems {arguments.problems} --first {arguments.first} "
-        f"--seed {arguments.seed}{' --penalties' * arguments.penalties}`: "
+        f"--seed {arguments.seed}{' --penalties' * arguments.penalties}{' --graphs' * arguments.graphs}`: "
         f"{arguments.problems} problems, {total['run']} runs, **{total['certified']} "
         f"certified results** ({total['success']} converged), {seconds / 60:.1f} minutes of processor time, "
         f"pybundle {version()}.", "",
@@ -88,6 +92,8 @@ def report(rows, arguments, seconds):
         *([f"{total['verified']} certificates were confirmed by `verify` for the penalty of the caller, "
            f"{total['not verified']} of converged runs were not. Of {total['forged']} forgeries {total['forged, ok']} "
            "passed; those with false claims are among the failures.", ""] if arguments.penalties else []),
+        *([f"To the labellings of the relaxed risk {total['vertices']} fractional vertices were added, best at a point "
+           "met.", ""] if arguments.graphs else []),
         "* *bound*: `lower_bound` above the best exact value met, or the bound that `slope` gives for another lam.",
         "* *value*: F(x) above `fun` plus its error, or x not feasible. *ball*: the minimiser outside of `result.ball` "
         f"({total['ball seen']} balls checked).",
@@ -125,11 +131,13 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int)
     parser.add_argument("--penalties", action="store_true", help="sums of penalties, and verify")
+    parser.add_argument("--graphs", action="store_true", help="labels on graphs")
     parser.add_argument("--forgeries", type=int, default=0, help="with --penalties: of each certificate")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     attack = attack_of(arguments)
-    arguments.out = arguments.out or RESULTS / ("penalty_proofs.md" if arguments.penalties else "proofs.md")
+    arguments.out = arguments.out or RESULTS / (
+        "penalty_proofs.md" if arguments.penalties else "graph_proofs.md" if arguments.graphs else "proofs.md")
     if arguments.only is not None:
         tell(attack, arguments.seed, arguments.only)
         return 0

@@ -42,6 +42,13 @@ def fraction(value):
     return value if isinstance(value, Fraction) else Fraction(value.item() if hasattr(value, "item") else value)
 
 
+def root(square):
+    """An upper bound of the square root of a Fraction."""
+    with decimal.localcontext(DIGITS):
+        found = (Decimal(square.numerator) / Decimal(square.denominator)).sqrt()
+    return Fraction(found) * (1 + BLUR)
+
+
 def lift(*arrays):
     """Float arrays as object arrays of integers, and k: the numbers are integers / 2^k."""
     arrays = [np.asarray(a, dtype=np.float64) for a in arrays]
@@ -253,6 +260,12 @@ def solve_integers(M, b):
     for k in reversed(range(n)):
         x[k] = (M[k][n] - sum(M[k][c] * x[c] for c in range(k + 1, n))) / Fraction(M[k][k])
     return x
+
+
+def active_set(risk, lam, guess, nonneg=None):
+    """The exact minimiser of `lam/2 |w|^2` plus the maxima over the rows of `risk`; None where it takes too long."""
+    found = _ActiveSet(risk, lam, nonneg).run(guess)
+    return None if found is None else found[0]
 
 
 class _ActiveSet:

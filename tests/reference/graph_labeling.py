@@ -37,16 +37,77 @@ def merged(unaries, edges, pairwise):
 def relaxed_maximum(unaries, edges, pairwise):
     """Maximum over the local polytope by HiGHS."""
     unaries, edges, tables = merged(unaries, edges, pairwise)
-    (n, K), m = np.shape(unaries), len(edges)
+    found = _program(*polytope(*np.shape(unaries), edges), np.concatenate([np.ravel(unaries), tables.ravel()]))
+    return -found.fun
+
+
+def polytope(n, K, edges):
+    """The local polytope `A z = b, z >= 0` of a graph without parallel edges, z = [nodes | tables]."""
+    m, edges = len(edges), np.asarray(edges)
     blocks = [[sp.kron(sp.eye(n), np.ones((1, K))), sp.csr_matrix((n, m * K * K))]]
     for end, sums in ((0, np.kron(np.eye(K), np.ones((1, K)))), (1, np.kron(np.ones((1, K)), np.eye(K)))):
-        at = sp.csr_matrix((np.ones(m), (np.arange(m), edges[:, end])), shape=(m, n))
-        blocks.append([-sp.kron(at, np.eye(K)), sp.kron(sp.eye(m), sums)])
-    A = sp.bmat(blocks[:1] + (blocks[1:] if m else []), format="csr")
-    found = linprog(-np.concatenate([np.ravel(unaries), tables.ravel()]), A_eq=A,
-                    b_eq=np.concatenate([np.ones(n), np.zeros(2 * m * K)]), method="highs")
+        if m:
+            at = sp.csr_matrix((np.ones(m), (np.arange(m), edges[:, end])), shape=(m, n))
+            blocks.append([-sp.kron(at, np.eye(K)), sp.kron(sp.eye(m), sums)])
+    return sp.csr_matrix(sp.bmat(blocks)), np.concatenate([np.ones(n), np.zeros(2 * m * K)])
+
+
+def _program(A, b, scores, method="highs"):
+    found = linprog(-scores, A_eq=A, b_eq=b, method=method)
     assert found.status == 0
-    return -found.fun
+    return found
+
+
+def relaxed_interval(unaries, edges, tables, rounds=6, digits=100):
+    """A point of the local polytope and an upper bound on all of them, both exact and usually equal to 2^-`digits`.
+
+    HiGHS solves the program; its duals become messages in rational numbers, and what they leave, scaled up, is the next
+    program.
+
+    Parameters
+    ----------
+    unaries, tables : object arrays of Fraction, shapes (n, K) and (m, K, K)
+    edges : sequence of pairs
+        No two of them join the same nodes.
+
+    Returns
+    -------
+    point : object array of Fraction, shape (n K + m K^2,), or None
+        The best vertex met; None if none was recognised.
+    upper : Fraction
+    """
+    (n, K), m = unaries.shape, len(edges)
+    A, b = polytope(n, K, edges)
+    scores = np.concatenate([unaries.ravel(), tables.ravel()])
+    nodes, rest, point, low, upper, size = unaries.copy(), tables.copy(), None, None, None, None
+    for _ in range(rounds):
+        tops = nodes.max(axis=1), rest.reshape(m, K * K).max(axis=1) if m else np.zeros(0, dtype=object)
+        total = sum(tops[0], Fraction(0)) + sum(tops[1], Fraction(0))
+        upper = total if upper is None else min(upper, total)
+        left = np.concatenate([(nodes - tops[0][:, None]).ravel(), (rest - tops[1][:, None, None]).ravel()])
+        size = -left.min() if size is None else size
+        gap = size if low is None else total - low
+        if gap <= size / 2**digits:
+            break
+        unit = Fraction(2) ** (gap.numerator.bit_length() - gap.denominator.bit_length())
+        found = _program(A, b, np.array([float(max(v / unit, -10000)) for v in left]), "highs-ds")
+        z = np.array([Fraction(v).limit_denominator(500) for v in found.x.tolist()], dtype=object)
+        if is_point(z, n, K, edges) and (low is None or z @ scores > low):
+            point, low = z, z @ scores
+        d = np.array([-Fraction(v) * unit for v in found.eqlin.marginals[n:].tolist()], dtype=object)
+        for end, at in enumerate(d.reshape(2, m, K)):
+            rest = rest - (at[:, :, None] if end == 0 else at[:, None, :])
+            for e, pair in enumerate(edges):
+                nodes[pair[end]] = nodes[pair[end]] + at[e]
+    return point, upper
+
+
+def is_point(z, n, K, edges):
+    """Whether z lies in the local polytope, exactly."""
+    nodes, tables = z[:n * K].reshape(n, K), z[n * K:].reshape(-1, K, K)
+    return bool((z >= 0).all() and (nodes.sum(axis=1) == 1).all() and all(
+        (table.sum(axis=1) == nodes[a]).all() and (table.sum(axis=0) == nodes[b]).all()
+        for table, (a, b) in zip(tables, edges, strict=True)))
 
 
 def exact_bound(unaries, edges, pairwise, messages):

@@ -375,12 +375,12 @@ KINDS = {
 }
 
 
-def make(seed, index):
+def make(seed, index, kinds=KINDS):
     """Problem number `index`, and the generator that goes on."""
     rng = np.random.default_rng([seed, index])
-    shares = np.array([share for share, _ in KINDS.values()], dtype=float)
-    name = list(KINDS)[rng.choice(len(KINDS), p=shares / shares.sum())]
-    risk, twin, methods = KINDS[name][1](rng)
+    shares = np.array([share for share, _ in kinds.values()], dtype=float)
+    name = list(kinds)[rng.choice(len(kinds), p=shares / shares.sum())]
+    risk, twin, methods = kinds[name][1](rng)
     norms = np.sqrt((((twin.A / twin.D).astype(float) if len(twin.A) else np.zeros((1, 1))) ** 2).sum(axis=1))
     size = float(norms.max(initial=0.0)) or 1.0
     nonneg = getattr(risk, "nonneg", None)

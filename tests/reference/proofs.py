@@ -24,7 +24,7 @@ import numpy as np
 
 import pybundle as pb
 
-from . import exact, problems
+from . import exact, graph_problems, problems
 
 FAILURES = ("bound", "value", "ball", "contradiction", "crash")
 ROUNDING = 2.0**-50
@@ -62,9 +62,18 @@ def attack(seed, index):
     """The rows of problem number `index`."""
     if index % 25 == 24:
         return attack_mkl(seed, index)
-    problem, rng = problems.make(seed, index)
+    return attack_problem(*problems.make(seed, index))
+
+
+def attack_graphs(seed, index):
+    """The rows of problem number `index` of labels on graphs; some runs start from a run of the other risk."""
+    return attack_problem(*problems.make(seed, index, graph_problems.KINDS), foreign_runs)
+
+
+def attack_problem(problem, rng, more=lambda problem, rng: []):
+    """The rows of the runs that `plan` and `more` choose for a problem."""
     rows, claims = [], []
-    for method, options in plan(problem, rng):
+    for method, options in plan(problem, rng) + more(problem, rng):
         is_path = "lams" in options
         label = f"{'path, ' if is_path else ''}{'interval, ' if 'interval' in options else ''}{method}"
         row = Row(problem.name + (", ball" if problem.radius else ""), label, f"{label} {_short(options)}")
@@ -80,6 +89,7 @@ def attack(seed, index):
         check_range(problem, claim)
     for row in rows:
         row.counts["run"] += 1
+    rows[0].counts["vertices"] += getattr(problem.twin, "n_added", 0)
     return rows
 
 
@@ -100,6 +110,25 @@ def plan(problem, rng):
     for lam in problem.lams:
         which = {"lam": lam} if problem.radius is None else {"radius": problem.radius}
         runs.append(("auto", which | {"tol": 1e-13, "max_iter": 60} | _scale(problem)))
+    return runs
+
+
+def foreign_runs(problem, rng):
+    """Two runs from the result or the state of a run of the other risk, relaxed or true."""
+    if problem.radius is not None or problem.nonneg is not None:
+        return []
+    runs, other = [], graph_problems.other_risk(problem.risk)
+    for method in rng.choice(problem.methods, 2, replace=False).tolist():
+        options = {"lam": problem.lams[0], "max_iter": 20, **_scale(problem)}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                before = pb.minimize(other, method=method, tol=1e-3, **options)
+            except pb.BundleError:
+                continue
+        start = {"w0": before.x} if rng.random() < 0.3 else {
+            "warm_start": before if rng.random() < 0.5 or before.state is None else before.state}
+        runs.append((method, options | start | {"tol": float(rng.choice([1e-1, 1e-3, 1e-9]))}))
     return runs
 
 
@@ -150,8 +179,10 @@ def options_of(problem, rng, method):
 
 def _short(options):
     """The options in words, vectors by their norms."""
-    return ", ".join(f"{name}={f'|{np.linalg.norm(value):.1e}|' if isinstance(value, np.ndarray) else value!r}"
-                     for name, value in options.items() if name != "nonneg")
+    words = {name: f"|{np.linalg.norm(value):.1e}|" if isinstance(value, np.ndarray) else value
+             for name, value in options.items() if name not in ("nonneg", "warm_start")}
+    words |= {"warm_start": type(options["warm_start"]).__name__} if "warm_start" in options else {}
+    return ", ".join(f"{name}={value!r}" for name, value in words.items())
 
 
 def called(risk, method, options):
@@ -297,10 +328,10 @@ def check_ball(claim, lam, n, optimum, guess, mine, values):
         bound = max((Fraction(c.result.lower_bound) for c in mine if c.result.certified), default=None)
         w = [exact.fraction(v) for v in guess]
         least = min(values[id(c)] for c in mine)
-        reach = _root(2 * max(least - bound, Fraction(0)) / exact.fraction(lam))
+        reach = exact.root(2 * max(least - bound, Fraction(0)) / exact.fraction(lam))
     distance = sum((a - b)**2 for a, b in zip(w, centre, strict=True))
     if distance > (radius + reach)**2:
-        claim.row.fail("ball", f"the minimiser is {float(_root(distance)):.17g} from the centre, radius "
+        claim.row.fail("ball", f"the minimiser is {float(exact.root(distance)):.17g} from the centre, radius "
                        f"{float(radius):.17g}")
 
 
@@ -321,13 +352,6 @@ def check_range(problem, claim):
 
 def _ratio(difference, size):
     return float(difference / abs(size)) if size else math.inf
-
-
-def _root(square):
-    """An upper bound of the square root of a Fraction."""
-    with decimal.localcontext(exact.DIGITS):
-        root = (Decimal(square.numerator) / Decimal(square.denominator)).sqrt()
-    return Fraction(root) * (1 + exact.BLUR)
 
 
 def _inside(w, radius):

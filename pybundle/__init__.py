@@ -35,6 +35,7 @@ from .solvers import Checkpoint, Solve, minimize, path
 
 if TYPE_CHECKING:
     from . import datasets as datasets
+    from . import metrics as metrics
     from . import mkl as mkl
     from . import plotting as plotting
     from .estimators import BinaryLabelingSVM as BinaryLabelingSVM
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from .estimators import ChainSVM as ChainSVM
     from .estimators import ChainSVMCV as ChainSVMCV
     from .estimators import DependencyParser as DependencyParser
+    from .estimators import DependencyParserCV as DependencyParserCV
     from .estimators import GraphSVM as GraphSVM
     from .estimators import LandmarkDetector as LandmarkDetector
     from .estimators import LinearSVR as LinearSVR
@@ -81,6 +83,7 @@ __all__ = [
     "get_include",
     "load_certificate",
     "methods",
+    "metrics",
     "minimize",
     "mkl",
     "models",
@@ -93,12 +96,12 @@ __all__ = [
 ]
 
 ESTIMATORS = frozenset({
-    "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser", "GraphSVM",
-    "LandmarkDetector", "LinearSVR", "MultiLabelSVM", "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV",
-    "OnlineMKLClassifier", "QuantileRegressor", "SegmentationSVM", "load",
+    "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser",
+    "DependencyParserCV", "GraphSVM", "LandmarkDetector", "LinearSVR", "MultiLabelSVM", "MulticlassLogistic",
+    "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor", "SegmentationSVM", "load",
 })
 """Names that need scikit-learn, which is imported with the first of them."""
-FOLDERS = frozenset({"datasets", "estimators", "mkl", "plotting"})
+FOLDERS = frozenset({"datasets", "estimators", "metrics", "mkl", "plotting"})
 """Folders that no solver needs; they are imported on first use."""
 
 

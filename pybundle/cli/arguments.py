@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from ..core.version import __version__
+from ..metrics.chunks import SCHEMES
 from .data import FORMATS
 from .models import KINDS
 
@@ -32,22 +33,13 @@ def make_parser():
 
         made = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
         for group in groups:
-            group(made)
+            group(made.add_argument_group(TITLES[group.__name__]))
         made.add_argument("--json", action="store_true", help="print one JSON document")
         # predict replaces the heads, so it need not check them
         made.set_defaults(command=run, left_out=(), checks_trees=name != "predict")
         return made
 
-    made = command("train", "train a model to a certified gap", _data, _model, _solver, _run)
-    made.add_argument("--save", type=Path, metavar="FILE", help="model file to write (pybundle.load reads it)")
-    made.add_argument("--certificate", type=Path, metavar="FILE",
-                      help="certificate file for pybundle verify; costs further passes (not with mkl, --cv)")
-    made.add_argument("--checkpoint", type=Path, metavar="FILE",
-                      help="checkpoint file; the same command resumes from it")
-    made.add_argument("--checkpoint-every", type=_number, metavar="SECONDS",
-                      help="between two writes of it (default: 60, more if a write takes above 3)")
-    made.add_argument("--cv", type=_count, metavar="FOLDS", help="choose C by cross-validation (svm, chain, crf)")
-    made.add_argument("--grid", type=_numbers, metavar="C,C,...", help="values of C for --cv (default: 8, 1e-4 to 100)")
+    made = command("train", "train a model to a certified gap", _data, _model, _solver, _search, _run, _files)
 
     made = command("predict", "label examples with a saved model", _data)
     made.add_argument("--load", required=True, metavar="FILE", help="a model that train saved")
@@ -58,15 +50,17 @@ def make_parser():
     given = made.add_mutually_exclusive_group(required=True)
     given.add_argument("--load", metavar="FILE", help="a model that train saved")
     given.add_argument("--predictions", metavar="FILE", help="what predict wrote, or another program in its format")
+    made.add_argument("--strict", choices=sorted(SCHEMES), help="count only chunks that are well formed in this scheme")
 
     made = command("path", "solve a grid of regularisation constants, each warmed by the one before",
                    _data, _model, _run)
     made.add_argument("--lams", type=_numbers, required=True, metavar="LAM,LAM,...", help="regularisation, sum scale")
     made.add_argument("--reuse", choices=("planes", "solution"), default="planes", help="what the next run gets")
+    made.add_argument("--save", metavar="FILE", help="model files to write; {lam} in the name stands for each constant")
     _tolerance(made)
 
     made = command("bench", "time methods side by side on one problem (default: scikit-learn's digits)",
-                   lambda made: _data(made, optional=True), _model, _run)
+                   _optional_data, _model, _run)
     made.add_argument("--methods", type=lambda text: text.split(","), default=["prox-bcfw", "oca", "bmrm"],
                       metavar="A,B,...",
                       help="methods of pybundle.minimize, also with options (default: prox-bcfw,oca,bmrm)")
@@ -88,7 +82,9 @@ def make_parser():
     made.add_argument("--exact", action="store_true", help="rational arithmetic (svm of moderate size)")
     _constant(made, "that of the certificate, which is printed", may_be_inf=True)
 
-    command("info", "versions, BLAS and kernels of this installation, for bug reports")
+    made = command("info", "look at a saved model; without one, versions, BLAS and kernels for bug reports")
+    made.add_argument("model", metavar="MODEL", nargs="?", help="a model that train or estimator.save wrote")
+    made.add_argument("--top", type=_count, default=5, metavar="N", help="features of each label (default: 5)")
     return parser
 
 
@@ -115,6 +111,10 @@ def _data(parser, optional=False):
                         help="npz: names of the arrays (default: X,y,offsets, or as in the training)")
 
 
+def _optional_data(parser):
+    _data(parser, optional=True)
+
+
 def _model(parser):
     parser.add_argument("--model", choices=sorted(KINDS),
                         help="default: parser for CoNLL-U, chain for sequences, svm otherwise")
@@ -123,14 +123,43 @@ def _model(parser):
                         help="svm: divide columns by their standard deviations, dense ones less their means")
     parser.add_argument("--hash-bits", type=_count, metavar="B",
                         help="chain, crf, parser: hash to 2^B columns (default: parser 20, others none)")
+    parser.add_argument("--min-count", type=_count, metavar="N",
+                        help="chain, crf: tokens that a feature must occur in (default: 1); parser: words that a value "
+                             "must occur in (default: 2)")
+    parser.add_argument("--token-weights", choices=("auto", "all", "occurring"),
+                        help="chain, crf: pairs of feature and label that have weights (default: auto)")
 
 
 def _solver(parser):
-    _constant(parser, "1; parser: 0.03; svm takes inf, no penalty", may_be_inf=True)
+    _constant(parser, "1; parser: 0.03; inf is no penalty: svm, or with --l1", may_be_inf=True)
+    parser.add_argument("--l1", type=_limit, default=0.0, metavar="RATE",
+                        help="chain, crf: rate of the l1 norm, above 0 many weights are 0 (default: 0)")
     parser.add_argument("--method", default="auto",
                         help="method of pybundle.minimize, also with options: 'bmrm theta=0.02' (default: auto)")
     _tolerance(parser, 1e-3)
     parser.add_argument("--seed", type=int, metavar="N", help="order of the examples (default: 0)")
+
+
+def _search(parser):
+    parser.add_argument("--cv", type=_count, metavar="FOLDS",
+                        help="choose C by cross-validation (svm, chain, crf, parser)")
+    parser.add_argument("--grid", type=_numbers, metavar="C,C,...",
+                        help="values of C for --cv (default: 8, 1e-4 to 100)")
+
+
+def _files(parser):
+    parser.add_argument("--save", type=Path, metavar="FILE", help="model file to write (pybundle.load reads it)")
+    parser.add_argument("--certificate", type=Path, metavar="FILE",
+                        help="certificate file for pybundle verify; costs further passes (not with mkl, --cv)")
+    parser.add_argument("--checkpoint", type=Path, metavar="FILE",
+                        help="checkpoint file; the same command resumes from it")
+    parser.add_argument("--checkpoint-every", type=_number, metavar="SECONDS",
+                        help="between two writes of it (default: 60, more if a write takes above 3)")
+
+
+TITLES = {"_data": "data", "_optional_data": "data", "_model": "model", "_solver": "objective and solver",
+          "_search": "search for C", "_run": "run", "_files": "files to write"}
+"""Titles of groups of options, by the function that adds them."""
 
 
 def _constant(parser, default="1; parser: 0.03", may_be_inf=False):

@@ -30,6 +30,8 @@ class Columns(NamedTuple):
         Number of the column of labels, from 0.
     zero_based, arrays, multiple_roots, comment, separator, keep_na
         Options that the file was read with, which hold for later files, too.
+    trained_on : str, or None
+        Numbers of examples and so on of the training data, in words.
     """
 
     format: str | None
@@ -42,6 +44,7 @@ class Columns(NamedTuple):
     comment: str | None = None
     separator: str | None = None
     keep_na: bool = False
+    trained_on: str | None = None
 
     @property
     def features(self):

@@ -9,7 +9,7 @@ from ..core.archive import write_atomically
 from ..datasets import load_digits
 from ..plotting import plot_convergence
 from .models import estimators
-from .output import certificate, certificate_rows, print_json, print_rows
+from .output import certificate, certificate_rows, print_json, print_rows, shown
 
 NEXT = """
 What to type next:
@@ -53,5 +53,5 @@ def demo(arguments):
                   f"More training could lower the objective by {percent:g} % at most.")
         print(NEXT)
     if not svm.converged_:
-        print(f"pybundle: the gap {svm.gap_:.1e} is above tol = {arguments.tol:g}", file=sys.stderr)
+        print(f"pybundle: the gap {shown('gap', svm.gap_)} is above tol = {arguments.tol:g}", file=sys.stderr)
     return 0 if svm.converged_ else 1

@@ -9,15 +9,16 @@ from ..core.warn import warn_user
 from ..datasets.conllu import trees_of
 from ..datasets.lines import numbered_lines
 from ..datasets.tables import SEPARATORS, plain_label
+from ..metrics import chunk_scores
 from .classes import check_known, warn_of_measurements
 from .data import read
 from .output import print_json, print_rows
 from .predict import load_with_data, predictions
-from .scores import accuracy, chunk_scores, holds_chunks, labelled_scores
+from .scores import accuracy, holds_chunks, labelled_scores
 
 
 def evaluate(arguments):
-    """Print accuracy, chunk F1 if labels are chunks, UAS and LAS of parses."""
+    """Print accuracy, scores of chunks by type if labels are chunks, UAS and LAS of parses."""
     relations = None
     if arguments.load is not None:
         model, data = load_with_data(arguments, labelled=True)
@@ -30,16 +31,30 @@ def evaluate(arguments):
         if data.shape == "row":
             warn_of_measurements(data.y)
         found, relations = _predictions(arguments, data)
-    record = _scores(data, found, relations)
+    record, chunks = _scores(data, found, relations), _chunk_scores(arguments, data, found)
+    if chunks is not None:
+        record |= {f"chunk {name}": getattr(chunks.total, name) for name in ("precision", "recall", "f1")}
     if record.get("accuracy") == 0.0 and data.columns.format == "csv":
         warn_user(f"{data.name}: no label is right; do its labels stand in the last column, or that of --label?",
                   UserWarning)
     if arguments.json:
-        print_json({"data": data.name, **record, **({"left out": len(data.skipped)} if data.skipped else {})})
+        print_json({"data": data.name, **record, **({"left out": len(data.skipped)} if data.skipped else {}),
+                    **({} if chunks is None else {"types": {kind: s._asdict() for kind, s in chunks.types.items()}})})
     else:
         print(f"{data.name}: {data.describe()}")
         print_rows([(name, f"{100.0 * value:.2f} %") for name, value in record.items()])
+        if chunks is not None:
+            print(f"\n{chunks}")
     return 0
+
+
+def _chunk_scores(arguments, data, found):
+    """Return the scores of chunks, or None if the labels are no chunks."""
+    if data.shape != "sequence" or not holds_chunks(data.y):
+        if arguments.strict is not None:
+            raise ParameterError(f"--strict is for labels of chunks like B-NP, I-NP and O, got {data.name} without")
+        return None
+    return chunk_scores(data.y, found, strict=arguments.strict)
 
 
 def _scores(data, found, relations):
@@ -53,11 +68,7 @@ def _scores(data, found, relations):
             expected = [relation for sentence in data.X for relation in sentence.relations]
             record |= labelled_scores(list(zip(joined, expected, strict=True)), list(zip(mine, relations, strict=True)))
         return record
-    record = {"token accuracy": accuracy(joined, mine),
-              "sequence accuracy": accuracy(truth, found)}
-    if holds_chunks(truth):
-        record |= chunk_scores(truth, found)
-    return record
+    return {"token accuracy": accuracy(joined, mine), "sequence accuracy": accuracy(truth, found)}
 
 
 def _predictions(arguments, data):

@@ -1,4 +1,4 @@
-"""Print versions, BLAS and kernels (`pybundle info`)."""
+"""Print versions, BLAS and kernels, or what a saved model is (`pybundle info`)."""
 
 import importlib.metadata
 import os
@@ -11,11 +11,14 @@ from threadpoolctl import threadpool_info
 from .. import risks
 from .._build import is_checked
 from ..core.version import __version__
+from .look import look
 from .output import print_json
 
 
 def info(arguments):
-    """Print the facts that a bug report needs."""
+    """Print the facts that a bug report needs; with a model, those of the model."""
+    if arguments.model is not None:
+        return look(arguments)
     rows = [("pybundle", __version__), ("Python", f"{platform.python_version()} on {platform.platform()}"),
             ("NumPy", np.__version__), ("SciPy", scipy.__version__)]
     for extra in ("scikit-learn", "matplotlib", "tqdm"):

@@ -16,7 +16,8 @@ from .scaling import scaled
 KINDS = {"svm": ("MulticlassSVM", "row"), "chain": ("ChainSVM", "sequence"), "crf": ("ChainCRF", "sequence"),
          "mkl": ("OnlineMKLClassifier", "row"), "parser": ("DependencyParser", "sentence")}
 """Estimator and shape of the data by the name of a model."""
-RESTRICTED = {"no_intercept": ("svm",), "scale": ("svm",), "hash_bits": ("chain", "crf", "parser")}
+RESTRICTED = {"no_intercept": ("svm",), "scale": ("svm",), "hash_bits": ("chain", "crf", "parser"),
+              "l1": ("chain", "crf"), "min_count": ("chain", "crf", "parser"), "token_weights": ("chain", "crf")}
 """Options that only some models have, with these models."""
 SHAPES = {"row": "svm", "sequence": "chain", "sentence": "parser"}
 PARSER_C = 0.03
@@ -31,7 +32,7 @@ def kind_of(arguments, data):
     kind = arguments.model or SHAPES[data.shape]
     check_shape(data, KINDS[kind][1], f"--model {kind}")
     for option, kinds in RESTRICTED.items():
-        if getattr(arguments, option) and kind not in kinds:
+        if getattr(arguments, option, None) and kind not in kinds:
             raise ParameterError(f"--{option.replace('_', '-')} belongs to --model {', '.join(kinds)}, got {kind}")
     return kind
 
@@ -54,10 +55,13 @@ def make_estimator(name, kind, arguments, data, **parameters):
     """Return an estimator of the class `name`, made from the arguments about models."""
     if arguments.no_intercept:
         parameters["fit_intercept"] = False
-    if arguments.hash_bits is not None:
-        parameters["hash_bits"] = arguments.hash_bits
+    for option in ("hash_bits", "min_count", "token_weights", "l1"):
+        if value := getattr(arguments, option, None):
+            parameters[option] = value
     if kind == "parser":
-        parameters = {"C": PARSER_C, "single_root": not data.columns.multiple_roots} | of_treebank(data) | parameters
+        parameters = {"single_root": not data.columns.multiple_roots} | of_treebank(data) | parameters
+        if name == KINDS[kind][0]:
+            parameters.setdefault("C", PARSER_C)
     return getattr(estimators(), name)(**parameters)
 
 
@@ -94,11 +98,17 @@ def make_risk(arguments, data):
 
 def risk_of_estimator(kind, arguments, data):
     """Return the risk that the estimator of `train` minimises on the data."""
+    return prepared(kind, arguments, data)[1]
+
+
+def prepared(kind, arguments, data):
+    """Return the estimator of `train`, its risk, the attributes known before a solve, and the scaler or None."""
     if kind == "mkl":
         raise ParameterError("--model mkl is for train; path, bench and verify take svm, chain, crf, parser")
     check_memory(data)
-    data = scaled(data)[0] if arguments.scale else data
-    return make_estimator(KINDS[kind][0], kind, arguments, data)._prepare(data.X, data.y, None)[0]
+    data, scaler = scaled(data) if arguments.scale else (data, None)
+    estimator = make_estimator(KINDS[kind][0], kind, arguments, data)
+    return estimator, *estimator._prepare(data.X, data.y, None), scaler
 
 
 def check_memory(data, n_kernels=0):

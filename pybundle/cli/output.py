@@ -8,6 +8,7 @@ import os
 from ..core.exceptions import ParameterError
 
 INPUTS = {"data": "DATA", "load": "--load"}
+DIGITS = {"gap": ".2e", "passes": ".1f", "seconds": ".3f"}
 
 
 def check_outputs(arguments, *names):
@@ -58,9 +59,14 @@ def print_rows(rows):
         print(f"  {name:<{width}} {text}")
 
 
+def shown(name, value):
+    """Return a number as all commands print what has this name; others have six digits."""
+    return f"{value:{DIGITS.get(name, '.6g')}}" if isinstance(value, float) else str(value)
+
+
 def print_table(head, rows):
-    """Print columns, aligned to the right under their names; floats have six digits."""
-    rows = [[f"{item:.6g}" if isinstance(item, float) else str(item) for item in row] for row in rows]
+    """Print columns, aligned to the right under their names."""
+    rows = [[shown(name, item) for name, item in zip(head, row, strict=True)] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for row in (head, *rows):
         print("  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)).rstrip())
@@ -76,5 +82,5 @@ def certificate(fitted):
 def certificate_rows(record):
     """Return rows of the certificate for people."""
     return [("objective", f"{record['objective']:.6f}"), ("lower bound", f"{record['lower_bound']:.6f}"),
-            ("relative gap", f"{record['gap']:.2e}   ({'certified' if record['certified'] else 'not certified'})"),
-            ("passes", f"{record['passes']:.0f}"), ("seconds", f"{record['seconds']:.2f}")]
+            ("relative gap", f"{shown('gap', record['gap'])}   ({'' if record['certified'] else 'not '}certified)"),
+            *((name, shown(name, record[name])) for name in ("passes", "seconds") if name in record)]

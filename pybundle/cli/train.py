@@ -10,7 +10,7 @@ from ..solvers.checkpointing import Checkpoint
 from .classes import class_counts, describe_counts, warn_of_measurements
 from .data import read
 from .models import KINDS, check_memory, constant, kind_of, make_estimator, progress
-from .output import certificate, certificate_rows, check_outputs, print_json, print_rows
+from .output import certificate, certificate_rows, check_outputs, print_json, print_rows, shown
 from .scaling import scaled, unscale
 from .verify import stated
 
@@ -20,7 +20,7 @@ def train(arguments):
     check_outputs(arguments, "save", "certificate", "checkpoint")
     for option, path in (("--save", arguments.save), ("--certificate", arguments.certificate)):
         if path is not None:
-            _check_place(option, path)
+            check_place(option, path)
     data = read(arguments)
     kind = kind_of(arguments, data)
     check_memory(data, 5 if kind == "mkl" else 0)
@@ -35,8 +35,9 @@ def train(arguments):
         estimator.fit(data.X, data.y)
     except KeyboardInterrupt:
         if arguments.save is not None and hasattr(estimator, "gap_"):
-            _save(estimator, data, scaler, arguments.save)
-            print(f"pybundle: the best model so far, gap {estimator.gap_:.1e}, is in {arguments.save}", file=sys.stderr)
+            save(estimator, data, scaler, arguments.save)
+            print(f"pybundle: the best model so far, gap {shown('gap', estimator.gap_)}, is in {arguments.save}",
+                  file=sys.stderr)
         raise
     record = {"model": kind, "class": type(estimator).__name__, "data": data.describe(), "classes": classes,
               "C": estimator.C if arguments.cv is None else estimator.C_, **certificate(estimator),
@@ -50,7 +51,7 @@ def train(arguments):
         names = [type(kernel).__name__ for kernel in estimator.kernels_]
         record["kernels"] = list(zip(names, estimator.kernel_weights_.tolist(), strict=True))
     if arguments.save is not None:
-        _save(estimator, data, scaler, arguments.save)
+        save(estimator, data, scaler, arguments.save)
         record["saved"] = str(arguments.save)
     if arguments.certificate is not None:
         replace(estimator.certificate_, options=stated(arguments, kind, data)).save(arguments.certificate)
@@ -77,15 +78,15 @@ def _score_rows(record):
     return [*rows, ("search", f"it {left}")] if left else rows
 
 
-def _save(estimator, data, scaler, path):
+def save(estimator, data, scaler, path):
     """Save the model with its columns, and with weights of the unscaled columns."""
     if scaler is not None:
         unscale(estimator, scaler)
-    estimator._columns = data.columns._asdict()
+    estimator._columns = data.columns._replace(trained_on=data.describe())._asdict()
     estimator.save(path)
 
 
-def _check_place(option, path):
+def check_place(option, path):
     """Refuse, before the training, a path that could not be written after it."""
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
@@ -108,8 +109,9 @@ def _estimator(kind, arguments, data):
             raise ParameterError("--grid belongs to --cv FOLDS; give that, or one value by -C")
         parameters |= constant(arguments)
     else:
-        if kind not in ("svm", "chain", "crf"):
-            raise ParameterError(f"--cv is for --model svm, chain and crf, got {kind}; try values of -C with evaluate")
+        if arguments.l1:
+            raise ParameterError("--cv is without an l1 norm, so --l1 cannot be given with it; try values of -C with "
+                                 "evaluate")
         if any(value is not None for value in (
                 arguments.C, arguments.lam, arguments.checkpoint, arguments.certificate)):
             raise ParameterError("--cv chooses C in many runs, so -C, --lam, --checkpoint and --certificate cannot be "

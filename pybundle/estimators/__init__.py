@@ -11,6 +11,7 @@ from .chain import ChainCRF, ChainSVM
 from .chain_cv import ChainCRFCV, ChainSVMCV
 from .cv import MulticlassSVMCV
 from .dependency import DependencyParser
+from .dependency_cv import DependencyParserCV
 from .graph_svm import GraphSVM
 from .landmarks import LandmarkDetector
 from .logistic import MulticlassLogistic
@@ -23,7 +24,7 @@ from .saving import load
 from .segmentation import SegmentationSVM
 
 __all__ = [
-    "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser", "GraphSVM",
-    "LandmarkDetector", "LinearSVR", "MultiLabelSVM", "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV",
-    "OnlineMKLClassifier", "QuantileRegressor", "SegmentationSVM", "load",
+    "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser", "DependencyParserCV",
+    "GraphSVM", "LandmarkDetector", "LinearSVR", "MultiLabelSVM", "MulticlassLogistic", "MulticlassSVM",
+    "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor", "SegmentationSVM", "load",
 ]

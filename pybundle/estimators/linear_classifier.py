@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -22,11 +23,12 @@ from .compat import validate_data
 from .flat import FlatEstimator
 from .labels import class_factors, merged_classes
 from .penalty import elastic_net
+from .weights import NamedWeights
 
 FORMATS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32, np.uint8], "order": "C"}
 
 
-class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
+class LinearClassifierEstimator(ClassifierMixin, NamedWeights, FlatEstimator):
     """Base class of classifiers with the scores `<w_k, x> + b_k`; a subclass defines `_risk`.
 
     Two classes have one score, that of the second.
@@ -154,6 +156,16 @@ class LinearClassifierEstimator(ClassifierMixin, FlatEstimator):
         truth = scores[rows, codes]
         scores[rows, codes] = -np.inf
         return truth - scores.max(axis=1)
+
+    def _class_weights(self):
+        """Return a row for each class; of two classes the first has the weights of the second, negated."""
+        if len(self.classes_) > 2:
+            return self.coef_
+        return (sp.vstack if sp.issparse(self.coef_) else np.vstack)([-self.coef_, self.coef_])
+
+    def _feature_names(self):
+        names = getattr(self, "feature_names_in_", None)
+        return self._column_names if names is None else names.tolist()
 
     def _all_scores(self, X):
         scores = self.decision_function(X)

@@ -12,7 +12,7 @@ from ..core.exceptions import ParameterError, StateError
 from ..core.labels import as_output
 from ..core.ragged import Ragged, array_of
 from ..core.types import Data, Floats
-from ..core.validation import check_choice, check_finite, check_integer, check_number
+from ..core.validation import check_choice, check_finite, check_number
 from ..core.warn import warn_user
 from ..models import Chain
 from ..oracles import k_best_viterbi
@@ -36,6 +36,7 @@ from .tokens import (
     rows_of,
     single,
 )
+from .weights import NamedWeights
 
 FEW_WEIGHTS = 1 << 20
 """With "auto" every pair of feature and label has a weight if there are at most this many pairs."""
@@ -43,7 +44,7 @@ MOST = 1 << 30
 """Largest `n_features_in_` that is accepted from a file; it is that of hash_bits=30."""
 
 
-class ChainEstimator(StructuredEstimator):
+class ChainEstimator(NamedWeights, StructuredEstimator):
     """Base class of `ChainSVM` and `ChainCRF`, which define the loss."""
 
     normalised: bool = False        # this and the next three are for subclasses without these parameters
@@ -235,26 +236,11 @@ class ChainEstimator(StructuredEstimator):
         return ([self.classes_[labels] if output == "array" else as_output(labels, output, self.classes_)
                  for labels, _ in found], [values for _, values in found])
 
-    def top_features(self, label: Any, k: int = 10) -> list[tuple[Any, float]]:
-        """Return the k features of largest weight for a label, largest first, as pairs (name, weight).
+    def _class_weights(self):
+        return self.token_coef_
 
-        A name is that of `vocabulary_`, or the number of a column without one. Weights of 0 are left out, so that there
-        may be fewer than k pairs. The most negative weights come first with a negative k.
-
-        Raises
-        ------
-        ParameterError
-            If the label is not in `classes_`.
-        """
-        check_is_fitted(self)
-        k, labels, W = check_integer("k", k), self.classes_.tolist(), self.token_coef_
-        if not np.isscalar(label) or label not in labels:
-            raise ParameterError(f"label must be a label of classes_, {labels!r:.80}, got {label!r:.40}")
-        code = labels.index(label)
-        weights = W[[code]].toarray()[0] if sp.issparse(W) else W[code]
-        order = np.argsort(-weights if k > 0 else weights, kind="stable")[:abs(k)]
-        names = order.tolist() if self.vocabulary_ is None else [self.vocabulary_[j] for j in order.tolist()]
-        return [(name, weight) for name, weight in zip(names, weights[order].tolist(), strict=True) if weight * k > 0.0]
+    def _feature_names(self):
+        return self.vocabulary_
 
     def transitions(self) -> dict[Any, dict[Any, float]]:
         """Return the weights of a label followed by another, as `transitions()[before][after]`."""

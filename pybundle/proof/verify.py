@@ -83,7 +83,7 @@ class Report:
         width = max(len(name) for name, _, _ in self.checks)
         lines = [f"{'ok' if holds else 'FAILED':>6}  {name:<{width}}  {text}" for name, holds, text in self.checks]
         lines += [f"        believed: {text}" for text in self.believed]
-        proven = f"{self.lower_bound:.10g} <= min F <= F(w) <= {self.fun:.10g}, gap {self.gap:.3g}"
+        proven = f"{self.lower_bound:.10g} <= min F <= F(w) <= {self.fun:.10g}, gap {self.gap:.2e}"
         return "\n".join([f"{'verified' if self.ok else 'NOT verified'}: {proven}", f"        {self.problem}", *lines])
 
 

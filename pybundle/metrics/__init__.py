@@ -1,0 +1,5 @@
+"""Scores of predictions that scikit-learn does not have."""
+
+from .chunks import ChunkScore, ChunkScores, chunk_scores, chunks
+
+__all__ = ["ChunkScore", "ChunkScores", "chunk_scores", "chunks"]

@@ -191,7 +191,7 @@ def changed(kind, value):
     ("edges", np.array([[0, 1]]), r"X\[2\].edge_features must have one row for each of the 1 edges, got 2"),
     ("edge_features", np.array([[1.0, 1.0], [1.0, -0.5]]), r"X\[2\].edge_features\[1, 1\] must be a finite number "
                                                            r">= 0, got -0.5"),
-    ("edge_features", np.ones((2, 3)), r"edge features of X\[2\] must have rows of shape \(2,\)"),
+    ("edge_features", np.ones((2, 3)), r"X\[2\].edge_features must have shape \(.., 2\)"),
     ("nodes", np.full((3, D), np.nan), r"X must be finite, got nan in X\[2\].nodes\[0\], column 0"),
     ("nodes", np.ones((0, D)), r"X\[2\] must have at least one node"),
     ("x", np.ones((3, D)), r"X\[2\] must be a Graph"),

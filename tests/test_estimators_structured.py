@@ -711,3 +711,12 @@ def test_words_as_lists_of_numbers():
 def test_ragged_images():
     with pytest.raises(pb.InputTypeError, match=r"X\[0\] must be an array, got list"):
         pb.SegmentationSVM().fit([[[1], [2, 3]]], [[("a", 0)]])
+
+
+def test_scores_of_other_labels_are_refused():
+    """Texts never equal numbers: a score of 0 said that all predictions were wrong."""
+    X, y = chains()
+    svm = pb.ChainSVM(tol=0.1).fit(X, y)
+    is_text = isinstance(svm.classes_[0], str)
+    with pytest.raises(pb.InputTypeError, match=r"y\[0\] must hold labels like those of training"):
+        svm.score(X, [[0 if is_text else "a"] * len(labels) for labels in y])

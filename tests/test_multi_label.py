@@ -220,7 +220,7 @@ X0, Y0 = data(20)
     ({}, X0, Y0 * 2, pb.ParameterError, r"y\[0, \d\] must be 0 or 1, got 2"),
     ({}, X0, np.where(Y0, 1, -1), pb.ParameterError, "must be 0 or 1, got -1"),
     ({}, X0, np.where(Y0, 1.0, np.nan), pb.ParameterError, "must be 0 or 1, got nan"),
-    ({}, X0, [["a"]] * 20, pb.InputTypeError, "y must hold 0 and 1"),
+    ({}, X0, [["a"]] * 20, pb.InputTypeError, "y must be a matrix .* of 0 and 1"),
     ({}, X0, [[0, 1], [1]] * 10, pb.InputTypeError, "y must"),
     ({}, X0, np.ma.masked_array(Y0, Y0 == 1), pb.InputTypeError, "y "),
     ({}, X0 * np.nan, Y0, ValueError, "NaN"),

@@ -436,6 +436,13 @@ def test_regions_of_many_labels_have_their_colours():
     np.testing.assert_array_equal(display.overlay_.get_array()[..., 3] > 0.0, names != "sea")
 
 
+def test_images_of_one_grey_are_not_black():
+    for image, grey in ((np.full((2, 3), 0.5), 0.5), (np.ones((2, 3)), 1.0), (np.full((2, 3), 51, np.uint8), 0.2),
+                        (np.zeros((2, 3)), 0.0), (np.full((2, 3), 7.0), 1.0)):
+        display = plotting.SegmentationDisplay.from_predictions(np.zeros((2, 3), int), image)
+        assert display.image_.norm(image)[0, 0] == pytest.approx(grey)
+
+
 def test_segments_of_an_estimator_are_painted():
     image, segments = np.repeat([[0.0, 1.0]], 3, axis=0), np.array([[7, 2], [7, 2], [7, 7]])
     x = pb.Graph.from_image(image, segments)

@@ -1,12 +1,12 @@
 """Build estimators and risks from arguments and data."""
 
 import importlib
-import os
 import sys
 
 import numpy as np
 
 from ..core.exceptions import ParameterError
+from ..core.memory import require_memory
 from ..models import TREEBANK_TEMPLATES
 from ..risks import BinaryHinge, MulticlassHinge
 from ..runtime.callbacks import ProgressBar
@@ -113,19 +113,14 @@ def prepared(kind, arguments, data):
 
 def check_memory(data, n_kernels=0):
     """Refuse data whose weights or kernels do not fit into memory, such as a sparse file with a wrong index."""
-    if data.shape != "row" or not hasattr(os, "sysconf"):
+    if data.shape != "row":
         return
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     n = data.X.shape[0]
-    if 8 * n_kernels * n**2 > memory:
-        raise ParameterError(f"{data.name}: {n_kernels} kernels of {n} examples need "
-                             f"{8 * n_kernels * n**2 / 2**30:.0f} GiB, this machine has {memory / 2**30:.0f}; take "
-                             "fewer examples, or --model svm")
+    require_memory(f"{data.name}: {n_kernels} kernels of {n} examples", 8 * n_kernels * n**2,
+                   "take fewer examples, or --model svm")
     K = len(np.unique(data.y))
-    needed = 8 * COPIES * data.X.shape[1] * (1 if K == 2 else K)
-    if needed > memory:
-        raise ParameterError(f"{data.name}: {data.X.shape[1]} features and {K} classes need {needed / 2**30:.0f} GiB, "
-                             f"this machine has {memory / 2**30:.0f}; is an index wrong? --features N finds it")
+    require_memory(f"{data.name}: {data.X.shape[1]} features and {K} classes",
+                   8 * COPIES * data.X.shape[1] * (1 if K == 2 else K), "is an index wrong? --features N finds it")
 
 
 def progress(arguments):

@@ -63,7 +63,8 @@ class Graph(NamedTuple):
         Warns
         -----
         UserWarning
-            If the image holds integers above 15, as bytes do.
+            If the image holds integers above 15, as bytes do; if it has more than four channels and as many as rows or
+            columns, as a volume has.
 
         Notes
         -----

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 from contextlib import suppress
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 
 from .exceptions import InputTypeError, LabelWarning, ParameterError
 from .types import Array
@@ -17,6 +19,9 @@ SHIFTS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1)), 6: ((0, 0, 
 """Steps from a pixel to its neighbours in one direction of each line; those of a volume have three axes."""
 FEW = 15
 """Larger integers are bytes rather than counts or classes."""
+FEW_CHANNELS = 4
+"""More channels than this are a volume rather than colours if there are as many of them as rows or columns."""
+VOLUME = "a volume needs neighbours=6"
 LARGEST = 1e100
 """Sums over pixels, and their squares, stay finite below this."""
 
@@ -52,8 +57,8 @@ def mask_labels(mask, segments, ignore):
     """Return labels and weights of nodes, see `WeightedLabels.from_mask`."""
     refuse_masked("mask", mask)
     with suppress(ValueError):          # of rows of different lengths, which `integer_array` names
-        mask = np.asarray(mask)
-    is_bool = getattr(mask, "dtype", None) == np.bool_
+        mask = mask if issparse(mask) else np.asarray(mask)
+    is_bool = isinstance(mask, np.ndarray) and mask.dtype == np.bool_
     mask = mask.astype(np.uint8) if is_bool else integer_array("mask", mask)
     if mask.ndim not in (2, 3) or mask.size == 0:
         raise ParameterError(f"mask must have shape (H, W), or (D, H, W) for a volume, got {mask.shape}")
@@ -125,13 +130,22 @@ def paint(labels: ArrayLike, segments: ArrayLike) -> Array:
 
 def _read_image(image, n_axes):
     """Return the features of all pixels, (N, F) in float32 or float64, and the shape of the grid."""
+    if isinstance(image, (str, bytes, os.PathLike)):
+        raise InputTypeError(f"image must be an array of numbers, got {type(image).__name__}; read the file first, for "
+                             "instance with matplotlib.pyplot.imread")
+    if n_axes == 2 and isinstance(image, (list, tuple)) and any(getattr(item, "ndim", 0) > 1 for item in image):
+        raise InputTypeError(f"image must be one image, got a list of {len(image)}; call from_image for each, or pass "
+                             "neighbours=6 if they are slices of a volume")
     kept = np.float32 if getattr(image, "dtype", None) == np.float32 else np.float64
     values = real_numbers("image must be real numbers", image)
     grid = ("(H, W)", "(H, W, F)") if n_axes == 2 else ("(D, H, W)", "(D, H, W, F)")
     if values.ndim not in (n_axes, n_axes + 1) or values.size == 0:
         raise ParameterError(f"image must have shape {grid[0]} or {grid[1]}, none of them 0, got {values.shape}"
-                             + ("; a volume needs neighbours=6" if values.ndim == 4 and n_axes == 2 else ""))
+                             + (f"; {VOLUME}" if values.ndim == 4 and n_axes == 2 else ""))
     check_finite("image", values)
+    if n_axes == 2 and values.ndim == 3 and FEW_CHANNELS < values.shape[2] >= min(values.shape[:2]):
+        warn_user("image of shape {} is read as {} x {} pixels with {} channels; ".format(values.shape, *values.shape)
+                  + f"{VOLUME}, and channels come last", UserWarning)
     if getattr(image, "dtype", np.dtype(float)).kind in "iu" and values.max() > FEW:
         warn_user(f"image holds integers up to {values.max():g}; divide bytes by 255, since features should be of size "
                   "1, and as in training", UserWarning)
@@ -145,7 +159,13 @@ def _read_segments(segments, shape=None, like="image"):
     refuse_masked("segments", segments)
     ids = integer_array("segments", segments)
     if shape is not None and ids.shape != shape:
-        raise ParameterError(f"segments must have an id for each pixel of {like}, shape {shape}, got {ids.shape}")
+        remedy = ""
+        if like == "mask" and ids.shape == shape[:2]:
+            remedy = "; a mask has one label a pixel, no colours"
+        elif like == "image" and len(shape) < ids.ndim:
+            remedy = f"; {VOLUME}"
+        raise ParameterError(f"segments must have an id for each pixel of {like}, shape {shape}, got {ids.shape}"
+                             f"{remedy}")
     if ids.ndim not in (2, 3) or ids.size == 0:
         raise ParameterError(f"segments must have shape (H, W), or (D, H, W) for a volume, got {ids.shape}")
     names, number = np.unique(ids, return_inverse=True)

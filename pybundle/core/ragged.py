@@ -148,7 +148,12 @@ def array_of(item, name, kinds=ENTRIES):
     if wanted == "integers" and not is_sparse and array.size == 0:
         array = array.astype(np.int64)
     if array.dtype.kind not in kinds:
-        raise InputTypeError(f"{name} must hold {wanted}, got dtype {array.dtype}")
+        remedy = "; convert with astype(int)" if wanted == "integers" and array.dtype.kind == "f" else ""
+        raise InputTypeError(f"{name} must hold {wanted}, got dtype {array.dtype}{remedy}")
+    if array.dtype == np.uint64 and not is_sparse and wanted == "integers":     # beside int64, NumPy makes floats of it
+        if array.size and array.max() > np.iinfo(np.int64).max:
+            raise ParameterError(f"{name} must hold integers below 2^63, got {array.max()}")
+        array = array.astype(np.int64)
     return check_sparse(name, array) if is_sparse else array
 
 

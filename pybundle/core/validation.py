@@ -160,6 +160,8 @@ def shown(array):
 
 def integer_array(name, value):
     """Return `value` as an array of integers of any size; an empty array may have any type."""
+    if sp.issparse(value):
+        raise InputTypeError(f"{name} must be integers in an array, got a sparse matrix; pass {name}.toarray()")
     try:
         array = np.asarray(value)
     except ValueError as problem:
@@ -200,6 +202,8 @@ def real_array(value, copy=False, order="C"):
     """
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise TypeError(f"{np.ma.count_masked(value)} entries are masked; fill them, or leave them out")
+    if sp.issparse(value):
+        raise TypeError("a sparse matrix is no array; call its method toarray()")
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "biufO":

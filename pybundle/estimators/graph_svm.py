@@ -102,7 +102,7 @@ class GraphSVM(Probabilities, GraphEstimator):
             known = np.array([label is not None for label in labels], dtype=bool)
             if not known.all():
                 labels = [label for label, is_known in zip(labels, known, strict=True) if is_known]
-        labels = label_array(labels, name)
+        labels = label_array(labels, name, "a node without a label has -1 or None")
         known = np.ones(len(labels), dtype=bool) if known is None else known
         classes = [] if self.classes is None else label_array(self.classes, "classes").tolist()
         if labels.dtype.kind in "if" and -1 not in classes:
@@ -119,7 +119,7 @@ class GraphSVM(Probabilities, GraphEstimator):
                 raise ParameterError(f"y must hold at least two classes, got {len(found)}: {found.tolist()}; pass "
                                      "classes= if there are more, and if -1 is a label, not an unknown one")
             return found
-        given = label_array(self.classes, "classes")
+        given = label_array(self.classes, "classes", "leave it out; a node without a label has -1 or None in y")
         classes = np.unique(given)
         if not 2 <= len(classes) == len(given):
             raise ParameterError(f"classes must be two or more different labels, got {self.classes!r:.60}")

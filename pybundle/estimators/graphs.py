@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
-from ..core.graph import Graph, WeightedLabels
+from ..core.graph import WeightedLabels
 from ..core.measurements import warn_of_measurements
 from ..core.ragged import Ragged
 from ..core.validation import check_vector
-from .labels import class_factors, label_array, merged_classes
+from ..models.graphs import check_graph, refuse_pair
+from .labels import check_kind, class_factors, label_array, merged_classes
 from .structured import StructuredEstimator
 
 
@@ -25,7 +26,7 @@ class GraphEstimator(StructuredEstimator):
     class_weight: Any
 
     def _known(self, labels, name):
-        labels = label_array(labels, name)
+        labels = label_array(labels, name, "every node needs a label; GraphSVM takes nodes without one")
         return labels, np.ones(len(labels), dtype=bool)
 
     def _nodes(self, y):
@@ -33,6 +34,7 @@ class GraphEstimator(StructuredEstimator):
         labels, known, weights = [], [], []
         for i, item in enumerate(y):
             is_weighted = isinstance(item, WeightedLabels)
+            refuse_pair(f"y[{i}]", item)
             values, are_known = self._known(item.labels if is_weighted else item, f"y[{i}]")
             labels.append(values)
             known.append(are_known)
@@ -58,6 +60,8 @@ class GraphEstimator(StructuredEstimator):
             raise ParameterError("X must have the same numbers of features in all blocks, got (of nodes, of edges) "
                                  + " and ".join(map(str, sorted({sizes for _, _, sizes in surveys}))))
         n_features, n_edge_features = surveys[0][2]
+        if any(len(counts) for _, counts, _ in surveys) and not any(counts.any() for _, counts, _ in surveys):
+            raise ParameterError("y must weight at least one node above 0, got a sum of 0")
         return {"classes_": classes, "n_features_in_": n_features, "n_edge_features_": n_edge_features,
                 "class_weight_": class_factors(self.class_weight, classes, surveys)}
 
@@ -81,12 +85,12 @@ class GraphEstimator(StructuredEstimator):
     def _encode(self, X):
         graphs = []
         for i, x in enumerate(X):
-            if not isinstance(x, tuple) or len(x) != 3:
-                raise InputTypeError(f"X[{i}] must be a Graph(nodes, edges, edge_features), got {type(x).__name__}")
-            graph = Graph(*x)
-            if len(getattr(graph.nodes, "shape", ())) != 2 or np.ndim(graph.edge_features) != 2:
-                raise InputTypeError(f"X[{i}] must have arrays nodes (n, d) and edge_features (m, p), got "
-                                     f"{graph.nodes!r:.60} and {graph.edge_features!r:.60}")
+            graph = check_graph(x, f"X[{i}]")
+            for name, value, is_array in (("nodes (n, d)", graph.nodes, hasattr(graph.nodes, "shape")),
+                                          ("edge_features (m, p)", graph.edge_features, True)):
+                if not is_array or np.ndim(value) != 2:
+                    got = f"shape {value.shape}" if hasattr(value, "shape") else type(value).__name__
+                    raise InputTypeError(f"X[{i}] must have arrays {name}, dense or CSR, got {got}")
             graphs.append(graph)
         return graphs
 
@@ -103,6 +107,7 @@ class GraphEstimator(StructuredEstimator):
             if known[i].shape != guess.shape:
                 raise ParameterError(f"y[{i}] must have one label for each of the {len(guess)} nodes of X[{i}], got "
                                      f"shape {known[i].shape}")
+            check_kind(truth, self.classes_, f"y[{i}]")
             counts = weights[i][known[i]]
             if len(counts) == 0:
                 graded[i] = 0.0

@@ -11,25 +11,43 @@ from ..core.ragged import Ragged
 from ..core.validation import check_number, refuse_masked
 
 
-def label_array(labels, what):
-    """Return labels as a vector of texts or numbers; refuse a mixture, of which NumPy would make texts."""
+def label_array(labels, what, unlabelled="leave out the tokens without a label, or name a class for them"):
+    """Return labels as a vector of texts or numbers; refuse a mixture, of which NumPy would make texts.
+
+    `unlabelled` is the remedy for labels that are NaN.
+    """
     refuse_masked(what, labels)
     try:
         array = np.asarray(labels)
     except ValueError as problem:
         raise InputTypeError(f"{what} must be a sequence of labels, got {labels!r:.60}") from problem
     if array.ndim != 1 or array.dtype.kind in "cV":
-        raise InputTypeError(f"{what} must be a sequence of labels, got {labels!r:.60}")
+        raise InputTypeError(f"{what} must be a sequence of labels, got "
+                             + (f"shape {array.shape}" if array.ndim > 1 else f"{labels!r:.60}"))
     if array.dtype.kind == "O" or (array.dtype.kind == "U" and not isinstance(labels, np.ndarray)):
         are_texts = {isinstance(label, str) for label in labels}
         if len(are_texts) > 1 or (array.dtype.kind == "O" and are_texts == {False} and
                                   not all(isinstance(label, numbers.Real) for label in labels)):
             raise InputTypeError(f"{what} must hold labels of one type, texts or numbers, got {labels!r:.60}")
         array = array if are_texts == {True} else np.asarray(array.tolist())
+    if array.dtype.kind == "f" and not isinstance(labels, np.ndarray) and all(
+            isinstance(label, numbers.Integral) for label in labels):        # uint64 beside int64
+        array = np.array([int(label) for label in labels], dtype=object)
+    if array.dtype == np.uint64 or (array.dtype.kind == "O" and len(array) and isinstance(array[0], int)):
+        largest = max(array.tolist(), default=0)
+        if largest > np.iinfo(np.int64).max:
+            raise ParameterError(f"{what} must hold integers below 2^63, got {largest}; use texts for names")
+        array = array.astype(np.int64)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ParameterError(f"{what} must not hold NaN or infinity; leave out the tokens without a label, or name a "
-                             "class for them")
+        raise ParameterError(f"{what} must not hold NaN or infinity; {unlabelled}")
     return array
+
+
+def check_kind(labels, classes, what):
+    """Refuse labels to be compared with those of `classes` if one are texts and the others are not."""
+    if len(labels) and isinstance(labels[0], str) != isinstance(classes[0], str):
+        raise InputTypeError(f"{what} must hold labels like those of training, {classes.tolist()!r:.40}, got "
+                             f"{labels.tolist()!r:.40}")
 
 
 def check_one_type(labels):

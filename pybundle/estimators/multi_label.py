@@ -15,7 +15,7 @@ from ..core.graph import Graph
 from ..core.labels import example_weights
 from ..core.ragged import Ragged
 from ..core.types import Array, Callbacks, Data, Floats
-from ..core.validation import check_flag, integer_array, real_numbers, refuse_masked
+from ..core.validation import check_flag, integer_array, real_array, refuse_masked
 from ..models import GraphLabeling
 from ..models.batch_oracle import check_lengths
 from ..oracles import GraphLabels
@@ -210,9 +210,10 @@ def label_matrix(y: Any) -> Array:
     refuse_masked("y", y)
     y = y.toarray() if sp.issparse(y) else y
     try:
-        values = real_numbers("y must hold 0 and 1", np.asarray(y))
-    except ValueError as problem:           # rows of different lengths
-        raise InputTypeError(f"y must be a matrix (n, L) of 0 and 1, got {type(y).__name__}: {problem!s:.60}"
+        values = real_array(np.asarray(y))
+    except (TypeError, ValueError) as problem:      # ValueError: rows of different lengths
+        raise InputTypeError("y must be a matrix (n, L) of 0 and 1, a column for each label, got a "
+                             f"{type(y).__name__} of other entries; MultiLabelBinarizer makes it from lists of labels"
                              ) from problem
     if values.ndim != 2 or values.shape[1] == 0:
         raise ParameterError(f"y must have shape (n, L), a column of 0 and 1 for each label, got {values.shape}; "
@@ -220,7 +221,9 @@ def label_matrix(y: Any) -> Array:
     wrong = (values != 0.0) & (values != 1.0)
     if wrong.any():
         i, k = (int(at[0]) for at in np.nonzero(wrong))
-        raise ParameterError(f"y[{i}, {k}] must be 0 or 1, got {values[i, k]:g}")
+        raise ParameterError(f"y[{i}, {k}] must be 0 or 1, got {values[i, k]:g}"
+                             + ("; pass y > 0" if values[i, k] == -1.0 else
+                                "; leave out rows of which a label is not known" if np.isnan(values[i, k]) else ""))
     return values.astype(np.int64)
 
 

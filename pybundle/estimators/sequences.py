@@ -19,7 +19,7 @@ from ..oracles import k_best_viterbi
 from ..oracles._chain import ChainTables
 from ..oracles.chain import viterbi_unchecked
 from .collections import by_blocks
-from .labels import encode_labels, label_array, label_classes, merged_classes
+from .labels import check_kind, encode_labels, label_array, label_classes, merged_classes
 from .penalty import rate_of, squares_and_l1
 from .structured import StructuredEstimator, as_fitted, check_list, length
 from .tokens import (
@@ -200,6 +200,7 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
             if truth.shape != labels.shape:
                 raise ParameterError(f"y[{i}] must have {len(labels)} labels, one for each token of X[{i}], got shape "
                                      f"{truth.shape}")
+            check_kind(truth, self.classes_, f"y[{i}]")
             right[i], total[i] = np.count_nonzero(labels == truth), len(labels)
         return right, total
 

@@ -154,7 +154,8 @@ class StructuredEstimator(CertifiedEstimator):
         weights = example_weights(sample_weight, n)
         right, total = self._count(X, y)
         if (weights @ total) == 0.0:
-            raise ParameterError("sample_weight must leave at least one example with labels, got none")
+            what = "sample_weight must leave" if np.any(total) else "y must hold"
+            raise ParameterError(f"{what} at least one example with known labels, got none")
         return float(weights @ right / (weights @ total))
 
     def _decoded(self, model, x, truths):

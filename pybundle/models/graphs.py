@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.graph import Graph, WeightedLabels
-from ..core.ragged import Ragged
+from ..core.ragged import Ragged, array_of
 from ..core.validation import real_numbers
 from ..features.examples import Examples
 from .batch_oracle import check_lengths
@@ -21,6 +21,13 @@ LOSSES = ("mean", "hamming", "balanced")
 
 def labels_of(y):
     return y.labels if isinstance(y, WeightedLabels) else y
+
+
+def refuse_pair(name, y):
+    """Refuse a plain tuple of labels and weights, which may be meant as `WeightedLabels`."""
+    if type(y) is tuple and len(y) == 2 and all(np.ndim(part) == 1 for part in y):
+        raise InputTypeError(f"{name} must hold a label for each node, got a tuple of two arrays; if these are labels "
+                             "and weights, pass WeightedLabels(labels, weights)")
 
 
 def sums(values, offsets):
@@ -47,30 +54,23 @@ def read_graphs(X, n_features, n_edge_features, nonneg=True):
 
     With `nonneg` edge features must not be negative.
     """
+    widths = {"nodes": n_features, "edges": 2, "edge_features": n_edge_features}
     if not isinstance(X, Graph):
-        for i, x in enumerate(X):
-            if not isinstance(x, tuple) or len(x) != 3:
-                raise InputTypeError(f"X[{i}] must be a Graph(nodes, edges, edge_features), got {type(x).__name__}")
+        X = [check_graph(x, f"X[{i}]") for i, x in enumerate(X)]
         if len(X) == 0:
             raise ParameterError("X must hold at least one graph, got none")
         empty = np.zeros((0, n_edge_features))
-        empty = sp.csr_array(empty) if any(sp.issparse(x[2]) for x in X) else empty
-        X = Graph(Ragged.of([x[0] for x in X], "nodes of X"),
-                  Ragged.of([np.zeros((0, 2), np.int32) if _is_empty(x[1]) else x[1] for x in X], "edges of X",
-                            kinds="iu"),
-                  Ragged.of([empty if _is_empty(x[2]) else x[2] for x in X], "edge features of X"))
+        empty = sp.csr_array(empty) if any(sp.issparse(x.edge_features) for x in X) else empty
+        empty = {"edges": np.zeros((0, 2), np.int32), "edge_features": empty}
+        X = Graph(*(_joined(X, name, width, empty.get(name)) for name, width in widths.items()))
     elif not all(isinstance(field, Ragged) for field in X):
         raise InputTypeError("X must be a sequence of graphs, or one Graph of three Ragged; for one example pass [x]")
     nodes, edges, features = X
     if not len(nodes) == len(edges) == len(features):
         raise ParameterError(f"X must hold nodes, edges and edge features of the same graphs, got {len(nodes)}, "
                              f"{len(edges)} and {len(features)}")
-    for name, ragged, width, argument in (("nodes", nodes, n_features, "n_features"), ("edges", edges, 2, None),
-                                          ("edge_features", features, n_edge_features, "n_edge_features")):
-        if ragged.values.ndim != 2 or ragged.values.shape[1] != width:
-            raise ParameterError(f"X[0].{name} must have shape (.., {width})"
-                                 + (f", the {argument} of the model" if argument else ", two nodes an edge")
-                                 + f", got {ragged[0].shape}")
+    for (name, width), ragged in zip(widths.items(), X, strict=True):
+        _check_width(f"X[0].{name}", ragged[0], width)
     empty = np.flatnonzero(nodes.sizes == 0)
     if len(empty):
         raise ParameterError(f"X[{empty[0]}] must have at least one node, got none")
@@ -82,8 +82,39 @@ def read_graphs(X, n_features, n_edge_features, nonneg=True):
     return nodes, Ragged(_read_edges(edges, nodes.sizes), edges.offsets), _read_edge_features(features, nonneg)
 
 
+def check_graph(x, name):
+    """Return an example as a `Graph`."""
+    if not isinstance(x, tuple) or len(x) != 3:
+        raise InputTypeError(f"{name} must be a Graph(nodes, edges, edge_features), got {type(x).__name__}"
+                             + (f" of {len(x)}" if isinstance(x, tuple) else ""))
+    return Graph(*x)
+
+
+def _joined(graphs, field, width, empty):
+    """Return one field of all graphs as a Ragged, after a check of its columns; `empty` stands for no rows."""
+    kinds, arrays = "iu" if field == "edges" else "biufO", []
+    for i, graph in enumerate(graphs):
+        name, value = f"X[{i}].{field}", getattr(graph, field)
+        if field == "edges" and sp.issparse(value):
+            raise InputTypeError(f"{name} must be an array (m, 2), two nodes an edge, got a sparse matrix; of an "
+                                 "adjacency A pass np.transpose(scipy.sparse.triu(A, 1).nonzero())")
+        array = empty if empty is not None and _is_empty(value) else array_of(value, name, kinds)
+        _check_width(name, array, width)
+        arrays.append(array)
+    return Ragged.of(arrays, f"{field} of X", kinds)
+
+
+def _check_width(name, array, width):
+    if array.ndim != 2 or array.shape[1] != width:
+        argument = "n_features" if name.endswith(".nodes") else "n_edge_features"
+        what = "two nodes an edge" if name.endswith(".edges") else f"the {argument} of the model"
+        raise ParameterError(f"{name} must have shape (.., {width}), {what}, got {array.shape}")
+
+
 def _is_empty(rows):
     """Whether a graph has no `rows` (edges or their features): an array, a sparse matrix or a list of lists."""
+    if rows is None:
+        return False
     if isinstance(rows, (list, tuple)):
         return all(isinstance(row, Sized) and len(row) == 0 for row in rows)
     return rows.shape[0] == 0 if sp.issparse(rows) else np.size(rows) == 0
@@ -121,6 +152,10 @@ def _read_edge_features(features, nonneg):
 
 def read_features(nodes):
     """Return `Examples` with the features of the nodes of all graphs."""
+    dtype = nodes.values.dtype
+    if dtype.kind not in "f" and dtype != np.uint8:
+        raise InputTypeError(f"X[0].nodes must be float32, float64 or uint8, got dtype {dtype}; pass "
+                             "nodes.astype(float)")
     return Examples(nodes.values, name_of=lambda row: nodes.name_of(row, field=".nodes"))
 
 
@@ -134,6 +169,8 @@ def read_labels(Y, offsets, n_labels=2, unknown=False):
         Y, weights = Ragged.of(Y.labels, "labels of Y"), Ragged.of(Y.weights, "weights of Y")
     elif not isinstance(Y, Ragged):
         check_lengths(offsets[1:], Y)
+        for i, y in enumerate(Y):
+            refuse_pair(f"Y[{i}]", y)
         if any(isinstance(y, WeightedLabels) for y in Y):
             weights = [y.weights if isinstance(y, WeightedLabels) else np.ones(len(y)) for y in Y]
             weights = Ragged.of(weights, "weights of Y")

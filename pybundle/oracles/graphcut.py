@@ -156,6 +156,9 @@ def check_edges(edges):
         edges = np.empty((0, 2), np.int64)
     if edges.ndim != 2 or edges.shape[1] != 2:
         raise ParameterError(f"edges must have shape (m, 2), two nodes an edge, got {edges.shape}")
+    if edges.dtype == np.uint64 and (wrong := (edges > np.iinfo(np.int64).max).any(axis=1)).any():
+        edge = int(np.argmax(wrong))
+        raise ParameterError(f"edges[{edge}] must join nodes 0..n - 1, got {tuple(edges[edge].tolist())}")
     return edges
 
 

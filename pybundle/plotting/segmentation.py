@@ -129,7 +129,11 @@ class SegmentationDisplay(Display):
 
     def _draw(self):
         self.bars_, self.texts_, self.overlay_ = [], [], None
-        self.image_ = self.ax_.imshow(self.image, cmap="gray", interpolation="nearest")
+        grey = {}
+        if self.image.ndim == 2 and self.image.min() == self.image.max():       # would be black, whatever its grey
+            top = 255 if self.image.dtype == np.uint8 else max(1.0, float(self.image.max()))
+            grey = {"vmin": 0.0, "vmax": top}
+        self.image_ = self.ax_.imshow(self.image, cmap="gray", interpolation="nearest", **grey)
         bare(self.ax_)
         if self.is_columns:
             self._draw_segments()

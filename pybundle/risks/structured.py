@@ -99,8 +99,11 @@ class Structured(Partitioned):
         self.model: Any = as_model(model, X, Y)
         own = getattr(self.model, "rescaling", "margin")
         if rescaling is not None and (not isinstance(rescaling, str) or rescaling != own):
-            raise ParameterError(f"rescaling is an attribute of the model, {own!r} in {type(self.model).__name__}, got "
-                                 f"{rescaling!r}; pass it to the model, or set it in your class")
+            name, is_ours = type(self.model).__name__, type(self.model).__module__.startswith("pybundle.")
+            remedy = ("pass it to the model, or set it in your class" if not is_ours or "rescaling" in vars(self.model)
+                      else f"{name} has no other")
+            raise ParameterError(f"rescaling is an attribute of the model, {own!r} in {name}, got {rescaling!r}; "
+                                 f"{remedy}")
         self.loss: str = check_choice("loss", loss, ("hinge", "logistic"))
         self.log_loss: bool = loss == "logistic"
         self.smooth: bool = self.log_loss

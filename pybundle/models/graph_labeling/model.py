@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike
 
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.graph import WeightedLabels
+from ...core.memory import require_memory
 from ...core.ragged import Ragged, cut
 from ...core.types import Array, Data
-from ...core.validation import check_choice, check_count, check_indices, check_vector, integer_array
-from ...oracles.graph_labeling import GraphLabels, graph_labeling_batch
+from ...core.validation import check_choice, check_count, check_indices, check_integer, check_vector, integer_array
+from ...oracles.graph_labeling import MAX_LABELS, GraphLabels, graph_labeling_batch
 from ..base import StructuredModel
 from ..graphs import LOSSES, labels_of, node_costs
 from .oracle import GraphLabelingOracle
@@ -81,9 +82,10 @@ class GraphLabeling(StructuredModel):
     def __init__(self, n_labels: int, n_features: int, n_edge_features: int, *, symmetric: ArrayLike = (),
                  antisymmetric: ArrayLike = (), loss: str = "mean", class_weights: Any = None,
                  risk: str = "relaxed") -> None:
-        self.n_labels: int = check_count("n_labels", n_labels, low=2)
+        self.n_labels: int = check_integer("n_labels", n_labels, low=2, high=MAX_LABELS)
         self.n_features: int = check_count("n_features", n_features)
         self.n_edge_features: int = check_count("n_edge_features", n_edge_features)
+        self.refuse_too_many_weights()
         self.pair_weights: Any = PairWeights(self.n_labels, self.n_edge_features, symmetric, antisymmetric)
         self.loss_name: str = check_choice("loss", loss, LOSSES)
         self.risk: str = check_choice("risk", risk, ("relaxed", "true"))
@@ -92,6 +94,13 @@ class GraphLabeling(StructuredModel):
         if (self.class_weights < 0.0).any():
             raise ParameterError(f"class_weights must be >= 0, got {self.class_weights.tolist()}")
         self.dim: int = self.n_labels * self.n_features + self.pair_weights.size
+
+    def refuse_too_many_weights(self, n_edges: int = 0) -> None:
+        """Raise ParameterError if w, a plane and the tables of a graph of `n_edges` edges exceed the memory."""
+        K, p = self.n_labels, self.n_edge_features
+        require_memory(f"n_labels = {K}: {K * self.n_features + K * K * p} weights" + (
+            f" and tables of {n_edges} edges" if n_edges else ""),
+            16 * (K * self.n_features + K * K * p) + 24 * n_edges * K * K, "take fewer labels")
 
     def joint_feature(self, x: Any, y: Any) -> Any:
         oracle = self._bind(x, None)
@@ -156,7 +165,7 @@ class GraphLabeling(StructuredModel):
         try:
             x[0], np.shape(x[1]), np.shape(x[2])        # raises ValueError if rows differ in length
         except (TypeError, ValueError, LookupError) as problem:
-            raise InputTypeError(f"x must be a Graph, got {type(x).__name__}") from problem
+            raise InputTypeError(f"x must be one Graph, got {type(x).__name__}; decode_batch takes many") from problem
         return GraphLabelingOracle(self, [x], None if y is None else [y])
 
     def _labels(self, oracle, w, loss):

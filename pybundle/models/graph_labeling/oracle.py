@@ -36,6 +36,7 @@ class GraphLabelingOracle(BatchOracle):
     def __init__(self, model, X, Y):
         self.model, self.dim, K = model, model.dim, model.n_labels
         nodes, edges, features = read_graphs(X, model.n_features, model.n_edge_features, nonneg=False)
+        model.refuse_too_many_weights(int(edges.sizes.max()))
         n = int(nodes.offsets[-1])
         truth, weights = (Ragged(np.zeros(n, np.int64), nodes.offsets), np.ones(n)) if Y is None else read_labels(
             Y, nodes.offsets, K, unknown=True)

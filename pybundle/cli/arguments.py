@@ -128,6 +128,9 @@ def _model(parser):
                              "must occur in (default: 2)")
     parser.add_argument("--token-weights", choices=("auto", "all", "occurring"),
                         help="chain, crf: pairs of feature and label that have weights (default: auto)")
+    parser.add_argument("--scheme", choices=("BIO", "IOB1", "BILOU", "IOBES"),
+                        help="chain, crf: how labels write chunks; labels that break it are refused, never predicted")
+    parser.add_argument("--repair", action="store_true", help="rewrite the chunks of the training data in --scheme")
 
 
 def _solver(parser):

@@ -18,6 +18,7 @@ from ..datasets.conll import sentences_of
 from ..datasets.conllu import trees_of
 from ..datasets.lines import PACKED_END, Original
 from ..datasets.tables import table_of
+from ..metrics import rewritten
 from .columns import KEPT, OF_TOKENS, Columns, check_columns, misfit, of_sentences
 from .guess import guess
 
@@ -194,8 +195,25 @@ def _conll(source, arguments, labelled, trained, name):
                              "predict --unlabelled reads words alone")
     last = -1 if labelled else None
     X = [token_features([token[:last] for token in tokens]) for tokens in rows]
-    return Data(name, "sequence", X, [[token[-1] for token in tokens] for tokens in rows] if labelled else None, rows,
+    y = _in_scheme([[token[-1] for token in tokens] for tokens in rows], arguments, name) if labelled else None
+    return Data(name, "sequence", X, y, rows,
                 Columns("conll", n, label=n - 1 if labelled else None), n_comments)
+
+
+def _in_scheme(y, arguments, name):
+    """Return labels after a check by --scheme, or rewritten in it with --repair."""
+    scheme = getattr(arguments, "scheme", None)
+    if scheme is None:
+        if getattr(arguments, "repair", False):
+            raise ParameterError("--repair belongs to --scheme, which says how to write the labels")
+        return y
+    if arguments.repair:
+        return [rewritten(labels, scheme) for labels in y]
+    from ..estimators.schemes import check_scheme  # needs scikit-learn, which labels of sequences do, too
+
+    check_scheme(scheme, y, lambda i, t: f"{name}: sentence {i + 1}, token {t + 1}",
+                 "--repair mends the labels of the file, or leave out --scheme")
+    return y
 
 
 def _conllu(source, arguments, labelled, trained, name):

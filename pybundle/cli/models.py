@@ -17,7 +17,8 @@ KINDS = {"svm": ("MulticlassSVM", "row"), "chain": ("ChainSVM", "sequence"), "cr
          "mkl": ("OnlineMKLClassifier", "row"), "parser": ("DependencyParser", "sentence")}
 """Estimator and shape of the data by the name of a model."""
 RESTRICTED = {"no_intercept": ("svm",), "scale": ("svm",), "hash_bits": ("chain", "crf", "parser"),
-              "l1": ("chain", "crf"), "min_count": ("chain", "crf", "parser"), "token_weights": ("chain", "crf")}
+              "l1": ("chain", "crf"), "min_count": ("chain", "crf", "parser"), "token_weights": ("chain", "crf"),
+              "scheme": ("chain", "crf")}
 """Options that only some models have, with these models."""
 SHAPES = {"row": "svm", "sequence": "chain", "sentence": "parser"}
 PARSER_C = 0.03
@@ -55,7 +56,7 @@ def make_estimator(name, kind, arguments, data, **parameters):
     """Return an estimator of the class `name`, made from the arguments about models."""
     if arguments.no_intercept:
         parameters["fit_intercept"] = False
-    for option in ("hash_bits", "min_count", "token_weights", "l1"):
+    for option in ("hash_bits", "min_count", "token_weights", "scheme", "l1"):
         if value := getattr(arguments, option, None):
             parameters[option] = value
     if kind == "parser":

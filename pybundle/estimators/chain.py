@@ -31,7 +31,11 @@ CHAIN = {
     token_weights : {"auto", "all", "occurring"}
         Pairs of feature and label that have weights: all, or those that occur together in the training data, as in
         CRFsuite by default, a smaller model that takes less memory. "auto" is "occurring" if tokens are sparse and all
-        would be more than 2^20 weights.""",
+        would be more than 2^20 weights.
+    scheme : {"BIO", "IOB1", "BILOU", "IOBES"}, optional
+        How y writes chunks. Labellings that break the scheme are never predicted, have probability 0, and are refused
+        in y; `pb.metrics.rewritten` mends them. BIO: `I-X` follows `B-X` or `I-X`. IOB1: the same for `B-X`. BILOU:
+        `B-X` and `I-X` are followed by `I-X` or `L-X`, which follow nothing else; IOBES writes E for L and S for U.""",
     "l1": """l1 : float >= 0
         Rate of the l1 norm; above 0 many weights are exactly 0, and `sparsify()` drops features without others; C may
         be infinite.""",
@@ -97,10 +101,10 @@ class ChainSVM(Probabilities, ChainEstimator):
 
     def __init__(self, C: float = 1.0, *, loss: Any = "hamming", rescaling: str = "margin", normalised: bool = False,
                  start: Any = True, end: Any = True, hash_bits: int | None = None, min_count: int = 1,
-                 token_weights: str = "auto", l1: float = 0.0, tol: float = 0.001, atol: float | None = None,
-                 method: str | Method = "auto", max_iter: int | None = None, time_limit: float | None = None,
-                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
-                 callback: Callbacks = None) -> None:
+                 token_weights: str = "auto", scheme: str | None = None, l1: float = 0.0, tol: float = 0.001,
+                 atol: float | None = None, method: str | Method = "auto", max_iter: int | None = None,
+                 time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
+                 warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
         self._take_arguments(locals())
 
 
@@ -143,20 +147,26 @@ class ChainCRF(Probabilities, ChainEstimator):
     _log_loss = True
 
     def __init__(self, C: float = 1.0, *, start: Any = True, end: Any = True, hash_bits: int | None = None,
-                 min_count: int = 1, token_weights: str = "auto", l1: float = 0.0, tol: float = 0.001,
-                 atol: float | None = None, method: str | Method = "auto", max_iter: int | None = None,
-                 time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
-                 warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
+                 min_count: int = 1, token_weights: str = "auto", scheme: str | None = None, l1: float = 0.0,
+                 tol: float = 0.001, atol: float | None = None, method: str | Method = "auto",
+                 max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
+                 random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 callback: Callbacks = None) -> None:
         self._take_arguments(locals())
 
-    def predict_proba(self, X: Data) -> list[Floats]:
-        """P(label k at token t), a list of arrays (T, K), columns in the order of `classes_`."""
-        return [forward_backward(*problem).unary if len(problem[0]) else problem[0] for problem in self._each(X)]
+    def predict_proba(self, X: Data, known: Any = None) -> list[Floats]:
+        """P(label k at token t), a list of arrays (T, K), columns in the order of `classes_`.
 
-    def predict_marginals(self, X: Data) -> list[Any]:
+        It is the conditional probability given the labels in `known`, see `predict`.
+        """
+        return [forward_backward(*problem).unary if len(problem[0]) else problem[0]
+                for problem in self._each(X, known)]
+
+    def predict_marginals(self, X: Data, known: Any = None) -> list[Any]:
         """The same as dictionaries {label: probability}, a list for each example."""
         labels = self.classes_.tolist()
-        return [[dict(zip(labels, row, strict=True)) for row in table.tolist()] for table in self.predict_proba(X)]
+        return [[dict(zip(labels, row, strict=True)) for row in table.tolist()]
+                for table in self.predict_proba(X, known)]
 
     def log_likelihood(self, X: Data, y: Any) -> Floats:
         """log p(y | x) of every example, shape (n,)."""

@@ -46,7 +46,7 @@ class ChainSVMCV(PathCV, ChainSVM):
     def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None, search_tol: float | None = None,
                  loss: Any = "hamming", rescaling: str = "margin", normalised: bool = False, start: Any = True,
                  end: Any = True, hash_bits: int | None = None, min_count: int = 1, token_weights: str = "auto",
-                 tol: float = 0.001, atol: float | None = None,
+                 scheme: str | None = None, tol: float = 0.001, atol: float | None = None,
                  method: str | Method = "auto", max_iter: int | None = None,
                  time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
                  warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
@@ -85,7 +85,7 @@ class ChainCRFCV(PathCV, ChainCRF):
 
     def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None, search_tol: float | None = None,
                  start: Any = True, end: Any = True, hash_bits: int | None = None, min_count: int = 1,
-                 token_weights: str = "auto", tol: float = 0.001, atol: float | None = None,
+                 token_weights: str = "auto", scheme: str | None = None, tol: float = 0.001, atol: float | None = None,
                  method: str | Method = "auto",
                  max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
                  random_state: Any = None, warm_start: Any = False, verbose: int = 0,

@@ -21,6 +21,7 @@ from ..oracles.chain import viterbi_unchecked
 from .collections import by_blocks
 from .labels import check_kind, encode_labels, label_array, label_classes, merged_classes
 from .penalty import rate_of, squares_and_l1
+from .schemes import allowed_by, check_scheme
 from .structured import StructuredEstimator, as_fitted, check_list, length
 from .tokens import (
     SEQUENCES,
@@ -51,6 +52,7 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
     rescaling: str = "margin"
     loss: str = "hamming"
     l1: float = 0.0
+    scheme: str | None = None
     token_weights: str
     _needs_penalty = "weights of features that the examples lack; l1 > 0 does"
     _unlimited = ("n_iter_", "n_features_in_")      # `_check_state` checks the latter
@@ -72,6 +74,8 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
         """Return the classes, counts of features by name or None for arrays and hashes, and the number of columns."""
         X, classes = as_lists(X), label_classes(y)
         _check_sizes(X, np.array([len(labels) for labels in y]))
+        if self.scheme is not None:
+            check_scheme(self.scheme, y)
         if not holds_texts(X):
             shape = (X.values if isinstance(X, Ragged) else _first(X)).shape[1:]
             return classes, None, int(shape[0]) if shape else 1
@@ -137,7 +141,8 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
 
     def _make_model(self, fitted):
         return Chain(len(fitted.classes_), fitted.n_features_in_, loss=self.loss, normalised=self.normalised,
-                     start=self.start, end=self.end, rescaling=self.rescaling, token_support=fitted.token_support_)
+                     start=self.start, end=self.end, rescaling=self.rescaling, token_support=fitted.token_support_,
+                     allowed=None if self.scheme is None else allowed_by(self.scheme, fitted.classes_))
 
     def _check_state(self):
         support = vars(self).get("token_support_")
@@ -174,23 +179,61 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
 
     @by_blocks
     @as_fitted
-    def predict(self, X: Data, output: str = "list") -> list[Any]:
-        """Return the best labelling of every sequence, a list of Python values, or an array with `output="array"`."""
-        model = self.model_
-        unary, offsets = self._scored(model, check_list("X", X))
+    def predict(self, X: Data, output: str = "list", known: Any = None) -> list[Any]:
+        """Return the best labelling of every sequence, a list of Python values, or an array with `output="array"`.
+
+        Parameters
+        ----------
+        X : sequence of sequences of tokens
+        output : {"list", "array"}
+        known : sequence of sequences, optional
+            The label of each token of each sequence, or None where it is to be found; None for a whole sequence, too.
+
+        Raises
+        ------
+        ParameterError
+            If `known` does not fit X, or with `scheme` if no labelling of it has the known labels.
+        """
+        model, X = self.model_, check_list("X", X)
+        unary, offsets = self._scored(model, X)
+        self._set_known(unary, offsets, known)
         if not np.isfinite(self.coef_[model.n_token_weights:]).all():       # a user may write to them
             raise ParameterError("coef_ must be finite, got NaN or infinity among the weights of neighbouring labels")
-        labels, _ = viterbi_unchecked(unary, _full(offsets), ChainTables(*self._weights(model)))
+        full = _full(offsets)
+        labels, values = viterbi_unchecked(unary, full, ChainTables(*model.pair_scores(self.coef_)))
+        if known is not None or self.scheme is not None:
+            self._check_possible(np.isneginf(values), np.flatnonzero(np.diff(offsets)))
         return as_output(Ragged.unchecked(labels, offsets), output, self.classes_)
 
     def predict_single(self, tokens: Any) -> list[Any]:
         """Return the labels of one sequence, a list of Python values."""
         return single(self.predict, tokens)
 
-    def _weights(self, model):
-        """Return the weights of neighbours, first and last labels; zeros if the model has none."""
-        transition, *ends = model.rest(self.coef_)
-        return transition, *(part if len(part) else np.zeros(model.n_labels) for part in ends)
+    def _set_known(self, unary, offsets, known):
+        """Forbid all other labels of tokens whose label is known: their scores become -inf."""
+        if known is None:
+            return
+        check_list("known", known)
+        if len(known) != len(offsets) - 1:
+            raise ParameterError(f"known must have an entry for each of the {len(offsets) - 1} sequences of X, got "
+                                 f"{len(known)}")
+        codes = {label: k for k, label in enumerate(self.classes_.tolist())}
+        for i, labels in enumerate(known):
+            scores = unary[offsets[i]:offsets[i + 1]]
+            labels = [None] * len(scores) if labels is None else labels
+            if len(labels) != len(scores):
+                raise ParameterError(f"known[{i}] must have {len(scores)} entries, one for each token of X[{i}], got "
+                                     f"{len(labels)}")
+            for t, label in enumerate(labels):
+                if label is not None:
+                    if label not in codes:
+                        raise ParameterError(f"known[{i}][{t}] must be a label of classes_ or None, got {label!r:.40}")
+                    scores[t, np.arange(len(codes)) != codes[label]] = -np.inf
+
+    def _check_possible(self, are_bad, numbers):
+        if are_bad.any():
+            raise ParameterError(f"X[{numbers[int(np.argmax(are_bad))]}] must have a labelling of "
+                                 f"scheme={self.scheme!r} with the labels in known, got none; change known")
 
     def _count(self, X, y):
         found = self.predict(X, output="array")
@@ -205,11 +248,16 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
         return right, total
 
     @as_fitted
-    def _each(self, X):
-        """Yield for every example the scores of its tokens (T, K), followed by `_weights`."""
+    def _each(self, X, known=None):
+        """Yield for every example the scores of its tokens (T, K), of pairs of labels, first and last labels."""
         model = self.model_
-        unary, weights = Ragged.unchecked(*self._scored(model, check_list("X", X))), self._weights(model)
-        return ((scores, *weights) for scores in unary)
+        unary, offsets = self._scored(model, check_list("X", X))
+        self._set_known(unary, offsets, known)
+        scores = model.pair_scores(self.coef_)
+        if known is not None or self.scheme is not None:
+            values = viterbi_unchecked(unary, _full(offsets), ChainTables(*scores))[1]
+            self._check_possible(np.isneginf(values), np.flatnonzero(np.diff(offsets)))
+        return ((rows, *scores) for rows in Ragged.unchecked(unary, offsets))
 
     def decision_function(self, X: Data) -> list[Floats]:
         """Max-marginals: the score of the best labelling with label k at token t, a list of arrays (T, K).
@@ -223,8 +271,8 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
         top = [np.partition(table, -2, axis=1) for table in self.decision_function(X)]
         return [table[:, -1] - table[:, -2] for table in top]
 
-    def k_best(self, X: Data, k: int = 3, output: str = "list") -> tuple[list[Any], list[Floats]]:
-        """The k labellings of largest score, best first.
+    def k_best(self, X: Data, k: int = 3, output: str = "list", known: Any = None) -> tuple[list[Any], list[Floats]]:
+        """The k labellings of largest score, best first, with the labels in `known`, see `predict`.
 
         Returns
         -------
@@ -233,7 +281,8 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
         scores : list of ndarray, shape (k',)
         """
         found = [k_best_viterbi(scores, transition, k, start, end) if len(scores) else
-                 (np.zeros((1, 0), dtype=np.int64), np.zeros(1)) for scores, transition, start, end in self._each(X)]
+                 (np.zeros((1, 0), dtype=np.int64), np.zeros(1)) for scores, transition, start, end in self._each(
+                     X, known)]
         return ([self.classes_[labels] if output == "array" else as_output(labels, output, self.classes_)
                  for labels, _ in found], [values for _, values in found])
 
@@ -244,11 +293,11 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
         return self.vocabulary_
 
     def transitions(self) -> dict[Any, dict[Any, float]]:
-        """Return the weights of a label followed by another, as `transitions()[before][after]`."""
+        """Return the weights of a label followed by another, as `transitions()[before][after]`; -inf if forbidden."""
         check_is_fitted(self)
         labels = self.classes_.tolist()
         return {label: dict(zip(labels, row, strict=True))
-                for label, row in zip(labels, self.transition_coef_.tolist(), strict=True)}
+                for label, row in zip(labels, self.model_.pair_scores(self.coef_)[0].tolist(), strict=True)}
 
     def sparsify(self) -> Self:
         """Drop the features by name whose weights are 0 for all labels, as an l1 norm leaves most; return self.

@@ -1,5 +1,5 @@
 """Scores of predictions that scikit-learn does not have."""
 
-from .chunks import ChunkScore, ChunkScores, chunk_scores, chunks
+from .chunks import ChunkScore, ChunkScores, chunk_scores, chunks, rewritten
 
-__all__ = ["ChunkScore", "ChunkScores", "chunk_scores", "chunks"]
+__all__ = ["ChunkScore", "ChunkScores", "chunk_scores", "chunks", "rewritten"]

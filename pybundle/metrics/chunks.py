@@ -199,3 +199,40 @@ def _written(length, scheme, touches):
     if touches and scheme in AGAIN:
         single = first = AGAIN[scheme]
     return [single] if length == 1 else [first, *[inner] * (length - 2), last]
+
+
+def rewritten(labels: Sequence[str], scheme: str) -> list[str]:
+    """Returns the labels of the same chunks in another scheme, or in the same one, which mends them.
+
+    The chunks are those of `chunks`: an `I-NP` that nothing has begun begins one, and becomes `B-NP` in "BIO".
+
+    Parameters
+    ----------
+    labels : sequence of str
+        In any scheme.
+    scheme : {"BIO", "IOB1", "IOE2", "IOBES", "BILOU"}
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    InputTypeError, ParameterError
+        If a label is neither `O` nor a prefix and a type.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> pb.metrics.rewritten(["I-NP", "I-NP", "O", "I-VP"], "BIO")
+    ['B-NP', 'I-NP', 'O', 'B-VP']
+    >>> pb.metrics.rewritten(["B-NP", "I-NP", "O", "B-VP"], "BILOU")
+    ['B-NP', 'L-NP', 'O', 'U-VP']
+    """
+    check_choice("scheme", scheme, SCHEMES)
+    found, made = _chunks(labels, "labels", None), ["O"] * len(labels)
+    ends = {(end, kind) for _, end, kind in found}
+    for first, last, kind in found:
+        suffix = "" if labels[first].partition("-")[2] == "" else f"-{kind}"
+        made[first:last] = [prefix + suffix for prefix in _written(last - first, scheme, (first, kind) in ends)]
+    return made

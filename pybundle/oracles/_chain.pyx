@@ -282,7 +282,7 @@ cdef class ChainTables:
                         <int>length, <int>K, <int>ld, x, &self.log_rows[0, 0], weights[i],
                         p + (t - begin) * ld, row, &marginals[t, 0], &pairs[0, 0, 0] if pairs.shape[0] else NULL,
                         step, entropy)
-                if not good or total + value == -INFINITY or not narrow:    # pb_pair_sums must add nothing for this item
+                if not good or total + value == -INFINITY or not narrow:    # pb_pair_sums must not add this item
                     memset(p + (t - begin) * ld, 0, length * ld * sizeof(double))
                     memset(v + (t - begin) * ld, 0, length * ld * sizeof(double))
                 values[i] = value + total + (length - 1) * self.top

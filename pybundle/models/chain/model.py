@@ -224,10 +224,12 @@ class Chain(StructuredModel):
 
     def pair_scores(self, w: Array) -> tuple[Floats, Floats, Floats]:
         """Return scores of pairs (K, K), first and last labels (K,): weights, or 0 without, or -inf if forbidden."""
-        nothing = np.zeros(self.n_labels)
-        found = tuple(part if len(part) else nothing for part in self.rest(w))
-        return found if self.allowed is None else tuple(
-            part + mask for part, mask in zip(found, self.allowed.masks(), strict=True))
+        nothing, (transition, *ends) = np.zeros(self.n_labels), self.rest(w)
+        start, end = (part if len(part) else nothing for part in ends)
+        if self.allowed is None:
+            return transition, start, end
+        pairs, first, last = self.allowed.masks()
+        return transition + pairs, start + first, end + last
 
     def token_scores(self, w: Array, x: Any) -> Floats:
         """Return scores (T, K) of checked tokens, an array or CSR; see `entry_scores`."""

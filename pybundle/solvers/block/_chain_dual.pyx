@@ -114,7 +114,7 @@ cdef class ChainDual(PackedPoint):
             raise ValueError("tokens without bias, truth, offsets and weights must be those of the same chains")
         self.n_edges = K * K if pairs else 0
         PackedPoint.__init__(self, tokens, False, self.n_edges + K * (start + end))
-        self.masks = masks or (np.zeros((K, K)), np.zeros(K), np.zeros(K))
+        self.masks = masks or ((np.zeros((K, K)), np.zeros(K), np.zeros(K)) if pairs else None)
         self.offsets, self.c, self.has_start, self.has_end = offsets, weights, start, end
         self.longest = np.diff(offsets).max()
         self.rows = np.arange(tokens.n_rows)

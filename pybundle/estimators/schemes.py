@@ -1,0 +1,72 @@
+"""Schemes of chunks in labels, such as BIO: which labels may follow each other, first, and last."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.exceptions import ParameterError
+from ..core.validation import check_choice
+from ..models.chain.allowed import Allowed
+
+
+class Scheme(NamedTuple):
+    """Rules of prefixes; labels are `O`, or a prefix and a type, like `B-NP`.
+
+    Attributes
+    ----------
+    prefixes : str
+    after : str
+        A label with one of these prefixes follows B or I of its type, and is never first.
+    before : str
+        A label with one of these prefixes is followed by one of `after` of its type, and is never last.
+    """
+
+    prefixes: str
+    after: str
+    before: str
+
+
+SCHEMES = {"BIO": Scheme("BI", "I", ""), "IOB1": Scheme("BI", "B", ""), "BILOU": Scheme("BILU", "IL", "BI"),
+           "IOBES": Scheme("BIES", "IE", "BI")}
+
+
+def check_scheme(scheme, y, place="y[{}][{}]".format,
+                 remedy="pb.metrics.rewritten(labels, scheme) mends a sequence, or pass scheme=None"):
+    """Raise ParameterError if labels are not of a scheme, or break it; name the first `place(i, t)`."""
+    rules = SCHEMES[check_choice("scheme", scheme, SCHEMES)]
+    kinds = ", ".join(f"{prefix}-..." for prefix in rules.prefixes)
+    for i, labels in enumerate(y):
+        previous = None
+        for t, label in enumerate([*labels, None]):
+            if label is not None and not _is_of(rules, label):
+                raise ParameterError(f"{place(i, t)} must be O or one of {kinds} with "
+                                     f"scheme={scheme!r}, got {label!r:.40}; choose another scheme or None")
+            if not ((t == 0 and label is None) or _may_follow(rules, previous, label)):
+                where = "as first label" if previous is None else f"after {previous!r:.40}"
+                what = f"{label!r:.40} {where}" if label is not None else f"{previous!r:.40} as last label"
+                raise ParameterError(f"{place(i, t - (label is None))} must keep to scheme={scheme!r}, got {what}; "
+                                     f"{remedy}")
+            previous = label
+
+
+def allowed_by(scheme, classes):
+    """Return the `Allowed` labellings of a scheme for an array of classes."""
+    rules, labels = SCHEMES[check_choice("scheme", scheme, SCHEMES)], classes.tolist()
+    pairs = np.array([[_may_follow(rules, a, b) for b in labels] for a in labels], dtype=bool)
+    return Allowed(pairs, np.array([_may_follow(rules, None, b) for b in labels], dtype=bool),
+                   np.array([_may_follow(rules, a, None) for a in labels], dtype=bool))
+
+
+def _is_of(rules, label):
+    return isinstance(label, str) and (label == "O" or (label[:1] in rules.prefixes and label[1:2] in ("", "-")))
+
+
+def _may_follow(rules, a, b):
+    """Return whether label b may follow label a; None is the place before the first and after the last label."""
+    ends, begins = ("" if label is None else label for label in (a, b))
+    continues = ends[:1] in ("B", "I") and ends[1:] == begins[1:]
+    if begins[:1] and begins[0] in rules.after:
+        return continues
+    return not (ends[:1] and ends[0] in rules.before)

@@ -650,3 +650,34 @@ def test_each_sentence_needs_a_labelling():
         [pb.mkl.Features([0, 1])], model=pb.models.Chain(2, 2), solver="online", n_epochs=1, eta0=1.0, certify=False)
     with pytest.raises(pb.ParameterError, match="Y must have 400 labellings, one for each example of X, got 1"):
         learner.fit(X, [np.array([0, 1])])
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("solver", ["online", "certified"])
+def test_labels_that_a_chain_forbids_are_never_found(loss, solver):
+    pairs = np.ones((4, 4), dtype=bool)
+    pairs[0, 3] = pairs[2] = False
+    pairs[2, 2] = True
+    model = pb.models.Chain(4, 6, allowed=(pairs, np.array([True, True, True, False]), None))
+    X, Y = chains()
+    w = np.concatenate([np.random.default_rng(5).standard_normal(24), np.zeros(model.dim - 24)])
+    Y = [model.decode(w, x) for x in X]
+    learner = OnlineMKL(GROUPS["features"], model=model, lam=0.02, loss=loss, eta0=0.5, n_epochs=15, random_state=0,
+                        solver=solver, tol=1e-3).fit(X, Y)
+    free = OnlineMKL(GROUPS["features"], model=pb.models.Chain(4, 6), lam=0.02, loss=loss, eta0=0.5, n_epochs=15,
+                     random_state=0, solver=solver, tol=1e-3).fit(X, Y)
+    new = chains(seed=1)[0]
+    for y in learner.predict(new):
+        assert y[0] != 3 and pairs[y[:-1], y[1:]].all()
+    assert any(y[0] == 3 or not pairs[y[:-1], y[1:]].all() for y in free.predict(new))
+    assert (learner.link_weights()[0][~pairs] == 0.0).all() and learner.lower_bound_ <= free.objective_
+    # the value in exact features: those of both groups, and of pairs with first and last labels
+    theta = np.zeros(model.dim)
+    W, transition, start, end = model.split(theta)
+    W[:] = np.array(learner.decision_function(np.eye(6)[:, None])).reshape(6, 4).T
+    for part, weights in zip((transition, start, end), learner.link_weights(), strict=True):
+        part[:] = weights
+    labels = chain_groups(model, [0, 0, 0, 1, 1, 1])
+    risk = pb.risks.Structured(model, X, Y, loss=loss)
+    value = risk.evaluate(theta)[0].sum() / len(X) + pb.prox.SquaredL1(0.02, labels).value(theta)
+    assert learner.objective_ == pytest.approx(value, rel=1e-8) and learner.lower_bound_ <= value

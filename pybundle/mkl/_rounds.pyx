@@ -56,8 +56,7 @@ cdef class TokenRounds:
         sizes = np.sort(np.diff(data.offsets))
         self.longest = sizes.max()
         self.room = sizes[max(0, len(sizes) - batch):].sum()
-        nothing = np.zeros(self.n_labels)
-        self.tables = ChainTables(np.zeros((self.n_labels, self.n_labels)), nothing, nothing)
+        self.tables = ChainTables(*structure.masks)
         self.S = np.empty((self.longest, self.n_labels))
         self.scratch = np.empty((self.longest + 1) * self.tables.ld + 8)
         self.members = <void**>malloc(self.n_groups * sizeof(void*))
@@ -89,11 +88,11 @@ cdef class TokenRounds:
             for k in range(L):
                 x = 0.0 if v == NULL else s * v[k]
                 if j < L:
-                    self.tables.rows[j, k] = self.tables.columns[k, j] = x
+                    self.tables.rows[j, k] = self.tables.columns[k, j] = x + self.tables.mask[j, k]
                 elif j == L:
-                    self.tables.start[k] = x
+                    self.tables.start[k] = x + self.tables.ends_mask[0, k]
                 else:
-                    self.tables.end[k] = x
+                    self.tables.end[k] = x + self.tables.ends_mask[1, k]
 
     cdef int decode_example(self, Py_ssize_t i, int32_t* labels, double* value) noexcept nogil:
         """Find the labelling of the largest hinge of example i, and this hinge; return 0 if it is not finite."""

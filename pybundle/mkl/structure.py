@@ -40,12 +40,16 @@ class TokenStructure:
     ----------
     is_flat, start, end : bool
         Whether tokens are single; whether first and last labels have weights.
+    masks : tuple of arrays
+        Scores of pairs, first and last labels: 0, or -inf where the chain does not allow them.
     """
 
     def __init__(self, costs, chain=None, classes=None):
         self.costs, self.n_labels, self._chain, self.is_flat = costs, len(costs), chain, chain is None
         self.classes = classes
         self.start, self.end = (False, False) if chain is None else (chain.start, chain.end)
+        K, allowed = self.n_labels, None if chain is None else chain.allowed
+        self.masks = (np.zeros((K, K)), np.zeros(K), np.zeros(K)) if allowed is None else allowed.masks()
 
     def tokens(self, X):
         """Return examples without labels."""

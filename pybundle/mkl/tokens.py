@@ -97,8 +97,8 @@ class TokenLearner:
         if self.structure.is_flat:
             labels = scores.argmax(axis=1)
             return labels if self.classes is None else self.classes[labels]
-        transition, start, end = self.links.weights()
-        return Ragged(viterbi_batch(scores, offsets, transition, start, end, executor=executor)[0], offsets)
+        links = (part + mask for part, mask in zip(self.links.weights(), self.structure.masks, strict=True))
+        return Ragged(viterbi_batch(scores, offsets, *links, executor=executor)[0], offsets)
 
 
 class TokenSession:
@@ -184,8 +184,8 @@ class TokenSession:
         """Return the mean log-loss for scores (n_tokens, n_labels) and weights of label pairs, and its plane."""
         data, structure, n = self.data, self.learner.structure, self.n_examples
         L, offsets, truth, tokens = structure.n_labels, data.offsets, data.truth, np.arange(len(data.truth))
-        found = forward_backward_batch(scores, offsets, links[:-2], links[-2], links[-1], entropy=True,
-                                       executor=self.executor)
+        pairs = (part + mask for part, mask in zip((links[:-2], links[-2], links[-1]), structure.masks, strict=True))
+        found = forward_backward_batch(scores, offsets, *pairs, entropy=True, executor=self.executor)
         counts = structure.link_counts(truth, offsets)
         true_score = float(scores[tokens, truth].sum()) + float(np.vdot(counts, links))
         coefs, expected = found.unary.copy(), np.zeros((L + 2, L))

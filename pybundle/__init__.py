@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from . import datasets as datasets
     from . import mkl as mkl
     from . import plotting as plotting
+    from . import templates as templates
     from .estimators import BinaryLabelingSVM as BinaryLabelingSVM
     from .estimators import ChainCRF as ChainCRF
     from .estimators import ChainCRFCV as ChainCRFCV
@@ -89,6 +90,7 @@ __all__ = [
     "prox",
     "qp",
     "risks",
+    "templates",
     "verify",
 ]
 
@@ -98,7 +100,7 @@ ESTIMATORS = frozenset({
     "OnlineMKLClassifier", "QuantileRegressor", "SegmentationSVM", "load",
 })
 """Names that need scikit-learn, which is imported with the first of them."""
-FOLDERS = frozenset({"datasets", "estimators", "mkl", "plotting"})
+FOLDERS = frozenset({"datasets", "estimators", "mkl", "plotting", "templates"})
 """Folders that no solver needs; they are imported on first use."""
 
 

@@ -120,8 +120,8 @@ class ChainEstimator(StructuredEstimator):
         if templates is None:
             return X
         if not isinstance(templates, Templates):
-            raise InputTypeError(f"templates must be Templates, as pb.templates.words() or pb.templates.read_crfpp(path)"
-                                 f" returns them, got {templates!r:.60}")
+            raise InputTypeError(f"templates must be Templates, such as pb.templates.words(), or what "
+                                 f"pb.templates.read_crfpp(path) returns, got {templates!r:.60}")
         return Made(templates, X)
 
     def _support(self, x, truths, fitted):

@@ -3,13 +3,47 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..core.exceptions import InputTypeError, ParameterError
 
-MACRO = re.compile(r"%(x|lower|shape|runs|digits|prefix[1-9]|suffix[1-9])\[(-?[0-9]{1,3}),([0-9]{1,3})\]")
+OF_ASCII = {code: "X" if chr(code).isupper() else "x" if chr(code).isalpha() else "0" if chr(code).isdigit()
+            else chr(code) for code in range(128)}
+"""Signs in shapes by ASCII code; the table saves most of the time."""
+REPEATED, DIGIT = re.compile(r"(.)\1+", re.DOTALL), re.compile(r"\d")
+
+
+def _shape(text):
+    if text.isascii():
+        return text.translate(OF_ASCII)
+    return "".join("X" if sign.isupper() else "x" if sign.isalpha() else "0" if sign.isdecimal() else sign
+                   for sign in text)
+
+
+def _runs(text):
+    return REPEATED.sub(r"\1", _shape(text))
+
+
+def _digits(text):
+    return DIGIT.sub("0", text) if DIGIT.search(text) else None
+
+
+def _first(text, size):
+    return text[:size] if len(text) >= size else None
+
+
+def _last(text, size):
+    return text[-size:] if len(text) >= size else None
+
+
+FUNCTIONS: dict[str, Callable[[str], str | None]] = {
+    "x": str, "lower": str.lower, "shape": _shape, "runs": _runs, "digits": _digits,
+    **{f"{kind}{size}": partial(function, size=size) for size in range(1, 10)
+       for kind, function in (("prefix", _first), ("suffix", _last))}}
+"""Functions of macros; they return None if a text has no such value."""
+MACRO = re.compile(rf"%({'|'.join(FUNCTIONS)})\[(-?[0-9]{{1,3}}),([0-9]{{1,3}})\]")
 REACH = 8
 """Largest distance of a row from the token, as in CRF++."""
 BEFORE = [f"_B-{k}" for k in range(REACH, 0, -1)]
@@ -105,7 +139,7 @@ class Templates:
 
         def values(function, row, column):
             if (function, column) not in padded:
-                made = [function_of(function)(token[column]) for token in rows]
+                made = map(FUNCTIONS[function], [token[column] for token in rows])
                 padded[function, column] = [*BEFORE, *made, *BEHIND]
             return padded[function, column][REACH + row:REACH + row + n]
 
@@ -148,29 +182,6 @@ def parsed(line):
             raise ParameterError(f"{macro[0]!r} must be a macro like %x[-1,0], a row and a column from 0 without "
                                  "blanks, or %lower, %shape, %runs, %digits, %prefix3, %suffix3 instead of %x")
     return literals, macros
-
-
-def function_of(name):
-    """Return the function of a macro; it takes a text, and returns a text, or None if the text has no such value."""
-    kind, size = name[:6], int(name[6:] or 0)
-    if kind == "prefix":
-        return lambda text: text[:size] if len(text) >= size else None
-    if kind == "suffix":
-        return lambda text: text[-size:] if len(text) >= size else None
-    return {"x": str, "lower": str.lower, "shape": _shape, "runs": _runs, "digits": _digits}[name]
-
-
-def _shape(text):
-    return "".join("X" if sign.isupper() else "x" if sign.isalpha() else "0" if sign.isdigit() else sign
-                   for sign in text)
-
-
-def _runs(text):
-    return "".join(sign for sign, _ in groupby(_shape(text)))
-
-
-def _digits(text):
-    return "".join("0" if sign.isdigit() else sign for sign in text) if any(map(str.isdigit, text)) else None
 
 
 def _listed(tokens, name):

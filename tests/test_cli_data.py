@@ -125,7 +125,7 @@ def raw_forms(sentence):
 
 @pytest.mark.parametrize("options", ["", "--model crf", "--hash-bits 12", "--model crf --hash-bits 3"])
 def test_models_of_the_command_line_in_python(folder, tmp_path, options):  # noqa: F811
-    """They take words with their columns, as files hold them; models of features by name once labelled rows at random."""
+    """They take words with their columns, as files hold them; they once took words for names of features."""
     assert call(f"train {folder}/a.conll {options} --tol 0.1 --save {tmp_path}/m.npz")[0] == 0
     model = pb.load(tmp_path / "m.npz")
     X = [[token[:-1] for token in sentence] for sentence in read_conll(folder / "other.conll")]

@@ -94,7 +94,7 @@ def test_sets_are_joined():
     assert {"word[0]:The", "lower[1]:dog", "suffix2:og", "column1[-1]:DT", "column1[-1..0]:DT/NN"} <= set(names)
     assert len(names) == len(set(names))
     with pytest.raises(TypeError):
-        sets.digits() + ["%x[0,0]"]
+        sets.digits() + 1
 
 
 @pytest.mark.parametrize("text, said", [

@@ -37,7 +37,7 @@ class Made:
         return len(self.X)
 
     def __iter__(self):
-        return (self.templates.features(x, f"X[{i}]") for i, x in enumerate(self.X))
+        return (self.templates(x, f"X[{i}]") for i, x in enumerate(self.X))
 
 
 def as_lists(X):

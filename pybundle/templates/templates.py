@@ -111,23 +111,21 @@ class Templates:
                 raise ParameterError(f"lines[{k}] = {line!r:.60}: {problem}") from problem
         self.n_columns = max([1, *(column + 1 for _, macros in self._parsed for *_, column in macros)])
 
-    def __call__(self, tokens: Sequence[Any]) -> list[list[str]]:
+    def __call__(self, tokens: Sequence[Any], name: str = "tokens") -> list[list[str]]:
         """Return the names of the features of each token of a sentence.
 
         Parameters
         ----------
         tokens : list
             A token is a tuple or list of texts, its columns, or one text, its only column.
+        name : str
+            Name of the tokens in errors.
 
         Returns
         -------
         list of list of str
             One sequence for a `ChainSVM` or `ChainCRF` without `templates`.
         """
-        return self.features(tokens, "tokens")
-
-    def features(self, tokens: Sequence[Any], name: str) -> list[list[str]]:
-        """Return what a call returns; errors call the tokens `name`."""
         rows = [(token,) if isinstance(token, str) else token for token in _listed(tokens, name)]
         for t, row in enumerate(rows):
             if not isinstance(row, (tuple, list)) or len(row) < self.n_columns or \

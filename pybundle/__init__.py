@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from . import metrics as metrics
     from . import mkl as mkl
     from . import plotting as plotting
+    from . import templates as templates
     from .estimators import BinaryLabelingSVM as BinaryLabelingSVM
     from .estimators import ChainCRF as ChainCRF
     from .estimators import ChainCRFCV as ChainCRFCV
@@ -92,6 +93,7 @@ __all__ = [
     "prox",
     "qp",
     "risks",
+    "templates",
     "verify",
 ]
 
@@ -101,7 +103,7 @@ ESTIMATORS = frozenset({
     "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor", "SegmentationSVM", "load",
 })
 """Names that need scikit-learn, which is imported with the first of them."""
-FOLDERS = frozenset({"datasets", "estimators", "metrics", "mkl", "plotting"})
+FOLDERS = frozenset({"datasets", "estimators", "metrics", "mkl", "plotting", "templates"})
 """Folders that no solver needs; they are imported on first use."""
 
 

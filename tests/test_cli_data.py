@@ -11,7 +11,7 @@ from test_command_lines import TEXTS, WORDS, call, folder  # noqa: F401
 
 import pybundle as pb
 from pybundle.cli import guess
-from pybundle.datasets import read_conll, read_conllu, read_csv, read_svmlight, token_features
+from pybundle.datasets import read_conll, read_conllu, read_csv, read_svmlight
 
 pytest.importorskip("sklearn")
 
@@ -125,21 +125,22 @@ def raw_forms(sentence):
 
 @pytest.mark.parametrize("options", ["", "--model crf", "--hash-bits 12", "--model crf --hash-bits 3"])
 def test_models_of_the_command_line_in_python(folder, tmp_path, options):  # noqa: F811
-    """They took words and rows as they are for names of features, knew none of them, and labelled all the same."""
+    """They take words with their columns, as files hold them; they once took words for names of features."""
     assert call(f"train {folder}/a.conll {options} --tol 0.1 --save {tmp_path}/m.npz")[0] == 0
     model = pb.load(tmp_path / "m.npz")
-    X = [token_features([token[:-1] for token in sentence]) for sentence in read_conll(folder / "other.conll")]
+    X = [[token[:-1] for token in sentence] for sentence in read_conll(folder / "other.conll")]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         labels = model.predict(X)
         assert [model.predict_single(x) for x in X] == labels
     code, out, err = call(f"predict {folder}/other.conll --load {tmp_path}/m.npz --json")
     assert (code, err) == (0, "") and json.loads(out)["predictions"] == labels
-    for raw in raw_forms(WORDS[0])[:4 if "hash" in options else None]:      # hashes know every name
-        with pytest.warns(UserWarning, match=r"knows no feature of X.*pybundle\.datasets\.token_features"):
-            model.predict([[], raw])
-        with pytest.warns(UserWarning, match=r"knows no feature of X"):
-            model.k_best([raw], k=2)
+    for k, raw in enumerate(raw_forms(WORDS[0])):
+        if k in (2, 3):                 # a further column, such as the label, is not read
+            assert model.predict([[], raw]) == [[], model.predict_single(raw)] == [[], model.predict([raw])[0]]
+        else:
+            with pytest.raises(pb.InputTypeError, match=r"X\[1\]\[0\] must be a tuple of 2 or more texts"):
+                model.predict([[], raw])
 
 
 def test_sequences_of_which_nothing_is_known():
@@ -155,14 +156,6 @@ def test_sequences_of_which_nothing_is_known():
     for unknown in ([["word:the", "word:dog"]], [[], [{"new": 2.0}], ["cat"]]):
         with pytest.warns(UserWarning, match=r"ChainCRF: the model knows no feature of X.*as in the training"):
             crf.predict(unknown)
-
-
-def test_features_of_tokens_are_made_of_tuples():
-    """A word in place of a tuple would be taken for its letters."""
-    assert token_features([]) == [] and token_features([["a"]]) == token_features([("a",)])
-    for tokens in (["dog"], [()], [("a",), {"word": "b"}], [("a", 1)], [None], [[("a", "N")]]):
-        with pytest.raises(pb.InputTypeError, match=r"tokens\[[01]\] must be a tuple of texts, the word first"):
-            token_features(tokens)
 
 
 def test_a_model_keeps_what_missing_labels_are(tmp_path):

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1] / "pybundle"
 LEVELS = {
     "core": 0,
     "features": 1, "oracles": 1, "qp": 1, "prox": 1, "bundle": 1, "datasets": 1, "metrics": 1,
-    "runtime": 2, "models": 2,
+    "runtime": 2, "models": 2, "templates": 2,
     "risks": 3,
     "proof": 4,  # shares nothing with what it checks
     "distributed": 4,  # risks whose parts live elsewhere

@@ -106,7 +106,11 @@ def _data(parser, optional=False):
     parser.add_argument("--skip-bad", action="store_true",
                         help="conllu: leave sentences out whose heads are no tree, and count them")
     parser.add_argument("--zero-based", action="store_true", help="svmlight: indices start at 0")
-    parser.add_argument("--features", type=_count, metavar="N", help="svmlight: number of features (default: as seen)")
+    parser.add_argument("--features", type=_features, metavar="N|SETS|FILE",
+                        help="svmlight: number of features (default: as seen); conll: sets of templates, like "
+                             "words,columns, or a file of CRF++'s templates (default: words)")
+    parser.add_argument("--attributes", action="store_true",
+                        help="conll: a label and CRFsuite's attributes a line, which are the features")
     parser.add_argument("--arrays", type=lambda text: text.split(","), metavar="X,Y[,OFFSETS]",
                         help="npz: names of the arrays (default: X,y,offsets, or as in the training)")
 
@@ -213,6 +217,10 @@ def _count(text):
     if not 1 <= value <= sys.maxsize:
         raise argparse.ArgumentTypeError(f"must be an integer >= 1, got {text!r:.40}")
     return value
+
+
+def _features(text):
+    return _count(text) if text.lstrip("+-").isdecimal() else text
 
 
 for _function, _name in ((_number, "float"), (_number_or_inf, "float"), (_limit, "float"), (_numbers, "list of floats"),

@@ -8,7 +8,7 @@ from ..core.archive import refusing
 from ..core.exceptions import ParameterError, StateError
 from ..core.validation import check_integer
 
-KEPT = ("zero_based", "arrays", "multiple_roots", "comment", "separator", "keep_na")
+KEPT = ("zero_based", "arrays", "multiple_roots", "comment", "separator", "keep_na", "attributes")
 """Options that a model keeps from its training."""
 WITH_LABEL = ("csv", "conll")
 """Formats in which the label is one of the columns."""
@@ -28,7 +28,7 @@ class Columns(NamedTuple):
         Names of all columns, if the file has them.
     label : int, or None
         Number of the column of labels, from 0.
-    zero_based, arrays, multiple_roots, comment, separator, keep_na
+    zero_based, arrays, multiple_roots, comment, separator, keep_na, attributes
         Options that the file was read with, which hold for later files, too.
     trained_on : str, or None
         Numbers of examples and so on of the training data, in words.
@@ -45,6 +45,7 @@ class Columns(NamedTuple):
     separator: str | None = None
     keep_na: bool = False
     trained_on: str | None = None
+    attributes: bool = False
 
     @property
     def features(self):

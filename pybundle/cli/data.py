@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.exceptions import ParameterError
-from ..datasets import read_arrays, read_svmlight, token_features
+from ..datasets import read_arrays, read_svmlight
+from ..datasets.attributes import attributes_of
 from ..datasets.conll import sentences_of
 from ..datasets.conllu import trees_of
 from ..datasets.lines import PACKED_END, Original
@@ -26,7 +27,8 @@ FORMATS = {"svmlight": (".svm", ".svmlight", ".libsvm"), "csv": (".csv", ".tsv")
            "conll": (".conll", ".bio", ".iob"), "conllu": (".conllu",)}
 """Ends of names by format."""
 OPTIONS = {"label": "csv", "keep_na": "csv", "zero_based": "svmlight", "features": "svmlight", "arrays": "npz",
-           "comment": "conll", "separator": "conll", "multiple_roots": "conllu", "skip_bad": "conllu"}
+           "comment": "conll", "separator": "conll", "attributes": "conll",
+           "multiple_roots": "conllu", "skip_bad": "conllu"}
 """The format that an option belongs to."""
 BREAK = re.compile("\r*\n|\r")
 """Line ends within quotes; they become line feeds, so that names and labels do not depend on the system."""
@@ -68,11 +70,19 @@ def read(arguments, *, labelled=True, trained=None, keeps_text=False):
     `trained` are the `Columns` of the model that is to label the data, which are read with the same options. With
     `keeps_text` the result has an `original`, except for npz.
     """
-    format = arguments.format or _format_of(arguments.data, None if trained is None else trained.format)
+    format = arguments.format or ("conll" if arguments.attributes or (trained is not None and trained.attributes) else
+                                  _format_of(arguments.data, None if trained is None else trained.format))
     for option, other in OPTIONS.items():
+        if option == "features" and isinstance(arguments.features, str):
+            other = "conll"
         if getattr(arguments, option) and format != other:
             raise ParameterError(f"--{option.replace('_', '-')} belongs to data of format {other}, got {format}")
+    if isinstance(arguments.features, str) and (arguments.attributes or not hasattr(arguments, "model")):
+        raise ParameterError(f"--features {arguments.features} is for models that are to be trained on columns, got "
+                             f"{'--attributes' if arguments.attributes else 'a saved one'}; leave it out")
     if trained is not None and trained.format == format:
+        if arguments.attributes and not trained.attributes:
+            raise ParameterError(f"{arguments.data}: the model was trained on columns; leave --attributes out")
         arguments = copy.copy(arguments)
         vars(arguments).update((name, getattr(arguments, name) or getattr(trained, name)) for name in KEPT)
     source = _source(arguments.data, format)
@@ -187,14 +197,17 @@ def _npz(source, arguments, labelled, trained, name):
 
 
 def _conll(source, arguments, labelled, trained, name):
+    if arguments.attributes:
+        X, rows = attributes_of(source, unlabelled=not labelled)
+        return Data(name, "sequence", X, [[token[-1] for token in tokens] for tokens in rows] if labelled else None,
+                    rows, Columns("conll", 1 + labelled, label=0 if labelled else None))
     rows, n_comments = sentences_of(source, comment=arguments.comment, separator=arguments.separator,
                                     unlabelled=not labelled)
     n = len(rows[0][0]) if rows else 0
     if labelled and n == 1:
         raise ParameterError(f"{name} must have columns of words and of labels, got one column; "
                              "predict --unlabelled reads words alone")
-    last = -1 if labelled else None
-    X = [token_features([token[:last] for token in tokens]) for tokens in rows]
+    X = [[token[:-1] for token in tokens] for tokens in rows] if labelled else rows
     y = _in_scheme([[token[-1] for token in tokens] for tokens in rows], arguments, name) if labelled else None
     return Data(name, "sequence", X, y, rows,
                 Columns("conll", n, label=n - 1 if labelled else None), n_comments)

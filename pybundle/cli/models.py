@@ -1,10 +1,14 @@
 """Build estimators and risks from arguments and data."""
 
 import importlib
+import operator
+import os
 import sys
+from functools import partial, reduce
 
 import numpy as np
 
+from .. import templates
 from ..core.exceptions import ParameterError
 from ..core.memory import require_memory
 from ..models import TREEBANK_TEMPLATES
@@ -59,11 +63,30 @@ def make_estimator(name, kind, arguments, data, **parameters):
     for option in ("hash_bits", "min_count", "token_weights", "scheme", "l1"):
         if value := getattr(arguments, option, None):
             parameters[option] = value
+    if data.columns.format == "conll" and not data.columns.attributes:
+        parameters["templates"] = templates_of(arguments.features or "words", data)
     if kind == "parser":
         parameters = {"single_root": not data.columns.multiple_roots} | of_treebank(data) | parameters
         if name == KINDS[kind][0]:
             parameters.setdefault("C", PARSER_C)
     return getattr(estimators(), name)(**parameters)
+
+
+def templates_of(text, data):
+    """Return the templates of the sets in a text, joined by commas, or of the file of that name."""
+    n = data.columns.n_features
+    sets = {"words": partial(templates.words, n), "columns": partial(templates.columns, n),
+            **{name: getattr(templates, name) for name in ("affixes", "digits", "lower", "shapes", "window")}}
+    if set(text.split(",")) <= sets.keys():
+        return reduce(operator.add, (sets[name]() for name in text.split(",")))
+    if not os.path.exists(text):
+        raise ParameterError(f"--features {text}: there is no such file, and no such set; sets are "
+                             f"{', '.join(sorted(sets))}, as in --features lower,affixes")
+    found = templates.read_crfpp(text)
+    if found.n_columns > n:
+        raise ParameterError(f"{text}: a template reads column {found.n_columns - 1}, but the columns of {data.name} "
+                             f"beside the label are 0 to {n - 1}")
+    return found
 
 
 def of_treebank(data):

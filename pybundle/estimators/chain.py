@@ -11,6 +11,7 @@ from ..core.types import Callbacks, Data, Floats
 from ..models.batch_oracle import check_lengths
 from ..oracles import forward_backward
 from ..solvers.method import Method
+from ..templates import Templates
 from .labels import label_array
 from .probabilities import Probabilities
 from .sequences import ChainEstimator
@@ -24,6 +25,9 @@ CHAIN = {
     teach nothing, and are labelled by nothing.""",
     "chain_parameters": """start, end : bool
         Whether there are weights of the first and of the last label.
+    templates : Templates, optional
+        They make the features of tokens, which are tuples of columns or words then, in predictions, too; see
+        `pb.templates`.
     hash_bits : int, optional
         Features by name are hashed to `2 ** hash_bits` columns; None learns the vocabulary of the training data.
     min_count : int
@@ -100,11 +104,12 @@ class ChainSVM(Probabilities, ChainEstimator):
     _log_loss_is = "ChainCRF"
 
     def __init__(self, C: float = 1.0, *, loss: Any = "hamming", rescaling: str = "margin", normalised: bool = False,
-                 start: Any = True, end: Any = True, hash_bits: int | None = None, min_count: int = 1,
-                 token_weights: str = "auto", scheme: str | None = None, l1: float = 0.0, tol: float = 0.001,
-                 atol: float | None = None, method: str | Method = "auto", max_iter: int | None = None,
-                 time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
-                 warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
+                 start: Any = True, end: Any = True, templates: Templates | None = None,
+                 hash_bits: int | None = None, min_count: int = 1, token_weights: str = "auto",
+                 scheme: str | None = None, l1: float = 0.0, tol: float = 0.001, atol: float | None = None,
+                 method: str | Method = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 callback: Callbacks = None) -> None:
         self._take_arguments(locals())
 
 
@@ -146,8 +151,9 @@ class ChainCRF(Probabilities, ChainEstimator):
     _pieces = CHAIN
     _log_loss = True
 
-    def __init__(self, C: float = 1.0, *, start: Any = True, end: Any = True, hash_bits: int | None = None,
-                 min_count: int = 1, token_weights: str = "auto", scheme: str | None = None, l1: float = 0.0,
+    def __init__(self, C: float = 1.0, *, start: Any = True, end: Any = True, templates: Templates | None = None,
+                 hash_bits: int | None = None, min_count: int = 1, token_weights: str = "auto",
+                 scheme: str | None = None, l1: float = 0.0,
                  tol: float = 0.001, atol: float | None = None, method: str | Method = "auto",
                  max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
                  random_state: Any = None, warm_start: Any = False, verbose: int = 0,

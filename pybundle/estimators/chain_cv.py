@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from ..core.types import Callbacks
 from ..solvers.method import Method
+from ..templates import Templates
 from .chain import CHAIN, ChainCRF, ChainSVM
 from .cv import GRID, PathCV
 
@@ -45,8 +46,9 @@ class ChainSVMCV(PathCV, ChainSVM):
 
     def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None, search_tol: float | None = None,
                  loss: Any = "hamming", rescaling: str = "margin", normalised: bool = False, start: Any = True,
-                 end: Any = True, hash_bits: int | None = None, min_count: int = 1, token_weights: str = "auto",
-                 scheme: str | None = None, tol: float = 0.001, atol: float | None = None,
+                 end: Any = True, templates: Templates | None = None, hash_bits: int | None = None,
+                 min_count: int = 1, token_weights: str = "auto", scheme: str | None = None, tol: float = 0.001,
+                 atol: float | None = None,
                  method: str | Method = "auto", max_iter: int | None = None,
                  time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
                  warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
@@ -84,8 +86,9 @@ class ChainCRFCV(PathCV, ChainCRF):
     _kind = ChainCRF
 
     def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None, search_tol: float | None = None,
-                 start: Any = True, end: Any = True, hash_bits: int | None = None, min_count: int = 1,
-                 token_weights: str = "auto", scheme: str | None = None, tol: float = 0.001, atol: float | None = None,
+                 start: Any = True, end: Any = True, templates: Templates | None = None,
+                 hash_bits: int | None = None, min_count: int = 1, token_weights: str = "auto",
+                 scheme: str | None = None, tol: float = 0.001, atol: float | None = None,
                  method: str | Method = "auto",
                  max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
                  random_state: Any = None, warm_start: Any = False, verbose: int = 0,

@@ -20,6 +20,7 @@ from ..core.types import PathLike, Source
 from ..core.validation import check_number
 from ..mkl import Features, Kernel
 from ..solvers.method import Method
+from ..templates import Templates
 from .kernels import described, made
 
 COVERED = ("class", "parameters", "certificate", "values", "columns")    # entries of the header that the digest covers
@@ -212,6 +213,8 @@ def _encode(what, name, value, arrays):
         return value
     if isinstance(value, Method):
         return str(value)
+    if isinstance(value, Templates):
+        return {"templates": list(value.lines)}
     if isinstance(value, (list, tuple)):
         kind = "list" if isinstance(value, list) else "tuple"
         return {kind: [_encode(what, f"{name}/{k}", item, arrays) for k, item in enumerate(value)]}
@@ -235,6 +238,8 @@ def _decode(value, arrays):
     (kind, content), = value.items()
     if kind == "array":
         return arrays.pop(content)
+    if kind == "templates":
+        return Templates(content)
     if kind == "object":
         return made(_decode(content, arrays))
     if kind == "dict":

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.exceptions import ParameterError, StateError
+from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import as_output
 from ..core.ragged import Ragged, array_of
 from ..core.types import Data, Floats
@@ -18,6 +18,7 @@ from ..models import Chain
 from ..oracles import k_best_viterbi
 from ..oracles._chain import ChainTables
 from ..oracles.chain import viterbi_unchecked
+from ..templates import Templates
 from .collections import by_blocks
 from .labels import check_kind, encode_labels, label_array, label_classes, merged_classes
 from .penalty import rate_of, squares_and_l1
@@ -25,6 +26,7 @@ from .schemes import allowed_by, check_scheme
 from .structured import StructuredEstimator, as_fitted, check_list, length
 from .tokens import (
     SEQUENCES,
+    Made,
     as_lists,
     check_bits,
     check_tokens,
@@ -54,6 +56,7 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
     l1: float = 0.0
     scheme: str | None = None
     token_weights: str
+    templates: Templates | None
     _needs_penalty = "weights of features that the examples lack; l1 > 0 does"
     _unlimited = ("n_iter_", "n_features_in_")      # `_check_state` checks the latter
 
@@ -72,10 +75,11 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
 
     def _survey(self, X, y, weights):
         """Return the classes, counts of features by name or None for arrays and hashes, and the number of columns."""
-        X, classes = as_lists(X), label_classes(y)
-        _check_sizes(X, np.array([len(labels) for labels in y]))
+        classes = label_classes(y)
+        _check_sizes(as_lists(X), np.array([len(labels) for labels in y]))
         if self.scheme is not None:
             check_scheme(self.scheme, y)
+        X = self._tokens(X)
         if not holds_texts(X):
             shape = (X.values if isinstance(X, Ragged) else _first(X)).shape[1:]
             return classes, None, int(shape[0]) if shape else 1
@@ -115,6 +119,16 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
             known = [np.unique(np.concatenate(known), axis=0)]
         return {"token_support_": known[0] if known else None}
 
+    def _tokens(self, X):
+        """Return the sequences with the features of their tokens."""
+        X, templates = as_lists(X), self.templates
+        if templates is None:
+            return X
+        if not isinstance(templates, Templates):
+            raise InputTypeError(f"templates must be Templates, such as pb.templates.words(), or what "
+                                 f"pb.templates.read_crfpp(path) returns, got {templates!r:.60}")
+        return Made(templates, X)
+
     def _support(self, x, truths, fitted):
         """Return the pairs of feature and label that occur; None if all are to have weights."""
         if self.token_weights == "auto" and not (len(x) and sp.issparse(x.values) and x.values.count_nonzero()):
@@ -122,7 +136,7 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
         return Chain(len(fitted["classes_"]), fitted["n_features_in_"]).occurring(x, truths).token_support
 
     def _encode_pairs(self, X, y, fitted):
-        x = _encode(as_lists(X), fitted["n_features_in_"], fitted["vocabulary_"], self.hash_bits)
+        x = _encode(self._tokens(X), fitted["n_features_in_"], fitted["vocabulary_"], self.hash_bits)
         return x, encode_labels(y, fitted["classes_"])
 
     @staticmethod
@@ -157,7 +171,7 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
 
     def _scored(self, model, X):
         """Return scores of all tokens (N, K), and the offsets of the sequences among them, shape (n + 1,)."""
-        X = as_lists(X)
+        X = self._tokens(X)
         if not holds_texts(X) or (self.vocabulary_ is None and self.hash_bits is None):
             x = _encode(X, self.n_features_in_, self.vocabulary_, self.hash_bits)
             check_finite("X", x.values, x.name_of)      # errors count empty sequences, too
@@ -166,15 +180,11 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
         offsets, *rows = rows_of(X, *self._once("columns", lambda: columns_of(self.vocabulary_, self.hash_bits)))
         unary = model.entry_scores(self.coef_, *rows)
         known = np.diff(rows[0]) > 0
-        if self.hash_bits is not None and self._columns is not None:        # every name has a column
-            known &= np.array([isinstance(token, dict) for x in X for token in x], dtype=bool)
         first = None if known.any() else next((token for i, x in enumerate(X) for t, token in enumerate(x) if any(
             value for _, value in entries(token, i, t))), None)
         if first is not None:       # only transitions would decide the labels
-            remedy = "features named as in the training" if self._columns is None else \
-                "those of pybundle.datasets.token_features, as the training by the command line did"
             warn_user(f"{type(self).__name__}: the model knows no feature of X, which begins with {first!r:.40}; "
-                      f"give {remedy}", UserWarning)
+                      "give features named as in the training", UserWarning)
         return unary, offsets
 
     @by_blocks

@@ -27,6 +27,19 @@ TEXTS = (str, bytes)
 LARGEST = float(np.finfo(np.float32).max)
 
 
+class Made:
+    """Sequences whose features are made while they are read, since those of all tokens would take much memory."""
+
+    def __init__(self, templates, X):
+        self.templates, self.X = templates, X
+
+    def __len__(self):
+        return len(self.X)
+
+    def __iter__(self):
+        return (self.templates(x, f"X[{i}]") for i, x in enumerate(self.X))
+
+
 def as_lists(X):
     """Return examples with arrays of texts or objects as lists; refuse examples that are no sequences."""
     if isinstance(X, Ragged):
@@ -63,8 +76,8 @@ def check_tokens(X):
 
 def holds_texts(X):
     """Return whether the tokens of X are features by name; False for arrays, sparse matrices and a `Ragged`."""
-    if isinstance(X, Ragged):
-        return False
+    if isinstance(X, (Made, Ragged)):
+        return isinstance(X, Made)
     for x in X:
         if not isinstance(x, SEQUENCES):
             return False

@@ -20,7 +20,7 @@ from pybundle.solvers.block._label_dual import LabelDual
 from pybundle.solvers.newton.label_multipliers import LabelMultipliers
 
 FOLDERS = ("bundle", "datasets", "estimators", "features", "methods", "mkl", "models", "oracles", "proof", "prox", "qp",
-           "risks", "runtime.callbacks", "solvers")
+           "risks", "runtime.callbacks", "solvers", "templates")
 LEFT_OUT = {
     "models.BatchOracle": "a base class", "models.StructuredModel": "a base class", "mkl.Kernel": "a base class",
     "prox.Penalty": "a base class", "prox.GroupwisePenalty": "a base class", "proof.Report": "a result",
@@ -576,7 +576,12 @@ RECIPES |= {
     "datasets.read_csv": lambda r: {"source": io.BytesIO(b"1,2,a\n3,4,b\n"), "label": "last"},
     "datasets.read_letters": lambda r: {"path": io.BytesIO(b"1 a -1 1 1 0 " + b"0 1 " * 64 + b"\n")},
     "datasets.read_svmlight": lambda r: {"path": io.BytesIO(b"1 1:0.5\n-1 2:1\n"), "n_features": 3},
-    "datasets.token_features": lambda r: {"tokens": [("Dogs", "NNS"), ("bark", "VBP")]},
+    "datasets.read_attributes": lambda r: {"path": io.BytesIO(b"N\tw=a\tlength:3\nV\tw=b\n"), "unlabelled": False},
+    "templates.Templates": lambda r: {"lines": ["U:%x[-1,0]/%x[0,1]", "%suffix3[0,0]"]},
+    "templates.affixes": lambda r: {"longest": 2}, "templates.digits": lambda r: {},
+    "templates.columns": lambda r: {"n_columns": 2, "size": 1}, "templates.words": lambda r: {"n_columns": 2},
+    **{f"templates.{name}": lambda r: {"size": 1} for name in ("lower", "shapes", "window")},
+    "templates.read_crfpp": lambda r: {"path": io.BytesIO(b"U00:%x[0,0]\nB\n")},
 }
 for _method in ("fit", "score"):
     RECIPES[f"estimators.OnlineMKLClassifier.{_method}"] = lambda r: {"X": f(r, 6, 3), "y": np.arange(6) % 3}

@@ -409,6 +409,38 @@ def test_lost_workers_change_nothing(what, route, seed, nannies):
     assert (a.x == b.x).all() and a.lower_bound == b.lower_bound
 
 
+def rings():
+    """Graphs with one cycle, whose relaxed maxima need messages."""
+    rng = np.random.default_rng(0)
+    nodes = np.arange(12)
+    edges = np.stack([nodes, (nodes + 1) % 12], axis=1)
+    Y = [np.sort(rng.integers(0, 3, 12)) for _ in range(20)]
+    X = [pb.Graph(np.eye(3)[y] + rng.normal(size=(12, 3)), edges, np.column_stack([np.ones(12), rng.normal(size=12)]))
+         for y in Y]
+    return pb.risks.Structured(pb.models.GraphLabeling(3, 3, 2), X, Y)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed, route", [(1, "scheduler"), (2, "direct")])
+def test_messages_that_die_with_their_workers_are_no_part_of_the_proof(killed, route, nannies):
+    """A new worker decodes from other messages, so that bits differ, but bounds hold."""
+    risk = rings()
+    a = undisturbed(risk)
+
+    def kill():
+        for pid in list(nannies.run(os.getpid).values())[:killed]:
+            os.kill(pid, signal.SIGKILL)
+
+    b = disturbed(risk, nannies, a.nit // 2, kill, route=route, patience=300.0)
+    oracle = risk.oracle()
+    oracle.accuracies[:] = 1e-3
+    found = oracle.solve_batch(np.arange(risk.n_examples), oracle.prepare(b.x))
+    least, most = (0.5 * b.x @ b.x + values.sum() for values in (found.values, found.uppers))
+    assert b.success and b.certified and b.risk == "relaxed"
+    assert b.lower_bound <= most and least <= b.fun + 1e-9 and most - least <= 0.05
+    assert max(a.lower_bound, b.lower_bound) <= min(a.fun, b.fun)
+
+
 @pytest.mark.slow
 @SEEDS
 def test_a_worker_that_stops_without_a_word_is_not_waited_for(seed, lone_workers, monkeypatch):

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 import pybundle as pb
+from pybundle.core.ragged import cut
 from pybundle.models.graph_labeling.points import UNIT, as_point, of_labels
 
 
@@ -223,6 +224,19 @@ def test_two_runs_do_not_share_messages():
             two.step()
         assert np.array_equal(one.finish().x, alone.x)
     assert np.array_equal(pb.minimize(risk, lam=0.1, tol=1e-3, n_jobs=2).x, alone.x)
+
+
+@pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
+@pytest.mark.parametrize("risk", ["relaxed", "true"])
+@pytest.mark.parametrize("method", ["auto", "oca", "prox-bmrm", "mp-bcfw"])
+def test_threads_change_no_bit(method, risk):
+    X, Y = graphs(np.random.default_rng(15), 24, 3, n=100, m=600)
+    risk = pb.risks.Structured(pb.models.GraphLabeling(3, 3, 2, risk=risk), X, Y, n_parts=4 if method == "oca" else 1)
+    assert len(cut(risk.oracle().sizes)) >= 3       # pieces of work
+    one, two, many = (pb.minimize(risk, lam=1e4, tol=1e-2, method=method, max_iter=8, n_jobs=n) for n in (1, 2, 16))
+    for other in (two, many):
+        assert np.array_equal(other.x, one.x) and (other.fun, other.lower_bound) == (one.fun, one.lower_bound)
+    assert one.certified and one.lower_bound > 0.0
 
 
 def test_labels_of_an_oracle_are_checked():

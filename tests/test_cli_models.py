@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import pybundle as pb
 from pybundle import cli
 from pybundle.cli import models
-from pybundle.cli.scores import chunk_scores, chunks, holds_chunks
+from pybundle.cli.scores import holds_chunks
 
 pytest.importorskip("sklearn")
 RNG = np.random.default_rng(0)
@@ -67,6 +67,8 @@ def run(tmp_path, capsys, monkeypatch):
     ("a.conll", ["--model", "crf", "-C", "2"], "ChainCRF"), ("a.conll", ["--hash-bits", "8"], "ChainSVM"),
     ("a.conllu", ["--hash-bits", "10", "--seed", "3", "--jobs", "2"], "DependencyParser"),
     ("a.svm", ["--cv", "2", "--grid", "0.1,1"], "MulticlassSVMCV"), ("a.conll", ["--cv", "2"], "ChainSVMCV"),
+    ("a.conllu", ["--cv", "2", "--grid", "0.1,1", "--hash-bits", "10"], "DependencyParserCV"),
+    ("a.conll", ["--model", "crf", "--l1", "0.01", "--token-weights", "occurring"], "ChainCRF"),
 ])  # fmt: skip
 def test_train_predict_evaluate(run, tmp_path, file, options, kind):
     code, out, err = run("train", file, *options, "--save", "m.npz", "--json")
@@ -87,7 +89,7 @@ def test_train_predict_evaluate(run, tmp_path, file, options, kind):
 
     by_model = json.loads(run("evaluate", file, "--load", "m.npz", "--json")[1])
     by_file = json.loads(run("evaluate", file, "--predictions", predicted.name, "--json")[1])
-    assert by_model == by_file and all(0.5 < value <= 1.0 for value in list(by_model.values())[1:])
+    assert by_model == by_file and all(0.5 < value <= 1.0 for name, value in by_model.items() if name not in ("data", "types"))
     code, out, err = run("evaluate", file, "--load", "m.npz")
     assert code == 0 and err == "" and " %" in out
     if kind.startswith("Multiclass"):
@@ -179,7 +181,7 @@ def test_exit_code_1_where_the_gap_is_not_reached(run):
     (["train", "a.svm", "--model", "crf"], "--model crf takes sequences (CoNLL columns, npz with offsets)"),
     (["train", "a.svm", "--hash-bits", "4"], "--hash-bits belongs to --model chain, crf, parser"),
     (["train", "a.conll", "--no-intercept"], "--no-intercept belongs to --model svm"),
-    (["train", "a.conllu", "--cv", "2"], "--cv is for --model svm, chain and crf, got parser"),
+    (["train", "a.conll", "--cv", "2", "--l1", "1"], "--cv is without an l1 norm"),
     (["train", "a.svm", "--cv", "2", "-C", "1"], "--cv chooses C"),
     (["train", "a.svm", "--cv", "2", "--checkpoint", "run.npz"], "--cv chooses C"),
     (["train", "a.svm", "--checkpoint", "none/run.npz"], "cannot be written"),
@@ -305,22 +307,35 @@ def test_progress_on_terminals_only(run, monkeypatch):
     assert models.progress(arguments) is None
 
 
-@pytest.mark.parametrize("labels, expected", [
-    ([], []), (["O"], []), (["B-X"], [(0, 1, "X")]), (["I-X", "I-X"], [(0, 2, "X")]),
-    (["B-X", "B-X"], [(0, 1, "X"), (1, 2, "X")]), (["B-X", "I-Y"], [(0, 1, "X"), (1, 2, "Y")]),
-    (["S-X", "E-X"], [(0, 1, "X"), (1, 2, "X")]), (["B-X", "I-X", "E-X", "I-X"], [(0, 3, "X"), (3, 4, "X")]),
-    (["B-X", "O", "I-X"], [(0, 1, "X"), (2, 3, "X")]),
-])  # fmt: skip
-def test_chunks(labels, expected):
-    assert chunks(labels) == expected
+def test_which_labels_are_chunks():
+    assert holds_chunks([["B-X", "O"], ["O"]]) and not holds_chunks([["O"]]) and not holds_chunks([["NN", "O"]])
 
 
-def test_chunk_scores():
-    truth, found = [["B-X", "I-X", "O", "B-Y"], ["O"]], [["B-X", "I-X", "O", "B-X"], ["B-Y"]]
-    assert list(chunk_scores(truth, truth).values()) == [1.0, 1.0, 1.0]
-    assert list(chunk_scores(truth, found).values()) == pytest.approx([1 / 3, 1 / 2, 0.4])
-    assert chunk_scores([["O"]], [["O"]])["chunk f1"] == 0.0
-    assert holds_chunks(truth) and not holds_chunks([["O"]]) and not holds_chunks([["NN", "O"]])
+def test_every_model_of_a_path_is_saved(run):
+    """Each has the objective that the table shows, and labels raw columns although the training scaled them."""
+    code, out, err = run("path", "a.csv", "--lams", "10,0.5", "--scale", "--save", "m-{lam}.npz", "--json")
+    record = json.loads(out)
+    assert code == 0 and err == "" and record["saved"] == ["m-10.npz", "m-0.5.npz"]
+    for row, name in zip(record["path"], record["saved"], strict=True):
+        model = pb.load(name)
+        assert (model.C, model.objective_, model.gap_) == (1.0 / row["lam"], row["objective"], row["gap"])
+        assert model.score(X, np.array(list("abc"))[Y]) > 0.8
+
+
+def test_info_of_a_model_has_its_weights_by_name(run):
+    run("train", "a.conll", "--model", "crf", "--save", "m.npz")
+    model = pb.load("m.npz")
+    record = json.loads(run("info", "m.npz", "--top", "2", "--json")[1])
+    assert record["trained on"] == "4 sequences, 14 tokens" and record["labels"] == model.classes_.tolist()
+    assert record["top features"]["B-NP"] == [list(pair) for pair in model.top_features("B-NP", 2)]
+    assert record["transitions"] == model.transitions() and record["objective"] == model.objective_
+    assert (record["weights"], record["not 0"]) == (model.coef_.size, np.count_nonzero(model.coef_))
+    out = run("info", "m.npz")[1]
+    assert "transitions (row: label before)" in out and "(certified)" in out and "seconds" not in out
+    run("train", "a.csv", "--save", "m.npz")
+    names = {name for pairs in json.loads(run("info", "m.npz", "--json")[1])["top features"].values()
+             for name, _ in pairs}
+    assert names and names <= {"x1", "x2", "x3", "x4"}
 
 
 def test_kernels_are_learnt_with_a_certificate(run):

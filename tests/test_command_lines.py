@@ -155,7 +155,11 @@ LINES = [line for line in """
 2 | serve | invalid choice
 2 | train | required: DATA
 2 | --json | unrecognized arguments
-2 | info a.csv | unrecognized arguments
+2 | info a.csv | a.csv: not a readable .npz file
+2 | info a.certificate | not a file of pybundle estimators
+0 | info crf.model | trained on 12 sequences
+0 | info csv.model --top 1 | heaviest weights
+0 | info parser.model --json | "trained on": "12 sentences
 0 | train a.csv | classes            3: x 15, y 15, z 15
 0 | train a.csv --json | "classes": {
 0 | train a.csv --tol 0.1 --scale | the certificate is of the scaled columns
@@ -272,7 +276,12 @@ LINES = [line for line in """
 2 | train a.csv --model mkl --scale | --scale belongs to --model svm
 2 | train a.csv --model mkl --cv 2 | --cv is for other models than mkl
 2 | train a.csv --model mkl --method bmrm | --method is for other models than mkl
-2 | train a.conllu --cv 3 | --cv is for --model svm, chain and crf, got parser
+2 | train a.conll --model crf --l1 1 --cv 3 | --cv is without an l1 norm
+0 | train a.conllu --cv 2 --grid 0.03,0.1 --hash-bits 10 --tol 0.1 | cross-validated score
+0 | train a.conll --model crf --l1 0.1 -C inf --min-count 2 --token-weights occurring --tol 0.1 | ChainCRF on 12 sequences
+2 | train a.csv --l1 0.1 | --l1 belongs to --model chain, crf, got svm
+2 | train a.csv --min-count 2 | --min-count belongs to --model chain, crf, parser, got svm
+2 | train a.conllu --token-weights all | --token-weights belongs to
 0 | train a.conll --model crf --cv 3 --grid 0.1,1 | cross-validated score
 0 | train a.csv -C inf | C = inf
 2 | train a.conll -C inf | C must be finite, got inf: without a penalty
@@ -388,6 +397,8 @@ LINES = [line for line in """
 2 | evaluate tagged.conll --load crf.model | got 2 columns: add --unlabelled
 2 | evaluate wide.svm --load svm.model | trained on 3 features, got 6 features
 2 | evaluate unlabelled.npz --load npz.model | holds no array of labels
+0 | evaluate a.conll --load crf.model --strict BIO | support
+2 | evaluate a.csv --load csv.model --strict BIO | --strict is for labels of chunks
 2 | evaluate a.csv | is required
 2 | evaluate a.csv --load csv.model --predictions labels.txt | not allowed with argument
 2 | evaluate a.csv --predictions few.txt | few.txt must hold 45 predictions
@@ -404,6 +415,10 @@ LINES = [line for line in """
 0 | path a.csv --lams 100,10 | lower bound
 0 | path a.csv --lams 100,10 --scale --json | "path"
 0 | path a.conll --lams 10 --model crf | 12 sequences
+0 | path a.csv --lams 100,10 --scale --save grid-{lam}.npz | model saved        grid-100.npz
+2 | path a.csv --lams 100,10 --save one.npz | put {lam} into the name
+2 | path a.csv --lams 1 --save a.csv | this is the file of DATA
+2 | path a.csv --lams 1 --save no/m.npz | there is no such folder
 2 | path a.csv | required: --lams
 2 | path a.csv --lams 1,x | invalid list of floats value
 2 | path a.csv --lams 1 --model mkl | --model mkl is for train

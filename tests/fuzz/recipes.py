@@ -19,13 +19,13 @@ from pybundle.core.ragged import Ragged
 from pybundle.solvers.block._label_dual import LabelDual
 from pybundle.solvers.newton.label_multipliers import LabelMultipliers
 
-FOLDERS = ("bundle", "datasets", "estimators", "features", "methods", "mkl", "models", "oracles", "proof", "prox", "qp",
-           "risks", "runtime.callbacks", "solvers", "templates")
+FOLDERS = ("bundle", "datasets", "estimators", "features", "methods", "metrics", "mkl", "models", "oracles", "proof",
+           "prox", "qp", "risks", "runtime.callbacks", "solvers", "templates")
 LEFT_OUT = {
     "models.BatchOracle": "a base class", "models.StructuredModel": "a base class", "mkl.Kernel": "a base class",
     "prox.Penalty": "a base class", "prox.GroupwisePenalty": "a base class", "proof.Report": "a result",
     "estimators.MulticlassSVMCV": "MulticlassSVM in a loop", "estimators.ChainSVMCV": "ChainSVM in a loop",
-    "estimators.ChainCRFCV": "ChainCRF in a loop",
+    "estimators.ChainCRFCV": "ChainCRF in a loop", "estimators.DependencyParserCV": "DependencyParser in a loop",
     **{f"estimators.{name}.{method}": "a hinge has none" for name in (
         "ChainSVM", "GraphSVM", "MultiLabelSVM", "MulticlassSVM")
        for method in ("predict_proba", "predict_log_proba")},
@@ -551,6 +551,8 @@ for _name, (_given, _data) in ESTIMATORS.items():
         RECIPES[f"estimators.{_name}.{_method}"] = lambda r, data=_data: {"X": data(r)["X"]}
 for _name in ("LinearSVR", "QuantileRegressor", "MulticlassLogistic", "MulticlassSVM"):
     RECIPES[f"estimators.{_name}.sparsify"] = RECIPES[f"estimators.{_name}.densify"] = lambda r: {}
+for _name in ("MulticlassLogistic", "MulticlassSVM"):
+    RECIPES[f"estimators.{_name}.top_features"] = lambda r: {"label": 1, "k": 2}
 for _name in ("ChainSVM", "ChainCRF"):
     RECIPES[f"estimators.{_name}.top_features"] = lambda r: {"label": "N", "k": 2}
     RECIPES[f"estimators.{_name}.transitions"] = lambda r: {}
@@ -567,6 +569,8 @@ RECIPES |= {
                                                  "eta0": 0.1, "loss": "logistic"},
     "estimators.OnlineMKLClassifier.partial_fit": lambda r: {"X": f(r, 6, 3), "y": np.arange(6) % 3, "classes": [
         0, 1, 2]},
+    "metrics.chunks": lambda r: {"labels": ["B-X", "I-X", "O"], "strict": "BIO"},
+    "metrics.chunk_scores": lambda r: {"y_true": [["B-X", "O"]], "y_pred": [["B-X", "B-Y"]], "strict": "BIO"},
     "datasets.contrast_images": lambda r: {"n": 2, "shape": (4, 4), "n_sweeps": 2},
     "datasets.digit_strings": lambda r: {"n": 2, "lengths": (2, 3), "noise": 0.1},
     "datasets.load_digits": lambda r: {},

@@ -19,8 +19,8 @@ from pybundle.core.ragged import Ragged
 from pybundle.solvers.block._label_dual import LabelDual
 from pybundle.solvers.newton.label_multipliers import LabelMultipliers
 
-FOLDERS = ("bundle", "datasets", "estimators", "features", "methods", "metrics", "mkl", "models", "oracles", "proof", "prox", "qp",
-           "risks", "runtime.callbacks", "solvers")
+FOLDERS = ("bundle", "datasets", "estimators", "features", "methods", "metrics", "mkl", "models", "oracles", "proof",
+           "prox", "qp", "risks", "runtime.callbacks", "solvers")
 LEFT_OUT = {
     "models.BatchOracle": "a base class", "models.StructuredModel": "a base class", "mkl.Kernel": "a base class",
     "prox.Penalty": "a base class", "prox.GroupwisePenalty": "a base class", "proof.Report": "a result",

@@ -113,7 +113,7 @@ def test_a_model_keeps_separator_and_comments_of_its_training(folder, tmp_path, 
     for command in ("pairs.conll", "words.conll --unlabelled"):
         expected = call(f"predict {tmp_path}/{command} {model} {options}")
         assert expected[0] == 0 and call(f"predict {tmp_path}/{command} {model}") == expected
-    assert call(f"evaluate {tmp_path}/pairs.conll {model}")[1].endswith("100.00 %\n")
+    assert "100.00 %\n" in call(f"evaluate {tmp_path}/pairs.conll {model}")[1]
 
 
 def raw_forms(sentence):

@@ -89,7 +89,8 @@ def test_train_predict_evaluate(run, tmp_path, file, options, kind):
 
     by_model = json.loads(run("evaluate", file, "--load", "m.npz", "--json")[1])
     by_file = json.loads(run("evaluate", file, "--predictions", predicted.name, "--json")[1])
-    assert by_model == by_file and all(0.5 < value <= 1.0 for name, value in by_model.items() if name not in ("data", "types"))
+    assert by_model == by_file
+    assert all(0.5 < value <= 1.0 for name, value in by_model.items() if name not in ("data", "types"))
     code, out, err = run("evaluate", file, "--load", "m.npz")
     assert code == 0 and err == "" and " %" in out
     if kind.startswith("Multiclass"):

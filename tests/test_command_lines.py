@@ -278,7 +278,7 @@ LINES = [line for line in """
 2 | train a.csv --model mkl --method bmrm | --method is for other models than mkl
 2 | train a.conll --model crf --l1 1 --cv 3 | --cv is without an l1 norm
 0 | train a.conllu --cv 2 --grid 0.03,0.1 --hash-bits 10 --tol 0.1 | cross-validated score
-0 | train a.conll --model crf --l1 0.1 -C inf --min-count 2 --token-weights occurring --tol 0.1 | ChainCRF on 12 sequences
+0 | train a.conll --model crf --l1 0.1 -C inf --min-count 2 --token-weights all --tol 0.1 | ChainCRF on 12 sequences
 2 | train a.csv --l1 0.1 | --l1 belongs to --model chain, crf, got svm
 2 | train a.csv --min-count 2 | --min-count belongs to --model chain, crf, parser, got svm
 2 | train a.conllu --token-weights all | --token-weights belongs to

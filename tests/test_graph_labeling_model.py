@@ -109,7 +109,7 @@ def test_planes_of_labellings_and_of_points(kinds):
     bad[1, 0] -= 1
     with pytest.raises(pb.ParameterError, match="local polytope"):
         oracle.planes(rows[:1], [bad])
-    assert (of_labels(first[0], X[0].edges, 3)[1] == UNIT).all()
+    assert (of_labels(first[0], X[0].edges, 3)[:, 1] == UNIT).all()
 
 
 def of_nodes(labels):

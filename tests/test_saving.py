@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from test_estimators_structured import CASES, chains, same
+from test_estimators_structured import CASES, chains, same, trees
 
 import pybundle as pb
 from pybundle.core.archive import digest, read_npz, write_atomically
@@ -49,6 +49,7 @@ ALL = {**CASES, "many labels": (pb.GraphSVM(symmetric=[0]), labelled_graphs),
        "flat": (pb.MulticlassSVM(C=2.0, class_weight={"a": 2.0}), flat),
        "quantile": (pb.QuantileRegressor(quantile=0.2, alpha=0.1), numbers), "svr": (pb.LinearSVR(C=0.5), numbers),
        "some weights": (pb.ChainCRF(token_weights="occurring"), chains),
+       "parser-cv": (pb.DependencyParserCV([0.01, 0.1], cv=2, hash_bits=10, tol=0.1), trees),
        "kernels": (pb.OnlineMKLClassifier(n_epochs=2), flat),
        "flat-cv": (pb.MulticlassSVMCV([0.1, 1.0], cv=2, loss=1.0 - np.eye(3)), flat)}
 

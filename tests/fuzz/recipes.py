@@ -173,6 +173,7 @@ RECIPES |= {
     "models.Chain.occurring": lambda r: {"X": list(map(sp.csr_array, words(r)["X"])), "Y": words(r)["Y"]},
     "models.Chain.split": lambda r: {"w": f(r, pb.models.Chain(3, 2).dim)},
     "models.Chain.rest": lambda r: {"w": f(r, pb.models.Chain(3, 2).dim)},
+    "models.Chain.pair_scores": lambda r: {"w": f(r, pb.models.Chain(3, 2).dim)},
     "models.Chain.token_scores": lambda r: {"w": f(r, pb.models.Chain(3, 2).dim), "x": f(r, 3, 2)},
     "models.Chain.tokens": lambda r: {"X": words(r)["X"]},
     "models.Dependency.arc_scores": lambda r: {"w": f(r, 2), "x": sp.csr_array(f(r, 4, 2))},

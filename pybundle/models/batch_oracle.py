@@ -79,6 +79,8 @@ class BatchOracle:
         What maxima are over: labellings, or a larger set.
     decodes_exactly : bool
         False if `uppers` may exceed `values` by more than rounding.
+    memory : str
+        What decodings take beside the data, in words for `Solve.describe`; empty if it is little.
     accuracies : ndarray, shape (n_examples,), or None
         How far upper bounds may lie above values in the pass to come, without `sample_weight`. An oracle that uses it
         makes it, full of infinity; a run sets it in place before each pass, because copies share it.
@@ -116,6 +118,7 @@ class BatchOracle:
     sample_weight: np.ndarray | None = None
     kind: str = "true"
     decodes_exactly: bool = True
+    memory: str = ""
     accuracies: np.ndarray | None = None
     has_predictions = True
     counts_rounding = False

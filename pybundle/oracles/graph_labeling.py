@@ -145,6 +145,13 @@ def graph_labeling_batch(unaries: ArrayLike, edges: ArrayLike, pairwise: ArrayLi
     return _label(check_graphs(unaries, edges, pairwise, node_offsets, edge_offsets), tol, sweeps, messages, executor)
 
 
+def search_bytes(K: int, n: int, m: int) -> tuple[int, int]:
+    """Return the memory of the kernel for a graph of n nodes and m edges, and what its soft stage takes in addition."""
+    width = (K + 7) // 8 * 8
+    return (8 * (2 * n + 4 * m + 2 * m * K) * width + 40 * n + 8 * m,
+            8 * (2 * m + 2 * m * K) * width + 8 * (n + m * K) * K + 8 * m)
+
+
 class Graphs(NamedTuple):
     """The checked arrays of a batch of graphs: float64 and int64, in C order but for the tables (M, K, K)."""
 

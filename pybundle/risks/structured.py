@@ -151,6 +151,11 @@ class Structured(Partitioned):
         return self._oracle.decodes_exactly
 
     @property
+    def memory(self) -> str:
+        """What decodings take beside the data, in words for `Solve.describe`; empty if it is little."""
+        return self._oracle.memory
+
+    @property
     def kind(self) -> str:
         """See `RiskBase`."""
         return self._oracle.kind

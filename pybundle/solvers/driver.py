@@ -298,6 +298,7 @@ class Driver:
         """Return what runs, and why, in words."""
         risk, choice = self.run.risk, self.run.search.choice
         words = f"{risk.n_examples} examples, dimension {risk.dim}: {self.run.describe()}"
+        words += f"; {risk.memory}" if getattr(risk, "memory", "") else ""
         return f"{choice}; {words}" if choice else words
 
     def _progress(self):

@@ -13,7 +13,7 @@ from ...core.ragged import Ragged
 from ...core.validation import check_indices
 from ...features._rows import Rows, RowSums, sum_rows
 from ...features.examples import Examples
-from ...oracles.graph_labeling import graph_labeling_batch
+from ...oracles.graph_labeling import graph_labeling_batch, search_bytes
 from ...oracles.graph_relaxation import graph_relaxation_batch
 from ..batch_oracle import BatchOracle
 from ..graphs import read_features, read_graphs, read_labels, sums
@@ -86,6 +86,17 @@ class GraphLabelingOracle(BatchOracle):
         other = copy(self)
         other.accuracies, other._messages = np.full(self.n_examples, np.inf), np.zeros_like(self._messages)
         return other
+
+    @property
+    def memory(self):
+        """See `BatchOracle`. Messages are held for all graphs; the rest is that of the largest one."""
+        K, m = self.model.n_labels, int(self._edges.sizes.max())
+        held, (search, soft) = self._messages.nbytes, search_bytes(K, int(self.nodes.sizes.max()), m)
+        search += m * (16 * K * K + 16 * K + 32)        # tables, their check or the point, messages, ends of edges
+        words = f"about {held / 2**20:.0f} MB of messages, and {search / 2**20:.0f} MB a thread to decode"
+        if self.model.risk == "relaxed":
+            words += f", {(search + soft) / 2**20:.0f} MB where the maximum is fractional"
+        return words if held + search > 2**20 else ""
 
     def _prepare(self, w):
         head = self.model.n_labels * self.model.n_features

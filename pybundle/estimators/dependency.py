@@ -10,7 +10,7 @@ from zlib import crc32
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.exceptions import InputTypeError, ParameterError
+from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import as_output
 from ..core.ragged import Ragged, array_of
 from ..core.types import Callbacks, Data, Floats
@@ -164,6 +164,13 @@ class DependencyParser(Probabilities, StructuredEstimator):
     def predict_single(self, sentence: Any) -> list[int]:
         """Return the heads of one sentence, a list of int, as `predict([sentence])[0]`."""
         return single(self.predict, sentence)
+
+    def _check_state(self):
+        super()._check_state()
+        for name in ("kinds_", "vocabulary_"):
+            texts = getattr(self, name)
+            if not (texts is None or (isinstance(texts, list) and all(isinstance(text, str) for text in texts))):
+                raise StateError(f"{name} must be a list of texts or None, got {texts!r:.40}")
 
     def _labels(self, model, x):
         found = [np.full(1, -1, np.int32)] * len(x)             # the root alone, for sentences without words

@@ -173,6 +173,7 @@ RECIPES |= {
     "models.Chain.occurring": lambda r: {"X": list(map(sp.csr_array, words(r)["X"])), "Y": words(r)["Y"]},
     "models.Chain.split": lambda r: {"w": f(r, pb.models.Chain(3, 2).dim)},
     "models.Chain.rest": lambda r: {"w": f(r, pb.models.Chain(3, 2).dim)},
+    "models.GraphLabeling.refuse_too_many_weights": lambda r: {"n_edges": 4},
     "models.Chain.pair_scores": lambda r: {"w": f(r, pb.models.Chain(3, 2).dim)},
     "models.Chain.token_scores": lambda r: {"w": f(r, pb.models.Chain(3, 2).dim), "x": f(r, 3, 2)},
     "models.Chain.tokens": lambda r: {"X": words(r)["X"]},
@@ -570,6 +571,7 @@ RECIPES |= {
                                                  "eta0": 0.1, "loss": "logistic"},
     "estimators.OnlineMKLClassifier.partial_fit": lambda r: {"X": f(r, 6, 3), "y": np.arange(6) % 3, "classes": [
         0, 1, 2]},
+    "metrics.rewritten": lambda r: {"labels": ["B-X", "I-X", "O"], "scheme": "BILOU"},
     "metrics.chunks": lambda r: {"labels": ["B-X", "I-X", "O"], "strict": "BIO"},
     "metrics.chunk_scores": lambda r: {"y_true": [["B-X", "O"]], "y_pred": [["B-X", "B-Y"]], "strict": "BIO"},
     "datasets.contrast_images": lambda r: {"n": 2, "shape": (4, 4), "n_sweeps": 2},

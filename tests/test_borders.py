@@ -192,7 +192,8 @@ UNCHECKED = {
     r"risks\.\w+\.(combine|line_search|multipliers|planes_at|value_errors)": "solvers call them with what risks return",
     r"prox\.(Groups|OverlappingGroups)\.\w+": "regularisers call them with what they have checked",
     r"mkl\.\w+\.(fit|is_definite)\(X\)": "most kernels do not read X there",
-    r"models\.(Chain\.(feature|pair_scores|rest|split|token_scores)|Segmentation\.(prepare|template)|Landmarks\.(tree|deviation)"
+    r"models\.(Chain\.(feature|pair_scores|rest|split|token_scores)|Segmentation\.(prepare|template)"
+    r"|Landmarks\.(tree|deviation)"
     r"|(Binary|Graph)Labeling\.node_costs)": "decoders and oracles call them with what they have checked",
     r"estimators\.Chain\w+\.predict_single": "`predict` refuses it and calls it X[0]",
     r"estimators\.(LinearSVR|QuantileRegressor)\.score\(y\)": "a metric of scikit-learn refuses it, without a name",

@@ -32,7 +32,8 @@ class Function(RiskBase):
     fun : callable or scipy.LowLevelCallable
         `fun(w) -> (value, subgradient (dim,))`, or for P parts `(values (P,), subgradients (P, dim))` with
         dense or CSR subgradients. A function that is not computed exactly returns a third item, a proven upper bound
-        of the value (or (P,) of them); then `value + <subgradient, v - w>` need only lie below it at every v. If it
+        of the value (or (P,) of them); then `value + <subgradient, v - w>` need only lie below it at every v. The bound
+        of a MIP solver holds up to its tolerance: add that, 1e-6 for SciPy's HiGHS, else bounds may cross. If `fun`
         has a parameter `accuracy`, that is how far the bound may lie above the value. w is a copy: `fun` may change it.
         A compiled function, from ctypes, cffi, Cython or numba, is called once for each part, without the GIL and with
         `n_jobs` in several threads:

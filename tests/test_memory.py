@@ -258,7 +258,7 @@ print((top[0] - before) / 2**20)
 @pytest.mark.parametrize("risk, scale", [("relaxed", 1.0), ("relaxed", 0.0), ("true", 0.0)])
 def test_graphs_take_the_memory_that_is_told(risk, scale):
     """Messages and tables were not told: 0 MB of 437 for twenty images of 320 x 240 pixels and five labels."""
-    run = subprocess.run([sys.executable, "-W", "ignore", "-c", GRIDS, risk, str(scale)], capture_output=True,
+    run = subprocess.run([sys.executable, "-P", "-W", "ignore", "-c", GRIDS, risk, str(scale)], capture_output=True,
                          text=True, check=True)
     told, taken = run.stdout.splitlines()
     held, first, *soft = (float(number) for number in re.findall(r"(\d+) MB (?:of messages|a thread|where)", told))

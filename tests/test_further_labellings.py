@@ -103,7 +103,7 @@ def test_more_labellings_a_visit_need_fewer_passes(make, monkeypatch):
     monkeypatch.setattr(oracle_pass, "EXAMPLES", 16)         # several shards for the threads
     risk = make(150)
     one, many, again = (
-        pb.minimize(risk, lam=0.05, tol=1e-4, method=pb.methods.parse("prox-bcfw", n_best=n), n_jobs=jobs)
+        pb.minimize(risk, lam=0.01, tol=1e-4, method=pb.methods.parse("prox-bcfw", n_best=n), n_jobs=jobs)
         for n, jobs in ((1, 1), (8, 1), (8, 3)))
     assert many.success and many.certified and many.n_passes < one.n_passes
     assert many.lower_bound <= one.fun * (1 + 1e-14) and one.lower_bound <= many.fun * (1 + 1e-14)

@@ -274,7 +274,7 @@ def test_bounds_of_kernels_hold_in_exact_arithmetic(monkeypatch, lam, loss):
     X, y = (np.concatenate(part)[:30] for part in chains())
     grams, planes, bound_of = [X @ X.T, (X @ X.T) ** 2], [], TokenSession._bound_of
     monkeypatch.setattr(TokenSession, "_bound_of", lambda self, mixed: planes.extend(mixed) or bound_of(self, mixed))
-    most = 300 if loss == "hinge" or lam == 1e-7 else 60        # iterations of log-losses take longer
+    most = 300 if loss == "hinge" else 60         # iterations of log-losses take longer
     options = {"tol": 1e-12, "max_iter": most, "precision": "float64", "random_state": 0, "loss": loss}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)

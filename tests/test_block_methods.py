@@ -15,6 +15,7 @@ from signs import signed
 import pybundle as pb
 from pybundle.core.plane import Plane
 from pybundle.prox.of_norm import Square
+from pybundle.solvers.block.block_method import BlockMethod
 from pybundle.solvers.block.cached_blocks import CachedBlocks, best_average
 from pybundle.solvers.block.mean_plane import MeanPlane
 from pybundle.solvers.block.schedules import MultiPlane
@@ -408,6 +409,22 @@ def test_a_stalled_run_is_taken_over(monkeypatch):
     monkeypatch.setattr(block_method.BlockMethod, "step", stalls)
     result = pb.minimize(risk, lam=1.0, tol=1e-6)
     assert result.success and "then 'alm'" in result.message
+
+
+def test_once_f_has_risen_it_is_evaluated_half_way_to_the_best_point(monkeypatch):
+    evaluate, has_risen = BlockMethod._evaluate, []
+
+    def spied(run, w):
+        search, is_first = run.search, not np.isfinite(run.search.fun)
+        wanted = 0.5 * (search.w + run.core.w) if any(has_risen) else run.core.w
+        assert np.allclose(w, wanted, rtol=1e-14, atol=1e-14)
+        known, value = search.fun, evaluate(run, w)
+        has_risen.append(not is_first and value > known)
+        return value
+
+    monkeypatch.setattr(BlockMethod, "_evaluate", spied)
+    assert pb.minimize(chains(), lam=0.1, method="prox-bcfw", tol=1e-5).success
+    assert any(has_risen) and not has_risen[-1]
 
 
 def test_a_start_is_used_and_an_end_without_value_is_certified():

@@ -9,7 +9,7 @@ Each example has a block of multipliers of its labellings; all blocks together d
         2  the schedule names the next actions:
                "visit"   for one example after another, call the oracle and step on the block
                "cached"  step on blocks with stored planes only, until their gaps sum to a fraction of the gap
-               "value"   call the oracle for all examples at w, which returns F(w)
+               "value"   call the oracle for all examples at w, or between w and the best point, which returns F there
         3  lower bound B - |phi|^2 / (2 lam), valid for any centre; stop if best value and best bound are close enough
 
 While there is no plane, kappa is 0, so that the first pass is at w = 0. No value of F is known before the first action
@@ -61,7 +61,7 @@ class BlockMethod(Run):
         Sum of the block gaps before the steps of the last sequential pass.
     """
 
-    kept = ("core", "schedule", "centre", "rng", "last_gaps", "_n_flat", "_flat_gap", "_mean")
+    kept = ("core", "schedule", "centre", "rng", "last_gaps", "_n_flat", "_flat_gap", "_mean", "_has_risen")
     core = None         # made by `start`
     _proof = None       # `Proof` of the best bound, if intercepts of classes have no penalty
 
@@ -72,6 +72,7 @@ class BlockMethod(Run):
         self.rng = np.random.default_rng(self.settings.random_state)
         self.centre = Centre(problem, schedule, kappa)
         self._n_flat, self._flat_gap = 0, np.inf        # number of values since the gap fell by LEAST_FALL; that gap
+        self._has_risen = False         # whether a value of F was above the best one
         self._mean = MeanPlane(problem.means) if problem.even is None and problem.classes is None else None
         self.last_gaps = 0.0
 
@@ -111,13 +112,14 @@ class BlockMethod(Run):
                 with search.working("qp", visitor=self.core):
                     self.schedule.cached_passes(self)
             else:
-                value = self._evaluate(self.core.w.copy())
+                value = self._evaluate(self._next_point())
         self.core.forget()
         if value is not None or not self.core.bound_takes_pass:
             self._bound()
         self.trace.max_planes = max(self.trace.max_planes, self.n_planes())
         if value is not None:
             self.centre.note(value, self.core, search)
+            self._has_risen |= bool(value > search.fun)
             self._n_flat += 1
             if search.gap <= (1.0 - LEAST_FALL) * self._flat_gap:
                 self._n_flat, self._flat_gap = 0, search.gap
@@ -182,6 +184,10 @@ class BlockMethod(Run):
     # ------------------------------------------------------------------ inside
     def _made(self, known):
         return self._kind(self.risk, self.problem, known, **self._options)
+
+    def _next_point(self):
+        w, share = self.core.w.copy(), self.schedule.share
+        return w if share == 1.0 or not self._has_risen else (1.0 - share) * self.search.w + share * w
 
     def _evaluate(self, w):
         with self.search.working("oracle", visitor=self.core):

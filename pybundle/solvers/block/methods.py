@@ -216,9 +216,10 @@ class ProxBCFW(Method):
             3  the same without the oracle, over known planes, until the block gaps sum to a
                fraction of the gap
             4  from the last of these iterations on: decode all examples at one point, which
-               gives F(w) and new planes
-            5  D = B - |phi|^2 / (2 lam) is a lower bound for any c; stop if F(w) - D is within
-               the tolerance
+               gives F and new planes; the point is w, or, with stored planes once F has risen,
+               the middle between w and the best point
+            5  D = B - |phi|^2 / (2 lam) is a lower bound for any c; stop if the least F - D is
+               within the tolerance
 
     The centre is not extrapolated once, that is c = w, if the last centre pulled w back or F has risen twice. Line 2 is
     for the first five iterations if planes are stored (four if `n_best` > 1). Where labels can be enumerated, the run
@@ -255,7 +256,8 @@ class ProxBCFW(Method):
     References
     ----------
     Lin, Mairal & Harchaoui (2015) for the centre; Lacoste-Julien et al. (2013) for the blocks; Keerthi et al. (2008)
-    for exact steps; Collins et al. (2008) for a log-loss. The combination is our own.
+    for exact steps; Collins et al. (2008) for a log-loss; Franc & Sonnenburg (2009) for points between the best one and
+    w. The combination is our own.
 
     Examples
     --------
@@ -417,4 +419,5 @@ def accelerated(n_best=1):
     """Build the schedule of runs on cached planes, to which each visit of an example adds `n_best`."""
     # with n_best > 1 more planes are known early, which deserve more passes
     opening, fraction = (5, 0.2) if n_best == 1 else (4, 0.1)
-    return Accelerated(opening, fraction, fraction_before=fraction, most_passes=100)
+    # half way took 18 to 38 % fewer passes on graphs, and as many on chains, where F hardly rises
+    return Accelerated(opening, fraction, fraction_before=fraction, most_passes=100, share=0.5)

@@ -1,10 +1,11 @@
 """Schedules choose the order in which a block method does oracle passes, cached passes and evaluations of F.
 
-A schedule has eight members; `BlockMethod` uses no others.
+A schedule has nine members; `BlockMethod` uses no others.
 
 ``is_proximal``         whether the centre moves
 ``extrapolates``        whether the centre is extrapolated; if not, its weight always follows from the gap
 ``every``               iterations between two values of F, for a weight of the centre that follows from the gap
+``share``               once F has risen, it is evaluated at this share of the way from the best point to w
 ``patience``            iterations without progress after which the run has stalled
 ``actions(run)``        the actions of this iteration in order: "visit", "cached" or "value", see `BlockMethod`
 ``order(run)``          the examples of a sequential pass in order
@@ -35,6 +36,7 @@ class Schedule(Kept):
     is_proximal = False
     extrapolates = True
     every = 1
+    share = 1.0
     patience = 300      # with a centre far from the minimiser, a hundred iterations may pass without progress
 
     def order(self, run):
@@ -60,13 +62,15 @@ class Accelerated(Schedule):
         `fraction_before` times the sum of the block gaps in the sequential pass.
     most_passes : int
         Maximum number of cached passes in an iteration.
+    share : float
+        See the module.
     """
 
     kept = ("opening",)
     is_proximal = True
 
-    def __init__(self, opening=1, fraction=0.1, fraction_before=0.03, most_passes=20):
-        self.opening, self.fraction = opening, fraction
+    def __init__(self, opening=1, fraction=0.1, fraction_before=0.03, most_passes=20, share=1.0):
+        self.opening, self.fraction, self.share = opening, fraction, share
         self.fraction_before, self.most_passes = fraction_before, most_passes
 
     def actions(self, run):

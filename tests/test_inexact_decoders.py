@@ -262,6 +262,18 @@ def inexact_norm(w, accuracy=0.3):
     return value - wide / 2, slope, value + wide / 2
 
 
+def test_a_run_that_stops_for_wide_bounds_near_the_minimum_says_so():
+    """2 |w - 1| + w^2 / 2 is least at 1, where bounds are so wide that the best value known lies elsewhere."""
+    def wide(w):
+        value = 2.0 * np.abs(w - 1.0).sum()
+        return value, 2.0 * np.sign(w - 1.0), value + (0.9 if abs(w[0] - 1.0) < 0.3 else 0.5)
+
+    with pytest.warns(pb.ConvergenceWarning):
+        result = pb.minimize(wide, np.zeros(1), lam=1.0, method="oca", tol=1e-3)
+    assert result.status is pb.Status.INFERENCE and result.n_passes <= 60
+    assert result.lower_bound <= 0.5 <= result.fun and result.inference_gap > 0.5 * result.gap
+
+
 @pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
 def test_a_function_may_return_upper_bounds():
     exact = 2.0             # 4 (|v - 1| + v^2 / 2), least at v = 1

@@ -103,12 +103,14 @@ class Run(Kept):
         search.idle = 0 if (search.version, search.bound_version) != before else search.idle + 1
         if search.is_left_to_inference():
             return Status.INFERENCE
-        return self.stalled() if self.is_stalled() else None
+        status = self.stalled() if self.is_stalled() else None
+        return Status.INFERENCE if status is Status.STALLED and search.is_mostly_inference else status
 
     def is_stalled(self):
         """Whether neither best value nor best bound has moved for long."""
         found = self.problem.dependence      # nearly dependent columns: limits are rarely proven
-        return self.search.idle >= (self.patience if found is None or not found.near else min(self.patience, 30))
+        is_hard = self.search.is_mostly_inference or (found is not None and found.near)
+        return self.search.idle >= (min(self.patience, 30) if is_hard else self.patience)
 
     def stalled(self):
         """Return the status at which a stalled run ends, or None if it can continue in another way."""

@@ -325,6 +325,11 @@ class Search(Kept):
         """The part of the gap that inexact decoding does not leave, but at least the share LEFT of the gap."""
         return self.gap if self.inference == 0.0 else max(self.gap - self.inference, LEFT * self.gap)
 
+    @property
+    def is_mostly_inference(self):
+        """Whether inexact decoding leaves more than half of the gap."""
+        return self.inference > 0.5 * self.gap
+
     def is_left_to_inference(self):
         """Return whether inexact decoding leaves nearly all of the gap, so that further steps do not help.
 

@@ -180,12 +180,15 @@ def test_occurring_weights_keep_what_is_allowed():
 
 def test_wrong_arguments_and_wrong_labels_are_named():
     X, Y = make_data(ALLOWED["bio"])
-    for allowed, message in ((np.ones((2, 2), dtype=bool), r"allowed must have shape \(3, 3\) for the transitions"),
-                             (np.ones((3, 3)), "allowed must hold True and False, got dtype float64"),
+    for allowed, message in ((np.ones((2, 2), dtype=bool), r"for transitions, must be .* \(3, 3\), got .*\(2, 2\)"),
+                             (np.ones((3, 3)), "allowed, for transitions, must be a bool array .* got dtype float64"),
+                             ([[True], [True, False]], "allowed, for transitions, must be a bool array"),
                              ((ALLOWED["bio"][0], np.zeros(3, dtype=bool), None), "must leave a first and a last"),
-                             ((ALLOWED["bio"][0], np.ones(2, dtype=bool), None), r"shape \(3,\) for the first labels")):
+                             ((ALLOWED["bio"][0], np.ones(2, dtype=bool), None), r"first labels, .* \(3,\), got")):
         with pytest.raises(pb.BundleError, match=message):
             Chain(3, 3, allowed=allowed)
+    rows = ALLOWED["bio"][0].tolist()
+    assert (Chain(3, 3, allowed=rows).allowed.pairs == rows).all()      # three rows are no triple
     model = Chain(3, 3, allowed=ALLOWED["bio"])
     for wrong, place in (([2, 0], r"Y\[1\]\[0\] .* got 2 as first label"),
                          ([0, 1, 0, 2], r"Y\[1\]\[3\] .* got 2 after 0")):
@@ -195,3 +198,28 @@ def test_wrong_arguments_and_wrong_labels_are_named():
         Chain(3, 3, allowed=ALLOWED["ends"]).oracle([np.ones((2, 3))], [np.array([1, 0])])
     with pytest.raises(pb.ParameterError, match="must follow"):
         model.joint_feature(np.ones((2, 3)), [0, 2])
+
+
+@pytest.mark.parametrize("method", ("auto", "prox-bcfw", "oca", "lbfgs"))
+def test_single_tokens_whose_labels_follow_nothing(method):
+    """All transitions are forbidden, so that every chain is one token, which is first and last."""
+    allowed = np.zeros((3, 3), dtype=bool), [True, True, False], [False, True, True]
+    X = list(np.random.default_rng(0).normal(size=(8, 1, 3)))
+    free = allowed[0], [True] * 3, [True] * 3
+    for some, n_labels in ((allowed, 1), (free, 3)):
+        risk = pb.risks.Structured(Chain(3, 3, allowed=some), X, [np.array([1])] * 8, loss="logistic")
+        result = pb.minimize(risk, lam=1.0, method=method)
+        assert result.success and 0.0 <= result.lower_bound <= result.fun <= 8.0 * np.log(n_labels)
+
+
+def test_sequences_without_an_allowed_labelling_are_named():
+    model = Chain(2, 1, allowed=(np.array([[False, True], [False, False]]), [True, False], [False, True]))
+    w = np.zeros(model.dim)
+    assert model.decode(w, np.ones((2, 1))).tolist() == [0, 1]
+    for T in (1, 3):
+        with pytest.raises(pb.ParameterError, match="x must have a labelling that `allowed` admits, got none"):
+            model.decode(w, np.ones((T, 1)))
+    learner = pb.mkl.OnlineMKL([pb.mkl.Linear()], model=model, lam=0.1)
+    learner.fit([np.ones((2, 1))] * 4, [np.array([0, 1])] * 4)
+    with pytest.raises(pb.ParameterError, match=r"X\[1\] must have a labelling that `allowed` admits"):
+        learner.predict([np.ones((2, 1)), np.ones((3, 1))])

@@ -47,8 +47,8 @@ def risk_of(rng, dtype=np.float64, start=True, end=True, weighted=False, **size)
 
 
 def dual_of(risk, factors=None):
-    tokens, truth, offsets, pairs, start, end, *_ = risk.log_loss_tokens
-    return ChainDual(tokens, truth, offsets, risk.sample_weight, pairs, start, end, factors)
+    tokens, truth, offsets, masks, start, end, _ = risk.log_loss_tokens
+    return ChainDual(tokens, truth, offsets, risk.sample_weight, masks, start, end, factors)
 
 
 KINDS = [(np.float64, True, True), (np.float32, True, False), (np.uint8, False, True), ("csr", False, False),

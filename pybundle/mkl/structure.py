@@ -48,8 +48,7 @@ class TokenStructure:
         self.costs, self.n_labels, self._chain, self.is_flat = costs, len(costs), chain, chain is None
         self.classes = classes
         self.start, self.end = (False, False) if chain is None else (chain.start, chain.end)
-        K, allowed = self.n_labels, None if chain is None else chain.allowed
-        self.masks = (np.zeros((K, K)), np.zeros(K), np.zeros(K)) if allowed is None else allowed.masks()
+        self.masks = Chain(self.n_labels, 1).masks if chain is None else chain.masks
 
     def tokens(self, X):
         """Return examples without labels."""

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from ..core.exceptions import NumericalError, ParameterError
 from ..core.plane import Plane
 from ..core.ragged import Ragged
+from ..models.chain.allowed import refuse_impossible
 from ..oracles import forward_backward_batch, viterbi_batch
 from ..runtime.executors import Serial
 from ..solvers.problem.problem import Problem
@@ -98,7 +99,9 @@ class TokenLearner:
             labels = scores.argmax(axis=1)
             return labels if self.classes is None else self.classes[labels]
         links = (part + mask for part, mask in zip(self.links.weights(), self.structure.masks, strict=True))
-        return Ragged(viterbi_batch(scores, offsets, *links, executor=executor)[0], offsets)
+        labels, values = viterbi_batch(scores, offsets, *links, executor=executor)
+        refuse_impossible(values, "X[{}]")
+        return Ragged(labels, offsets)
 
 
 class TokenSession:

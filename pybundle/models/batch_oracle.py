@@ -27,19 +27,18 @@ class LabelledTokens(NamedTuple):
     """Labelled tokens of n chains; an example of a class is a chain of one token.
 
     The fields are the tokens (N, d) with K scores each, their true labels (N,), the offsets (n + 1,) of the chains,
-    three flags that say whether pairs of neighbours, first labels and last labels have weights, for each chain the sum
-    (n,) of the squared norms of all its features, and scores 0 or -inf of pairs, first and last labels, where some are
-    forbidden.
+    scores 0 or -inf of pairs, first and last labels, None if pairs of neighbours have no weights, two flags that say
+    whether first labels and last labels have weights, and for each chain the sum (n,) of the squared norms of all its
+    features.
     """
 
     tokens: Any
     truth: Array
     offsets: Array
-    pairs: bool
+    masks: Any
     start: bool
     end: bool
     squares: Array
-    masks: Any = None
 
 
 class BatchOracle:

@@ -187,8 +187,6 @@ cdef class ChainTables:
         self.steps = steps_between(np.asarray(self.mask) == 0.0)
         cdef const double[:, ::1] scores = np.ascontiguousarray(transition, dtype=np.float64)
         self.place_factors(&scores[0, 0])
-        if self.top == -INFINITY:       # all transitions are forbidden, as of a chain of one position
-            self.top = 0.0
 
     cdef void place(self, const double* transition, const double* start, const double* end) noexcept nogil:
         cdef Py_ssize_t j, k, K = self.n_labels
@@ -206,6 +204,8 @@ cdef class ChainTables:
         self.spread = pb_chain_factors(<int>self.n_labels, <int>self.ld, transition, &self.mask[0, 0],
                                        &self.log_rows[0, 0], &self.forward[0, 0], &self.backward[0, 0],
                                        &self.deviations[0, 0], &self.top)
+        if self.top == -INFINITY:       # all transitions are forbidden, which leaves chains of one position
+            self.top = 0.0
 
     cdef double marginals(self, Py_ssize_t length, const double* unary, double* scratch, double* nodes, double* pairs,
                           double* entropy) noexcept nogil:

@@ -256,7 +256,7 @@ cdef class CompiledChain(CompiledOracle):
         Lengths of the chains.
     batch : int
         Largest number of examples in one call.
-    masks : tuple of arrays, or None
+    masks : tuple of arrays
         Scores 0 or -inf of pairs, first and last labels, see `Allowed`.
     """
 
@@ -265,11 +265,11 @@ cdef class CompiledChain(CompiledOracle):
     cdef PackedWeights packed         # None if W is read without packing
     cdef const double[::1] nothing
 
-    def __init__(self, ChainData data, Py_ssize_t dim, sizes, Py_ssize_t batch, masks=None):
+    def __init__(self, ChainData data, Py_ssize_t dim, sizes, Py_ssize_t batch, masks):
         K, tokens = data.costs.shape[0], data.tokens
         CompiledOracle.__init__(self, dim, batch, tokens.width)
         self.data, self.nothing = data, np.zeros(K)
-        self.tables = ChainTables(*(masks or (np.zeros((K, K)), np.zeros(K), np.zeros(K))))
+        self.tables = ChainTables(*masks)
         self.packed = None if is_narrow(tokens, batch * sizes.mean()) else tokens.pack(np.zeros((K, tokens.width)))
 
     def working_bytes(self):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.exceptions import InputTypeError, ParameterError
+from ...core.exceptions import ParameterError
 from ...core.types import Array, Floats
+from ...core.validation import bool_array
 
 
 class Allowed(NamedTuple):
@@ -26,19 +28,15 @@ class Allowed(NamedTuple):
     @classmethod
     def of(cls, given: Any, n_labels: int) -> Allowed:
         """Make it from the argument `allowed` of `Chain`: a matrix, or matrix and two rows, None for what is free."""
-        parts = given if isinstance(given, (tuple, list)) and len(given) == 3 and np.ndim(given[1]) < 2 else (
-            given, None, None)
-        K, made = n_labels, []
-        for name, part, shape in (("transitions", parts[0], (K, K)), ("first labels", parts[1], (K,)),
-                                  ("last labels", parts[2], (K,))):
-            array = np.ones(shape, dtype=bool) if part is None else np.array(part)
-            if array.dtype != np.bool_:
-                raise InputTypeError(f"allowed must hold True and False, got dtype {array.dtype} for the {name}")
-            if array.shape != shape:
-                raise ParameterError(f"allowed must have shape {shape} for the {name}, got {array.shape}; it is a "
-                                     "matrix (K, K), or (transitions, first, last)")
-            made.append(array)
-        found = cls(*made)
+        K, is_matrix = n_labels, False
+        with suppress(ValueError):      # of parts with different shapes
+            is_matrix = np.shape(given) == (K, K)
+        is_triple = isinstance(given, (tuple, list)) and len(given) == 3 and not is_matrix
+        found = cls(*(np.ones(shape, dtype=bool) if part is None else np.array(bool_array(
+            f"allowed, for {name},", part, shape, "pass a matrix (K, K), or (transitions, first, last)"))
+            for name, part, shape in zip(("transitions", "first labels", "last labels"),
+                                         given if is_triple else (given, None, None), ((K, K), (K,), (K,)),
+                                         strict=True)))
         if not (found.first.any() and found.last.any()):
             raise ParameterError("allowed must leave a first and a last label, got none")
         return found
@@ -64,3 +62,11 @@ class Allowed(NamedTuple):
         why = f"{y[at]} as last label" if at not in bad[:1] else f"{y[at]} as first label" if t == 0 else (
             f"{y[at]} after {y[at - 1]}")
         raise ParameterError(f"{name}[{i}][{t}] must follow the labels that `allowed` admits, got {why}")
+
+
+def refuse_impossible(values: Floats, what: str) -> None:
+    """Raise ParameterError if the best score of a sequence, `what` by number, is -inf: no labelling is allowed."""
+    bad = np.flatnonzero(np.isneginf(values))
+    if len(bad):
+        raise ParameterError(f"{what.format(bad[0])} must have a labelling that `allowed` admits, got none; leave the "
+                             "sequence out, or allow more")

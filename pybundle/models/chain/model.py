@@ -29,7 +29,7 @@ from ...oracles import viterbi
 from ..base import StructuredModel
 from ..batch_oracle import check_lengths
 from ._token_scores import token_scores
-from .allowed import Allowed
+from .allowed import Allowed, refuse_impossible
 from .oracle import ChainOracle
 
 
@@ -113,7 +113,9 @@ class Chain(StructuredModel):
         self.end: bool = bool(end)
         self.indicators: bool = bool(indicators)
         self.token_support = None if token_support is None else self._checked(token_support)
-        self.allowed: Allowed | None = None if allowed is None else Allowed.of(allowed, self.n_labels)
+        rules = Allowed.of(allowed, self.n_labels)
+        self.allowed: Allowed | None = None if allowed is None else rules
+        self.masks: tuple[Floats, Floats, Floats] = rules.masks()
 
     @property
     def n_token_weights(self) -> int:
@@ -224,12 +226,9 @@ class Chain(StructuredModel):
 
     def pair_scores(self, w: Array) -> tuple[Floats, Floats, Floats]:
         """Return scores of pairs (K, K), first and last labels (K,): weights, or 0 without, or -inf if forbidden."""
-        nothing, (transition, *ends) = np.zeros(self.n_labels), self.rest(w)
-        start, end = (part if len(part) else nothing for part in ends)
-        if self.allowed is None:
-            return transition, start, end
-        pairs, first, last = self.allowed.masks()
-        return transition + pairs, start + first, end + last
+        pairs, first, last = (mask + part if len(part) else mask
+                              for mask, part in zip(self.masks, self.rest(w), strict=True))
+        return pairs, first, last
 
     def token_scores(self, w: Array, x: Any) -> Floats:
         """Return scores (T, K) of checked tokens, an array or CSR; see `entry_scores`."""
@@ -289,7 +288,9 @@ class Chain(StructuredModel):
 
     def _best(self, w, x, losses=0.0):
         w = check_vector("w", w, self.dim)
-        return viterbi(self.token_scores(w, x) + losses, *self.pair_scores(w))[0]
+        labels, value = viterbi(self.token_scores(w, x) + losses, *self.pair_scores(w))
+        refuse_impossible(np.array([value]), "x")
+        return labels
 
     def oracle(self, X: Data, Y: Data) -> Any:
         return ChainOracle(self, X, Y)

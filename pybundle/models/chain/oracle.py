@@ -43,7 +43,6 @@ class ChainOracle(BatchOracle):
         if model.token_support is not None and not examples.is_sparse:
             raise InputTypeError("X must hold CSR tokens for a model with token_support, got dense ones; pass "
                                  "token_support=None, or scipy.sparse.csr_array(x) for every x")
-        self._masks = None if model.allowed is None else model.allowed.masks()
         self.examples, self.has_sparse_planes = examples, examples.is_sparse
         self._rows = examples.rows(model.n_labels, None if model.token_support is None else model.columns)
         self.sizes = self._tokens.sizes
@@ -60,8 +59,8 @@ class ChainOracle(BatchOracle):
         # pairs of labels and labels at the ends are features of norm 1
         squares = np.add.reduceat(examples.norms**2, self._tokens.offsets[:-1])
         squares += self.sizes - 1 + model.start + model.end
-        self._labelled = LabelledTokens(self._rows, self._truth.values, self._truth.offsets, True, model.start,
-                                        model.end, squares, self._masks)
+        self._labelled = LabelledTokens(self._rows, self._truth.values, self._truth.offsets, model.masks, model.start,
+                                        model.end, squares)
         self.fingerprint = self._checksum()
 
     def _identity(self):
@@ -127,7 +126,7 @@ class ChainOracle(BatchOracle):
     def _compiled(self, batch):
         if self._model.rescaling == "slack":
             return None
-        return CompiledChain(self._data, self.dim, self.sizes, min(batch, self.n_examples), self._masks)
+        return CompiledChain(self._data, self.dim, self.sizes, min(batch, self.n_examples), self._model.masks)
 
     def _solve_slack(self, rows, weights):
         labels, values, offsets = self._empty(rows)

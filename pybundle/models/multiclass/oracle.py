@@ -38,7 +38,7 @@ class MulticlassOracle(BatchOracle):
         # a score has n_features terms, not dim
         self.partition_terms = self.marginal_terms - (self.dim - model.n_features)
         offsets = np.arange(self.n_examples + 1)        # an example is a chain of one token
-        self._labelled = LabelledTokens(self._rows, self._y, offsets, False, False, False, examples.norms**2)
+        self._labelled = LabelledTokens(self._rows, self._y, offsets, None, False, False, examples.norms**2)
         self.fingerprint = self._checksum()
 
     def _identity(self):

@@ -71,13 +71,11 @@ cdef class ChainDual(PackedPoint):
     offsets : int64 array, shape (n + 1,)
     weights : float64 array, shape (n,)
         c_i >= 0.
-    pairs, start, end : bool
-        Whether there are weights of pairs of neighbouring labels, of the first and of the last label. Without pairs
+    masks : tuple of arrays, or None
+        Scores 0 or -inf of pairs, first and last labels; None if pairs of neighbouring labels have no weights. Then
         every chain is one token.
     known : (nodes, edges), optional
         Logarithms of factors to start from; without them every true label is likely.
-    masks : tuple of arrays, optional
-        Scores 0 or -inf of pairs, first and last labels, which forbid labellings.
 
     Attributes
     ----------
@@ -107,14 +105,15 @@ cdef class ChainDual(PackedPoint):
     cdef double work                # number of multiplications for each token
     cdef object masks
 
-    def __init__(self, Rows tokens, truth, offsets, weights, bint pairs, bint start, bint end, known=None, masks=None):
+    def __init__(self, Rows tokens, truth, offsets, weights, masks, bint start, bint end, known=None):
         cdef Py_ssize_t K = tokens.n_scores, n = len(offsets) - 1
+        cdef bint pairs = masks is not None
         if (tokens.has_bias or len(truth) != tokens.n_rows or len(weights) != n or offsets[0] != 0
                 or offsets[n] != tokens.n_rows or np.diff(offsets).min() < 1 or not pairs and n != tokens.n_rows):
             raise ValueError("tokens without bias, truth, offsets and weights must be those of the same chains")
         self.n_edges = K * K if pairs else 0
         PackedPoint.__init__(self, tokens, False, self.n_edges + K * (start + end))
-        self.masks = masks or ((np.zeros((K, K)), np.zeros(K), np.zeros(K)) if pairs else None)
+        self.masks = masks
         self.offsets, self.c, self.has_start, self.has_end = offsets, weights, start, end
         self.longest = np.diff(offsets).max()
         self.rows = np.arange(tokens.n_rows)

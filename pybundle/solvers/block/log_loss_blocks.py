@@ -47,9 +47,9 @@ class LogLossBlocks(Core):
         # None if w is linear in phi, as with equal squares
         self._omega = None if problem.is_linear else problem.scaled_entries(self.dim)
         self._intercepts = MovingIntercepts.of(problem, self.risk.user_rows)
-        tokens, truth, offsets, pairs, start, end, squares, masks = self.risk.log_loss_tokens
+        tokens, truth, offsets, masks, start, end, squares = self.risk.log_loss_tokens
         weights, known = self.risk.sample_weight, known if isinstance(known, tuple) else None
-        self._dual = ChainDual(tokens, truth, offsets, weights, pairs, start, end, known, masks)
+        self._dual = ChainDual(tokens, truth, offsets, weights, masks, start, end, known)
         self._evaluated = 0.0
         self._aggregate = self._w = None        # stored until the next step
         self._square = float(np.mean(weights**2 * squares)) if self._intercepts is None else (
@@ -171,7 +171,7 @@ class LogLossBlocks(Core):
     def multiplier_bytes(risk):
         """Return the bytes that factors and marginals will take, with work space for one chain."""
         labelled, K = risk.log_loss_tokens, risk.log_loss_tokens.tokens.n_scores
-        return 12 * K * (len(labelled.truth) + K * labelled.pairs * (risk.n_examples + 5))
+        return 12 * K * (len(labelled.truth) + K * (labelled.masks is not None) * (risk.n_examples + 5))
 
     @classmethod
     def bytes_needed(cls, risk):

@@ -173,7 +173,6 @@ RECIPES |= {
     "models.Chain.occurring": lambda r: {"X": list(map(sp.csr_array, words(r)["X"])), "Y": words(r)["Y"]},
     "models.Chain.split": lambda r: {"w": f(r, pb.models.Chain(3, 2).dim)},
     "models.Chain.rest": lambda r: {"w": f(r, pb.models.Chain(3, 2).dim)},
-    "models.GraphLabeling.refuse_too_many_weights": lambda r: {"n_edges": 4},
     "models.Chain.pair_scores": lambda r: {"w": f(r, pb.models.Chain(3, 2).dim)},
     "models.Chain.token_scores": lambda r: {"w": f(r, pb.models.Chain(3, 2).dim), "x": f(r, 3, 2)},
     "models.Chain.tokens": lambda r: {"X": words(r)["X"]},

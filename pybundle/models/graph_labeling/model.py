@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.graph import WeightedLabels
-from ...core.memory import require_memory
 from ...core.ragged import Ragged, cut
 from ...core.types import Array, Data
 from ...core.validation import check_choice, check_count, check_indices, check_integer, check_vector, integer_array
@@ -23,7 +22,7 @@ from ...oracles.graph_labeling import MAX_LABELS, GraphLabels, graph_labeling_ba
 from ..base import StructuredModel
 from ..graphs import LOSSES, labels_of, node_costs
 from .oracle import GraphLabelingOracle
-from .pair_weights import PairWeights
+from .pair_weights import PairWeights, require_memory_of
 
 DECODED = 1 << 22
 """Numbers of scores that `decode_batch` holds at a time."""
@@ -85,7 +84,7 @@ class GraphLabeling(StructuredModel):
         self.n_labels: int = check_integer("n_labels", n_labels, low=2, high=MAX_LABELS)
         self.n_features: int = check_count("n_features", n_features)
         self.n_edge_features: int = check_count("n_edge_features", n_edge_features)
-        self.refuse_too_many_weights()
+        require_memory_of(self)
         self.pair_weights: Any = PairWeights(self.n_labels, self.n_edge_features, symmetric, antisymmetric)
         self.loss_name: str = check_choice("loss", loss, LOSSES)
         self.risk: str = check_choice("risk", risk, ("relaxed", "true"))
@@ -94,13 +93,6 @@ class GraphLabeling(StructuredModel):
         if (self.class_weights < 0.0).any():
             raise ParameterError(f"class_weights must be >= 0, got {self.class_weights.tolist()}")
         self.dim: int = self.n_labels * self.n_features + self.pair_weights.size
-
-    def refuse_too_many_weights(self, n_edges: int = 0) -> None:
-        """Raise ParameterError if w, a plane and the tables of a graph of `n_edges` edges exceed the memory."""
-        K, p = self.n_labels, self.n_edge_features
-        require_memory(f"n_labels = {K}: {K * self.n_features + K * K * p} weights" + (
-            f" and tables of {n_edges} edges" if n_edges else ""),
-            16 * (K * self.n_features + K * K * p) + 24 * n_edges * K * K, "take fewer labels")
 
     def joint_feature(self, x: Any, y: Any) -> Any:
         oracle = self._bind(x, None)

@@ -17,6 +17,7 @@ from ...oracles.graph_labeling import graph_labeling_batch, search_bytes
 from ...oracles.graph_relaxation import graph_relaxation_batch
 from ..batch_oracle import BatchOracle
 from ..graphs import read_features, read_graphs, read_labels, sums
+from .pair_weights import require_memory_of
 from .points import as_point, check_point, entries_off, of_labels
 
 LARGEST = 1e90
@@ -36,7 +37,7 @@ class GraphLabelingOracle(BatchOracle):
     def __init__(self, model, X, Y):
         self.model, self.dim, K = model, model.dim, model.n_labels
         nodes, edges, features = read_graphs(X, model.n_features, model.n_edge_features, nonneg=False)
-        model.refuse_too_many_weights(int(edges.sizes.max()))
+        require_memory_of(model, int(edges.sizes.max()))
         n = int(nodes.offsets[-1])
         truth, weights = (Ragged(np.zeros(n, np.int64), nodes.offsets), np.ones(n)) if Y is None else read_labels(
             Y, nodes.offsets, K, unknown=True)

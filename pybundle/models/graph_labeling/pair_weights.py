@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...core.exceptions import ParameterError
+from ...core.memory import require_memory
 from ...core.validation import integer_array
 
 
@@ -59,6 +60,13 @@ class PairWeights:
     def folded(self, entries):
         """Return the weights' share of a sum over entries of tables: the transposed map."""
         return entries if self.fold is None else self.fold.T @ entries
+
+
+def require_memory_of(model, n_edges=0):
+    """Raise ParameterError if w, a plane and the tables of a graph of `n_edges` edges exceed the memory."""
+    K, n_weights = model.n_labels, model.n_labels * (model.n_features + model.n_labels * model.n_edge_features)
+    require_memory(f"n_labels = {K}: {n_weights} weights" + (f" and tables of {n_edges} edges" if n_edges else ""),
+                   16 * n_weights + 24 * n_edges * K * K, "take fewer labels")
 
 
 def _columns(name, given, p):

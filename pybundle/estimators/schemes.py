@@ -39,7 +39,7 @@ def check_scheme(scheme, y, place="y[{}][{}]".format,
     kinds = ", ".join(f"{prefix}-..." for prefix in rules.prefixes)
     for i, labels in enumerate(y):
         previous = None
-        for t, label in enumerate([*labels, None]):
+        for t, label in enumerate([*np.asarray(labels, dtype=object).tolist(), None]):
             if label is not None and not _is_of(rules, label):
                 raise ParameterError(f"{place(i, t)} must be O or one of {kinds} with "
                                      f"scheme={scheme!r}, got {label!r:.40}; choose another scheme or None")
@@ -60,7 +60,7 @@ def allowed_by(scheme, classes):
 
 
 def _is_of(rules, label):
-    return isinstance(label, str) and (label == "O" or (label[:1] in rules.prefixes and label[1:2] in ("", "-")))
+    return isinstance(label, str) and (label == "O" or (label[:1] in {*rules.prefixes} and label[1:2] in ("", "-")))
 
 
 def _may_follow(rules, a, b):

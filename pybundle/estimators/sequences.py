@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Self
 
 import numpy as np
@@ -72,6 +73,10 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
         if not any(map(length, X)):       # a block of Dask bags, for instance
             return [], [], weights[:0]
         return X, y, weights
+
+    def _last_point(self, risk, fitted):
+        w = super()._last_point(risk, fitted)       # of another scheme, it may have weights that must be 0
+        return None if w is None or self._of_fit["scheme"] != self.scheme else w
 
     def _survey(self, X, y, weights):
         """Return the classes, counts of features by name or None for arrays and hashes, and the number of columns."""
@@ -211,8 +216,7 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
             raise ParameterError("coef_ must be finite, got NaN or infinity among the weights of neighbouring labels")
         full = _full(offsets)
         labels, values = viterbi_unchecked(unary, full, ChainTables(*model.pair_scores(self.coef_)))
-        if known is not None or self.scheme is not None:
-            self._check_possible(np.isneginf(values), np.flatnonzero(np.diff(offsets)))
+        self._check_possible(values, offsets, known)
         return as_output(Ragged.unchecked(labels, offsets), output, self.classes_)
 
     def predict_single(self, tokens: Any) -> list[Any]:
@@ -223,7 +227,7 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
         """Forbid all other labels of tokens whose label is known: their scores become -inf."""
         if known is None:
             return
-        check_list("known", known)
+        known = check_list("known", known)
         if len(known) != len(offsets) - 1:
             raise ParameterError(f"known must have an entry for each of the {len(offsets) - 1} sequences of X, got "
                                  f"{len(known)}")
@@ -231,19 +235,26 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
         for i, labels in enumerate(known):
             scores = unary[offsets[i]:offsets[i + 1]]
             labels = [None] * len(scores) if labels is None else labels
+            if isinstance(labels, str) or not hasattr(labels, "__len__"):
+                raise InputTypeError(f"known[{i}] must be a list of labels, None for unknown ones, got {labels!r:.40}")
             if len(labels) != len(scores):
                 raise ParameterError(f"known[{i}] must have {len(scores)} entries, one for each token of X[{i}], got "
                                      f"{len(labels)}")
             for t, label in enumerate(labels):
                 if label is not None:
-                    if label not in codes:
+                    if not isinstance(label, Hashable) or label not in codes:
                         raise ParameterError(f"known[{i}][{t}] must be a label of classes_ or None, got {label!r:.40}")
                     scores[t, np.arange(len(codes)) != codes[label]] = -np.inf
 
-    def _check_possible(self, are_bad, numbers):
-        if are_bad.any():
-            raise ParameterError(f"X[{numbers[int(np.argmax(are_bad))]}] must have a labelling of "
-                                 f"scheme={self.scheme!r} with the labels in known, got none; change known")
+    def _check_possible(self, values, offsets, known):
+        """Raise ParameterError if the best score of a sequence is -inf although weights are finite."""
+        bad = np.flatnonzero(np.isneginf(values))
+        if len(bad) and (known is not None or self.scheme is not None):
+            i = int(np.flatnonzero(np.diff(offsets))[bad[0]])
+            what, remedy = ("the labels in known", "change known") if known is not None else (
+                "the classes of the training", "leave it out, or train on more classes")
+            raise ParameterError(f"X[{i}], of {offsets[i + 1] - offsets[i]} tokens, must have a labelling in scheme="
+                                 f"{self.scheme!r} with {what}, got none; {remedy}")
 
     def _count(self, X, y):
         found = self.predict(X, output="array")
@@ -266,7 +277,7 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
         scores = model.pair_scores(self.coef_)
         if known is not None or self.scheme is not None:
             values = viterbi_unchecked(unary, _full(offsets), ChainTables(*scores))[1]
-            self._check_possible(np.isneginf(values), np.flatnonzero(np.diff(offsets)))
+            self._check_possible(values, offsets, known)
         return ((rows, *scores) for rows in Ragged.unchecked(unary, offsets))
 
     def decision_function(self, X: Data) -> list[Floats]:

@@ -78,13 +78,18 @@ def test_known_labels_are_kept():
         assert labellings == [[["O", "B-Y", "I-Y"]]] and len(scores[0]) == 1
         every = model.predict([x, X[0]], known=[None, y[0]])
         assert every == [model.predict_single(x), y[0]]
-        with pytest.raises(pb.ParameterError, match=r"X\[1\] must have a labelling of scheme='BIO'"):
+        with pytest.raises(pb.ParameterError, match=r"X\[1\], of 3 tokens, must have a labelling in scheme='BIO' with "
+                           "the labels in known"):
             model.predict([[], x], known=[[], ["O", "I-X", None]])
         for known, message in (([["O"]], r"known\[0\] must have 3 entries"),
                                ([None, None], "known must have an entry for each"),
+                               (["OZO"], r"known\[0\] must be a list of labels, .* got 'OZO'"),
+                               ([3], r"known\[0\] must be a list of labels"),
+                               ([[["O"], None, None]], r"known\[0\]\[0\] must be a label of classes_ or None"),
                                ([["O", "Z", None]], r"known\[0\]\[1\] must be a label of classes_ or None, got 'Z'")):
-            with pytest.raises(pb.ParameterError, match=message):
+            with pytest.raises(pb.BundleError, match=message):
                 model.predict([x], known=known)
+        assert model.predict([x], known=(iter(labels) for labels in [["O", None, "I-Y"]])) == [["O", "B-Y", "I-Y"]]
     p = model.predict_proba([x], known=[["O", None, "I-Y"]])[0]
     names = model.classes_.tolist()
     assert p[1, names.index("B-Y")] == pytest.approx(1.0) and p[0, names.index("O")] == pytest.approx(1.0)
@@ -102,6 +107,8 @@ def test_known_labels_are_kept():
     ("IOBES", ["S-X", "E-X"], "got 'E-X' after 'S-X'"),
     ("IOB1", ["B-X"], "got 'B-X' as first label"),
     ("IOBES", ["L-X"], r"y\[1\]\[0\] must be O or one of B-..., I-..., E-..., S-... with scheme='IOBES', got 'L-X'"),
+    ("BIO", [""], r"y\[1\]\[0\] must be O or one of B-..., I-... with scheme='BIO', got ''"),
+    ("BIO", np.array(["I-X"]), r"y\[1\]\[0\] must keep to scheme='BIO', got 'I-X' as first label"),
     ("BIO", ["NP"], "must be O or one of B-..., I-... with scheme='BIO', got 'NP'"),
     ("bio", ["O"], "scheme must be")))
 def test_labels_that_break_a_scheme_are_refused_by_place(scheme, labels, place):
@@ -121,6 +128,22 @@ def test_mended_labels_can_be_learnt():
         assert chunks(labels) == chunks(again)
 
 
+def test_sequences_without_a_labelling_of_the_known_classes_are_named():
+    model = pb.ChainCRF(scheme="IOBES").fit([["a", "b"], ["c", "d"]], [["B-X", "E-X"], ["B-Y", "E-Y"]])
+    for method in (model.predict, model.predict_proba, model.k_best):
+        with pytest.raises(pb.ParameterError, match=r"X\[1\], of 1 tokens, .* the classes of the training, got none"):
+            method([["a", "b"], ["a"]])
+
+
+@pytest.mark.parametrize("kind", (pb.ChainSVM, pb.ChainCRF))
+def test_a_warm_start_brings_no_weights_that_the_scheme_forbids(kind):
+    X, y = corpus("BIO", n=20)
+    model = kind(warm_start=True).fit(X, y).set_params(scheme="BIO").fit(X, y)
+    forbidden = [mask != 0.0 for mask in model.model_.masks]
+    assert forbidden[0].any() and not model.transition_coef_[forbidden[0]].any()
+    assert forbidden[1].any() and not model.start_coef_[forbidden[1]].any()
+
+
 def test_cross_validation_keeps_the_scheme():
     X, y = corpus("BIO", n=24)
     model = pb.ChainCRFCV([0.1, 1.0], cv=2, scheme="BIO").fit(X, y)
@@ -138,3 +161,47 @@ def test_the_shell_refuses_and_repairs(tmp_path, capsys):
     assert pb.load(model).scheme == "BIO" and pb.load(model).classes_.tolist() == ["B-X", "I-X", "O"]
     assert main(["train", str(data), "--model", "crf", "--repair", "--quiet"]) == 2
     assert "--repair belongs to --scheme" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name, text, options", (
+    ("a.conll", "the O\ndog I-X\n\na B-X\ncat I-X\n", []),
+    ("a.txt", "O\tthe\nI-X\tdog\n\nB-X\ta\nI-X\tcat\n", ["--attributes"]),
+    ("a.npz", None, [])))
+def test_all_formats_are_checked_repaired_and_verified(name, text, options, tmp_path, capsys):
+    """A certificate holds the scheme, without which its labellings would be more."""
+    data, certificate = tmp_path / name, tmp_path / "certificate.npz"
+    if text is None:
+        np.savez(data, X=np.eye(4), y=np.array(["O", "I-X", "B-X", "I-X"]), offsets=np.array([0, 2, 4]))
+    else:
+        data.write_text(text)
+    arguments = ["train", str(data), *options, "--model", "crf", "--scheme", "BIO", "--quiet"]
+    assert main(arguments) == 2
+    assert f"{name}: sentence 1, token 2 must keep to scheme='BIO', got 'I-X' after 'O'" in capsys.readouterr().err
+    assert main([*arguments, "--repair", "--certificate", str(certificate)]) == 0
+    assert "4 tokens, 1 label rewritten" in capsys.readouterr().out
+    assert main(["verify", str(data), "--certificate", str(certificate)]) == 0
+    assert "--scheme=BIO --repair" in capsys.readouterr().out
+    assert main(["verify", str(data), "--certificate", str(certificate), "--scheme", "IOB1"]) == 2
+
+
+def test_places_in_files_are_named(tmp_path, capsys):
+    good, bad, outside = (tmp_path / name for name in ("good.conll", "bad.conll", "outside.conll"))
+    good.write_text("the O\n\nthe O\ndog B-X\n")
+    bad.write_text("the O\n\nthe O\ndog Z\n")
+    outside.write_text("the O\n\nthe O\ndog O\n")
+    assert main(["train", str(bad), "--scheme", "BIO", "--repair", "--quiet"]) == 2
+    assert "bad.conll: sentence 2, token 2 must be O" in capsys.readouterr().err
+    assert main(["evaluate", str(good), "--predictions", str(bad)]) == 2
+    assert "bad.conll: sentence 2, token 2 must be O" in capsys.readouterr().err
+    for strict in ([], ["--strict", "BIO"]):        # a truth without chunks
+        assert main(["evaluate", str(outside), "--predictions", str(good), *strict]) == 0
+        assert "chunk precision" in capsys.readouterr().out
+    (tmp_path / "rows.svm").write_text("1 1:1\n2 1:2\n")
+    assert main(["train", str(tmp_path / "rows.svm"), "--repair"]) == 2
+    assert "--repair belongs to --scheme" in capsys.readouterr().err
+    model = tmp_path / "model.npz"
+    good.write_text("the O\ndog B-X\ncat I-X\n")
+    assert main(["train", str(good), "--scheme", "BIO", "--save", str(model), "--quiet"]) == 0
+    assert main(["info", str(model)]) == 0
+    start = next(line for line in capsys.readouterr().out.splitlines() if line.lstrip().startswith("start"))
+    assert start.split()[2] == "-inf"       # B-X, I-X, O

@@ -57,7 +57,8 @@ SHELL = {"pass zero_based=True": "give --zero-based", "pass unlabelled=True": "g
          "n_features = ": "--features ", "pass comment=": "give --comment ",
          "pass multiple_roots=True": "give --multiple-roots", "pass skip_bad=True": "give --skip-bad",
          "skip_bad=True": "--skip-bad",
-         "pass separator='blank'": "give --separator blank"}
+         "pass separator='blank'": "give --separator blank",
+         "choose another scheme or None": "give another --scheme, or leave it out"}
 """Replacements for Python names in messages that a shell user reads."""
 
 

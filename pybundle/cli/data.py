@@ -6,6 +6,7 @@ import copy
 import io
 import re
 import sys
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,7 +40,7 @@ class Data(NamedTuple):
 
     `shape` is the kind of example: "row", "sequence" or "sentence"; `rows` are the unchanged tokens of CoNLL columns,
     `columns` the `Columns` of the file, `skipped` the places of sentences that were left out, `original` the text of
-    the file with the labels marked.
+    the file with the labels marked, `n_rewritten` the number of labels that --repair has changed.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Data(NamedTuple):
     n_comments: int = 0
     skipped: Any = ()
     original: Any = None
+    n_rewritten: int = 0
 
     def describe(self):
         """Return the numbers of examples, features and so on, in words."""
@@ -61,7 +63,8 @@ class Data(NamedTuple):
                  for x in self.X]
         skipped = f", {len(self.skipped)} sentence{'s' * (len(self.skipped) > 1)} left out" if self.skipped else ""
         what = "words" if self.shape == "sentence" else "tokens"
-        return f"{len(sizes)} {self.shape}s, {sum(sizes)} {what}{comments}{skipped}"
+        rewritten = f", {self.n_rewritten} label{'s' * (self.n_rewritten > 1)} rewritten" if self.n_rewritten else ""
+        return f"{len(sizes)} {self.shape}s, {sum(sizes)} {what}{comments}{skipped}{rewritten}"
 
 
 def read(arguments, *, labelled=True, trained=None, keeps_text=False):
@@ -96,7 +99,7 @@ def read(arguments, *, labelled=True, trained=None, keeps_text=False):
         raise ParameterError(f"{name} holds no array of labels; {remedy}")
     if not (min(data.X.shape) if data.shape == "row" else len(data.X)):
         raise ParameterError(f"{name} holds no {'feature' if data.shape == 'row' and data.X.shape[0] else 'example'}")
-    return data
+    return _in_scheme(data, arguments)
 
 
 def _format_of(path, default):
@@ -208,25 +211,37 @@ def _conll(source, arguments, labelled, trained, name):
         raise ParameterError(f"{name} must have columns of words and of labels, got one column; "
                              "predict --unlabelled reads words alone")
     X = [[token[:-1] for token in tokens] for tokens in rows] if labelled else rows
-    y = _in_scheme([[token[-1] for token in tokens] for tokens in rows], arguments, name) if labelled else None
-    return Data(name, "sequence", X, y, rows,
+    return Data(name, "sequence", X, [[token[-1] for token in tokens] for tokens in rows] if labelled else None, rows,
                 Columns("conll", n, label=n - 1 if labelled else None), n_comments)
 
 
-def _in_scheme(y, arguments, name):
-    """Return labels after a check by --scheme, or rewritten in it with --repair."""
-    scheme = getattr(arguments, "scheme", None)
-    if scheme is None:
-        if getattr(arguments, "repair", False):
-            raise ParameterError("--repair belongs to --scheme, which says how to write the labels")
-        return y
-    if arguments.repair:
-        return [rewritten(labels, scheme) for labels in y]
-    from ..estimators.schemes import check_scheme  # needs scikit-learn, which labels of sequences do, too
+def _in_scheme(data, arguments):
+    """Return data whose labels were checked by --scheme, or rewritten in it with --repair."""
+    scheme, repair = (getattr(arguments, name, None) for name in ("scheme", "repair"))
+    if scheme is None and repair:
+        raise ParameterError("--repair belongs to --scheme, which says how to write the labels")
+    if scheme is None or data.shape != "sequence":
+        return data
+    if not repair:
+        from ..estimators.schemes import check_scheme  # needs scikit-learn, which labels of sequences do, too
 
-    check_scheme(scheme, y, lambda i, t: f"{name}: sentence {i + 1}, token {t + 1}",
-                 "--repair mends the labels of the file, or leave out --scheme")
-    return y
+        check_scheme(scheme, data.y, partial(place, data.name),
+                     "--repair mends the labels of the file, or leave out --scheme")
+        return data
+    y = []
+    for i, labels in enumerate(data.y):
+        try:
+            y.append(rewritten(labels, scheme))
+        except ValueError as problem:
+            raise ParameterError(re.sub(r"^labels\[(\d+)\]", lambda m, i=i: place(data.name, i, int(m[1])),
+                                        str(problem))) from problem
+    n = sum(a != b for sides in zip(data.y, y, strict=True) for a, b in zip(*sides, strict=True))
+    return data._replace(y=y, n_rewritten=n)
+
+
+def place(name, i, t):
+    """Return the place of token t of sequence i of a file in words, which count from 1."""
+    return f"{name}: sentence {i + 1}, token {t + 1}"
 
 
 def _conllu(source, arguments, labelled, trained, name):

@@ -1,6 +1,7 @@
 """Compare labels with the true ones (`pybundle evaluate`)."""
 
 import copy
+import re
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ..datasets.lines import numbered_lines
 from ..datasets.tables import SEPARATORS, plain_label
 from ..metrics import chunk_scores
 from .classes import check_known, warn_of_measurements
-from .data import read
+from .data import place, read
 from .output import print_json, print_rows
 from .predict import load_with_data, predictions
 from .scores import accuracy, holds_chunks, labelled_scores
@@ -50,11 +51,17 @@ def evaluate(arguments):
 
 def _chunk_scores(arguments, data, found):
     """Return the scores of chunks, or None if the labels are no chunks."""
-    if data.shape != "sequence" or not holds_chunks(data.y):
+    # a truth without chunks may have predictions with some
+    if data.shape != "sequence" or not any(map(holds_chunks, (data.y, [*data.y, *found]))):
         if arguments.strict is not None:
             raise ParameterError(f"--strict is for labels of chunks like B-NP, I-NP and O, got {data.name} without")
         return None
-    return chunk_scores(data.y, found, strict=arguments.strict)
+    try:
+        return chunk_scores(data.y, found, strict=arguments.strict)
+    except ValueError as problem:
+        names = {"true": data.name, "pred": arguments.predictions or arguments.load}
+        raise ParameterError(re.sub(r"^y_(true|pred)\[(\d+)\]\[(\d+)\]", lambda m: place(
+            names[m[1]], int(m[2]), int(m[3])), str(problem))) from problem
 
 
 def _scores(data, found, relations):

@@ -56,8 +56,9 @@ def _facts(model, columns, top):
         record["top features"] = model.top_features(k=top)
     if hasattr(model, "transitions"):
         record["transitions"] = model.transitions()
+        ends = zip(("start", "end"), model.model_.pair_scores(model.coef_)[1:], strict=True)
         record |= {name: dict(zip(record["labels"], weights.tolist(), strict=True))
-                   for name, weights in (("start", model.start_coef_), ("end", model.end_coef_)) if len(weights)}
+                   for name, weights in ends if getattr(model, name) or weights.any()}
     if hasattr(model, "kernel_weights_"):
         names = [type(kernel).__name__ for kernel in model.kernels_]
         record["kernels"] = list(zip(names, model.kernel_weights_.tolist(), strict=True))

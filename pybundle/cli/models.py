@@ -64,7 +64,7 @@ def make_estimator(name, kind, arguments, data, **parameters):
         if value := getattr(arguments, option, None):
             parameters[option] = value
     if data.columns.format == "conll" and not data.columns.attributes:
-        parameters["templates"] = templates_of(arguments.features or "words", data)
+        parameters["templates"] = templates_of("words" if arguments.features is None else arguments.features, data)
     if kind == "parser":
         parameters = {"single_root": not data.columns.multiple_roots} | of_treebank(data) | parameters
         if name == KINDS[kind][0]:

@@ -124,6 +124,8 @@ def test_files_of_other_systems(tmp_path):
 
 @pytest.mark.parametrize("lines, kind, said", [
     ("%x[0,0]", pb.InputTypeError, "lines must be a list of texts"), ([1], pb.InputTypeError, "lines must be"),
+    (None, pb.InputTypeError, "lines must be"), ({"a": 1}, pb.InputTypeError, "lines must be"),
+    ((line for line in ["%x[0,0]"]), pb.InputTypeError, "lines must be"),
     ([], pb.ParameterError, "at least one template"), (["a", "%z"], pb.ParameterError, r"lines\[1\] = '%z'"),
 ])  # fmt: skip
 def test_lines_that_are_no_templates(lines, kind, said):
@@ -229,7 +231,9 @@ def test_attributes_by_hand():
     assert y == [["D", "N"], ["V"]]
     assert read_attributes(io.StringIO("a\tb\nc\n"), unlabelled=True) == ([[{"a": 1.0, "b": 1.0}, {"c": 1.0}]], [])
     assert read_attributes(io.StringIO("\n")) == ([], [])
-    for text, said in (("N\ta:b\n", "the value 'b' of 'a' must be a number"), ("\tw\n", "expected a label"),
+    for text, said in (("N\ta:b\n", "line 1: the value 'b' of 'a' must be a finite number"),
+                       ("N\ta:1e999\n", "line 1: the value '1e999' of 'a' must be a finite number"),
+                       ("\tw\n", "expected a label"),
                        ("@weight:2\nN\tw\n", "line 1: expected a label.*sample_weight")):
         with pytest.raises(pb.ParameterError, match=said):
             read_attributes(io.StringIO(text))

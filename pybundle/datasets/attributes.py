@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import partial
 
@@ -84,9 +85,11 @@ def _token(fields):
         name, value = ATTRIBUTE.fullmatch(field).groups()
         try:
             number = 1.0 if value is None else float(value)
+            if not math.isfinite(number):
+                raise ValueError
         except ValueError:
-            raise ParameterError(f"the value {value!r:.40} of {name!r:.40} must be a number; a colon that belongs to "
-                                 r"the name is written \:") from None
+            raise ParameterError(f"the value {value!r:.40} of {name!r:.40} must be a finite number; a colon that "
+                                 r"belongs to the name is written \:") from None
         name = ESCAPED.sub(r"\1", name)
         token[name] = token.get(name, 0.0) + number
     return token

@@ -108,7 +108,7 @@ def chunk_scores(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]
     0.5
     """
     for name, side in (("y_true", y_true), ("y_pred", y_pred)):
-        if isinstance(side, (str, bytes)) or not hasattr(side, "__len__"):
+        if isinstance(side, (str, bytes, dict, set)) or not hasattr(side, "__len__"):
             raise InputTypeError(f"{name} must be a list of sequences of labels, got {type(side).__name__}")
     if len(y_true) != len(y_pred):
         raise ParameterError(f"y_true and y_pred must hold the same number of sequences, got {len(y_true)} and "
@@ -164,7 +164,7 @@ def chunks(labels: Sequence[str], strict: str | None = None) -> list[tuple[int, 
 
 
 def _chunks(labels, name, strict):
-    if isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__"):
+    if isinstance(labels, (str, bytes, dict, set)) or not hasattr(labels, "__len__"):
         raise InputTypeError(f"{name} must be a sequence of labels, got {labels!r:.40} of type {type(labels).__name__}")
     known = PREFIXES if strict is None else {*SCHEMES[check_choice("strict", strict, SCHEMES)], *AGAIN.get(strict, "")}
     prefixes, found, start, kind = [], [], None, None

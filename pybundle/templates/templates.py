@@ -97,7 +97,7 @@ class Templates:
     """
 
     def __init__(self, lines: Sequence[str]) -> None:
-        if isinstance(lines, str) or not all(isinstance(line, str) for line in lines):
+        if not isinstance(lines, (list, tuple)) or not all(isinstance(line, str) for line in lines):
             raise InputTypeError(f"lines must be a list of texts, one for each template, got {lines!r:.60}; "
                                  "pb.templates.read_crfpp reads files")
         self.lines = tuple(dict.fromkeys(lines))

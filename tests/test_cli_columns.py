@@ -43,7 +43,7 @@ def test_models_trained_in_python(folder, monkeypatch, tmp_path):  # noqa: F811
     svm.save(tmp_path / "m.npz")
     code, out, err = call(f"predict bac.csv --load {tmp_path}/m.npz --json")
     assert code == 0 and err == "" and json.loads(out)["predictions"] == expected
-    assert "add --unlabelled" in call(f"predict abc.csv --load {tmp_path}/m.npz")[2]
+    assert "predict --unlabelled reads" in call(f"predict abc.csv --load {tmp_path}/m.npz")[2]
     assert "got the columns a, b, d" in call(f"predict abd.csv --load {tmp_path}/m.npz")[2]
 
 

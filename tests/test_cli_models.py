@@ -333,6 +333,9 @@ def test_info_of_a_model_has_its_weights_by_name(run):
     assert (record["weights"], record["not 0"]) == (model.coef_.size, np.count_nonzero(model.coef_))
     out = run("info", "m.npz")[1]
     assert "transitions (row: label before)" in out and "(certified)" in out and "seconds" not in out
+    run("train", "a.conll", "--model", "crf", "--scheme", "BIO", "--save", "m.npz")
+    record = json.loads(run("info", "m.npz", "--json")[1])
+    assert {label for label, weight in record["start"].items() if weight is None} == {"I-NP"}
     run("train", "a.csv", "--save", "m.npz")
     names = {name for pairs in json.loads(run("info", "m.npz", "--json")[1])["top features"].values()
              for name, _ in pairs}

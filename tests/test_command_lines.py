@@ -348,19 +348,20 @@ LINES = [line for line in """
 2 | predict - --load crf.model < on one line | the last column holds no label of the model, got 'barks'
 2 | predict twice.csv --load csv.model | two columns are called 'a'
 0 | predict barred.conll --load crf.model | dog NN I-NP
-2 | predict abc.csv --load csv.model | a, b, c and the label kind, got the columns a, b, c: add --unlabelled
+2 | predict abc.csv --load csv.model | the label kind, got the columns a, b, c: predict --unlabelled
 2 | predict a.csv --load csv.model --unlabelled | leave --unlabelled away
 2 | predict abd.csv --load csv.model | got the columns a, b, d, kind: bring the columns of the training
 2 | predict ab.csv --load csv.model --unlabelled | got the columns a, b: bring the columns
 2 | predict ab5.csv --load csv.model --unlabelled | got the columns a, b, c, d, e, f
 2 | predict a.csv --load csv.model --label a | give --label kind
-2 | predict bare3.csv --load bare.model | trained on 3 columns and a label, got 3 columns: add --unlabelled
+2 | predict bare3.csv --load bare.model | trained on 3 columns and a label, got 3 columns: predict --unlabelled
 2 | predict bare.csv --load bare.model --unlabelled | got 4 columns: leave --unlabelled away
 2 | predict wide.svm --load svm.model | trained on 3 features, got 6 features
 2 | predict wide.npz --load npz.model | trained on 3 features, got 6 features
 2 | predict wide.npz --load csv.model | trained on the columns a, b, c and the label kind, got 6 features
 2 | predict zero.svm --load svm.model | give --zero-based
-2 | predict tagged.conll --load crf.model | trained on 2 columns and a label, got 2 columns: add --unlabelled
+2 | train tagged.conll --model crf --scheme BIO | choose another --scheme or none
+2 | predict tagged.conll --load crf.model | trained on 2 columns and a label, got 2 columns: predict --unlabelled
 2 | predict words.conll --load crf.model --unlabelled | trained on 2 columns and a label, got 1 column:
 2 | predict a.conll --load crf.model --unlabelled | got 3 columns: leave --unlabelled away
 2 | predict - --format conll --unlabelled --load crf.model < The dog barks . | got 4 columns: CoNLL has one token a line
@@ -393,8 +394,8 @@ LINES = [line for line in """
 2 | evaluate tens.svm --load svm.model | labels 10, 11, 12 are not among the model's classes 0, 1, 2
 2 | evaluate target.csv --load csv.model | the column 'kind', which is not there; give --label target
 0 | evaluate target.csv --load csv.model --label target | accuracy
-2 | evaluate abc.csv --load csv.model | add --unlabelled
-2 | evaluate tagged.conll --load crf.model | got 2 columns: add --unlabelled
+2 | evaluate abc.csv --load csv.model | predict --unlabelled reads data without labels
+2 | evaluate tagged.conll --load crf.model | got 2 columns: predict --unlabelled
 2 | evaluate wide.svm --load svm.model | trained on 3 features, got 6 features
 2 | evaluate unlabelled.npz --load npz.model | holds no array of labels
 0 | evaluate a.conll --load crf.model --strict BIO | support

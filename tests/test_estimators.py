@@ -449,13 +449,18 @@ def test_wrong_class_weights_are_named(class_weight, match):
     ({"Cs": 0.1}, ValueError, r"Cs must be .* one value is \[value\]"),
     ({"Cs": np.array(3.0)}, ValueError, "Cs must be"),
     ({"Cs": [[1.0], [1.0, 2.0]]}, TypeError, "Cs must be"), ({"Cs": []}, ValueError, "Cs must be"),
-    ({"scoring": ["accuracy"]}, TypeError, "scoring must be the name of one score"),
-    ({"scoring": {"a": "accuracy"}}, TypeError, "scoring must be the name of one score"),
+    ({"scoring": ["accuracy"]}, TypeError, "scoring must be a callable, or for flat labels the name"),
+    ({"scoring": {"a": "accuracy"}}, TypeError, "scoring must be a callable, or for flat labels the name"),
 ])  # fmt: skip
 def test_wrong_parameters_of_a_search_are_named(parameters, error, match):
     with pytest.raises(error, match=match) as caught:
         pb.MulticlassSVMCV(**{"Cs": [0.1], "cv": 2, **parameters}).fit(*blobs())
     assert isinstance(caught.value, pb.BundleError)
+
+
+def test_a_search_of_sequences_refuses_the_name_of_a_score():
+    with pytest.raises(pb.InputTypeError, match="scoring must be a callable, or for flat labels the name"):
+        pb.ChainCRFCV([0.1], cv=2, scoring="accuracy").fit([["a", "b"]] * 4, [["A", "B"]] * 4)
 
 
 def test_a_grid_may_be_a_range():

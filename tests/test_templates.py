@@ -258,4 +258,15 @@ def test_attributes_at_the_shell(tmp_path):
     out = call(f"evaluate {tmp_path}/a.txt --attributes --predictions {tmp_path}/a.txt --json")[1]
     assert json.loads(out)["sequence accuracy"] == 1.0
     code, _, err = call(f"predict {tmp_path}/bare.txt --load {tmp_path}/m.npz")
-    assert code == 2 and "the first column holds no label of the model" in err
+    assert code == 2 and "the first column holds no label of the model" in err and "give attributes, and" in err
+    (tmp_path / "blanks.txt").write_text(labelled.replace("\t", " "))
+    code, _, err = call(f"train {tmp_path}/blanks.txt --attributes")
+    assert code == 2 and "blanks.txt holds no attribute; write a label and attributes on a line, all" in err
+
+
+def test_names_of_tables_may_hold_columns_of_words(tmp_path):
+    text = "\n".join("".join("\t".join(token) + "\n" for token in sentence) for sentence in WORDS)
+    (tmp_path / "a.tsv").write_text(text)
+    assert call(f"train {tmp_path}/a.tsv --model crf -C 100 --tol 0.01 --save {tmp_path}/m.npz")[0] == 0
+    assert call(f"predict {tmp_path}/a.tsv --load {tmp_path}/m.npz") == (0, text, "")
+    assert "expected a number" in call(f"train {tmp_path}/a.tsv")[2]

@@ -58,7 +58,7 @@ SHELL = {"pass zero_based=True": "give --zero-based", "pass unlabelled=True": "g
          "pass multiple_roots=True": "give --multiple-roots", "pass skip_bad=True": "give --skip-bad",
          "skip_bad=True": "--skip-bad",
          "pass separator='blank'": "give --separator blank",
-         "choose another scheme or None": "give another --scheme, or leave it out"}
+         "another scheme or None": "another --scheme or none"}
 """Replacements for Python names in messages that a shell user reads."""
 
 

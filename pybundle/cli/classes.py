@@ -59,6 +59,6 @@ def check_last_column(data, model):
         return
     labels, classes = [label for labels in data.y for label in labels], set(model.classes_.tolist())
     if sum(label in classes or label == "_" for label in labels) < 0.1 * len(labels):
-        side = "first" if data.columns.attributes else "last"
+        side, form = ("first", "attributes") if data.columns.attributes else ("last", "one word a line")
         raise ParameterError(f"{data.name}: the {side} column holds no label of the model, got {labels[0]!r:.30}; give "
-                             "one word a line, and --unlabelled if no labels follow")
+                             f"{form}, and --unlabelled if there are no labels")

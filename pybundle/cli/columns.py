@@ -111,7 +111,7 @@ def misfit(name, trained, got):
     if trained.format != got.format and {trained.format, got.format} & set(OF_TOKENS):
         advice = f"give it data of format {trained.format}"
     elif _order(trained, total) is not None and got.format in WITH_LABEL:
-        advice = "add --unlabelled"
+        advice = "predict --unlabelled reads data without labels"
     elif got.label is None and got.format in WITH_LABEL and got.n == trained.n and trained.label is not None and \
             (not trained.names or not got.names or trained.names[trained.label] in got.names):
         advice = "leave --unlabelled away"

@@ -73,8 +73,9 @@ def read(arguments, *, labelled=True, trained=None, keeps_text=False):
     `trained` are the `Columns` of the model that is to label the data, which are read with the same options. With
     `keeps_text` the result has an `original`, except for npz.
     """
-    format = arguments.format or ("conll" if arguments.attributes or (trained is not None and trained.attributes) else
-                                  _format_of(arguments.data, None if trained is None else trained.format))
+    default = "conll" if getattr(arguments, "model", None) in ("chain", "crf") else getattr(trained, "format", None)
+    format = arguments.format or ("conll" if arguments.attributes or getattr(trained, "attributes", False) else
+                                  _format_of(arguments.data, default))
     for option, other in OPTIONS.items():
         if option == "features" and isinstance(arguments.features, str):
             other = "conll"
@@ -111,7 +112,7 @@ def _format_of(path, default):
     suffix = Path(PACKED_END.sub("", path)).suffix.lower()
     for format, suffixes in FORMATS.items():
         if suffix in suffixes:
-            return format
+            return "conll" if suffix == ".tsv" and default == "conll" else format
     found = guess(path)
     if found is None:
         raise ParameterError(f"{path}: the format does not follow from the name; pass --format {known}")
@@ -202,6 +203,8 @@ def _npz(source, arguments, labelled, trained, name):
 def _conll(source, arguments, labelled, trained, name):
     if arguments.attributes:
         X, rows = attributes_of(source, unlabelled=not labelled)
+        if rows and not any(map(any, X)):
+            raise ParameterError(f"{name} holds no attribute; write a label and attributes on a line, all between tabs")
         return Data(name, "sequence", X, [[token[-1] for token in tokens] for tokens in rows] if labelled else None,
                     rows, Columns("conll", 1 + labelled, label=0 if labelled else None))
     rows, n_comments = sentences_of(source, comment=arguments.comment, separator=arguments.separator,

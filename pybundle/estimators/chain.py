@@ -38,7 +38,7 @@ CHAIN = {
         would be more than 2^20 weights.
     scheme : {"BIO", "IOB1", "BILOU", "IOBES"}, optional
         How y writes chunks. Labellings that break the scheme are never predicted, have probability 0, and are refused
-        in y; `pb.metrics.rewritten` mends them. BIO: `I-X` follows `B-X` or `I-X`. IOB1: the same for `B-X`. BILOU:
+        in y; `pb.metrics.rewritten` mends them. BIO (IOB2): `I-X` follows `B-X` or `I-X`. IOB1: so does `B-X`. BILOU:
         `B-X` and `I-X` are followed by `I-X` or `L-X`, which follow nothing else; IOBES writes E for L and S for U.""",
     "l1": """l1 : float >= 0
         Rate of the l1 norm; above 0 many weights are exactly 0, and `sparsify()` drops features without others; C may
@@ -153,10 +153,9 @@ class ChainCRF(Probabilities, ChainEstimator):
 
     def __init__(self, C: float = 1.0, *, start: Any = True, end: Any = True, templates: Templates | None = None,
                  hash_bits: int | None = None, min_count: int = 1, token_weights: str = "auto",
-                 scheme: str | None = None, l1: float = 0.0,
-                 tol: float = 0.001, atol: float | None = None, method: str | Method = "auto",
-                 max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
-                 random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 scheme: str | None = None, l1: float = 0.0, tol: float = 0.001, atol: float | None = None,
+                 method: str | Method = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
         self._take_arguments(locals())
 

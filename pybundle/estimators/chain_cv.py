@@ -48,8 +48,7 @@ class ChainSVMCV(PathCV, ChainSVM):
                  loss: Any = "hamming", rescaling: str = "margin", normalised: bool = False, start: Any = True,
                  end: Any = True, templates: Templates | None = None, hash_bits: int | None = None,
                  min_count: int = 1, token_weights: str = "auto", scheme: str | None = None, tol: float = 0.001,
-                 atol: float | None = None,
-                 method: str | Method = "auto", max_iter: int | None = None,
+                 atol: float | None = None, method: str | Method = "auto", max_iter: int | None = None,
                  time_limit: float | None = None, n_jobs: int | None = None, random_state: Any = None,
                  warm_start: Any = False, verbose: int = 0, callback: Callbacks = None) -> None:
         self._take_arguments(locals())
@@ -89,8 +88,7 @@ class ChainCRFCV(PathCV, ChainCRF):
                  start: Any = True, end: Any = True, templates: Templates | None = None,
                  hash_bits: int | None = None, min_count: int = 1, token_weights: str = "auto",
                  scheme: str | None = None, tol: float = 0.001, atol: float | None = None,
-                 method: str | Method = "auto",
-                 max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
-                 random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 method: str | Method = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
         self._take_arguments(locals())

@@ -42,7 +42,7 @@ GRID = {
     cv : int, splitter or iterable, optional
         Folds as in scikit-learn; 5 by default. The data of all folds are in memory together.
     scoring : str or callable, optional
-        As in scikit-learn; `score` by default. Weights of the examples enter it.
+        As in scikit-learn, names for flat labels only; `score` by default. Weights of the examples enter it.
     search_tol : float, optional
         Certified relative gap of the solves that are scored; the final fit always reaches `tol`. By default such a
         solve ends when the gap is 0.0007 of the smaller one of F(w) and F(0) - F(w), which is what training gains over
@@ -128,9 +128,10 @@ class PathCV:
         data = self._checked(X, y)
         weights = None if sample_weight is None else example_weights(sample_weight, check_lengths(*data))
         folds = self._folds(data, groups)
-        if self.scoring is not None and not isinstance(self.scoring, str) and not callable(self.scoring):
-            raise InputTypeError("scoring must be the name of one score or a callable, since one number chooses C, got "
-                                 f"{self.scoring!r:.60}")
+        named = isinstance(self, MulticlassSVM) and isinstance(self.scoring, str)
+        if self.scoring is not None and not named and not callable(self.scoring):
+            raise InputTypeError("scoring must be a callable, or for flat labels the name of one score, since one "
+                                 f"number chooses C, got {self.scoring!r:.60}")
         scorer = check_scoring(self, self.scoring)
         with one_clock(as_callbacks(self.callback)):
             scores, gaps, status = self._search(grid, data, weights, folds, scorer)

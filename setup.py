@@ -42,7 +42,8 @@ STABLE_ABI = sys.implementation.name == "cpython" and not sysconfig.get_config_v
 MACROS = ([("PYBUNDLE_CHECKED", "1")] if CHECKED else []) + ([("Py_LIMITED_API", "0x030b0000")] if STABLE_ABI else [])
 # Here the order of a sum is part of the contract: dense and CSR data give the same bits, a value is the sum it says,
 # a difference is taken before the next one because it is exact.
-FIXED_ORDER = {"pybundle.features._norms", "pybundle.features._rows", "pybundle.models.chain._token_scores",
+FIXED_ORDER = {"pybundle.core._pairs", "pybundle.features._norms", "pybundle.features._rows",
+               "pybundle.models.chain._token_scores",
                "pybundle.oracles._chain", "pybundle.oracles._distance_transform",
                "pybundle.oracles._graph_labeling", "pybundle.oracles._tree",
                "pybundle.prox._threshold", "pybundle.risks._compiled", "pybundle.risks._engine",

@@ -7,7 +7,8 @@ from .function import Function
 from .multiclass import MulticlassHinge
 from .one_class import OneClass
 from .one_score import Absolute, EpsilonInsensitive, Huber, Pinball, SquaredHinge
+from .ranking import Ranking
 from .structured import Structured
 
 __all__ = ["Absolute", "BinaryHinge", "EpsilonInsensitive", "ExampleFunctions", "Function", "Huber", "Logistic",
-           "MulticlassHinge", "OneClass", "Pinball", "SquaredHinge", "Structured", "kernel_name"]
+           "MulticlassHinge", "OneClass", "Pinball", "Ranking", "SquaredHinge", "Structured", "kernel_name"]

@@ -388,6 +388,13 @@ for _name in ("Structured", "ExampleFunctions"):
     RECIPES |= {f"risks.{_name}.predict_losses": lambda r, w=_some: {"w": w(r)},
                 f"risks.{_name}.value_errors": lambda r, w=_some: {"w": w(r), "values": r.random(1)}}
 RECIPES |= {
+    "risks.Ranking": lambda r: {"X": flat(r)["X"], "y": r.integers(0, 3, 12) * 1.0, "groups": r.integers(0, 3, 12),
+                                "event": r.random(12) < 0.9, "group_weight": None},
+    "risks.Ranking.map_shards": lambda r: {"function": len, "items": [ROWS, ROWS]},
+    "risks.Ranking.aim": lambda r: {"accuracy": 0.1}, "risks.Ranking.excerpt": lambda r: {"numbers": [0]},
+    "risks.Ranking.derive": lambda r: {"n_parts": 2}, "risks.Ranking.renewed": lambda r: {"whole": True},
+    **{f"risks.Ranking.{method}": lambda r: {"w": f(r, 3)} for method in ("evaluate", "planes", "values")}}
+RECIPES |= {
     "risks.OneClass": lambda r: {"X": flat(r)["X"], "nu": 0.3, "sample_weight": r.random(12)},
     "risks.OneClass.value_errors": lambda r: {"w": f(r, 3), "values": f(r, 1)},
     "risks.OneClass.map_shards": lambda r: {"function": len, "items": [ROWS, ROWS]},

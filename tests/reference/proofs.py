@@ -24,7 +24,7 @@ import numpy as np
 
 import pybundle as pb
 
-from . import exact, graph_problems, problems
+from . import exact, graph_problems, problems, ranking_problems
 
 FAILURES = ("bound", "value", "ball", "contradiction", "crash")
 ROUNDING = 2.0**-50
@@ -68,6 +68,11 @@ def attack(seed, index):
 def attack_graphs(seed, index):
     """The rows of problem number `index` of labels on graphs; some runs start from a run of the other risk."""
     return attack_problem(*problems.make(seed, index, graph_problems.KINDS), foreign_runs)
+
+
+def attack_ranking(seed, index):
+    """The rows of problem number `index` of ranking."""
+    return attack_problem(*problems.make(seed, index, ranking_problems.KINDS))
 
 
 def attack_problem(problem, rng, more=lambda problem, rng: []):

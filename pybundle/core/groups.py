@@ -1,0 +1,31 @@
+"""Groups of rows, such as the results of one query."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .exceptions import InputTypeError, ParameterError
+from .validation import refuse_masked
+
+
+def group_codes(groups, n_rows, name="groups"):
+    """Return codes 0..G-1 of the groups (n,), in the order of `np.unique`, and G; without groups there is one.
+
+    >>> group_codes(["b", "a", "b"], 3)
+    (array([1, 0, 1]), 2)
+    """
+    if groups is None:
+        return np.zeros(n_rows, dtype=np.intp), 1
+    refuse_masked(name, groups)
+    try:
+        array = np.asarray(groups)
+        names, codes = np.unique(array, return_inverse=True)
+    except (TypeError, ValueError) as problem:
+        raise InputTypeError(f"{name} must hold numbers or texts, of one type, got {type(groups).__name__}: "
+                             f"{problem!s:.80}") from problem
+    if array.shape != (n_rows,):
+        raise ParameterError(f"{name} must hold one name of a group for each row of X, shape ({n_rows},), got shape "
+                             f"{array.shape}; repeat the names by np.repeat if you have sizes of groups")
+    if any(bad := array != array) if array.dtype.kind in "fO" else False:
+        raise ParameterError(f"{name} must not be missing, got {array[bad][0]} at index {int(np.argmax(bad))}")
+    return codes.astype(np.intp, copy=False), len(names)

@@ -1,0 +1,337 @@
+"""The risk of ranking: pairs of rows of one group whose scores should be in the order of their grades."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..core._pairs import pair_sums
+from ..core.exceptions import ParameterError
+from ..core.groups import group_codes
+from ..core.plane import Planes
+from ..core.rounding import UNIT
+from ..core.types import Array, Data, Floats
+from ..core.validation import bool_array, check_choice, check_integer, check_vector, read_only, refuse_unknown
+from ..features.examples import Examples
+from .partition import SHARD_ROWS, Partitioned, partition, shards
+from .reduction import reduce_planes
+
+REFUSED = {"fit_intercept": "an intercept changes no difference of scores, leave it out",
+           "sample_weight": "single rows have no weight in pairs, use group_weight or pair_weight"}
+
+
+class Ranking(Partitioned):
+    """Risk of ranking: each pair of rows i, j of one group with grades `y_i > y_j` should have scores in this order.
+
+        R(w) = sum over pairs of c_ij max(0, m_ij - <w, x_i - x_j>)          (form="hinge")
+        R(w) = sum over pairs of c_ij max(0, m_ij - <w, x_i - x_j>)^2 / 2    (form="squared", smooth)
+
+    The pairs are never listed: with n rows a plane costs O(nnz(X) + n log n), for any number of different grades.
+
+    Parameters
+    ----------
+    X : ndarray (float32, float64 or uint8) or CSR, shape (n, d)
+        Read as it is, never copied; w has shape (d,).
+    y : array, shape (n,)
+        Grades, the better the larger; with `event` times >= 0.
+    groups : array, shape (n,), optional
+        Names of groups (queries), numbers or texts, in any order; only rows of one group are compared. Default one.
+    event : bool array, shape (n,), optional
+        For censored times: whether the event was seen at y_i. A pair then needs `y_i > y_j` and an event at j. This is
+        the concordance index of survival analysis; scores grow with the time.
+    form : {"hinge", "squared"}
+    margin : {"unit", "difference"}
+        `m_ij = 1` or `m_ij = y_i - y_j`.
+    pair_weight : {"difference"}, optional
+        `c_ij = y_i - y_j` times the weight of the group; by default that weight alone.
+    group_weight : array, shape (number of groups,), optional
+        Weights >= 0 in the order of `np.unique(groups)`, by default 1.
+    n_parts : int, optional
+        Parts consist of whole groups, so there are at most as many as groups.
+    random_state : int
+        Seed of the assignment of groups to parts.
+
+    Attributes
+    ----------
+    n_groups, n_idle_groups, n_pairs : int
+        Numbers of groups, of groups without a pair (such as groups of one grade), which add 0, and of pairs.
+
+    Raises
+    ------
+    ParameterError, InputTypeError
+        If shapes differ, numbers are not finite, times are negative, or no group has a pair.
+
+    Notes
+    -----
+    Planes lie below R for whatever pairs are taken, so a pair misjudged by rounding only lowers a plane. Offsets of
+    planes are lowered by their rounding, which is 0 for hinges of whole numbers. `values` bounds the error of scores,
+    misjudged pairs included: it computes R again with all margins larger by twice the largest error of a score in the
+    group. Sources: [Joachims 2005], [Chapelle and Keerthi 2010]; sums for any grades as in [Lee and Lin 2014].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> risk = pb.risks.Ranking(np.array([[1.0], [3.0], [2.0], [0.0]]), [0, 2, 1, 1], groups=[7, 7, 7, 8])
+    >>> risk.n_pairs, risk.n_idle_groups
+    (3, 1)
+    >>> risk.evaluate(np.array([0.25]))
+    (array([2.]), array([[-4.]]))
+    >>> pb.minimize(risk, lam=1.0, tol=1e-9).x.round(6)
+    array([1.])
+    """
+
+    partition = "strided"
+
+    def __init__(self, X: Data, y: ArrayLike, groups: ArrayLike | None = None, event: ArrayLike | None = None,
+                 form: str = "hinge", margin: str = "unit", pair_weight: str | None = None,
+                 group_weight: ArrayLike | None = None, *, n_parts: int | None = None, random_state: int = 0,
+                 **unknown: Any) -> None:
+        refuse_unknown(unknown, ("X", "y", "groups", "event", "form", "margin", "pair_weight", "group_weight",
+                                 "n_parts", "random_state"), REFUSED.get(min(unknown, default="")))
+        self._build(X, y, groups, event, form, margin, pair_weight, group_weight, random_state)
+        if self.n_pairs == 0:
+            raise ParameterError("y must have different grades in a group, got no pair of rows to compare in "
+                                 f"{self.n_groups} groups" + ("" if event is None else ", as censored times permit none"
+                                                              ) + "; check y and groups")
+        self._group(n_parts)
+
+    def _build(self, X, y, groups, event, form, margin, pair_weight, group_weight, random_state):
+        self.form: str = check_choice("form", form, ("hinge", "squared"))
+        self.margin: str = check_choice("margin", margin, ("unit", "difference"))
+        if pair_weight is not None:
+            check_choice("pair_weight", pair_weight, ("difference",))
+        self.pair_weight: str | None = pair_weight
+        self.smooth: bool = self.form == "squared"
+        self.examples: Examples = Examples(X)
+        self.user_rows: Examples = self.examples
+        self.n_examples: int = self.examples.n_examples
+        self.dim: int = self.examples.width
+        self.sample_weight: Floats = read_only(np.ones(self.n_examples))
+        self._rows = self.examples.rows(1)
+        self.y: Floats = read_only(check_vector("y", y, self.n_examples).copy())
+        self.event: Array | None = None
+        if event is not None:
+            self.event = read_only(bool_array("event", event, (self.n_examples,)).copy())
+            if self.y.min() < 0.0:
+                raise ParameterError(f"y must hold times >= 0 if event is given, got {self.y.min():g} at index "
+                                     f"{int(self.y.argmin())}")
+        self.groups: Array
+        self.groups, self.n_groups = group_codes(groups, self.n_examples)
+        weights = np.ones(self.n_groups) if group_weight is None else check_vector(
+            "group_weight", group_weight, self.n_groups).copy()
+        if weights.min() < 0.0:
+            raise ParameterError(f"group_weight must not be negative, got {weights.min():g}")
+        self.group_weight: Floats = read_only(weights)
+        self.random_state: int = check_integer("random_state", random_state, low=0)
+        self.precision = "float64"
+        self._group(None)
+        # at equal scores every pair counts
+        counts = [np.add.reduceat(self._all_pairs(unit, False)[0], unit.starts) for unit in self._units]
+        self.n_pairs: int = int(sum(map(np.sum, counts)))
+        self.n_idle_groups: int = int(sum(np.count_nonzero(count == 0.0) for count in counts))
+
+    # ------------------------------------------------------------------ groups and parts
+    _of_parts = (*Partitioned._of_parts, "_units", "slope_sizes")
+
+    def _shards_of(self, parts):
+        return shards(parts)
+
+    def _regroup(self, n_parts):
+        super()._regroup(min(check_integer("n_parts", n_parts, low=1), self.n_groups))
+
+    @cached_property
+    def _parts(self):
+        part = np.empty(self.n_groups, dtype=np.intp)
+        for p, groups in enumerate(partition(self.n_groups, self.n_parts, self.partition, self.random_state)):
+            part[groups] = p
+        ends = np.cumsum(np.bincount(part[self.groups], minlength=self.n_parts))
+        return np.split(np.argsort(part[self.groups], kind="stable"), ends[:-1])
+
+    @cached_property
+    def _units(self):
+        """Pieces of work for threads: whole groups of one part, with about SHARD_ROWS rows or more."""
+        found = []
+        for p, rows in enumerate(self._parts):
+            rows = rows[np.lexsort((self.y[rows], self.groups[rows]))]
+            codes = self.groups[rows]
+            starts = np.flatnonzero(np.diff(codes, prepend=-1))
+            firsts = starts[np.flatnonzero(np.diff(starts // SHARD_ROWS, prepend=-1))]
+            found += [Unit.of(p, some, self) for some in np.split(rows, firsts[1:]) if len(some)]
+        return found
+
+    def _arguments(self, rows):
+        codes, groups = np.unique(self.groups[rows], return_inverse=True)
+        return {"X": self.examples.X[rows], "y": self.y[rows], "groups": groups,
+                "event": None if self.event is None else self.event[rows], "form": self.form, "margin": self.margin,
+                "pair_weight": self.pair_weight, "group_weight": self.group_weight[codes], "random_state": 0}
+
+    @classmethod
+    def _from_excerpt(cls, **arguments):
+        made = cls.__new__(cls)         # parts may have no pairs
+        made._build(**arguments)
+        return made
+
+    # ------------------------------------------------------------------ passes
+    def _scores(self, w):
+        w = check_vector("w", w, self.dim)
+        packed, scores = self._rows.pack(w), np.empty(self.n_examples)
+
+        def shard(item):
+            found = np.empty((len(item[1]), 1))
+            self._rows.scores(packed, item[1], found)
+            scores[item[1]] = found[:, 0]
+
+        for _ in self.map_shards(shard, self._shards):
+            pass
+        return scores
+
+    def _keys(self, unit, scores):
+        """Return the scores of a unit less the mean of each group, and less the grades if these are margins."""
+        found = scores[unit.rows]
+        found -= np.repeat(np.add.reduceat(found, unit.starts) / unit.sizes, unit.sizes)
+        return found - unit.centred if self.margin == "difference" else found
+
+    def _sums(self, unit, keys, shift, power, is_weighted=True):
+        """Return sums over the pairs by row, as the better and as the worse one, and values by group, all weighted."""
+        up, down, values = np.empty(len(keys)), np.empty(len(keys)), np.empty(len(unit.sizes))
+        pair_sums(keys, unit.grades, unit.event, unit.runs, unit.groups, np.full(len(values), shift),
+                  is_weighted and self.pair_weight is not None, power, up, down, values)
+        if is_weighted and (unit.weights != 1.0).any():
+            by_row = np.repeat(unit.weights, unit.sizes)
+            return up * by_row, down * by_row, unit.weights * values / power
+        return up, down, values / power
+
+    def _all_pairs(self, unit, is_weighted=True):
+        """Return the sums of weights over all pairs, which are active if scores are equal."""
+        return self._sums(unit, np.zeros(len(unit.rows)), 1.0, 1, is_weighted)[:2]
+
+    def planes(self, w: ArrayLike) -> Planes:
+        """Return one plane for each part, tight at w: one pass over X and a sort of each group."""
+        scores, P, share = self._scores(w), self.n_parts, np.zeros(self.n_examples)
+        sums = np.zeros((4, P))
+        shift = float(self.margin == "unit")
+
+        def work(unit):
+            up, down, found = self._sums(unit, self._keys(unit, scores), shift, 1 + self.smooth)
+            share[unit.rows], both = down - up, up + down
+            value, terms = float(found.sum()), len(up) + 64.0
+            # sum of q_ij m_ij with q_ij = c_ij h_ij^(power - 1)
+            total, size = (float(up.sum()),) * 2 if shift else (float((up - down) @ unit.centred),
+                                                                 float(both @ np.abs(unit.centred)))
+            error = 0.0 if unit.sum_error == 0.0 and shift else (unit.sum_error + terms * UNIT) * size
+            if self.smooth:
+                total, error = total - value, error + (unit.value_error + terms * UNIT) * value
+            size = float(both @ self.examples.norms[unit.rows])
+            return value, total - 1.01 * error, size, unit.sum_error * size
+
+        for unit, found in zip(self._units, self.map_shards(work, self._units), strict=True):
+            sums[:, unit.part] += found
+
+        def add(rows, slope):
+            some = rows[share[rows] != 0.0]
+            self._rows.add(some, np.zeros(len(some), dtype=np.int32), share[some], slope)
+            return 0.0, 0.0
+
+        planes = reduce_planes(add, self._shards, P, self.dim, self.map_shards, self.examples.is_sparse,
+                               self.dense_from)
+        terms = np.array([min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS for rows in self._parts])
+        errors = 1.01 * (sums[3] + UNIT * (terms + self._rows.score_terms + 8.0) * sums[2])
+        return planes._replace(values=sums[0], offsets=sums[1], slope_errors=errors)
+
+    def values(self, w: ArrayLike) -> tuple[Floats, Floats]:
+        """Return values (P,) at w and a bound (P,) on the rounding error of each: one pass over X.
+
+        With margins larger by twice the error of scores R is at least its true value. As R is convex in the margin, the
+        increase bounds the error in both directions.
+        """
+        scores, found, size = self._scores(w), np.zeros((2, self.n_parts)), float(np.linalg.norm(w))
+        shift = float(self.margin == "unit")
+
+        def work(unit):
+            keys = self._keys(unit, scores)
+            far = np.maximum.reduceat(np.abs(scores[unit.rows]) + np.abs(keys), unit.starts) + shift
+            norms = np.maximum.reduceat(self.examples.norms[unit.rows], unit.starts)
+            reach = 1.01 * UNIT * (self._rows.score_terms * size * norms + 8.0 * (far + unit.largest))
+            value, above = (float(self._sums(unit, keys, margins, 1 + self.smooth)[2].sum())
+                            for margins in (shift, shift + 2.0 * reach))
+            rounding = unit.value_error + (len(keys) + 64.0) * UNIT
+            return value, max(above - value, 0.0) + 3.0 * rounding * max(above, value)
+
+        for unit, pair in zip(self._units, self.map_shards(work, self._units), strict=True):
+            found[:, unit.part] += pair
+        return found[0], 1.01 * found[1]
+
+    @cached_property
+    def slope_sizes(self) -> Any:
+        """Bound on the Euclidean norm of any slope of each part, shape (P,); None for the squared form."""
+        if self.smooth:
+            return None
+        found = np.zeros(self.n_parts)
+        for unit in self._units:
+            up, down = self._all_pairs(unit)
+            found[unit.part] += 1.01 * float((up + down) @ self.examples.norms[unit.rows])
+        return found
+
+    # ------------------------------------------------------------------ identity
+    @property
+    def fingerprint(self) -> int:
+        """A hash of data, grades, groups, events, weights and options."""
+        mark = crc32(repr((type(self).__name__, self.form, self.margin, self.pair_weight, self.random_state,
+                           self.examples.fingerprint)).encode())
+        for array in (self.y, self.groups, self.group_weight, *(() if self.event is None else (self.event,))):
+            block: Any = np.ascontiguousarray(array)
+            mark = crc32(block, mark)
+        return mark
+
+    def renewed(self, whole: bool = True) -> Self:
+        """Return this risk, or a new one over the present data if they were changed in place."""
+        if self.examples.is_current(whole):
+            return self
+        other = self.derive()
+        other.examples = other.user_rows = Examples(self.examples.X)
+        other._rows = other.examples.rows(1)
+        vars(other).pop("slope_sizes", None)
+        return other
+
+
+class Unit(NamedTuple):
+    """Rows of some groups of a part, sorted by group, then by grade, as `pair_sums` takes them."""
+
+    part: int
+    rows: Array
+    grades: Floats
+    centred: Floats         # grades less their mean in the group
+    largest: Floats         # largest sizes of the centred grades if these are margins, by group
+    event: Array
+    runs: Array
+    groups: Array
+    starts: Array           # first rows of the groups
+    sizes: Array
+    weights: Floats         # of the groups
+    sum_error: float        # relative errors of sums and of values, see `core/_pairs.pyx`
+    value_error: float
+
+    @classmethod
+    def of(cls, part, rows, risk):
+        grades, codes = risk.y[rows], risk.groups[rows]
+        is_first = np.diff(codes, prepend=-1) != 0
+        is_run = is_first | (np.diff(grades, prepend=np.nan) != 0.0)
+        runs, starts = np.flatnonzero(is_run), np.flatnonzero(is_first)
+        sizes = np.diff(starts, append=len(rows))
+        centred = grades - np.repeat(np.add.reduceat(grades, starts) / sizes, sizes)
+        largest = np.maximum.reduceat(np.abs(centred), starts) if risk.margin == "difference" else np.zeros(len(starts))
+        event = np.empty(0, np.uint8) if risk.event is None else risk.event[rows].view(np.uint8)
+        groups = np.append(np.searchsorted(runs, starts), len(runs)).astype(np.int32)
+        weights, n = risk.group_weight[codes[starts]], float(sizes.max())
+        # sums of whole numbers have no error
+        whole, most = (weights, grades) if risk.pair_weight else (weights,), float(weights.max()) * len(rows) ** 2
+        most *= np.ptp(grades) if risk.pair_weight else 1.0
+        is_whole = not risk.smooth and most < 2.0**53 and all((a == np.floor(a)).all() for a in whole)
+        return cls(part, rows, grades, centred, largest, event, np.append(runs, len(rows)).astype(np.int32), groups,
+                   starts, sizes, weights, 0.0 if is_whole else 1.01 * UNIT * (n + 72.0),
+                   1.01 * UNIT * (3.0 * n + 96.0))

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from .estimators import MultiLabelSVM as MultiLabelSVM
     from .estimators import OnlineMKLClassifier as OnlineMKLClassifier
     from .estimators import QuantileRegressor as QuantileRegressor
+    from .estimators import RankingSVM as RankingSVM
+    from .estimators import RankingSVMCV as RankingSVMCV
     from .estimators import SegmentationSVM as SegmentationSVM
     from .estimators import load as load
 
@@ -100,7 +102,8 @@ __all__ = [
 ESTIMATORS = frozenset({
     "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser",
     "DependencyParserCV", "GraphSVM", "LandmarkDetector", "LinearSVR", "MultiLabelSVM", "MulticlassLogistic",
-    "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor", "SegmentationSVM", "load",
+    "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor", "RankingSVM", "RankingSVMCV",
+    "SegmentationSVM", "load",
 })
 """Names that need scikit-learn, which is imported with the first of them."""
 FOLDERS = frozenset({"datasets", "estimators", "metrics", "mkl", "plotting", "templates"})

@@ -134,6 +134,9 @@ FURTHER = {
                                "token_support": np.array([[0, 0], [1, 2]])},
     "mkl.OnlineMKL.partial_fit": lambda r: {**RECIPES["mkl.OnlineMKL.fit"](r), "classes": np.arange(3.0)},
     "models.Landmarks": lambda r: {**RECIPES["models.Landmarks"](r), "spreads": np.ones((2, 2))},
+    **{f"estimators.RankingSVM.{name}": lambda r, name=name: {
+        **RECIPES[f"estimators.RankingSVM.{name}"](r), "y": np.arange(12.0), "event": np.arange(12) % 2 > 0}
+       for name in ("fit", "score")},
     "mkl.Precomputed": lambda r: {"matrix": np.eye(8) + 0.0},
     "risks.Function": lambda r: {"fun": len, "dim": 3, "n_parts": 2, "lower_bounds": np.zeros(2)},
     "risks.ExampleFunctions": lambda r: {**RECIPES["risks.ExampleFunctions"](r), "norms": floats(2),

@@ -51,6 +51,8 @@ ALL = {**CASES, "many labels": (pb.GraphSVM(symmetric=[0]), labelled_graphs),
        "some weights": (pb.ChainCRF(token_weights="occurring"), chains),
        "parser-cv": (pb.DependencyParserCV([0.01, 0.1], cv=2, hash_bits=10, tol=0.1), trees),
        "kernels": (pb.OnlineMKLClassifier(n_epochs=2), flat),
+       "ranking": (pb.RankingSVM(form="squared", metric="ndcg@2"), numbers),
+       "ranking-cv": (pb.RankingSVMCV([0.01, 0.1], cv=2, margin="difference"), numbers),
        "flat-cv": (pb.MulticlassSVMCV([0.1, 1.0], cv=2, loss=1.0 - np.eye(3)), flat)}
 
 

@@ -23,9 +23,23 @@ def group_codes(groups, n_rows, name="groups"):
     except (TypeError, ValueError) as problem:
         raise InputTypeError(f"{name} must hold numbers or texts, of one type, got {type(groups).__name__}: "
                              f"{problem!s:.80}") from problem
+    if array.dtype.kind in "cV":
+        raise InputTypeError(f"{name} must hold numbers or texts, got dtype {array.dtype}")
     if array.shape != (n_rows,):
         raise ParameterError(f"{name} must hold one name of a group for each row of X, shape ({n_rows},), got shape "
                              f"{array.shape}; repeat the names by np.repeat if you have sizes of groups")
     if any(bad := array != array) if array.dtype.kind in "fO" else False:
         raise ParameterError(f"{name} must not be missing, got {array[bad][0]} at index {int(np.argmax(bad))}")
     return codes.astype(np.intp, copy=False), len(names)
+
+
+def runs_of(codes, grades):
+    """Return first rows of the runs of one grade, first runs of the groups, each with an end, and first rows of groups.
+
+    Rows are sorted by group, then by grade; this is how `_pairs.pair_sums` takes them.
+    """
+    is_first = np.diff(codes, prepend=-1) != 0
+    runs = np.flatnonzero(is_first | (np.diff(grades, prepend=np.nan) != 0.0))
+    starts = np.flatnonzero(is_first)
+    groups = np.append(np.searchsorted(runs, starts), len(runs))
+    return np.append(runs, len(codes)).astype(np.int32), groups.astype(np.int32), starts

@@ -19,6 +19,7 @@ from .multi_label import MultiLabelSVM
 from .multiclass import MulticlassSVM
 from .online_mkl import OnlineMKLClassifier
 from .quantiles import QuantileRegressor
+from .ranking import RankingSVM, RankingSVMCV
 from .regression import LinearSVR
 from .saving import load
 from .segmentation import SegmentationSVM
@@ -26,5 +27,6 @@ from .segmentation import SegmentationSVM
 __all__ = [
     "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser", "DependencyParserCV",
     "GraphSVM", "LandmarkDetector", "LinearSVR", "MultiLabelSVM", "MulticlassLogistic", "MulticlassSVM",
-    "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor", "SegmentationSVM", "load",
+    "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor", "RankingSVM", "RankingSVMCV",
+    "SegmentationSVM", "load",
 ]

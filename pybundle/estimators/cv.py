@@ -149,7 +149,7 @@ class PathCV:
 
     def _folds(self, data, groups):
         """Return for each fold the indices of the examples to learn from and to score."""
-        folds, n = self.cv, len(data[1])
+        folds, n = self._splitter(data[1]), len(data[1])
         if isinstance(folds, str) or not (folds is None or hasattr(folds, "split")
                                           or isinstance(folds, (int, np.integer, Iterable))):
             raise InputTypeError(f"cv must be a number of folds, a splitter of scikit-learn or a list of pairs (train, "
@@ -161,6 +161,9 @@ class PathCV:
             raise ParameterError("cv must yield at least one fold, a pair (train, test) of numbers of examples, got "
                                  "none")
         return found
+
+    def _splitter(self, y):
+        return self.cv
 
     def _search(self, grid, data, weights, folds, scorer):
         """Return scores and gaps, each (n_folds, n_Cs), NaN where the search has ended, and the status of every C."""

@@ -1,5 +1,7 @@
 """Scores of predictions that scikit-learn does not have."""
 
 from .chunks import ChunkScore, ChunkScores, chunk_scores, chunks, rewritten
+from .ranking import average_precision, concordance, ndcg, precision, reciprocal_rank
 
-__all__ = ["ChunkScore", "ChunkScores", "chunk_scores", "chunks", "rewritten"]
+__all__ = ["ChunkScore", "ChunkScores", "average_precision", "chunk_scores", "chunks", "concordance", "ndcg",
+           "precision", "reciprocal_rank", "rewritten"]

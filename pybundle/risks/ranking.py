@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..core._pairs import pair_sums
 from ..core.exceptions import ParameterError
-from ..core.groups import group_codes
+from ..core.groups import group_codes, runs_of
 from ..core.plane import Planes
 from ..core.rounding import UNIT
 from ..core.types import Array, Data, Floats
@@ -319,19 +319,15 @@ class Unit(NamedTuple):
     @classmethod
     def of(cls, part, rows, risk):
         grades, codes = risk.y[rows], risk.groups[rows]
-        is_first = np.diff(codes, prepend=-1) != 0
-        is_run = is_first | (np.diff(grades, prepend=np.nan) != 0.0)
-        runs, starts = np.flatnonzero(is_run), np.flatnonzero(is_first)
+        runs, groups, starts = runs_of(codes, grades)
         sizes = np.diff(starts, append=len(rows))
         centred = grades - np.repeat(np.add.reduceat(grades, starts) / sizes, sizes)
         largest = np.maximum.reduceat(np.abs(centred), starts) if risk.margin == "difference" else np.zeros(len(starts))
         event = np.empty(0, np.uint8) if risk.event is None else risk.event[rows].view(np.uint8)
-        groups = np.append(np.searchsorted(runs, starts), len(runs)).astype(np.int32)
         weights, n = risk.group_weight[codes[starts]], float(sizes.max())
         # sums of whole numbers have no error
         whole, most = (weights, grades) if risk.pair_weight else (weights,), float(weights.max()) * len(rows) ** 2
         most *= np.ptp(grades) if risk.pair_weight else 1.0
         is_whole = not risk.smooth and most < 2.0**53 and all((a == np.floor(a)).all() for a in whole)
-        return cls(part, rows, grades, centred, largest, event, np.append(runs, len(rows)).astype(np.int32), groups,
-                   starts, sizes, weights, 0.0 if is_whole else 1.01 * UNIT * (n + 72.0),
-                   1.01 * UNIT * (3.0 * n + 96.0))
+        return cls(part, rows, grades, centred, largest, event, runs, groups, starts, sizes, weights,
+                   0.0 if is_whole else 1.01 * UNIT * (n + 72.0), 1.01 * UNIT * (3.0 * n + 96.0))

@@ -26,6 +26,7 @@ LEFT_OUT = {
     "prox.Penalty": "a base class", "prox.GroupwisePenalty": "a base class", "proof.Report": "a result",
     "estimators.MulticlassSVMCV": "MulticlassSVM in a loop", "estimators.ChainSVMCV": "ChainSVM in a loop",
     "estimators.ChainCRFCV": "ChainCRF in a loop", "estimators.DependencyParserCV": "DependencyParser in a loop",
+    "estimators.RankingSVMCV": "RankingSVM in a loop",
     **{f"estimators.{name}.{method}": "a hinge has none" for name in (
         "ChainSVM", "GraphSVM", "MultiLabelSVM", "MulticlassSVM")
        for method in ("predict_proba", "predict_log_proba")},
@@ -539,7 +540,16 @@ def faces(r):
     return {"X": r.random((3, 12, 12)), "y": r.integers(5, 8, (3, 2, 2))}
 
 
+def graded(r):
+    return {"X": f(r, 12, 3), "y": r.integers(0, 3, 12) * 1.0, "qid": np.arange(12) % 2}
+
+
+def ranked(r):
+    return {"y": r.integers(0, 3, 12) * 1.0, "scores": f(r, 12), "groups": np.arange(12) % 2}
+
+
 ESTIMATORS = {
+    "RankingSVM": ({"form": "squared", "metric": "ndcg@3"}, graded),
     "LinearSVR": ({}, numbers), "QuantileRegressor": ({"alpha": 0.1}, numbers),
     "MulticlassLogistic": ({}, flat), "MulticlassSVM": ({}, flat), "ChainSVM": ({}, tagged), "ChainCRF": ({}, tagged),
     "DependencyParser": ({"hash_bits": 8, "loss": "logistic"}, parsed), "BinaryLabelingSVM": ({}, as_y(graphs)),
@@ -577,6 +587,9 @@ RECIPES |= {
                                                  "eta0": 0.1, "loss": "logistic"},
     "estimators.OnlineMKLClassifier.partial_fit": lambda r: {"X": f(r, 6, 3), "y": np.arange(6) % 3, "classes": [
         0, 1, 2]},
+    **{f"metrics.{name}": lambda r: {**ranked(r), "k": 3} for name in ("ndcg", "average_precision", "precision",
+                                                                       "reciprocal_rank")},
+    "metrics.concordance": lambda r: {**ranked(r), "event": r.random(12) < 0.9},
     "metrics.rewritten": lambda r: {"labels": ["B-X", "I-X", "O"], "scheme": "BILOU"},
     "metrics.chunks": lambda r: {"labels": ["B-X", "I-X", "O"], "strict": "BIO"},
     "metrics.chunk_scores": lambda r: {"y_true": [["B-X", "O"]], "y_pred": [["B-X", "B-Y"]], "strict": "BIO"},

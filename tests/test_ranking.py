@@ -1,5 +1,7 @@
 """Ranking: metrics against loops, the estimator, searches with groups, refusals."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import pybundle as pb
+from pybundle import cli
 from pybundle.core.exceptions import ParameterError
 
 
@@ -219,3 +222,56 @@ def test_groups_without_pairs_warm_starts_and_early_stopping():
 def test_refusals(call, kind, words):
     with pytest.raises(kind, match=words):
         call(pb.RankingSVM(), *data())
+
+
+# ---------------------------------------------------------------------- shell
+
+def written(folder, n=120):
+    X, y, qid = data(n, 12)
+    order = np.argsort(qid, kind="stable")
+    X, y, qid = np.round(X[order], 3), y[order], qid[order]
+    for name, with_qid in (("a.svm", True), ("plain.svm", False)):
+        (folder / name).write_text("".join(f"{int(g)}{f' qid:{q}' if with_qid else ''} " + " ".join(
+            f"{j}:{v}" for j, v in enumerate(x, 1)) + "\n" for x, g, q in zip(X, y, qid, strict=True)))
+    (folder / "sizes").write_text("".join(f"{n}\n" for n in np.bincount(qid)))
+    return X, y, qid
+
+
+def test_the_shell_trains_and_evaluates_rankings(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y, qid = written(tmp_path)
+    model = pb.RankingSVM(C=0.01).fit(X, y, qid)
+    for data_of in (["a.svm"], ["plain.svm", "--groups", "sizes"]):
+        assert cli.main(["train", *data_of, "--model", "rank", "-C", "0.01", "--save", "m.npz"]) == 0
+        pairs = f"{model.n_pairs_} in 12 groups, {model.n_idle_groups_} of them without a pair"
+        assert pairs in capsys.readouterr().out
+        assert np.allclose(pb.load("m.npz").predict(X), model.predict(X), atol=1e-3)
+        assert cli.main(["evaluate", *data_of, "--load", "m.npz", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert np.isclose(found["ordered pairs"], model.score(X, y, qid), atol=1e-3)
+        assert np.isclose(found["NDCG@10"], pb.metrics.ndcg(y, model.predict(X), qid, k=10), atol=1e-3)
+        assert cli.main(["predict", *data_of[:1], "--load", "m.npz", "--output", "found.svm"]) == 0
+        assert cli.main(["evaluate", *data_of, "--predictions", "found.svm", "--json"]) == 0
+        again = json.loads(capsys.readouterr().out)
+        assert all(np.isclose(again[name], found[name]) for name in ("ordered pairs", "NDCG@10", "MAP", "MRR"))
+    assert cli.main(["train", "a.svm", "--model", "rank", "--cv", "3", "--grid", "0.001,0.01", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["groups"] == 12
+    assert cli.main(["path", "a.svm", "--model", "rank", "--lams", "100,10"]) == 0
+    assert cli.main(["train", "a.svm", "--model", "rank", "-C", "0.01", "--certificate", "c.npz"]) == 0
+    assert cli.main(["verify", "a.svm", "--model", "rank", "--certificate", "c.npz", "-C", "0.01"]) == 0
+    assert cli.main(["info", "m.npz"]) == 0
+
+
+@pytest.mark.parametrize(("line", "words"), [
+    ("train plain.svm --model rank --groups wrong", "must hold sizes of groups whose sum is the number of rows of"),
+    ("train plain.svm --model rank --groups a.svm", "line 1: expected the size of a group"),
+    ("train a.svm --groups sizes", "--groups belongs to --model rank"),
+    ("train t.csv --model rank", "must have numbers as labels, the grades of rows"),
+])
+def test_refused_command_lines(line, words, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path)
+    (tmp_path / "wrong").write_text("3\n4\n")
+    (tmp_path / "t.csv").write_text("a,b,y\n1,2,x\n3,4,z\n")
+    assert cli.main(line.split()) == 2
+    assert words in capsys.readouterr().err

@@ -105,6 +105,8 @@ def _data(parser, optional=False):
                         help="conllu: several words of a sentence may hang on the root (default: as in the training)")
     parser.add_argument("--skip-bad", action="store_true",
                         help="conllu: leave sentences out whose heads are no tree, and count them")
+    parser.add_argument("--groups", metavar="FILE",
+                        help="rank: sizes of the groups in the order of the rows, one a line (svmlight: default qid)")
     parser.add_argument("--zero-based", action="store_true", help="svmlight: indices start at 0")
     parser.add_argument("--features", type=_features, metavar="N|SETS|FILE",
                         help="svmlight: number of features (default: as seen); conll: sets of templates, like "

@@ -18,7 +18,7 @@ from ..datasets import read_arrays, read_svmlight
 from ..datasets.attributes import attributes_of
 from ..datasets.conll import sentences_of
 from ..datasets.conllu import trees_of
-from ..datasets.lines import PACKED_END, Original
+from ..datasets.lines import PACKED_END, Original, numbered_lines
 from ..datasets.tables import table_of
 from ..metrics import rewritten
 from .columns import KEPT, OF_TOKENS, Columns, check_columns, misfit, of_sentences
@@ -40,7 +40,8 @@ class Data(NamedTuple):
 
     `shape` is the kind of example: "row", "sequence" or "sentence"; `rows` are the unchanged tokens of CoNLL columns,
     `columns` the `Columns` of the file, `skipped` the places of sentences that were left out, `original` the text of
-    the file with the labels marked, `n_rewritten` the number of labels that --repair has changed.
+    the file with the labels marked, `n_rewritten` the number of labels that --repair has changed, `groups` the names
+    of the groups of rows.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Data(NamedTuple):
     skipped: Any = ()
     original: Any = None
     n_rewritten: int = 0
+    groups: Any = None
 
     def describe(self):
         """Return the numbers of examples, features and so on, in words."""
@@ -100,7 +102,22 @@ def read(arguments, *, labelled=True, trained=None, keeps_text=False):
         raise ParameterError(f"{name} holds no array of labels; {remedy}")
     if not (min(data.X.shape) if data.shape == "row" else len(data.X)):
         raise ParameterError(f"{name} holds no {'feature' if data.shape == 'row' and data.X.shape[0] else 'example'}")
+    if getattr(arguments, "groups", None) is not None:
+        data = data._replace(groups=_groups(arguments.groups, data))
     return _in_scheme(data, arguments)
+
+
+def _groups(path, data):
+    """Return numbers of groups by row, from a file of their sizes in the order of the rows."""
+    lines = [(number, line.strip()) for number, line in numbered_lines(path) if line.strip()]
+    for number, text in lines:
+        if not text.isdecimal():
+            raise ParameterError(f"{path}, line {number}: expected the size of a group, got {text!r:.30}")
+    sizes, n = [int(text) for _, text in lines], np.shape(data.X)[0] if data.shape == "row" else 0
+    if data.shape != "row" or sum(sizes) != n:
+        raise ParameterError(f"{path} must hold sizes of groups whose sum is the number of rows of {data.name}, {n}, "
+                             f"got {sum(sizes)}")
+    return np.repeat(np.arange(len(sizes)), sizes)
 
 
 def _format_of(path, default):
@@ -130,11 +147,11 @@ def _source(path, format):
 
 
 def _svmlight(source, arguments, labelled, trained, name):
-    X, y, _ = read_svmlight(source, n_features=arguments.features, zero_based=arguments.zero_based,
-                            unlabelled=not labelled)
+    X, y, queries = read_svmlight(source, n_features=arguments.features, zero_based=arguments.zero_based,
+                                  unlabelled=not labelled)
     if trained is not None and X.shape[1] < trained.n_features:         # the last features do not occur in this file
         X.resize((X.shape[0], trained.n_features))
-    return Data(name, "row", X, _plain(y), columns=Columns("svmlight", int(X.shape[1])))
+    return Data(name, "row", X, _plain(y), columns=Columns("svmlight", int(X.shape[1])), groups=queries)
 
 
 def _plain(y):

@@ -13,26 +13,31 @@ from ..datasets.tables import SEPARATORS, plain_label
 from ..metrics import chunk_scores
 from .classes import check_known, warn_of_measurements
 from .data import place, read
+from .models import grades_of
 from .output import print_json, print_rows
 from .predict import load_with_data, predictions
-from .scores import accuracy, holds_chunks, labelled_scores
+from .scores import accuracy, holds_chunks, labelled_scores, ranking_scores
 
 
 def evaluate(arguments):
-    """Print accuracy, scores of chunks by type if labels are chunks, UAS and LAS of parses."""
+    """Print accuracy, scores of chunks by type if labels are chunks, UAS and LAS of parses, scores of rankings."""
     relations = None
     if arguments.load is not None:
         model, data = load_with_data(arguments, labelled=True)
-        check_known(data, model)
+        is_ranking = hasattr(model, "n_pairs_")
+        if not is_ranking:
+            check_known(data, model)
         found = predictions(model, data)
     else:
         if arguments.data == "-" and arguments.predictions == "-":
             raise ParameterError("only one of DATA and --predictions can be standard input")
         data = read(arguments)
-        if data.shape == "row":
+        is_ranking = data.groups is not None
+        if data.shape == "row" and not is_ranking:
             warn_of_measurements(data.y)
         found, relations = _predictions(arguments, data)
-    record, chunks = _scores(data, found, relations), _chunk_scores(arguments, data, found)
+    record = ranking_scores(grades_of(data), found, data.groups) if is_ranking else _scores(data, found, relations)
+    chunks = _chunk_scores(arguments, data, found)
     if chunks is not None:
         record |= {f"chunk {name}": getattr(chunks.total, name) for name in ("precision", "recall", "f1")}
     if record.get("accuracy") == 0.0 and data.columns.format == "csv":

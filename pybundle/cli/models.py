@@ -18,11 +18,12 @@ from .classes import warn_of_measurements
 from .scaling import scaled
 
 KINDS = {"svm": ("MulticlassSVM", "row"), "chain": ("ChainSVM", "sequence"), "crf": ("ChainCRF", "sequence"),
-         "mkl": ("OnlineMKLClassifier", "row"), "parser": ("DependencyParser", "sentence")}
+         "rank": ("RankingSVM", "row"), "mkl": ("OnlineMKLClassifier", "row"),
+         "parser": ("DependencyParser", "sentence")}
 """Estimator and shape of the data by the name of a model."""
 RESTRICTED = {"no_intercept": ("svm",), "scale": ("svm",), "hash_bits": ("chain", "crf", "parser"),
               "l1": ("chain", "crf"), "min_count": ("chain", "crf", "parser"), "token_weights": ("chain", "crf"),
-              "scheme": ("chain", "crf")}
+              "scheme": ("chain", "crf"), "groups": ("rank",)}
 """Options that only some models have, with these models."""
 SHAPES = {"row": "svm", "sequence": "chain", "sentence": "parser"}
 PARSER_C = 0.03
@@ -129,20 +130,34 @@ def prepared(kind, arguments, data):
     """Return the estimator of `train`, its risk, the attributes known before a solve, and the scaler or None."""
     if kind == "mkl":
         raise ParameterError("--model mkl is for train; path, bench and verify take svm, chain, crf, parser")
-    check_memory(data)
+    check_memory(data, n_classes=2 if kind == "rank" else None)
     data, scaler = scaled(data) if arguments.scale else (data, None)
     estimator = make_estimator(KINDS[kind][0], kind, arguments, data)
-    return estimator, *estimator._prepare(data.X, data.y, None), scaler
+    return estimator, *estimator._prepare(data.X, targets(kind, estimator, data), None), scaler
 
 
-def check_memory(data, n_kernels=0):
+def targets(kind, estimator, data):
+    """Return the labels of data in the form that the estimator takes; grades have their groups with them."""
+    return estimator._joined(data.X, grades_of(data), data.groups, None)[1] if kind == "rank" else data.y
+
+
+def grades_of(data):
+    """Return the labels of rows as numbers."""
+    try:
+        return np.asarray(data.y).astype(np.float64)
+    except ValueError as problem:
+        raise ParameterError(f"{data.name} must have numbers as labels, the grades of rows: {problem!s:.90}"
+                             ) from problem
+
+
+def check_memory(data, n_kernels=0, n_classes=None):
     """Refuse data whose weights or kernels do not fit into memory, such as a sparse file with a wrong index."""
     if data.shape != "row":
         return
     n = data.X.shape[0]
     require_memory(f"{data.name}: {n_kernels} kernels of {n} examples", 8 * n_kernels * n**2,
                    "take fewer examples, or --model svm")
-    K = len(np.unique(data.y))
+    K = n_classes or len(np.unique(data.y))
     require_memory(f"{data.name}: {data.X.shape[1]} features and {K} classes",
                    8 * COPIES * data.X.shape[1] * (1 if K == 2 else K), "is an index wrong? --features N finds it")
 

@@ -1,5 +1,8 @@
 """Score labels against the true ones: accuracy, heads and relations of words."""
 
+import numpy as np
+
+from ..metrics import average_precision, concordance, ndcg, reciprocal_rank
 from ..metrics.chunks import PREFIXES
 
 
@@ -25,3 +28,13 @@ def holds_chunks(sequences):
     labels = {label for labels in sequences for label in labels}
     return labels != {"O"} and all(
         label == "O" or (isinstance(label, str) and label[1:2] == "-" and label[0] in PREFIXES) for label in labels)
+
+
+def ranking_scores(grades, scores, groups):
+    """Return the scores of a ranking by name; those of relevant rows only if grades >= 1 exist, and none below 0."""
+    scores = np.asarray(scores, dtype=np.float64)
+    found = {"ordered pairs": concordance(grades, scores, groups)}
+    if grades.min() >= 0.0 and grades.max() >= 1.0:
+        found |= {"NDCG@10": ndcg(grades, scores, groups, k=10), "NDCG": ndcg(grades, scores, groups),
+                  "MAP": average_precision(grades, scores, groups), "MRR": reciprocal_rank(grades, scores, groups)}
+    return found

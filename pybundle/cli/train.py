@@ -9,7 +9,7 @@ from ..core.exceptions import ParameterError
 from ..solvers.checkpointing import Checkpoint
 from .classes import class_counts, describe_counts, warn_of_measurements
 from .data import read
-from .models import KINDS, check_memory, constant, kind_of, make_estimator, progress
+from .models import KINDS, check_memory, constant, kind_of, make_estimator, progress, targets
 from .output import certificate, certificate_rows, check_outputs, print_json, print_rows, shown
 from .scaling import scaled, unscale
 from .verify import stated
@@ -23,16 +23,16 @@ def train(arguments):
             check_place(option, path)
     data = read(arguments)
     kind = kind_of(arguments, data)
-    check_memory(data, 5 if kind == "mkl" else 0)
+    check_memory(data, 5 if kind == "mkl" else 0, 2 if kind == "rank" else None)
     estimator = _estimator(kind, arguments, data)
-    classes = class_counts(data)
-    if data.shape == "row" and data.y.dtype.kind == "U":        # `fit` warns of numbers only
+    classes = class_counts(data) if kind != "rank" else None
+    if classes and data.shape == "row" and data.y.dtype.kind == "U":        # `fit` warns of numbers only
         warn_of_measurements(data.y)
     data, scaler = scaled(data) if arguments.scale else (data, None)
     estimator._column_names = data.columns.features if data.columns.names else None
     started = time.perf_counter()
     try:
-        estimator.fit(data.X, data.y)
+        estimator.fit(data.X, targets(kind, estimator, data))
     except KeyboardInterrupt:
         if arguments.save is not None and hasattr(estimator, "gap_"):
             save(estimator, data, scaler, arguments.save)
@@ -43,6 +43,8 @@ def train(arguments):
               "C": estimator.C if arguments.cv is None else estimator.C_, **certificate(estimator),
               "scaled": arguments.scale, "seconds": time.perf_counter() - started, "saved": None,
               "hint": getattr(estimator, "_hint", "") or None}
+    if kind == "rank":
+        record |= {"pairs": estimator.n_pairs_, "groups": estimator.n_groups_, "idle_groups": estimator.n_idle_groups_}
     if arguments.cv is not None:
         means = estimator.scores_.mean(axis=0)
         record |= {name: dict(zip(estimator.Cs_.tolist(), values.tolist(), strict=True))
@@ -60,6 +62,8 @@ def train(arguments):
     else:
         print(f"{record['class']} on {record['data']}, C = {record['C']:g}")
         print_rows([("classes", classes and describe_counts(classes)),
+                    ("pairs", kind == "rank" and f"{estimator.n_pairs_} in {estimator.n_groups_} groups, "
+                                                 f"{estimator.n_idle_groups_} of them without a pair"),
                     *(_score_rows(record) if arguments.cv is not None else ()),
                     ("columns", arguments.scale and "scaled; the certificate is of the scaled columns"),
                     *certificate_rows(record), ("hint", record["hint"]),

@@ -16,6 +16,7 @@ cdef struct ArcWeights:
 cdef class Arcs:
 
     cdef readonly Py_ssize_t n_sentences, dim
+    cdef readonly int n_relations           # R; a word with head h and relation r has the code h R + r
     cdef readonly object starts_array
     cdef readonly tuple arrays
     cdef const int64_t[::1] starts
@@ -25,9 +26,38 @@ cdef class Arcs:
     cdef void score(self, Py_ssize_t i, const ArcWeights* at, double* S, void* scratch) noexcept nogil
     # slope += sum over arcs of G[h, m] f(h, m); column 0 and the diagonal of G must be 0
     cdef void add_matrix(self, Py_ssize_t i, const double* G, double* slope, void* scratch) noexcept nogil
-    # slope += scale f(h, m)
-    cdef void add_arc(self, Py_ssize_t i, int h, int m, double scale, double* slope) noexcept nogil
-    # Appends scale f(h, m) to the open row of `out`
-    cdef int put_arc(self, Py_ssize_t i, int h, int m, double scale, PlaneRows out) except -1 nogil
+    # slope += scale f(h, m, r)
+    cdef void add_arc(self, Py_ssize_t i, int h, int m, int r, double scale, double* slope) noexcept nogil
+    # Appends scale f(h, m, r) to the open row of `out`
+    cdef int put_arc(self, Py_ssize_t i, int h, int m, int r, double scale, PlaneRows out) except -1 nogil
+    # out[k] = score of relation which[k], k < count, of an arc
+    cdef void score_relations(self, Py_ssize_t i, int h, int m, int count, const int32_t* which, const double* w,
+                              double* out) noexcept nogil
+    # slope += sum over k < count of scales[k] f(h, m, which[k])
+    cdef void add_relations(self, Py_ssize_t i, int h, int m, int count, const int32_t* which, const double* scales,
+                            double* slope) noexcept nogil
+    # Adds to the scores S of `score` the maximum over relations, or with `soft` the logarithm of the sum of exp, after
+    # taking 1 from the right entries if `loss` is not NO_LOSS. best (n + 1, n + 1) receives codes, tops (n + 1,) the
+    # scores of the true arcs
+    cdef void reduce(self, Py_ssize_t i, const double* w, const int32_t* own, int loss, bint soft, double* S,
+                     int32_t* best, double* tops, void* scratch) noexcept nogil
+    # Adds to the slope scale times the features of relations, each times P[h, m] and its probability in the arc, less
+    # those of the truth; returns a lower bound on the expected entropy of relations, where `error` bounds that of P.
+    # If w is NULL, all probabilities are 1 and there is no truth
+    cdef double add_expected(self, Py_ssize_t i, const double* w, const int32_t* own, double scale, const double* P,
+                             double error, double* slope, void* scratch) noexcept nogil
     # Bytes of scratch that `score` and `add_matrix` need, a multiple of 8
     cdef size_t scratch(self) noexcept nogil
+
+cdef enum Loss:
+    # which words are wrong: those with another head or relation, another head, another relation
+    BOTH = 0
+    HEADS = 1
+    RELATIONS = 2
+    NO_LOSS = 3
+
+
+cdef inline bint is_wrong(int32_t code, int32_t own, int R, int loss) noexcept nogil:
+    if code == own or loss == BOTH:
+        return code != own
+    return code // R != own // R if loss == HEADS else code % R != own % R

@@ -7,7 +7,8 @@ its feature number is their exclusive or,
     number = head_key[h] ^ word_key[m] ^ pair_key[h, m],       keys in 0..2^bits - 1
 
 (Zobrist 1970), so an arc costs a few bit operations and one load of a weight for each template, and nothing is stored
-but two keys for each word and template.
+but two keys for each word and template. With relations the number is `number ^ r`, so that the weights of all relations
+of a feature lie in few cache lines.
 """
 
 import numpy as np
@@ -47,18 +48,56 @@ cdef class Arcs:
     cdef void add_matrix(self, Py_ssize_t i, const double* G, double* slope, void* scratch) noexcept nogil:
         pass
 
-    cdef void add_arc(self, Py_ssize_t i, int h, int m, double scale, double* slope) noexcept nogil:
+    cdef void add_arc(self, Py_ssize_t i, int h, int m, int r, double scale, double* slope) noexcept nogil:
         pass
 
-    cdef int put_arc(self, Py_ssize_t i, int h, int m, double scale, PlaneRows out) except -1 nogil:
+    cdef int put_arc(self, Py_ssize_t i, int h, int m, int r, double scale, PlaneRows out) except -1 nogil:
         return 0
 
     cdef size_t scratch(self) noexcept nogil:
         return 0
 
+    cdef void score_relations(self, Py_ssize_t i, int h, int m, int count, const int32_t* which, const double* w,
+                              double* out) noexcept nogil:
+        pass
+
+    cdef void add_relations(self, Py_ssize_t i, int h, int m, int count, const int32_t* which, const double* scales,
+                            double* slope) noexcept nogil:
+        cdef int k
+        for k in range(count):
+            self.add_arc(i, h, m, which[k], scales[k], slope)
+
+    cdef void reduce(self, Py_ssize_t i, const double* w, const int32_t* own, int loss, bint soft, double* S,
+                     int32_t* best, double* tops, void* scratch) noexcept nogil:
+        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h, m
+        for h in range(n):
+            for m in range(1, n):
+                best[<Py_ssize_t>h * n + m] = h
+        for m in range(1, n):
+            if loss != NO_LOSS:
+                # taking 1 from the true arc adds 1 to all others, up to a constant
+                S[<Py_ssize_t>own[m] * n + m] -= 1.0
+            tops[m] = S[<Py_ssize_t>own[m] * n + m]
+
+    cdef double add_expected(self, Py_ssize_t i, const double* w, const int32_t* own, double scale, const double* P,
+                             double error, double* slope, void* scratch) noexcept nogil:
+        return 0.0
+
+    def not_allowed(self, codes):
+        """Return the sentence and the word of the first relation in codes of trees that is not allowed, or None."""
+        return None
+
+    def any_trees(self):
+        """Return codes of a tree of every sentence, in which each word hangs on the one before."""
+        lengths = np.diff(self.starts_array)
+        return np.concatenate([np.arange(-1, length - 1, dtype=np.int32) for length in lengths])
+
 
 cdef class RowArcs(Arcs):
-    """Arcs as rows of a CSR matrix: arc (h, m), m != h, is row `n h + m - 1 - [m > h] [h > 0]` of its sentence."""
+    """Arcs as rows of a CSR matrix: arc (h, m), m != h, is row `n h + m - 1 - [m > h] [h > 0]` of its sentence.
+
+    Relation r has the weights from `r dim` on.
+    """
 
     cdef const float[::1] data32
     cdef const double[::1] data64
@@ -75,7 +114,7 @@ cdef class RowArcs(Arcs):
         self.single = data.dtype == np.float32
         self.data32 = data if self.single else np.zeros(1, np.float32)
         self.data64 = np.zeros(1) if self.single else data
-        self.n_sentences, self.dim = len(starts) - 1, dim
+        self.n_sentences, self.dim, self.n_relations = len(starts) - 1, dim, 1
         self.longest = int(np.diff(starts).max())
 
     def __reduce__(self):
@@ -128,19 +167,26 @@ cdef class RowArcs(Arcs):
         for h in range(n):
             for m in range(1, n):
                 if G[<Py_ssize_t>h * n + m] != 0.0:
-                    self.add_arc(i, h, m, G[<Py_ssize_t>h * n + m], slope)
+                    self.add_arc(i, h, m, 0, G[<Py_ssize_t>h * n + m], slope)
 
-    cdef void add_arc(self, Py_ssize_t i, int h, int m, double scale, double* slope) noexcept nogil:
+    cdef void add_arc(self, Py_ssize_t i, int h, int m, int r, double scale, double* slope) noexcept nogil:
         cdef int64_t k, row = self.row(i, h, m)
+        slope += r * self.dim
         for k in range(self.indptr[row], self.indptr[row + 1]):
             slope[self.indices[k]] += scale * (self.data32[k] if self.single else self.data64[k])
 
-    cdef int put_arc(self, Py_ssize_t i, int h, int m, double scale, PlaneRows out) except -1 nogil:
+    cdef int put_arc(self, Py_ssize_t i, int h, int m, int r, double scale, PlaneRows out) except -1 nogil:
         cdef int64_t k, row = self.row(i, h, m)
         out.reserve(self.indptr[row + 1] - self.indptr[row])
         for k in range(self.indptr[row], self.indptr[row + 1]):
-            out.put(self.indices[k], scale * (self.data32[k] if self.single else self.data64[k]))
+            out.put(self.indices[k] + r * self.dim, scale * (self.data32[k] if self.single else self.data64[k]))
         return 0
+
+    cdef void score_relations(self, Py_ssize_t i, int h, int m, int count, const int32_t* which, const double* w,
+                              double* out) noexcept nogil:
+        cdef int k
+        for k in range(count):
+            out[k] = self.product(self.row(i, h, m), w + which[k] * self.dim)
 
 
 cdef class HashedArcs(Arcs):
@@ -180,7 +226,7 @@ cdef class HashedArcs(Arcs):
             raise ValueError(self.T)
         # templates with `each_column` come last
         self.n_plain = int((each_column < 0).sum())
-        self.n_sentences, self.dim = len(starts) - 1, dim
+        self.n_sentences, self.dim, self.n_relations = len(starts) - 1, dim, 1
         self.longest = int(np.diff(starts).max())
 
     def __reduce__(self):
@@ -287,19 +333,37 @@ cdef class HashedArcs(Arcs):
                 seen = between[m]
             out[m] = key ^ pair[m]
 
-    cdef void add_arc(self, Py_ssize_t i, int h, int m, double scale, double* slope) noexcept nogil:
+    cdef void add_arc(self, Py_ssize_t i, int h, int m, int r, double scale, double* slope) noexcept nogil:
         cdef int32_t[MOST_TEMPLATES * KINDS] keys
         cdef int k, n_keys = self._keys(i, h, m, keys)
         for k in range(n_keys):
-            slope[keys[k]] += scale
+            slope[keys[k] ^ r] += scale
 
-    cdef int put_arc(self, Py_ssize_t i, int h, int m, double scale, PlaneRows out) except -1 nogil:
+    cdef int put_arc(self, Py_ssize_t i, int h, int m, int r, double scale, PlaneRows out) except -1 nogil:
         cdef int32_t[MOST_TEMPLATES * KINDS] keys
         cdef int k, n_keys = self._keys(i, h, m, keys)
         out.reserve(n_keys)
         for k in range(n_keys):
-            out.put(keys[k], scale)
+            out.put(keys[k] ^ r, scale)
         return 0
+
+    cdef void score_relations(self, Py_ssize_t i, int h, int m, int count, const int32_t* which, const double* w,
+                              double* out) noexcept nogil:
+        cdef int32_t[MOST_TEMPLATES * KINDS] keys
+        cdef int k, q, n_keys = self._keys(i, h, m, keys)
+        for k in range(count):
+            out[k] = 0.0
+        for q in range(n_keys):
+            for k in range(count):
+                out[k] += w[keys[q] ^ which[k]]
+
+    cdef void add_relations(self, Py_ssize_t i, int h, int m, int count, const int32_t* which, const double* scales,
+                            double* slope) noexcept nogil:
+        cdef int32_t[MOST_TEMPLATES * KINDS] keys
+        cdef int k, q, n_keys = self._keys(i, h, m, keys)
+        for q in range(n_keys):
+            for k in range(count):
+                slope[keys[q] ^ which[k]] += scales[k]
 
     cdef int _keys(self, Py_ssize_t i, int h, int m, int32_t* keys) noexcept nogil:
         """Write the feature numbers of an arc; return their count."""

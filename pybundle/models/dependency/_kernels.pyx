@@ -13,7 +13,7 @@ from ...features._compiled_oracle cimport CompiledOracle
 from ...features._plane_rows cimport PlaneRows
 from ...oracles._arborescence cimport FOUND, max_tree, tree_scratch
 from ...oracles._matrix_tree cimport tree_marginals
-from ._arcs cimport Arcs, ArcWeights
+from ._arcs cimport NO_LOSS, Arcs, ArcWeights, is_wrong
 
 cdef enum:
     # in longer sentences products of errors, about words^4 2^-44, are too large for the bound on errors of marginals
@@ -56,15 +56,15 @@ cdef int check_weights(Arcs arcs, const double[::1] w) except -1:
     return 0
 
 
-def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] truth, bint loss,
+def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] truth, int loss,
                     bint single_root, int32_t[::1] heads, const int64_t[::1] offsets, double[::1] values, moves=None,
                     const double[::1] scales=None, const int32_t[::1] labels=None):
     """Find the best trees of the sentences `rows`.
 
-    `truth` holds the true heads at `starts`, and `heads` receives the found heads at `offsets`. Values are relative to
-    the truth. `moves`, int32 (len(rows), k, 2), receives the k best moves of one word as pairs (word, head); word 0
-    means that there are no more. `scales` (n_groups,) multiply the weights of groups, which are the templates or given
-    by `labels`, see `ArcWeights`.
+    `truth` holds the codes of true heads and relations at `starts`, and `heads` receives the found ones at `offsets`.
+    Values are relative to the truth. `moves`, int32 (len(rows), k, 2), receives the k best moves of one word as pairs
+    (word, code); word 0 means that there are no more. `scales` (n_groups,) multiply the weights of groups, which are
+    the templates or given by `labels`, see `ArcWeights`.
     """
     cdef int32_t[:, :, ::1] moved
     cdef int32_t* first_move = NULL
@@ -87,20 +87,26 @@ def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, 
 
 
 cdef int decode_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const ArcWeights* at, const int32_t* truth,
-                      bint loss, bint single_root, const int64_t* offsets, int32_t* heads, double* values, int k,
+                      int loss, bint single_root, const int64_t* offsets, int32_t* heads, double* values, int k,
                       int32_t* moves) except -1 nogil:
     """Find best trees of n_rows sentences, heads[offsets[j]:offsets[j + 1]], and values relative to the truth.
 
-    `loss` asks for margin rescaling. If k > 0, moves (n_rows, k, 2) receives the best moves of one word, (word, head).
+    `loss` says which words margin rescaling counts. If k > 0, moves (n_rows, k, 2) receives the best moves of one word,
+    (word, code).
     """
     cdef Py_ssize_t j, i
     cdef int n, m, q, count, longest = longest_of(arcs, n_rows, rows)
     cdef const int32_t* own
     cdef int32_t* found
-    cdef double best, total
-    cdef double* S = <double*>malloc(sizeof(double) * longest * longest + arcs.scratch() + tree_scratch(longest))
+    cdef double best, total, top
+    # scores, those of the truth, scratch of trees and of features, codes of arcs
+    cdef double* S = <double*>malloc((sizeof(double) + sizeof(int32_t)) * longest * (longest + 1) + arcs.scratch()
+                                     + tree_scratch(longest))
     cdef double* gain = <double*>malloc((sizeof(double) + 2 * sizeof(int32_t)) * (k + 1))
-    cdef char* trees = <char*>(S + <Py_ssize_t>longest * longest)
+    cdef double* tops = S + <Py_ssize_t>longest * longest
+    cdef char* trees = <char*>(tops + longest)
+    cdef char* room = trees + tree_scratch(longest)
+    cdef int32_t* codes = <int32_t*>(room + arcs.scratch())
     cdef int32_t* words = <int32_t*>(gain + k + 1)
     cdef int32_t* new_heads = words + k + 1
     try:
@@ -111,22 +117,22 @@ cdef int decode_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, cons
             n = <int>(arcs.starts[i + 1] - arcs.starts[i])
             own = truth + arcs.starts[i]
             found = heads + offsets[j]
-            arcs.score(i, at, S, trees + tree_scratch(longest))
-            if loss:
-                # taking 1 from the true arc adds 1 to all others, up to a constant
-                for m in range(1, n):
-                    S[<Py_ssize_t>own[m] * n + m] -= 1.0
+            arcs.score(i, at, S, room)
+            arcs.reduce(i, at.w, own, loss, False, S, codes, tops, room)
             if max_tree(n, S, single_root, <int*>found, &best, trees) != FOUND:
                 refuse(i)
-            total = 0.0
-            for m in range(1, n):
-                if found[m] != own[m]:
-                    total += S[<Py_ssize_t>found[m] * n + m] - S[<Py_ssize_t>own[m] * n + m]
-            values[j] = total
             if k > 0:
                 count = best_moves(n, S, found, single_root, k, gain, words, new_heads)
                 for q in range(count):
-                    moves[2 * (j * k + q)], moves[2 * (j * k + q) + 1] = words[q], new_heads[q]
+                    moves[2 * (j * k + q)] = words[q]
+                    moves[2 * (j * k + q) + 1] = codes[<Py_ssize_t>new_heads[q] * n + words[q]]
+            total = 0.0
+            for m in range(1, n):
+                top = S[<Py_ssize_t>found[m] * n + m] - tops[m]
+                found[m] = codes[<Py_ssize_t>found[m] * n + m]
+                if found[m] != own[m]:
+                    total += top
+            values[j] = total
     finally:
         free(S)
         free(gain)
@@ -153,13 +159,13 @@ cdef int refuse(Py_ssize_t i) except -1 nogil:
 
 
 def add_trees(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] truth, const int32_t[::1] heads,
-              const int64_t[::1] offsets, const double[::1] scales, double[::1] slope):
-    """slope += sum_j scales[j] psi_j(heads_j); returns sum_j scales[j] times the number of wrong heads.
+              const int64_t[::1] offsets, const double[::1] scales, double[::1] slope, int loss=0):
+    """slope += sum_j scales[j] psi_j(heads_j); returns sum_j scales[j] times the number of wrong words.
 
     A true head -1 has no features.
     """
     cdef Py_ssize_t j, i
-    cdef int n, m
+    cdef int n, m, R = arcs.n_relations
     cdef int32_t h, g
     cdef double total = 0.0
     with nogil:
@@ -170,30 +176,30 @@ def add_trees(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] truth, c
                 h = heads[offsets[j] + m]
                 g = truth[arcs.starts[i] + m]
                 if h != g and scales[j] != 0.0:
-                    total += scales[j]
-                    arcs.add_arc(i, h, m, scales[j], &slope[0])
+                    total += scales[j] * is_wrong(h, g, R, loss)
+                    arcs.add_arc(i, h // R, m, h % R, scales[j], &slope[0])
                     if g >= 0:
-                        arcs.add_arc(i, g, m, -scales[j], &slope[0])
+                        arcs.add_arc(i, g // R, m, g % R, -scales[j], &slope[0])
     return total
 
 
 def tree_planes(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] truth, const int32_t[::1] heads,
-                const int64_t[::1] offsets):
-    """Return the numbers of wrong heads, and psi_j(heads_j) as csr_array (len(rows), dim)."""
+                const int64_t[::1] offsets, int loss=0):
+    """Return the numbers of wrong words, and psi_j(heads_j) as csr_array (len(rows), dim)."""
     cdef PlaneRows out = PlaneRows(arcs.dim, rows.shape[0])
     losses_array = np.empty(rows.shape[0])
     cdef double[::1] losses = losses_array
     if rows.shape[0]:
         with nogil:
-            write_trees(arcs, rows.shape[0], &rows[0], &truth[0], &offsets[0], &heads[0], out, &losses[0])
+            write_trees(arcs, rows.shape[0], &rows[0], &truth[0], &offsets[0], &heads[0], loss, out, &losses[0])
     return losses_array, out.matrix()
 
 
 cdef int write_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const int32_t* truth, const int64_t* offsets,
-                     const int32_t* heads, PlaneRows out, double* losses) except -1 nogil:
-    """Write the losses of trees, which are their numbers of wrong heads, and append their slopes as rows to `out`."""
+                     const int32_t* heads, int loss, PlaneRows out, double* losses) except -1 nogil:
+    """Write the losses of trees, which are their numbers of wrong words, and append their slopes as rows to `out`."""
     cdef Py_ssize_t j, i
-    cdef int m
+    cdef int m, R = arcs.n_relations
     cdef int32_t h, g
     for j in range(n_rows):
         i = rows[j]
@@ -202,9 +208,9 @@ cdef int write_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const
             h = heads[offsets[j] + m]
             g = truth[arcs.starts[i] + m]
             if h != g:
-                losses[j] += 1.0
-                arcs.put_arc(i, h, m, 1.0, out)
-                arcs.put_arc(i, g, m, -1.0, out)
+                losses[j] += is_wrong(h, g, R, loss)
+                arcs.put_arc(i, h // R, m, h % R, 1.0, out)
+                arcs.put_arc(i, g // R, m, g % R, -1.0, out)
         out.close()
     return 0
 
@@ -216,7 +222,9 @@ cdef class CompiledDependency(CompiledOracle):
     ----------
     arcs : Arcs
     truth : int32 array
-        True heads of all sentences by `arcs.starts`.
+        Codes of true heads and relations of all sentences by `arcs.starts`.
+    loss : int
+        Which words are wrong, see `_arcs.pxd`.
     single_root : bool
     batch : int
         Largest number of sentences in one call.
@@ -224,18 +232,20 @@ cdef class CompiledDependency(CompiledOracle):
 
     cdef Arcs arcs
     cdef const int32_t[::1] truth
+    cdef int loss
     cdef bint single_root
 
-    def __init__(self, Arcs arcs, truth, bint single_root, Py_ssize_t batch):
+    def __init__(self, Arcs arcs, truth, int loss, bint single_root, Py_ssize_t batch):
         CompiledOracle.__init__(self, arcs.dim, batch)
-        self.arcs, self.truth, self.single_root = arcs, truth, single_root
+        self.arcs, self.truth, self.loss, self.single_root = arcs, truth, loss, single_root
 
     cdef int fill(self, const Py_ssize_t* rows, Py_ssize_t n) except -1 nogil:
         cdef ArcWeights at = ArcWeights(self.w, NULL, NULL)
         cdef int32_t* heads = self.room_for_labels(&self.arcs.starts[0], rows, n)
-        decode_trees(self.arcs, n, rows, &at, &self.truth[0], True, self.single_root, &self.offsets[0], heads,
+        decode_trees(self.arcs, n, rows, &at, &self.truth[0], self.loss, self.single_root, &self.offsets[0], heads,
                      &self.losses[0], 0, NULL)
-        return write_trees(self.arcs, n, rows, &self.truth[0], &self.offsets[0], heads, self.planes, &self.losses[0])
+        return write_trees(self.arcs, n, rows, &self.truth[0], &self.offsets[0], heads, self.loss, self.planes,
+                           &self.losses[0])
 
 
 def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] truth,
@@ -247,13 +257,15 @@ def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] 
     probability, and the entropy is 0.
     """
     cdef Py_ssize_t j, i, square
-    cdef int n, m, h, found, longest
+    cdef int n, m, h, found, longest, R = arcs.n_relations
     cdef const int32_t* own
-    cdef double top, best
+    cdef double best
     cdef double* S
     cdef double* P
     cdef double* scratch
+    cdef double* tops
     cdef int* heads
+    cdef int32_t* codes
     cdef char* room
     cdef ArcWeights at
     check_weights(arcs, w)
@@ -262,13 +274,16 @@ def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] 
     at = ArcWeights(&w[0], NULL, NULL)
     longest = longest_of(arcs, rows.shape[0], &rows[0])
     square = <Py_ssize_t>longest * longest
-    S = <double*>malloc(sizeof(double) * (4 * square + 5 * longest) + arcs.scratch() + tree_scratch(longest))
+    S = <double*>malloc(sizeof(double) * (4 * square + 6 * longest) + sizeof(int32_t) * square + arcs.scratch()
+                        + tree_scratch(longest))
     if S == NULL:
         no_memory(longest)
     P = S + square
     scratch = P + square
-    heads = <int*>(scratch + 2 * square + 4 * longest)
+    tops = scratch + 2 * square + 4 * longest
+    heads = <int*>(tops + longest)
     room = <char*>(heads + 2 * longest)
+    codes = <int32_t*>(room + max(arcs.scratch(), tree_scratch(longest)))
     try:
         with nogil:
             for j in range(rows.shape[0]):
@@ -276,11 +291,11 @@ def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] 
                 n = <int>(arcs.starts[i + 1] - arcs.starts[i])
                 own = &truth[arcs.starts[i]]
                 arcs.score(i, &at, S, room)
+                arcs.reduce(i, at.w, own, NO_LOSS, True, S, codes, tops, room)
                 for m in range(1, n):
                     # scores relative to the truth, which has value 0
-                    top = S[<Py_ssize_t>own[m] * n + m]
                     for h in range(n):
-                        S[<Py_ssize_t>h * n + m] -= top
+                        S[<Py_ssize_t>h * n + m] -= tops[m]
                         if not fabs(S[<Py_ssize_t>h * n + m]) <= 1e300:
                             refuse(i)
                 entropies[j] = 0.0
@@ -297,11 +312,12 @@ def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] 
                     memset(P, 0, sizeof(double) * n * n)
                     for m in range(1, n):
                         P[<Py_ssize_t>heads[m] * n + m] = 1.0
+                entropies[j] += arcs.add_expected(i, at.w, own, scales[j], P, errors[j], &slope[0], room)
                 for h in range(n):
                     for m in range(1, n):
                         P[<Py_ssize_t>h * n + m] *= scales[j]
                 for m in range(1, n):
-                    P[<Py_ssize_t>own[m] * n + m] -= scales[j]
+                    P[<Py_ssize_t>(own[m] // R) * n + m] -= scales[j]
                 arcs.add_matrix(i, P, &slope[0], room)
     finally:
         free(S)
@@ -324,4 +340,5 @@ def most_additions(Arcs arcs, const Py_ssize_t[::1] rows):
             G, last = is_arc, n
         with nogil:
             arcs.add_matrix(i, &G[0, 0], &slope[0], &room[0])
+            arcs.add_expected(i, NULL, NULL, 1.0, &G[0, 0], 0.0, &slope[0], &room[0])
     return int(counts.max())

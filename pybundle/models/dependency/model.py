@@ -1,4 +1,4 @@
-"""Dependency parsing: trees over the words of a sentence, scored arc by arc."""
+"""Dependency parsing: trees over the words of a sentence, scored arc by arc, with or without relations."""
 
 from __future__ import annotations
 
@@ -8,25 +8,37 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.ragged import Ragged
 from ...core.types import Array, Data, Floats
-from ...core.validation import check_count, check_flag, check_integer, check_vector, contiguous, integer_array
+from ...core.validation import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_integer,
+    check_vector,
+    contiguous,
+    integer_array,
+)
 from ...features.examples import Examples
 from ...oracles.arborescence import max_arborescence
 from ..base import StructuredModel
 from ._arcs import HashedArcs, RowArcs, arc_scores
 from ._kernels import add_trees
-from .oracle import DependencyOracle, why_no_tree
-from .templates import DEFAULT_TEMPLATES, MOST_KINDS, KeyMaker, parse_templates
+from ._relations import LabelledArcs
+from .oracle import COUNTS, DependencyOracle, are_wrong, check_relations, why_no_tree
+from .rules import RelationRules
+from .templates import DEFAULT_TEMPLATES, MOST_KINDS, RELATION_TEMPLATES, KeyMaker, parse_templates
 
 
 class Dependency(StructuredModel):
     """Dependency trees: `<w, Psi(x, y)> = sum over words m of <w, f(x, y[m], m)>`, loss = number of wrong heads.
 
     A labelling is `heads`, int32 of shape (n + 1,), for a sentence of n words: `heads[0] = -1` is the root, words are
-    1..n, `heads[m] = 0` hangs a word on the root. Trees need not be projective.
+    1..n, `heads[m] = 0` hangs a word on the root. Trees need not be projective. With R relations a labelling holds
+    `R heads + relations`, relations 0..R - 1, and -1 for the root; `divmod(y, R)` returns both.
 
     Parameters
     ----------
@@ -35,12 +47,18 @@ class Dependency(StructuredModel):
         m = 1..n, m != h, ordered by h and then m: n^2 rows. See `Dependency.hashed` for features made from words.
     single_root : bool, default True
         Whether exactly one word hangs on the root, in the truths and in predictions.
+    n_relations : int, optional
+        R: each arc has one of R relations. w then holds R vectors of n_features weights, one for each relation. Without
+        them all arcs are alike, R = 1.
+    counts : {"both", "heads", "relations"}, default "both"
+        Which words the loss counts: those with a wrong head or relation, a wrong head, a wrong relation.
 
     Notes
     -----
-    Decoding takes O(n^2) beside the products with w (`pb.oracles.max_arborescence`), the log-loss O(n^3)
-    (`pb.oracles.arborescence_marginals`). `X` may be a list of examples or a `Ragged` of their rows, `Y` a list of
-    heads or a `Ragged`.
+    An arc takes its best relation before the tree is found, and the log-loss sums over relations within the
+    determinant; both are exact. Decoding takes O(n^2) beside the products with w (`pb.oracles.max_arborescence`), the
+    log-loss O(n^3) (`pb.oracles.arborescence_marginals`). `X` may be a list of examples or a `Ragged` of their rows,
+    `Y` a list of heads or a `Ragged`.
     Source: McDonald, Crammer, Pereira 2005; McDonald, Pereira, Ribarov, Hajic 2005; Koo et al. 2007 (log-loss).
 
     Examples
@@ -56,8 +74,14 @@ class Dependency(StructuredModel):
     [-1, 0, 1]
     """
 
-    def __init__(self, n_features: int, *, single_root: bool = True) -> None:
-        self.dim: int = check_count("n_features", n_features)
+    def __init__(self, n_features: int, *, single_root: bool = True, n_relations: int | None = None,
+                 counts: str = "both") -> None:
+        self.n_features = check_count("n_features", n_features)
+        self.n_relations = 1 if n_relations is None else check_count("n_relations", n_relations)
+        self.dim: int = self.n_features * self.n_relations
+        check_choice("counts", counts, COUNTS)
+        self.counts = counts
+        self.rules = None if n_relations is None else RelationRules(self.n_relations)
         check_flag("single_root", single_root)
         self.single_root: bool = bool(single_root)
         self.attributes: Sequence[str] | None = None
@@ -66,11 +90,14 @@ class Dependency(StructuredModel):
         self.bits: int | None = None
         self.blocks = False
         self._make_keys: Any = None
+        self._relation_keys: Any = None
 
     @classmethod
     def hashed(cls, bits: int = 20, attributes: Sequence[str] = ("word", "pos"),
                templates: Sequence[str] = DEFAULT_TEMPLATES, *, single_root: bool = True,
-               blocks: bool = False) -> Dependency:
+               blocks: bool = False, n_relations: int | None = None, counts: str = "both",
+               relation_templates: Sequence[str] = RELATION_TEMPLATES, tag: str | None = None,
+               allowed: ArrayLike | None = None) -> Dependency:
         """A model whose arc features are made from attributes of words by templates, hashed to `2 ** bits` weights.
 
         Parameters
@@ -88,6 +115,17 @@ class Dependency(StructuredModel):
         blocks : bool, default False
             Whether every template has `2 ** bits` weights of its own, those of number t from `t 2 ** bits` on, in the
             order of the attribute `template_names` of the model (those with ``each`` last).
+        n_relations, counts
+            As in the class. The score of an arc is that of `templates` plus that of `relation_templates` for the
+            relation.
+        relation_templates : sequence of str
+            Templates of which every relation has weights, among the same `2 ** bits`.
+        tag : str, optional
+            The attribute that `allowed` speaks of; None if all words are alike.
+        allowed : array of int, shape (n_rules, 4), optional
+            Rows (tag of the head, -1 for the root; tag of the word; 1 if the word is on the right of its head, else 0;
+            relation), the most frequent first. An arc has one of the relations of its rules, without rules the
+            relation of the first rule for the tag of the word under a word or the root; all relations by default.
 
         Examples
         --------
@@ -111,7 +149,16 @@ class Dependency(StructuredModel):
         dim = len(parsed) << bits if blocks else 1 << bits
         if dim > 1 << 30:
             raise ParameterError(f"bits must leave at most 2^30 weights, got {len(parsed)} templates of 2^{bits}")
-        model = cls(dim, single_root=single_root)
+        if blocks and n_relations is not None:
+            raise ParameterError("blocks must be False for a model with relations, got True")
+        model = cls(dim, single_root=single_root, n_relations=n_relations, counts=counts)
+        model.dim = dim
+        if n_relations is not None:
+            if n_relations > dim:
+                raise ParameterError(f"bits must leave 2^bits >= n_relations = {n_relations} weights, got {bits}")
+            column = None if tag is None else attributes.index(check_choice("tag", tag, attributes))
+            model.rules = RelationRules(n_relations, column, allowed)
+            model._relation_keys = KeyMaker(parse_templates(relation_templates, attributes, "relation_templates"), bits)
         model.attributes, model.bits, model.templates, model.blocks = attributes, bits, parsed, bool(blocks)
         model._make_keys = KeyMaker(parsed, bits, bool(blocks))
         model.template_names = sorted(templates, key=lambda text: "each." in text)
@@ -121,6 +168,7 @@ class Dependency(StructuredModel):
         """Return Psi(x, y) as a CSR row."""
         arcs, _ = self._bind([x])
         heads = self._check_heads("y", y, int(arcs.starts_array[1]))
+        check_relations(arcs, heads, "y")
         slope = np.zeros(self.dim)
         # psi is Psi if there are no true heads
         add_trees(arcs, np.zeros(1, np.intp), np.full(len(heads), -1, np.int32), heads, np.zeros(1, np.int64),
@@ -131,24 +179,37 @@ class Dependency(StructuredModel):
         y, y_hat = integer_array("y", y), integer_array("y_hat", y_hat)
         if y.ndim != 1 or y.shape != y_hat.shape:
             raise ParameterError(f"y and y_hat must be heads of the same words, got shapes {y.shape} and {y_hat.shape}")
-        return float(np.count_nonzero(y[1:] != y_hat[1:]))
+        return float(np.count_nonzero(are_wrong(y, y_hat, self.n_relations, self.counts)[1:]))
 
     def decode(self, w: Array, x: Any) -> Any:
-        return max_arborescence(self.arc_scores(w, x), self.single_root)[0]
+        return self._best(self.relation_scores(w, x))
 
     def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
-        scores = self.arc_scores(w, x)
-        heads = self._check_heads("y", y, len(scores))
-        scores[heads[1:], np.arange(1, len(heads))] -= 1.0
-        return max_arborescence(scores, self.single_root)[0]
+        scores = self.relation_scores(w, x)
+        codes = self._check_heads("y", y, len(scores))
+        own = np.arange(scores[:, 0].size).reshape(len(scores), 1, -1)      # codes of all arcs
+        return self._best(scores + are_wrong(own, codes[:, None], self.n_relations, self.counts))
+
+    def _best(self, scores):
+        heads, _ = max_arborescence(scores.max(axis=2), self.single_root)
+        relations = scores[heads[1:], np.arange(1, len(heads))].argmax(axis=1)
+        return np.concatenate([[-1], self.n_relations * heads[1:] + relations]).astype(np.int32)
 
     def oracle(self, X: Data, Y: Data) -> Any:
         return DependencyOracle(self, X, Y)
 
     def arc_scores(self, w: Array, x: Any) -> Floats:
-        """Return scores <w, f(h, m)> of all arcs, shape (n + 1, n + 1), zero in column 0 and on the diagonal."""
+        """Return scores of all arcs, shape (n + 1, n + 1), zero in column 0 and on the diagonal.
+
+        These are the products <w, f(h, m)>, with relations the largest of an arc.
+        """
+        return self.relation_scores(w, x).max(axis=2)
+
+    def relation_scores(self, w: Array, x: Any) -> Floats:
+        """Return scores of all relations, shape (n + 1, n + 1, R), -inf for those that an arc cannot have."""
         arcs, _ = self._bind([x])
-        return arc_scores(arcs, 0, check_vector("w", w, self.dim))
+        w = check_vector("w", w, self.dim)
+        return arcs.scores(0, w) if self.rules is not None else arc_scores(arcs, 0, w)[:, :, None]
 
     def _bind(self, X):
         """Return the `Arcs` of the sentences X, and for each sentence a bound on the norm of the features of an arc."""
@@ -164,12 +225,14 @@ class Dependency(StructuredModel):
         if len(wrong):
             i = int(wrong[0])
             raise ParameterError(f"X[{i}] must have n^2 rows, one for each arc of n >= 1 words, got {X.sizes[i]}")
-        if X.values.shape[1] != self.dim:
-            raise ParameterError(f"X must have n_features = {self.dim} columns, got {X.values.shape[1]}")
+        if X.values.shape[1] != self.n_features:
+            raise ParameterError(f"X must have n_features = {self.n_features} columns, got {X.values.shape[1]}")
         examples = Examples(X.values, name_of=X.name_of)
         starts = np.concatenate([[0], np.cumsum(n_words + 1)])
-        return (RowArcs(starts, X.offsets, examples.storage, self.dim),
-                np.maximum.reduceat(examples.norms, X.offsets[:-1]))
+        arcs = RowArcs(starts, X.offsets, examples.storage, self.n_features)
+        if self.rules is not None:
+            arcs = LabelledArcs(None, arcs, self.n_relations, self.dim, *self.rules.bind(None, starts))
+        return arcs, np.maximum.reduceat(examples.norms, X.offsets[:-1])
 
     def _bind_words(self, X):
         values, n_attributes = np.asarray(X.values), len(self.attributes)
@@ -182,7 +245,7 @@ class Dependency(StructuredModel):
         if (X.sizes == 0).any():
             raise ParameterError(f"X[{int(np.argmin(X.sizes))}] has no words; leave empty sentences out")
         limits = np.full(n_attributes, np.iinfo(np.int64).max)
-        limits[[c for t in self.templates for c in (t.set_column, t.each_column) if c >= 0]] = MOST_KINDS
+        limits[[c for maker in self._makers() for c in maker.columns_between]] = MOST_KINDS
         wrong = np.argwhere((values < 0) | (values >= limits))
         if len(wrong):
             row, column = map(int, wrong[0])
@@ -194,9 +257,14 @@ class Dependency(StructuredModel):
         is_word = np.ones(len(padded), dtype=bool)
         is_word[starts[:-1]] = False
         padded[is_word] = values
-        n_each = sum(t.each_column >= 0 for t in self.templates)
-        pieces = len(self.templates) - n_each + n_each * np.minimum(X.sizes, MOST_KINDS)
-        return HashedArcs(starts, *self._make_keys(padded, starts), self.dim), pieces.astype(float)
+        pieces = sum(maker.most_features(X.sizes) for maker in self._makers())
+        arcs = [HashedArcs(starts, *maker(padded, starts), self.dim) for maker in self._makers()]
+        if self.rules is None:
+            return arcs[0], pieces
+        return LabelledArcs(*arcs, self.n_relations, self.dim, *self.rules.bind(padded, starts)), pieces
+
+    def _makers(self):
+        return [self._make_keys] if self.rules is None else [self._make_keys, self._relation_keys]
 
     def _check_heads(self, name, y, length):
         try:
@@ -205,7 +273,7 @@ class Dependency(StructuredModel):
             raise InputTypeError(f"{name} must hold integers, the heads of words: {error!s:.80}") from error
         if heads.dtype.kind not in "iu":
             raise InputTypeError(f"{name} must hold integers, the heads of words, got dtype {heads.dtype}")
-        problem = why_no_tree(name, heads, length, self.single_root)
+        problem = why_no_tree(name, heads, length, self.single_root, self.n_relations)
         if problem:
             raise ParameterError(problem)
         return contiguous(heads, np.int32)

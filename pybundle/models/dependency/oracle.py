@@ -15,19 +15,27 @@ from ..batch_oracle import BatchOracle, check_lengths
 from ._arcs import RowArcs
 from ._kernels import CompiledDependency, add_trees, marginal_sentences, most_additions, solve_sentences, tree_planes
 
+COUNTS = ("both", "heads", "relations")
+"""What makes a word wrong: another head or relation, another head, another relation; numbered as in `_arcs.pxd`,
+where the next number is for no loss."""
+
 
 class DependencyOracle(BatchOracle):
-    """`Dependency` bound to sentences; labellings are a `Ragged` of heads."""
+    """`Dependency` bound to sentences; labellings are a `Ragged` of codes of heads and relations.
+
+    Y is None if any trees may be the truths.
+    """
 
     has_marginals = True
     has_further = True
 
     def __init__(self, model, X, Y):
-        self.n_examples, self.dim, self._single_root = check_lengths(X, Y), model.dim, model.single_root
+        self.n_examples = check_lengths(X, X if Y is None else Y)
+        self.dim, self._single_root, self._R = model.dim, model.single_root, model.n_relations
+        self._loss = COUNTS.index(model.counts)
         self._arcs, largest = model._bind(X)
         self._starts = self._arcs.starts_array
-        Y = Ragged.of(Y, "Y", kinds="iu")
-        self._truth = self._check_truth(Y)
+        self._truth = self._arcs.any_trees() if Y is None else self._check_truth(Ragged.of(Y, "Y", kinds="iu"))
         n_words = np.diff(self._starts) - 1
         # the work for n^2 arcs and n words, in large units, so that few shards need a slope of their own. Error bounds
         # need at least the number of words, as a feature may be in all arcs of a tree
@@ -38,10 +46,14 @@ class DependencyOracle(BatchOracle):
         # the features of an arc have at most the norm norms / (2 n)
         self.marginal_terms = self._errors * 2.0**53 / (2.0 * n) + 4.0
         self.partition_terms = n**3 + 16.0 * n + 16.0
+        if self._R > 1:
+            # sums over R relations, divisions, and absolute errors of logarithms: log 2 <= log(number of labellings)
+            self.marginal_terms = self.marginal_terms + self._R + 4.0
+            self.partition_terms = self.partition_terms + 2.0 * n * (self._R + 8.0)
         self.fingerprint = self._checksum()
 
     def _identity(self):
-        return self._single_root, self._truth, self._starts, *self._arcs.arrays
+        return self._single_root, self._R, self._loss, self._truth, self._starts, *self._arcs.arrays
 
     def _check_truth(self, Y):
         values = np.asarray(Y.values)
@@ -49,29 +61,32 @@ class DependencyOracle(BatchOracle):
             raise InputTypeError(f"Y must hold vectors of integers, the heads of words, got dtype {values.dtype} and "
                                  f"items of {values.ndim} dimensions")
         for i, length in enumerate(np.diff(self._starts).tolist()):
-            problem = why_no_tree(f"Y[{i}]", Y[i], length, self._single_root)
+            problem = why_no_tree(f"Y[{i}]", Y[i], length, self._single_root, self._R)
             if problem:
                 raise ParameterError(problem)
-        return np.ascontiguousarray(values, dtype=np.int32)
+        truth = np.ascontiguousarray(values, dtype=np.int32)
+        check_relations(self._arcs, truth, "Y[{}]")
+        return truth
 
     def _decode(self, rows, weights, loss, **more):
         offsets = self._offsets(rows)
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
-        solve_sentences(self._arcs, rows, weights, self._truth, loss, self._single_root, heads, offsets, values, **more)
+        solve_sentences(self._arcs, rows, weights, self._truth, self._loss if loss else len(COUNTS), self._single_root,
+                        heads, offsets, values, **more)
         return Decodings(Ragged.unchecked(heads, offsets), values, values)
 
     def _best(self, rows, weights, k):
-        """Return best trees, and the best trees that differ from them in the head of one word."""
+        """Return best trees, and the best trees that differ from them in one word, which has another head."""
         moves = np.zeros((len(rows), k - 1, 2), np.int32)
         found = self._decode(rows, weights, True, moves=moves)
         owners, which = np.nonzero(moves[:, :, 0])
         further = found.labellings.take(owners)
         word, head = moves[owners, which].T
-        further.values[further.offsets[:-1] + word] = head
+        further.values[further.offsets[:-1] + word] = head          # with the best relation of its arc
         return found, owners, further
 
     def _compiled(self, batch):
-        return CompiledDependency(self._arcs, self._truth, self._single_root, min(batch, self.n_examples))
+        return CompiledDependency(self._arcs, self._truth, self._loss, self._single_root, min(batch, self.n_examples))
 
     @property
     def listed_features(self):
@@ -94,20 +109,23 @@ class DependencyOracle(BatchOracle):
         Groups are the templates of a model made with `blocks`. For listed features, `labels`, int32 (dim,), holds the
         group of each feature.
         """
+        if self._R > 1:
+            raise ParameterError("kernel learning takes models without relations, got n_relations = "
+                                 f"{self._R}")
         return self._decode(check_rows("rows", rows, self.n_examples), w, True, scales=scales, labels=labels)
 
     def _add_planes(self, rows, labellings, scales, slope):
         heads, offsets = self._heads(rows, labellings)
-        return add_trees(self._arcs, rows, self._truth, heads, offsets, scales, slope)
+        return add_trees(self._arcs, rows, self._truth, heads, offsets, scales, slope, self._loss)
 
     def _planes(self, rows, labellings):
         heads, offsets = self._heads(rows, labellings)
-        return tree_planes(self._arcs, rows, self._truth, heads, offsets)
+        return tree_planes(self._arcs, rows, self._truth, heads, offsets, self._loss)
 
     def _losses(self, rows, labellings):
         heads, offsets = self._heads(rows, labellings)
         truth = self._truth[Ragged(self._truth, self._starts).rows(rows)]
-        return np.add.reduceat(heads != truth, offsets[:-1]).astype(float)
+        return np.add.reduceat(are_wrong(truth, heads, self._R, COUNTS[self._loss]), offsets[:-1], dtype=float)
 
     def _marginals(self, rows, weights, scales, slope):
         values, entropies = np.empty(len(rows)), np.empty(len(rows))
@@ -135,14 +153,31 @@ class DependencyOracle(BatchOracle):
             is_root = np.zeros(len(heads), dtype=bool)
             is_root[offsets[:-1]] = True
             limits = np.repeat(np.diff(offsets), np.diff(offsets))
-            is_right = ((heads < 0) == is_root).all() and (heads >= -1).all() and (heads < limits).all()
+            is_right = ((heads < 0) == is_root).all() and (heads >= -1).all() and (heads // self._R < limits).all()
         if not is_right:
-            raise ParameterError("labellings must be heads of these sentences: -1 of the root, 0..n of words")
+            raise ParameterError("labellings must be heads of these sentences: -1 of the root, 0..n of words, with R "
+                                 "relations R heads + relations")
         return np.ascontiguousarray(heads, dtype=np.int32), offsets
 
 
-def why_no_tree(name, heads, length, single_root):
-    """Return in words why `heads` is no tree, or None if it is one."""
+def are_wrong(y, y_hat, R, counts):
+    """Return which words of y_hat the loss counts, compared with y; codes as in `Dependency`, with R relations."""
+    return {"both": y != y_hat, "heads": y // R != y_hat // R, "relations": y % R != y_hat % R}[counts]
+
+
+def check_relations(arcs, codes, name):
+    """Raise ParameterError if a word has a relation that `arcs` do not allow; `name` has a place for a number."""
+    found = arcs.not_allowed(codes)
+    if found is not None:
+        (i, m), R = found, arcs.n_relations
+        head, relation = divmod(int(codes[arcs.starts_array[i] + m]), R)
+        raise ParameterError(f"{name.format(i)} must have relations that `allowed` holds, got relation {relation} for "
+                             f"word {m} with head {head}")
+
+
+def why_no_tree(name, heads, length, single_root, n_relations=1):
+    """Return in words why `heads`, or codes of heads and relations, are no tree, or None if they are one."""
+    heads = heads // n_relations
     if heads.ndim != 1 or len(heads) != length:
         return (f"{name} must have shape ({length},): -1 for the root and the head of each of {length - 1} words, got "
                 f"shape {heads.shape}")

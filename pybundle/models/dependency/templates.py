@@ -50,6 +50,20 @@ TREEBANK_TEMPLATES = (
 one. On the English Web Treebank their accuracy of heads is about 3 percentage points above that of the default,
 which uses one tag."""
 
+RELATION_TEMPLATES = (
+    "h.pos m.pos direction", "m.word direction", "h.word direction", "h.word m.word", "h.pos m.word direction",
+    "h.word m.pos direction", "m-1.pos m.pos m+1.pos direction", "h.pos m.pos distance",
+)
+"""Templates of relations for words with one tag, `DEFAULT_TEMPLATES` for arcs."""
+TREEBANK_RELATION_TEMPLATES = (
+    "h.xpos m.xpos direction", "m.lower direction", "h.lower direction", "h.lower m.lower", "h.pos m.lower direction",
+    "h.lower m.pos direction", "h.xpos m-1.xpos m.xpos direction", "h.xpos m.xpos m+1.xpos direction",
+    "h-1.xpos h.xpos m.xpos direction", "h.xpos h+1.xpos m.xpos direction",
+    "h.pos m.pos distance", "h.pos m.pos m-1.lower direction", "h.pos m.pos m+1.lower direction",
+    "h.pos m.pos set.pos",
+)
+"""Templates of relations for `TREEBANK_TEMPLATES`."""
+
 _ATOM = re.compile(r"([hm])([+-]\d+)?\.(\w+)")
 
 
@@ -64,13 +78,13 @@ class Template(NamedTuple):
     seed: int
 
 
-def parse_templates(templates, attributes):
+def parse_templates(templates, attributes, name="templates"):
     """Return the `Template` of each text; those with `each` come last."""
     if isinstance(templates, str):
-        raise InputTypeError("templates must be a sequence of strings, got one string")
-    parsed = [_parse(f"templates[{t}]", text, attributes) for t, text in enumerate(templates)]
+        raise InputTypeError(f"{name} must be a sequence of strings, got one string")
+    parsed = [_parse(f"{name}[{t}]", text, attributes) for t, text in enumerate(templates)]
     if not 1 <= len(parsed) <= 128:
-        raise ParameterError(f"templates must hold 1 to 128 templates, got {len(parsed)}")
+        raise ParameterError(f"{name} must hold 1 to 128 templates, got {len(parsed)}")
     return sorted(parsed, key=lambda template: template.each_column >= 0)
 
 
@@ -114,6 +128,8 @@ class KeyMaker:
 
     def __init__(self, templates, bits, blocks=False):
         T = len(templates)
+        self.columns_between = [max(t.set_column, t.each_column) for t in templates if max(t[3:5]) >= 0]
+        self._n_each = sum(t.each_column >= 0 for t in templates)
         self._bits, seeds = bits, np.array([4 * template.seed for template in templates], np.uint64)[:, None]
         self._blocks = (np.arange(T, dtype=np.int32) << bits if blocks else np.zeros(T, np.int32))[:, None]
         # the first T nodes are the heads of all templates, the others the words; each step hashes one atom of every
@@ -133,10 +149,14 @@ class KeyMaker:
         measures = np.where(is_measured, _cut(_mix(_mix(measures) ^ (seeds + np.uint64(2))), bits), np.int32(0))
         self._distance_keys, self._root_keys = measures[:, :-1], measures[:, -1].copy()
         self._kind_keys = _cut(_mix(_mix(np.arange(MOST_KINDS, dtype=np.uint64)) ^ (seeds + np.uint64(3))), bits)
-        self._used = sorted({max(template.set_column, template.each_column) for template in templates} - {-1})
+        self._used = sorted(set(self.columns_between))
         numbers = {-1: -1} | {column: k for k, column in enumerate(self._used)}
         self._columns = [np.array([numbers[getattr(template, name)] for template in templates], np.int32)
                          for name in ("set_column", "each_column")]
+
+    def most_features(self, n_words):
+        """Return the largest number of features of an arc in sentences of `n_words` words, as float."""
+        return len(self._blocks) - self._n_each + self._n_each * np.minimum(n_words, float(MOST_KINDS))
 
     def __call__(self, values, starts):
         """Return the arguments of `HashedArcs` that follow `starts`.

@@ -1,0 +1,197 @@
+"""Relations of arcs: each arc takes its best relation, or sums over its relations, before trees are found.
+
+The score of word m with head h and relation r is `s(h, m) + l(h, m, r)`. As relations of different arcs do not
+interact, the best tree has the best relation in each of its arcs, and the sum over trees and relations is the
+determinant of the Matrix-Tree theorem for the arc weights `sum over r of exp(s + l)`: both are exact.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, exp, log
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memset
+
+from ...features._plane_rows cimport PlaneRows
+from ._arcs cimport HEADS, NO_LOSS, RELATIONS, Arcs, ArcWeights
+
+
+cdef class LabelledArcs(Arcs):
+    """Arcs with relations.
+
+    Parameters
+    ----------
+    heads : Arcs, or None
+        Features without relations.
+    labels : Arcs
+        Features of each of which every relation has a weight.
+    n_relations, dim : int
+    kinds : int32 array, shape (rows,)
+        Kinds 0..K of words, the root with K.
+    first : int64 array, shape (2 (K + 1)^2 + 1,)
+        `which[first[c]:first[c + 1]]` are the relations of arcs with `c = 2 ((K + 1) kind of head + kind of word) +
+        [m > h]`, at least one.
+    which : int32 array
+    """
+
+    cdef Arcs heads, labels
+    cdef tuple rules
+    cdef const int32_t[::1] kinds, which
+    cdef const int64_t[::1] first
+    cdef int K
+
+    def __init__(self, heads, Arcs labels, int n_relations, Py_ssize_t dim, kinds, first, which):
+        self.heads, self.labels, self.n_relations, self.dim = heads, labels, n_relations, dim
+        self.rules = self.kinds, self.first, self.which = kinds, first, which
+        self.K = int(np.sqrt((len(first) - 1) // 2)) - 1
+        self.arrays = (*(() if heads is None else heads.arrays), *labels.arrays, kinds, first, which)
+        self.starts_array = self.starts = labels.starts_array
+        self.n_sentences, self.longest = labels.n_sentences, labels.longest
+
+    def __reduce__(self):
+        return LabelledArcs, (self.heads, self.labels, self.n_relations, self.dim, *self.rules)
+
+    cdef inline int allowed(self, Py_ssize_t i, int h, int m, const int32_t** which) noexcept nogil:
+        """Set `which` to the relations of an arc, and return their number."""
+        cdef const int32_t* kinds = &self.kinds[self.starts[i]]
+        cdef Py_ssize_t c = 2 * (<Py_ssize_t>(self.K + 1) * kinds[h] + kinds[m]) + (m > h)
+        which[0] = &self.which[self.first[c]]
+        return <int>(self.first[c + 1] - self.first[c])
+
+    cdef size_t scratch(self) noexcept nogil:
+        cdef size_t own = sizeof(double) * self.n_relations
+        return max(own, 0 if self.heads is None else self.heads.scratch())
+
+    cdef void score(self, Py_ssize_t i, const ArcWeights* at, double* S, void* scratch) noexcept nogil:
+        cdef Py_ssize_t n = self.starts[i + 1] - self.starts[i]
+        if self.heads is None:
+            memset(S, 0, sizeof(double) * n * n)
+        else:
+            self.heads.score(i, at, S, scratch)
+
+    cdef void add_matrix(self, Py_ssize_t i, const double* G, double* slope, void* scratch) noexcept nogil:
+        if self.heads is not None:
+            self.heads.add_matrix(i, G, slope, scratch)
+
+    cdef void add_arc(self, Py_ssize_t i, int h, int m, int r, double scale, double* slope) noexcept nogil:
+        if self.heads is not None:
+            self.heads.add_arc(i, h, m, 0, scale, slope)
+        self.labels.add_arc(i, h, m, r, scale, slope)
+
+    cdef int put_arc(self, Py_ssize_t i, int h, int m, int r, double scale, PlaneRows out) except -1 nogil:
+        if self.heads is not None:
+            self.heads.put_arc(i, h, m, 0, scale, out)
+        return self.labels.put_arc(i, h, m, r, scale, out)
+
+    cdef void reduce(self, Py_ssize_t i, const double* w, const int32_t* own, int loss, bint soft, double* S,
+                     int32_t* best, double* tops, void* scratch) noexcept nogil:
+        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), R = self.n_relations, h, m, k, count, top
+        cdef const int32_t* which = NULL
+        cdef double* out = <double*>scratch
+        cdef double total, odd
+        for h in range(n):
+            for m in range(1, n):
+                if m == h:
+                    continue
+                count = self.allowed(i, h, m, &which)
+                self.labels.score_relations(i, h, m, count, which, w, out)
+                top, odd = 0, 0.0
+                for k in range(count):
+                    # as without relations, what is right loses 1 in place of a gain of all others
+                    if loss != NO_LOSS and (loss == RELATIONS or h == own[m] // R) and \
+                            (loss == HEADS or which[k] == own[m] % R):
+                        out[k] -= 1.0
+                    if own[m] == h * R + which[k]:
+                        tops[m] = S[<Py_ssize_t>h * n + m] + out[k]
+                    if out[k] > out[top]:
+                        top = k
+                    odd += out[k] - out[k]          # NaN after an overflow, which comparisons ignore
+                best[<Py_ssize_t>h * n + m] = h * R + which[top]
+                total = 1.0
+                if soft and count > 1:
+                    total = 0.0
+                    for k in range(count):
+                        total += exp(out[k] - out[top])
+                S[<Py_ssize_t>h * n + m] += out[top] + odd + (log(total) if soft else 0.0)
+
+    cdef double add_expected(self, Py_ssize_t i, const double* w, const int32_t* own, double scale, const double* P,
+                             double error, double* slope, void* scratch) noexcept nogil:
+        cdef int n = <int>(self.starts[i + 1] - self.starts[i]), R = self.n_relations, h, m, k, count
+        cdef const int32_t* which = NULL
+        cdef double* out = <double*>scratch
+        cdef double top, total, spread, p, entropy = 0.0
+        for h in range(n):
+            for m in range(1, n):
+                p = P[<Py_ssize_t>h * n + m]
+                if m == h or p == 0.0 and (own == NULL or own[m] // R != h):
+                    continue
+                count = self.allowed(i, h, m, &which)
+                top, total, spread = -INFINITY, 0.0, 0.0
+                if w != NULL:
+                    self.labels.score_relations(i, h, m, count, which, w, out)
+                    for k in range(count):
+                        top = max(top, out[k])
+                for k in range(count):
+                    out[k] = out[k] - top if w != NULL else 0.0
+                    spread -= out[k] * exp(out[k])
+                    out[k] = exp(out[k])
+                    total += out[k]
+                if w == NULL:
+                    total = 1.0
+                entropy += p * (log(total) + spread / total)
+                for k in range(count):
+                    out[k] = scale * (p * (out[k] / total) - (own != NULL and own[m] == h * R + which[k]))
+                self.labels.add_relations(i, h, m, count, which, out, slope)
+        # an arc has an entropy of at most log R, a sum of R terms with R + 8 roundings, and 2 n^2 are in the sum
+        return max(entropy - error * log(<double>R) - 2.0**-53 * (2.0 * R + 2.0 * n * n + 24.0) * (n + entropy), 0.0)
+
+    def any_trees(self):
+        """Return codes of a tree of every sentence, with an allowed relation in each arc."""
+        codes = Arcs.any_trees(self)
+        cdef int32_t[::1] code = codes
+        cdef const int32_t* which = NULL
+        cdef Py_ssize_t i, m
+        for i in range(self.n_sentences):
+            for m in range(1, self.starts[i + 1] - self.starts[i]):
+                self.allowed(i, <int>m - 1, <int>m, &which)
+                code[self.starts[i] + m] = <int32_t>(m - 1) * self.n_relations + which[0]
+        return codes
+
+    def not_allowed(self, const int32_t[::1] codes):
+        """Return the sentence and the word of the first relation in codes of trees that is not allowed, or None."""
+        cdef const int32_t* which = NULL
+        cdef Py_ssize_t i, m
+        cdef int32_t own
+        cdef int k, count
+        for i in range(self.n_sentences):
+            for m in range(1, self.starts[i + 1] - self.starts[i]):
+                own = codes[self.starts[i] + m]
+                count = self.allowed(i, own // self.n_relations, <int>m, &which)
+                for k in range(count):
+                    if which[k] == own % self.n_relations:
+                        break
+                else:
+                    return i, m
+        return None
+
+    def scores(self, Py_ssize_t i, const double[::1] w):
+        """Return scores (n + 1, n + 1, R) of sentence i; -inf for what is not allowed, 0 in column 0 and for m = h."""
+        cdef Py_ssize_t n = self.starts[i + 1] - self.starts[i], h, m, k, count
+        cdef const int32_t* which = NULL
+        cdef ArcWeights at = ArcWeights(&w[0], NULL, NULL)
+        alone, found = np.zeros((n, n)), np.full((n, n, self.n_relations), -np.inf)
+        cdef double[:, ::1] S = alone
+        cdef double[:, :, ::1] out = found
+        room = np.empty(self.scratch() + 8, np.uint8), np.empty(self.n_relations)
+        cdef unsigned char[::1] scratch = room[0]
+        cdef double[::1] one = room[1]
+        self.score(i, &at, &S[0, 0], &scratch[0])
+        for h in range(n):
+            for m in range(1, n):
+                if m != h:
+                    count = self.allowed(i, <int>h, <int>m, &which)
+                    self.labels.score_relations(i, <int>h, <int>m, <int>count, which, &w[0], &one[0])
+                    for k in range(count):
+                        out[h, m, which[k]] = S[h, m] + one[k]
+        found[:, 0] = 0.0
+        found[np.arange(n), np.arange(n)] = 0.0
+        return found

@@ -38,7 +38,8 @@ def conllu(fine=True, heads=True):
     for sentence in WORDS:
         for k, (word, tag, _) in enumerate(sentence, 1):
             head = {1: 2, 2: 3, 3: 0, 4: 3}[k] if heads else "_"
-            rows.append("\t".join(map(str, (k, word, word, tag, tag if fine else "_", "_", head, "dep", "_", "_"))))
+            relation = {1: "det", 2: "nsubj", 3: "root", 4: "advmod:x"}[k]
+            rows.append("\t".join(map(str, (k, word, word, tag, tag if fine else "_", "_", head, relation, "_", "_"))))
         rows.append("")
     return "\n".join(rows) + "\n"
 
@@ -78,6 +79,8 @@ TEXTS = {
     "flat.txt": "The dog barks .\nThe cat sleeps .\n",
     "other.conll": conll(0, 1, 2).replace("dog", "pig"), "short.conll": "the DT B-NP\n",
     "a.conllu": conllu(), "coarse.conllu": conllu(fine=False), "raw.conllu": conllu(heads=False),
+    "alien.conllu": conllu().replace("nsubj", "sbj"), "bare.conllu": conllu().replace("nsubj", "_").replace(
+        "det", "_").replace("root", "_").replace("advmod:x", "_"),
     "cut.conllu": "1\tthe\n", "ids.conllu": conllu().replace("2\tdog", "5\tdog"),
     "on one line": "The dog barks\nA cat sleeps\n",
     "barred.conll": conll(0, 1).replace("\n", " _\n").replace("\n _", "\n"),
@@ -92,6 +95,7 @@ MODELS = {
     "npz": "a.npz --tol 0.1", "named": "named.npz --arrays T,t --tol 0.1", "seq": "s.npz --tol 0.1",
     "crf": "a.conll --model crf --tol 0.1", "chain": "a.conll --tol 0.1", "wordcrf": "pair.conll --tol 0.1",
     "parser": "a.conllu --hash-bits 8 --tol 0.1", "coarse": "coarse.conllu --hash-bits 8 --tol 0.1",
+    "heads": "a.conllu --no-relations --hash-bits 8 --tol 0.1",
     "scaled": "a.csv --scale --tol 0.1", "mkl": "a.csv --model mkl --tol 0.5",
     "cv": "a.csv --cv 2 --grid 0.1,1 --tol 0.1",
 }  # fmt: skip
@@ -196,6 +200,8 @@ LINES = [line for line in """
 0 | train a.conll --cv 2 --grid 1 --tol 0.1 | ChainSVMCV
 0 | train a.conllu --hash-bits 8 --tol 0.1 | C = 0.03
 0 | train coarse.conllu --hash-bits 8 --tol 0.1 -C 1 | C = 1
+0 | train a.conllu --hash-bits 8 --tol 0.1 | 4; 4 of them with tags and direction, as seen, are allowed
+2 | train a.csv --no-relations | --no-relations belongs to --model parser
 0 | train a.svm --method bmrm --tol 0.1 --parts 2 --quiet --seed 3 --jobs 1 | certified
 0 | train a.svm --lam 10 --tol 0.1 | C = 0.1
 0 | train - --format csv --tol 0.1 < a.csv | 3 features
@@ -388,7 +394,12 @@ LINES = [line for line in """
 0 | evaluate a.csv --predictions labels.txt | 100.00 %
 0 | evaluate a.conll --load crf.model | chunk f1
 0 | evaluate a.conll --predictions tagged_by_crf.conll | chunk f1
-0 | evaluate a.conllu --load parser.model | UAS
+0 | evaluate a.conllu --load parser.model | LAS with subtypes
+0 | evaluate alien.conllu --load parser.model | alien.conllu, line 2: the relation 'sbj' is not among the model's
+0 | evaluate alien.conllu --load heads.model | UAS
+0 | evaluate bare.conllu --load parser.model --no-punctuation | UAS
+2 | evaluate a.csv --load csv.model --no-punctuation | --no-punctuation is for trees of words
+0 | info parser.model | relations          4; 4 of them
 0 | evaluate a.conllu --predictions parsed.conllu | UAS
 0 | evaluate signs.svm --load svm.model | warning: signs.svm: labels -1 are not among the model's classes 0, 1, 2
 2 | evaluate tens.svm --load svm.model | labels 10, 11, 12 are not among the model's classes 0, 1, 2

@@ -190,6 +190,11 @@ def plates():
     return [rng.integers(0, 9, size=(5, 4)) for _ in y], y
 
 
+def relations():
+    X, y = parses()
+    return X, [[(int(head), "ab"[head > 0]) for head in heads if head >= 0] for heads in y]
+
+
 def faces():
     images = landmark_images(12, random_state=0)
     return list(images.X), list(images.Y)
@@ -197,18 +202,20 @@ def faces():
 
 @pytest.mark.parametrize("data, estimator", [
     (parses, lambda: pb.DependencyParser(hash_bits=8)),
+    (relations, lambda: pb.DependencyParser(hash_bits=8, relations=True)),
     (graphs, lambda: pb.BinaryLabelingSVM(class_weight="balanced")),
     (graphs, lambda: pb.GraphSVM(class_weight="balanced", classes=[0, 1])),
     (plates, lambda: pb.SegmentationSVM(layout="columns")),
     (faces, lambda: pb.LandmarkDetector(windows=[(5, 5)], tol=1e-2)),
-], ids=["parses", "graphs", "labels", "plates", "faces"])
+], ids=["parses", "relations", "graphs", "labels", "plates", "faces"])
 def test_bags_of_other_structures(data, estimator):
     X, y = data()
     dX, dy = (bag.from_sequence(values, npartitions=3) for values in (X, y))
     here, there = estimator().fit(X, y), estimator().fit(dX, dy)
     assert same_optimum(here, there)
     for name, value in vars(here).items():      # what was learned before the solve
-        if name.endswith("_") and name.strip("_") in {"classes", "class_weight", "kinds", "widths", "symbols", "boxes",
+        if name.endswith("_") and name.strip("_") in {"classes", "class_weight", "kinds", "relations", "allowed",
+                                                      "widths", "symbols", "boxes",
                                                       "anchors", "spreads", "with_root", "n_features_in"}:
             np.testing.assert_array_equal(vars(there)[name], value)
     for mine, theirs in zip(there.predict(X), there.predict(dX).compute(), strict=True):

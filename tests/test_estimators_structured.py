@@ -37,6 +37,12 @@ def trees(n=15):
     return bank.X, bank.Y
 
 
+def labelled_trees(n=15):
+    X, y = trees(n)
+    return X, [[(int(head), "root" if head == 0 else "ab"[int(head > m)]) for m, head in enumerate(heads[1:], 1)]
+               for heads in y]
+
+
 def segments(n=6):
     rng = np.random.default_rng(0)
     X, y = [], []
@@ -75,6 +81,7 @@ CASES = {
     "cv": (pb.ChainSVMCV([0.1, 1.0], cv=2), chains), "crf-cv": (pb.ChainCRFCV([0.1, 1.0], cv=2), chains),
     "parser": (pb.DependencyParser(hash_bits=12), trees),
     "log-parser": (pb.DependencyParser(hash_bits=10, loss="logistic", tol=1e-2), trees),
+    "labelled parser": (pb.DependencyParser(hash_bits=10, relations=True, tol=1e-2), labelled_trees),
     "segments": (pb.SegmentationSVM(fillers=["a"], widths={"b": [1]}), segments),
     "graphs": (pb.BinaryLabelingSVM(loss="balanced", class_weight="balanced"), graphs),
     "labels": (pb.GraphSVM(loss="balanced", class_weight="balanced", symmetric=[0]), labelled),

@@ -58,7 +58,8 @@ def found(folder, options):  # noqa: F811
 
 
 @BREAKS
-def test_treebanks_keep_all_but_heads_and_relations(folder, ends):  # noqa: F811
+@pytest.mark.parametrize("model", ["parser", "heads"])
+def test_treebanks_keep_all_but_heads_and_relations(folder, ends, model):  # noqa: F811
     """Comments, ranges, empty nodes, features and MISC were lost, so that scorers could not align the text."""
     rows = ["# global.columns = ID FORM", "# text = Über „du“", ""]
     for k, sentence in enumerate(WORDS):
@@ -70,16 +71,18 @@ def test_treebanks_keep_all_but_heads_and_relations(folder, ends):  # noqa: F811
         rows += ["", "# between sentences", "", ""] if k % 2 else [""]
     raw = ends("\n".join([*rows, ""])).encode()
     for options in ("", " --unlabelled"):
-        options = f"--format conllu --load {folder}/parser.model{options}"
+        options = f"--format conllu --load {folder}/{model}.model{options}"
         got = predicted(folder, raw, options)
-        heads = [head for sentence in found(folder, options) for head in sentence]
+        labels = [label for sentence in found(folder, options) for label in sentence]
         expected = []
         for line in pieces(raw):
             fields = line.split(b"\t")
             if fields[0].isdigit():
-                fields[6:9] = str(heads.pop(0)).encode(), b"_", b"_"
+                head, relation = (labels[0], "_") if model == "heads" else labels[0]
+                fields[6:9] = str(head).encode(), relation.encode(), b"_"
+                del labels[0]
             expected.append(b"\t".join(fields))
-        assert heads == [] and got == b"".join(expected)
+        assert labels == [] and got == b"".join(expected)
 
 
 @BREAKS

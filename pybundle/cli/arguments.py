@@ -50,6 +50,8 @@ def make_parser():
     given = made.add_mutually_exclusive_group(required=True)
     given.add_argument("--load", metavar="FILE", help="a model that train saved")
     given.add_argument("--predictions", metavar="FILE", help="what predict wrote, or another program in its format")
+    made.add_argument("--no-punctuation", action="store_true",
+                      help="conllu: words with the universal tag PUNCT do not count")
     made.add_argument("--strict", choices=sorted(SCHEMES), help="count only chunks that are well formed in this scheme")
 
     made = command("path", "solve a grid of regularisation constants, each warmed by the one before",
@@ -128,12 +130,15 @@ def _model(parser):
     parser.add_argument("--scale", action="store_true",
                         help="svm: divide columns by their standard deviations, dense ones less their means")
     parser.add_argument("--hash-bits", type=_count, metavar="B",
-                        help="chain, crf, parser: hash to 2^B columns (default: parser 20, others none)")
+                        help="chain, crf, parser: hash to 2^B columns (default: parser 22, without relations 20, others "
+                             "none)")
     parser.add_argument("--min-count", type=_count, metavar="N",
                         help="chain, crf: tokens that a feature must occur in (default: 1); parser: words that a value "
                              "must occur in (default: 2)")
     parser.add_argument("--token-weights", choices=("auto", "all", "occurring"),
                         help="chain, crf: pairs of feature and label that have weights (default: auto)")
+    parser.add_argument("--no-relations", action="store_true",
+                        help="parser: heads alone (default: heads and relations if the file has these)")
     parser.add_argument("--scheme", choices=("BIO", "IOB1", "BILOU", "IOBES"),
                         help="chain, crf: how labels write chunks; labels that break it are refused, never predicted")
     parser.add_argument("--repair", action="store_true", help="rewrite the chunks of the training data in --scheme")

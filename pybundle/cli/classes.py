@@ -43,6 +43,7 @@ def warn_of_measurements(y):
 def check_known(data, model):
     """Refuse labels if the model has none of them as a class; else warn of those that it lacks: they count as wrong."""
     if data.shape == "sentence":
+        _check_relations(data, model)
         return
     labels, classes = labels_of(data.y), model.classes_.tolist()
     unknown = labels.difference(classes)
@@ -51,6 +52,17 @@ def check_known(data, model):
         raise ParameterError(f"{said}; write them as in the training")
     if unknown:
         warn_user(said, UserWarning)
+
+
+def _check_relations(data, model):
+    """Warn of relations of a treebank that the model lacks, naming the line of the first."""
+    known = getattr(model, "relations_", None)
+    unknown = set() if known is None else {r for x in data.X for r in x.relations}.difference(known, "_")
+    if unknown:
+        rows = ((number, line.split("\t")) for number, line in enumerate(data.original.lines, 1))
+        number, row = next((number, row) for number, row in rows if row[0].isdecimal() and row[7] in unknown)
+        warn_user(f"{data.name}, line {number}: the relation {row[7]!r:.40} is not among the model's "
+                  f"{names_of(known)}; words with {names_of(unknown)} count as wrong", UserWarning)
 
 
 def check_last_column(data, model):

@@ -1,6 +1,7 @@
 """Compare labels with the true ones (`pybundle evaluate`)."""
 
 import copy
+import math
 import re
 
 import numpy as np
@@ -10,20 +11,19 @@ from ..core.warn import warn_user
 from ..datasets.conllu import trees_of
 from ..datasets.lines import numbered_lines
 from ..datasets.tables import SEPARATORS, plain_label
-from ..metrics import chunk_scores
+from ..metrics import attachment_scores, chunk_scores
 from .classes import check_known, warn_of_measurements
 from .data import place, read
-from .models import grades_of
+from .models import grades_of, holds_relations, pairs_of
 from .output import print_json, print_rows
 from .predict import load_with_data, predictions
-from .scores import accuracy, holds_chunks, labelled_scores, ranking_scores
+from .scores import accuracy, holds_chunks, ranking_scores
 
 
 def evaluate(arguments):
     """Print accuracy, scores of chunks by type if labels are chunks, UAS and LAS of parses, scores of rankings."""
-    relations = None
     if arguments.load is not None:
-        model, data = load_with_data(arguments, labelled=True)
+        model, data = load_with_data(arguments, labelled=True, keeps_text=True)
         is_ranking = hasattr(model, "n_pairs_")
         if not is_ranking:
             check_known(data, model)
@@ -35,8 +35,8 @@ def evaluate(arguments):
         is_ranking = data.groups is not None
         if data.shape == "row" and not is_ranking:
             warn_of_measurements(data.y)
-        found, relations = _predictions(arguments, data)
-    record = ranking_scores(grades_of(data), found, data.groups) if is_ranking else _scores(data, found, relations)
+        found = _predictions(arguments, data)
+    record = ranking_scores(grades_of(data), found, data.groups) if is_ranking else _scores(arguments, data, found)
     chunks = _chunk_scores(arguments, data, found)
     if chunks is not None:
         record |= {f"chunk {name}": getattr(chunks.total, name) for name in ("precision", "recall", "f1")}
@@ -69,22 +69,24 @@ def _chunk_scores(arguments, data, found):
             names[m[1]], int(m[2]), int(m[3])), str(problem))) from problem
 
 
-def _scores(data, found, relations):
+def _scores(arguments, data, found):
+    if data.shape == "sentence":
+        counted = [[tag != "PUNCT" for tag in x.upos] for x in data.X] if arguments.no_punctuation else None
+        truth = pairs_of(data) if holds_relations(data) else data.y
+        uas, las, las_without_subtypes, _ = attachment_scores(truth, found, counted)
+        return {"UAS": uas} if math.isnan(las) else {"UAS": uas, "LAS without subtypes": las_without_subtypes,
+                                                     "LAS with subtypes": las}
+    if arguments.no_punctuation:
+        raise ParameterError(f"--no-punctuation is for trees of words (CoNLL-U), got {data.name} of {data.shape}s")
     truth = [np.asarray(labels).tolist() for labels in data.y]
     if data.shape == "row":
         return {"accuracy": accuracy(*([plain_label(label) for label in side] for side in (truth, found)))}
     joined, mine = ([label for labels in side for label in labels] for side in (truth, found))
-    if data.shape == "sentence":
-        record = {"UAS": accuracy(joined, mine)}
-        if relations is not None:
-            expected = [relation for sentence in data.X for relation in sentence.relations]
-            record |= labelled_scores(list(zip(joined, expected, strict=True)), list(zip(mine, relations, strict=True)))
-        return record
     return {"token accuracy": accuracy(joined, mine), "sequence accuracy": accuracy(truth, found)}
 
 
 def _predictions(arguments, data):
-    """Return the labels in a file that `predict` or another program wrote, and for parses the relations or None."""
+    """Return the labels in a file that `predict` or another program wrote, for parses pairs if it gives relations."""
     name = arguments.predictions
     if data.shape == "sentence" or data.rows is not None or _holds_examples(name, data.columns.format):
         other = copy.copy(arguments)
@@ -98,15 +100,16 @@ def _predictions(arguments, data):
             if theirs.X.shape != X.shape or (abs(theirs.X - X) > 1e-6 * abs(X).max()).sum():
                 raise ParameterError(f"{name} must hold the rows of {data.name}, {X.shape[1]} features and a label, "
                                      f"got {theirs.describe()} that differ; give what predict wrote, or a label a line")
-            return theirs.y.tolist(), None
+            return theirs.y.tolist()
         for i, (mine, ours) in enumerate(zip(_words(theirs), _words(data), strict=True)):
             if mine != ours:
                 raise ParameterError(f"{name}: sentence {i + 1} has other words than in {data.name}")
         for part, whole in ((theirs, data), (data, theirs)) if data.rows is not None else ():
             if part.rows == [[token[:-1] for token in tokens] for tokens in whole.rows]:
                 raise ParameterError(f"{part.name} holds the columns of {whole.name} without the labels; bring them")
-        relations = [r for x in theirs.X for r in x.relations] if data.shape == "sentence" else ["_"]
-        return [np.asarray(labels).tolist() for labels in theirs.y], None if set(relations) == {"_"} else relations
+        if data.shape == "sentence" and holds_relations(theirs):
+            return pairs_of(theirs)
+        return [np.asarray(labels).tolist() for labels in theirs.y]
     with_numbers = all(np.asarray(labels).dtype.kind in "iufb" for labels in data.y)
     found = []
     for number, line in numbered_lines(name):
@@ -119,7 +122,7 @@ def _predictions(arguments, data):
             raise ParameterError(f"{name}, line {number}: expected {len(data.y[len(found)])} labels, got {len(labels)}")
         found.append(labels if data.shape == "sequence" else labels[0])
     _check_lengths(name, found, data)
-    return found, None
+    return found
 
 
 def _align(other, data):

@@ -11,7 +11,7 @@ import numpy as np
 from .. import templates
 from ..core.exceptions import ParameterError
 from ..core.memory import require_memory
-from ..models import TREEBANK_TEMPLATES
+from ..models import TREEBANK_RELATION_TEMPLATES, TREEBANK_TEMPLATES
 from ..risks import BinaryHinge, MulticlassHinge
 from ..runtime.callbacks import ProgressBar
 from .classes import warn_of_measurements
@@ -23,7 +23,7 @@ KINDS = {"svm": ("MulticlassSVM", "row"), "chain": ("ChainSVM", "sequence"), "cr
 """Estimator and shape of the data by the name of a model."""
 RESTRICTED = {"no_intercept": ("svm",), "scale": ("svm",), "hash_bits": ("chain", "crf", "parser"),
               "l1": ("chain", "crf"), "min_count": ("chain", "crf", "parser"), "token_weights": ("chain", "crf"),
-              "scheme": ("chain", "crf"), "groups": ("rank",)}
+              "scheme": ("chain", "crf"), "groups": ("rank",), "no_relations": ("parser",)}
 """Options that only some models have, with these models."""
 SHAPES = {"row": "svm", "sequence": "chain", "sentence": "parser"}
 PARSER_C = 0.03
@@ -68,6 +68,8 @@ def make_estimator(name, kind, arguments, data, **parameters):
         parameters["templates"] = templates_of("words" if arguments.features is None else arguments.features, data)
     if kind == "parser":
         parameters = {"single_root": not data.columns.multiple_roots} | of_treebank(data) | parameters
+        parameters["relations"] = not arguments.no_relations and holds_relations(data)
+        parameters.setdefault("hash_bits", 22 if parameters["relations"] else 20)
         if name == KINDS[kind][0]:
             parameters.setdefault("C", PARSER_C)
     return getattr(estimators(), name)(**parameters)
@@ -93,9 +95,27 @@ def templates_of(text, data):
 def of_treebank(data):
     """Return parameters of a parser for a treebank: both tags, or only the universal one if there is no other."""
     has_fine = "xpos" in data.columns.names
-    templates = [text if has_fine else text.replace(".xpos", ".pos") for text in TREEBANK_TEMPLATES]
-    return {"attributes": ("lower", "xpos", "pos") if has_fine else ("lower", "pos"),
-            "templates": list(dict.fromkeys(templates)), "min_count": 2, "hash_bits": 20}
+    parameters = {"attributes": ("lower", "xpos", "pos") if has_fine else ("lower", "pos"), "min_count": 2}
+    for name, texts in (("templates", TREEBANK_TEMPLATES), ("relation_templates", TREEBANK_RELATION_TEMPLATES)):
+        parameters[name] = list(dict.fromkeys(text if has_fine else text.replace(".xpos", ".pos") for text in texts))
+    return parameters
+
+
+def holds_relations(data):
+    """Return whether a treebank gives relations: column 8 is not _ everywhere."""
+    return any(relation != "_" for sentence in data.X for relation in sentence.relations)
+
+
+def relations_of(model):
+    """Return in words which relations a model has, or None for a model without them."""
+    if getattr(model, "relations_", None) is None:
+        return None
+    return f"{len(model.relations_)}; {len(model.allowed_)} of them with tags and direction, as seen, are allowed"
+
+
+def pairs_of(data):
+    """Return the heads and relations of a treebank, a list of pairs for each sentence."""
+    return [list(zip(heads.tolist(), x.relations, strict=True)) for x, heads in zip(data.X, data.y, strict=True)]
 
 
 def estimators():
@@ -137,8 +157,10 @@ def prepared(kind, arguments, data):
 
 
 def targets(kind, estimator, data):
-    """Return the labels of data in the form that the estimator takes; grades have their groups with them."""
-    return estimator._joined(data.X, grades_of(data), data.groups, None)[1] if kind == "rank" else data.y
+    """Return the labels of data as the estimator takes them: grades with groups, or pairs of heads and relations."""
+    if kind == "rank":
+        return estimator._joined(data.X, grades_of(data), data.groups, None)[1]
+    return pairs_of(data) if getattr(estimator, "relations", False) else data.y
 
 
 def grades_of(data):

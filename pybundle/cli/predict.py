@@ -5,6 +5,7 @@ import sys
 import numpy as np
 
 from ..core.archive import write_atomically
+from ..datasets.lines import as_word
 from .classes import check_last_column
 from .columns import Columns, columns_of, fitting
 from .data import read
@@ -26,7 +27,8 @@ def predict(arguments):
     elif data.original is None:
         raw = "".join(f"{labels if data.shape == 'row' else ' '.join(map(str, labels))}\n" for labels in found).encode()
     else:
-        texts = [str(label) for labels in ([found] if data.shape == "row" else found) for label in labels]
+        texts = [_written(label, data.shape) for labels in ([found] if data.shape == "row" else found)
+                 for label in labels]
         columns, trained = data.columns, columns_of(model)
         # the labels become a new column
         if columns.format == "csv" and columns.label is None and columns.names is not None:
@@ -54,4 +56,11 @@ def load_with_data(arguments, labelled, keeps_text=False):
 
 def predictions(model, data):
     """Return the labels of all examples, a list."""
-    return [np.asarray(labels).tolist() for labels in model.predict(data.X)]
+    return [labels if isinstance(labels, list) else np.asarray(labels).tolist() for labels in model.predict(data.X)]
+
+
+def _written(label, shape):
+    """Return a label as text, in CoNLL-U columns 7 and 8."""
+    if shape != "sentence":
+        return str(label)
+    return as_word(label[1], f"{label[0]}\t", separator="tab") if isinstance(label, tuple) else f"{label}\t_"

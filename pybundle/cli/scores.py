@@ -1,4 +1,4 @@
-"""Score labels against the true ones: accuracy, heads and relations of words."""
+"""Score labels against the true ones."""
 
 import numpy as np
 
@@ -9,18 +9,6 @@ from ..metrics.chunks import PREFIXES
 def accuracy(truth, found):
     """Return the fraction of equal labels in two lists of the same length; NaN for empty lists."""
     return sum(a == b for a, b in zip(truth, found, strict=True)) / len(truth) if truth else float("nan")
-
-
-def labelled_scores(truth, found):
-    """Return the LAS of lists of (head, relation), with subtypes like `det:def` and without them.
-
-    The CoNLL 2018 shared task (Zeman et al. 2018) counts without subtypes: it cuts relations at the colon.
-
-    >>> labelled_scores([(2, "det"), (0, "root")], [(2, "det:def"), (0, "root")])
-    {'LAS without subtypes': 1.0, 'LAS with subtypes': 0.5}
-    """
-    cut = ([(head, relation.partition(":")[0]) for head, relation in side] for side in (truth, found))
-    return {"LAS without subtypes": accuracy(*cut), "LAS with subtypes": accuracy(truth, found)}
 
 
 def holds_chunks(sequences):

@@ -9,7 +9,7 @@ from ..core.exceptions import ParameterError
 from ..solvers.checkpointing import Checkpoint
 from .classes import class_counts, describe_counts, warn_of_measurements
 from .data import read
-from .models import KINDS, check_memory, constant, kind_of, make_estimator, progress, targets
+from .models import KINDS, check_memory, constant, kind_of, make_estimator, progress, relations_of, targets
 from .output import certificate, certificate_rows, check_outputs, print_json, print_rows, shown
 from .scaling import scaled, unscale
 from .verify import stated
@@ -40,6 +40,7 @@ def train(arguments):
                   file=sys.stderr)
         raise
     record = {"model": kind, "class": type(estimator).__name__, "data": data.describe(), "classes": classes,
+              "relations": relations_of(estimator),
               "C": estimator.C if arguments.cv is None else estimator.C_, **certificate(estimator),
               "scaled": arguments.scale, "seconds": time.perf_counter() - started, "saved": None,
               "hint": getattr(estimator, "_hint", "") or None}
@@ -61,7 +62,7 @@ def train(arguments):
         print_json(record)
     else:
         print(f"{record['class']} on {record['data']}, C = {record['C']:g}")
-        print_rows([("classes", classes and describe_counts(classes)),
+        print_rows([("classes", classes and describe_counts(classes)), ("relations", record["relations"]),
                     ("pairs", kind == "rank" and f"{estimator.n_pairs_} in {estimator.n_groups_} groups, "
                                                  f"{estimator.n_idle_groups_} of them without a pair"),
                     *(_score_rows(record) if arguments.cv is not None else ()),

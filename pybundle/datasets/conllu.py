@@ -112,9 +112,9 @@ def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left
             skipped[place] = where
         else:
             for number, row in rows if isinstance(source, Original) else ():
-                # relations are dropped, as new heads would make them wrong
+                # a label is a head and a relation, as old relations would be wrong under new heads
                 at, after = (len("\t".join(row[:k])) for k in (6, 9))
-                source.mark(number, at + 1, after, "{}\t_\t_".format)
+                source.mark(number, at + 1, after, "{}\t_".format)
             _, forms, lemmas, upos, xpos, _, _, relations, *_ = map(list, zip(*(row for _, row in rows), strict=True))
             sentences.append(Sentence(forms, lemmas, upos, xpos, heads, relations))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,9 +15,15 @@ from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import as_output
 from ..core.ragged import Ragged, array_of
 from ..core.types import Callbacks, Data, Floats
-from ..core.validation import check_choice, check_integer, shown
+from ..core.validation import check_choice, check_flag, check_integer, shown
 from ..models import Dependency
-from ..models.dependency.templates import DEFAULT_TEMPLATES, MOST_KINDS, parse_templates
+from ..models.dependency.templates import (
+    DEFAULT_TEMPLATES,
+    MOST_KINDS,
+    RELATION_TEMPLATES,
+    ROOT,
+    parse_templates,
+)
 from ..oracles import arborescence_marginals
 from ..solvers.method import Method
 from .base import without_weightless
@@ -39,7 +46,8 @@ class DependencyParser(Probabilities, StructuredEstimator):
     X is a list of sentences, each a list of words: dictionaries `{"word": "dog", "pos": "NOUN"}`, tuples of texts in
     the order of `attributes`, or an array of integers (n, number of attributes); or a `pb.datasets.Sentence`; or, for
     features of your own, a CSR matrix of arcs as `pb.models.Dependency` takes it. y is a list of heads: one number for
-    each of the n words, 1..n or 0 for the root, with -1 for the root in front or without.
+    each of the n words, 1..n or 0 for the root, with -1 for the root in front or without. With `relations=True` it is a
+    list of pairs (head, relation), one for each word.
 
     Parameters
     ----------
@@ -58,6 +66,16 @@ class DependencyParser(Probabilities, StructuredEstimator):
         1 keeps all values apart. `pybundle train` uses 2 with the templates above. For words as texts.
     single_root : bool
         Whether exactly one word hangs on the root.
+    relations : bool
+        Whether arcs have relations, such as "nsubj". An arc can have those that the training data show for the "pos" of
+        head and word (if `attributes` hold it) and the direction; arcs that they do not show have the most frequent
+        relation of the word's tag. What is only seen under the root, or never there, stays so.
+    relation_templates : sequence of str, optional
+        Features of the relation of an arc, like `templates`; `pb.models.TREEBANK_RELATION_TEMPLATES` belong to
+        `pb.models.TREEBANK_TEMPLATES`.
+    counts : {"both", "heads", "relations"}
+        With relations, which words the loss counts: those with a wrong head or relation, a wrong head, a wrong
+        relation.
 
     Attributes
     ----------
@@ -67,13 +85,18 @@ class DependencyParser(Probabilities, StructuredEstimator):
         share one number.
     vocabulary_ : list of str, or None
         The values, as "word=dog", that are kept apart if `min_count` is above 1.
+    relations_ : list of str, or None
+        The relations, the most frequent first.
+    allowed_ : list of str, or None
+        What arcs can have, the most frequent first, as tags of head ("" for the root) and word, "left" or "right" of
+        the head, and relation, between tabs.
     n_features_in_ : int
     {certificate}
 
     Notes
     -----
-    `score` is the fraction of right heads (UAS). Parses have no relations: for labelled scores (LAS) predict the
-    relation of every arc with a classifier of your own.
+    `score` is the fraction of words with the right head (UAS), with relations that of words with both right (LAS);
+    `pb.metrics.attachment_scores` computes these and more.
 
     Examples
     --------
@@ -85,13 +108,18 @@ class DependencyParser(Probabilities, StructuredEstimator):
     [[2, 3, 0]]
     >>> parser.predict_single([("dogs", "N"), ("bark", "V")])
     [2, 0]
+    >>> y = [[(2, "nsubj"), (0, "root")], [(2, "det"), (3, "nsubj"), (0, "root")]]
+    >>> parser = pb.DependencyParser(C=10.0, hash_bits=12, relations=True).fit(X, y)
+    >>> parser.predict([[("the", "D"), ("dog", "N"), ("barks", "V")]])
+    [[(2, 'det'), (3, 'nsubj'), (0, 'root')]]
     """
 
     _log_loss_is = "loss='logistic' in the fit"
 
     def __init__(self, C: float = 0.1, *, loss: str = "hinge", attributes: Sequence[str] = ("word", "pos"),
                  templates: Sequence[str] | None = None, hash_bits: int = 18, min_count: int = 1,
-                 single_root: bool = True, tol: float = 0.001, atol: float | None = None, method: str | Method = "auto",
+                 single_root: bool = True, relations: bool = False, relation_templates: Sequence[str] | None = None,
+                 counts: str = "both", tol: float = 0.001, atol: float | None = None, method: str | Method = "auto",
                  max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
                  random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
@@ -110,37 +138,59 @@ class DependencyParser(Probabilities, StructuredEstimator):
         return without_weightless(X, y, np.where(is_empty, 0.0, weights)) if is_empty.any() else (X, y, weights)
 
     def _survey(self, X, y, weights):
-        """Return whether arcs are CSR rows, the number of columns, counts of values, and whether heads have a root."""
+        """Return if arcs are CSR rows, the number of columns, counts of values and of rules, and if roots are given."""
         self._check_sentences(X)
         is_sparse = sp.issparse(X.values if isinstance(X, Ragged) else X[0])
         n_features = X[0].shape[1] if is_sparse else len(self.attributes)
         counts = None if is_sparse or not _is_text(X) else self._count_values(X)
-        return bool(is_sparse), int(n_features), counts, _have_root(_heads(y))
+        if not check_flag("relations", self.relations):
+            return bool(is_sparse), int(n_features), counts, None, _have_root(_heads(y))
+        if is_sparse:
+            raise ParameterError("X must hold words for relations=True, got CSR matrices; pb.models.Dependency takes "
+                                 "them")
+        return False, int(n_features), counts, self._count_rules(X, y, counts is not None), False
 
     def _learn(self, surveys):
         check_choice("loss", self.loss, ("hinge", "logistic"))
-        forms = {(is_sparse, n_features, counts is None) for is_sparse, n_features, counts, _ in surveys}
+        forms = {(is_sparse, n_features, counts is None) for is_sparse, n_features, counts, *_ in surveys}
         if len(forms) > 1:
             raise ParameterError("X must hold sentences of one form in all blocks: texts, arrays of integers, or CSR "
                                  "matrices with the same number of columns")
         (is_sparse, n_features, is_array), = forms
         kinds = vocabulary = None
         if not is_array:
-            kinds, vocabulary = self._frequent([counts for _, _, counts, _ in surveys])
+            kinds, vocabulary = self._frequent([counts for _, _, counts, *_ in surveys])
+        relations = rules = None
+        if self.relations:
+            counted = sum((survey[3] for survey in surveys), Counter())
+            rules = _by_count(counted)
+            relations = _by_count(sum((Counter({rule[3]: n}) for rule, n in counted.items()), Counter()))
         return {"n_features_in_": n_features, "is_sparse_": is_sparse, "kinds_": kinds, "vocabulary_": vocabulary,
+                "relations_": relations, "allowed_": None if rules is None else ["\t".join(rule) for rule in rules],
                 "with_root_": all(with_root for *_, with_root in surveys)}
 
     def _encode_pairs(self, X, y, fitted):
-        return self._words(X, fitted, self._tables(fitted)), _rooted(_heads(y), fitted["with_root_"])
+        x, relations = self._words(X, fitted, self._tables(fitted)), fitted["relations_"]
+        if relations is None:
+            return x, _rooted(_heads(y), fitted["with_root_"])
+        number = {relation: r for r, relation in enumerate(relations)}
+        return x, _rooted([len(relations) * heads + np.array([number[name] for name in names], np.int32)
+                           for heads, names in map(_split, y, range(len(y)))], False)
 
     def _make_model(self, fitted):
         if fitted.is_sparse_:
             return Dependency(fitted.n_features_in_, single_root=self.single_root)
-        return Dependency.hashed(self.hash_bits, tuple(self.attributes), self._templates(),
-                                 single_root=self.single_root)
+        names = tuple(self.attributes)
+        more = {} if fitted.relations_ is None else {
+            "n_relations": len(fitted.relations_), "counts": self.counts, "tag": "pos" if "pos" in names else None,
+            "relation_templates": self._relation_templates(), "allowed": self._rules(fitted)}
+        return Dependency.hashed(self.hash_bits, names, self._templates(), single_root=self.single_root, **more)
 
     def _templates(self):
         return DEFAULT_TEMPLATES if self.templates is None else self.templates
+
+    def _relation_templates(self):
+        return RELATION_TEMPLATES if self.relation_templates is None else self.relation_templates
 
     def _encode(self, X):
         return self._words(X, vars(self), self._once("tables", lambda: self._tables(vars(self))))
@@ -150,16 +200,29 @@ class DependencyParser(Probabilities, StructuredEstimator):
     def predict(self, X: Data, output: str = "list") -> list[Any]:
         """Return the heads of the words of every sentence, a list, with or without the root as in the fit.
 
+        With relations these are pairs (head, relation).
+
         Parameters
         ----------
         X
             Sentences as described in the class, or a Dask bag of them.
         output : {"list", "array"}
-            Heads of a sentence are a list of int, which `json` and `==` take, or an int32 array.
+            Heads of a sentence are a list of int, which `json` and `==` take, or an int32 array; pairs are a list of
+            tuples, or a structured array.
         """
         model = self.model_
         found = self._labels(model, self._encode(check_list("X", X)))
+        if self.relations_ is not None:
+            return as_output([self._named(codes[1:]) for codes in found], output)
         return as_output(found if self.with_root_ else [heads[1:] for heads in found], output)
+
+    def _named(self, codes):
+        """Return codes of heads and relations as a structured array."""
+        heads, relations = np.divmod(codes, len(self.relations_))
+        names = np.array(self.relations_)
+        pairs = np.empty(len(codes), [("head", np.int32), ("relation", names.dtype)])
+        pairs["head"], pairs["relation"] = heads, names[relations]
+        return pairs
 
     def predict_single(self, sentence: Any) -> list[int]:
         """Return the heads of one sentence, a list of int, as `predict([sentence])[0]`."""
@@ -167,7 +230,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
 
     def _check_state(self):
         super()._check_state()
-        for name in ("kinds_", "vocabulary_"):
+        for name in ("kinds_", "vocabulary_", "relations_", "allowed_"):
             texts = getattr(self, name)
             if not (texts is None or (isinstance(texts, list) and all(isinstance(text, str) for text in texts))):
                 raise StateError(f"{name} must be a list of texts or None, got {texts!r:.40}")
@@ -175,39 +238,47 @@ class DependencyParser(Probabilities, StructuredEstimator):
     def _labels(self, model, x):
         found = [np.full(1, -1, np.int32)] * len(x)             # the root alone, for sentences without words
         full = [i for i, one in enumerate(x) if length(one)]
-        # the decoder needs any tree as truth: here each word hangs on the one before
-        chains = [np.arange(-1, x[i].shape[0] if model.templates is not None else round(x[i].shape[0] ** 0.5))
-                  for i in full]
         if full:
-            for i, heads in zip(full, self._decoded(model, [x[i] for i in full], chains), strict=True):
+            for i, heads in zip(full, self._decoded(model, [x[i] for i in full], None), strict=True):
                 found[i] = heads
         return found
 
     def _count(self, X, y):
-        found, truth = self.predict(X, output="array"), _heads(y)
-        truth = _rooted(truth, _have_root(truth))
+        found = self.predict(X)
+        if self.relations_ is None:
+            truth = _rooted(_heads(y), _have_root(_heads(y)))
+            found, truth = [heads[self.with_root_:] for heads in found], [heads[1:].tolist() for heads in truth]
+        else:
+            truth = [list(zip(heads.tolist(), names, strict=True)) for heads, names in map(_split, y, range(len(y)))]
         right, total = np.zeros(len(found)), np.zeros(len(found))
-        for i, (heads, own) in enumerate(zip(found, truth, strict=True)):
-            heads, own = heads[self.with_root_:], own[1:]
-            if len(heads) != len(own):
-                raise ParameterError(f"y[{i}] must have one head for each of the {len(heads)} words of X[{i}], got "
-                                     f"{len(own)}")
-            right[i], total[i] = np.count_nonzero(heads == own), len(heads)
+        for i, (mine, own) in enumerate(zip(found, truth, strict=True)):
+            _check_length(own, len(mine), i)
+            right[i], total[i] = sum(map(operator.eq, mine, own)), len(mine)
         return right, total
 
     @as_fitted
     def decision_function(self, X: Data) -> list[Floats]:
-        """Scores of all arcs of every sentence, a list of arrays (n + 1, n + 1): row head, column word, 0 the root."""
+        """Scores of all arcs of every sentence, a list of arrays (n + 1, n + 1): row head, column word, 0 the root.
+
+        With R relations the shape is (n + 1, n + 1, R), and relations that an arc cannot have are -inf.
+        """
         model = self.model_
-        return [model.arc_scores(self.coef_, x) if length(x) else np.zeros((1, 1))
-                for x in self._encode(check_list("X", X))]
+        found = [model.relation_scores(self.coef_, x) if length(x) else np.zeros((1, 1, model.n_relations))
+                 for x in self._encode(check_list("X", X))]
+        return found if self.relations_ is not None else [scores[:, :, 0] for scores in found]
 
     @NeedsLogLoss
     @as_fitted
     def predict_proba(self, X: Data) -> list[Floats]:
-        """Probabilities of all arcs, a list of arrays (n + 1, n + 1), for `loss="logistic"` only."""
-        return [arborescence_marginals(scores, self.single_root)[0] if len(scores) > 1 else scores
-                for scores in self.decision_function(X)]
+        """Probabilities of all arcs, in the form of `decision_function`, for `loss="logistic"` only."""
+        found = []
+        for scores in self.decision_function(X):
+            if len(scores) > 1:
+                arcs = scores if scores.ndim == 2 else np.logaddexp.reduce(scores, axis=2)
+                chances = arborescence_marginals(arcs, self.single_root)[0]
+                scores = chances if scores.ndim == 2 else chances[:, :, None] * np.exp(scores - arcs[:, :, None])
+            found.append(scores)
+        return found
 
     # ------------------------------------------------------------------ what users write
     def _count_values(self, X):
@@ -228,9 +299,44 @@ class DependencyParser(Probabilities, StructuredEstimator):
         return kinds, [f"{self.attributes[column]}={value}" for column in sorted(counts)
                        for value in sorted(counts[column]) if counts[column][value] >= self.min_count]
 
+    def _count_rules(self, X, y, is_text):
+        """Return a Counter of (tag of the head, tag of the word, direction, relation)."""
+        counted, column = Counter(), self._tag_column()
+        for i, (x, pairs) in enumerate(zip(X, y, strict=True)):
+            heads, names = _split(pairs, i)
+            n = _n_words(x)
+            _check_length(names, n, i)
+            if len(heads) and not 0 <= heads.min() <= heads.max() <= n:
+                raise ParameterError(f"y[{i}] must hold heads 0..{n}, got {heads.tolist()!r:.60}")
+            tags = [""] * (n + 1)
+            if column is not None:
+                tags[1:] = self._column(x, i, column) if is_text else [str(word[column]) for word in x]
+            for m, (h, name) in enumerate(zip(heads.tolist(), names, strict=True), 1):
+                counted[tags[h], tags[m], "root" if h == 0 else "right" if m > h else "left", name] += 1
+        return counted
+
+    def _tag_column(self):
+        return self.attributes.index("pos") if "pos" in self.attributes else None
+
+    def _rules(self, fitted):
+        """Return `allowed_` in the numbers that the model takes."""
+        column, tables = self._tag_column(), self._tables(vars(fitted))
+        relations = {relation: r for r, relation in enumerate(fitted.relations_)}
+
+        def number(tag):
+            if column is None or tables is None:
+                return 0 if column is None else int(tag)
+            return crc32(tag.encode()) if tables[column] is None else tables[column][0].get(tag, tables[column][1])
+
+        rules = (rule.split("\t") for rule in fitted.allowed_)
+        return np.array([(ROOT if side == "root" else number(head), number(word), side != "left", relations[relation])
+                         for head, word, side, relation in rules])
+
     def _between(self):
         """Return the columns that templates ask for between head and word, by `set` and `each`."""
         templates = parse_templates(self._templates(), tuple(self.attributes))
+        if self.relations:
+            templates += parse_templates(self._relation_templates(), tuple(self.attributes), "relation_templates")
         return sorted({max(t.set_column, t.each_column) for t in templates} - {-1})
 
     def _tables(self, fitted):
@@ -314,15 +420,36 @@ class DependencyParser(Probabilities, StructuredEstimator):
 
 def _heads(y):
     """Return heads as arrays, with or without the root in front, as given."""
-    rows = []
-    for i, heads in enumerate(y):
-        heads = np.asarray(heads)
-        if heads.ndim != 1 or (heads.dtype.kind not in "iu" and len(heads)):
-            raise InputTypeError(f"y[{i}] must be a sequence of heads, integers, got {y[i]!r:.60}")
-        if len(heads) and not -2**31 <= heads.min() <= heads.max() < 2**31:
-            raise ParameterError(f"y[{i}] must hold heads, words 1..n or 0 for the root, got {shown(heads)}")
-        rows.append(heads.astype(np.int32))
-    return rows
+    return [_heads_of(heads, i) for i, heads in enumerate(y)]
+
+
+def _heads_of(given, i):
+    heads = np.asarray(given)
+    if heads.ndim != 1 or (heads.dtype.kind not in "iu" and len(heads)):
+        raise InputTypeError(f"y[{i}] must be a sequence of heads, integers, got {given!r:.60}")
+    if len(heads) and not -2**31 <= heads.min() <= heads.max() < 2**31:
+        raise ParameterError(f"y[{i}] must hold heads, words 1..n or 0 for the root, got {shown(heads)}")
+    return heads.astype(np.int32)
+
+
+def _split(pairs, i):
+    """Return the heads and the relations of a list of pairs."""
+    try:
+        heads, names = zip(*pairs, strict=True) if len(pairs) else ((), ())
+    except (TypeError, ValueError):
+        names = None
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise InputTypeError(f"y[{i}] must hold pairs (head, relation), as relations=True asks, got {pairs!r:.60}")
+    return _heads_of(heads, i), list(map(str, names))
+
+
+def _check_length(labels, n, i):
+    if len(labels) != n:
+        raise ParameterError(f"y[{i}] must have one head for each of the {n} words of X[{i}], got {len(labels)}")
+
+
+def _by_count(counted):
+    return sorted(counted, key=lambda value: (-counted[value], value))
 
 
 def _have_root(rows):

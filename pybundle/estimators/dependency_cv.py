@@ -19,13 +19,14 @@ class DependencyParserCV(PathCV, DependencyParser):
     Parameters
     ----------
     {grid}
-    loss, attributes, templates, hash_bits, min_count, single_root : see `DependencyParser`
+    loss, attributes, templates, hash_bits, min_count, single_root, relations, relation_templates, counts
+        See `DependencyParser`.
     {grid_parameters}
 
     Attributes
     ----------
     {grid_attributes}
-    coef_, kinds_, vocabulary_, n_features_in_ : see `DependencyParser`
+    coef_, kinds_, vocabulary_, relations_, allowed_, n_features_in_ : see `DependencyParser`
     {certificate}
 
     Examples
@@ -44,7 +45,8 @@ class DependencyParserCV(PathCV, DependencyParser):
     def __init__(self, Cs: int | ArrayLike = 8, *, cv: Any = None, scoring: Any = None, search_tol: float | None = None,
                  loss: str = "hinge", attributes: Sequence[str] = ("word", "pos"),
                  templates: Sequence[str] | None = None, hash_bits: int = 18, min_count: int = 1,
-                 single_root: bool = True, tol: float = 0.001, atol: float | None = None, method: str | Method = "auto",
+                 single_root: bool = True, relations: bool = False, relation_templates: Sequence[str] | None = None,
+                 counts: str = "both", tol: float = 0.001, atol: float | None = None, method: str | Method = "auto",
                  max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
                  random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:

@@ -6,13 +6,14 @@ from .base import StructuredModel
 from .batch_oracle import BatchOracle
 from .binary_labeling import BinaryLabeling
 from .chain import Chain
-from .dependency import TREEBANK_TEMPLATES, Dependency
+from .dependency import TREEBANK_RELATION_TEMPLATES, TREEBANK_TEMPLATES, Dependency
 from .graph_labeling import GraphLabeling
 from .landmarks import Landmarks
 from .multiclass import Multiclass
 from .segmentation import Segmentation
 
 __all__ = [
+    "TREEBANK_RELATION_TEMPLATES",
     "TREEBANK_TEMPLATES",
     "BatchOracle",
     "BinaryLabeling",

@@ -24,11 +24,16 @@ CHECKED = Chain, GraphLabeling, Landmarks, Multiclass, Segmentation
 """Models whose oracles refuse invalid labellings."""
 
 
-def is_tree(model, heads, truth):
-    """Return whether `heads` form a tree, with a single word at the root if the model requires that."""
-    heads, n = np.asarray(heads), len(truth)
-    if heads.shape != (n,) or heads.dtype.kind not in "iu" or heads[0] != -1 or n < 2 or not (
-            (heads[1:] >= 0) & (heads[1:] < n)).all():
+def is_tree(model, codes, truth):
+    """Return whether codes of heads and relations form a tree, with a single word at the root if the model requires it.
+
+    Features of relations that an arc cannot have are refused by the model.
+    """
+    codes, n = np.asarray(codes), len(truth)
+    if codes.shape != (n,) or codes.dtype.kind not in "iu" or codes[0] != -1 or n < 2:
+        return False
+    heads = codes // model.n_relations
+    if not ((heads[1:] >= 0) & (heads[1:] < n)).all():
         return False
     reached, level = {0}, {0}
     while level:

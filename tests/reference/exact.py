@@ -479,18 +479,24 @@ def chain(X, Y, n_labels, costs, normalised=False, start=True, end=True, support
     return structured(len(kept), examples, k, **options)
 
 
-def dependency(X, Y, single_root=True, **options):
-    """Trees: rows of arcs (h, m) ordered by h, then m, m != h."""
+def dependency(X, Y, single_root=True, R=1, counts="both", **options):
+    """Trees with R relations: rows of arcs (h, m) ordered by h, then m, m != h; codes are R heads + relations."""
     *X, k = lift(*X)
     examples = []
     for x, truth in zip(X, Y, strict=True):
         n = len(truth) - 1
         place = {arc: r for r, arc in enumerate((h, m) for h in range(n + 1) for m in range(1, n + 1) if m != h)}
-        trees = list(all_trees(n, single_root))
-        labellings = [(int(sum(heads[1:] != truth[1:])), sum(x[place[int(heads[m]), m]] for m in range(1, n + 1)))
-                      for heads in trees]
-        examples.append((labellings, next(j for j, heads in enumerate(trees) if (heads == truth).all())))
-    return structured(X[0].shape[1], examples, k, **options)
+        codes = [np.array([-1, *(R * heads[1:] + relations)]) for heads in all_trees(n, single_root)
+                 for relations in itertools.product(range(R), repeat=n)]
+        labellings = []
+        for code in codes:
+            psi = np.zeros((R, x.shape[1]), dtype=object)
+            for m, (h, r) in enumerate(zip(code[1:] // R, code[1:] % R, strict=True), 1):
+                psi[r] += x[place[int(h), m]]
+            wrong = {"both": code != truth, "heads": code // R != truth // R, "relations": code % R != truth % R}
+            labellings.append((int(wrong[counts][1:].sum()), psi.ravel()))
+        examples.append((labellings, next(j for j, code in enumerate(codes) if (code == truth).all())))
+    return structured(R * X[0].shape[1], examples, k, **options)
 
 
 def landmarks(X, Y, shape, parents, boxes, anchors, spreads, unit=1.0, **options):

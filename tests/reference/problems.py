@@ -207,13 +207,14 @@ def chain(rng, smooth, slack=False):
                                                                    **ends, **more), smooth)
 
 
-def dependency(rng, smooth):
+def dependency(rng, smooth, R=1):
+    counts = str(rng.choice(["both", "heads", "relations"])) if R > 1 and not smooth else "both"
     single, n_sentences = bool(rng.random() < 0.7), int(rng.choice([1, 2, 2, 3]))
     d = int(rng.integers(1, 7))
     X, exact_X, Y, factor = [], [], [], scale_of(rng)
     is_free = rng.random() < 0.5                # every arc has a weight of its own
     for _ in range(n_sentences):
-        n = 2 if is_free else int(rng.choice([1, 2, 2, 3, 3, 4] if not smooth else [1, 2, 2, 3, 3]))
+        n = 2 if is_free else int(rng.choice([1, 2, 2, 3, 3, 4] if not smooth and R == 1 else [1, 2, 2, 3, 3]))
         d = 4 if is_free else d
         if is_free:
             x = np.eye(4)
@@ -224,17 +225,23 @@ def dependency(rng, smooth):
         if rng.random() < 0.3:
             x = x * 10.0 ** rng.uniform(-2, 2, (n * n, 1))
         x = (x * factor).astype(rng.choice([np.float32, np.float64]))
-        trees = list(exact.all_trees(n, single))
+        trees = labelled_trees(rng, n, single, R)
         X.append(x)
         Y.append(trees[rng.integers(len(trees))])
     if n_sentences > 1 and rng.random() < 0.8:
-        others = [tree for tree in exact.all_trees(len(Y[0]) - 1, single) if (tree != Y[0]).any()]
+        others = [tree for tree in labelled_trees(rng, len(Y[0]) - 1, single, R) if (tree != Y[0]).any()]
         X[-1], Y[-1] = X[0], others[rng.integers(len(others))] if others else Y[0]
     kind = X[0].dtype
     X = [sp.csr_array(x.astype(kind)) for x in X]
     exact_X = [x.toarray().astype(float) for x in X]
-    model = pb.models.Dependency(d, single_root=single)
-    return structured(rng, model, X, Y, lambda **more: exact.dependency(exact_X, Y, single, **more), smooth)
+    more = {} if R == 1 else {"n_relations": R, "counts": counts}
+    model = pb.models.Dependency(d, single_root=single, **more)
+    return structured(rng, model, X, Y, lambda **more: exact.dependency(exact_X, Y, single, R, counts, **more), smooth)
+
+
+def labelled_trees(rng, n, single, R):
+    """All trees of n words, as codes of heads and of random relations."""
+    return [np.array([-1, *(R * heads[1:] + rng.integers(0, R, n))]) for heads in exact.all_trees(n, single)]
 
 
 def landmarks(rng, smooth):
@@ -364,6 +371,8 @@ KINDS = {
     "Multiclass, slack": (3, lambda rng: classes(rng, False, True)),
     "Chain": (4, lambda rng: chain(rng, False)),
     "Chain, slack": (3, lambda rng: chain(rng, False, True)),
+    "Dependency, relations, logistic": (6, lambda rng: dependency(rng, True, 2)),
+    "Dependency, relations": (4, lambda rng: dependency(rng, False, 2)),
     "Dependency": (4, lambda rng: dependency(rng, False)),
     "Landmarks": (4, lambda rng: landmarks(rng, False)),
     "Segmentation": (3, segmentation),

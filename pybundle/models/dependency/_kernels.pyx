@@ -210,7 +210,8 @@ cdef int write_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const
             if h != g:
                 losses[j] += is_wrong(h, g, R, loss)
                 arcs.put_arc(i, h // R, m, h % R, 1.0, out)
-                arcs.put_arc(i, g // R, m, g % R, -1.0, out)
+                if g >= 0:
+                    arcs.put_arc(i, g // R, m, g % R, -1.0, out)
         out.close()
     return 0
 

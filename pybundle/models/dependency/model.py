@@ -26,7 +26,7 @@ from ...features.examples import Examples
 from ...oracles.arborescence import max_arborescence
 from ..base import StructuredModel
 from ._arcs import HashedArcs, RowArcs, arc_scores
-from ._kernels import add_trees
+from ._kernels import tree_planes
 from ._relations import LabelledArcs
 from .oracle import COUNTS, DependencyOracle, are_wrong, check_relations, why_no_tree
 from .rules import RelationRules
@@ -169,11 +169,9 @@ class Dependency(StructuredModel):
         arcs, _ = self._bind([x])
         heads = self._check_heads("y", y, int(arcs.starts_array[1]))
         check_relations(arcs, heads, "y")
-        slope = np.zeros(self.dim)
         # psi is Psi if there are no true heads
-        add_trees(arcs, np.zeros(1, np.intp), np.full(len(heads), -1, np.int32), heads, np.zeros(1, np.int64),
-                  np.ones(1), slope)
-        return sp.csr_array(slope[None])
+        return tree_planes(arcs, np.zeros(1, np.intp), np.full(len(heads), -1, np.int32), heads,
+                           np.zeros(1, np.int64))[1]
 
     def loss(self, y: Any, y_hat: Any) -> float:
         y, y_hat = integer_array("y", y), integer_array("y_hat", y_hat)

@@ -1,0 +1,140 @@
+"""A parser with relations: what it learns, forms of words and labels, scores, files, and what it refuses."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import pybundle as pb
+from pybundle.datasets import Sentence
+from pybundle.metrics import attachment_scores
+
+NAMES = ["N", "V", "D", "P", "O"]
+
+
+def treebank(n=30, seed=0):
+    """Sentences D N V (P N); the last noun hangs on the verb, or on the first noun after "of"."""
+    rng, X, y = np.random.default_rng(seed), [], []
+    for _ in range(n):
+        x = [("the", "D"), (str(rng.choice(["dog", "cat"])), "N"), ("sees", "V")]
+        pairs = [(2, "det"), (3, "nsubj"), (0, "root")]
+        if rng.random() < 0.7:
+            of = rng.random() < 0.5
+            x += [("of", "O") if of else ("in", "P"), ("parks", "N")]
+            pairs += [(5, "case"), (2, "nmod") if of else (3, "obl:in")]
+        X.append(x)
+        y.append(pairs)
+    return X, y
+
+
+def fitted(**parameters):
+    X, y = treebank()
+    return pb.DependencyParser(**{"C": 10.0, "hash_bits": 12, "relations": True} | parameters).fit(X, y), X, y
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("counts", ["both", "heads", "relations"])
+def test_relations_are_learned(loss, counts):
+    parser, X, y = fitted(loss=loss, counts=counts)
+    assert parser.certified_
+    if counts != "heads" or loss == "logistic":     # else nothing is paid for relations
+        assert parser.predict(X) == y and parser.score(X, y) == 1.0
+    assert sorted(parser.relations_) == ["case", "det", "nmod", "nsubj", "obl:in", "root"]
+    assert parser.relations_[0] == "det" and "\tV\troot\troot" in parser.allowed_
+    assert "N\tD\tleft\tdet" in parser.allowed_ and len(parser.allowed_) == 7
+
+
+def test_only_what_was_seen_is_predicted():
+    """Whatever the weights: `root` is exactly under the root, and tags have the relations of the training."""
+    parser, X, _ = fitted()
+    parser.coef_ = np.random.default_rng(0).standard_normal(len(parser.coef_))
+    seen = {tuple(rule.split("\t")) for rule in parser.allowed_}
+    for x, pairs in zip(X, parser.predict(X), strict=True):
+        tags = ["", *(tag for _, tag in x)]
+        for m, (head, relation) in enumerate(pairs, 1):
+            assert (relation == "root") == (head == 0)
+            side = "root" if head == 0 else "right" if m > head else "left"
+            if any(rule[:3] == (tags[head], tags[m], side) for rule in seen):
+                assert (tags[head], tags[m], side, relation) in seen
+
+
+def test_forms_of_words_agree():
+    """Words as tuples, dictionaries, sentences of files and numbers; labels as pairs or structured arrays."""
+    parser, X, y = fitted()
+    found = parser.predict(X)
+    dicts = [[{"word": word, "pos": tag} for word, tag in x] for x in X]
+    sentences = [Sentence([w for w, _ in x], [], [t for _, t in x], [], np.arange(len(x) + 1), []) for x in X]
+    assert parser.predict(dicts) == parser.predict(sentences) == found
+    arrays = parser.predict(X, output="array")
+    assert [pairs.tolist() for pairs in arrays] == found and arrays[0]["head"].tolist() == [h for h, _ in found[0]]
+    again = pb.DependencyParser(**parser.get_params()).fit(X, arrays)
+    assert again.relations_ == parser.relations_ and again.score(X, arrays) == 1.0
+    numbers = [np.array([(len(word), NAMES.index(tag)) for word, tag in x]) for x in X]
+    counted = pb.DependencyParser(C=10.0, hash_bits=12, relations=True).fit(numbers, y)
+    assert "0\t2\tleft\tdet" in counted.allowed_ and counted.score(numbers, y) > 0.9
+    bare = pb.DependencyParser(attributes=("word",), templates=["h.word m.word distance"], relations=True,
+                               relation_templates=["m.word h.word"], hash_bits=10)
+    bare.fit([[(word,) for word, _ in x] for x in X], y)
+    assert "\t\tleft\tdet" in bare.allowed_
+    assert parser.predict_single(X[0]) == found[0] and parser.predict([[]]) == [[]]
+
+
+def test_probabilities_are_marginals():
+    parser, X, _ = fitted(loss="logistic")
+    for scores, chances in zip(parser.decision_function(X[:5]), parser.predict_proba(X[:5]), strict=True):
+        assert scores.shape == chances.shape == (len(scores), len(scores), len(parser.relations_))
+        assert chances[:, 1:].sum(axis=(0, 2)) == pytest.approx(1.0)
+        arcs, _ = pb.oracles.arborescence_marginals(np.logaddexp.reduce(scores, axis=2), True)
+        assert chances.sum(axis=2) == pytest.approx(arcs) and not chances[np.isneginf(scores)].any()
+    assert parser.predict_proba([[]])[0].shape == (1, 1, len(parser.relations_))
+
+
+def test_scores_of_unseen_relations_and_subtypes():
+    parser, X, y = fitted()
+    changed = [[(head, {"obl:in": "obl", "det": "foo"}.get(name, name)) for head, name in pairs] for pairs in y]
+    scores = attachment_scores(changed, parser.predict(X))
+    n, n_foo = sum(map(len, y)), sum(name == "det" for pairs in y for _, name in pairs)
+    n_obl = sum(name == "obl:in" for pairs in y for _, name in pairs)
+    assert scores.uas == 1.0 and scores.n_words == n
+    assert scores.las == pytest.approx(1.0 - (n_foo + n_obl) / n) == parser.score(X, changed)
+    assert scores.las_without_subtypes == pytest.approx(1.0 - n_foo / n)
+    counted = [[tag != "D" for _, tag in x] for x in X]
+    assert attachment_scores(changed, parser.predict(X), counted).las_without_subtypes == 1.0
+    heads = [[head for head, _ in pairs] for pairs in y]
+    assert attachment_scores(heads, y)[0] == 1.0 and np.isnan(attachment_scores(heads, heads).las)
+    assert np.isnan(attachment_scores([[]], [[]]).uas)
+    with pytest.raises(pb.ParameterError, match="the same words, got 3, 2 in sentence 1"):
+        attachment_scores([[], heads[0][:3]], [[], heads[0][:2]])
+
+
+def test_a_search_chooses_by_labelled_scores():
+    X, y = treebank(12)
+    found = pb.DependencyParserCV([0.001, 1.0], cv=2, hash_bits=10, tol=0.1, relations=True).fit(X, y)
+    assert found.scores_.shape == (2, 2) and found.score(X, y) == 1.0
+
+
+@pytest.mark.parametrize("y, error, message", [
+    ([[2, 0]], pb.InputTypeError, r"y\[0\] must hold pairs \(head, relation\), as relations=True asks"),
+    ([[(2, 3), (0, 4)]], pb.InputTypeError, r"y\[0\] must hold pairs"),
+    ([[(2, "a", 1), (0, "b", 2)]], pb.InputTypeError, r"y\[0\] must hold pairs"),
+    ([[("x", "a"), (0, "b")]], pb.InputTypeError, r"y\[0\] must be a sequence of heads"),
+    ([[(3, "a"), (0, "b")]], pb.ParameterError, r"y\[0\] must hold heads 0..2, got \[3, 0\]"),
+    ([[(2, "a"), (1, "b")]], pb.ParameterError, r"Y\[0\]\[1\] is on a cycle"),
+    ([[(0, "a")]], pb.ParameterError, r"y\[0\] must have one head for each of the 2 words"),
+])
+def test_labels_are_refused_by_name(y, error, message):
+    with pytest.raises(error, match=message):
+        pb.DependencyParser(relations=True).fit([[("a", "N"), ("b", "V")]], y)
+
+
+def test_parameters_are_refused_by_name():
+    X, y = treebank(4)
+    for parameters, message in (({"counts": "words"}, "counts must be one of"),
+                                ({"relation_templates": ["h.size"]}, r"relation_templates\[0\] = 'h.size'")):
+        with pytest.raises(ValueError, match=message):
+            pb.DependencyParser(**{"relations": True} | parameters).fit(X, y)
+    with pytest.raises(pb.ParameterError, match="must hold words for relations=True, got CSR matrices"):
+        pb.DependencyParser(relations=True).fit([sp.csr_array(np.eye(4))], [[(0, "a"), (1, "b")]])
+    with pytest.raises(pb.InputTypeError, match="relations must be True or False"):
+        pb.DependencyParser(relations="yes").fit(X, y)
+    with pytest.raises(pb.InputTypeError, match="must be a sequence of heads"):
+        pb.DependencyParser().fit(X, y)

@@ -130,7 +130,7 @@ def _model(parser):
     parser.add_argument("--scale", action="store_true",
                         help="svm: divide columns by their standard deviations, dense ones less their means")
     parser.add_argument("--hash-bits", type=_count, metavar="B",
-                        help="chain, crf, parser: hash to 2^B columns (default: parser 22, without relations 20, others "
+                        help="chain, crf, parser: hash to 2^B columns (default: parser 22, 20 for heads alone, others "
                              "none)")
     parser.add_argument("--min-count", type=_count, metavar="N",
                         help="chain, crf: tokens that a feature must occur in (default: 1); parser: words that a value "

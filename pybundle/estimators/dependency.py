@@ -148,7 +148,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
         if is_sparse:
             raise ParameterError("X must hold words for relations=True, got CSR matrices; pb.models.Dependency takes "
                                  "them")
-        return False, int(n_features), counts, self._count_rules(X, y, counts is not None), False
+        return False, int(n_features), counts, self._count_rules(X, y, weights, counts is not None), False
 
     def _learn(self, surveys):
         check_choice("loss", self.loss, ("hinge", "logistic"))
@@ -299,10 +299,10 @@ class DependencyParser(Probabilities, StructuredEstimator):
         return kinds, [f"{self.attributes[column]}={value}" for column in sorted(counts)
                        for value in sorted(counts[column]) if counts[column][value] >= self.min_count]
 
-    def _count_rules(self, X, y, is_text):
-        """Return a Counter of (tag of the head, tag of the word, direction, relation)."""
+    def _count_rules(self, X, y, weights, is_text):
+        """Return a Counter of (tag of the head, tag of the word, direction, relation), weighted as sentences are."""
         counted, column = Counter(), self._tag_column()
-        for i, (x, pairs) in enumerate(zip(X, y, strict=True)):
+        for i, (x, pairs, weight) in enumerate(zip(X, y, weights.tolist(), strict=True)):
             heads, names = _split(pairs, i)
             n = _n_words(x)
             _check_length(names, n, i)
@@ -312,7 +312,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
             if column is not None:
                 tags[1:] = self._column(x, i, column) if is_text else [str(word[column]) for word in x]
             for m, (h, name) in enumerate(zip(heads.tolist(), names, strict=True), 1):
-                counted[tags[h], tags[m], "root" if h == 0 else "right" if m > h else "left", name] += 1
+                counted[tags[h], tags[m], "root" if h == 0 else "right" if m > h else "left", name] += weight
         return counted
 
     def _tag_column(self):

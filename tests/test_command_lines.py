@@ -125,6 +125,7 @@ def folder(tmp_path_factory):
                 assert call(f"train {arguments} --save {name}.model")[0] == 0, name
             assert call("train a.svm --tol 0.1 --certificate a.certificate")[0] == 0
             assert call("train a.csv --scale --tol 0.1 --certificate scaled.certificate")[0] == 0
+            assert call("train a.conllu --hash-bits 8 --tol 0.1 --certificate trees.certificate")[0] == 0
             assert call("predict a.conllu --load parser.model --output parsed.conllu")[0] == 0
             assert call("predict a.conll --load crf.model --output tagged_by_crf.conll")[0] == 0
     finally:
@@ -421,6 +422,8 @@ LINES = [line for line in """
 0 | verify a.svm --certificate a.certificate | 45 examples
 0 | verify a.csv --scale --certificate scaled.certificate | 45 examples
 0 | verify a.csv --certificate scaled.certificate | 45 examples
+0 | verify a.conllu --certificate trees.certificate | 12 sentences
+2 | verify a.conllu --no-relations --certificate trees.certificate | --no-relations is no option of the certificate
 2 | verify a.svm | required: --certificate
 2 | verify a.svm --certificate none | No such file
 2 | verify a.svm --certificate svm.model | svm.model

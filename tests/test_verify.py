@@ -65,6 +65,8 @@ def make_risks():
         "chains": risks.Structured(pb.models.Chain(3, 3), C, L),
         "crf": risks.Structured(pb.models.Chain(3, 3), C, L, loss="logistic"),
         "trees": risks.Structured(pb.models.Dependency(5), *trees()),
+        "relations": risks.Structured(pb.models.Dependency(5, n_relations=2), trees()[0],
+                                      [np.array([-1, *(2 * heads[1:] + (heads[1:] > 1))]) for heads in trees()[1]]),
         "slack": risks.Structured(pb.models.Multiclass(3, 4, rescaling="slack"), X, y, sample_weight=weights),
         "python": risks.Structured(Signs(), X, np.where(y > 0, 1, -1)),
         "function": risks.Function(lambda w: (np.abs(w - 1.0), np.diag(np.sign(w - 1.0))), 4, n_parts=4,
@@ -74,7 +76,7 @@ def make_risks():
 
 
 RISKS = make_risks()
-EXACT = {"classes", "costs", "two", "chains", "trees", "slack", "python", "function", "unbounded"}
+EXACT = {"classes", "costs", "two", "chains", "trees", "relations", "slack", "python", "function", "unbounded"}
 
 
 def signed(nonneg):
@@ -479,10 +481,13 @@ def test_values_of_callables_count_terms_that_cancel():
         assert report.ok and report.lower_bound <= fun <= report.fun, report
 
 
-def test_what_is_no_tree_proves_nothing():
-    risk = RISKS["trees"]
-    certificate = solve("trees", "prox-bcfw").certificate
-    for heads in ([-1, 1, 1], [-1, 2, 1], [-1, 0, 0], [0, 0, 1], [-1, 0, 7]):
+@pytest.mark.parametrize("name, labellings", [
+    ("trees", ([-1, 1, 1], [-1, 2, 1], [-1, 0, 0], [0, 0, 1], [-1, 0, 7])),
+    ("relations", ([-1, 3, 2], [-1, 5, 3], [-1, 0, 1], [-2, 0, 3], [-1, 0, 6]))])
+def test_what_is_no_tree_proves_nothing(name, labellings):
+    risk = RISKS[name]
+    certificate = solve(name, "prox-bcfw").certificate
+    for heads in labellings:
         bad = Labellings.of(np.array([0]), [np.array(heads)], np.array([0.5]), risk.sample_weight)
         report = pb.verify(forged(certificate, evidence=bad), risk)
         assert ("multipliers", False) in [check[:2] for check in report.checks]

@@ -108,8 +108,8 @@ def test_scores_of_unseen_relations_and_subtypes():
 
 def test_a_search_chooses_by_labelled_scores():
     X, y = treebank(12)
-    found = pb.DependencyParserCV([0.001, 1.0], cv=2, hash_bits=10, tol=0.1, relations=True).fit(X, y)
-    assert found.scores_.shape == (2, 2) and found.score(X, y) == 1.0
+    found = pb.DependencyParserCV([0.001, 1.0, 100.0], cv=2, hash_bits=10, tol=0.1, relations=True).fit(X, y)
+    assert found.scores_.shape == (2, 3) and found.score(X, y) == 1.0
 
 
 @pytest.mark.parametrize("y, error, message", [
@@ -119,6 +119,7 @@ def test_a_search_chooses_by_labelled_scores():
     ([[("x", "a"), (0, "b")]], pb.InputTypeError, r"y\[0\] must be a sequence of heads"),
     ([[(3, "a"), (0, "b")]], pb.ParameterError, r"y\[0\] must hold heads 0..2, got \[3, 0\]"),
     ([[(2, "a"), (1, "b")]], pb.ParameterError, r"Y\[0\]\[1\] is on a cycle"),
+    ([[(2, "a\tb"), (0, "b")]], pb.ParameterError, "tags and relations must be without tabs"),
     ([[(0, "a")]], pb.ParameterError, r"y\[0\] must have one head for each of the 2 words"),
 ])
 def test_labels_are_refused_by_name(y, error, message):

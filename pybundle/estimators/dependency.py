@@ -313,6 +313,9 @@ class DependencyParser(Probabilities, StructuredEstimator):
                 tags[1:] = self._column(x, i, column) if is_text else [str(word[column]) for word in x]
             for m, (h, name) in enumerate(zip(heads.tolist(), names, strict=True), 1):
                 counted[tags[h], tags[m], "root" if h == 0 else "right" if m > h else "left", name] += weight
+        odd = next((text for rule in counted for text in rule if "\t" in text), None)
+        if odd is not None:
+            raise ParameterError(f"tags and relations must be without tabs, which allowed_ holds, got {odd!r:.40}")
         return counted
 
     def _tag_column(self):

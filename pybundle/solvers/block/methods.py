@@ -419,5 +419,5 @@ def accelerated(n_best=1):
     """Build the schedule of runs on cached planes, to which each visit of an example adds `n_best`."""
     # with n_best > 1 more planes are known early, which deserve more passes
     opening, fraction = (5, 0.2) if n_best == 1 else (4, 0.1)
-    # half way took 18 to 38 % fewer passes on graphs, and as many on chains, where F hardly rises
+    # half way took up to a third fewer passes on graphs, and as many on chains, where F rises late
     return Accelerated(opening, fraction, fraction_before=fraction, most_passes=100, share=0.5)

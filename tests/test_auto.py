@@ -86,6 +86,8 @@ PROBLEMS = {
     "decoders": (chains, {"lam": 1.0}, "'prox-bcfw'", [("oca", *NOW)]),
     "decoders, tol small": (chains, {"lam": 1.0, "tol": 1e-5}, "'prox-bcfw', then 'alm'",
                             [("alm", SLOW, 1e-3, np.inf), ("oca", *NOW)]),
+    "decoders, many weights": (lambda: chains(d=NARROW // 12), {"lam": 1.0, "tol": 1e-5}, "'prox-bcfw', then 'alm'",
+                               [("alm", *NOW), ("oca", *NOW)]),
     "decoders, signs": (chains, {"tol": 1e-5, "penalty": signed(1.0, np.arange(408) == 0)},
                         "'prox-bcfw'", [("oca", *NOW)]),
 }

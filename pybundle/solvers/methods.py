@@ -56,10 +56,10 @@ class Auto(Method):
            fallbacks takes over, from its best point, its bound and its planes or multipliers
 
     Under a memory limit "lbfgs" and "oca" stand in for "prox-bcfw". "lbfgs" continues "newton" if that stalls, and
-    "oca" continues "lbfgs". After "prox-bcfw" the run may continue with "alm" (for tolerances below 1e-4, or, if labels
-    can be enumerated, if the gap falls slowly), with "lbfgs" (for a log-loss, in the latter case), with
-    "interior-point" (for losses with corners) and with "oca" (if these stall, or are slow with few weights). `message`
-    of the result names the choice and its reason.
+    "oca" continues "lbfgs". After "prox-bcfw" the run may continue with "alm" (for tolerances below 1e-4 and at most
+    2^15 weights, or, if labels can be enumerated, if the gap falls slowly), with "lbfgs" (for a log-loss, in the latter
+    case), with "interior-point" (for losses with corners) and with "oca" (if these stall, or are slow with few
+    weights). `message` of the result names the choice and its reason.
 
     Take it unless you compare methods. Cost and memory are those of the method that runs.
 

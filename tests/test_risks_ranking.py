@@ -181,6 +181,7 @@ def test_claims_hold():
     ({"groups": np.array([*range(299), "a"], dtype=object)}, InputTypeError, "groups must hold numbers or texts"),
     ({"y": np.zeros(300)}, ParameterError, "got no pair of rows to compare in 20 groups"),
     ({"y": np.r_[np.ones(299), np.nan]}, ParameterError, "y must be finite, got nan at index 299"),
+    ({"y": np.arange(300.0) * 1e99}, ParameterError, "y must hold numbers of at most 1e100, got 2.99e.101"),
     ({"y": np.arange(299.0)}, ParameterError, r"y must be of shape \(300,\)"),
     ({"event": np.ones(300, bool), "y": np.arange(300.0) - 1.0}, ParameterError, "times >= 0 .* got -1 at index 0"),
     ({"event": np.zeros(300, bool), "y": np.arange(300.0)}, ParameterError, "censored times permit none"),

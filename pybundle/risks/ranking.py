@@ -24,6 +24,10 @@ REFUSED = {"fit_intercept": "an intercept changes no difference of scores, leave
            "sample_weight": "single rows have no weight in pairs, use group_weight or pair_weight"}
 
 
+QUIET = np.errstate(over="ignore", invalid="ignore")
+"""Vast data lead to infinite numbers, which runs refuse in words of their own."""
+
+
 class Ranking(Partitioned):
     """Risk of ranking: each pair of rows i, j of one group with grades `y_i > y_j` should have scores in this order.
 
@@ -114,6 +118,8 @@ class Ranking(Partitioned):
         self.sample_weight: Floats = read_only(np.ones(self.n_examples))
         self._rows = self.examples.rows(1)
         self.y: Floats = read_only(check_vector("y", y, self.n_examples).copy())
+        if np.abs(self.y).max() > 1e100:
+            raise ParameterError(f"y must hold numbers of at most 1e100, got {np.abs(self.y).max():g}; scale them")
         self.event: Array | None = None
         if event is not None:
             self.event = read_only(bool_array("event", event, (self.n_examples,)).copy())
@@ -216,6 +222,7 @@ class Ranking(Partitioned):
         sums = np.zeros((4, P))
         shift = float(self.margin == "unit")
 
+        @QUIET
         def work(unit):
             up, down, found = self._sums(unit, self._keys(unit, scores), shift, 1 + self.smooth)
             share[unit.rows], both = down - up, up + down
@@ -252,6 +259,7 @@ class Ranking(Partitioned):
         scores, found, size = self._scores(w), np.zeros((2, self.n_parts)), float(np.linalg.norm(w))
         shift = float(self.margin == "unit")
 
+        @QUIET
         def work(unit):
             keys = self._keys(unit, scores)
             far = np.maximum.reduceat(np.abs(scores[unit.rows]) + np.abs(keys), unit.starts) + shift

@@ -75,7 +75,8 @@ class RankingSVM(RegressorMixin, CertifiedEstimator):
         RankingSVM().set_fit_request(qid=True).set_score_request(qid=True)
 
     and inside of a Pipeline `score` must also request `sample_weight=True`. Without routing they leave `qid` out of
-    `score` in silence, so a model that was fitted with groups refuses that. A column `qid` needs no routing.
+    `score` in silence, so a model that was fitted with groups refuses that. A column `qid` needs no routing, but must
+    reach the model: scalers before it return arrays, in which it would be a feature.
     There is no intercept, as it changes no order, and single rows have no weights.
 
     Examples

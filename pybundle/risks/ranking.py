@@ -338,4 +338,4 @@ class Unit(NamedTuple):
         most *= np.ptp(grades) if risk.pair_weight else 1.0
         is_whole = not risk.smooth and most < 2.0**53 and all((a == np.floor(a)).all() for a in whole)
         return cls(part, rows, grades, centred, largest, event, runs, groups, starts, sizes, weights,
-                   0.0 if is_whole else 1.01 * UNIT * (n + 72.0), 1.01 * UNIT * (3.0 * n + 96.0))
+                   0.0 if is_whole else 1.01 * UNIT * (2.0 * n + 72.0), 1.01 * UNIT * (4.0 * n + 96.0))

@@ -168,7 +168,7 @@ def sentences(name):
     return [block + "\n\n" for block in TEXTS[name].strip().split("\n\n")]
 
 
-BAD = {0: "\t3\tdep", 3: "\t9\tdep", 4: "\t_\tdep", 11: "\t3\tdep"}
+BAD = {0: "\t3\troot", 3: "\t9\troot", 4: "\t_\troot", 11: "\t3\troot"}
 """Another head of the third word of a sentence: itself, one that is not there, none, itself."""
 
 
@@ -176,7 +176,7 @@ BAD = {0: "\t3\tdep", 3: "\t9\tdep", 4: "\t_\tdep", 11: "\t3\tdep"}
 @pytest.mark.parametrize("predictions", ["all", "good"])
 def test_bad_sentences_may_be_left_out_before_or_after_the_prediction(folder, tmp_path, data, predictions):  # noqa: F811
     """Only predictions of all sentences, compared with all, were taken; a wrong head, put in by hand, must be seen."""
-    whole = [text.replace("\t0\tdep", BAD[i]) if i in BAD else text for i, text in enumerate(sentences("a.conllu"))]
+    whole = [text.replace("\t0\troot", BAD[i]) if i in BAD else text for i, text in enumerate(sentences("a.conllu"))]
     (tmp_path / "all.conllu").write_text("".join(whole))
     (tmp_path / "good.conllu").write_text("".join(text for i, text in enumerate(whole) if i not in BAD))
     code, _, err = call(f"predict {tmp_path}/{predictions}.conllu --skip-bad --load {folder}/parser.model "

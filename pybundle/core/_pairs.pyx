@@ -7,8 +7,8 @@ active if `b_i - shift < b_j`; then `h_ij = b_j - (b_i - shift)` > 0. Both sides
 Rows are sorted by grade once; rows of one grade are a run. As in merge sort, two neighbouring blocks of runs are
 sorted by key, then two pointers walk along both. Sums over the active partners of a row grow by terms >= 0 alone: a
 partner enters with its h, and from one row to the next all h grow by the distance of the keys. Weights `g_i - g_j` are
-sums of two distances >= 0 from a grade between both blocks. Therefore nothing cancels. A sum over n rows of a group adds at
-most n terms, which are themselves multiples of sums of lower powers of h: relative errors are at most
+sums of two distances >= 0 from a grade between both blocks. Therefore nothing cancels. A sum over n rows of a group
+adds at most n terms, which are themselves multiples of sums of lower powers of h: relative errors are at most
 `(2 n + 64) 2^-53` in sums by row and `(4 n + 80) 2^-53` in values; counts are exact.
 """
 

@@ -45,8 +45,8 @@ def read_attributes(path: Source, *, unlabelled: bool = False) -> tuple[list[lis
     --------
     >>> import io
     >>> from pybundle.datasets import read_attributes
-    >>> read_attributes(io.StringIO("N\tw=dog\tlength:3\nV\tw=barks\n\nN\tw=c\\:\n"))
-    ([[{'w=dog': 1.0, 'length': 3.0}, {'w=barks': 1.0}], [{'w=c:': 1.0}]], [['N', 'V'], ['N']])
+    >>> read_attributes(io.StringIO("N\tw=dog\tlength:3\n\nN\tw=c\\:\n"))
+    ([[{'w=dog': 1.0, 'length': 3.0}], [{'w=c:': 1.0}]], [['N'], ['N']])
     """
     X, rows = attributes_of(path, unlabelled=unlabelled)
     return X, [] if unlabelled else [[row[-1] for row in sequence] for sequence in rows]

@@ -32,8 +32,8 @@ class DependencyParserCV(PathCV, DependencyParser):
     Examples
     --------
     >>> import pybundle as pb
-    >>> X = [[("dogs", "N"), ("bark", "V")], [("the", "D"), ("cat", "N"), ("sleeps", "V")]] * 2
-    >>> y = [[2, 0], [2, 3, 0]] * 2
+    >>> X = [[("dogs", "N"), ("bark", "V")], [("cats", "N"), ("sleep", "V")]] * 2
+    >>> y = [[2, 0], [2, 0]] * 2
     >>> parser = pb.DependencyParserCV([0.1, 1.0], cv=2, hash_bits=12).fit(X, y)
     >>> parser.scores_.shape, parser.predict(X[:1])
     ((2, 2), [[2, 0]])

@@ -80,7 +80,8 @@ class Ranking(Partitioned):
     --------
     >>> import numpy as np
     >>> import pybundle as pb
-    >>> risk = pb.risks.Ranking(np.array([[1.0], [3.0], [2.0], [0.0]]), [0, 2, 1, 1], groups=[7, 7, 7, 8])
+    >>> X = np.array([[1.0], [3.0], [2.0], [0.0]])
+    >>> risk = pb.risks.Ranking(X, [0, 2, 1, 1], groups=[7, 7, 7, 8])
     >>> risk.n_pairs, risk.n_idle_groups
     (3, 1)
     >>> risk.evaluate(np.array([0.25]))

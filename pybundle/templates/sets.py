@@ -29,8 +29,10 @@ def words(n_columns: int = 1) -> Templates:
     Examples
     --------
     >>> import pybundle as pb
-    >>> X = [[("The", "DT"), ("dog", "NN"), ("barks", "VBZ")], [("Dogs", "NNS"), ("bark", "VBP")]]
-    >>> crf = pb.ChainCRF(templates=pb.templates.words(2)).fit(X, [["B-NP", "I-NP", "B-VP"], ["B-NP", "B-VP"]])
+    >>> X = [[("The", "DT"), ("dog", "NN"), ("barks", "VBZ")],
+    ...      [("Dogs", "NNS"), ("bark", "VBP")]]
+    >>> y = [["B-NP", "I-NP", "B-VP"], ["B-NP", "B-VP"]]
+    >>> crf = pb.ChainCRF(templates=pb.templates.words(2)).fit(X, y)
     >>> crf.predict_single([("Cats", "NNS"), ("sleep", "VBP")])
     ['B-NP', 'B-VP']
     """

@@ -248,6 +248,8 @@ def test_attributes_at_the_shell(tmp_path):
     (tmp_path / "a.txt").write_text(labelled)
     (tmp_path / "bare.txt").write_text(bare)
     command = f"train {tmp_path}/a.txt --attributes --model crf -C 100 --tol 0.01 --save {tmp_path}/m.npz"
+    assert call(command)[::2] == (0, "")
+    assert "look like attributes; if the first column" in call(command.replace(" --attributes", ""))[2]
     assert call(command)[0] == 0
     model, (X, y) = pb.load(tmp_path / "m.npz"), read_attributes(tmp_path / "a.txt")
     assert model.predict(X) == y

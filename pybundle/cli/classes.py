@@ -40,6 +40,13 @@ def warn_of_measurements(y):
     measurements.warn_of_measurements(y)
 
 
+def warn_of_attributes(data, classes):
+    """Warn of labels that look like attributes of CRFsuite, where the label is the first column."""
+    if not data.columns.attributes and all("=" in str(label) for label in classes):
+        warn_user(f"{data.name}: labels {names_of(classes)} look like attributes; if the first column holds the "
+                  "labels, give --attributes", UserWarning)
+
+
 def check_known(data, model):
     """Refuse labels if the model has none of them as a class; else warn of those that it lacks: they count as wrong."""
     if data.shape == "sentence":

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..core.exceptions import ParameterError
 from ..solvers.checkpointing import Checkpoint
-from .classes import class_counts, describe_counts, warn_of_measurements
+from .classes import class_counts, describe_counts, warn_of_attributes, warn_of_measurements
 from .data import read
 from .models import KINDS, check_memory, constant, kind_of, make_estimator, progress, relations_of, targets
 from .output import certificate, certificate_rows, check_outputs, print_json, print_rows, shown
@@ -28,6 +28,8 @@ def train(arguments):
     classes = class_counts(data) if kind != "rank" else None
     if classes and data.shape == "row" and data.y.dtype.kind == "U":        # `fit` warns of numbers only
         warn_of_measurements(data.y)
+    if data.shape == "sequence":
+        warn_of_attributes(data, classes)
     data, scaler = scaled(data) if arguments.scale else (data, None)
     estimator._column_names = data.columns.features if data.columns.names else None
     started = time.perf_counter()

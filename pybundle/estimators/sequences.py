@@ -89,6 +89,9 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
             shape = (X.values if isinstance(X, Ragged) else _first(X)).shape[1:]
             return classes, None, int(shape[0]) if shape else 1
         if self.hash_bits is not None:
+            if self.min_count != 1:
+                raise ParameterError(f"min_count must be 1 with hash_bits, which keep no names to count, got "
+                                     f"{self.min_count!r:.20}; leave one of them out")
             return classes, None, 1 << check_bits(self.hash_bits)
         return classes, count_features(X), None
 

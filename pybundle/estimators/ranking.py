@@ -47,7 +47,7 @@ class RankingSVM(RegressorMixin, CertifiedEstimator):
         F(w) = |w|^2 / (2 C) + sum over pairs of max(0, 1 - <w, x_i - x_j>),     y_i > y_j in one group
 
     Pairs are never listed, so that a pass takes O(n log n). A linear ranker is often no better than a regression on the
-    grades: on two public data sets it was on neither by more than chance, and trees were better on one of two.
+    grades; compare the two.
 
     Parameters
     ----------

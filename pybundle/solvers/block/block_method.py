@@ -63,7 +63,7 @@ class BlockMethod(Run):
 
     kept = ("core", "schedule", "centre", "rng", "last_gaps", "_n_flat", "_flat_gap", "_mean", "_has_risen")
     core = None         # made by `start`
-    _proof = None       # `Proof` of the best bound, if intercepts of classes have no penalty
+    _proof = None       # `Proof` of the best bound, if it needs no limits of free weights
 
     def __init__(self, search, core, schedule, kappa=None, **options):
         super().__init__(search)
@@ -165,12 +165,12 @@ class BlockMethod(Run):
         keeps = self.settings.record is not None
         if self.problem.is_free.any() and not keeps:      # limits of these weights would take further passes
             return None
-        if self.problem.classes is not None:
-            proofs = [self._proof, self.core.evidence(self.problem, risk)]
-            return max(filter(None, proofs), key=lambda proof: proof.bound.value, default=None)
-        within, limits = with_limits(self.search, risk) if keeps else (self.search.limits, None)
+        within = limits = None
+        if self.problem.classes is None:
+            within, limits = with_limits(self.search, risk) if keeps else (self.search.limits, None)
         found = self.core.evidence(self.problem, risk, within)
-        return None if found is None else found._replace(limits=limits)
+        found = None if found is None else found._replace(limits=limits)
+        return max(filter(None, [self._proof, found]), key=lambda proof: proof.bound.value, default=None)
 
     def to_float64(self):
         # the new core chooses the weight of the centre anew, since keeping it took up to a fifth more passes
@@ -202,7 +202,8 @@ class BlockMethod(Run):
         if search.free is not None:
             search.free.add(plane, is_aggregate=True)
         is_best = search.offer(search.bound_from(plane))
-        if is_best and self.settings.record is not None and self.problem.classes is not None:
+        needs_limits = self.problem.classes is None and self.problem.is_free.any()
+        if is_best and self.settings.record is not None and not needs_limits:
             self._proof = self.core.evidence(self.problem, self.risk)     # later multipliers may prove less
         if self._mean is not None and self.settings.record is None:      # a mean has no evidence
             search.offer(search.bound_from(self._mean.add(plane)))

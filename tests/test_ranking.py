@@ -90,6 +90,8 @@ def test_metrics_agree_with_scikit_learn():
 @pytest.mark.parametrize(("call", "words"), [
     (lambda y, s, g: pb.metrics.ndcg(-y, s, g), "y must hold grades >= 0, got -3"),
     (lambda y, s, g: pb.metrics.ndcg(0 * y, s, g), "y must have relevant rows in a group, got none in 24 groups; pass"),
+    (lambda y, s, g: pb.metrics.ndcg(y + 1020, s), "y must hold grades whose gains have a finite sum, got 1023; scale"),
+    (lambda y, s, g: pb.metrics.ndcg(y * 5e307, s, gains="linear"), r"have a finite sum, got 1.5e.308; scale them$"),
     (lambda y, s, g: pb.metrics.ndcg(y, s[:3], g), r"scores must be of shape \(240,\)"),
     (lambda y, s, g: pb.metrics.precision(y, s * np.nan, g, k=2), "scores must be finite"),
     (lambda y, s, g: pb.metrics.precision(y, s, g, k=0), "k must be an integer >= 1"),
@@ -260,12 +262,25 @@ def test_the_shell_trains_and_evaluates_rankings(tmp_path, capsys, monkeypatch):
     assert cli.main(["train", "a.svm", "--model", "rank", "-C", "0.01", "--certificate", "c.npz"]) == 0
     assert cli.main(["verify", "a.svm", "--model", "rank", "--certificate", "c.npz", "-C", "0.01"]) == 0
     assert cli.main(["info", "m.npz"]) == 0
+    assert cli.main(["train", "plain.svm", "--model", "rank", "--groups", "sizes", "--certificate", "c.npz"]) == 0
+    assert cli.main(["verify", "plain.svm", "--certificate", "c.npz"]) == 0
+    (tmp_path / "sizes").rename("moved")
+    assert cli.main(["verify", "plain.svm", "--certificate", "c.npz", "--groups", "moved"]) == 0
+    assert cli.main(["train", "plain.svm", "--save", "classes.npz"]) == 0
+    pb.RankingSVM().fit(X, y + 1.0, event=y > 0).save("times.npz")
+    capsys.readouterr()
+    for line, words in (("plain.svm --load m.npz", "plain.svm must have groups, as the training data had"),
+                        ("plain.svm --load classes.npz --groups moved", "--groups belongs to models of rankings, got"),
+                        ("a.svm --load times.npz", "a model of censored times needs their events")):
+        assert cli.main(["evaluate", *line.split()]) == 2
+        assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("line", "words"), [
     ("train plain.svm --model rank --groups wrong", "must hold sizes of groups whose sum is the number of rows of"),
     ("train plain.svm --model rank --groups a.svm", "line 1: expected the size of a group"),
     ("train a.svm --groups sizes", "--groups belongs to --model rank"),
+    ("train q.csv --model rank", "q.csv has a column qid, which would be a feature"),
     ("train t.csv --model rank", "must have numbers as labels, the grades of rows"),
 ])
 def test_refused_command_lines(line, words, tmp_path, capsys, monkeypatch):
@@ -273,5 +288,6 @@ def test_refused_command_lines(line, words, tmp_path, capsys, monkeypatch):
     written(tmp_path)
     (tmp_path / "wrong").write_text("3\n4\n")
     (tmp_path / "t.csv").write_text("a,b,y\n1,2,x\n3,4,z\n")
+    (tmp_path / "q.csv").write_text("a,qid,y\n1,2,0\n3,2,1\n")
     assert cli.main(line.split()) == 2
     assert words in capsys.readouterr().err

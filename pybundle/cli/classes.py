@@ -61,6 +61,15 @@ def check_known(data, model):
         warn_user(said, UserWarning)
 
 
+def check_groups(data, model):
+    """Refuse to score a ranking without the groups or the events that the training had."""
+    if model.has_events_:
+        raise ParameterError("a model of censored times needs their events, which files do not hold; call its score")
+    if model.has_groups_ and data.groups is None:
+        raise ParameterError(f"{data.name} must have groups, as the training data had; give their sizes by --groups, "
+                             "or qid in svmlight")
+
+
 def _check_relations(data, model):
     """Warn of relations of a treebank that the model lacks, naming the line of the first."""
     known = getattr(model, "relations_", None)

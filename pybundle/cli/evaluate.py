@@ -12,7 +12,7 @@ from ..datasets.conllu import trees_of
 from ..datasets.lines import numbered_lines
 from ..datasets.tables import SEPARATORS, plain_label
 from ..metrics import attachment_scores, chunk_scores
-from .classes import check_known, warn_of_measurements
+from .classes import check_groups, check_known, warn_of_measurements
 from .data import place, read
 from .models import grades_of, holds_relations, pairs_of
 from .output import print_json, print_rows
@@ -25,7 +25,11 @@ def evaluate(arguments):
     if arguments.load is not None:
         model, data = load_with_data(arguments, labelled=True, keeps_text=True)
         is_ranking = hasattr(model, "n_pairs_")
-        if not is_ranking:
+        if is_ranking:
+            check_groups(data, model)
+        else:
+            if arguments.groups is not None:
+                raise ParameterError(f"--groups belongs to models of rankings, got a {type(model).__name__}")
             check_known(data, model)
         found = predictions(model, data)
     else:

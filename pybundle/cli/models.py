@@ -149,7 +149,7 @@ def risk_of_estimator(kind, arguments, data):
 def prepared(kind, arguments, data):
     """Return the estimator of `train`, its risk, the attributes known before a solve, and the scaler or None."""
     if kind == "mkl":
-        raise ParameterError("--model mkl is for train; path, bench and verify take svm, chain, crf, parser")
+        raise ParameterError("--model mkl is for train; path, bench and verify take svm, chain, crf, rank, parser")
     check_memory(data, n_classes=2 if kind == "rank" else None)
     data, scaler = scaled(data) if arguments.scale else (data, None)
     estimator = make_estimator(KINDS[kind][0], kind, arguments, data)
@@ -159,6 +159,9 @@ def prepared(kind, arguments, data):
 def targets(kind, estimator, data):
     """Return the labels of data as the estimator takes them: grades with groups, or pairs of heads and relations."""
     if kind == "rank":
+        if data.groups is None and data.columns.names and "qid" in data.columns.features:
+            raise ParameterError(f"{data.name} has a column qid, which would be a feature; remove it, and give the "
+                                 "sizes of the groups by --groups")
         return estimator._joined(data.X, grades_of(data), data.groups, None)[1]
     return pairs_of(data) if getattr(estimator, "relations", False) else data.y
 

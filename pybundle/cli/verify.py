@@ -11,7 +11,7 @@ from .models import constant, kind_of, risk_of_estimator
 from .output import print_json
 
 STATED = (*OPTIONS, "format", "model", "no_intercept", "scale", "hash_bits", "min_count", "token_weights",
-          "scheme", "repair", "no_relations")
+          "scheme", "repair", "no_relations", "groups")
 """Options that define the risk; a certificate of `train` holds them."""
 
 
@@ -53,6 +53,8 @@ def _take(arguments, options):
         option for option in options if option.partition("=")[0] in known)])
     for name in STATED:
         given = getattr(arguments, name)
+        if given and name == "groups":          # the file may have another name now
+            continue
         if given and _written(name, given) not in options:
             raise ParameterError(f"{_written(name, given)} is no option of the certificate, which was made with "
                                  f"{shlex.join(options)}; leave it out")

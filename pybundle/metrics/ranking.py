@@ -34,7 +34,7 @@ def ndcg(y: ArrayLike, scores: ArrayLike, groups: ArrayLike | None = None, *, k:
     Raises
     ------
     ParameterError, InputTypeError
-        If shapes differ, numbers are not finite, or no group has a relevant row and `empty` is None.
+        If shapes differ, numbers or sums of gains are not finite, or no group has a relevant row and `empty` is None.
 
     Notes
     -----
@@ -52,8 +52,12 @@ def ndcg(y: ArrayLike, scores: ArrayLike, groups: ArrayLike | None = None, *, k:
     is_linear = check_choice("gains", gains, ("exponential", "linear")) == "linear"
     best = ranked.y[np.lexsort((-ranked.y, ranked.codes))]
     discounts = ranked.is_top / np.log2(ranked.ranks + 1.0)
-    found, most = (ranked.sums(discounts * (grades if is_linear else np.exp2(grades) - 1.0))
-                   for grades in (ranked.y, best))
+    with np.errstate(over="ignore", invalid="ignore"):
+        found, most = (ranked.sums(discounts * (grades if is_linear else np.exp2(grades) - 1.0))
+                       for grades in (ranked.y, best))
+    if not np.isfinite(most).all():
+        raise ParameterError(f"y must hold grades whose gains have a finite sum, got {ranked.y.max():g}; scale them"
+                             + ("" if is_linear else ", or pass gains='linear'"))
     return _mean(found, most, empty)
 
 
@@ -61,7 +65,8 @@ def average_precision(y: ArrayLike, scores: ArrayLike, groups: ArrayLike | None 
                       relevant: float = 1.0, empty: float | None = None) -> float:
     """Return the mean over groups of the average precision (MAP).
 
-    In a group it is the mean, over its relevant rows, of the share of relevant rows up to their rank, 0 beyond rank k.
+    In a group it is the sum, over its relevant rows among the first k, of the share of relevant rows up to their rank,
+    divided by the number of relevant rows, or by k if this is smaller.
 
     Parameters
     ----------

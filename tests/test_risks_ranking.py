@@ -1,6 +1,7 @@
 """The risk of ranking: all pairs listed, planes below it, parts, threads, workers, certificates, refusals."""
 
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -110,6 +111,20 @@ def test_groups_without_pairs_are_counted():
     assert risk.evaluate(w)[0][0] == Ranking(X[kept], y[kept], groups[kept]).evaluate(w)[0][0]
 
 
+def test_lists_of_large_numbers_keep_groups_apart():
+    assert Ranking(np.eye(4), [0, 1, 0, 1], [5, 2**63 + 1, 2**63 + 2, 5]).n_groups == 3
+
+
+def test_offsets_of_many_units_are_rounded_down():
+    """Sums of whole numbers have no error in a unit, but may have one where a part adds them up."""
+    n = 2 * 8192
+    y, groups = np.tile([0.0, 1.0], n // 2), np.repeat([0, 1], n // 2)
+    for weight in (3e-9, 5e-9, 7e-9, 9e-9):
+        risk = Ranking(np.zeros((n, 1)), y, groups, group_weight=[1.0, weight])
+        true = 4096**2 * (1 + Fraction(weight))
+        assert len(risk._units) == 2 and Fraction(float(risk.planes(np.zeros(1)).offsets[0])) <= true
+
+
 @pytest.mark.parametrize("form", ["hinge", "squared"])
 def test_parts_alone_have_the_bits_of_the_whole(form):
     X, y, groups = data(n=600, n_groups=30, kind="real")
@@ -179,6 +194,9 @@ def test_claims_hold():
     ({"groups": np.zeros(7)}, ParameterError, r"groups must hold one name .* shape \(300,\), got shape \(7,\)"),
     ({"groups": np.r_[np.zeros(299), np.nan]}, ParameterError, "groups must not be missing, got nan at index 299"),
     ({"groups": np.array([*range(299), "a"], dtype=object)}, InputTypeError, "groups must hold numbers or texts"),
+    ({"groups": [1, "1"] * 150}, InputTypeError, "groups must hold numbers or texts, of one type"),
+    ({"groups": ["a", np.nan] * 150}, InputTypeError, "groups must hold numbers or texts, of one type"),
+    ({"groups": np.array(["NaT"] * 300, "M8[D]")}, ParameterError, "groups must not be missing, got NaT at index 0"),
     ({"y": np.zeros(300)}, ParameterError, "got no pair of rows to compare in 20 groups"),
     ({"y": np.r_[np.ones(299), np.nan]}, ParameterError, "y must be finite, got nan at index 299"),
     ({"y": np.arange(300.0) * 1e99}, ParameterError, "y must hold numbers of at most 1e100, got 2.99e.101"),

@@ -168,7 +168,12 @@ class Ranking(Partitioned):
             codes = self.groups[rows]
             starts = np.flatnonzero(np.diff(codes, prepend=-1))
             firsts = starts[np.flatnonzero(np.diff(starts // SHARD_ROWS, prepend=-1))]
-            found += [Unit.of(p, some, self) for some in np.split(rows, firsts[1:]) if len(some)]
+            # sums of whole numbers have no error, also where they add up to those of the part
+            weights, grades = self.group_weight[codes[starts]], self.y[rows]
+            whole = (weights, grades) if self.pair_weight else (weights,)
+            most = float(weights.max()) * len(rows) ** 2 * (np.ptp(grades) if self.pair_weight else 1.0)
+            is_whole = not self.smooth and most < 2.0**53 and all((a == np.floor(a)).all() for a in whole)
+            found += [Unit.of(p, some, self, is_whole) for some in np.split(rows, firsts[1:])]
         return found
 
     def _arguments(self, rows):
@@ -326,7 +331,7 @@ class Unit(NamedTuple):
     value_error: float
 
     @classmethod
-    def of(cls, part, rows, risk):
+    def of(cls, part, rows, risk, is_whole):
         grades, codes = risk.y[rows], risk.groups[rows]
         runs, groups, starts = runs_of(codes, grades)
         sizes = np.diff(starts, append=len(rows))
@@ -334,9 +339,5 @@ class Unit(NamedTuple):
         largest = np.maximum.reduceat(np.abs(centred), starts) if risk.margin == "difference" else np.zeros(len(starts))
         event = np.empty(0, np.uint8) if risk.event is None else risk.event[rows].view(np.uint8)
         weights, n = risk.group_weight[codes[starts]], float(sizes.max())
-        # sums of whole numbers have no error
-        whole, most = (weights, grades) if risk.pair_weight else (weights,), float(weights.max()) * len(rows) ** 2
-        most *= np.ptp(grades) if risk.pair_weight else 1.0
-        is_whole = not risk.smooth and most < 2.0**53 and all((a == np.floor(a)).all() for a in whole)
         return cls(part, rows, grades, centred, largest, event, runs, groups, starts, sizes, weights,
                    0.0 if is_whole else 1.01 * UNIT * (2.0 * n + 72.0), 1.01 * UNIT * (4.0 * n + 96.0))

@@ -204,6 +204,8 @@ def test_groups_without_pairs_warm_starts_and_early_stopping():
     assert model.fit(X, y, qid).n_passes_ < first and model.set_params(C=0.011).fit(X, y, qid).converged_
     stop = pb.callbacks.EarlyStopping(validation_fraction=0.3, patience=2)
     assert pb.RankingSVM(callback=stop).fit(X, y, qid).n_groups_ < model.n_groups_
+    alone = pb.RankingSVM(callback=stop).fit(X, y).coef_
+    assert (pb.RankingSVM(callback=stop).fit(X, y, np.zeros(240)).coef_ == alone).all()
 
 
 @pytest.mark.parametrize(("call", "kind", "words"), [

@@ -176,7 +176,7 @@ class RankingSVM(RegressorMixin, CertifiedEstimator):
         return X, y, np.ones(len(y))
 
     def _split(self, y, fraction):
-        if GROUP not in y.dtype.names:
+        if GROUP not in y.dtype.names or not y[GROUP].any():        # one group
             return super()._split(y, fraction)
         splitter = GroupShuffleSplit(1, test_size=fraction, random_state=seed_of(self.random_state) or 0)
         return next(splitter.split(y, groups=y[GROUP]))

@@ -82,6 +82,8 @@ def section(name):
         budget, column = setting.calls, clock([record for records in found.values() for record in records])
         gaps = [gap for gap in GAPS if gap >= setting.tol]
         rows = [(method, *cells(records, budget, column, gaps)) for method, records in found.items() if records]
+        if not rows:
+            return f"## {setting.title}\n\nNot measured yet."
         header = ("method", "seeds", *(f"gap at {calls(budget, share)} calls" for share in SHARES),
                   *(f"calls to {gap:g}" for gap in gaps), *(f"{WORDS[column]} to {gap:g}" for gap in gaps),
                   f"{WORDS[column]} of {budget} calls")
@@ -126,7 +128,7 @@ def against(page):
                     for which in ("n_passes", column) for seeds in curves)) for gap in GAPS if gap >= setting.tol]
     header = ("problem", "seeds", "gap", "time in", *(f"calls, {method}" for method in RIVALS),
               *(f"time, {method}" for method in RIVALS))
-    return f"{AGAINST}\n{table(header, rows)}"
+    return f"{AGAINST}\n{table(header, rows) if rows else 'Not measured yet.'}"
 
 
 def compared(pairs, calls, column):

@@ -99,8 +99,9 @@ class Page:
             texts.append(section(self))
         text = [head.strip(), self._provenance(clock), *texts, *self._repeats()]
         if self.missing:
-            text.append("## Not measured yet\n\n`--runs \"KEY\"` measures one of these:\n\n" + "\n".join(
-                f"- `{key}`" for key in dict.fromkeys(self.missing)))
+            keys = list(dict.fromkeys(self.missing))
+            text.append(f"## Not measured yet\n\n{len(keys)} runs; `--runs \"KEY\"` measures one, such as these:\n\n"
+                        + "\n".join(f"- `{key}`" for key in keys[:10]))
         PAPERS.mkdir(parents=True, exist_ok=True)
         (PAPERS / f"{self.name}.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
         print(f"wrote {PAPERS / self.name}.md; {len(self.missing)} runs are missing")

@@ -1,6 +1,7 @@
 """Dependency models with relations: features by hand, risk, marginals and decoding by enumeration, what is refused."""
 
 import pickle
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -12,6 +13,7 @@ import pybundle as pb
 from pybundle.models import Dependency
 from pybundle.models.dependency._kernels import add_trees
 from pybundle.models.dependency.rules import RelationRules
+from pybundle.proof import Labellings
 
 R, BITS = 3, 9
 TEMPLATES = ["h.word m.pos", "h.pos each.pos distance"]
@@ -239,6 +241,22 @@ def test_a_run_is_certified_and_survives_a_copy():
         assert all(is_tree(codes // R, True) for codes in found)
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_relations_that_arcs_cannot_have_prove_nothing(exact):
+    """Trees with such relations are no labellings of the model, and may lie above its risk."""
+    model, X, words, Y = problem("rules", seed=4)
+    risk, i = pb.risks.Structured(model, X, Y), next(i for i, x in enumerate(words) if len(x) == 2)
+    certificate = pb.minimize(risk, lam=0.1, tol=1e-2, evidence=True).certificate
+    for relations in product(range(R), repeat=2):
+        codes = np.array([-1, relations[0], R + relations[1]])
+        is_allowed = all(codes[m] % R in allowed("rules", words[i], codes[m] // R, m) for m in (1, 2))
+        evidence = Labellings.of(np.array([i]), [codes], np.array([0.5]), risk.sample_weight)
+        report = pb.verify(replace(certificate, evidence=evidence), risk, exact)
+        assert not report.ok and (("computable", False) in [check[:2] for check in report.checks]) != is_allowed
+    with pytest.raises(pb.ParameterError, match=r"labellings\[1\] must have relations that `allowed` holds"):
+        model.oracle(X, Y).planes([i, i], [Y[i], codes])
+
+
 def test_bad_input_is_refused_by_name():
     model, X, words, Y = problem("rules")
     i = next(i for i, x in enumerate(words) if len(x) > 1)
@@ -251,6 +269,8 @@ def test_bad_input_is_refused_by_name():
     with pytest.raises(pb.ParameterError, match="y must have relations that `allowed` holds"):
         model.joint_feature(X[i], wrong[i])
     for rules, message in (((1, 2, 3), "shape"), ([(0, 0, 2, 0)], r"allowed\[0\]"), ([(0, 0, 1, R)], r"allowed\[0\]"),
+                           ([(0, 0, 1, 0), (-1, 0, 0, 0)], r"allowed\[1\] must be two tags, 0 or 1 \(1 for the root\)"),
+                           ([(-2, 0, 1, 0)], r"allowed\[0\]"), ([(0, -1, 1, 0)], r"allowed\[0\]"),
                            ([(k, 0, 0, 0) for k in range(300)], "at most 255 tags")):
         with pytest.raises(pb.ParameterError, match=message):
             Dependency.hashed(BITS, n_relations=R, tag="pos", allowed=rules)
@@ -262,3 +282,6 @@ def test_bad_input_is_refused_by_name():
             Dependency.hashed(BITS, **({"n_relations": R} | options))
     with pytest.raises(pb.ParameterError, match="without relations"):
         model.oracle(X, Y).solve_scaled([0], np.zeros(model.dim), np.ones(2))
+    x, y = sp.csr_array(np.eye(4)), np.array([-1, 0, 1])
+    with pytest.raises(pb.ParameterError, match="without relations, got n_relations = 1"):      # it would ignore scales
+        Dependency(4, n_relations=1).oracle([x], [y]).solve_scaled([0], np.zeros(4), np.ones(2), np.zeros(4, np.int32))

@@ -27,7 +27,7 @@ CHECKED = Chain, GraphLabeling, Landmarks, Multiclass, Segmentation
 def is_tree(model, codes, truth):
     """Return whether codes of heads and relations form a tree, with a single word at the root if the model requires it.
 
-    Features of relations that an arc cannot have are refused by the model.
+    The model refuses relations that an arc cannot have where it computes features.
     """
     codes, n = np.asarray(codes), len(truth)
     if codes.shape != (n,) or codes.dtype.kind not in "iu" or codes[0] != -1 or n < 2:

@@ -83,8 +83,8 @@ cdef class Arcs:
                              double error, double* slope, void* scratch) noexcept nogil:
         return 0.0
 
-    def not_allowed(self, codes):
-        """Return the sentence and the word of the first relation in codes of trees that is not allowed, or None."""
+    def not_allowed(self, rows, codes, offsets):
+        """Return j and the word of the first relation that sentence `rows[j]` does not allow, or None."""
         return None
 
     def any_trees(self):

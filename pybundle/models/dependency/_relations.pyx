@@ -156,21 +156,21 @@ cdef class LabelledArcs(Arcs):
                 code[self.starts[i] + m] = <int32_t>(m - 1) * self.n_relations + which[0]
         return codes
 
-    def not_allowed(self, const int32_t[::1] codes):
-        """Return the sentence and the word of the first relation in codes of trees that is not allowed, or None."""
+    def not_allowed(self, const Py_ssize_t[::1] rows, const int32_t[::1] codes, const int64_t[::1] offsets):
+        """Return j and the word of the first relation that sentence `rows[j]` does not allow, or None."""
         cdef const int32_t* which = NULL
-        cdef Py_ssize_t i, m
+        cdef Py_ssize_t j, m
         cdef int32_t own
         cdef int k, count
-        for i in range(self.n_sentences):
-            for m in range(1, self.starts[i + 1] - self.starts[i]):
-                own = codes[self.starts[i] + m]
-                count = self.allowed(i, own // self.n_relations, <int>m, &which)
+        for j in range(rows.shape[0]):
+            for m in range(1, offsets[j + 1] - offsets[j]):
+                own = codes[offsets[j] + m]
+                count = self.allowed(rows[j], own // self.n_relations, <int>m, &which)
                 for k in range(count):
                     if which[k] == own % self.n_relations:
                         break
                 else:
-                    return i, m
+                    return j, m
         return None
 
     def scores(self, Py_ssize_t i, const double[::1] w):

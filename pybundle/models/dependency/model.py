@@ -168,10 +168,10 @@ class Dependency(StructuredModel):
         """Return Psi(x, y) as a CSR row."""
         arcs, _ = self._bind([x])
         heads = self._check_heads("y", y, int(arcs.starts_array[1]))
-        check_relations(arcs, heads, "y")
+        row = np.zeros(1, np.intp)
+        check_relations(arcs, row, heads, arcs.starts_array, "y")
         # psi is Psi if there are no true heads
-        return tree_planes(arcs, np.zeros(1, np.intp), np.full(len(heads), -1, np.int32), heads,
-                           np.zeros(1, np.int64))[1]
+        return tree_planes(arcs, row, np.full(len(heads), -1, np.int32), heads, arcs.starts_array)[1]
 
     def loss(self, y: Any, y_hat: Any) -> float:
         y, y_hat = integer_array("y", y), integer_array("y_hat", y_hat)

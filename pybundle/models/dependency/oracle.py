@@ -32,7 +32,7 @@ class DependencyOracle(BatchOracle):
     def __init__(self, model, X, Y):
         self.n_examples = check_lengths(X, X if Y is None else Y)
         self.dim, self._single_root, self._R = model.dim, model.single_root, model.n_relations
-        self._loss = COUNTS.index(model.counts)
+        self._loss, self._has_relations = COUNTS.index(model.counts), model.rules is not None
         self._arcs, largest = model._bind(X)
         self._starts = self._arcs.starts_array
         self._truth = self._arcs.any_trees() if Y is None else self._check_truth(Ragged.of(Y, "Y", kinds="iu"))
@@ -65,7 +65,7 @@ class DependencyOracle(BatchOracle):
             if problem:
                 raise ParameterError(problem)
         truth = np.ascontiguousarray(values, dtype=np.int32)
-        check_relations(self._arcs, truth, "Y[{}]")
+        check_relations(self._arcs, np.arange(self.n_examples), truth, self._starts, "Y[{}]")
         return truth
 
     def _decode(self, rows, weights, loss, **more):
@@ -109,9 +109,8 @@ class DependencyOracle(BatchOracle):
         Groups are the templates of a model made with `blocks`. For listed features, `labels`, int32 (dim,), holds the
         group of each feature.
         """
-        if self._R > 1:
-            raise ParameterError("kernel learning takes models without relations, got n_relations = "
-                                 f"{self._R}")
+        if self._has_relations:
+            raise ParameterError(f"kernel learning takes models without relations, got n_relations = {self._R}")
         return self._decode(check_rows("rows", rows, self.n_examples), w, True, scales=scales, labels=labels)
 
     def _add_planes(self, rows, labellings, scales, slope):
@@ -157,7 +156,9 @@ class DependencyOracle(BatchOracle):
         if not is_right:
             raise ParameterError("labellings must be heads of these sentences: -1 of the root, 0..n of words, with R "
                                  "relations R heads + relations")
-        return np.ascontiguousarray(heads, dtype=np.int32), offsets
+        codes = np.ascontiguousarray(heads, dtype=np.int32)
+        check_relations(self._arcs, rows, codes, offsets, "labellings[{}]")
+        return codes, offsets
 
 
 def are_wrong(y, y_hat, R, counts):
@@ -165,13 +166,13 @@ def are_wrong(y, y_hat, R, counts):
     return {"both": y != y_hat, "heads": y // R != y_hat // R, "relations": y % R != y_hat % R}[counts]
 
 
-def check_relations(arcs, codes, name):
+def check_relations(arcs, rows, codes, offsets, name):
     """Raise ParameterError if a word has a relation that `arcs` do not allow; `name` has a place for a number."""
-    found = arcs.not_allowed(codes)
+    found = arcs.not_allowed(rows, codes, offsets)
     if found is not None:
-        (i, m), R = found, arcs.n_relations
-        head, relation = divmod(int(codes[arcs.starts_array[i] + m]), R)
-        raise ParameterError(f"{name.format(i)} must have relations that `allowed` holds, got relation {relation} for "
+        j, m = found
+        head, relation = divmod(int(codes[offsets[j] + m]), arcs.n_relations)
+        raise ParameterError(f"{name.format(j)} must have relations that `allowed` holds, got relation {relation} for "
                              f"word {m} with head {head}")
 
 

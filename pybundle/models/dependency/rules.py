@@ -27,10 +27,12 @@ class RelationRules:
         rules = np.zeros((0, 4), np.int64) if allowed is None else integer_array("allowed", allowed)
         if rules.ndim != 2 or rules.shape[1] != 4 or (allowed is not None and not len(rules)):
             raise ParameterError(f"allowed must have shape (n_rules, 4), with at least one rule, got {rules.shape}")
-        wrong = np.flatnonzero((rules[:, 3] < 0) | (rules[:, 3] >= R) | (rules[:, 2] < 0) | (rules[:, 2] > 1))
+        is_left = (rules[:, 2] == 0) & (rules[:, 0] != ROOT)
+        wrong = np.flatnonzero((rules[:, [0, 1, 3]] < [ROOT, 0, 0]).any(axis=1) | (rules[:, 3] >= R)
+                               | ~(is_left | (rules[:, 2] == 1)))
         if len(wrong):
-            raise ParameterError(f"allowed[{wrong[0]}] must be two tags, 0 or 1, and a relation below {R}, got "
-                                 f"{rules[wrong[0]].tolist()}")
+            raise ParameterError(f"allowed[{wrong[0]}] must be two tags, 0 or 1 (1 for the root), and a relation below "
+                                 f"{R}, got {rules[wrong[0]].tolist()}")
         heads, words = (rules[:, :2] if column is not None else np.minimum(rules[:, :2], 0)).T
         self._tags = np.unique([*words, *heads[heads != ROOT]])
         if len(self._tags) > MOST_TAGS:

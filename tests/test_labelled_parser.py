@@ -102,6 +102,11 @@ def test_scores_of_unseen_relations_and_subtypes():
     heads = [[head for head, _ in pairs] for pairs in y]
     assert attachment_scores(heads, y)[0] == 1.0 and np.isnan(attachment_scores(heads, heads).las)
     assert np.isnan(attachment_scores([[]], [[]]).uas)
+    # the root in front is no word
+    rooted, wrong = [np.array([-1, *each]) for each in heads], [[len(each)] * len(each) for each in heads]
+    for found in (wrong, [[-1, *each] for each in wrong]):
+        assert attachment_scores(rooted, found, counted) == pytest.approx(
+            attachment_scores(heads, wrong, counted), nan_ok=True)
     with pytest.raises(pb.ParameterError, match="the same words, got 3, 2 in sentence 1"):
         attachment_scores([[], heads[0][:3]], [[], heads[0][:2]])
 
@@ -125,6 +130,16 @@ def test_a_search_chooses_by_labelled_scores():
 def test_labels_are_refused_by_name(y, error, message):
     with pytest.raises(error, match=message):
         pb.DependencyParser(relations=True).fit([[("a", "N"), ("b", "V")]], y)
+
+
+@pytest.mark.parametrize("x, error, message", [
+    (np.array([(0.0, 1.0), (1.0, 2.0)]), pb.InputTypeError, r"X\[0\] must be integers, got dtype float64"),
+    (np.array([0, 1]), pb.ParameterError, r"X\[0\] must hold attributes of words, .* got shape \(2,\)"),
+    (np.array([(0, -1), (0, 2)]), pb.ParameterError, r"X\[0\] must hold attributes .* least -1"),
+])
+def test_numbers_are_refused_by_name(x, error, message):
+    with pytest.raises(error, match=message):
+        pb.DependencyParser(relations=True).fit([x], [[(2, "a"), (0, "b")]])
 
 
 def test_parameters_are_refused_by_name():

@@ -15,7 +15,7 @@ from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import as_output
 from ..core.ragged import Ragged, array_of
 from ..core.types import Callbacks, Data, Floats
-from ..core.validation import check_choice, check_flag, check_integer, shown
+from ..core.validation import check_choice, check_flag, check_integer, integer_array, shown
 from ..models import Dependency
 from ..models.dependency.templates import (
     DEFAULT_TEMPLATES,
@@ -310,13 +310,20 @@ class DependencyParser(Probabilities, StructuredEstimator):
                 raise ParameterError(f"y[{i}] must hold heads 0..{n}, got {heads.tolist()!r:.60}")
             tags = [""] * (n + 1)
             if column is not None:
-                tags[1:] = self._column(x, i, column) if is_text else [str(word[column]) for word in x]
+                tags[1:] = self._column(x, i, column) if is_text else self._numbers(x, i)[:, column].astype(str)
             for m, (h, name) in enumerate(zip(heads.tolist(), names, strict=True), 1):
                 counted[tags[h], tags[m], "root" if h == 0 else "right" if m > h else "left", name] += weight
         odd = next((text for rule in counted for text in rule if "\t" in text), None)
         if odd is not None:
             raise ParameterError(f"tags and relations must be without tabs, which allowed_ holds, got {odd!r:.40}")
         return counted
+
+    def _numbers(self, x, i):
+        words, shape = integer_array(f"X[{i}]", x), (_n_words(x), len(self.attributes))
+        if words.shape != shape or (words < 0).any():
+            raise ParameterError(f"X[{i}] must hold attributes of words, numbers >= 0 of shape {shape}, got shape "
+                                 f"{words.shape}, least {words.min(initial=0)}")
+        return words
 
     def _tag_column(self):
         return self.attributes.index("pos") if "pos" in self.attributes else None

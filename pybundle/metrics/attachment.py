@@ -35,7 +35,8 @@ def attachment_scores(y_true: Sequence[Any], y_pred: Sequence[Any],
     Parameters
     ----------
     y_true, y_pred : sequence of sentences
-        A sentence is a sequence of pairs (head, relation), one for each word, or of heads.
+        A sentence is a sequence of pairs (head, relation), one for each word, or of heads, with or without -1 for the
+        root in front, which is not counted.
     counted : sequence of sequences of bool, optional
         For each sentence which of its words count; all by default. To leave punctuation out:
         `[[tag != "PUNCT" for tag in sentence.upos] for sentence in X]`.
@@ -54,7 +55,8 @@ def attachment_scores(y_true: Sequence[Any], y_pred: Sequence[Any],
     """
     words: list[tuple[Any, Any]] = []
     for i in range(max(len(y_true), len(y_pred))):
-        sides = [side[i] if i < len(side) else () for side in (y_true, y_pred, *([] if counted is None else [counted]))]
+        sides = [_of_words(side[i]) if i < len(side) else ()
+                 for side in (y_true, y_pred, *([] if counted is None else [counted]))]
         if len({len(side) for side in sides}) > 1:
             raise ParameterError("y_true, y_pred and counted must hold the same words, got "
                                  f"{', '.join(str(len(side)) for side in sides)} in sentence {i}")
@@ -63,8 +65,12 @@ def attachment_scores(y_true: Sequence[Any], y_pred: Sequence[Any],
     if n == 0 or not all(hasattr(label, "__len__") for pair in words for label in pair):
         right = sum(map(operator.eq, *([label[0] if hasattr(label, "__len__") else label for label in side]
                                        for side in zip(*words, strict=True)))) if n else math.nan
-        return AttachmentScores(right / max(n, 1), math.nan, math.nan, n)
+        return AttachmentScores(float(right / max(n, 1)), math.nan, math.nan, n)
     named = [(relation, other) for (head, relation), (found, other) in words if head == found]
     exact = sum(relation == other for relation, other in named)
     cut = sum(relation.partition(":")[0] == other.partition(":")[0] for relation, other in named)
     return AttachmentScores(len(named) / n, exact / n, cut / n, n)
+
+
+def _of_words(labels: Any) -> Any:
+    return labels[1:] if len(labels) and not hasattr(labels[0], "__len__") and labels[0] == -1 else labels

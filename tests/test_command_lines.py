@@ -81,6 +81,8 @@ TEXTS = {
     "a.conllu": conllu(), "coarse.conllu": conllu(fine=False), "raw.conllu": conllu(heads=False),
     "alien.conllu": conllu().replace("nsubj", "sbj"), "bare.conllu": conllu().replace("nsubj", "_").replace(
         "det", "_").replace("root", "_").replace("advmod:x", "_"),
+    "gaps.conllu": conllu().replace("advmod:x", "_"),
+    "first.conllu": "\ufeff1\tGo\tgo\tVERB\tVB\t_\t0\tfirst\t_\t_\n\n" + conllu(),
     "cut.conllu": "1\tthe\n", "ids.conllu": conllu().replace("2\tdog", "5\tdog"),
     "on one line": "The dog barks\nA cat sleeps\n",
     "barred.conll": conll(0, 1).replace("\n", " _\n").replace("\n _", "\n"),
@@ -106,7 +108,7 @@ def folder(tmp_path_factory):
     """Data and models of all kinds."""
     path = tmp_path_factory.mktemp("lines")
     for name, text in TEXTS.items():
-        (path / name).write_text(text)
+        (path / name).write_text(text, encoding="utf-8")
     (path / "train.txt.gz").write_bytes(gzip.compress(TEXTS["train.txt"].encode()))
     np.savez(path / "a.npz", X=X, y=Y)
     np.savez(path / "named.npz", T=X, t=Y)
@@ -201,7 +203,9 @@ LINES = [line for line in """
 0 | train a.conll --cv 2 --grid 1 --tol 0.1 | ChainSVMCV
 0 | train a.conllu --hash-bits 8 --tol 0.1 | C = 0.03
 0 | train coarse.conllu --hash-bits 8 --tol 0.1 -C 1 | C = 1
-0 | train a.conllu --hash-bits 8 --tol 0.1 | 4; 4 of them with tags and direction, as seen, are allowed
+0 | train a.conllu --hash-bits 8 --tol 0.1 | 4, allowed in 4 combinations with tags and direction, as seen
+2 | train gaps.conllu | gaps.conllu: sentence 1, token 4 has no relation in column 8
+0 | train gaps.conllu --no-relations --hash-bits 8 --tol 0.1 | 12 sentences
 2 | train a.csv --no-relations | --no-relations belongs to --model parser
 0 | train a.svm --method bmrm --tol 0.1 --parts 2 --quiet --seed 3 --jobs 1 | certified
 0 | train a.svm --lam 10 --tol 0.1 | C = 0.1
@@ -396,11 +400,13 @@ LINES = [line for line in """
 0 | evaluate a.conll --load crf.model | chunk f1
 0 | evaluate a.conll --predictions tagged_by_crf.conll | chunk f1
 0 | evaluate a.conllu --load parser.model | LAS with subtypes
+0 | evaluate gaps.conllu --load parser.model | line 4: the relation '_' is not among the model's
+0 | evaluate first.conllu --load parser.model | first.conllu, line 1: the relation 'first' is not among the model's
 0 | evaluate alien.conllu --load parser.model | alien.conllu, line 2: the relation 'sbj' is not among the model's
 0 | evaluate alien.conllu --load heads.model | UAS
 0 | evaluate bare.conllu --load parser.model --no-punctuation | UAS
 2 | evaluate a.csv --load csv.model --no-punctuation | --no-punctuation is for trees of words
-0 | info parser.model | relations          4; 4 of them
+0 | info parser.model | relations          4, allowed in 4 combinations
 0 | evaluate a.conllu --predictions parsed.conllu | UAS
 0 | evaluate signs.svm --load svm.model | warning: signs.svm: labels -1 are not among the model's classes 0, 1, 2
 2 | evaluate tens.svm --load svm.model | labels 10, 11, 12 are not among the model's classes 0, 1, 2

@@ -6,6 +6,7 @@ from ..core import measurements
 from ..core.exceptions import ParameterError
 from ..core.labels import labels_of, names_of
 from ..core.warn import warn_user
+from ..datasets.lines import BOM
 
 MOST = 8
 """Largest number of classes that a summary names."""
@@ -73,9 +74,10 @@ def check_groups(data, model):
 def _check_relations(data, model):
     """Warn of relations of a treebank that the model lacks, naming the line of the first."""
     known = getattr(model, "relations_", None)
-    unknown = set() if known is None else {r for x in data.X for r in x.relations}.difference(known, "_")
+    found = {relation for x in data.X for relation in x.relations}
+    unknown = set() if known is None or found == {"_"} else found.difference(known)
     if unknown:
-        rows = ((number, line.split("\t")) for number, line in enumerate(data.original.lines, 1))
+        rows = ((number, line.removeprefix(BOM).split("\t")) for number, line in enumerate(data.original.lines, 1))
         number, row = next((number, row) for number, row in rows if row[0].isdecimal() and row[7] in unknown)
         warn_user(f"{data.name}, line {number}: the relation {row[7]!r:.40} is not among the model's "
                   f"{names_of(known)}; words with {names_of(unknown)} count as wrong", UserWarning)

@@ -15,6 +15,7 @@ from ..models import TREEBANK_RELATION_TEMPLATES, TREEBANK_TEMPLATES
 from ..risks import BinaryHinge, MulticlassHinge
 from ..runtime.callbacks import ProgressBar
 from .classes import warn_of_measurements
+from .data import place
 from .scaling import scaled
 
 KINDS = {"svm": ("MulticlassSVM", "row"), "chain": ("ChainSVM", "sequence"), "crf": ("ChainCRF", "sequence"),
@@ -110,7 +111,7 @@ def relations_of(model):
     """Return in words which relations a model has, or None for a model without them."""
     if getattr(model, "relations_", None) is None:
         return None
-    return f"{len(model.relations_)}; {len(model.allowed_)} of them with tags and direction, as seen, are allowed"
+    return f"{len(model.relations_)}, allowed in {len(model.allowed_)} combinations with tags and direction, as seen"
 
 
 def pairs_of(data):
@@ -163,7 +164,13 @@ def targets(kind, estimator, data):
             raise ParameterError(f"{data.name} has a column qid, which would be a feature; remove it, and give the "
                                  "sizes of the groups by --groups")
         return estimator._joined(data.X, grades_of(data), data.groups, None)[1]
-    return pairs_of(data) if getattr(estimator, "relations", False) else data.y
+    if not getattr(estimator, "relations", False):
+        return data.y
+    for i, x in zip(sorted({*range(len(data.X) + len(data.skipped))}.difference(data.skipped)), data.X, strict=True):
+        if "_" in x.relations:
+            raise ParameterError(f"{place(data.name, i, x.relations.index('_'))} has no relation in column 8, others "
+                                 "have one; fill it in, or give --no-relations")
+    return pairs_of(data)
 
 
 def grades_of(data):

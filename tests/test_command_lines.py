@@ -33,13 +33,14 @@ def conll(*columns):
     return "\n".join(lines([[token[k] for k in columns] for token in sentence]) for sentence in WORDS)
 
 
-def conllu(fine=True, heads=True):
+def conllu(fine=True, heads=True, tags=True):
     rows = []
     for sentence in WORDS:
         for k, (word, tag, _) in enumerate(sentence, 1):
             head = {1: 2, 2: 3, 3: 0, 4: 3}[k] if heads else "_"
             relation = {1: "det", 2: "nsubj", 3: "root", 4: "advmod:x"}[k]
-            rows.append("\t".join(map(str, (k, word, word, tag, tag if fine else "_", "_", head, relation, "_", "_"))))
+            both = tag if tags else "_", tag if fine else "_"
+            rows.append("\t".join(map(str, (k, word, word, *both, "_", head, relation, "_", "_"))))
         rows.append("")
     return "\n".join(rows) + "\n"
 
@@ -81,7 +82,7 @@ TEXTS = {
     "a.conllu": conllu(), "coarse.conllu": conllu(fine=False), "raw.conllu": conllu(heads=False),
     "alien.conllu": conllu().replace("nsubj", "sbj"), "bare.conllu": conllu().replace("nsubj", "_").replace(
         "det", "_").replace("root", "_").replace("advmod:x", "_"),
-    "gaps.conllu": conllu().replace("advmod:x", "_"),
+    "tagless.conllu": conllu(tags=False), "gaps.conllu": conllu().replace("advmod:x", "_"),
     "first.conllu": "\ufeff1\tGo\tgo\tVERB\tVB\t_\t0\tfirst\t_\t_\n\n" + conllu(),
     "cut.conllu": "1\tthe\n", "ids.conllu": conllu().replace("2\tdog", "5\tdog"),
     "on one line": "The dog barks\nA cat sleeps\n",
@@ -405,7 +406,8 @@ LINES = [line for line in """
 0 | evaluate alien.conllu --load parser.model | alien.conllu, line 2: the relation 'sbj' is not among the model's
 0 | evaluate alien.conllu --load heads.model | UAS
 0 | evaluate bare.conllu --load parser.model --no-punctuation | UAS
-2 | evaluate a.csv --load csv.model --no-punctuation | --no-punctuation is for trees of words
+2 | evaluate tagless.conllu --predictions a.conllu --no-punctuation | got tagless.conllu without
+2 | evaluate a.csv --load csv.model --no-punctuation | --no-punctuation is for words with universal tags
 0 | info parser.model | relations          4, allowed in 4 combinations
 0 | evaluate a.conllu --predictions parsed.conllu | UAS
 0 | evaluate signs.svm --load svm.model | warning: signs.svm: labels -1 are not among the model's classes 0, 1, 2

@@ -74,14 +74,15 @@ def _chunk_scores(arguments, data, found):
 
 
 def _scores(arguments, data, found):
+    if arguments.no_punctuation and (data.shape != "sentence" or "upos" not in data.columns.names):
+        raise ParameterError("--no-punctuation is for words with universal tags (column 4 of CoNLL-U), got "
+                             f"{data.name} without")
     if data.shape == "sentence":
         counted = [[tag != "PUNCT" for tag in x.upos] for x in data.X] if arguments.no_punctuation else None
         truth = pairs_of(data) if holds_relations(data) else data.y
         uas, las, las_without_subtypes, _ = attachment_scores(truth, found, counted)
         return {"UAS": uas} if math.isnan(las) else {"UAS": uas, "LAS without subtypes": las_without_subtypes,
                                                      "LAS with subtypes": las}
-    if arguments.no_punctuation:
-        raise ParameterError(f"--no-punctuation is for trees of words (CoNLL-U), got {data.name} of {data.shape}s")
     truth = [np.asarray(labels).tolist() for labels in data.y]
     if data.shape == "row":
         return {"accuracy": accuracy(*([plain_label(label) for label in side] for side in (truth, found)))}

@@ -36,7 +36,8 @@ class RelationRules:
         heads, words = (rules[:, :2] if column is not None else np.minimum(rules[:, :2], 0)).T
         self._tags = np.unique([*words, *heads[heads != ROOT]])
         if len(self._tags) > MOST_TAGS:
-            raise ParameterError(f"allowed must speak of at most {MOST_TAGS} tags, got {len(self._tags)}")
+            raise ParameterError(f"allowed must speak of at most {MOST_TAGS} tags, got {len(self._tags)}; take coarser "
+                                 "ones, or join rare ones, as min_count of DependencyParser does")
         K = len(self._tags) + 1              # the last kind of words has no rules; the root is kind K
         is_allowed = np.full((K + 1, K, 2, R), allowed is None)
         words = np.searchsorted(self._tags, words)

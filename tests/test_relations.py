@@ -81,7 +81,9 @@ def joint_features(kind, model, x, n):
             return out.ravel()
         return features
     plain = arc_rows(Dependency.hashed(BITS, templates=TEMPLATES), x)
-    labels = arc_rows(Dependency.hashed(BITS, templates=RELATION_TEMPLATES), x)
+    twin = Dependency.hashed(BITS, templates=RELATION_TEMPLATES)
+    twin._make_keys = model._relation_keys          # the same texts have other features in another list
+    labels = arc_rows(twin, x)
 
     def features(code, m):
         out, (h, r) = plain[code // R, m].copy(), divmod(code, R)
@@ -220,6 +222,13 @@ def test_scores_of_relations():
             assert model.arc_scores(w, x)[h, m] == max(scores[h, m])
 
 
+def test_a_text_in_both_lists_has_different_features():
+    """Else the first relation would share its weights with the arc, and gain by whatever makes the arc likely."""
+    model = Dependency.hashed(16, templates=RELATION_TEMPLATES, relation_templates=RELATION_TEMPLATES, n_relations=R)
+    psi = model.joint_feature(np.array([[0, 0]]), np.array([-1, 0]))
+    assert psi.data.tolist() == [1.0] * (2 * len(RELATION_TEMPLATES) - 2)       # nothing is between
+
+
 def test_arcs_without_a_rule_have_the_first_relation_of_the_tag():
     kinds, first, which = RelationRules(R, 1, RULES).bind(np.array([(0, 9), (0, 0), (0, 1), (0, 7)]), np.array([0, 4]))
     assert kinds.tolist() == [3, 0, 1, 2]
@@ -277,7 +286,8 @@ def test_bad_input_is_refused_by_name():
     for options, message in (({"counts": "words"}, "counts must be one of 'both', 'heads', 'relations'"),
                              ({"tag": "size"}, "tag must be one of 'word', 'pos'"), ({"blocks": True}, "blocks"),
                              ({"relation_templates": ["h.size"]}, r"relation_templates\[0\] = 'h.size'"),
-                             ({"n_relations": 2000}, "bits must leave")):
+                             ({"n_relations": 2000}, "bits must leave"),
+                             ({"n_relations": None, "allowed": RULES}, "allowed is for models with relations")):
         with pytest.raises(pb.ParameterError, match=message):
             Dependency.hashed(BITS, **({"n_relations": R} | options))
     with pytest.raises(pb.ParameterError, match="without relations"):

@@ -224,8 +224,8 @@ class DependencyParser(Probabilities, StructuredEstimator):
         pairs["head"], pairs["relation"] = heads, names[relations]
         return pairs
 
-    def predict_single(self, sentence: Any) -> list[int]:
-        """Return the heads of one sentence, a list of int, as `predict([sentence])[0]`."""
+    def predict_single(self, sentence: Any) -> list[Any]:
+        """Return the heads, or pairs, of one sentence, a list, as `predict([sentence])[0]`."""
         return single(self.predict, sentence)
 
     def _check_state(self):

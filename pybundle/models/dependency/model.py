@@ -151,6 +151,8 @@ class Dependency(StructuredModel):
             raise ParameterError(f"bits must leave at most 2^30 weights, got {len(parsed)} templates of 2^{bits}")
         if blocks and n_relations is not None:
             raise ParameterError("blocks must be False for a model with relations, got True")
+        if n_relations is None and allowed is not None:
+            raise ParameterError("allowed is for models with relations, got n_relations = None")
         model = cls(dim, single_root=single_root, n_relations=n_relations, counts=counts)
         model.dim = dim
         if n_relations is not None:

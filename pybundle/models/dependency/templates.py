@@ -85,6 +85,8 @@ def parse_templates(templates, attributes, name="templates"):
     parsed = [_parse(f"{name}[{t}]", text, attributes) for t, text in enumerate(templates)]
     if not 1 <= len(parsed) <= 128:
         raise ParameterError(f"{name} must hold 1 to 128 templates, got {len(parsed)}")
+    if name != "templates":         # or a text in two lists would have the same features in both
+        parsed = [template._replace(seed=crc32(name.encode(), template.seed)) for template in parsed]
     return sorted(parsed, key=lambda template: template.each_column >= 0)
 
 

@@ -109,6 +109,9 @@ def test_scores_of_unseen_relations_and_subtypes():
             attachment_scores(heads, wrong, counted), nan_ok=True)
     with pytest.raises(pb.ParameterError, match="the same words, got 3, 2 in sentence 1"):
         attachment_scores([[], heads[0][:3]], [[], heads[0][:2]])
+    for odd in ((1, None), (1, "a", 2), "a"):
+        with pytest.raises(pb.ParameterError, match=r"must hold heads or pairs \(head, relation\), got"):
+            attachment_scores([[(1, "a")]], [[odd]])
 
 
 def test_a_search_chooses_by_labelled_scores():

@@ -44,7 +44,7 @@ def attachment_scores(y_true: Sequence[Any], y_pred: Sequence[Any],
     Raises
     ------
     ParameterError
-        Unless all have the same numbers of sentences and words.
+        Unless all have the same numbers of sentences and words, and relations are texts.
 
     Examples
     --------
@@ -61,8 +61,12 @@ def attachment_scores(y_true: Sequence[Any], y_pred: Sequence[Any],
             raise ParameterError("y_true, y_pred and counted must hold the same words, got "
                                  f"{', '.join(str(len(side)) for side in sides)} in sentence {i}")
         words += [(truth, found) for truth, found, *rest in zip(*sides, strict=True) if all(rest)]
+    pairs = [label for sides in words for label in sides if hasattr(label, "__len__")]
+    odd = next((pair for pair in pairs if len(pair) != 2 or not isinstance(pair[1], str)), None)
+    if odd is not None:
+        raise ParameterError(f"y_true and y_pred must hold heads or pairs (head, relation), got {odd!r:.60}")
     n = len(words)
-    if n == 0 or not all(hasattr(label, "__len__") for pair in words for label in pair):
+    if n == 0 or len(pairs) < 2 * n:
         right = sum(map(operator.eq, *([label[0] if hasattr(label, "__len__") else label for label in side]
                                        for side in zip(*words, strict=True)))) if n else math.nan
         return AttachmentScores(float(right / max(n, 1)), math.nan, math.nan, n)

@@ -436,7 +436,8 @@ def _heads(y):
 def _heads_of(given, i):
     heads = np.asarray(given)
     if heads.ndim != 1 or (heads.dtype.kind not in "iu" and len(heads)):
-        raise InputTypeError(f"y[{i}] must be a sequence of heads, integers, got {given!r:.60}")
+        remedy = "; pairs (head, relation) need relations=True" if heads.ndim == 2 else ""
+        raise InputTypeError(f"y[{i}] must be a sequence of heads, integers, got {given!r:.60}{remedy}")
     if len(heads) and not -2**31 <= heads.min() <= heads.max() < 2**31:
         raise ParameterError(f"y[{i}] must hold heads, words 1..n or 0 for the root, got {shown(heads)}")
     return heads.astype(np.int32)
@@ -449,7 +450,8 @@ def _split(pairs, i):
     except (TypeError, ValueError):
         names = None
     if names is None or not all(isinstance(name, str) for name in names):
-        raise InputTypeError(f"y[{i}] must hold pairs (head, relation), as relations=True asks, got {pairs!r:.60}")
+        raise InputTypeError(f"y[{i}] must hold pairs (head, relation), as relations=True asks, got {pairs!r:.60}"
+                             "; of a Sentence s these are list(zip(s.heads[1:], s.relations))")
     return _heads_of(heads, i), list(map(str, names))
 
 

@@ -71,6 +71,7 @@ def test_svmlight_sizes(tmp_path):
     ("inf 1:1\n", "example 0 must hold finite numbers, got inf"),
     ("1 qid:1 1:1\n1 1:1\n", "line 2: every line has a qid or none has"),
     ("1 1:1\n1 qid:1 1:1\n", "line 2: every line has a qid or none has"),
+    ("1 qid:x 1:1\n", "base 10: 'x'; expected qid:number"),
     ("# nothing\n", "holds no example"),
     ("1 1:1\n1 qid:99999999999999999999 1:1\n", "line 2: number 99999999999999999999 is too large"),
     ("1 99999999999999999999:1\n", "line 1: number 99999999999999999999 is too large"),

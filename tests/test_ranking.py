@@ -278,10 +278,20 @@ def test_the_shell_trains_and_evaluates_rankings(tmp_path, capsys, monkeypatch):
         assert words in capsys.readouterr().err
 
 
+def test_training_classes_warns_of_groups(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path)
+    for line, warns in (("train a.svm", True), ("train a.svm --model svm", False), ("train plain.svm", False),
+                        ("train a.svm --model rank", False)):
+        assert cli.main(line.split()) == 0
+        assert ("--model rank learns from them" in capsys.readouterr().err) is warns
+
+
 @pytest.mark.parametrize(("line", "words"), [
     ("train plain.svm --model rank --groups wrong", "must hold sizes of groups whose sum is the number of rows of"),
     ("train plain.svm --model rank --groups a.svm", "line 1: expected the size of a group"),
     ("train a.svm --groups sizes", "--groups belongs to --model rank"),
+    ("train a.conllu --groups sizes", "--groups belongs to rows, got a.conllu of sentences"),
     ("train q.csv --model rank", "q.csv has a column qid, which would be a feature"),
     ("train t.csv --model rank", "must have numbers as labels, the grades of rows"),
 ])
@@ -289,6 +299,7 @@ def test_refused_command_lines(line, words, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     written(tmp_path)
     (tmp_path / "wrong").write_text("3\n4\n")
+    (tmp_path / "a.conllu").write_text("1\ta\ta\tX\tX\t_\t0\troot\t_\t_\n\n")
     (tmp_path / "t.csv").write_text("a,b,y\n1,2,x\n3,4,z\n")
     (tmp_path / "q.csv").write_text("a,qid,y\n1,2,0\n3,2,1\n")
     assert cli.main(line.split()) == 2

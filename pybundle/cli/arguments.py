@@ -156,7 +156,7 @@ def _solver(parser):
 
 def _search(parser):
     parser.add_argument("--cv", type=_count, metavar="FOLDS",
-                        help="choose C by cross-validation (svm, chain, crf, parser)")
+                        help="choose C by cross-validation (all but mkl)")
     parser.add_argument("--grid", type=_numbers, metavar="C,C,...",
                         help="values of C for --cv (default: 8, 1e-4 to 100)")
 

@@ -109,12 +109,14 @@ def read(arguments, *, labelled=True, trained=None, keeps_text=False):
 
 def _groups(path, data):
     """Return numbers of groups by row, from a file of their sizes in the order of the rows."""
+    if data.shape != "row":
+        raise ParameterError(f"--groups belongs to rows, got {data.name} of {data.shape}s; leave it out")
     lines = [(number, line.strip()) for number, line in numbered_lines(path) if line.strip()]
     for number, text in lines:
         if not text.isdecimal():
             raise ParameterError(f"{path}, line {number}: expected the size of a group, got {text!r:.30}")
-    sizes, n = [int(text) for _, text in lines], np.shape(data.X)[0] if data.shape == "row" else 0
-    if data.shape != "row" or sum(sizes) != n:
+    sizes, n = [int(text) for _, text in lines], data.X.shape[0]
+    if sum(sizes) != n:
         raise ParameterError(f"{path} must hold sizes of groups whose sum is the number of rows of {data.name}, {n}, "
                              f"got {sum(sizes)}")
     return np.repeat(np.arange(len(sizes)), sizes)

@@ -11,6 +11,7 @@ import numpy as np
 from .. import templates
 from ..core.exceptions import ParameterError
 from ..core.memory import require_memory
+from ..core.warn import warn_user
 from ..models import TREEBANK_RELATION_TEMPLATES, TREEBANK_TEMPLATES
 from ..risks import BinaryHinge, MulticlassHinge
 from ..runtime.callbacks import ProgressBar
@@ -41,6 +42,9 @@ def kind_of(arguments, data):
     for option, kinds in RESTRICTED.items():
         if getattr(arguments, option, None) and kind not in kinds:
             raise ParameterError(f"--{option.replace('_', '-')} belongs to --model {', '.join(kinds)}, got {kind}")
+    if data.groups is not None and arguments.model is None:
+        warn_user(f"{data.name} has groups (qid), which {kind} does not use; --model rank learns from them",
+                  UserWarning)
     return kind
 
 

@@ -113,7 +113,7 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
                 end = start + len(fields[0]) if first else start
                 path.mark(number, start, end, partial(as_word, after="" if first else " "))
             if len(fields) > first and fields[first].startswith("qid:"):
-                query.append(parse_int(fields[first][4:]))
+                query.append(_query(fields[first]))
                 first += 1
             if len(query) not in (0, len(numbers)):
                 raise ValueError("every line has a qid or none has; fill in those that are missing")
@@ -149,6 +149,13 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
     width = n_features or int(indices.max(initial=-1)) + 1
     X = sp.csr_matrix((values, indices, indptr), shape=(n, width))  # SciPy chooses int32 indices if they suffice
     return SvmLight(X, None if unlabelled else y, np.array(query, dtype=np.int64) if query else None)
+
+
+def _query(text):
+    try:
+        return parse_int(text[4:])
+    except ValueError as problem:
+        raise ValueError(f"{problem!s:.60}; expected qid:number") from problem
 
 
 def _label(text):

@@ -176,7 +176,8 @@ def concordance(y: ArrayLike, scores: ArrayLike, groups: ArrayLike | None = None
 
     total = count(np.zeros(n), 1.0)
     if total == 0.0:
-        raise ParameterError("y must have different grades in a group, got no pair of rows to compare")
+        raise ParameterError("y must have different grades in a group, got no pair of rows to compare; "
+                             "check y and groups, or use fewer folds in a search")
     return 1.0 - 0.5 * (count(key, 0.0) + count(key, 0.5)) / total
 
 

@@ -254,6 +254,7 @@ print((top[0] - before) / 2**20)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads /proc")
 @pytest.mark.parametrize("risk, scale", [("relaxed", 1.0), ("relaxed", 0.0), ("true", 0.0)])
 def test_graphs_take_the_memory_that_is_told(risk, scale):

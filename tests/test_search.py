@@ -81,6 +81,7 @@ def test_equal_predictions_are_no_end_while_they_are_those_of_the_largest_class(
     assert (means[:4] == means[0]).all() and means[0] < 0.5 and svm.best_score_ > 0.8, means
 
 
+@pytest.mark.slow
 def test_a_class_that_is_not_predicted_yet_is_no_end(monkeypatch):
     """Two large classes overfit by both scores, while C is still too small for a third one: 3 points were lost."""
     X, y = make_classification(1000, 20, n_informative=6, n_classes=3, n_clusters_per_class=1, weights=[0.6, 0.39],
@@ -128,6 +129,7 @@ def loses(monkeypatch, search, X, y):
     return means.max() - means[svm.best_index_], svm
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed, scoring, change", [
     (37, "f1_macro", lambda X, rng: X * 10.0**rng.integers(-2, 2, X.shape[1])),
     (1003, "accuracy", lambda X, rng: np.c_[X, X[:, 0] * X[:, 1]]),

@@ -52,7 +52,7 @@ def test_a_sentence_costs_nothing_per_value_and_weight(n_words, monkeypatch):
         raise AssertionError("templates are parsed again")
 
     for name in ("models.dependency.model.parse_templates", "models.dependency.model.KeyMaker",
-                 "estimators.dependency.parse_templates"):
+                 "estimators.words.parse_templates"):
         monkeypatch.setattr(f"pybundle.{name}", refuse)
     assert [parser.predict_single(x) for x in X] == parser.predict(X) == expected
     parser.set_params(C=2.0, tol=0.1)

@@ -4,39 +4,30 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.exceptions import ParameterError, StateError
 from ..core.labels import as_output
-from ..core.ragged import Ragged, array_of
+from ..core.ragged import Ragged
 from ..core.types import Callbacks, Data, Floats
-from ..core.validation import check_choice, check_flag, check_integer, integer_array, shown
+from ..core.validation import check_choice, check_flag
 from ..models import Dependency
-from ..models.dependency.templates import (
-    DEFAULT_TEMPLATES,
-    MOST_KINDS,
-    RELATION_TEMPLATES,
-    ROOT,
-    parse_templates,
-)
 from ..oracles import arborescence_marginals
 from ..solvers.method import Method
 from .base import without_weightless
 from .collections import by_blocks
+from .heads import all_heads, check_length, have_root, rooted, split_pairs
 from .probabilities import NeedsLogLoss, Probabilities
 from .structured import StructuredEstimator, as_fitted, check_list, length
-from .tokens import TEXTS, decoded, is_single, single
-
-FIELDS = {"word": "forms", "lower": "forms", "lemma": "lemmas", "pos": "upos", "xpos": "xpos", "relation": "relations"}
-"""Attributes of words by the fields of `pybundle.datasets.Sentence`; "lower" is the form in small letters."""
+from .tokens import single
+from .words import Words, is_text, n_words
 
 
-class DependencyParser(Probabilities, StructuredEstimator):
+class DependencyParser(Words, Probabilities, StructuredEstimator):
     """Non-projective dependency parser with arc features from templates, trained to a certified gap.
 
         F(w) = |w|^2 / (2 C) + sum_i c_i max_y [ wrong heads in y + <w, Psi(x_i, y) - Psi(x_i, y_i)> ],
@@ -131,7 +122,7 @@ class DependencyParser(Probabilities, StructuredEstimator):
 
     def _take(self, X, y, sample_weight):
         X, y, weights = super()._take(X, y, sample_weight)
-        is_empty = np.array([_n_words(x) == 0 for x in X])      # such sentences have no loss
+        is_empty = np.array([n_words(x) == 0 for x in X])      # such sentences have no loss
         for i in np.flatnonzero(is_empty).tolist():
             if np.asarray(y[i]).tolist() not in ([], [-1]):
                 raise ParameterError(f"y[{i}] must have no heads, as X[{i}] has no words, got {y[i]!r:.60}")
@@ -142,9 +133,9 @@ class DependencyParser(Probabilities, StructuredEstimator):
         self._check_sentences(X)
         is_sparse = sp.issparse(X.values if isinstance(X, Ragged) else X[0])
         n_features = X[0].shape[1] if is_sparse else len(self.attributes)
-        counts = None if is_sparse or not _is_text(X) else self._count_values(X)
+        counts = None if is_sparse or not is_text(X) else self._count_values(X)
         if not check_flag("relations", self.relations):
-            return bool(is_sparse), int(n_features), counts, None, _have_root(_heads(y))
+            return bool(is_sparse), int(n_features), counts, None, have_root(all_heads(y))
         if is_sparse:
             raise ParameterError("X must hold words for relations=True, got CSR matrices; pb.models.Dependency takes "
                                  "them")
@@ -172,10 +163,10 @@ class DependencyParser(Probabilities, StructuredEstimator):
     def _encode_pairs(self, X, y, fitted):
         x, relations = self._words(X, fitted, self._tables(fitted)), fitted["relations_"]
         if relations is None:
-            return x, _rooted(_heads(y), fitted["with_root_"])
+            return x, rooted(all_heads(y), fitted["with_root_"])
         number = {relation: r for r, relation in enumerate(relations)}
-        return x, _rooted([len(relations) * heads + np.array([number[name] for name in names], np.int32)
-                           for heads, names in map(_split, y, range(len(y)))], False)
+        return x, rooted([len(relations) * heads + np.array([number[name] for name in names], np.int32)
+                           for heads, names in map(split_pairs, y, range(len(y)))], False)
 
     def _make_model(self, fitted):
         if fitted.is_sparse_:
@@ -185,12 +176,6 @@ class DependencyParser(Probabilities, StructuredEstimator):
             "n_relations": len(fitted.relations_), "counts": self.counts, "tag": "pos" if "pos" in names else None,
             "relation_templates": self._relation_templates(), "allowed": self._rules(fitted)}
         return Dependency.hashed(self.hash_bits, names, self._templates(), single_root=self.single_root, **more)
-
-    def _templates(self):
-        return DEFAULT_TEMPLATES if self.templates is None else self.templates
-
-    def _relation_templates(self):
-        return RELATION_TEMPLATES if self.relation_templates is None else self.relation_templates
 
     def _encode(self, X):
         return self._words(X, vars(self), self._once("tables", lambda: self._tables(vars(self))))
@@ -246,13 +231,14 @@ class DependencyParser(Probabilities, StructuredEstimator):
     def _count(self, X, y):
         found = self.predict(X)
         if self.relations_ is None:
-            truth = _rooted(_heads(y), _have_root(_heads(y)))
+            truth = rooted(all_heads(y), have_root(all_heads(y)))
             found, truth = [heads[self.with_root_:] for heads in found], [heads[1:].tolist() for heads in truth]
         else:
-            truth = [list(zip(heads.tolist(), names, strict=True)) for heads, names in map(_split, y, range(len(y)))]
+            truth = [list(zip(heads.tolist(), names, strict=True))
+                     for heads, names in map(split_pairs, y, range(len(y)))]
         right, total = np.zeros(len(found)), np.zeros(len(found))
         for i, (mine, own) in enumerate(zip(found, truth, strict=True)):
-            _check_length(own, len(mine), i)
+            check_length(own, len(mine), i)
             right[i], total[i] = sum(map(operator.eq, mine, own)), len(mine)
         return right, total
 
@@ -280,209 +266,6 @@ class DependencyParser(Probabilities, StructuredEstimator):
             found.append(scores)
         return found
 
-    # ------------------------------------------------------------------ what users write
-    def _count_values(self, X):
-        """Return a Counter of values by column: for all columns if `min_count` > 1, else for those of `_between`."""
-        has_rare = check_integer("min_count", self.min_count, low=1) > 1
-        return {column: Counter(value for i, x in enumerate(X) for value in self._column(x, i, column))
-                for column in (range(len(self.attributes)) if has_rare else self._between())}
-
-    def _frequent(self, counted):
-        """Return `kinds_` and `vocabulary_` from a list of results of `_count_values`."""
-        counts = {column: sum((more[column] for more in counted[1:]), counted[0][column]) for column in counted[0]}
-        kinds = []
-        for column in self._between():
-            often = sorted(counts[column], key=lambda value: (-counts[column][value], value))[:MOST_KINDS - 1]
-            kinds += [f"{self.attributes[column]}={value}" for value in often]
-        if self.min_count == 1:
-            return kinds, None
-        return kinds, [f"{self.attributes[column]}={value}" for column in sorted(counts)
-                       for value in sorted(counts[column]) if counts[column][value] >= self.min_count]
-
-    def _count_rules(self, X, y, weights, is_text):
-        """Return a Counter of (tag of the head, tag of the word, direction, relation), weighted as sentences are."""
-        counted, column = Counter(), self._tag_column()
-        for i, (x, pairs, weight) in enumerate(zip(X, y, weights.tolist(), strict=True)):
-            heads, names = _split(pairs, i)
-            n = _n_words(x)
-            _check_length(names, n, i)
-            if len(heads) and not 0 <= heads.min() <= heads.max() <= n:
-                raise ParameterError(f"y[{i}] must hold heads 0..{n}, got {heads.tolist()!r:.60}")
-            tags = [""] * (n + 1)
-            if column is not None:
-                tags[1:] = self._column(x, i, column) if is_text else self._numbers(x, i)[:, column].astype(str)
-            for m, (h, name) in enumerate(zip(heads.tolist(), names, strict=True), 1):
-                counted[tags[h], tags[m], "root" if h == 0 else "right" if m > h else "left", name] += weight
-        odd = next((text for rule in counted for text in rule if "\t" in text), None)
-        if odd is not None:
-            raise ParameterError(f"tags and relations must be without tabs, which allowed_ holds, got {odd!r:.40}")
-        return counted
-
-    def _numbers(self, x, i):
-        words, shape = integer_array(f"X[{i}]", x), (_n_words(x), len(self.attributes))
-        if words.shape != shape or (words < 0).any():
-            raise ParameterError(f"X[{i}] must hold attributes of words, numbers >= 0 of shape {shape}, got shape "
-                                 f"{words.shape}, least {words.min(initial=0)}")
-        return words
-
-    def _tag_column(self):
-        return self.attributes.index("pos") if "pos" in self.attributes else None
-
-    def _rules(self, fitted):
-        """Return `allowed_` in the numbers that the model takes."""
-        column, tables = self._tag_column(), self._tables(vars(fitted))
-        relations = {relation: r for r, relation in enumerate(fitted.relations_)}
-
-        def number(tag):
-            if column is None or tables is None:
-                return 0 if column is None else int(tag)
-            return crc32(tag.encode()) if tables[column] is None else tables[column][0].get(tag, tables[column][1])
-
-        rules = (rule.split("\t") for rule in fitted.allowed_)
-        return np.array([(ROOT if side == "root" else number(head), number(word), side != "left", relations[relation])
-                         for head, word, side, relation in rules])
-
-    def _between(self):
-        """Return the columns that templates ask for between head and word, by `set` and `each`."""
-        templates = parse_templates(self._templates(), tuple(self.attributes))
-        if self.relations:
-            templates += parse_templates(self._relation_templates(), tuple(self.attributes), "relation_templates")
-        return sorted({max(t.set_column, t.each_column) for t in templates} - {-1})
-
-    def _tables(self, fitted):
-        """Return tables from values to numbers, and the number of all other values, by attribute; None for hashes."""
-        if fitted["kinds_"] is None:
-            return None
-        between, tables = self._between(), []
-        for column in range(len(self.attributes)):
-            if column in between:
-                kinds = self._values(fitted["kinds_"], column)
-                tables.append(({value: k for k, value in enumerate(kinds)}, MOST_KINDS - 1))
-            elif fitted["vocabulary_"] is None:
-                tables.append(None)
-            else:
-                values = self._values(fitted["vocabulary_"], column)
-                tables.append(({value: crc32(value.encode()) for value in values}, 0))
-        return tables
-
-    def _words(self, X, attributes, tables):
-        """Return sentences in the form that the model takes; `tables` convert words that are texts."""
-        self._check_sentences(X)
-        if not any(map(_n_words, X)):
-            return [np.empty((0, len(self.attributes)), np.int64)] * len(X)
-        if attributes["is_sparse_"] or not _is_text(X):
-            if attributes["kinds_"] is not None:
-                raise ParameterError("X must hold words as texts, as in the fit, got arrays of numbers")
-            return X if isinstance(X, Ragged) else [array_of(x, f"X[{i}]") for i, x in enumerate(X)]
-        if attributes["kinds_"] is None:
-            raise ParameterError("X must hold arrays of numbers, as in the fit, got texts")
-        found = []
-        for i, x in enumerate(X):
-            words = np.empty((_n_words(x), len(self.attributes)), np.int64)
-            for column, table in enumerate(tables):
-                texts = self._column(x, i, column)
-                if table is None:
-                    words[:, column] = [crc32(text.encode()) for text in texts]
-                else:
-                    known, other = table
-                    words[:, column] = [known.get(text, other) for text in texts]
-            found.append(words)
-        return found
-
-    def _values(self, names, column):
-        """Return the values of one attribute among names like "word=dog"."""
-        start = f"{self.attributes[column]}="
-        return [name[len(start):] for name in names if name.startswith(start)]
-
-    def _check_sentences(self, X):
-        """Refuse texts and single words in place of sentences, such as the words of one sentence alone."""
-        for i, x in enumerate(X if not isinstance(X, Ragged) else ()):
-            if sp.issparse(x) and x.ndim != 2:
-                raise InputTypeError(f"X[{i}] must be a CSR matrix, a row for each arc, got shape {x.shape}; pass [X] "
-                                     "for one sentence alone")
-            words = x if isinstance(x, (list, tuple)) and not hasattr(x, "forms") else ()
-            m = next((m for m, word in enumerate(words) if is_single(word)), None)
-            if m is not None or (is_single(x) and not hasattr(x, "forms")):
-                name, odd = (f"X[{i}]", x) if m is None else (f"X[{i}][{m}]", x[m])
-                raise InputTypeError(f"{name} must be a {'list of words' if m is None else 'word'}, got {odd!r:.40} of "
-                                     f"type {type(odd).__name__}; one sentence alone is [sentence]")
-            if isinstance(x, (str, bytes, Mapping)) or any(isinstance(word, (str, bytes)) for word in words):
-                raise InputTypeError(f"X[{i}] must be a list of words, each a dictionary or a tuple of "
-                                     f"{', '.join(self.attributes)}, got {x!r:.60}; one sentence alone is [sentence]")
-
-    def _column(self, x, i, column):
-        """Return one attribute of all words of sentence i, as texts."""
-        name = self.attributes[column]
-        if hasattr(x, "forms"):
-            if name not in FIELDS:
-                raise ParameterError(f"attributes must be of {', '.join(FIELDS)} for a Sentence, got {name!r}")
-            texts = getattr(x, FIELDS[name])
-            return [text.lower() for text in texts] if name == "lower" else texts
-        for m, word in enumerate(x):
-            if isinstance(word, Mapping) and name not in word and name.encode() not in word:
-                raise ParameterError(f"X[{i}][{m}] must have the attribute {name!r}, got {word!r:.60}")
-            if not isinstance(word, Mapping) and len(word) != len(self.attributes):
-                raise ParameterError(f"X[{i}][{m}] must have {len(self.attributes)} attributes, "
-                                     f"{', '.join(self.attributes)}, got {word!r:.60}")
-        return [decoded(word[name if name in word else name.encode()] if isinstance(word, Mapping) else word[column],
-                        i, m) for m, word in enumerate(x)]
-
-
-def _heads(y):
-    """Return heads as arrays, with or without the root in front, as given."""
-    return [_heads_of(heads, i) for i, heads in enumerate(y)]
-
-
-def _heads_of(given, i):
-    heads = np.asarray(given)
-    if heads.ndim != 1 or (heads.dtype.kind not in "iu" and len(heads)):
-        remedy = "; pairs (head, relation) need relations=True" if heads.ndim == 2 else ""
-        raise InputTypeError(f"y[{i}] must be a sequence of heads, integers, got {given!r:.60}{remedy}")
-    if len(heads) and not -2**31 <= heads.min() <= heads.max() < 2**31:
-        raise ParameterError(f"y[{i}] must hold heads, words 1..n or 0 for the root, got {shown(heads)}")
-    return heads.astype(np.int32)
-
-
-def _split(pairs, i):
-    """Return the heads and the relations of a list of pairs."""
-    try:
-        heads, names = zip(*pairs, strict=True) if len(pairs) else ((), ())
-    except (TypeError, ValueError):
-        names = None
-    if names is None or not all(isinstance(name, str) for name in names):
-        raise InputTypeError(f"y[{i}] must hold pairs (head, relation), as relations=True asks, got {pairs!r:.60}"
-                             "; of a Sentence s these are list(zip(s.heads[1:], s.relations))")
-    return _heads_of(heads, i), list(map(str, names))
-
-
-def _check_length(labels, n, i):
-    if len(labels) != n:
-        raise ParameterError(f"y[{i}] must have one head for each of the {n} words of X[{i}], got {len(labels)}")
-
 
 def _by_count(counted):
     return sorted(counted, key=lambda value: (-counted[value], value))
-
-
-def _have_root(rows):
-    return all(heads[0] == -1 for heads in rows if len(heads))
-
-
-def _rooted(rows, have_root):
-    """Return heads with the root in front."""
-    return rows if have_root else [np.concatenate([[-1], heads]).astype(np.int32) for heads in rows]
-
-
-def _is_text(X):
-    """Return whether words of the sentences are texts rather than numbers."""
-    x = next(filter(_n_words, X), X[0])
-    if hasattr(x, "forms"):
-        return True
-    if isinstance(x, np.ndarray):
-        return x.ndim == 2 and x.dtype.kind in "USO" and len(x) > 0 and any(isinstance(a, TEXTS) for a in x[0])
-    return isinstance(x, (list, tuple)) and len(x) > 0 and (isinstance(x[0], Mapping) or (
-        isinstance(x[0], (list, tuple)) and any(isinstance(a, TEXTS) for a in x[0])))
-
-
-def _n_words(x):
-    return len(x.forms) if hasattr(x, "forms") else length(x)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from reference.workers import InTurn
 
 import pybundle as pb
-from pybundle.estimators import sequences
+from pybundle.estimators import token_features
 
 FORMS = ["csr64", "csr32", "indicators"]
 
@@ -269,7 +269,7 @@ def test_auto_takes_weights_that_occur_where_all_are_many(monkeypatch, tmp_path)
     hashed.save(tmp_path / "hashed.npz")
     for one, other in zip(hashed.predict(X), pb.load(tmp_path / "hashed.npz").predict(X), strict=True):
         np.testing.assert_array_equal(one, other)
-    monkeypatch.setattr(sequences, "FEW_WEIGHTS", 10)
+    monkeypatch.setattr(token_features, "FEW_WEIGHTS", 10)
     assert pb.ChainCRF().fit(X, y).token_support_ is not None
     assert pb.ChainCRF(token_weights="all").fit(X, y).token_support_ is None
     dense = [np.eye(6)[:len(x)] for x in X]

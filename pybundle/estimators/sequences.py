@@ -1,4 +1,4 @@
-"""`ChainEstimator`, the base class of sequence labellers: vocabularies, predictions, scores, names of weights."""
+"""`ChainEstimator`, the base class of sequence labellers: predictions, scores, names of weights."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.labels import as_output
-from ..core.ragged import Ragged, array_of
+from ..core.ragged import Ragged
 from ..core.types import Data, Floats
-from ..core.validation import check_choice, check_finite, check_number
+from ..core.validation import check_finite, check_number
 from ..core.warn import warn_user
 from ..models import Chain
 from ..oracles import k_best_viterbi
@@ -21,34 +21,19 @@ from ..oracles._chain import ChainTables
 from ..oracles.chain import viterbi_unchecked
 from ..templates import Templates
 from .collections import by_blocks
-from .labels import check_kind, encode_labels, label_array, label_classes, merged_classes
+from .labels import check_kind, label_array
 from .penalty import rate_of, squares_and_l1
-from .schemes import allowed_by, check_scheme
+from .schemes import allowed_by
 from .structured import StructuredEstimator, as_fitted, check_list, length
-from .tokens import (
-    SEQUENCES,
-    Made,
-    as_lists,
-    check_bits,
-    check_tokens,
-    columns_of,
-    count_features,
-    encode,
-    entries,
-    frequent_features,
-    holds_texts,
-    rows_of,
-    single,
-)
+from .token_features import TokenFeatures, as_rows
+from .tokens import columns_of, entries, holds_texts, rows_of, single
 from .weights import NamedWeights
 
-FEW_WEIGHTS = 1 << 20
-"""With "auto" every pair of feature and label has a weight if there are at most this many pairs."""
 MOST = 1 << 30
 """Largest `n_features_in_` that is accepted from a file; it is that of hash_bits=30."""
 
 
-class ChainEstimator(NamedWeights, StructuredEstimator):
+class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
     """Base class of `ChainSVM` and `ChainCRF`, which define the loss."""
 
     normalised: bool = False        # this and the next three are for subclasses without these parameters
@@ -78,83 +63,6 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
         w = super()._last_point(risk, fitted)       # of another scheme, it may have weights that must be 0
         return None if w is None or self._of_fit["scheme"] != self.scheme else w
 
-    def _survey(self, X, y, weights):
-        """Return the classes, counts of features by name or None for arrays and hashes, and the number of columns."""
-        classes = label_classes(y)
-        _check_sizes(as_lists(X), np.array([len(labels) for labels in y]))
-        if self.scheme is not None:
-            check_scheme(self.scheme, y)
-        X = self._tokens(X)
-        if not holds_texts(X):
-            shape = (X.values if isinstance(X, Ragged) else _first(X)).shape[1:]
-            return classes, None, int(shape[0]) if shape else 1
-        if self.hash_bits is not None:
-            if self.min_count != 1:
-                raise ParameterError(f"min_count must be 1 with hash_bits, which keep no names to count, got "
-                                     f"{self.min_count!r:.20}; leave one of them out")
-            return classes, None, 1 << check_bits(self.hash_bits)
-        return classes, count_features(X), None
-
-    def _learn(self, surveys):
-        classes = merged_classes([classes for classes, _, _ in surveys])
-        if len(classes) < 2:
-            raise ParameterError(f"y must hold at least two classes, got one class only, {classes.tolist()[0]!r}")
-        widths = {width for _, _, width in surveys}
-        if len(widths) > 1:
-            raise ParameterError("X must hold features by name, or arrays of one width, in all blocks, got "
-                                 + " and ".join(sorted("names" if width is None else str(width) for width in widths)))
-        vocabulary, width = None, widths.pop()
-        if width is None:
-            counts = sum((counts for _, counts, _ in surveys[1:]), surveys[0][1])
-            vocabulary = frequent_features(counts, self.min_count)
-            width = len(vocabulary)
-        fitted = {"classes_": classes, "vocabulary_": vocabulary, "n_features_in_": width}
-        choice = check_choice("token_weights", self.token_weights, ("auto", "all", "occurring"))
-        if choice == "all" or (choice == "auto" and len(classes) * width <= FEW_WEIGHTS):
-            fitted["token_support_"] = None
-        return fitted
-
-    def _surveys_again(self, fitted):
-        return "token_support_" not in fitted
-
-    def _survey_again(self, X, y, weights, fitted):
-        x, truths, _ = self._nonempty(*self._encode_pairs(X, y, fitted), weights)
-        return self._support(x, truths, fitted)
-
-    def _learn_again(self, surveys):
-        known = [support for support in surveys if support is not None]
-        if len(known) > 1:
-            known = [np.unique(np.concatenate(known), axis=0)]
-        return {"token_support_": known[0] if known else None}
-
-    def _tokens(self, X):
-        """Return the sequences with the features of their tokens."""
-        X, templates = as_lists(X), self.templates
-        if templates is None:
-            return X
-        if not isinstance(templates, Templates):
-            raise InputTypeError(f"templates must be Templates, such as pb.templates.words(), or what "
-                                 f"pb.templates.read_crfpp(path) returns, got {templates!r:.60}")
-        return Made(templates, X)
-
-    def _support(self, x, truths, fitted):
-        """Return the pairs of feature and label that occur; None if all are to have weights."""
-        if self.token_weights == "auto" and not (len(x) and sp.issparse(x.values) and x.values.count_nonzero()):
-            return None
-        return Chain(len(fitted["classes_"]), fitted["n_features_in_"]).occurring(x, truths).token_support
-
-    def _encode_pairs(self, X, y, fitted):
-        x = _encode(self._tokens(X), fitted["n_features_in_"], fitted["vocabulary_"], self.hash_bits)
-        return x, encode_labels(y, fitted["classes_"])
-
-    @staticmethod
-    def _nonempty(x, truths, weights):
-        """Leave empty sequences out; the encoder does not, so that its errors count the user's sequences."""
-        if x.sizes.all():
-            return x, truths, weights
-        kept = np.flatnonzero(x.sizes)
-        return x.take(kept), truths.take(kept), weights[kept]
-
     def _risk(self, X, y, weights, fitted):
         x, truths, weights = self._nonempty(*self._encode_pairs(X, y, fitted), weights)
         if self._surveys_again(fitted):
@@ -181,7 +89,7 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
         """Return scores of all tokens (N, K), and the offsets of the sequences among them, shape (n + 1,)."""
         X = self._tokens(X)
         if not holds_texts(X) or (self.vocabulary_ is None and self.hash_bits is None):
-            x = _encode(X, self.n_features_in_, self.vocabulary_, self.hash_bits)
+            x = as_rows(X, self.n_features_in_, self.vocabulary_, self.hash_bits)
             check_finite("X", x.values, x.name_of)      # errors count empty sequences, too
             tokens = model.tokens(Ragged.unchecked(x.values, _full(x.offsets)))
             return model.token_scores(self.coef_, tokens.values), x.offsets
@@ -371,45 +279,9 @@ class ChainEstimator(NamedWeights, StructuredEstimator):
         return self.model_.rest(self.coef_)[2]
 
 
-def _check_sizes(X, n_labels):
-    """Check that each sequence has as many labels as tokens; values that are no sequences are left to the encoder."""
-    if isinstance(X, Ragged):
-        sizes = X.sizes.tolist()
-    else:
-        sizes = [x.shape[0] if len(getattr(x, "shape", ())) == 2 else len(x) if isinstance(x, SEQUENCES) else None
-                 for x in X]
-    for i, (size, n) in enumerate(zip(sizes, n_labels.tolist(), strict=True)):
-        if size not in (n, None):
-            raise ParameterError(f"y[{i}] must have {size} labels, one for each token of X[{i}], got {n}")
-
-
-def _first(X):
-    """Return the first example that is not empty, as an array of tokens."""
-    check_tokens(X)
-    i, x = next((i, x) for i, x in enumerate(X) if length(x))
-    return array_of(x, f"X[{i}]")
-
-
 def _full(offsets):
     """Return the offsets of the sequences that are not empty."""
     return offsets[np.append(True, offsets[1:] > offsets[:-1])]
-
-
-def _encode(X, width, vocabulary, hash_bits):
-    """Return tokens as rows of `width` columns."""
-    if not isinstance(X, Ragged) and not any(map(length, X)):
-        return Ragged(np.zeros((0, width)), np.zeros(len(X) + 1, dtype=np.int64))
-    if not holds_texts(X):
-        check_tokens(X)
-        if vocabulary is not None:
-            raise ParameterError("X must hold features by name, dictionaries or texts, as in the fit, got arrays")
-        if isinstance(X, Ragged) or all(map(length, X)):
-            return Ragged.of(X)
-        nothing = _first(X)[:0]
-        return Ragged.of([x if length(x) else nothing for x in X])
-    if vocabulary is None and hash_bits is None:
-        raise ParameterError("X must hold arrays or CSR matrices, as in the fit, got features by name")
-    return encode(X, vocabulary, hash_bits)
 
 
 def _max_marginals(unary, transition, start, end):

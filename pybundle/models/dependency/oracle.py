@@ -163,7 +163,9 @@ class DependencyOracle(BatchOracle):
 
 def are_wrong(y, y_hat, R, counts):
     """Return which words of y_hat the loss counts, compared with y; codes as in `Dependency`, with R relations."""
-    return {"both": y != y_hat, "heads": y // R != y_hat // R, "relations": y % R != y_hat % R}[counts]
+    if counts == "both":
+        return y != y_hat
+    return y // R != y_hat // R if counts == "heads" else y % R != y_hat % R
 
 
 def check_relations(arcs, rows, codes, offsets, name):

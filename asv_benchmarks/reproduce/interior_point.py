@@ -44,6 +44,7 @@ except ImportError:
 TOLERANCES = tuple(float(f"{10.0 ** (-k / 3):.1g}") for k in range(19))
 TOO_SLOW = 2.0      # seconds of a fit, about thirty times ours
 SLOW = 2_000        # rows up to which HiGHS ends within a second
+LARGE = 500_000     # entries up to which statsmodels ends within a second or two; 10^7 take it 80
 
 
 def made(n, d):
@@ -85,7 +86,7 @@ def peers_of(q, X, y):
             model.fit(q, cov_type="iid")
             return split(model.params)
         found["pyqreg"] = by_pyqreg
-    if QuantReg is not None:
+    if QuantReg is not None and X.size <= LARGE:
         found["statsmodels"] = lambda _turn: split(QuantReg(y, with_ones).fit(q, p_tol=1e-7, max_iter=5000).params)
     return found
 

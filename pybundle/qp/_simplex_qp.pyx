@@ -1,4 +1,4 @@
-"""Solver of the QP of a bundle method: it uses pairwise steps if few are needed, and steps on faces if many are.
+"""Solver of the QP of a bundle method: steps on faces with few parts, pairwise steps with many.
 
     min q(x) = scale/2 x'Hx - f'x,   x >= 0,   sum of x over part p = 1  (<= 1 with the zero plane),
 
@@ -6,7 +6,7 @@ and variables of part -1 have no sum.
 
     _point          x, its gradient and its duality gap
     _selection      the variables of a round: the support and the worst violators of optimality
-    _working_set    a round of pairwise steps, and their budget;    _smo    the steps
+    _working_set    a round of pairwise steps;                      _smo    the steps
     _active_set     a round of face steps;                          _face   the factor that gives the steps
 
 Both kinds of rounds take turns until the gap is small enough. Choices depend on counts of operations, never on
@@ -41,8 +41,11 @@ cdef double CLEAR = 0.5, CLEAR_FALL = 0.1
 cdef int PATIENCE = 16, DOUBLINGS = 5
 # After so many rounds of faces without clear progress, caution rises or float64 replaces float32.
 cdef int DOUBTFUL = 4
-# Most steps of a round of pairwise steps if no budget limits them.
-cdef int ROUND = 5000
+# Most steps of a round of pairwise steps.
+cdef int ROUND = 1000
+# Faces come first up to so many parts, because their factor is small then. With more parts, pairwise steps come first,
+# and faces take over after so many steps a part.
+cdef int FEW = 16, STEPS_OF_A_PART = 150
 cdef enum:
     AUTO, SMO, FACES
 
@@ -194,12 +197,15 @@ cdef class SimplexQP:
         cdef double turn_gap = 1e300, turn_value = 1e300        # best numbers since the turn began
         cdef double clear_gap = 1e300, clear_value = 1e300      # numbers at the last clear progress
         cdef double best_gap = 1e300, tol, floor
-        cdef Py_ssize_t limit, n_steps
+        cdef Py_ssize_t limit, n_steps, first = goal.max_steps
         cdef int idle = 0, stalled = 0, patience = PATIENCE, returns = 0, m = self.point.problem.m
-        cdef bint faces = goal.method == FACES, pairs_turn = goal.method == SMO
+        cdef bint pairs_turn = goal.method == SMO
         cdef bint exact
         cdef int status
         cdef bint gave_up = False       # True if the last turn ended because rounding hid all progress
+        if goal.method == AUTO and self.point.problem.n_parts > FEW:
+            pairs_turn = True
+            first = <Py_ssize_t>STEPS_OF_A_PART * self.point.problem.n_parts
         self.pairs.begin()
         self.point.normalise()
         self.faces.begin(self.point)
@@ -222,7 +228,7 @@ cdef class SimplexQP:
                 idle = 0
             else:
                 idle += 1
-                if idle >= (DONE if pairs_turn or not faces else TIRED) and self.point.stale:
+                if idle >= (DONE if pairs_turn else TIRED) and self.point.stale:
                     self.point.restore_sums(self.point.x, self.point.rest)
                     self.point.refresh()
                     continue
@@ -237,14 +243,15 @@ cdef class SimplexQP:
                 gave_up = False
             else:
                 stalled += 1
+            if pairs_turn and self.pairs.n_steps >= first:
+                stalled = patience
+                first = goal.max_steps
             # Reduced costs above -floor count as 0: in all, they add less than the tolerance to the gap.
             floor = 0.5 * tol / (self.point.problem.n_parts + 1)
-            if goal.method == AUTO and not faces:
-                faces = not self.pairs.pays(self.point, tol, self._n_steps())
             if goal.method == SMO:
                 if idle >= DONE:
                     return 2
-            elif faces and (idle >= (DONE if pairs_turn else TIRED) or stalled >= patience):
+            elif idle >= (DONE if pairs_turn else TIRED) or stalled >= patience:
                 # The other kind gets its turn, unless it has just failed as well.
                 if idle and stalled < patience and gave_up or returns == DOUBLINGS:
                     return 2
@@ -255,7 +262,7 @@ cdef class SimplexQP:
                 pairs_turn = not pairs_turn
                 idle = stalled = 0
                 turn_value, turn_gap = self.point.value, self.point.gap
-            if faces and not pairs_turn:
+            if not pairs_turn:
                 if (idle or stalled >= DOUBTFUL) and self.faces.doubt():
                     idle = stalled = 0
                 exact = self.faces.exact
@@ -267,8 +274,7 @@ cdef class SimplexQP:
                 if status == 0:
                     self.faces.check_signals(0.0)
                     continue
-            limit = self.pairs.chunk if goal.method == AUTO and not faces else ROUND
-            limit = min(goal.max_steps - self._n_steps(), limit)
+            limit = min(goal.max_steps - self._n_steps(), ROUND)
             n_steps = self.pairs.n_steps
             self.pairs.improve(self.point, limit, max(0.5 * tol, 0.1 * self.point.gap), floor)
             self.faces.check_signals((self.pairs.n_steps - n_steps) * (30.0 + 2.0 * m) + <double>m * m)

@@ -1,4 +1,4 @@
-# Rounds of pairwise steps on a working set, and the budget of work that limits them.
+# Rounds of pairwise steps on a working set.
 
 from pybundle.qp._point cimport Point
 from pybundle.qp._selection cimport Selection
@@ -16,20 +16,11 @@ cdef class WorkingSet:
     cdef double* g                          # (n,)
     cdef double* x                          # (n,)
     cdef Py_ssize_t n_steps                 # number of steps since `begin`
-    # in units of about a nanosecond: budget of pairwise steps, work so far, work of a step, work of a round before its
-    # steps
-    cdef double budget, spent, step_work, round_work
-    cdef double last_gap                    # gap and number of steps at the last call of `pays`
-    cdef Py_ssize_t last_steps
-    cdef Py_ssize_t chunk                   # most steps of a round, set at the first call of `pays`
 
     # Allocates memory for n variables and slacks; needs the GIL
     cdef int reserve(self, Py_ssize_t n) except -1
     # Starts a solve
     cdef void begin(self) noexcept nogil
-    # Returns whether pairwise steps will probably reach tol with a fraction of the work of faces; `n_steps` counts the
-    # steps of both kinds
-    cdef bint pays(self, Point point, double tol, Py_ssize_t n_steps) noexcept nogil
     # Makes at most max_steps steps, until the gap on the working set is at most tol
     cdef int improve(self, Point point, Py_ssize_t max_steps, double tol, double floor) except -1 nogil
     cdef int _reserve_compact(self, Py_ssize_t n) except -1

@@ -1,21 +1,14 @@
 """Rounds of pairwise steps, each on a working set that fits into the cache.
 
 A round takes the support of x and the variables that violate optimality most, copies their entries of H, and runs
-`_smo` on them. Work is estimated in nanoseconds of one machine and never measured: equal input gives equal bits.
+`_smo` on them.
 """
-from libc.math cimport log
-
 import numpy as np
 
 from pybundle.qp._point cimport Point, Problem
 from pybundle.qp._selection cimport Selection
 from pybundle.qp._smo cimport smo
 
-# The budget of pairwise steps, as a fraction of the work that faces would take. With a small support pairwise steps
-# need a fifth of that work; with a larger one, the first round shows that they do not pay.
-cdef double PAIRWISE_SHARE = 0.5
-# The predicted work may exceed the budget by this factor, because a prediction from one round is inaccurate.
-cdef double PATIENCE = 2.0
 # Number of steps after which sums are restored, because each step may add a rounding error to them.
 cdef Py_ssize_t DRIFT = 1000
 
@@ -59,36 +52,6 @@ cdef class WorkingSet:
 
     cdef void begin(self) noexcept nogil:
         self.n_steps = 0
-        self.spent = 0.0
-
-    # ------------------------------------------------------------------ the budget
-
-    cdef bint pays(self, Point point, double tol, Py_ssize_t n_steps) noexcept nogil:
-        cdef Problem* q = &point.problem
-        cdef double n, size, m = q.m, progress, work
-        if self.spent == 0.0:           # before the first round
-            n = q.n_parts + point.support()
-            n = min(n + max(16.0, n / 3.0), m + q.n_parts)
-            # the measured cost of faces: of the factor, of solves with the sums of parts, of products with all of H
-            self.budget = PAIRWISE_SHARE * (n * n * n / 180.0 + 120.0 * n * (q.n_parts + 20) + m * n)
-            size = min(2.0 * n, m)              # variables of the set: the support and as many violators
-            self.round_work = size * size + 0.3 * m * n         # to copy entries of H, and for a product with H
-            self.step_work = 50.0 + 0.5 * size
-            if self.round_work > self.budget:
-                return False
-            self.chunk = <Py_ssize_t>max(50.0, self.round_work / self.step_work)    # steps as costly as the round
-        else:
-            # the prediction assumes linear convergence, which never reaches a gap of 0
-            progress = log(self.last_gap / point.gap) if self.last_gap < 1e300 else 1.0
-            work = self.round_work + (n_steps - self.last_steps) * self.step_work
-            if tol == 0.0 or progress <= 0.0 or (
-                    work * log(point.gap / tol) > PATIENCE * progress * (self.budget - self.spent)):
-                return False
-        self.last_gap = point.gap
-        self.last_steps = n_steps
-        return True
-
-    # ------------------------------------------------------------------ the round
 
     cdef int improve(self, Point point, Py_ssize_t max_steps, double tol, double floor) except -1 nogil:
         cdef Problem* q = &point.problem
@@ -117,7 +80,6 @@ cdef class WorkingSet:
         n_steps = smo(n, self.Q, n, q.scale, self.g, self.x, q.n_parts, self.start, point.rest, point.slack, tol,
                       max_steps, &gap)
         self.n_steps += n_steps
-        self.spent += self.round_work + n_steps * self.step_work
         for j in range(n):
             point.x[self.member[j]] = self.x[j]
         if self.n_steps // DRIFT != (self.n_steps - n_steps) // DRIFT:

@@ -41,11 +41,30 @@ def filled(rng, n=12, dim=9, rounds=4, per_row=4, step="exact", nonneg=None, who
     return blocks, centre
 
 
+
+
+
+def block(blocks, i):
+    """Offsets, dense slopes and multipliers of block i, the truth first."""
+    rows, offsets, _, slopes = blocks.arrays()
+    sizes, mine = blocks.sizes(), rows == i
+    alpha = storage(blocks)["alpha"][sizes[:i].sum():][:sizes[i]]
+    return np.append(0.0, offsets[mine]), np.vstack([np.zeros(blocks.dim), slopes[mine].toarray()]), alpha
+
+
+def made(n, offsets, slopes, alpha):
+    """Blocks of n examples with as many planes each, and these multipliers."""
+    blocks = Blocks(n, slopes.shape[1])
+    blocks.add(np.repeat(np.arange(n), len(alpha) // n), offsets, slopes)
+    blocks.assign(alpha)
+    return blocks
+
+
 def dual(blocks, lam, kappa=0.0, centre=None, nonneg=None):
     """min_w of lam/2 |w|^2 + kappa/2 |w - c|^2 + B + <phi, w>, over w_N >= 0, from the data of every block."""
     offset, phi = 0.0, np.zeros(blocks.dim)
     for i in range(blocks.n_blocks):
-        offsets, slopes, alpha = blocks.block(i)
+        offsets, slopes, alpha = block(blocks, i)
         assert alpha.min() >= 0.0 and alpha.sum() == pytest.approx(1.0, abs=1e-12)
         offset += alpha @ offsets
         phi += alpha @ slopes
@@ -115,7 +134,7 @@ def test_blocks_follow_a_metric(signs, per_row, rng):
             assert after >= before - 1e-12
             np.testing.assert_allclose(blocks.w, w, atol=1e-12)
             before = after
-        products = [slopes @ (metric * slopes).T for slopes in (blocks.block(i)[1] for i in range(12))]
+        products = [slopes @ (metric * slopes).T for slopes in (block(blocks, i)[1] for i in range(12))]
         np.testing.assert_allclose(storage(blocks)["gram"], np.concatenate([G.ravel() for G in products]), atol=1e-12)
         # sizes of slopes are Euclidean, as rounding errors are
         _, _, alpha, slopes = blocks.arrays()
@@ -139,7 +158,7 @@ def test_sweeps_reach_the_optimum_of_the_master(rng):
     blocks, _ = filled(rng, lam=lam)
     for _ in range(300):
         blocks.sweep(np.arange(12))
-    data = [blocks.block(i) for i in range(12)]
+    data = [block(blocks, i) for i in range(12)]
     A, b = np.vstack([d[1] for d in data]), np.concatenate([d[0] for d in data])
     parts = np.repeat(np.arange(12), [len(d[0]) for d in data])
     best = pb.qp.solve_simplex_qp(A @ A.T / lam, b, parts, tol=1e-10)
@@ -150,9 +169,9 @@ def test_sweeps_reach_the_optimum_of_the_master(rng):
 def test_gaps_add_up_to_the_gap_of_the_cached_problem(rng):
     blocks, _ = filled(rng)
     value, w, *_ = dual(blocks, 0.7)
-    model = sum(np.max(offsets + slopes @ w) for offsets, slopes, _ in map(blocks.block, range(12)))
+    model = sum(np.max(offsets + slopes @ w) for offsets, slopes, _ in (block(blocks, i) for i in range(12)))
     gaps = [np.max(offsets + slopes @ w) - alpha @ (offsets + slopes @ w)
-            for offsets, slopes, alpha in map(blocks.block, range(12))]
+            for offsets, slopes, alpha in (block(blocks, i) for i in range(12))]
     assert 0.35 * w @ w + model - value == pytest.approx(sum(gaps), abs=1e-12)
 
 
@@ -168,7 +187,7 @@ def test_equal_planes_are_stored_once_whatever_their_storage(whole, per_row, rng
     blocks.add(np.arange(5), offsets + 1.0, slopes)
     assert blocks.n_planes == 10
     for i in range(5):
-        np.testing.assert_array_equal(blocks.block(i)[1][1], slopes[[i]].toarray()[0])
+        np.testing.assert_array_equal(block(blocks, i)[1][1], slopes[[i]].toarray()[0])
     empty = sp.csr_array((5, 9))
     empty.indices, empty.indptr = empty.indices.astype(np.int32), empty.indptr.astype(np.int32)
     blocks.add(np.arange(5), np.zeros(5), empty)          # the truth itself
@@ -186,13 +205,13 @@ def test_a_full_block_keeps_its_point(step, rng):
 
 def test_idle_planes_are_forgotten_and_planes_in_use_are_kept(rng):
     blocks, _ = filled(rng, rounds=6)
-    used = sum(int((blocks.block(i)[2][1:] > 0.0).sum()) for i in range(12))
+    used = sum(int((block(blocks, i)[2][1:] > 0.0).sum()) for i in range(12))
     for _ in range(5):
         for _ in range(50):
             blocks.sweep(np.arange(12))
         blocks.forget(2)
     value = dual(blocks, 0.7)[0]
-    kept = sum(int((blocks.block(i)[2][1:] > 0.0).sum()) for i in range(12))
+    kept = sum(int((block(blocks, i)[2][1:] > 0.0).sum()) for i in range(12))
     assert kept <= blocks.n_planes < 72 and used
     assert dual(blocks, 0.7)[0] == value
     np.testing.assert_allclose(blocks.w, dual(blocks, 0.7)[1], atol=1e-11)
@@ -268,7 +287,7 @@ def test_copies_and_pickles_go_on_alike(rng):
         assert dual(other, 0.7)[0] >= value - 1e-12
         assert other.w.tobytes() != blocks.w.tobytes()
         for i in range(12):
-            assert sorted(other.block(i)[0]) == sorted(blocks.block(i)[0])
+            assert sorted(block(other, i)[0]) == sorted(block(blocks, i)[0])
 
 
 def test_multipliers_that_sum_to_more_than_one_are_scaled_down():
@@ -276,7 +295,7 @@ def test_multipliers_that_sum_to_more_than_one_are_scaled_down():
     n, dim, rng = 60, 20, np.random.default_rng(1)
     offsets, slopes = rng.random(2 * n), sp.csr_array(rng.normal(size=(2 * n, dim)))
     alpha = rng.random(2 * n) / 2
-    blocks = Blocks.from_arrays(n, dim, np.repeat(np.arange(n), 2), offsets, alpha, slopes)
+    blocks = made(n, offsets, slopes, alpha)
     function, (*head, storage, point) = blocks.__reduce__()
     blocks = function(*head, storage | {"alpha": 3.0 * storage["alpha"]}, point)
     plane = blocks.aggregate()
@@ -285,7 +304,7 @@ def test_multipliers_that_sum_to_more_than_one_are_scaled_down():
     np.testing.assert_allclose(plane.slope, alpha @ slopes, atol=1e-12)
     assert size_of(blocks) == pytest.approx(alpha @ np.sqrt(slopes.multiply(slopes).sum(axis=1)))
     for i in range(n):
-        assert blocks.block(i)[2].sum() == pytest.approx(1.0, abs=1e-12)
+        assert block(blocks, i)[2].sum() == pytest.approx(1.0, abs=1e-12)
 
 
 def test_stored_zeros_are_left_out(rng):
@@ -302,10 +321,10 @@ def test_stored_zeros_are_left_out(rng):
     none = whole.copy()
     none.eliminate_zeros()
     assert none.nnz < 20 and other.bytes == blocks.bytes and np.all(other.sizes() == 2)
-    for each in (blocks, other, Blocks.from_arrays(4, 9, np.arange(4), offsets, np.zeros(4), whole)):
+    for each in (blocks, other):
         for slopes in (whole, none):
             assert np.all(each.add(np.arange(4), offsets, slopes) == places) and each.n_planes == 4
-        np.testing.assert_array_equal(np.concatenate([each.block(i)[1][1:] for i in range(4)]), whole.toarray())
+        np.testing.assert_array_equal(np.concatenate([block(each, i)[1][1:] for i in range(4)]), whole.toarray())
 
 
 def test_bits_repeat():
@@ -338,7 +357,7 @@ def test_squares_of_merged_slopes_that_cancel_are_not_negative(weighted):
         alpha *= 0.999 / alpha.sum()
         slopes = rng.normal(size=(3, 2))
         slopes[-1] = -(alpha[:-1] @ slopes[:-1]) / alpha[-1]
-        blocks = Blocks.from_arrays(1, 2, np.zeros(3, dtype=np.intp), rng.random(3), alpha, sp.csr_array(slopes))
+        blocks = made(1, rng.random(3), sp.csr_array(slopes), alpha)
         if weighted:
             blocks.weigh(rng.uniform(0.1, 1.0, 2))
         blocks.shrink(0.0)

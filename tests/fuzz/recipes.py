@@ -690,7 +690,7 @@ RECIPES |= {
     "dual of labels.aggregate": lambda r: {"first": 1, "last": 5},
     "dual of labels.restore": lambda r: {"multipliers": r.random((12, 3))},
     "a bundle.dot": lambda r: {"w": f(r, solved("oca").x.size), "first": 1},
-    "blocks.sweep": lambda r: {"rows": ROWS}, "blocks.block": lambda r: {"i": 1},
+    "blocks.sweep": lambda r: {"rows": ROWS},
     "blocks.steps": lambda r: {"rows": ROWS, "places": np.zeros(2, dtype=np.int32)},
     "blocks.add": lambda r: {"rows": ROWS, "offsets": f(r, 2), "slopes": sp.csr_array(f(r, 2, solved("oca").x.size))},
     "blocks.set_point": lambda r: {"x": f(r, solved("oca").x.size), "curvature": 1.0},
@@ -700,8 +700,6 @@ RECIPES |= {
     "blocks.shrink": lambda r: {"limit": 100.0}, "blocks.copy": lambda r: {"nonneg": None, "cap": 5, "max_steps": 3},
     "blocks.aggregate": lambda r: {"slope_error": 1e-9, "offset_error": 1e-9},
     "blocks.of_parts": lambda r: {"part": np.array([0, 1]), "slope_errors": f(r, 2), "offset_errors": f(r, 2)},
-    "blocks.from_arrays": lambda r: dict(zip(("n_blocks", "dim", "rows", "offsets", "alpha", "slopes"), (
-        2, solved("oca").x.size, *solved("prox-bcfw").state.blocks.arrays()), strict=True)),
     "examples.rows": lambda r: {"n_scores": 3},
     "rows.pack": lambda r: {"w": f(r, 9), "precision": "float32"}, "rows.at_level": lambda r: {"level": 1},
     "rows.add": lambda r: {"rows": ROWS, "labels": np.array([0, 2]), "coefs": f(r, 2), "slope": np.zeros(9)},

@@ -40,6 +40,8 @@ from pybundle.solvers.block._block cimport (Block, StoredPlane, copy_block, fetc
 from pybundle.solvers.block._plane_cache cimport LEFT, PlaneCache, is_candidate
 from pybundle.features._compiled_oracle cimport CompiledOracle
 
+from pybundle.solvers.block._plane_arrays import arrays_of, set_state, state_of
+
 cdef extern from "_clock.h" nogil:
     double pb_seconds()
 
@@ -393,7 +395,7 @@ cdef class Blocks(PlaneCache):
         count *= count + 1.0
         return self.unclipped() - self._drifts[k] / count, self.offset - self.averages[k].offset_drift / count
 
-    # ------------------------------------------------------------------ gaps, copies
+    # ------------------------------------------------------------------ gaps, arrays, copies
 
     def measure(self):
         """Compute the gap of every block over all its planes at the present point."""
@@ -411,6 +413,10 @@ cdef class Blocks(PlaneCache):
         for i in range(self.n_blocks):
             view[i] = self.blocks[i].gap
         return out
+
+    def arrays(self):
+        """Return all planes but truths: the block of each (m,), offsets, multipliers (m,), slopes as CSR (m, dim)."""
+        return arrays_of(self)
 
     def copy(self, nonneg=None, step="exact", int max_steps=10, int cap=100, int max_idle=0):
         """The same planes and multipliers in an object of its own, with other settings; at w = 0 until `set_point`."""
@@ -430,7 +436,7 @@ cdef class Blocks(PlaneCache):
         cdef Blocks self = cls(n_blocks, dim, *settings)
         cdef const double[::1] metric
         cdef int k
-        self._take_storage(storage)
+        set_state(self, storage)
         if point.get("metric") is not None:         # the stored Gram matrices belong to this metric
             metric = point["metric"]
             if metric.shape[0] != dim or not (np.isfinite(metric).all() and np.min(metric) > 0.0):
@@ -455,4 +461,4 @@ cdef class Blocks(PlaneCache):
                  "drifts": self._drifts, "metric": self._metric,
                  "averages": [(self.averages[k].offset_drift, self.averages[k].count) for k in range(2)]}
         settings = nonneg, NAMES[self.step], self.max_steps, self.cap, self.max_idle
-        return Blocks.from_state, (self.n_blocks, self.dim, settings, self._storage(), point)
+        return Blocks.from_state, (self.n_blocks, self.dim, settings, state_of(self), point)

@@ -50,3 +50,5 @@ cdef void free_block(Block* b) noexcept nogil
 # Returns the bytes of a slope; the second function rounds them up to a multiple of 8.
 cdef size_t slope_bytes(const pb_slope* a) noexcept nogil
 cdef size_t padded(size_t size) noexcept nogil
+# Sorts entries by index.
+cdef void sort_entries(Py_ssize_t n, int32_t* index, double* value) noexcept nogil

@@ -186,3 +186,19 @@ cdef uint64_t hash_plane(double offset, Py_ssize_t n, const int32_t* index, cons
         h = (h ^ word ^ <uint64_t>index[k]) * 1099511628211ULL
         h ^= h >> 29
     return h
+
+
+cdef void sort_entries(Py_ssize_t n, int32_t* index, double* value) noexcept nogil:
+    # Shell's method
+    cdef Py_ssize_t gap = n // 2, i, j
+    cdef int32_t key
+    cdef double v
+    while gap > 0:
+        for i in range(gap, n):
+            key, v = index[i], value[i]
+            j = i
+            while j >= gap and index[j - gap] > key:
+                index[j], value[j] = index[j - gap], value[j - gap]
+                j -= gap
+            index[j], value[j] = key, v
+        gap //= 2

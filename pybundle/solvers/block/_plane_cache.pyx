@@ -11,18 +11,17 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from pybundle.core._indices cimport check_indices
 from pybundle.solvers.block._block cimport (StoredPlane, extend_block, find_plane, free_block, padded,
                                             pb_return_pages, pb_slope, pb_slope_axpy, pb_slope_dot, pb_slope_value,
-                                            remove_plane, resize_block, slope_bytes, store_plane)
+                                            remove_plane, resize_block, slope_bytes, sort_entries, store_plane)
 from pybundle.solvers.block._plane_cache cimport LEFT, is_candidate
 
 from pybundle.core.plane import Plane, Planes
 from pybundle.core.rounding import UNIT
+from pybundle.core.sparse import check_sparse
 
-cdef int MOST_ROOM = 1024       # a block in a checkpoint may have room for so many planes, even if it holds fewer now
 # Rounding error of a weighted mean of two slopes, divided by the weighted mean of their norms.
 cdef double MERGING = 3.03 * 2.0 ** -53
 # Number of entries read between two checks for signals, about 50 ms.
@@ -115,13 +114,15 @@ cdef class PlaneCache:
         slopes : csr_array, shape (len, dim)
             int32 indices, sorted, without duplicates; stored zeros are ignored. The multipliers of new planes are 0.
         """
-        indices, values, starts = _entries(slopes)
+        if slopes.format != "csr" or slopes.shape != (offsets.shape[0], self.dim) or offsets.shape[0] != rows.shape[0]:
+            raise ValueError(f"rows, offsets and slopes must have one length, and slopes be CSR of {self.dim} columns, "
+                             f"got {rows.shape[0]}, {offsets.shape[0]} and {slopes.format} of shape {slopes.shape}")
+        indices, values, starts = _entries(check_sparse("slopes", slopes, ValueError))
         cdef const int32_t[::1] index = indices
         cdef const double[::1] value = values
         cdef const int64_t[::1] start = starts
         cdef Py_ssize_t j
-        self._check(rows, offsets, start)
-        check_entries(index, start, self.dim)
+        self._check_rows(rows)
         places = np.empty(rows.shape[0], dtype=np.int32)
         cdef int32_t[::1] place = places
         with nogil:
@@ -434,7 +435,7 @@ cdef class PlaneCache:
                       offset_errors + (terms + merged) * UNIT)
 
     def assign(self, const double[::1] alpha):
-        """Set the multipliers of all planes, in the order of `arrays`; a truth gets 1 minus the sum of its block."""
+        """Set the multipliers of all planes, in the order of `Blocks.arrays`; a truth gets what is left of 1."""
         cdef Py_ssize_t i, j = 0
         cdef int q
         cdef double rest
@@ -455,8 +456,6 @@ cdef class PlaneCache:
             b.n_used += b.alpha[0] > 0.0
         self.aggregate()
 
-    # ------------------------------------------------------------------ as arrays
-
     def sizes(self, bint used_only=False):
         """Return the number of planes of every block, or of those with a multiplier, with the truth: (n_blocks,)."""
         cdef Py_ssize_t i
@@ -465,173 +464,6 @@ cdef class PlaneCache:
         for i in range(self.n_blocks):
             view[i] = self.blocks[i].n_used if used_only else self.blocks[i].n
         return out
-
-    def block(self, Py_ssize_t i):
-        """Return planes and multipliers of block i: offsets (n,), dense slopes (n, dim), alpha (n,)."""
-        cdef Block* b
-        cdef int q
-        cdef double[:, ::1] view
-        if not 0 <= i < self.n_blocks:
-            raise IndexError(f"i must lie in 0..{self.n_blocks - 1}, got {i}")
-        b = &self.blocks[i]
-        slopes = np.zeros((b.n, self.dim))
-        view = slopes
-        for q in range(1, b.n):
-            pb_slope_axpy(&b.planes[q].slope, 1.0, &view[q, 0])
-        return (np.array([b.planes[q].offset for q in range(b.n)]), slopes,
-                np.array([b.alpha[q] for q in range(b.n)]))
-
-    def arrays(self):
-        """Return all planes but truths: the block of each (m,), offsets, multipliers (m,), slopes as CSR (m, dim)."""
-        cdef Py_ssize_t i, j = 0, at = 0, k, entries = 0, n = 0
-        cdef int q
-        cdef pb_slope* a
-        for i in range(self.n_blocks):
-            n += self.blocks[i].n - 1
-            for q in range(1, self.blocks[i].n):
-                entries += self.blocks[i].planes[q].slope.n
-        rows, start = np.empty(n, dtype=np.intp), np.zeros(n + 1, dtype=np.int64)
-        offsets, alpha = np.empty(n), np.empty(n)
-        indices, data = np.empty(entries, dtype=np.int32), np.empty(entries)
-        cdef Py_ssize_t[::1] row = rows
-        cdef int64_t[::1] starts = start
-        cdef double[::1] offset = offsets, multiplier = alpha, value = data
-        cdef int32_t[::1] index = indices
-        for i in range(self.n_blocks):
-            for q in range(1, self.blocks[i].n):
-                a = &self.blocks[i].planes[q].slope
-                row[j], offset[j], multiplier[j] = i, self.blocks[i].planes[q].offset, self.blocks[i].alpha[q]
-                for k in range(a.n):
-                    if pb_slope_value(a, k) != 0.0:
-                        index[at] = a.index[k] if a.index != NULL else <int32_t>k
-                        value[at] = pb_slope_value(a, k)
-                        at += 1
-                j += 1
-                starts[j] = at
-        slopes = csr_array((n, self.dim))
-        slopes.data, slopes.indices, slopes.indptr = data[:at], indices[:at], start
-        return rows, offsets, alpha, slopes
-
-    @classmethod
-    def from_arrays(cls, n_blocks, dim, rows, offsets, alpha, slopes):
-        """Return an object with the planes and multipliers that `arrays` returns; its point is 0 until it is set."""
-        cdef PlaneCache self = cls(n_blocks, dim)
-        cdef Py_ssize_t j, n
-        cdef const int32_t* indices
-        cdef const double* values
-        cdef const Py_ssize_t[::1] row = rows
-        entries = _entries(slopes)
-        cdef const double[::1] offset = offsets, value = entries[1]
-        cdef const int32_t[::1] index = entries[0]
-        cdef const int64_t[::1] start = entries[2]
-        self._check(rows, offsets, start)
-        check_entries(index, start, dim)
-        for j in range(row.shape[0]):
-            n = start[j + 1] - start[j]
-            indices, values = &index[start[j]] if n else NULL, &value[start[j]] if n else NULL
-            self._insert(&self.blocks[row[j]], offset[j], n, indices, values)
-        self.assign(alpha)
-        return self
-
-    def _storage(self):
-        """Return the whole state of the planes as arrays: block after block, truths first.
-
-        `room` and `wasted` describe memory, which decides when a memory limit next drops planes.
-        """
-        cdef Py_ssize_t i, j = 0, at = 0
-        cdef int q, r
-        cdef Block* b
-        _, offsets, _, slopes = self.arrays()
-        n = len(offsets) + self.n_blocks
-        sizes, last = self.sizes(), np.empty(n, dtype=np.int32)
-        used, gaps = np.empty(self.n_blocks, dtype=np.int32), np.empty(self.n_blocks)
-        room, wasted = np.empty(self.n_blocks, dtype=np.int32), np.empty(self.n_blocks, dtype=np.int64)
-        all_alpha, gram = np.empty(n), np.empty(int(np.sum(sizes * sizes)))
-        cdef int32_t[::1] tick = last, n_used = used
-        cdef double[::1] multiplier = all_alpha, product = gram, gap = gaps
-        cdef int32_t[::1] rooms = room
-        cdef int64_t[::1] waste = wasted
-        for i in range(self.n_blocks):
-            b = &self.blocks[i]
-            n_used[i], gap[i] = b.n_used, b.gap
-            rooms[i], waste[i] = b.room, b.wasted
-            for q in range(b.n):
-                tick[j], multiplier[j] = b.planes[q].last, b.alpha[q]
-                j += 1
-                for r in range(b.n):
-                    product[at] = b.gram[q * b.room + r]
-                    at += 1
-        return {"sizes": sizes, "last": last, "alpha": all_alpha, "gram": gram, "used": used, "gaps": gaps,
-                "offsets": offsets, "slopes": slopes, "tick": self.tick, "work": self.work,
-                "n_merged": self.n_merged, "merging_error": self.merging_error, "room": room, "wasted": wasted}
-
-    def _take_storage(self, state):
-        """Become what `_storage` described; this object must have no planes yet."""
-        cdef const Py_ssize_t[::1] size = state["sizes"]
-        cdef const int32_t[::1] tick = state["last"], n_used = state["used"]
-        cdef const double[::1] multiplier = state["alpha"], product = state["gram"], gap = state["gaps"]
-        cdef const double[::1] offset = state["offsets"], value = state["slopes"].data
-        cdef const int32_t[::1] index = state["slopes"].indices
-        cdef const int64_t[::1] start = state["slopes"].indptr.astype(np.int64)
-        cdef const int32_t[::1] room = state["room"]
-        cdef const int64_t[::1] wasted = state["wasted"]
-        cdef Py_ssize_t i, j = 0, at = 0, plane = 0, k
-        cdef int q, r, n, used
-        cdef Block* b
-        cdef const int32_t* indices
-        cdef const double* values
-        n_all = int(np.sum(state["sizes"]))
-        if (size.shape[0] != self.n_blocks or n_used.shape[0] != self.n_blocks or gap.shape[0] != self.n_blocks
-                or (np.asarray(state["sizes"]) < 1).any() or (np.asarray(state["sizes"]) > n_all).any()
-                or room.shape[0] != self.n_blocks or wasted.shape[0] != self.n_blocks or tick.shape[0] != n_all
-                or multiplier.shape[0] != n_all or offset.shape[0] != n_all - self.n_blocks
-                or product.shape[0] != int(np.sum(np.asarray(state["sizes"]) ** 2))
-                or state["slopes"].shape != (n_all - self.n_blocks, self.dim)):
-            raise ValueError("the arrays of blocks do not agree")
-        for name, low in (("alpha", 0.0), ("gaps", 0.0), ("gram", -np.inf), ("offsets", -np.inf)):
-            if not (np.isfinite(state[name]).all() and (state[name] >= low).all()):
-                raise ValueError(f"{name} of blocks must be finite, and multipliers and gaps at least 0")
-        if not np.isfinite(state["slopes"].data).all():
-            raise ValueError("slopes of blocks must be finite")
-        for i in range(self.n_blocks):
-            b = &self.blocks[i]
-            n = <int>size[i]
-            self._reserve(b, n)
-            for q in range(1, n):
-                k = start[plane + 1] - start[plane]
-                indices, values = &index[start[plane]] if k else NULL, &value[start[plane]] if k else NULL
-                store_plane(b, &b.planes[q], offset[plane], k, indices, values, self.dim, &self.bytes)
-                b.n = q + 1             # the next plane moves these when memory grows
-                plane += 1
-            used = 0
-            for q in range(n):
-                b.planes[q].last, b.alpha[q] = tick[j], multiplier[j]
-                used += multiplier[j] > 0.0
-                j += 1
-                for r in range(n):
-                    b.gram[q * b.room + r] = product[at]
-                    at += 1
-                if b.gram[q * b.room + q] < 0.0:
-                    raise ValueError("squares of slopes must not be negative")
-            b.n_used, b.gap = n_used[i], gap[i]
-            if used != b.n_used:
-                raise ValueError("the planes in use are those with a multiplier")
-            if not (n <= room[i] <= max(2 * max(n, self.cap), MOST_ROOM) and
-                    0 <= wasted[i] <= self.cap * <int64_t>padded(12 * self.dim)):
-                raise ValueError("blocks must have room for their planes, and not much more")
-            self._resize(b, room[i])
-            extend_block(b, wasted[i], &self.bytes)
-            b.wasted = wasted[i]
-        self.n_planes, self.tick, self.work = plane, state["tick"], state["work"]
-        if not 0.0 <= state["merging_error"] < np.inf:
-            raise ValueError("merging_error of blocks must be a number of at least 0")
-        self.n_merged, self.merging_error = state["n_merged"], state["merging_error"]
-
-    def _check(self, const Py_ssize_t[::1] rows, const double[::1] offsets, const int64_t[::1] start):
-        if offsets.shape[0] != rows.shape[0] or start.shape[0] != rows.shape[0] + 1:
-            raise ValueError(f"rows, offsets and slopes must have one length, got {rows.shape[0]}, "
-                             f"{offsets.shape[0]} and {start.shape[0] - 1}")
-        self._check_rows(rows)
 
     def _check_rows(self, const Py_ssize_t[::1] rows):
         cdef Py_ssize_t j
@@ -650,32 +482,3 @@ def _entries(slopes):
         return indices, values, starts
     kept = np.flatnonzero(values)
     return indices[kept], values[kept], np.searchsorted(kept, starts).astype(np.int64, copy=False)
-
-
-cdef int check_entries(const int32_t[::1] index, const int64_t[::1] start, Py_ssize_t dim) except -1:
-    """Raise ValueError if rows end behind the last entry, or if an index is outside 0..dim-1."""
-    cdef Py_ssize_t j
-    cdef bint fits = start[0] == 0 and start[start.shape[0] - 1] <= index.shape[0]
-    for j in range(1, start.shape[0]):
-        fits &= start[j - 1] <= start[j]
-    for j in range(index.shape[0]):
-        fits &= 0 <= index[j] < dim
-    if not fits:
-        raise ValueError(f"slopes must be a valid CSR matrix of {dim} columns; see check_format(full_check=True)")
-    return 0
-
-
-cdef void sort_entries(Py_ssize_t n, int32_t* index, double* value) noexcept nogil:
-    """Sort entries by index, by Shell's method."""
-    cdef Py_ssize_t gap = n // 2, i, j
-    cdef int32_t key
-    cdef double v
-    while gap > 0:
-        for i in range(gap, n):
-            key, v = index[i], value[i]
-            j = i
-            while j >= gap and index[j - gap] > key:
-                index[j], value[j] = index[j - gap], value[j - gap]
-                j -= gap
-            index[j], value[j] = key, v
-        gap //= 2

@@ -1,4 +1,4 @@
-"""The functions of `pybundle.h`: C structs in, a `Machine` behind an opaque handle, error codes out.
+"""The functions of `pybundle.h`, as a table: a `Machine` behind an opaque handle, error codes out.
 
 Each function takes the GIL, which its caller need not hold; the functions of a problem are called without it. Those in
 the table look first whether there is an interpreter: a host may free its solvers after the end of Python.
@@ -7,19 +7,14 @@ the table look first whether there is an interpreter: a host may free its solver
 from os import fsdecode
 
 import numpy as np
-from scipy import LowLevelCallable
 
 from ..core.exceptions import ParameterError
 from ..core.validation import check_integer
 from ..core.version import __version__
 from ..qp import solve_simplex_qp
-from ..risks import ExampleFunctions, Function
-from ..risks._compiled import PLANE, RISK, SOLVE
-from .arguments import penalty_of, rows_of
-from ..solvers.checkpointing import Checkpoint
 from .machine import Busy, Machine, code_of
 
-from cpython.pycapsule cimport PyCapsule_New, PyCapsule_SetContext
+from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
@@ -31,7 +26,7 @@ from pybundle.capi._decoders cimport (
     min_cut,
     viterbi,
 )
-from pybundle.risks._compiled cimport plane_function, risk_function, solve_function
+from pybundle.capi._structs cimport array, make_risk, pb_problem, pb_result, pb_settings, settings_of, tell
 
 cdef extern from "Python.h" nogil:
     bint Py_IsInitialized()
@@ -40,53 +35,6 @@ cdef extern from "pybundle.h" nogil:
     int PB_ABI
     int PB_OK, PB_RUNNING, PB_STOPPED, PB_PARAMETER, PB_ORACLE, PB_NUMERICAL, PB_MEMORY, PB_BUSY, PB_KEYBOARD
     int PB_INTERNAL, PB_FILE, PB_PAUSED
-    ctypedef int (*pb_risk_function)(const double*, int64_t, int64_t, double*, double*, void*) noexcept nogil
-    ctypedef int (*pb_solve_function)(const double*, int64_t, int64_t, int32_t*, double*, double*,
-                                      void*) noexcept nogil
-    ctypedef int (*pb_plane_function)(int64_t, const int32_t*, double*, int64_t*, int32_t*, double*,
-                                      void*) noexcept nogil
-    ctypedef void (*pb_log_function)(const char*, void*) noexcept nogil
-    ctypedef struct pb_problem:
-        size_t size
-        int64_t dim, n_parts, n_examples, label_size, max_entries
-        pb_risk_function risk
-        const double* lower_bounds
-        pb_solve_function solve
-        pb_plane_function plane
-        const double* sample_weight
-        void* user_data
-        int32_t smooth
-    ctypedef struct pb_settings:
-        size_t size
-        const char* method
-        double lam
-        const double* lams
-        double l1
-        int64_t n_groups
-        const int32_t* groups
-        const double* group_rates
-        const double* lower
-        const double* upper
-        double radius
-        int64_t n_rows
-        const int64_t* row_starts
-        const int32_t* row_columns
-        const double* row_values
-        const double* row_lower
-        const double* row_upper
-        double tol, atol, time_limit
-        int64_t max_iter, memory_limit, n_jobs, random_state
-        int32_t is_mean, verbose
-        pb_log_function log
-        void* log_data
-        const char* checkpoint
-        double checkpoint_every
-        int32_t evidence
-    ctypedef struct pb_result:
-        size_t size
-        int32_t status, certified
-        double fun, lower_bound, gap, n_passes, seconds
-        int64_t n_iter, n_planes
     ctypedef struct pb_solver:
         pass
     ctypedef struct pb_api:
@@ -119,8 +67,6 @@ CODES = {"PB_PARAMETER": PB_PARAMETER, "PB_ORACLE": PB_ORACLE, "PB_NUMERICAL": P
          "PB_BUSY": PB_BUSY, "PB_KEYBOARD": PB_KEYBOARD, "PB_INTERNAL": PB_INTERNAL,
          "PB_FILE": PB_FILE}
 
-cdef bytes RISK_NAME = RISK.encode(), SOLVE_NAME = SOLVE.encode(), PLANE_NAME = PLANE.encode()
-
 
 cdef class Handle:
     """The object behind a `pb_solver`: a machine, and the text of its last error."""
@@ -136,125 +82,6 @@ cdef class Handle:
         if name != "PB_BUSY":
             self.text = (str(error) or type(error).__name__).encode()
         return CODES[name]
-
-
-cdef copy_struct(void* to, const void* given, size_t size, str name):
-    """Copy as much of a struct as its owner knows to `to`, which holds `size` bytes; the rest must be zero."""
-    if given == NULL:
-        raise ParameterError(f"{name} must not be NULL")
-    cdef size_t known = (<const size_t*>given)[0]
-    if known < sizeof(size_t):
-        raise ParameterError(f"size of {name} must be set, got {known}; make it with PB_INIT({name})")
-    cdef size_t at
-    for at in range(size, known):
-        if (<const char*>given)[at]:
-            raise ParameterError(f"{name} sets an option at byte {at}, but this pybundle ({__version__}) knows {size} "
-                                 "bytes; this option needs a newer pybundle")
-    memset(to, 0, size)
-    memcpy(to, given, min(known, size))
-
-
-cdef function(void* pointer, bytes name, void* user_data):
-    """Return a LowLevelCallable, whose name must outlive it."""
-    if pointer == NULL:
-        raise ParameterError("risk of pb_problem, or solve and plane, must not be NULL")
-    capsule = PyCapsule_New(pointer, <const char*>name, NULL)
-    PyCapsule_SetContext(capsule, user_data)
-    return LowLevelCallable(capsule)
-
-
-cdef class Log:
-    """Calls the log function of a host."""
-
-    cdef pb_log_function function
-    cdef void* data
-
-    def __call__(self, str line):
-        cdef bytes text = line.encode()
-        cdef const char* start = text
-        with nogil:
-            self.function(start, self.data)
-
-
-cdef array(const void* at, int64_t n, dtype):
-    """Return a copy of n numbers as an array; None for NULL."""
-    if at == NULL:
-        return None
-    return np.frombuffer((<const char*>at)[:n * np.dtype(dtype).itemsize], dtype)
-
-
-cdef make_risk(const pb_problem* given):
-    cdef pb_problem problem
-    cdef risk_function risk
-    cdef solve_function solve
-    cdef plane_function plane
-    copy_struct(&problem, given, sizeof(pb_problem), "pb_problem")
-    # these assignments are where the compiler compares the signatures of the header and of the package
-    risk, solve, plane = problem.risk, problem.solve, problem.plane
-    if risk != NULL and (solve != NULL or plane != NULL):
-        raise ParameterError("risk of pb_problem must be NULL where solve or plane is set, got both; set either risk, "
-                             "or solve and plane")
-    if risk == NULL:
-        return ExampleFunctions(
-            function(<void*>solve, SOLVE_NAME, problem.user_data),
-            function(<void*>plane, PLANE_NAME, problem.user_data), problem.n_examples, problem.dim,
-            problem.label_size, problem.max_entries, n_parts=problem.n_parts if problem.n_parts else None,
-            sample_weight=array(problem.sample_weight, problem.n_examples, float))
-    n_parts = check_integer("n_parts", problem.n_parts, low=1)
-    if problem.sample_weight != NULL:
-        raise ParameterError("sample_weight of pb_problem must be NULL where risk is set: multiply in that function")
-    return Function(function(<void*>risk, RISK_NAME, problem.user_data), problem.dim, n_parts,
-                    array(problem.lower_bounds, n_parts, float), problem.smooth != 0)
-
-
-cdef settings_of(const pb_settings* given, int64_t dim):
-    """Return the arguments of `minimize`."""
-    cdef pb_settings settings
-    cdef int64_t n_rows, n_entries
-    copy_struct(&settings, given, sizeof(pb_settings), "pb_settings")
-    if settings.method == NULL:
-        raise ParameterError("method of pb_settings must not be NULL; fill in the defaults with `settings`")
-    if settings.lam and settings.lams != NULL:
-        raise ParameterError(f"lam of pb_settings must be 0 where lams is set, got {settings.lam}")
-    n_groups = check_integer("n_groups", settings.n_groups, low=0)
-    n_rows = check_integer("n_rows", settings.n_rows, low=0)
-    constraints, log = None, None
-    if settings.log != NULL:
-        log = Log()
-        (<Log>log).function, (<Log>log).data = settings.log, settings.log_data
-    if n_rows:
-        if settings.row_starts == NULL or settings.row_columns == NULL or settings.row_values == NULL:
-            raise ParameterError("row_starts, row_columns and row_values of pb_settings must not be NULL where "
-                                 f"n_rows > 0, got n_rows = {n_rows}")
-        n_entries = check_integer(f"row_starts[{n_rows}]", settings.row_starts[n_rows], low=0)
-        constraints = rows_of(
-            array(settings.row_values, n_entries, float), array(settings.row_columns, n_entries, np.int32),
-            array(settings.row_starts, n_rows + 1, np.int64), dim, array(settings.row_lower, n_rows, float),
-            array(settings.row_upper, n_rows, float))
-    return {
-        "method": settings.method.decode(),
-        **penalty_of(settings.lam or array(settings.lams, dim, float), settings.l1,
-                     array(settings.groups, dim, np.int32), array(settings.group_rates, n_groups, float),
-                     array(settings.lower, dim, float), array(settings.upper, dim, float), settings.radius),
-        "constraints": constraints, "scale": "mean" if settings.is_mean else "sum", "verbose": settings.verbose,
-        "log": log,
-        "checkpoint": None if settings.checkpoint == NULL else Checkpoint(
-            fsdecode(settings.checkpoint), settings.checkpoint_every or None), "evidence": settings.evidence != 0,
-        "tol": settings.tol, "atol": settings.atol or None, "time_limit": settings.time_limit or None,
-        "max_iter": settings.max_iter, "memory_limit": settings.memory_limit or None,
-        "n_jobs": settings.n_jobs, "random_state": settings.random_state}
-
-
-cdef tell(pb_result* to, int status, bint certified, double fun, double lower_bound, double gap, int64_t n_iter,
-          double n_passes, int64_t n_planes, double seconds):
-    cdef pb_result result
-    cdef size_t known = to.size
-    if known < sizeof(size_t):
-        raise ParameterError(f"size of pb_result must be set, got {known}; make it with PB_INIT(pb_result)")
-    result.size, result.status, result.certified = known, status, certified
-    result.fun, result.lower_bound, result.gap = fun, lower_bound, gap
-    result.n_iter, result.n_passes, result.n_planes, result.seconds = n_iter, n_passes, n_planes, seconds
-    memcpy(to, &result, min(known, sizeof(pb_result)))
 
 
 cdef write(const double[::1] numbers, double* to, Py_ssize_t n):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..core.exceptions import InputTypeError
 from ..core.kept import Kept
 from ..runtime.result import Status
+from .inexact_decoding import is_mostly_inference
 
 
 class Run(Kept):
@@ -101,15 +102,15 @@ class Run(Kept):
                                      f"{status!r:.40}")
             return status
         search.idle = 0 if (search.version, search.bound_version) != before else search.idle + 1
-        if search.is_left_to_inference():
+        if search.inexact.leaves_gap():
             return Status.INFERENCE
         status = self.stalled() if self.is_stalled() else None
-        return Status.INFERENCE if status is Status.STALLED and search.is_mostly_inference else status
+        return Status.INFERENCE if status is Status.STALLED and is_mostly_inference(search) else status
 
     def is_stalled(self):
         """Whether neither best value nor best bound has moved for long."""
         found = self.problem.dependence      # nearly dependent columns: limits are rarely proven
-        is_hard = self.search.is_mostly_inference or (found is not None and found.near)
+        is_hard = is_mostly_inference(self.search) or (found is not None and found.near)
         return self.search.idle >= (min(self.patience, 30) if is_hard else self.patience)
 
     def stalled(self):

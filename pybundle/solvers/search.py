@@ -20,6 +20,7 @@ from ..core.validation import read_only
 from ..runtime.lower_bound import LowerBound
 from ..runtime.stopping import GapBelow, Progress
 from .evidence.record import messages_of
+from .inexact_decoding import InexactDecoding
 from .plane_checks import PlaneChecks, as_arrays, lower_bounds_of, summed
 from .problem.free_weights import FreeWeights, ProvenLimits
 from .problem.size import Size
@@ -27,12 +28,6 @@ from .state import Known, Trace
 
 MODERATE = 1e10
 """At points of larger norm powers in a penalty may overflow."""
-AIM = 0.3
-"""Share of the gap that the upper bounds of inexact decodings may leave."""
-LEFT = 0.1
-"""Largest share of the gap that steps could still close where inexact decoding is said to leave the gap."""
-FALLING = 0.9
-"""Inexact decodings that leave at most this share of what the ones before left are getting better."""
 SMALL = 1e-9
 """Share of R up to which upper bounds lie above values by rounding."""
 NAMELESS = "unknown"
@@ -92,11 +87,11 @@ class Search(Kept):
     # checks                compare planes with values at other points
     # is_refuted            the risk has contradicted itself
     # messages              what proves the values of inexact decodings at the best point, if evidence is kept; or None
-    # n_left                values of F in a row at which inexact decoding was what left the gap
+    # inexact               how accurate inexact decodings should be, and whether they leave the gap
 
     kept = ("w", "risk_value", "fun", "values", "version", "bound", "bound_version", "bracket", "bracket_of", "margin",
             "limits", "free", "size", "checks", "trace", "idle", "is_refuted", "choice",
-            "inference", "n_left", "_last_inference")
+            "inference", "inexact")
 
     def __init__(self, risk, problem, settings):
         self.risk, self.problem, self.settings, self._given = completed(risk), problem, settings, risk
@@ -107,7 +102,7 @@ class Search(Kept):
         self.limits = ProvenLimits(problem)
         self.free, self.size = FreeWeights.of(problem, self.limits), Size(self.risk, problem)
         self.moves, self.is_refuted, self.choice, self.messages = None, False, "", None
-        self.inference, self.n_left, self._asked, self._last_inference = 0.0, 0, np.inf, np.inf
+        self.inference, self.inexact = 0.0, InexactDecoding()
 
     # ------------------------------------------------------------------ from one run to another
     def successor(self):
@@ -182,8 +177,7 @@ class Search(Kept):
             is added in any case, even if Ctrl-C ends the visits.
         """
         if phase == "oracle" and not self.risk.decodes_exactly:
-            self._asked = self._inference_allowed()
-            self.risk.aim(self._asked / self.risk.n_examples)
+            self.risk.aim(self.inexact.aim(self) / self.risk.n_examples)
         trace, start = self.trace, time.perf_counter()
         visits, cached = (0.0, 0.0) if visitor is None else (visitor.visits, visitor.cached_visits)
         try:
@@ -315,35 +309,8 @@ class Search(Kept):
             raise NumericalError(f"F must be finite at the first point, got {fun:g} for |w| = {np.linalg.norm(w):.3g}; "
                                  "start closer to 0 (w0), or scale data and penalty down")
         if not self.risk.decodes_exactly:
-            is_left = inference > self._asked and inference > FALLING * self._last_inference
-            is_left = is_left and self.left_to_steps <= LEFT * self.gap < np.inf
-            self.n_left, self._last_inference = self.n_left + 1 if is_left else 0, inference
+            self.inexact.observe(self, inference)
         return fun
-
-    @property
-    def left_to_steps(self):
-        """The part of the gap that inexact decoding does not leave, but at least the share LEFT of the gap."""
-        return self.gap if self.inference == 0.0 else max(self.gap - self.inference, LEFT * self.gap)
-
-    @property
-    def is_mostly_inference(self):
-        """Whether inexact decoding leaves more than half of the gap."""
-        return self.inference > 0.5 * self.gap
-
-    def is_left_to_inference(self):
-        """Return whether inexact decoding leaves nearly all of the gap, so that further steps do not help.
-
-        It takes three values of F in a row, because a poor decoding may be followed by better ones. Those do not count
-        whose decodings were as close as they should be, or clearly closer than those before.
-        """
-        return self.n_left >= 3
-
-    def _inference_allowed(self):
-        """Return how much of the gap the decodings of the next pass may leave; infinite while there is no gap."""
-        if not self.gap < np.inf:
-            return np.inf
-        rule = self.rule
-        return AIM * max(self.gap, rule.tol * abs(self.fun), rule.atol)
 
     def bound_from(self, plane):
         """Return the lower bound of F that follows from a plane below R.

@@ -26,6 +26,7 @@ import numpy as np
 from ...core.exceptions import ParameterError
 from ...core.kept import Kept
 from ...core.plane import Plane
+from ..inexact_decoding import left_to_steps
 
 MOST_VISITS = 12    # cached passes end after so many steps with all labels per example, on average
 
@@ -138,7 +139,7 @@ class Exact(Schedule):
         yield "value"
 
     def cached_passes(self, run):
-        self._is_solved = run.core.solve(run.search.w, self.fraction * run.search.left_to_steps)
+        self._is_solved = run.core.solve(run.search.w, self.fraction * left_to_steps(run.search))
 
     def describe(self):
         return "augmented Lagrangian on the planes of labellings found"

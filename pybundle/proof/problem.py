@@ -19,7 +19,7 @@ from ..risks.one_score import OneScore
 from ..runtime.executors import single_threaded_blas
 from . import exact as ex
 from . import multipliers
-from .certificate import Labellings, Multipliers, Points
+from .evidence import Labellings, Multipliers, Points
 from .plane import UNIT, ProvenPlane
 
 ROUNDED = 4.0 * UNIT

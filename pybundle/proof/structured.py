@@ -14,7 +14,7 @@ from ..models.graphs import labels_of
 from ..models.model_oracle import as_feature
 from ..risks import Structured
 from . import exact as ex
-from .certificate import Labellings, Multipliers
+from .evidence import Labellings, Multipliers
 from .graphs import dual_values
 from .multipliers import ROWS
 from .plane import UNIT, ProvenPlane

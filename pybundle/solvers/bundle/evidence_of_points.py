@@ -8,7 +8,7 @@ from ...bundle import Bundle
 from ...core.plane import Plane
 from ...core.rounding import UNIT
 from ...proof import multipliers
-from ...proof.certificate import LARGEST
+from ...proof.evidence import LARGEST
 from ...runtime.lower_bound import LowerBound, aggregation_errors
 from ..evidence.at_points import PlanesAtPoints
 from ..evidence.limits import with_limits

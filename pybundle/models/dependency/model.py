@@ -25,7 +25,8 @@ from ...core.validation import (
 from ...features.examples import Examples
 from ...oracles.arborescence import max_arborescence
 from ..base import StructuredModel
-from ._arcs import HashedArcs, RowArcs, arc_scores
+from ._arcs import RowArcs, arc_scores
+from ._hashed_arcs import HashedArcs
 from ._kernels import tree_planes
 from ._relations import LabelledArcs
 from .oracle import COUNTS, DependencyOracle, are_wrong, check_relations, why_no_tree

@@ -137,6 +137,27 @@ def test_links_that_lead_nowhere_and_wide_code_are_found(tmp_path):
                      ("c.html", f"code of 89 columns: {'y' * 89}")]
 
 
+def test_stale_figures_are_found(tmp_path):
+    """A figure belongs to the table named next, or else last; a table of the page to the paragraph above it."""
+    check = runpy.run_path(str(ROOT / "docs" / "check_figures.py"))
+    results = tmp_path / "asv_benchmarks" / "results"
+    results.mkdir(parents=True)
+    (results / "race.md").write_text("| 60000 | 0.634 | 10.39 |", encoding="utf-8")
+    (results / "other.md").write_text("| 1e-3 | 28 |", encoding="utf-8")
+    for page in check["PAGES"]:
+        (tmp_path / page).parent.mkdir(exist_ok=True)
+        (tmp_path / page).write_text("It has 17 parts.", encoding="utf-8")
+    (tmp_path / "README.md").write_text(
+        "* 60000 rows: 0.63 s against 10.5 s\n  ([table](asv_benchmarks/results/race.md)), `lam=7` 29 passes to 1e-3 "
+        "([table](asv_benchmarks/results/other.md))\n", encoding="utf-8")
+    (tmp_path / "docs" / "compare.rst").write_text("Seconds (race.md_):\n\n=====  =====\n10.39  0.6\n10.3   .634\n"
+                                                   "=====  =====\n\n.. _race.md: https://x/race.md\n", encoding="utf-8")
+    found = [(page, figure, names) for page, _, figure, names in check["stale"](tmp_path)]
+    assert found == [("README.md", "10.5", ["race"]), ("README.md", "29", ["other"]),
+                     ("docs/compare.rst", "10.3", ["race"])]
+    assert not list(check["stale"](ROOT))
+
+
 def test_every_estimator_is_in_the_table_with_its_objective():
     """Four classes and the searches over C were missing, and one that minimises a mean was said to minimise a sum."""
     import pybundle as pb

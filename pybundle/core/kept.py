@@ -13,7 +13,7 @@ Reading a checkpoint makes no other objects and calls no other code.
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -30,7 +30,7 @@ class Held(dict[str, Any]):
 class Kept:
     """Base class of objects whose attributes in `kept` are stored in checkpoints."""
 
-    kept: tuple[str, ...] = ()
+    kept: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

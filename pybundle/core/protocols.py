@@ -7,7 +7,7 @@ declare the `Capability` that they need.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -169,6 +169,7 @@ class RiskBase:
         The risk itself if workers hold its parts.
     """
 
+    n_parts: int        # every risk has its own
     smooth = False
     nonneg: Any = None
     free: Any = None
@@ -202,7 +203,7 @@ class RiskBase:
         """Return the results of the function, in the order of the items; the default calls it for one after another."""
         return map(function, items)
 
-    def planes(self: Any, w: ArrayLike) -> Any:
+    def planes(self: Any, w: ArrayLike) -> Planes:
         """Return the planes at w; by default from `evaluate`, with the offset `R_p(w) - <slope, w>`."""
         values, slopes = self.evaluate(w)
         return Planes.from_subgradients(values, slopes, w)
@@ -213,14 +214,14 @@ class RiskBase:
         Decoders with a parameter `accuracy` receive it, divided by the weight of the example; infinite at first.
         """
 
-    def derive(self: Any, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
+    def derive(self, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Self:
         """Return the risk of the same data with other parts, precision or executor; by default the risk itself."""
         if n_parts not in (None, self.n_parts):
             raise ParameterError(f"n_parts must be {self.n_parts} for this risk, which cannot be regrouped, got "
                                  f"{n_parts}")
         return self
 
-    def renewed(self, whole: bool = True) -> Any:
+    def renewed(self, whole: bool = True) -> Self:
         """Return the risk itself, or a new risk of the same data if these were changed in place.
 
         A run calls it at its start. If the run uses no planes of an earlier one, it passes `whole=False`: then a check

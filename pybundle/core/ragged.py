@@ -84,7 +84,7 @@ class Ragged(Sequence[Any]):
         """Lengths of the items, shape (n,)."""
         return np.diff(self.offsets)
 
-    def place(self, row: Any) -> Any:
+    def place(self, row: Any) -> tuple[int, int]:
         """Return the number of the item to which a row of `values` belongs, and the position of the row in it."""
         i = int(np.searchsorted(self.offsets, row, side="right")) - 1
         return i, int(row - self.offsets[i])
@@ -94,7 +94,7 @@ class Ragged(Sequence[Any]):
         i, position = self.place(row)
         return f"{name}[{i}]{field}[{position}]"
 
-    def rows(self, items: Iterable[Any]) -> Any:
+    def rows(self, items: Iterable[Any]) -> Array:
         """Return the row numbers of `values` of the given items, one item after another."""
         items = np.asarray(items, dtype=np.intp)
         starts, sizes = self.offsets[items], self.offsets[items + 1] - self.offsets[items]

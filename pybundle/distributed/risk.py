@@ -120,7 +120,7 @@ class RemoteRisk(RiskBase):
         values, errors = zip(*(answer.arrays for answer in self._ask("values", w)), strict=True)
         return np.concatenate(values), np.concatenate(errors)
 
-    def derive(self, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
+    def derive(self, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Self:
         """The same parts, in another working precision; their number is that with which they were placed."""
         if n_parts not in (None, self.n_parts):
             raise ParameterError(f"n_parts must be {self.n_parts}, the parts that were placed, got {n_parts}; place "

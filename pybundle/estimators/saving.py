@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from importlib import import_module
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.archive import digest, name_of, read_archive, refusing, write_archive
 from ..core.exceptions import StateError
-from ..core.types import PathLike, Source
+from ..core.types import Estimator, PathLike, Source
 from ..core.validation import check_number
 from ..mkl import Features, Kernel
 from ..solvers.method import Method
@@ -149,7 +148,7 @@ class StoredEstimator(BaseEstimator):
             raise StateError("classes_ must be two or more, sorted")
 
 
-def load(path: Source) -> Any:
+def load(path: Source) -> Estimator:
     """An estimator from a file that its `save` wrote.
 
     Parameters

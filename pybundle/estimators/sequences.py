@@ -259,7 +259,7 @@ class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
         return self
 
     @property
-    def token_coef_(self) -> Any:
+    def token_coef_(self) -> Floats | sp.csc_array:
         """Weights of the features by label, shape (K, d); a csc_array if `token_support_` has only some of them."""
         return self.model_.split(self.coef_)[0]
 

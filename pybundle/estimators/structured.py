@@ -18,7 +18,8 @@ from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.graph import Graph, WeightedLabels
 from ..core.labels import example_weights
 from ..core.ragged import Ragged
-from ..core.types import Data
+from ..core.types import Data, Floats, Labels
+from ..models import StructuredModel
 from ..models.batch_oracle import check_lengths
 from ..risks import Structured
 from .base import CertifiedEstimator, without_weightless
@@ -119,20 +120,20 @@ class StructuredEstimator(CertifiedEstimator):
 
     @property
     @as_fitted
-    def model_(self) -> Any:
+    def model_(self) -> StructuredModel:
         """The model of `pb.models` behind the estimator, built once from parameters and fitted attributes."""
         check_is_fitted(self)
         return self._once("model", lambda: self._make_model(self))
 
     @by_blocks
     @as_fitted
-    def predict(self, X: Data) -> Any:
+    def predict(self, X: Data) -> Labels:
         """Return the best labellings of the examples X, in the form that the class describes."""
         model = self.model_
         return self._predict(model, self._encode(self._examples(X)))
 
     @as_fitted
-    def decision_function(self, X: Data) -> Any:
+    def decision_function(self, X: Data) -> Floats:
         """Scores `<w, Psi(x, y)>` of the predictions, shape (n,)."""
         model, x = self.model_, self._encode(self._examples(X))
         labels = self._labels(model, x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,6 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.exceptions import ParameterError
 from ..core.validation import check_integer
+
+Pairs: TypeAlias = list[tuple[Any, float]]
 
 
 class NamedWeights:
@@ -22,7 +24,7 @@ class NamedWeights:
     _class_weights: Any
     _feature_names: Any
 
-    def top_features(self, label: Any = None, k: int = 10) -> Any:
+    def top_features(self, label: Any = None, k: int = 10) -> Pairs | dict[Any, Pairs]:
         """Return the k features of largest weight for a label, largest first, as pairs (name, weight).
 
         Parameters

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.sparse import check_sparse
-from ..core.types import Array, Data, Floats
+from ..core.types import Array, Data, Floats, Rows
 from ..core.validation import check_choice, check_finite, check_flag, check_integer, real_numbers
 from ..runtime.executors import Serial
 
@@ -118,7 +118,7 @@ class Kernel:
         check_gram(out, type(self).__name__, self.is_definite(X), self.is_trusted, executor)
         return (out,)
 
-    def take(self, X: Data, name: str = "X") -> Any:
+    def take(self, X: Data, name: str = "X") -> Rows:
         """Return the columns of X that the kernel uses, as float64."""
         X = real_rows(name, X)
         if X.ndim != 2:

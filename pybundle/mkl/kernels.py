@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.types import Data, Floats
+from ..core.types import Array, Data, Floats
 from ..core.validation import check_choice, check_integer, check_number, real_numbers
 from ..runtime.executors import Serial
 from .kernel import ROWS, Kernel, check_gram
@@ -127,7 +127,7 @@ class B1Spline(Kernel):
     def is_definite(self, X: Data) -> bool:
         return self.take(X).shape[1] == 1
 
-    def gram(self, X: Data, precision: str = "float64", executor: Any = None) -> Any:
+    def gram(self, X: Data, precision: str = "float64", executor: Any = None) -> tuple[Array, Array, Array]:
         check_choice("precision", precision, ("float64", "float32"))
         X = self.take(X)
 
@@ -164,7 +164,7 @@ class Mean(Kernel):
         if not self.kernels:
             raise ParameterError("kernels must hold at least one kernel, got none")
 
-    def fit(self, X: Data) -> Any:
+    def fit(self, X: Data) -> Mean:
         X = self.take(X)
         return Mean([kernel.fit(X) for kernel in self.kernels], self.normalise, self.columns, self.low_rank)
 

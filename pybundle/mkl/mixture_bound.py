@@ -12,12 +12,12 @@ sum_k nu_k G_k for fixed kernel weights nu, then set nu_k in proportion to nu_k 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.types import Array
+from ..core.types import Array, Floats
 from ..qp._simplex_qp import SimplexQP
 from ..runtime.executors import Serial
 from ..runtime.lower_bound import feasible
@@ -32,7 +32,7 @@ CLOSE = 1e-4
 
 
 def best_bound(offsets: Array, grams: Array, lam: float, nu: Array | None = None, close: float = CLOSE,
-               sizes: Array | None = None, errors: Array | None = None) -> Any:
+               sizes: Array | None = None, errors: Array | None = None) -> tuple[float, Floats]:
     """Return the largest LB(a) found, and its a.
 
     Parameters

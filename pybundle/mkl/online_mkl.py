@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import as_output
 from ..core.ragged import ENTRIES, Ragged, array_of
-from ..core.types import Array, Callbacks, Data, Floats
+from ..core.types import Array, Callbacks, Data, Floats, Labels
 from ..core.validation import check_finite
 from ..core.warn import warn_user
 from ..models.callable_model import as_model
@@ -231,7 +231,7 @@ class OnlineMKL(OnlineLearner):
                 self._clear_history()
             self._run(learner.session(X, Y, settings, executor), 1)
 
-    def decision_function(self, X: Data) -> Any:
+    def decision_function(self, X: Data) -> Floats | list[Floats]:
         """Return scores (n, n_labels) of labels; for chains a list of such arrays, without scores of label pairs."""
         structure = self._learnt_structure()
         if structure is None:
@@ -241,7 +241,7 @@ class OnlineMKL(OnlineLearner):
             scores, offsets = self._learner.scores(X, executor)
         return scores if structure.is_flat else list(Ragged(scores, offsets))
 
-    def predict(self, X: Data, output: str = "list") -> Any:
+    def predict(self, X: Data, output: str = "list") -> Labels:
         """Return classes (n,), or a list of labellings: lists of Python values, or arrays with `output="array"`."""
         structure = self._learnt_structure()
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
@@ -250,7 +250,8 @@ class OnlineMKL(OnlineLearner):
 
     def score(self, X: Data, Y: Data) -> float:
         """Return the fraction of tokens with the right label; for other models 1 minus the mean loss per entry."""
-        found, structure = self.predict(X, output="array"), self._learner.structure
+        found: Any = self.predict(X, output="array")
+        structure = self._learner.structure
         if structure is None:
             # the heads of a sentence begin with -1 for the root, which is not a word
             n_entries = sum(np.count_nonzero(np.asarray(labels_of(y)) != -1) for y in Y)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.types import Array, Data
+from ..core.types import Array, Data, Rows
+from .batch_oracle import BatchOracle
 from .model_oracle import ModelOracle
 
 
@@ -56,7 +57,7 @@ class StructuredModel(ABC):
     rescaling: str = "margin"
 
     @abstractmethod
-    def joint_feature(self, x: Any, y: Any) -> Any:
+    def joint_feature(self, x: Any, y: Any) -> Rows:
         """Psi(x, y): dense, shape (dim,), or a sparse row."""
 
     @abstractmethod
@@ -64,11 +65,11 @@ class StructuredModel(ABC):
         """Loss >= 0 of predicting `y_hat` where y is true; 0 for y itself."""
 
     @abstractmethod
-    def decode(self, w: Array, x: Any) -> Any:
+    def decode(self, w: Array, x: Any) -> object:
         """Return the labelling of largest score `<w, Psi(x, y)>`."""
 
     @abstractmethod
-    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
+    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> object:
         """Return the labelling that attains the maximum in the risk of the example (x, y).
 
         A run that meets a better one ends with an OracleError. A decoder that is not exact returns `Decoded`, with an
@@ -76,6 +77,6 @@ class StructuredModel(ABC):
         parameter `accuracy`, it receives how close the bound should be.
         """
 
-    def oracle(self, X: Data, Y: Data) -> Any:
+    def oracle(self, X: Data, Y: Data) -> BatchOracle:
         """Return the model bound to examples: batches of decodings and planes, see `BatchOracle`."""
         return ModelOracle(self, X, Y)

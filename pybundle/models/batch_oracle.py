@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from zlib import crc32
 
 import numpy as np
@@ -133,7 +133,7 @@ class BatchOracle:
         """Whether norms and fingerprint match the present data; if not, a run binds its model again."""
         return not self._identity() or self._checksum(again=True) == self.fingerprint
 
-    def for_run(self) -> Any:
+    def for_run(self) -> Self:
         """Return the oracle for one run: itself, or one with a state of its own, such as messages to start from."""
         return self
 
@@ -151,7 +151,7 @@ class BatchOracle:
             mark = checksum(np.ascontiguousarray(part), mark) if is_array else crc32(repr(part).encode(), mark)
         return mark
 
-    def weighted(self, sample_weight: Array) -> Any:
+    def weighted(self, sample_weight: Array) -> Self:
         """Return the same oracle with decodings and planes multiplied by weights of the examples."""
         other = copy(self)
         other.counts_rounding = True
@@ -165,7 +165,7 @@ class BatchOracle:
         return other
 
     # ------------------------------------------------------------------ decodings
-    def prepare(self, w: ArrayLike) -> Any:
+    def prepare(self, w: ArrayLike) -> object:
         """Return w in the form that batch methods take, made once for a pass; w must not change during the pass."""
         w = contiguous(w, np.float64)
         if w.shape != (self.dim,):
@@ -223,7 +223,7 @@ class BatchOracle:
         found = self.solve_batch(self._row(i), self.prepare(check_vector("w", w, self.dim)))
         return Maximum(found.labellings[0], float(found.values[0]), float(found.uppers[0]))
 
-    def compiled(self, batch: int) -> Any:
+    def compiled(self, batch: int) -> object:
         """Return the `CompiledOracle` for up to `batch` examples; None if Python has to decode.
 
         It replaces `_decode` and `_planes` of the class that defines `_compiled`. A subclass without a `_compiled` of
@@ -255,7 +255,7 @@ class BatchOracle:
         slope += slopes.T @ scales
         return float(scales @ losses)
 
-    def planes(self, rows: ArrayLike, labellings: Sequence[Any]) -> Any:
+    def planes(self, rows: ArrayLike, labellings: Sequence[Any]) -> tuple[Floats, sp.csr_array]:
         """Return one plane `losses[j] + <slopes[j], w>` for each labelling of the examples `rows`.
 
         Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice
 from ..runtime.result import Result
 from .canvas import axes_for, import_matplotlib, line_style, tidy, what_came
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PANELS = {"n_passes": "passes over the data", "time": "seconds"}
 
@@ -141,7 +144,7 @@ class ConvergenceDisplay:
         return lines
 
 
-def plot_convergence(results: Any, *, tol: float | None = None, title: str | None = None) -> Any:
+def plot_convergence(results: Any, *, tol: float | None = None, title: str | None = None) -> Figure:
     """Return a figure with a `ConvergenceDisplay`. It is made without pyplot, so no screen is needed.
 
     Parameters

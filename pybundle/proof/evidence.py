@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from ..core.exceptions import BundleError
 from ..core.kept import check_array
 from ..core.ragged import Ragged
+from ..core.types import Array
 
 LARGEST = 1e120
 """Largest entry of a point: squares and products of such entries stay finite."""
@@ -36,7 +37,7 @@ class Labellings:
     masses: np.ndarray
 
     @classmethod
-    def of(cls, examples: Any, labellings: Sequence[Any], masses: Any, weights: Any) -> Any:
+    def of(cls, examples: Any, labellings: Sequence[Any], masses: Any, weights: Any) -> Self | None:
         """Return evidence from multipliers of a run, without labellings of mass 0.
 
         `weights` (n,) are those of all examples; sums of masses that exceed them by rounding are reduced. The result is
@@ -59,7 +60,7 @@ class Labellings:
         masses = np.minimum(masses * np.repeat(cuts, counts), np.repeat(bounds, counts))
         return cls(examples, items, masses)
 
-    def arrays(self) -> Any:
+    def arrays(self) -> dict[str, Array]:
         """Return the named arrays for a file."""
         is_ragged = isinstance(self.labellings, Ragged)
         labels = {"labels": self.labellings.values, "label_offsets": self.labellings.offsets} if is_ragged else {
@@ -67,14 +68,14 @@ class Labellings:
         return {"examples": self.examples, "masses": self.masses, **labels}
 
     @classmethod
-    def from_arrays(cls, arrays: Any) -> Any:
+    def from_arrays(cls, arrays: Any) -> Self:
         """Make the object from the result of `arrays`."""
         examples, masses, labels = (arrays.pop(name) for name in ("examples", "masses", "labels"))
         if "label_offsets" in arrays:
             labels = Ragged(labels, arrays.pop("label_offsets"))
         return cls(examples, labels, masses)
 
-    def check(self, dim: int, n_examples: Any) -> Any:
+    def check(self, dim: int, n_examples: Any) -> None:
         """Raise ValueError if this cannot be evidence."""
         m = np.size(self.masses)
         check_array("masses", self.masses, (m,), low=0.0)
@@ -88,12 +89,12 @@ class Labellings:
 class ByFields:
     """Base class of evidence that is stored in a file as one array for each of its fields."""
 
-    def arrays(self) -> Any:
+    def arrays(self) -> dict[str, Array]:
         """Return the named arrays for a file."""
         return dict(vars(self))
 
     @classmethod
-    def from_arrays(cls, arrays: Any) -> Any:
+    def from_arrays(cls, arrays: Any) -> Self:
         """Make the object from the result of `arrays`."""
         return cls(*(arrays.pop(name) for name in cls.__annotations__))
 
@@ -114,7 +115,7 @@ class Points(ByFields):
     points: np.ndarray
     weights: np.ndarray
 
-    def check(self, dim: int, n_examples: Any) -> Any:
+    def check(self, dim: int, n_examples: Any) -> None:
         """Raise ValueError if this cannot be evidence."""
         check_array("points", self.points, (len(self.points), dim))
         if np.ndim(self.weights) != 2:
@@ -139,7 +140,7 @@ class Multipliers(ByFields):
     kind = "multipliers"
     beta: np.ndarray
 
-    def check(self, dim: int, n_examples: Any) -> Any:
+    def check(self, dim: int, n_examples: Any) -> None:
         """Raise ValueError if this cannot be evidence."""
         check_array("beta", self.beta, (n_examples, *np.shape(self.beta)[1:2]))
 

@@ -153,7 +153,7 @@ class Penalty:
         return 0.0
 
     @property
-    def moduli(self) -> Any:
+    def moduli(self) -> float | Floats:
         """`Omega - sum_k moduli_k/2 x_k^2` is convex; a number or shape (d,)."""
         return 0.0
 
@@ -363,7 +363,7 @@ class PlusSquaredL2(Penalty):
             return self.rate_error * self.rate * float(x @ x)
 
     @property
-    def moduli(self) -> Any:
+    def moduli(self) -> float | Floats:
         return self.rate
 
     def minimiser(self, phi: Array, weight: float = 0.0, centre: Any = 0.0) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,10 +22,10 @@ class _Groups:
     dim: int
 
     @classmethod
-    def of(cls: Any, groups: Any, dim: int) -> Any:
+    def of(cls, groups: Any, dim: int) -> Self:
         """Return `groups` for vectors of `dim` entries, and build an instance of this class if needed."""
         if not isinstance(groups, cls):
-            return cls(groups, dim)
+            return cls(groups, dim)     # type: ignore[call-arg]
         if groups.dim != dim:
             raise ParameterError(f"groups have {groups.dim} features, but x has {dim}; build them with dim={dim}")
         return groups

@@ -8,7 +8,7 @@ penalty.
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,7 +51,7 @@ class OfNorm(Penalty):
         The set N.
     """
 
-    def signed(self, nonneg: Array) -> Any:
+    def signed(self, nonneg: Array) -> Self:
         """Return this penalty with the set N."""
         other = copy.copy(self)
         other.nonneg = nonneg

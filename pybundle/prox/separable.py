@@ -175,7 +175,7 @@ class Separable(Penalty):
             return 1.01 * float(np.sum(sizes)) + constant
 
     @property
-    def moduli(self) -> Any:
+    def moduli(self) -> float | Floats:
         """`Omega - sum_k moduli_k/2 x_k^2` is convex."""
         return self.l2
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -76,7 +76,8 @@ class Function(RiskBase):
         check_flag("smooth", smooth)
         self.smooth: bool = bool(smooth)
         self._takes_accuracy = takes_accuracy(fun)
-        self._accuracy, self.decodes_exactly = np.inf, not self._takes_accuracy
+        self._accuracy = np.inf
+        self.decodes_exactly: bool = not self._takes_accuracy
         bounds = np.full(self.n_parts, -np.inf)
         if lower_bounds is not None:
             wanted = f"lower_bounds must be a number or have shape ({self.n_parts},)"
@@ -128,7 +129,7 @@ class Function(RiskBase):
         """See `RiskBase`."""
         self._accuracy = accuracy / self.n_parts
 
-    def renewed(self, whole: bool = True) -> Any:
+    def renewed(self, whole: bool = True) -> Self:
         """Return this risk, or a copy for one run if the callable takes an accuracy, which differs between runs."""
         return copy.copy(self) if self._takes_accuracy else self
 

@@ -18,6 +18,7 @@ from ..core.types import Array, Floats
 from ..core.validation import check_choice, check_flag, check_integer, check_number, check_vector, contiguous, read_only
 from ..features.examples import Examples
 from ..features.shift import Shift, locate
+from ..models.batch_oracle import BatchOracle
 from ._engine import Engine
 from ._line_search import line_search
 from .linear_oracle import LinearOracle
@@ -263,7 +264,7 @@ class LinearRisk(Partitioned):
         return self._engine.weight_array
 
     @property
-    def engine(self) -> Any:
+    def engine(self) -> Engine:
         """The `Engine`: compiled access to rows, labels, weights and costs, which also computes losses from scores."""
         return self._engine
 
@@ -272,7 +273,7 @@ class LinearRisk(Partitioned):
         """Whether the dual of one example can be maximised over all its labels; True for hinge losses."""
         return self._piecewise_linear
 
-    def oracle(self) -> Any:
+    def oracle(self) -> BatchOracle:
         """Return the `LinearOracle` of single examples: `solve`, `plane`."""
         return LinearOracle(self)
 

@@ -85,7 +85,7 @@ class MulticlassHinge(LinearRisk):
         return {**super()._arguments(rows), "loss": self.loss, "n_classes": self.n_classes}
 
     @cached_property
-    def label_sums(self) -> Any:
+    def label_sums(self) -> LabelSums | None:
         """`LabelSums` if all rows have a last entry of 1; else None."""
         most = 1.0 if self.loss is None else float(np.max(self.loss))
         return LabelSums.of(self.user_rows, self.labels, self.sample_weight, self.n_classes, most)

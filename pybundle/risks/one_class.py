@@ -171,9 +171,9 @@ class OneClass(RiskBase):
             return self
         return type(self)(self.examples.X, self.nu, self.sample_weight)
 
-    def derive(self, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
+    def derive(self, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Self:
         """Return the same risk with another executor; there is one part and one precision."""
-        other = copy.copy(super().derive(n_parts))
+        other: Any = copy.copy(super().derive(n_parts))
         if executor is not None:
             other.map_shards = executor.map
         return other

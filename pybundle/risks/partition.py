@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -101,11 +101,11 @@ class Excerpt:
         For every part, the numbers that its examples have in the whole risk, in the order of `arguments`.
     """
 
-    kind: type
+    kind: type[Partitioned]
     arguments: dict[str, Any]
     rows: list[Any]
 
-    def __call__(self):
+    def __call__(self) -> Partitioned | None:
         """Return the risk of these parts, or None if they hold no example; its planes equal those of the whole risk."""
         if not sum(map(len, self.rows)):
             return None
@@ -178,7 +178,7 @@ class Partitioned(RiskBase):
             sums[:, p] += numbers
         return sums
 
-    def derive(self, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Any:
+    def derive(self, n_parts: int | None = None, precision: str | None = None, executor: Any = None) -> Self:
         """Return the same risk over the same data with other parts, precision or executor; nothing large is copied.
 
         Parameters
@@ -201,7 +201,7 @@ class Partitioned(RiskBase):
             other.map_shards = executor.map
         return other
 
-    def excerpt(self, numbers: Sequence[int]) -> Any:
+    def excerpt(self, numbers: Sequence[int]) -> Excerpt:
         """Return the parts `numbers` as an `Excerpt`, from which another process makes their risk."""
         rows = [self._parts[p] for p in numbers]
         return Excerpt(type(self), self._arguments(np.concatenate(rows)), rows)

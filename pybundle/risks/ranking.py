@@ -128,6 +128,7 @@ class Ranking(Partitioned):
                 raise ParameterError(f"y must hold times >= 0 if event is given, got {self.y.min():g} at index "
                                      f"{int(self.y.argmin())}")
         self.groups: Array
+        self.n_groups: int
         self.groups, self.n_groups = group_codes(groups, self.n_examples)
         weights = np.ones(self.n_groups) if group_weight is None else check_vector(
             "group_weight", group_weight, self.n_groups).copy()
@@ -281,7 +282,7 @@ class Ranking(Partitioned):
         return found[0], 1.01 * found[1]
 
     @cached_property
-    def slope_sizes(self) -> Any:
+    def slope_sizes(self) -> Floats | None:
         """Bound on the Euclidean norm of any slope of each part, shape (P,); None for the squared form."""
         if self.smooth:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 from zlib import crc32
 
 import numpy as np
@@ -18,6 +18,8 @@ from ..core.protocols import Constant
 from ..core.rounding import UNIT
 from ..core.types import Data, Floats
 from ..core.validation import check_choice, check_integer, check_number, check_vector
+from ..features.examples import Examples
+from ..models.batch_oracle import BatchOracle, LabelledTokens
 from ..models.callable_model import as_model
 from ..models.chain import Chain
 from ..models.model_oracle import ModelOracle
@@ -173,12 +175,12 @@ class Structured(Partitioned):
                 np.divide(accuracy, c, out=self._oracle.accuracies, where=c > 0.0)
 
     @property
-    def X(self) -> Any:
+    def X(self) -> object:
         """The examples, as passed by the caller."""
         return self._examples[0]
 
     @property
-    def Y(self) -> Any:
+    def Y(self) -> object:
         """Their true labellings."""
         return self._examples[1]
 
@@ -207,7 +209,7 @@ class Structured(Partitioned):
         words += () if self.accuracy is None else (self.accuracy,)
         return crc32(repr(words).encode(), crc32(self.sample_weight.data))
 
-    def renewed(self, whole: bool = True) -> Any:
+    def renewed(self, whole: bool = True) -> Self:
         """Return this risk, or a new one over the present data if they were changed in place.
 
         All data are read, which costs little compared with a decoding.
@@ -228,7 +230,7 @@ class Structured(Partitioned):
         return other
 
     @cached_property
-    def label_sums(self) -> Any:
+    def label_sums(self) -> LabelSums | None:
         """`LabelSums` of classes or chains whose rows have a last column of ones, with margin rescaling; else None.
 
         None for chains in which labels are forbidden: the labellings with one label only, of which it consists, may be.
@@ -307,12 +309,12 @@ class Structured(Partitioned):
         return planes if oracle.norms is not None else planes._replace(slope_errors=self.slope_errors)
 
     @property
-    def user_rows(self) -> Any:
+    def user_rows(self) -> Examples | None:
         """See `RiskBase`."""
         return self._oracle.examples if type(self.model) is Multiclass else None
 
     @property
-    def log_loss_tokens(self) -> Any:
+    def log_loss_tokens(self) -> LabelledTokens | None:
         """The labelled tokens of a log-loss, see `BatchOracle`; None for another risk."""
         return self._oracle.labelled_tokens if self.smooth else None
 
@@ -377,7 +379,7 @@ class Structured(Partitioned):
             losses[rows] = found
         return losses
 
-    def oracle(self) -> Any:
+    def oracle(self) -> BatchOracle:
         """Return an oracle of weighted examples, single or in batches, see `Oracle`; for the loss "hinge" only."""
         if self.loss != "hinge":
             raise ParameterError("loss is 'logistic', but an oracle of single labellings needs loss='hinge'")

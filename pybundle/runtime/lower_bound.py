@@ -11,6 +11,7 @@ An aggregate plane of feasible multipliers becomes a bound of F in four steps, e
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class LowerBound:
     value: float
 
     @classmethod
-    def of(cls, problem, plane, limits=None):
+    def of(cls, problem: Any, plane: Plane, limits: Any = None) -> Self:
         """Return the bound that a plane proves for the objective of `problem`; `limits` bound free weights.
 
         The bound counts the rounding of the norm of the slope and of the last difference, whose terms may cancel.
@@ -57,11 +58,11 @@ class LowerBound:
         return cls(plane, value - 8.0 * UNIT * (abs(plane.offset) + abs(plane.offset - value)))
 
     @property
-    def offset(self):
+    def offset(self) -> float:
         """A lower bound of R(0), up to the error of the offset."""
         return self.plane.offset
 
-    def slope(self, problem):
+    def slope(self, problem: Any) -> float:
         """Return the norm of the slope without the entries that sign constraints cancel, errors counted."""
         slope = self.plane.slope
         return norm(problem.penalty.effective(slope)) + _reach(

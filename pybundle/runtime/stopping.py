@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from ..core.types import Floats
+from ..core.types import Estimator, Floats
 from ..core.validation import check_number, read_only
 from .result import Status
 
@@ -83,7 +83,7 @@ class Progress:
         return relative_gap(self.fun, self.lower_bound, self.least)
 
     @property
-    def estimator(self) -> Any:
+    def estimator(self) -> Estimator | None:
         """A copy of the estimator being fitted that predicts with `x`, made on first access; None outside a fit."""
         return None if self.make_estimator is None else self.make_estimator()
 
@@ -96,21 +96,21 @@ class GapBelow:
     atol: float | None = 0.0
 
     @property
-    def least(self):
+    def least(self) -> float:
         """Least size to which a gap is relative, atol / tol; for tol = 0 gaps are relative to |fun|."""
-        return self.atol / self.tol if self.tol > 0.0 else 0.0
+        return (self.atol or 0.0) / self.tol if self.tol > 0.0 else 0.0
 
-    def gap(self, fun, lower_bound):
+    def gap(self, fun: float, lower_bound: float) -> float:
         """Return the relative gap, which is at most tol if the rule holds."""
         return relative_gap(fun, lower_bound, self.least)
 
-    def holds(self, fun, lower_bound, share=1.0):
+    def holds(self, fun: float, lower_bound: float, share: float = 1.0) -> bool:
         """Return whether value and bound are close enough, for `share` times the tolerance."""
         if self.tol > 0.0:
             return self.gap(fun, lower_bound) <= share * self.tol
-        return fun - lower_bound <= share * self.atol
+        return fun - lower_bound <= share * (self.atol or 0.0)
 
-    def __call__(self, progress):
+    def __call__(self, progress: Progress) -> Status | None:
         return Status.CONVERGED if self.holds(progress.fun, progress.lower_bound) else None
 
 
@@ -120,7 +120,7 @@ class MaxIterations:
 
     limit: int
 
-    def __call__(self, progress):
+    def __call__(self, progress: Progress) -> Status | None:
         return Status.ITERATION_LIMIT if progress.n_iter >= self.limit else None
 
 

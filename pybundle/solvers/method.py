@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.validation import check_choice, check_count, check_number
+from .run import Run
 
 Check: TypeAlias = Callable[[str, Any], Any]
 """`check(name, value)` returns the value of an option, or raises."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +70,7 @@ class Method:
                 raise InputTypeError(f"{option.name} of method {self.name!r} must not be an array, which the text of a "
                                      f"record cannot hold; let its check return a tuple, as by tuple(array.tolist())")
 
-    def begin(self, search: Any) -> Any:
+    def begin(self, search: Any) -> Run:
         """Return the run of this method on a search; the run is not started yet.
 
         Parameters
@@ -103,7 +105,7 @@ class Method:
         return " ".join([self.name, *(f"{name}={value}" for name, value in given.items())])
 
 
-def option(default: Any, check: Check) -> Any:
+def option(default: T, check: Check) -> T:
     """Return a field of a record, an option with a default and a check.
 
     Parameters

@@ -95,7 +95,7 @@ class Auto(Method):
     oca: OCA = field(default=OCA(), metadata=STAGE)
     bmrm: BMRM = field(default=BMRM(), metadata=STAGE)
 
-    def begin(self, search: Any) -> Any:
+    def begin(self, search: Any) -> Run:
         """Return the run of the method that `choose` takes; fallbacks are built when they take over."""
         name, words, fallbacks = choose(search)
         search.choice = f"auto chose {words}"

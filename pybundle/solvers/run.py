@@ -5,10 +5,16 @@ A `Solve` calls `start`, `step` and `describe`; `ending` says whether a run may 
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..core.exceptions import InputTypeError
 from ..core.kept import Kept
+from ..core.protocols import RiskBase
+from ..core.types import Floats
 from ..runtime.result import Status
+from .evidence.proof import Proof
 from .inexact_decoding import is_mostly_inference
+from .state import Known, Settings, Trace
 
 
 class Run(Kept):
@@ -47,22 +53,26 @@ class Run(Kept):
         The methods that take over from it in "auto".
     """
 
-    patience = 300
-    method, is_published, fallbacks = None, False, None
+    patience: int = 300
+    method: Any = None
+    is_published: bool = False
+    fallbacks: Any = None
 
-    def __init__(self, search):
-        self.search, self.problem, self.settings = search, search.problem, search.settings
+    def __init__(self, search: Any) -> None:
+        self.search: Any = search
+        self.problem: Any = search.problem
+        self.settings: Settings = search.settings
 
     @property
-    def risk(self):
+    def risk(self) -> RiskBase:
         return self.search.risk
 
     @property
-    def trace(self):
+    def trace(self) -> Trace:
         return self.search.trace
 
     # ------------------------------------------------------------------ what a method adds
-    def start(self, w0, state=None):
+    def start(self, w0: Floats, state: Known | None = None) -> None:
         """Make the first pass at w0, or at the best point of another run.
 
         It may be called again, at a better point: then everything begins anew but the search.
@@ -77,7 +87,7 @@ class Run(Kept):
         """
         raise NotImplementedError
 
-    def iterate(self):
+    def iterate(self) -> Status | None:
         """Make one iteration.
 
         It adds 1 to `trace.n_iter`, makes a pass at least now and then, offers a lower bound, and logs F at its point.
@@ -91,7 +101,7 @@ class Run(Kept):
         raise NotImplementedError
 
     # ------------------------------------------------------------------ steps
-    def step(self):
+    def step(self) -> Status | None:
         """One iteration; a Status when the run is over, else None."""
         search = self.search
         before = search.version, search.bound_version
@@ -107,30 +117,30 @@ class Run(Kept):
         status = self.stalled() if self.is_stalled() else None
         return Status.INFERENCE if status is Status.STALLED and is_mostly_inference(search) else status
 
-    def is_stalled(self):
+    def is_stalled(self) -> bool:
         """Whether neither best value nor best bound has moved for long."""
         found = self.problem.dependence      # nearly dependent columns: limits are rarely proven
         is_hard = is_mostly_inference(self.search) or (found is not None and found.near)
         return self.search.idle >= (min(self.patience, 30) if is_hard else self.patience)
 
-    def stalled(self):
+    def stalled(self) -> Status | None:
         """Return the status at which a stalled run ends, or None if it can continue in another way."""
         return Status.STALLED
 
     # ------------------------------------------------------------------ what subclasses answer
-    def describe(self):
+    def describe(self) -> str:
         """Return a few words for the user, which `verbose=1` prints: what runs, and the memory that it needs, about."""
         return f"method {self.method.name!r}"
 
-    def n_planes(self):
+    def n_planes(self) -> int:
         """Return the number of planes kept at the moment."""
         return 0
 
-    def is_short_of_memory(self):
+    def is_short_of_memory(self) -> bool:
         """Return whether `memory_limit` has cost the run planes."""
         return False
 
-    def state(self):
+    def state(self) -> Known | None:
         """Return what another run could start from, or None.
 
         A method that keeps more than point and bound returns `search.state(blocks=...)` or one with another field of
@@ -140,15 +150,15 @@ class Run(Kept):
 
     # ------------------------------------------------------------------ checkpoints
     @property
-    def kind(self):
+    def kind(self) -> str:
         """Name of what moves w: if that of a checkpoint differs, a new run starts from its state."""
         return type(self).__name__
 
-    def arrays(self):
+    def arrays(self) -> dict[str, Any]:
         """Return what a checkpoint holds: the attributes in `kept`, and what the search keeps."""
         return {"kind": self.kind, "search": self.search.arrays(), **super().arrays()}
 
-    def restore(self, arrays):
+    def restore(self, arrays: dict[str, Any]) -> None:
         """Become the run that `arrays` described; this replaces `start`.
 
         Objects in `kept` that have a `kept` of their own must be there after `__init__`, or be made here before. Extend
@@ -162,17 +172,17 @@ class Run(Kept):
         self.search.restore(arrays["search"])
         super().restore({name: arrays[name] for name in self.kept})
 
-    def to_float64(self):
+    def to_float64(self) -> None:
         """Compute anew what was computed in float32.
 
         It is called if the certificate in float64 missed the tolerance; `risk` works in float64 from then on. A method
         that stores no scores or planes need not do anything.
         """
 
-    def settle(self):
+    def settle(self) -> None:
         """Choose the last point if no value of F is known yet; called before the run is finished."""
 
-    def known_value(self):
+    def known_value(self) -> tuple[Any, Any] | None:
         """Return R at the best point in float64 and a bound on its rounding error, or None, the default.
 
         None makes the solve spend one more pass at the best point for the certificate, unless the risk bounds the
@@ -186,6 +196,6 @@ class Run(Kept):
         """
         return None
 
-    def evidence(self, risk):
+    def evidence(self, risk: Any) -> Proof | None:
         """Return the `Proof` of a lower bound over the data of `risk`, or None."""
         return None

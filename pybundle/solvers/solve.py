@@ -206,7 +206,8 @@ class Solve(Driver):
         if self._is_inside:         # Ctrl-C ended an iteration half way
             with self._watched():
                 self._renew()
-        self.status = self.result = None
+        self.status = None
+        self.result: Result | None = None
 
     def _renew(self):
         """Replace the run by a new one of its method, which starts from what it knows."""
@@ -214,7 +215,8 @@ class Solve(Driver):
         run = make_run(self._method.stage(old.method.name), old.search.successor())
         run.fallbacks = old.fallbacks
         run.start(known.w, replace(known, scores=None))
-        self.run, self._is_inside = run, False
+        self.run: Any = run
+        self._is_inside = False
 
     @property
     def message(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -97,7 +97,7 @@ class Known:
 class Trace(Kept):
     """Counters of a run."""
 
-    kept = ("clock", "history", "n_iter", "n_passes", "n_cached_passes", "max_planes")
+    kept: ClassVar[tuple[str, ...]] = ("clock", "history", "n_iter", "n_passes", "n_cached_passes", "max_planes")
 
     clock: Clock = field(default_factory=Clock)
     history: History = field(default_factory=History)

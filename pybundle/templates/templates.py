@@ -100,7 +100,7 @@ class Templates:
         if not isinstance(lines, (list, tuple)) or not all(isinstance(line, str) for line in lines):
             raise InputTypeError(f"lines must be a list of texts, one for each template, got {lines!r:.60}; "
                                  "pb.templates.read_crfpp reads files")
-        self.lines = tuple(dict.fromkeys(lines))
+        self.lines: tuple[str, ...] = tuple(dict.fromkeys(lines))
         if not self.lines:
             raise ParameterError("lines must hold at least one template, got none")
         self._parsed = []
@@ -109,7 +109,7 @@ class Templates:
                 self._parsed.append(parsed(line))
             except ParameterError as problem:
                 raise ParameterError(f"lines[{k}] = {line!r:.60}: {problem}") from problem
-        self.n_columns = max([1, *(column + 1 for _, macros in self._parsed for *_, column in macros)])
+        self.n_columns: int = max([1, *(column + 1 for _, macros in self._parsed for *_, column in macros)])
 
     def __call__(self, tokens: Sequence[Any], name: str = "tokens") -> list[list[str]]:
         """Return the names of the features of each token of a sentence.

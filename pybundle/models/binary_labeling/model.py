@@ -15,9 +15,10 @@ import scipy.sparse as sp
 
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.graph import WeightedLabels
-from ...core.types import Array, Data
+from ...core.types import Array, Data, Floats
 from ...core.validation import check_choice, check_count, check_indices, check_vector, integer_array
 from ..base import StructuredModel
+from ..batch_oracle import BatchOracle
 from ..graphs import LOSSES, labels_of, node_costs
 from .oracle import BinaryLabelingOracle
 
@@ -72,7 +73,7 @@ class BinaryLabeling(StructuredModel):
         self.dim: int = self.n_features + self.n_edge_features
         self.nonneg = np.arange(self.dim) >= self.n_features
 
-    def joint_feature(self, x: Any, y: Any) -> Any:
+    def joint_feature(self, x: Any, y: Any) -> Floats:
         oracle, rows = self._bind(x, np.zeros(integer_array("y", labels_of(y)).shape, np.int64)), np.zeros(1, np.intp)
         feature = np.zeros(self.dim)
         oracle.add_planes(rows, [labels_of(y)], np.ones(1), feature)
@@ -93,7 +94,7 @@ class BinaryLabeling(StructuredModel):
         """Return the cost of a wrong label at each node of graphs `offsets[i]:offsets[i + 1]`."""
         return node_costs(self.loss_name, self.class_weights, labels, weights, offsets)
 
-    def decode(self, w: Array, x: Any) -> Any:
+    def decode(self, w: Array, x: Any) -> Array:
         try:
             n = x[0].shape[0] if sp.issparse(x[0]) else len(x[0])
             np.shape(x[1]), np.shape(x[2])          # raises ValueError if rows differ in length
@@ -101,10 +102,10 @@ class BinaryLabeling(StructuredModel):
             raise InputTypeError(f"x must be a Graph, got {type(x).__name__}") from problem
         return self._solve(w, x, np.zeros(n, np.int64), loss=False)
 
-    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
+    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Array:
         return self._solve(w, x, y, loss=True)
 
-    def oracle(self, X: Data, Y: Data) -> Any:
+    def oracle(self, X: Data, Y: Data) -> BatchOracle:
         return BinaryLabelingOracle(self, X, Y)
 
     def _bind(self, x, y):

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.labels import cost_matrix
 from ...core.ragged import Ragged
-from ...core.types import Array, Data, Floats
+from ...core.types import Array, Data, Floats, Rows
 from ...core.validation import (
     check_choice,
     check_count,
@@ -27,7 +27,7 @@ from ...core.validation import (
 from ...features.examples import LARGEST_INDEX
 from ...oracles import viterbi
 from ..base import StructuredModel
-from ..batch_oracle import check_lengths
+from ..batch_oracle import BatchOracle, check_lengths
 from ._token_scores import token_scores
 from .allowed import Allowed, refuse_impossible
 from .oracle import ChainOracle
@@ -242,11 +242,11 @@ class Chain(StructuredModel):
         return token_scores(contiguous(ends, np.int64), contiguous(columns, np.int32), contiguous(values, np.float64),
                             contiguous(w, np.float64), self.n_features, self.n_labels, *support)
 
-    def joint_feature(self, x: Any, y: Any) -> Any:
+    def joint_feature(self, x: Any, y: Any) -> Rows:
         tokens = self.tokens([x])
         return self.feature(tokens.values, self.labels([y], tokens.sizes, "y").values)
 
-    def feature(self, x: Any, y: Any) -> Any:
+    def feature(self, x: Any, y: Any) -> Rows:
         """Return Psi(x, y) of checked tokens and labels."""
         K, T = self.n_labels, len(y)
         rest = np.zeros(self.dim - self.n_token_weights)
@@ -276,10 +276,10 @@ class Chain(StructuredModel):
         y_hat = self._codes([y_hat], np.array([len(y)]), "y_hat").values
         return float(self.costs[y, y_hat].sum()) / (len(y) if self.normalised else 1)
 
-    def decode(self, w: Array, x: Any) -> Any:
+    def decode(self, w: Array, x: Any) -> Array:
         return self._best(w, self.tokens([x]).values)
 
-    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
+    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Array:
         if self.rescaling == "slack":
             return self.oracle([x], [y]).solve(0, w).labelling
         tokens = self.tokens([x])
@@ -292,10 +292,10 @@ class Chain(StructuredModel):
         refuse_impossible(np.array([value]), "x")
         return labels
 
-    def oracle(self, X: Data, Y: Data) -> Any:
+    def oracle(self, X: Data, Y: Data) -> BatchOracle:
         return ChainOracle(self, X, Y)
 
-    def tokens(self, X: Data, name: str = "X") -> Any:
+    def tokens(self, X: Data, name: str = "X") -> Ragged:
         """Return the examples as a Ragged of tokens, dense or CSR."""
         X = Ragged.of(X, name)
         empty = np.flatnonzero(X.sizes == 0)

@@ -25,6 +25,7 @@ from ...core.validation import (
 from ...features.examples import Examples
 from ...oracles.arborescence import max_arborescence
 from ..base import StructuredModel
+from ..batch_oracle import BatchOracle
 from ._arcs import RowArcs, arc_scores
 from ._hashed_arcs import HashedArcs
 from ._kernels import tree_planes
@@ -77,12 +78,12 @@ class Dependency(StructuredModel):
 
     def __init__(self, n_features: int, *, single_root: bool = True, n_relations: int | None = None,
                  counts: str = "both") -> None:
-        self.n_features = check_count("n_features", n_features)
-        self.n_relations = 1 if n_relations is None else check_count("n_relations", n_relations)
+        self.n_features: int = check_count("n_features", n_features)
+        self.n_relations: int = 1 if n_relations is None else check_count("n_relations", n_relations)
         self.dim: int = self.n_features * self.n_relations
         check_choice("counts", counts, COUNTS)
         self.counts = counts
-        self.rules = None if n_relations is None else RelationRules(self.n_relations)
+        self.rules: Any = None if n_relations is None else RelationRules(self.n_relations)
         check_flag("single_root", single_root)
         self.single_root: bool = bool(single_root)
         self.attributes: Sequence[str] | None = None
@@ -167,7 +168,7 @@ class Dependency(StructuredModel):
         model.template_names = sorted(templates, key=lambda text: "each." in text)
         return model
 
-    def joint_feature(self, x: Any, y: Any) -> Any:
+    def joint_feature(self, x: Any, y: Any) -> sp.csr_array:
         """Return Psi(x, y) as a CSR row."""
         arcs, _ = self._bind([x])
         heads = self._check_heads("y", y, int(arcs.starts_array[1]))
@@ -182,10 +183,10 @@ class Dependency(StructuredModel):
             raise ParameterError(f"y and y_hat must be heads of the same words, got shapes {y.shape} and {y_hat.shape}")
         return float(np.count_nonzero(are_wrong(y, y_hat, self.n_relations, self.counts)[1:]))
 
-    def decode(self, w: Array, x: Any) -> Any:
+    def decode(self, w: Array, x: Any) -> Array:
         return self._best(self.relation_scores(w, x))
 
-    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
+    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Array:
         scores = self.relation_scores(w, x)
         codes = self._check_heads("y", y, len(scores))
         own = np.arange(scores[:, 0].size).reshape(len(scores), 1, -1)      # codes of all arcs
@@ -196,7 +197,7 @@ class Dependency(StructuredModel):
         relations = scores[heads[1:], np.arange(1, len(heads))].argmax(axis=1)
         return np.concatenate([[-1], self.n_relations * heads[1:] + relations]).astype(np.int32)
 
-    def oracle(self, X: Data, Y: Data) -> Any:
+    def oracle(self, X: Data, Y: Data) -> BatchOracle:
         return DependencyOracle(self, X, Y)
 
     def arc_scores(self, w: Array, x: Any) -> Floats:

@@ -16,10 +16,11 @@ from numpy.typing import ArrayLike
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.graph import WeightedLabels
 from ...core.ragged import Ragged, cut
-from ...core.types import Array, Data
+from ...core.types import Array, Data, Floats
 from ...core.validation import check_choice, check_count, check_indices, check_integer, check_vector, integer_array
 from ...oracles.graph_labeling import MAX_LABELS, GraphLabels, graph_labeling_batch
 from ..base import StructuredModel
+from ..batch_oracle import BatchOracle
 from ..graphs import LOSSES, labels_of, node_costs
 from .oracle import GraphLabelingOracle
 from .pair_weights import PairWeights, require_memory_of
@@ -89,12 +90,12 @@ class GraphLabeling(StructuredModel):
         self.loss_name: str = check_choice("loss", loss, LOSSES)
         self.risk: str = check_choice("risk", risk, ("relaxed", "true"))
         given = np.ones(self.n_labels) if class_weights is None else class_weights
-        self.class_weights = check_vector("class_weights", given, self.n_labels)
+        self.class_weights: Floats = check_vector("class_weights", given, self.n_labels)
         if (self.class_weights < 0.0).any():
             raise ParameterError(f"class_weights must be >= 0, got {self.class_weights.tolist()}")
         self.dim: int = self.n_labels * self.n_features + self.pair_weights.size
 
-    def joint_feature(self, x: Any, y: Any) -> Any:
+    def joint_feature(self, x: Any, y: Any) -> Floats:
         oracle = self._bind(x, None)
         labels = check_indices("y", labels_of(y), self.n_labels)
         return oracle.feature_of(labels)
@@ -116,7 +117,7 @@ class GraphLabeling(StructuredModel):
         """Return the cost of a wrong label at each node of graphs `offsets[i]:offsets[i + 1]`."""
         return node_costs(self.loss_name, self.class_weights, labels, weights, offsets)
 
-    def decode(self, w: Array, x: Any) -> Any:
+    def decode(self, w: Array, x: Any) -> Array:
         return self._labels(self._bind(x, None), w, loss=False)
 
     def decode_batch(self, w: Array, X: Data) -> GraphLabels:
@@ -133,13 +134,13 @@ class GraphLabeling(StructuredModel):
             `labels`, a Ragged; `value` (n,), the scores `<w, Psi(x, labels)>`; `upper` (n,), above the scores of all
             labellings. As computed: the roundings of sums over features are not in `upper`.
         """
-        oracle = self.oracle(X, None)
+        oracle = GraphLabelingOracle(self, X, None)
         weights, parts = oracle.prepare(check_vector("w", w, self.dim)), cut(oracle.sizes, DECODED)
         found = [graph_labeling_batch(*oracle.scores(np.arange(*part), weights), tol=0.0) for part in parts]
         labels, value, upper = map(np.concatenate, zip(*found, strict=True))
         return GraphLabels(Ragged(labels, oracle.nodes.offsets), value, upper)
 
-    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
+    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Array:
         """Return the best labelling found; it need not be the best one on graphs with cycles.
 
         Nodes whose label is not known have -1, since they are left out.
@@ -149,7 +150,7 @@ class GraphLabeling(StructuredModel):
         labels[known] = self._labels(oracle, w, loss=True)
         return labels
 
-    def oracle(self, X: Data, Y: Data) -> Any:
+    def oracle(self, X: Data, Y: Data) -> BatchOracle:
         return GraphLabelingOracle(self, X, Y)
 
     def _bind(self, x, y):

@@ -20,6 +20,7 @@ from ...features.boxes import check_boxes, check_shape
 from ...oracles._tree import GridTree
 from ...oracles.tree import check_parents
 from ..base import StructuredModel
+from ..batch_oracle import BatchOracle
 from .oracle import LandmarksOracle, positions_of, round_pixels
 
 
@@ -143,7 +144,7 @@ class Landmarks(StructuredModel):
         return cls(shape, parents, descriptor, boxes=np.hstack([low, high - low + 1]), anchors=moves.mean(axis=0),
                    spreads=np.maximum(moves.std(axis=0), 0.5), **options)
 
-    def joint_feature(self, x: Any, y: Any) -> Any:
+    def joint_feature(self, x: Any, y: Any) -> Floats:
         bound = self.descriptor.bind(_one(x), self.shape, self.boxes)
         positions = self.check_positions(positions_of([y], self.n_landmarks))
         feature = np.zeros(self.dim)
@@ -155,13 +156,13 @@ class Landmarks(StructuredModel):
         points, guess = (positions_of([z], self.n_landmarks, name) for z, name in ((y, "y"), (y_hat, "y_hat")))
         return float(self.deviation(round_pixels(points), round_pixels(guess), self.weights_of_loss(points))[0])
 
-    def decode(self, w: Array, x: Any) -> Any:
+    def decode(self, w: Array, x: Any) -> Array:
         return self.decode_batch(w, _one(x))[0]
 
-    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
+    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Array:
         return self._decode(w, _one(x), [y], True)[0]
 
-    def oracle(self, X: Data, Y: Data) -> Any:
+    def oracle(self, X: Data, Y: Data) -> BatchOracle:
         return LandmarksOracle(self, X, Y)
 
     def decode_batch(self, w: Array, X: Data) -> Array:
@@ -203,7 +204,7 @@ class Landmarks(StructuredModel):
         u = (positions[:, j] - positions[:, self.parents[j]] - self.anchors[j]) / self.spreads[j]
         return -np.stack([u[..., 0] ** 2, u[..., 0], u[..., 1] ** 2, u[..., 1]], axis=-1).reshape(len(positions), -1)
 
-    def tree(self, w: Array) -> Any:
+    def tree(self, w: Array) -> GridTree:
         """Return the decoder for the deformation weights in w."""
         costs = np.zeros((self.n_landmarks, 4))
         costs[self.children] = w[self.n_appearance:].reshape(-1, 4) / self.units_of_costs

@@ -12,6 +12,7 @@ from ...core.sparse import check_sparse
 from ...core.types import Array, Data, Floats
 from ...core.validation import check_choice, check_count, check_integer, check_vector
 from ..base import StructuredModel
+from ..batch_oracle import BatchOracle
 from .oracle import MulticlassOracle, violations
 
 
@@ -46,7 +47,7 @@ class Multiclass(StructuredModel):
         self.rescaling: str = check_choice("rescaling", rescaling, ("margin", "slack"))
         self.dim: int = self.n_classes * self.n_features
 
-    def joint_feature(self, x: Any, y: Any) -> Any:
+    def joint_feature(self, x: Any, y: Any) -> Floats:
         feature = np.zeros((self.n_classes, self.n_features))
         feature[self._label("y", y)] = self._dense(x)
         return feature.ravel()
@@ -54,14 +55,14 @@ class Multiclass(StructuredModel):
     def loss(self, y: Any, y_hat: Any) -> float:
         return float(self.costs[self._label("y", y), self._label("y_hat", y_hat)])
 
-    def decode(self, w: Array, x: Any) -> Any:
+    def decode(self, w: Array, x: Any) -> int:
         return int(np.argmax(self._scores(w, x)))
 
-    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
+    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> int:
         scores, y = self._scores(w, x), self._label("y", y)
         return int(np.argmax(violations(scores[None] - scores[y], self.costs[[y]], self.rescaling)))
 
-    def oracle(self, X: Data, Y: Data) -> Any:
+    def oracle(self, X: Data, Y: Data) -> BatchOracle:
         return MulticlassOracle(self, X, Y)
 
     def _scores(self, w, x):

@@ -21,6 +21,7 @@ from ...core.types import Array, Data, Floats
 from ...core.validation import check_choice, check_count, check_vector, contiguous
 from ...oracles.segmentation import check_widths, label_runs, starts_of
 from ..base import StructuredModel
+from ..batch_oracle import BatchOracle
 from ._kernels import Templates, add_windows
 from .covers import integer_labels, read_covers
 from .oracle import SegmentationOracle, losses_of, solve, truth_of
@@ -100,7 +101,7 @@ class Segmentation(StructuredModel):
         self._gathers = [(int(low), int(high), self.first[order[low:high], None] + np.arange(width * self.height))
                          for low, high, width in zip(runs[0], runs[0][1:], runs[1], strict=False)]
 
-    def joint_feature(self, x: Any, y: Any) -> Any:
+    def joint_feature(self, x: Any, y: Any) -> Floats:
         columns, feature = self._columns([x]), np.zeros(self.dim)
         cover = read_covers(self, [y], columns.sizes, "y")
         nothing = truth_of(self, Ragged(cover.values[:0], [0, 0]), columns.offsets)
@@ -114,14 +115,14 @@ class Segmentation(StructuredModel):
         found = read_covers(self, [y_hat], offsets[1:], "y_hat")
         return float(losses_of(self, truth_of(self, cover, offsets), np.zeros(1, np.int64), found)[0])
 
-    def decode(self, w: Array, x: Any) -> Any:
+    def decode(self, w: Array, x: Any) -> Array:
         columns = self._columns([x])
         return solve(self, self.prepare(check_vector("w", w, self.dim)), columns, np.zeros(1, np.int64))[0][0]
 
-    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Any:
+    def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Array:
         return self.oracle([x], [y]).solve(0, w).labelling
 
-    def oracle(self, X: Data, Y: Data) -> Any:
+    def oracle(self, X: Data, Y: Data) -> BatchOracle:
         return SegmentationOracle(self, X, Y)
 
     def starts(self, y: Any) -> Array:
@@ -133,7 +134,7 @@ class Segmentation(StructuredModel):
         """Return a view of the weights of one label as an image, shape (height, width)."""
         return w[self.first[label]:self.first[label + 1]].reshape(-1, self.height).T
 
-    def prepare(self, w: Array) -> Any:
+    def prepare(self, w: Array) -> list[tuple[int, int, Floats]]:
         """Return, for each width, the first and last place of its labels, and the matrix of their templates."""
         return [(low, high, w[index].T) for low, high, index in self._gathers]
 

@@ -6,6 +6,8 @@ planes are enough, and where the centre lies.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from scipy.optimize import brentq
 
@@ -58,7 +60,7 @@ class CachedBlocks(Core):
     passes : OraclePass
     """
 
-    kept: tuple[str, ...] = (
+    kept: ClassVar[tuple[str, ...]] = (
         "passes", "cached_visits", "lam", "kappa", "centre", "_phi", "_value", "_turn", "_gap", "_used_gap", "_unit")
 
     def __init__(self, risk, problem, known=None, *, batch=64, step="exact", max_steps=7, cap=CAP,

@@ -11,6 +11,7 @@ from ...core.validation import check_choice, check_count, check_flag, check_numb
 from ..method import Method, choice, integer, number, option, or_none
 from ..newton.alm import AugmentedLagrangian
 from ..newton.label_multipliers import LabelMultipliers
+from ..run import Run
 from ._label_blocks import set_capacity
 from .block_method import BlockMethod
 from .cached_blocks import CAP, IDLE, CachedBlocks
@@ -51,7 +52,7 @@ class BlockSteps(Method):
     average: bool = option(False, check_flag)
     batch: int = option(1, integer)
 
-    def on_cached(self, search: Any, schedule: Any, **options: Any) -> Any:
+    def on_cached(self, search: Any, schedule: Any, **options: Any) -> Run:
         """Return a run on cached planes with this schedule and further options of `CachedBlocks`."""
         return cached(search, schedule, step=self.step, average=self.average, batch=self.batch, **options)
 
@@ -117,7 +118,7 @@ class BCFW(BlockSteps):
     name: ClassVar[str] = "bcfw"
     gap_check: int = option(10, integer)
 
-    def begin(self, search: Any) -> Any:
+    def begin(self, search: Any) -> Run:
         return self.on_cached(search, Plain(self.gap_check, self.gap_sampling))
 
 
@@ -192,7 +193,7 @@ class MPBCFW(BlockSteps):
     max_cached: int = option(1000, integer)
     cost: float | str = option(20.0, cost_of_call)
 
-    def begin(self, search: Any) -> Any:
+    def begin(self, search: Any) -> Run:
         if self.visit == "all" and (self.step != "frank-wolfe" or self.gap_sampling):      # it knows no gaps
             raise ParameterError("visit='all' takes step='frank-wolfe' and gap_sampling=False, got step="
                                  f"{self.step!r}, gap_sampling={self.gap_sampling}; leave one of them out")
@@ -277,7 +278,7 @@ class ProxBCFW(Method):
     batch: int | None = option(None, or_none(integer))
     n_best: int = option(1, fewer_than_cap)
 
-    def begin(self, search: Any) -> Any:
+    def begin(self, search: Any) -> Run:
         """Return a run on multipliers of labels if these can be enumerated, distributions with a log-loss, or planes.
         """
         risk, kappa, n_best = search.risk, self.kappa, self.n_best
@@ -366,7 +367,7 @@ class ALM(Method):
     sigma: float | None = option(None, or_none(number(low=0.0, strict=True)))
     growth: float = option(1.5, number(low=1.0))
 
-    def begin(self, search: Any) -> Any:
+    def begin(self, search: Any) -> Run:
         """Return a run on multipliers of labels, or on planes if there are too many."""
         if search.problem.penalty.nonneg is not None:
             raise ParameterError("method 'alm' takes no constraints w_k >= 0; use method 'oca'")

@@ -9,6 +9,7 @@ from ...core.exceptions import ParameterError
 from ...core.protocols import AFFINE_SCORES, BOUNDED, EPOCHS, require
 from ...core.validation import check_flag
 from ..method import Method, choice, integer, number, option, or_none
+from ..run import Run
 from .bundle_method import BundleMethod
 from .frank_wolfe import FrankWolfe as FrankWolfeRun
 from .policies import BestPoint, LastIterate, LineSearch, PublishedProximity
@@ -104,7 +105,7 @@ class BMRM(PartPlanes):
     name: ClassVar[str] = "bmrm"
     zero_plane: bool = option(True, check_flag)
 
-    def begin(self, search: Any) -> Any:
+    def begin(self, search: Any) -> Run:
         return BundleMethod(search, LastIterate(), self, self.zero_plane)
 
 
@@ -176,7 +177,7 @@ class ProxBMRM(PartPlanes):
     T: int = option(100, integer)
     zero_plane: bool = option(True, check_flag)
 
-    def begin(self, search: Any) -> Any:
+    def begin(self, search: Any) -> Run:
         return BundleMethod(search, PublishedProximity(self.K, self.T, self.stop == "published"), self, self.zero_plane)
 
 
@@ -251,7 +252,7 @@ class OCA(PartPlanes):
     mu: float = option(0.1, number(low=0.0, strict=True, high=1.0))
     line_search: bool | None = option(None, or_none(check_flag))
 
-    def begin(self, search: Any) -> Any:
+    def begin(self, search: Any) -> Run:
         """Return a run with line search if scores are affine in w, else the proximal bundle around the best point."""
         risk, limit, line_search = search.risk, search.settings.memory_limit, self.line_search
         if search.problem.square is None:
@@ -329,7 +330,7 @@ class SGD(PartPlanes):
     n_epochs: ClassVar[int | None] = 10
     t0: float | None = option(None, or_none(number(low=1.0)))
 
-    def begin(self, search: Any) -> Any:
+    def begin(self, search: Any) -> Run:
         return BundleMethod(search, StochasticSubgradient(self.t0, search.settings.random_state), self)
 
 
@@ -372,5 +373,5 @@ class FrankWolfe(Method):
     name: ClassVar[str] = "frank-wolfe"
     needs: ClassVar[tuple[Any, ...]] = (BOUNDED,)
 
-    def begin(self, search: Any) -> Any:
+    def begin(self, search: Any) -> Run:
         return FrankWolfeRun(search)

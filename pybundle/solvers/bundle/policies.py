@@ -26,7 +26,7 @@ The policy in `sgd.py` also uses `settings`, and `append` for the planes of its 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -162,7 +162,7 @@ class Centred(Policy):
     When c moves, the products `<a_j, c>` follow from those of the master, without reading the planes.
     """
 
-    kept: tuple = ("alpha", "centre_fun", "_moves", "_is_clipped")
+    kept: ClassVar[tuple[str, ...]] = ("alpha", "centre_fun", "_moves", "_is_clipped")
     refresh_every = 50     # moves after which the products are recomputed from the planes, because of rounding
 
     def __init__(self):

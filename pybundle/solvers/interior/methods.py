@@ -11,6 +11,7 @@ from ...core.exceptions import ParameterError
 from ...core.protocols import CORNERS
 from ...proof.score_limits import MOST_ENTRIES
 from ..method import Method
+from ..run import Run
 from .interior_point import InteriorPoint as InteriorPointRun
 
 STEPS = 12.0                # about as many steps are needed
@@ -89,7 +90,7 @@ class InteriorPoint(Method):
     needs: ClassVar[tuple[Any, ...]] = (CORNERS,)
     penalties: ClassVar[str] = "separable"
 
-    def begin(self, search: Any) -> Any:
+    def begin(self, search: Any) -> Run:
         """Return a run, or refuse the problem."""
         words = refusal(search)
         if words is not None:

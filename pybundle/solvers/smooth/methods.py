@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from ...core.protocols import HESSIAN, SMOOTH
 from ..method import Method, integer, option, or_none
+from ..run import Run
 from .lbfgs import QuasiNewton
 from .newton import Newton as NewtonRun
 
@@ -60,7 +61,7 @@ class LBFGS(Method):
     penalties: ClassVar[str] = "separable"
     memory: int | None = option(None, or_none(integer))
 
-    def begin(self, search: Any) -> Any:
+    def begin(self, search: Any) -> Run:
         return QuasiNewton(search, self.memory)
 
 
@@ -112,5 +113,5 @@ class Newton(Method):
     remedy: ClassVar[str] = "use method 'lbfgs' or 'oca'"
     penalties: ClassVar[str] = "separable"
 
-    def begin(self, search: Any) -> Any:
+    def begin(self, search: Any) -> Run:
         return NewtonRun(search)

@@ -148,7 +148,7 @@ def test_factors_of_other_chains_and_rows_beyond_the_last_are_refused():
         dual_of(risk, (np.zeros((2, 3)), np.zeros((1, 9))))
     dual = dual_of(risk)
     dual.set_point(np.zeros(risk.dim), 1.0)
-    with pytest.raises(ValueError, match=r"order must hold rows 0\.\.29, got 30"):
+    with pytest.raises(ValueError, match=r"order must lie in 0\.\.29, got 30"):
         dual.visit(np.array([30]))
     with pytest.raises(ValueError, match=r"rows must be 0\.\.29, got -1"):
         dual.marginals(np.array([-1]), np.zeros(1), np.zeros((1, 3)))

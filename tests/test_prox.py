@@ -607,7 +607,7 @@ def test_wrong_values(call, text):
     (lambda: pp.Groups([0.0, 1.0]), "groups must be integers, got dtype float64"),
     (lambda: pp.Groups([[0.5], [1]], 2), r"groups\[0\] must be integers, got dtype float64"),
     (lambda: pp.Groups([slice("a", "b")], 2), r"groups\[0\] must be a slice of integers"),
-    (lambda: pp.Groups([0, 1]).norms(["a", "b"]), "x must be a vector of real numbers"),
+    (lambda: pp.Groups([0, 1]).norms(["a", "b"]), "x must be an array of real numbers"),
     (lambda: pp.prox_l1([1.0], "1"), "t must be a real number, got '1'"),
     (lambda: pp.prox_l1(["a"], 1.0), "x must be a vector of real numbers"),
     (lambda: pp.L1(["a"]), "rate must be a number >= 0 or a vector"),

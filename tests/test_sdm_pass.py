@@ -138,5 +138,5 @@ def test_rows_outside_are_refused(data):
     X, y = data
     dual = dual_of(pb.risks.MulticlassHinge(X, y))
     for rows in ([0, N], [-1]):
-        with pytest.raises(ValueError, match=f"order must hold rows 0..{N - 1}"):
+        with pytest.raises(ValueError, match=f"order must lie in 0..{N - 1}"):
             dual.visit(np.array(rows, dtype=np.intp))

@@ -29,9 +29,9 @@ from ..core.validation import (
     check_count,
     check_indices,
     check_integer,
+    check_shape,
     integer_array,
     is_scalar,
-    real_numbers,
     shown,
 )
 from ._dense import DensePlanes
@@ -137,7 +137,7 @@ class Bundle:
 
     def move_centre(self, w: ArrayLike, products: ArrayLike | None = None) -> None:
         """Make w the centre; a caller that has the inner products of the stored planes with w passes `products`."""
-        known = self.dot(w) if products is None else _check_shape("products", products, (self.n_planes,))
+        known = self.dot(w) if products is None else check_shape("products", products, (self.n_planes,))
         self.centre = w
         self.products[:] = known
 
@@ -192,10 +192,10 @@ class Bundle:
         """Return the arguments of `append` as arrays of matching shapes."""
         if not isinstance(planes, Planes):
             raise InputTypeError(f"planes must be Planes, got {type(planes).__name__}")
-        offsets, slopes = _check_shape("offsets", planes.offsets, (np.size(planes.offsets),)), planes.slopes
+        offsets, slopes = check_shape("offsets", planes.offsets, (np.size(planes.offsets),)), planes.slopes
         n = len(offsets)
         if not sp.issparse(slopes):
-            slopes = _check_shape("slopes", slopes, (n, self.dim))
+            slopes = check_shape("slopes", slopes, (n, self.dim))
         elif check_sparse("slopes", slopes).shape != (n, self.dim) or slopes.dtype.kind not in "biuf":
             raise ParameterError(f"slopes must have shape {(n, self.dim)}, one row an offset, got {slopes.shape} of "
                                  f"{slopes.dtype}")
@@ -207,7 +207,7 @@ class Bundle:
             raise ParameterError(f"parts must have {n} entries, one an offset, got {len(parts)}")
         slack = bool_array("slack", slack, () if is_scalar(slack) else (n,))
         if inner is not None:
-            inner = _check_shape("inner", inner, (n, self.n_planes + n))
+            inner = check_shape("inner", inner, (n, self.n_planes + n))
         check_integer("origin", planes.origin, low=-1)
         return slopes, offsets, slack, parts, inner
 
@@ -236,7 +236,7 @@ class Bundle:
 
     def append_flat(self, offsets: ArrayLike) -> None:
         """Add the plane `offsets[p] + <0, w>` to every part of finite offset."""
-        offsets = _check_shape("offsets", offsets, (self.n_parts,))
+        offsets = check_shape("offsets", offsets, (self.n_parts,))
         if self._store is None:
             self._store = self._new_store(False)
         for p in np.flatnonzero(np.isfinite(offsets)):
@@ -302,7 +302,7 @@ class Bundle:
 
     def settle(self, beta: ArrayLike) -> None:
         """Store the multipliers of a master solution; the age `idle` of planes with multiplier 0 grows by one."""
-        beta = _check_shape("beta", beta, (self.n_planes,))
+        beta = check_shape("beta", beta, (self.n_planes,))
         idle = self.idle
         self.beta[:] = beta
         idle += 1
@@ -364,7 +364,7 @@ class Bundle:
 
     def combine(self, beta: ArrayLike) -> tuple[Floats, float]:
         """Return the sums `phi = sum_j beta_j a_j`, shape (dim,), and `sum_j beta_j b_j` over planes of parts only."""
-        beta = _check_shape("beta", beta, (self.n_planes,))
+        beta = check_shape("beta", beta, (self.n_planes,))
         if self._store is None:
             return np.zeros(self.dim), 0.0
         beta = np.where(self.parts >= 0, beta, 0.0)
@@ -372,7 +372,7 @@ class Bundle:
 
     def dot(self, w: ArrayLike, first: int = 0) -> Floats:
         """Return `<a_j, w>` for the planes from `first` on."""
-        w, first = _check_shape("w", w, (self.dim,)), check_integer("first", first, low=0, high=self.n_planes)
+        w, first = check_shape("w", w, (self.dim,)), check_integer("first", first, low=0, high=self.n_planes)
         return np.empty(0) if self._store is None else self._store.dot(w, first)
 
     def last_entries(self) -> Floats:
@@ -381,7 +381,7 @@ class Bundle:
 
     def weighted_gram(self, weights: ArrayLike) -> Floats:
         """Return `A diag(weights) A^T`; it is cheap if most weights are 0, or if most are equal."""
-        weights = _check_shape("weights", weights, (self.dim,))
+        weights = check_shape("weights", weights, (self.dim,))
         if self._store is None:
             return np.empty((0, 0))
         base = float(np.max(weights, initial=0.0))
@@ -405,8 +405,8 @@ class Bundle:
 
         Parts with `slack` have the zero plane, too. Other parts have the model minus infinity if they have no planes.
         """
-        products = _check_shape("products", products, (self.n_planes,))
-        out = np.where(_check_shape("slack", slack, (self.n_parts,)) != 0.0, 0.0, -np.inf)
+        products = check_shape("products", products, (self.n_planes,))
+        out = np.where(check_shape("slack", slack, (self.n_parts,)) != 0.0, 0.0, -np.inf)
         planes = self.parts >= 0
         np.maximum.at(out, self.parts[planes], (self.offsets + products)[planes])
         return out
@@ -451,14 +451,6 @@ class Bundle:
         """Read a file that `save` wrote; raises StateError for any other file."""
         with refusing(f"{name_of(path)}: not a bundle saved by pybundle", StateError):
             return cls._restored(*read_archive(path, FORMAT, VERSION))
-
-
-def _check_shape(name, value, shape):
-    """Return `value` as a float64 array in C order; it must have this shape, and may contain NaN."""
-    array = real_numbers(f"{name} must be real numbers", value)
-    if array.shape != shape:
-        raise ParameterError(f"{name} must have shape {shape}, got {array.shape}")
-    return array
 
 
 def survivors(n, dropped):

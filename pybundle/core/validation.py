@@ -104,11 +104,7 @@ def read_only(array):
 
 def check_vector(name: str, value: Any, size: int | None = None, *, error: Any = ParameterError) -> Floats:
     """Return a finite float64 vector, C-contiguous, of `size` entries; it is copied only if needed."""
-    try:
-        vector = real_array(value)
-    except TypeError as problem:
-        raise InputTypeError(f"{name} must be a vector of real numbers, got {type(value).__name__}: "
-                             f"{problem}") from problem
+    vector = real_numbers(f"{name} must be a vector of real numbers, got {type(value).__name__}", value)
     if vector.ndim != 1 or (size is not None and vector.shape[0] != size):
         expected = "a vector" if size is None else f"of shape ({size},)"
         raise error(f"{name} must be {expected}, got shape {vector.shape}")
@@ -116,6 +112,14 @@ def check_vector(name: str, value: Any, size: int | None = None, *, error: Any =
         index = int(np.flatnonzero(~np.isfinite(vector))[0])
         raise error(f"{name} must be finite, got {vector[index]} at index {index}")
     return vector
+
+
+def check_shape(name, value, shape=None):
+    """Return an array of float64 in C order, of this shape if one is given; it may contain NaN."""
+    array = real_numbers(f"{name} must be an array of real numbers, got {type(value).__name__}", value)
+    if shape is not None and array.shape != shape:
+        raise ParameterError(f"{name} must have shape {shape}, got {array.shape}")
+    return array
 
 
 def check_finite(name, array, name_of=None):

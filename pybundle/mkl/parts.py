@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import ParameterError
-from ..core.types import Data
+from ..core.types import Data, Rows
 from ..core.validation import check_flag
 from ..runtime.executors import Serial
 from ._feature_group import FeatureGroup
@@ -55,7 +55,7 @@ class Features:
     def __repr__(self) -> str:
         return described(self)
 
-    def __call__(self, X: Data) -> Any:
+    def __call__(self, X: Data) -> Rows:
         """Return the features of tokens."""
         X = Kernel(columns=self.columns).take(X)
         if not self.normalise:

@@ -56,10 +56,7 @@ class _WeightedBlocks(CachedBlocks):
         self._weigh()
 
     def phi(self):
-        x = self.blocks.unclipped() * -self.blocks.curvature
-        if self.kappa:
-            x += self.kappa * self.centre
-        return x / self._metric
+        return super().phi() / self._metric
 
     def place(self, lam, kappa, centre):
         """Set new kernel weights from the norms of the point; multipliers stay."""

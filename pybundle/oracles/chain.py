@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..core.exceptions import ParameterError
 from ..core.ragged import check_offsets, cut, run_shards
 from ..core.types import Array, Floats
-from ..core.validation import check_flag, check_integer, real_numbers
+from ..core.validation import check_flag, check_integer, check_shape
 from ._chain import ChainTables, k_best_items
 
 
@@ -243,7 +243,7 @@ def forward_backward_batch(unary: ArrayLike, offsets: ArrayLike, transition: Arr
     """
     unary, tables, offsets = _check_batch(unary, offsets, transition, start, end, marginals=True)
     n, (N, K) = len(offsets) - 1, unary.shape
-    weights = np.ones(n) if weights is None else _real("weights", weights)
+    weights = np.ones(n) if weights is None else check_shape("weights", weights)
     if weights.shape != (n,) or not np.isfinite(weights).all():
         raise ParameterError(f"weights must be finite numbers of shape (n,) = ({n},), one for each chain, got "
                              + (f"shape {weights.shape}" if weights.shape != (n,) else "NaN or infinity"))
@@ -291,7 +291,7 @@ def _check_one(unary, transition, start, end, marginals=False):
 
 
 def _check_scores(unary, transition, start, end, marginals=False):
-    unary = _real("unary", unary)
+    unary = check_shape("unary", unary)
     if unary.ndim != 2 or unary.shape[1] == 0:
         raise ParameterError(f"unary must have shape (positions, labels) with at least one label, got "
                              f"{unary.shape}")
@@ -301,7 +301,7 @@ def _check_scores(unary, transition, start, end, marginals=False):
 
 
 def _matrix(transition, K):
-    transition = _real("transition", transition)
+    transition = check_shape("transition", transition)
     if transition.shape != (K, K):
         raise ParameterError(f"transition must have shape (K, K) = ({K}, {K}), as unary has {K} labels, got "
                              f"{transition.shape}")
@@ -311,14 +311,10 @@ def _matrix(transition, K):
 def _boundary(name, scores, K):
     if scores is None:
         return np.zeros(K)
-    scores = _real(name, scores)
+    scores = check_shape(name, scores)
     if scores.shape != (K,):
         raise ParameterError(f"{name} must have shape (K,) = ({K},), one score for each label, got {scores.shape}")
     return _refuse_infinity(name, scores)
-
-
-def _real(name, value):
-    return real_numbers(f"{name} must be an array of real numbers", value)
 
 
 def _refuse_infinity(name, scores):

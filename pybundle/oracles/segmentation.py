@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError
 from ..core.ragged import Ragged, check_offsets, run_shards
-from ..core.validation import integer_array, real_numbers
+from ..core.validation import check_shape, integer_array
 from ._segmentation import segment_items
 
 
@@ -65,7 +65,7 @@ def segment(scores: ArrayLike, widths: ArrayLike, transition: ArrayLike | None =
     >>> labels.tolist(), starts.tolist(), value
     ([1, 0], [0, 2], 7.0)
     """
-    scores, widths = _floats("scores", scores), check_widths(widths)
+    scores, widths = check_shape("scores", scores), check_widths(widths)
     if scores.ndim != 2 or len(scores) != len(widths):
         raise ParameterError(f"scores must have shape (A, W), one row for each of the {len(widths)} widths, got shape "
                              f"{scores.shape}")
@@ -102,7 +102,7 @@ def segment_batch(scores: ArrayLike, offsets: ArrayLike, widths: ArrayLike, tran
     >>> [item.tolist() for item in labels], values.tolist()
     ([[0, 0], [0, 0, 0]], [2.0, 3.0])
     """
-    scores = _floats("scores", scores)
+    scores = check_shape("scores", scores)
     widths = check_widths(widths)
     n_labels = len(widths)
     if scores.ndim != 2 or scores.shape[1] != n_labels:
@@ -114,7 +114,7 @@ def segment_batch(scores: ArrayLike, offsets: ArrayLike, widths: ArrayLike, tran
         raise ParameterError(f"item {int(sizes.argmin())} must have at least one column, got none")
     _check_scores(scores, offsets, widths)
     if transition is not None:
-        transition = _floats("transition", transition)
+        transition = check_shape("transition", transition)
         if transition.shape != (n_labels, n_labels):
             raise ParameterError(f"transition must have shape (A, A) = ({n_labels}, {n_labels}), "
                                  f"got {transition.shape}")
@@ -157,10 +157,6 @@ def starts_of(labels, bounds, widths):
     """Return the first column of each segment within its item, int32."""
     before = np.concatenate([[0], np.cumsum(widths[labels], dtype=np.int64)])
     return (before[:-1] - np.repeat(before[bounds[:-1]], np.diff(bounds))).astype(np.int32)
-
-
-def _floats(name, array):
-    return real_numbers(f"{name} must be an array of real numbers", array)
 
 
 def check_widths(widths):

@@ -69,7 +69,7 @@ class Limits:
                 raise ValueError(f"unknown array {min(part)!r:.40}")
         return cls(sizes, means, evidence)
 
-    def check(self, penalty: Any, n_examples: int) -> Any:
+    def check(self, penalty: Any, n_examples: int) -> None:
         """Raise ValueError if the arrays cannot be limits."""
         dim = len(penalty.l2)
         check_array("sizes", self.sizes, (np.size(self.sizes),), low=1e-300)

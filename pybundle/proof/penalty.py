@@ -76,7 +76,7 @@ class ProvenPenalty:
         numbers: Any = {name: float(found.pop(name).item()) for name in NUMBERS}
         return cls(**numbers, **found)
 
-    def check(self, dim: int) -> Any:
+    def check(self, dim: int) -> None:
         """Raise ValueError if the arrays cannot be a penalty."""
         for name in ("l2", "l1"):
             check_array(name, getattr(self, name), (dim,), low=0.0)

@@ -47,7 +47,7 @@ class Rows:
         A.check_format(full_check=True)
         return cls(A, upper, multipliers)
 
-    def check(self, dim: int) -> Any:
+    def check(self, dim: int) -> None:
         """Raise ValueError if the arrays cannot be constraints."""
         m = len(self.upper)
         if self.A.shape != (m, dim):

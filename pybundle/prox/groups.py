@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..core.exceptions import NumericalError, ParameterError
 from ..core.types import Array, Floats
-from ..core.validation import check_count, real_numbers
+from ..core.validation import check_count, check_shape
 from ._groups import first_crossing, group_norms, group_scale, shrink_in_turn
 from .membership import check_covered, members, offsets_of
 from .shrinkage import quotient
@@ -112,12 +112,12 @@ class Groups(_Groups):
 
     def norms(self, x: ArrayLike) -> Floats:
         """Return Euclidean norms |x_g|, shape (n_groups,), without intermediate overflow or underflow."""
-        x = self._array("x", x, self.dim)
+        x = check_shape("x", x, (self.dim,))
         return checked_norms(x if self.order is None else x[self.order], self.offsets)
 
     def scale(self, x: ArrayLike, factors: ArrayLike) -> Floats:
         """Return `x_g factors[g]` for every group, shape (dim,)."""
-        x, factors = self._array("x", x, self.dim), self._array("factors", factors, self.n_groups)
+        x, factors = check_shape("x", x, (self.dim,)), check_shape("factors", factors, (self.n_groups,))
         out = np.empty(self.dim)
         if self.order is None:
             group_scale(x, self.offsets, factors, out)
@@ -129,21 +129,14 @@ class Groups(_Groups):
 
     def directions(self, x: ArrayLike, norms: ArrayLike) -> Floats:
         """Return `x_g / norms[g]` for every group, 0 where x is 0."""
-        return quotient(self._array("x", x, self.dim), self.spread(norms))
+        return quotient(check_shape("x", x, (self.dim,)), self.spread(norms))
 
     def spread(self, values: ArrayLike) -> Floats:
         """Return for every feature the value of its group, shape (dim,)."""
-        spread = np.repeat(self._array("values", values, self.n_groups), np.diff(self.offsets))
+        spread = np.repeat(check_shape("values", values, (self.n_groups,)), np.diff(self.offsets))
         if self.order is not None:
             spread[self.order] = spread.copy()
         return spread
-
-    @staticmethod
-    def _array(name, value, size):
-        value = real_numbers(f"{name} must be a vector of real numbers", value)
-        if value.shape != (size,):
-            raise ParameterError(f"{name} must have shape ({size},), got {value.shape}")
-        return value
 
 
 class OverlappingGroups(_Groups):
@@ -216,7 +209,7 @@ class OverlappingGroups(_Groups):
 
         `z = x - add(v)` with `|v_g| <= radii[g]` holds for any groups and any number of sweeps.
         """
-        z, radii = np.array(Groups._array("x", x, self.dim)), Groups._array("radii", radii, self.n_groups)
+        z, radii = np.array(check_shape("x", x, (self.dim,))), check_shape("radii", radii, (self.n_groups,))
         v = np.zeros(len(self.indices))
         for _ in range(sweeps):
             shrink_in_turn(z, self.indices, self.offsets, radii, v)

@@ -113,7 +113,7 @@ class Checkpointing(NoCheckpoint):
         found = self._file.read()
         if found is None:
             run.start(w0, state)
-            self._write(run)            # fails at once if the file cannot be written
+            self.write(run)             # fails at once if the file cannot be written
             return run, None
         self._has_read = True
         run, status = self._take_up(run, found)
@@ -133,15 +133,15 @@ class Checkpointing(NoCheckpoint):
 
     def save(self, run):
         if self._file.is_due():
-            self._write(run)
+            self.write(run)
 
     def finish(self, run, status):
         # a run that a limit ends is written before its certificate, whose pass a resumed run would not make
         if status not in ENDED and run.trace.n_iter != self._file.n_iter:
-            self._write(run)
+            self.write(run)
         result = finish(run, status)
         if status in ENDED and not self._is_over:
-            self._write(run, status)
+            self.write(run, status)
         return result
 
     @property
@@ -152,9 +152,12 @@ class Checkpointing(NoCheckpoint):
         """Take the file, which no other run may use."""
         self._file.lock()
 
-    def write(self, run, status):
-        """Write the run at once."""
-        self._write(run, status if status in ENDED else None)
+    def write(self, run, status=None):
+        """Write the run at once, and its status if the run is finished for good."""
+        left = None if run.fallbacks is None else run.fallbacks.arrays()
+        held = {"method": run.method.name, "run": run.arrays(), "fallbacks": left}
+        self._file.write(held, run.trace.n_iter, status=int(status) if status in ENDED else None,
+                         settings=self._words())
 
     def rescue(self, run, status=None):
         """Write the run after its last iteration if the file lacks that; a run inside an iteration is not written."""
@@ -163,7 +166,7 @@ class Checkpointing(NoCheckpoint):
             return
         if trace.n_iter != written or (status in ENDED and not self._is_over):
             with suppress(StateError):          # contents that no file can hold: an earlier write has told
-                self._write(run, status if status in ENDED else None)
+                self.write(run, status)
 
     def close(self):
         self._file.close()
@@ -181,11 +184,6 @@ class Checkpointing(NoCheckpoint):
                           "delete it, or choose another path")
 
     # ------------------------------------------------------------------ inside
-    def _write(self, run, status=None):
-        left = None if run.fallbacks is None else run.fallbacks.arrays()
-        held = {"method": run.method.name, "run": run.arrays(), "fallbacks": left}
-        self._file.write(held, run.trace.n_iter, status=None if status is None else int(status), settings=self._words())
-
     def _words(self):
         # what may change from call to call, but may ask for a new run
         gap = self._settings.gap
@@ -205,7 +203,9 @@ class Checkpointing(NoCheckpoint):
         # for fine tolerances other methods follow in "auto", and scores are in float64
         is_other = not is_same and (memory != self._settings.memory_limit or is_fine(tol) != is_fine(gap.tol))
         if not is_over and (is_other or old.kind != held["run"]["kind"]):
-            return self._start_from(fresh, old.state() or search.state(), search.trace), None
+            state, fresh.search.trace = old.state() or search.state(), search.trace
+            fresh.start(state.w, state)
+            return fresh, None
         if left is not None and fresh.fallbacks is not None:
             fresh.fallbacks.restore(left)
             old.fallbacks = fresh.fallbacks
@@ -231,12 +231,6 @@ class Checkpointing(NoCheckpoint):
                 and value >= search.risk_value - search.inference - digits * scale):
             raise StateError(f"checkpoint {self._file.path} belongs to another problem: at its best point the risk was "
                              f"{search.risk_value:.9g} and is {value:.9g}; delete it, or choose another path")
-
-    def _start_from(self, run, state, trace):
-        """Start a new run from the state and the counters of another one."""
-        run.search.trace = trace
-        run.start(state.w, state)
-        return run
 
 
 def terms_of(risk, given, problem, method, warm, w0, **parameters):

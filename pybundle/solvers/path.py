@@ -17,7 +17,7 @@ from ..core.validation import check_choice, check_flag, check_number, is_scalar
 from ..core.warn import warn_user
 from ..prox import Penalty
 from ..runtime.result import Result, Status
-from ..runtime.stopping import one_clock
+from ..runtime.stopping import Callback, one_clock
 from .arguments import as_callbacks
 from .checkpointing import Checkpoint, as_checkpoint
 from .lam_range import SHARE, reach
@@ -105,7 +105,7 @@ def path(risk: Any, lams: ArrayLike | Sequence[Penalty], *, reuse: str = "planes
     if are_penalties and interval:
         raise ParameterError("lams must be (high, low) with interval=True, got penalties, between which nothing is "
                              "certified; leave out interval")
-    plan = InOrder(lams) if are_penalties else Interval(risk, lams, arguments) if interval else Grid(lams)
+    plan = Interval(risk, lams, arguments) if interval else Grid(lams, "penalty" if are_penalties else "lam")
     return _collected(plan, runs(plan, risk, reuse=reuse, w0=w0, method=method, checkpoint=checkpoint, **arguments))
 
 
@@ -151,25 +151,15 @@ def runs(plan, risk, *, reuse="planes", w0=None, warm_start=None, checkpoint=Non
                 return
 
 
-class _OfPath:
+class _OfPath(Callback):
     """A callback that ends the whole path when it stops a run, unless its `ends_path` is False."""
 
-    def __init__(self, function):
-        self.function, self.asked = function, False
+    asked = False
 
     def __call__(self, progress):
-        try:
-            answer = self.function(progress)
-        except StopIteration:
-            answer = True
-        wants = isinstance(answer, Status) or bool(answer)
-        self.asked |= wants and getattr(self.function, "ends_path", True)
-        return answer
-
-    def close(self):
-        """Called after each run."""
-        if hasattr(self.function, "close"):
-            self.function.close()
+        reason = super().__call__(progress)
+        self.asked |= reason is not None and getattr(self.function, "ends_path", True)
+        return reason
 
 
 def _numbered(checkpoint, k):
@@ -185,17 +175,15 @@ CRAWL = 0.1
 
 
 class Grid:
-    """Every lam of a list, largest first."""
+    """Every lam of a list, largest first, or every penalty, as it comes.
 
-    argument = "lam"        # argument of `minimize`, and field of its result
+    `argument` is that of `minimize`, and the field of its result.
+    """
 
-    def __init__(self, lams):
-        self.order = self.order_of(lams)
-        self.lams, self.n = lams, 0
+    def __init__(self, lams, argument="lam"):
+        self.lams, self.argument, self.n = lams, argument, 0
+        self.order = sorted(range(len(lams)), key=lambda k: -lams[k] if argument == "lam" else k)
         self.first = lams[self.order[0]]
-
-    def order_of(self, lams):
-        return sorted(range(len(lams)), key=lambda k: -lams[k])
 
     def next(self, result):
         self.n += 1
@@ -204,15 +192,6 @@ class Grid:
     def sort(self, found):
         """Return the results in the order of the list."""
         return [result for _, result in sorted(zip(self.order, found, strict=False), key=lambda pair: pair[0])]
-
-
-class InOrder(Grid):
-    """Every penalty of a list, as it comes."""
-
-    argument = "penalty"
-
-    def order_of(self, lams):
-        return range(len(lams))
 
 
 class Interval:

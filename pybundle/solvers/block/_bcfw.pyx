@@ -35,6 +35,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from pybundle.core._indices cimport check_indices
 from pybundle.solvers.block._block cimport (Block, StoredPlane, copy_block, fetch_block, pb_slope_axpy,
                                             pb_slope_dot, pb_slope_value)
 from pybundle.solvers.block._plane_cache cimport LEFT, PlaneCache, is_candidate
@@ -134,7 +135,7 @@ cdef class Blocks(PlaneCache):
         if batch < 1:
             raise ValueError(f"batch must be at least 1, got {batch}")
         cdef int32_t[::1] places = np.empty(batch, dtype=np.int32)
-        self._check_rows(rows)
+        check_indices("rows", rows, self.n_blocks)
         with nogil:
             while first < n and (first == 0 or self.bytes <= most_bytes):
                 size = min(batch, n - first)
@@ -180,7 +181,7 @@ cdef class Blocks(PlaneCache):
         cdef const int32_t[::1] place = places
         cdef const int32_t* target = NULL
         cdef double total
-        self._check_rows(rows)
+        check_indices("rows", rows, self.n_blocks)
         if place is not None:
             if place.shape[0] != n:
                 raise ValueError(f"places must have one entry for each of {n} rows, got {place.shape[0]}")
@@ -199,7 +200,7 @@ cdef class Blocks(PlaneCache):
         """Step on each block over its planes, or over those with a multiplier; return the sum of the gaps before."""
         cdef Py_ssize_t j
         cdef double total = 0.0
-        self._check_rows(rows)
+        check_indices("rows", rows, self.n_blocks)
         with nogil:
             for j in range(rows.shape[0]):
                 if j + 1 < rows.shape[0]:

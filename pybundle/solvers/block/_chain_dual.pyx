@@ -30,6 +30,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+from pybundle.core._indices cimport check_indices
 from pybundle.features._rows cimport BLOCK, STEP, Rows
 from pybundle.oracles._chain cimport ChainTables
 from pybundle.solvers.block._packed_point cimport PackedPoint
@@ -259,9 +260,7 @@ cdef class ChainDual(PackedPoint):
         cdef double work = 0.0, each = 0.0
         if self.dense and self.shrinkage is not None:
             each = self.ldw * self.features.n_scores
-        for j in range(order.shape[0]):
-            if not 0 <= order[j] < n:
-                raise ValueError(f"order must hold rows 0..{n - 1}, got {order[j]}")
+        check_indices("order", order, n)
         cdef ChainTables tables = self.tables()
         cdef Rows X = self.features
         cdef Scratch s

@@ -34,6 +34,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memset
 
+from pybundle.core._indices cimport check_indices
 from pybundle.features._rows cimport BLOCK, STEP, pb_dots_fn, pb_score_fn, pb_update_fn, real
 from pybundle.risks._engine cimport CURVE, MULTICLASS, Engine
 from pybundle.solvers.block._label_blocks cimport Example, keep_near, prefetch
@@ -338,12 +339,8 @@ cdef class LabelDual(LabelSums):
         KeyboardInterrupt
             Between two groups, so that W still belongs to the multipliers.
         """
-        cdef Py_ssize_t j, n = order.shape[0], low = order[0] if n else 0, high = low
-        for j in range(n):
-            low, high = min(low, order[j]), max(high, order[j])
-        if low < 0 or high >= self.e.n_examples:
-            raise ValueError(f"order must hold rows 0..{self.e.n_examples - 1}, got {low}..{high}")
-        if n == 0:
+        check_indices("order", order, self.e.n_examples)
+        if order.shape[0] == 0:
             return 0.0
         if self.is_single:
             return _visit[float](self, self.e, order, on_sets, self.alpha32, self.packed, self.unshrunk, *self.scratch)

@@ -122,7 +122,7 @@ cdef class PlaneCache:
         cdef const double[::1] value = values
         cdef const int64_t[::1] start = starts
         cdef Py_ssize_t j
-        self._check_rows(rows)
+        check_indices("rows", rows, self.n_blocks)
         places = np.empty(rows.shape[0], dtype=np.int32)
         cdef int32_t[::1] place = places
         with nogil:
@@ -363,25 +363,16 @@ cdef class PlaneCache:
             total += pb_slope_value(&b.planes[q].slope, k) ** 2
         return total
 
-    def mean_squared_norm(self):
-        """Return the mean <psi, psi> of all planes without the truths; 0 if there are no planes."""
+    def extent(self):
+        """Return the mean <psi, psi> of all planes without the truths, and their largest offset; 0 without planes."""
         cdef Py_ssize_t i
         cdef int q
-        cdef double total = 0.0
+        cdef double total = 0.0, most = 0.0
         for i in range(self.n_blocks):
             for q in range(1, self.blocks[i].n):
                 total += self.blocks[i].gram[q * self.blocks[i].room + q]
-        return total / self.n_planes if self.n_planes else 0.0
-
-    def largest_offset(self):
-        """Return the largest offset of a plane, 0 if there are no planes."""
-        cdef Py_ssize_t i
-        cdef int q
-        cdef double most = 0.0
-        for i in range(self.n_blocks):
-            for q in range(1, self.blocks[i].n):
                 most = max(most, self.blocks[i].planes[q].offset)
-        return most
+        return total / max(self.n_planes, 1), most
 
     # ------------------------------------------------------------------ sums
 
@@ -464,12 +455,6 @@ cdef class PlaneCache:
         for i in range(self.n_blocks):
             view[i] = self.blocks[i].n_used if used_only else self.blocks[i].n
         return out
-
-    def _check_rows(self, const Py_ssize_t[::1] rows):
-        cdef Py_ssize_t j
-        for j in range(rows.shape[0]):
-            if not 0 <= rows[j] < self.n_blocks:
-                raise IndexError(f"rows must lie in 0..{self.n_blocks - 1}, got {rows[j]}")
 
 
 def _entries(slopes):

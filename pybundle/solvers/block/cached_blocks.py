@@ -148,8 +148,9 @@ class CachedBlocks(Core):
         by it gives the same points if F is multiplied by a power of 2. On graphs whose loss is the number of wrong
         nodes runs without it took twice the passes.
         """
-        self._unit = max(self._unit, self.blocks.largest_offset())
-        return np.sqrt(lam) * np.sqrt(self.blocks.mean_squared_norm() / (self._unit or 1.0))
+        square, offset = self.blocks.extent()
+        self._unit = max(self._unit, offset)
+        return np.sqrt(lam) * np.sqrt(square / (self._unit or 1.0))
 
     # ------------------------------------------------------------------ passes
     def oracle_pass(self, order):

@@ -28,6 +28,7 @@ highlight_language = "none"         # of the numbered lines of algorithms; code 
 
 html_theme = "pydata_sphinx_theme"
 html_title = "pybundle"
+html_favicon = "static/logo.svg"
 html_show_sourcelink = False
 html_static_path = ["static"]
 html_extra_path = ["_benchmarks"] if tags.has("benchmarks") else []     # noqa: F821, Sphinx defines tags
@@ -37,16 +38,17 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 toc_object_entries_show_parents = "hide"
 html_theme_options = {
-    "logo": {"text": f"pybundle {release}"},
+    "logo": {"text": "pybundle", "image_light": "static/logo.svg", "image_dark": "static/logo.svg"},
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
+    "navbar_persistent": ["search-button"],
     "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
     "switcher": {"json_url": html_baseurl + "_static/switcher.json", "version_match": release},
     "check_switcher": False,            # the pages are built without a network
     "github_url": "https://github.com/pybundle/pybundle",
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "show_prev_next": True,
 }
 html_sidebars = {page: [] for page in ("index", "quick_start", "compare")}     # they have no pages below

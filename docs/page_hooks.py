@@ -1,12 +1,47 @@
-"""Hooks of the documentation build: norms in docstrings, members of classes, links from names in text."""
+"""Hooks of the documentation build: formulas and norms of docstrings, members of classes, names with their links."""
 
 import re
+from pathlib import Path
 
 from docutils import nodes
 from sphinx import addnodes
 
 CODE_OR_BAR = re.compile(r"``.*?``|`[^`]*`|\|")
 NAME = re.compile(r"(?:pb\.|pybundle\.)?([A-Za-z_][\w.]*)(?:\(.*\))?")
+FOLDERS = ("", "risks.", "models.", "prox.", "plotting.", "mkl.")    # of names that pages may write without a folder
+FORMULA = re.compile(r" *[FRp]\([^)]*\) (=|proportional to) ")
+TEX = [(r"\[ (.*) \]", r"\\left[ \1 \\right]"), (r"(?<= )([^\s()]+) / \(2 C\)", r"\\frac{\1}{2 C}"),
+       (r" \| ", r" \\mid "), (r"\|(\w)\|", r"\\|\1\\|"), (r"_([a-z]{2,})\b", r"_{\1}"), (r" {2,}", r" \\qquad "),
+       (r"(?<! )>", r" \\rangle "), (r"<(?![= ])", r"\\langle "), (r"!=", r"\\ne"), (r">=", r"\\ge"), (r"<=", r"\\le"),
+       (r"proportional to", r"\\propto"), (r"(sum|min|max) over (\w+) of", r"\\\1_{\2}"), (r"\bl1\b", r"\\texttt{l1}"),
+       (r"(?<![\\\w])(sum|max|min|log|exp|rho|alpha|epsilon|nu|Psi|psi)(?![a-z])", r"\\\1"), (r"\blam\b", r"\\lambda"),
+       (r"((?<=\w) |(?<![\\\w]))((?:[a-z]{2,} )*[a-z]{3,}(?: [a-z]{2,})*(?: (?=[a-z0-9]))?)", r"\\text{\1\2}")]
+
+
+def typeset(app, what, name, obj, options, lines):
+    """A paragraph of a class's docstring that is a formula, such as ``F(w) = |w|^2 / (2 C) + ...``, becomes TeX."""
+    k = 0
+    while what == "class" and k < len(lines):
+        end = next((j for j in range(k, len(lines)) if not lines[j].strip()), len(lines))
+        if FORMULA.match(lines[k]):
+            rows = [row.strip().replace("=", "&=", 1) for row in lines[k:end]] if end - k > 1 else [lines[k].strip()]
+            for pattern, tex in TEX:
+                rows = [re.sub(pattern, tex, row) for row in rows]
+            lines[k:end] = ["", ".. math::", "", *(f"   {row} \\\\" for row in rows[:-1]), f"   {rows[-1]}"]
+            end += 3
+        k = end + 1
+
+
+def list_names(app, page, source):
+    """The overview of the reference gets a section for each of its pages, with the names there and their lines."""
+    if page != "api":
+        return
+    for name in re.findall(r"^   (api/\w+)$", source[0], re.M):
+        text = (Path(app.srcdir) / f"{name}.rst").read_text(encoding="utf-8")
+        names = re.findall(r"^(?:   ~|\.\. autoclass:: )(pybundle\.\S+)$", text, re.M)
+        heading = f":doc:`{text.partition(chr(10))[0]} <{name}>`"
+        source[0] += f"\n{heading}\n{'-' * len(heading)}\n\n.. autosummary::\n   :nosignatures:\n\n"
+        source[0] += "".join(f"   ~{name}\n" for name in names)
 
 
 def escape_norms(app, what, name, obj, options, lines):
@@ -39,7 +74,8 @@ def link_names(app, doctree, page):
         if isinstance(literal.parent, (nodes.reference, nodes.title, addnodes.desc_signature)):
             continue
         match = NAME.fullmatch(literal.astext())
-        found = match and domain.objects.get(f"pybundle.{match[1]}")
+        places = [f"pybundle.{folder}{match[1]}" for folder in FOLDERS] if match else []
+        found = next((domain.objects[place] for place in places if place in domain.objects), None)
         if not found or found.docname == page or literal.astext() == match[1].lower():
             continue        # a bare word in lower case may be an argument or a file
         address = app.builder.get_relative_uri(page, found.docname) + "#" + found.node_id
@@ -47,7 +83,9 @@ def link_names(app, doctree, page):
 
 
 def setup(app):
-    app.connect("autodoc-process-docstring", escape_norms, priority=900)   # after numpydoc
+    app.connect("source-read", list_names)
+    app.connect("autodoc-process-docstring", typeset, priority=800)         # after numpydoc
+    app.connect("autodoc-process-docstring", escape_norms, priority=900)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("doctree-resolved", link_names)
     return {"parallel_read_safe": True}

@@ -1,6 +1,8 @@
 """What users of neighbouring packages expect: warnings, tolerances, C = inf, float32, sparse weights, links, words."""
 
+import inspect
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -346,6 +348,15 @@ def test_the_html_repr_links_to_the_page_of_the_class():
         pass
 
     assert Own()._get_doc_link() == ""
+
+
+@pytest.mark.parametrize("name", sorted(pb.ESTIMATORS - {"load"}))
+def test_parameters_are_listed_in_the_order_of_the_signature(name):
+    """Those that all estimators share stood before the ones of the class."""
+    made = getattr(pb, name)
+    text = inspect.cleandoc(made.__doc__).partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+    listed = [one for line in re.findall(r"^(\w.*?)(?: :.*)?$", text, re.M) for one in line.split(", ")]
+    assert listed == list(inspect.signature(made).parameters)
 
 
 PARSES = [[("the", "D"), ("dog", "N")]], [[2, 0]]

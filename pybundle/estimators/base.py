@@ -27,10 +27,11 @@ from .compat import CallbackSupportMixin, seed_of, unchanged_by_failure, with_ca
 from .penalty import rate_of
 from .saving import StoredEstimator
 
-PARAMETERS = """C : float
+C = """C : float
         Weight of the losses against the penalty: `F(w) = |w|^2 / (2 C) + sum_i c_i r_i(w)`, that is `lam = 1/C`
-        in the sum scale. Infinity leaves the weights of flat models free.
-    tol : float
+        in the sum scale. Infinity leaves the weights of flat models free."""
+
+PARAMETERS = """tol : float
         Certified relative gap at which the fit ends, `(F(w) - lower bound) / F(w)`.
     atol : float, optional
         The fit also ends at this difference of the two; with `tol=0` at nothing else. Default as in
@@ -60,8 +61,7 @@ CERTIFICATE = """gap_, objective_, lower_bound_ : float
     certified_, converged_ : bool
         Whether both numbers are proven, recomputed in float64 with all rounding errors counted, however far they lie
         apart (`gap_ = 1` may prove no more than F >= 0), and whether they are close, `gap_ <= tol`.
-    n_iter_ : int
-    n_passes_ : float
+    n_iter_, n_passes_ : int, float
         Iterations, and passes over the data.
     certificate_ : pb.Certificate or None
         What `pb.verify` checks; not in saved files, it has a `save` of its own.
@@ -84,7 +84,8 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     `_learn_again` computes them from the results of `_survey_again(X, y, weights, fitted)` for all blocks. For data in
     memory `_risk` adds them to `fitted`.
 
-    Docstrings of subclasses are filled in: `{parameters}`, `{certificate}`, and the names in `_pieces`.
+    Docstrings of subclasses are filled in: `{C}`, `{parameters}` after the parameters of the class, `{certificate}`,
+    and the names in `_pieces`.
     """
 
     _pieces: Any = MappingProxyType({})         # texts by name for docstrings
@@ -99,7 +100,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name, text in {"parameters": PARAMETERS, "certificate": CERTIFICATE, **cls._pieces}.items():
+        for name, text in {"C": C, "parameters": PARAMETERS, "certificate": CERTIFICATE, **cls._pieces}.items():
             cls.__doc__ = (cls.__doc__ or "").replace(f"{{{name}}}", text)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -25,16 +25,18 @@ class BinaryLabelingSVM(GraphEstimator):
 
     Parameters
     ----------
-    {parameters}
+    {C}
     loss : {"mean", "hamming", "balanced"}
         Share of wrong nodes, their number, or the mean of the shares of both true classes.
     class_weight : dict, "balanced" or None
         What a wrong node of each class counts; "balanced": in inverse proportion to the weight of the class.
+    {parameters}
 
     Attributes
     ----------
     coef_ : ndarray, shape (d + p,)
     classes_ : ndarray, shape (2,)
+        The labels, in sorted order.
     n_features_in_, n_edge_features_ : int
         d and p, features of nodes and of edges.
     class_weight_ : ndarray, shape (2,)

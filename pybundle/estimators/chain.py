@@ -46,10 +46,11 @@ CHAIN = {
     "chain_attributes": """coef_ : ndarray, shape (dim,)
         All weights; `token_coef_` (K, d), `transition_coef_` (K, K), `start_coef_` and `end_coef_` (K,) are views.
     classes_ : ndarray, shape (K,)
+        The labels, in sorted order.
     vocabulary_ : list of str, or None
         Names of the d columns, if they were learnt.
     n_features_in_ : int
-        d.
+        d, the number of features of a token.
     token_support_ : ndarray, shape (m, 2), or None
         Pairs (feature, label) that have weights, int32, by feature, then label; `token_coef_` is a csc_array then.
         None if all have.""",
@@ -69,7 +70,7 @@ class ChainSVM(Probabilities, ChainEstimator):
 
     Parameters
     ----------
-    {parameters}
+    {C}
     loss : "hamming" or ndarray, shape (K, K)
         Or the sum of costs `loss[truth, label]` >= 0, classes in the order of `classes_`.
     rescaling : {"margin", "slack"}
@@ -78,6 +79,7 @@ class ChainSVM(Probabilities, ChainEstimator):
         Divide the loss of an example by its length.
     {chain_parameters}
     {l1}
+    {parameters}
 
     Attributes
     ----------
@@ -122,9 +124,10 @@ class ChainCRF(Probabilities, ChainEstimator):
 
     Parameters
     ----------
-    {parameters}
+    {C}
     {chain_parameters}
     {l1}
+    {parameters}
 
     Attributes
     ----------

@@ -48,14 +48,16 @@ GRID = {
         solve ends when the gap is 0.0007 of the smaller one of F(w) and F(0) - F(w), which is what training gains over
         w = 0, or 1e-5 of F(w); from 10000 examples on 0.01 in place of 0.0007. `gaps_` holds the relative gaps that
         were reached.""",
-    "grid_parameters": """tol, atol, method, max_iter, time_limit, random_state, verbose : see `MulticlassSVM`
+    "grid_parameters": """tol, atol, method, max_iter, time_limit : see `MulticlassSVM`
         For every solve; but `tol` and `atol` are for the final fit only, see `search_tol`, and `time_limit` applies to
         each solve.
         The callback `pb.callbacks.TimeLimit` limits all of them together.
     n_jobs : int, optional
         Folds solved at a time, in threads; the final fit uses as many threads.
+    random_state : see `MulticlassSVM`
     warm_start : bool
         For the final fit.
+    verbose : see `MulticlassSVM`
     callback : callable or list of callables, optional
         Watches all solves. If it asks to stop, the search ends (for `EarlyStopping` the solve of one C), and C is
         chosen among the scores so far. Every fold has its own copy.""",

@@ -42,7 +42,7 @@ class DependencyParser(Words, Probabilities, StructuredEstimator):
 
     Parameters
     ----------
-    {parameters}
+    {C}
     loss : {"hinge", "logistic"}
     attributes : tuple of str
         Names of the attributes of a word. For a `Sentence`: "word", "lower" (in small letters), "lemma", "pos"
@@ -67,6 +67,7 @@ class DependencyParser(Words, Probabilities, StructuredEstimator):
     counts : {"both", "heads", "relations"}
         With relations, which words the loss counts: those with a wrong head or relation, a wrong head, a wrong
         relation.
+    {parameters}
 
     Attributes
     ----------
@@ -82,6 +83,7 @@ class DependencyParser(Words, Probabilities, StructuredEstimator):
         What arcs can have, the most frequent first, as tags of head ("" for the root) and word, "left" or "right" of
         the head, and relation, between tabs.
     n_features_in_ : int
+        Number of attributes of a word, or of columns of the CSR matrices.
     {certificate}
 
     Notes

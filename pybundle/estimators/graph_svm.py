@@ -35,7 +35,7 @@ class GraphSVM(Probabilities, GraphEstimator):
 
     Parameters
     ----------
-    {parameters}
+    {C}
     symmetric, antisymmetric : sequence of int
         Edge features whose weights do not change, or change their sign, when the ends of an edge are exchanged; by
         default the first node of an edge and the second one differ.
@@ -47,6 +47,7 @@ class GraphSVM(Probabilities, GraphEstimator):
         All labels, two or more; by default those that occur in y.
     risk : {"relaxed", "true"}
         What the maximum is over, the local polytope or labellings; of the true one the gap may stay large.
+    {parameters}
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ class LandmarkDetector(StructuredEstimator):
 
     Parameters
     ----------
-    {parameters}
+    {C}
     parents : sequence of int, optional
         Parent of every landmark, -1 for the root; by default all hang on landmark 0.
     windows : sequence of (int, int)
@@ -48,6 +48,7 @@ class LandmarkDetector(StructuredEstimator):
         Features of your own; X is then as it takes it, and `shape` must be given.
     shape : (int, int), optional
         Rows and columns of the images, with `descriptor`.
+    {parameters}
 
     Attributes
     ----------

@@ -31,13 +31,14 @@ class MulticlassLogistic(Probabilities, LinearClassifierEstimator):
 
     Parameters
     ----------
-    {parameters}
+    {C}
     l1_ratio : float in [0, 1]
         Share rho of the l1 norm in the penalty; with 1 many weights are exactly 0.
     fit_intercept : bool
         Adds intercepts, which the penalty leaves free.
     class_weight : dict, "balanced" or None
         Factors of the weights c_i by class; "balanced" makes the weights of all classes sum to the same number.
+    {parameters}
 
     Attributes
     ----------
@@ -46,9 +47,8 @@ class MulticlassLogistic(Probabilities, LinearClassifierEstimator):
         For three classes or more their mean is 0, unless a column lies far from 0: a common shift changes nothing.
     classes_, class_weight_ : ndarray, shape (K,)
         Classes and the factors of their weights.
-    n_features_in_ : int
-    feature_names_in_ : ndarray
-        Where X had names.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Number of columns of X; their names, where X had some.
     {certificate}
 
     Notes

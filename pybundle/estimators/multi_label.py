@@ -44,13 +44,14 @@ class MultiLabelSVM(Probabilities, StructuredEstimator):
     edges : {"full", "tree"} or array_like of int, shape (m, 2)
         Pairs of labels that have weights: all; the spanning tree with the largest sum of mutual informations of labels
         in y (Chow and Liu 1968); or those given, as numbers of columns of y, [] for none.
-    {parameters}
+    {C}
     loss : {"hamming", "mean", "balanced"}
         Number of wrong labels, their share, or the mean of the shares among labels that are 0 and that are 1.
     risk : {"relaxed", "true"}
         What the maximum is over, the local polytope or labellings.
     fit_intercept : bool
         Whether to add a constant feature of value 1, whose weights are regularised like others.
+    {parameters}
 
     Attributes
     ----------
@@ -58,7 +59,7 @@ class MultiLabelSVM(Probabilities, StructuredEstimator):
         u, shape (2, L, d'), then t, shape (2, 2, m), both flattened; d' is d + 1 with an intercept.
     edges_ : ndarray of int, shape (m, 2)
     n_labels_, n_features_in_ : int
-        L and d.
+        L and d, the numbers of labels and of columns of X.
     {certificate}
 
     Notes

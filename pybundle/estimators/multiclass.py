@@ -28,7 +28,7 @@ class MulticlassSVM(Probabilities, LinearClassifierEstimator):
 
     Parameters
     ----------
-    {parameters}
+    {C}
     l1_ratio : float in [0, 1]
         Share rho of the l1 norm in the penalty; with 1 many weights are exactly 0.
     fit_intercept : bool
@@ -36,11 +36,13 @@ class MulticlassSVM(Probabilities, LinearClassifierEstimator):
         `LinearSVC`; a large `intercept_scaling` makes that negligible, at the price of more iterations. Data that are
         centred do without.
     intercept_scaling : float
+        Value of the constant feature.
     class_weight : dict, "balanced" or None
         Factors of the weights c_i by class; "balanced" makes the weights of all classes sum to the same number.
     loss : ndarray, shape (K, K), optional
         Cost `loss[truth, label]` >= 0 instead of `[label != truth]`, classes in the order of `classes_`; three classes
         or more.
+    {parameters}
 
     Attributes
     ----------
@@ -48,9 +50,8 @@ class MulticlassSVM(Probabilities, LinearClassifierEstimator):
     intercept_ : ndarray, shape (K,) or (1,)
     classes_, class_weight_ : ndarray, shape (K,)
         Classes and the factors of their weights.
-    n_features_in_ : int
-    feature_names_in_ : ndarray
-        Where X had names.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Number of columns of X; their names, where X had some.
     {certificate}
 
     Notes

@@ -75,6 +75,7 @@ class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
     Attributes
     ----------
     classes_ : ndarray, shape (K,)
+        The classes, in sorted order.
     kernels_ : list
         As in `kernels`, with the widths that the data decided.
     kernel_weights_ : ndarray, shape (n_kernels,)
@@ -85,9 +86,8 @@ class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
         For every kernel the examples that it compares with, or None for `Features`; its columns only.
     dual_coef_ : list of ndarray
         For every kernel (n_support, K), for `Features` the weights (n_columns, K).
-    n_features_in_ : int
-    feature_names_in_ : ndarray
-        Where X had names.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Number of columns of X; their names, where X had some.
     objective_, lower_bound_, gap_ : float
         F of the data of `fit`, what no F falls below, relative gap; NaN after `partial_fit`.
     certified_, converged_ : bool
@@ -96,8 +96,7 @@ class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
         The solver of the last call of `fit` or `partial_fit`.
     eta0_ : float
         Step in use; NaN for "certified".
-    n_iter_ : int
-    n_passes_ : float
+    n_iter_, n_passes_ : int, float
         Epochs or passes over the data.
     history_ : dict of ndarray
         For every epoch `seconds`, `weights` of the kernels, and `online`, the mean online objective, or `objective`,

@@ -51,15 +51,15 @@ class RankingSVM(RegressorMixin, CertifiedEstimator):
 
     Parameters
     ----------
-    {parameters}
+    {C}
     {ranking}
+    {parameters}
 
     Attributes
     ----------
     coef_ : ndarray, shape (d,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray
-        Where X had names; a column `qid` is no feature.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Number of columns of X; their names, where X had some; a column `qid` is no feature.
     n_pairs_, n_groups_, n_idle_groups_ : int
         Numbers of pairs, of groups, and of groups without a pair, such as groups of one grade.
     has_groups_, has_events_ : bool

@@ -28,9 +28,8 @@ PIECES = {
         Adds an intercept, which the penalty leaves free.""",
     "fitted": """coef_ : ndarray, shape (d,)
     intercept_ : float
-    n_features_in_ : int
-    feature_names_in_ : ndarray
-        Where X had names.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Number of columns of X; their names, where X had some.
     centre_ : ndarray, shape (d,), or None
         What predictions subtract from columns that lie far from 0, `<w, x - m> + (b + <m, w>)`; 0 for other columns.
     weight_mean_ : float

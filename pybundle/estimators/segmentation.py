@@ -31,7 +31,7 @@ class SegmentationSVM(StructuredEstimator):
 
     Parameters
     ----------
-    {parameters}
+    {C}
     loss : {"start", "symbol"}
         Columns under a segment of the wrong label; with "start" or of the wrong first column.
     rescaling : {"margin", "slack"}
@@ -40,11 +40,13 @@ class SegmentationSVM(StructuredEstimator):
     widths : dict, optional
         Further widths that predictions may use, `{label: [width, ...]}`.
     layout : {"columns", "image"}
+    {parameters}
 
     Attributes
     ----------
     coef_ : ndarray, shape (dim,)
     classes_ : ndarray, shape (K,)
+        The labels, in sorted order.
     symbols_, widths_ : ndarray of int, shape (A,)
         Class (a number of `classes_`) and width of every template.
     height_ : int

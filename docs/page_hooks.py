@@ -10,12 +10,14 @@ CODE_OR_BAR = re.compile(r"``.*?``|`[^`]*`|\|")
 NAME = re.compile(r"(?:pb\.|pybundle\.)?([A-Za-z_][\w.]*)(?:\(.*\))?")
 FOLDERS = ("", "risks.", "models.", "prox.", "plotting.", "mkl.")    # of names that pages may write without a folder
 FORMULA = re.compile(r" *[FRp]\([^)]*\) (=|proportional to) ")
+# what docstrings write for readers of help(), and its TeX, in the order of replacement
 TEX = [(r"\[ (.*) \]", r"\\left[ \1 \\right]"), (r"(?<= )([^\s()]+) / \(2 C\)", r"\\frac{\1}{2 C}"),
        (r" \| ", r" \\mid "), (r"\|(\w)\|", r"\\|\1\\|"), (r"_([a-z]{2,})\b", r"_{\1}"), (r" {2,}", r" \\qquad "),
        (r"(?<! )>", r" \\rangle "), (r"<(?![= ])", r"\\langle "), (r"!=", r"\\ne"), (r">=", r"\\ge"), (r"<=", r"\\le"),
        (r"proportional to", r"\\propto"), (r"(sum|min|max) over (\w+) of", r"\\\1_{\2}"), (r"\bl1\b", r"\\texttt{l1}"),
        (r"(?<![\\\w])(sum|max|min|log|exp|rho|alpha|epsilon|nu|Psi|psi)(?![a-z])", r"\\\1"), (r"\blam\b", r"\\lambda"),
-       (r"((?<=\w) |(?<![\\\w]))((?:[a-z]{2,} )*[a-z]{3,}(?: [a-z]{2,})*(?: (?=[a-z0-9]))?)", r"\\text{\1\2}")]
+       (r"((?<=\w) |(?<![\\\w]))((?:[a-z]{2,} )*[a-z]{3,}(?: [a-z]{2,})*(?: (?=[a-z0-9]))?)", r"\\text{\1\2}"),
+       (r'\\text\{(\w+)\}="\\text\{(\w+)\}"', r'\\texttt{\1="\2"}')]
 
 
 def typeset(app, what, name, obj, options, lines):

@@ -126,6 +126,16 @@ def test_wide_formulas_are_found(tmp_path):
     assert str(page) == "one.html" and fault.startswith("formula of 84 symbols")
 
 
+def test_formulas_of_docstrings_are_typeset():
+    pytest.importorskip("sphinx")
+    typeset = runpy.run_path(str(ROOT / "docs" / "page_hooks.py"))["typeset"]
+    lines = ["Summary |w|.", "", "F(w) = |w|^2 / (2 C) + sum_i max_y [ loss(y_i, y) + <w, x_i> ],    y_i in pairs", "",
+             "End."]
+    typeset(None, "class", "", None, None, lines)
+    assert lines == ["Summary |w|.", "", "", ".. math::", "", r"   F(w) = \frac{\|w\|^2}{2 C} + \sum_i \max_y \left[ "
+                     r"\text{loss}(y_i, y) + \langle w, x_i \rangle  \right], \qquad y_i\text{ in pairs}", "", "End."]
+
+
 def test_links_that_lead_nowhere_and_wide_code_are_found(tmp_path):
     check = runpy.run_path(str(ROOT / "docs" / "check_pages.py"))["faults"]
     (tmp_path / "a.html").write_text('<h1 id="top">A</h1><a href="#top">1</a><a href="b.html#x">2</a>'

@@ -361,6 +361,21 @@ def test_arcs_end_at_their_words_and_wrong_ones_differ():
     assert display.heads.tolist() == [2, 3, 0] and display.truth.tolist() == [3, 3, 0]
 
 
+def test_relations_stand_on_their_arcs():
+    pairs, truth = [(2, "det"), (3, "obj"), (0, "root")], [(3, "det"), (3, "nsubj"), (0, "root")]
+    display = plotting.ParseTreeDisplay.from_predictions(pairs, ["the", "dog", "barks"], truth=truth)
+    texts = [(text.get_text(), round(text.get_position()[0], 1)) for text in display.relations_]
+    assert texts == [("det", 1.5), ("obj, not nsubj", 2.5), ("root", 3.1), ("det", 2.0)]
+    wrong, other, right = (arrow.get_edgecolor() for arrow in display.arcs_)
+    assert wrong == other != right and len(display.missed_) == 1
+    display = plotting.ParseTreeDisplay.from_predictions([2, 3, 0], ["the", "dog", "barks"], truth=truth)
+    assert [text.get_text() for text in display.relations_] == ["det"] and len(display.missed_) == 1
+    sentences = [[("dogs", "N"), ("bark", "V")]]
+    parser = pb.DependencyParser(C=10.0, hash_bits=10, relations=True).fit(sentences, [[(2, "nsubj"), (0, "root")]])
+    display = plotting.ParseTreeDisplay.from_estimator(parser, sentences[0], truth=[(2, "nsubj"), (0, "root")])
+    assert [text.get_text() for text in display.relations_] == ["nsubj", "root"] and not display.missed_
+
+
 def test_parse_of_a_sentence_has_its_words():
     sentences = [[{"word": "dogs", "pos": "N"}, {"word": "bark", "pos": "V"}], [("cats", "N"), ("sleep", "V")]]
     parser = pb.DependencyParser(C=10.0, hash_bits=10).fit(sentences, [[2, 0], [2, 0]])

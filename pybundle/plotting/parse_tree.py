@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.types import Array
@@ -15,17 +14,17 @@ from .canvas import FAINT, RIGHT, WRONG, Display, bare, fitted, import_matplotli
 
 
 class ParseTreeDisplay(Display):
-    """A dependency tree: an arrow from every head to its word, and one from above to the root.
+    """A dependency tree: an arrow from every head to its word, and one from above to the root, with their relations.
 
     With the true tree beside, wrong arcs are orange and those of the truth that were missed dashed grey.
 
     Parameters
     ----------
-    heads : array of int, shape (n,) or (n + 1,)
+    heads : array of int, shape (n,) or (n + 1,), or n pairs (head, relation)
         Head of every word, 1..n, 0 for the root; with -1 in front or without.
     words : sequence of n texts
-    truth : array of int, optional
-        True heads.
+    truth : array of int, or pairs, optional
+        The true tree. Relations are compared if both have them.
 
     Attributes
     ----------
@@ -34,6 +33,8 @@ class ParseTreeDisplay(Display):
         Of every word.
     missed_ : list of FancyArrowPatch
         Of the truth, if it is another.
+    relations_ : list of Text
+        Of `arcs_` and then `missed_`.
 
     Examples
     --------
@@ -44,24 +45,28 @@ class ParseTreeDisplay(Display):
     ['the', 'dog', 'barks']
     """
 
+    heads: Any
+    relations: Any
     truth: Array | None
+    _true_relations: Any
     arcs_: Any
     missed_: Any
+    relations_: Any
 
-    def __init__(self, heads: ArrayLike, words: Any, *, truth: ArrayLike | None = None) -> None:
-        self.heads: Any = _heads("heads", heads)
+    def __init__(self, heads: Any, words: Any, *, truth: Any = None) -> None:
+        self.heads, self.relations = _split("heads", heads)
         self.words: list[str] = names_of(words, len(self.heads), "words")
-        self.truth = None if truth is None else _heads("truth", truth)
+        self.truth, self._true_relations = (None, None) if truth is None else _split("truth", truth)
         if self.truth is not None and len(self.truth) != len(self.heads):
             raise ParameterError(f"truth must have {len(self.heads)} heads, as many as words, got {len(self.truth)}")
 
     @classmethod
-    def from_predictions(cls, heads: ArrayLike, words: Any, *, truth: Any = None, ax: Any = None) -> Self:
+    def from_predictions(cls, heads: Any, words: Any, *, truth: Any = None, ax: Any = None) -> Self:
         """Draws a tree; see the class for `heads`, `words` and `truth`, `plot` for `ax`."""
         return cls(heads, words, truth=truth).plot(ax)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, sentence: Any, *, truth: ArrayLike | None = None, words: Any = None,
+    def from_estimator(cls, estimator: Any, sentence: Any, *, truth: Any = None, words: Any = None,
                        ax: Any = None) -> Self:
         """Draws the parse of one sentence.
 
@@ -71,8 +76,8 @@ class ParseTreeDisplay(Display):
             Fitted.
         sentence
             As `predict` takes it, without the list around.
-        truth : array of int, optional
-            True heads.
+        truth : array of int, or pairs, optional
+            The true tree.
         words : sequence of texts, optional
             What is written below; the first attribute of every word by default.
         ax : Axes, optional
@@ -91,13 +96,21 @@ class ParseTreeDisplay(Display):
 
     def _draw(self):
         n, top = len(self.words), self._top()
-        self.arcs_, self.missed_ = [], []
+        self.arcs_, self.missed_, texts = [], [], ([], [])
+        names, true_names = self.relations, self._true_relations
         for m, head in enumerate(self.heads.tolist(), start=1):
-            is_right = self.truth is None or self.truth[m - 1] == head
-            self.arcs_.append(self._arc(m, head, top, color=RIGHT if is_right else WRONG, linewidth=1.4))
-            if not is_right:
-                self.missed_.append(self._arc(m, int(self.truth[m - 1]), top, color=FAINT, linewidth=1.0,
-                                              linestyle=(0, (3, 2)), zorder=1))
+            true_head = head if self.truth is None else int(self.truth[m - 1])
+            name = None if names is None else names[m - 1]
+            true_name = None if true_names is None else true_names[m - 1]
+            is_other = None not in (name, true_name) and name != true_name
+            color = RIGHT if head == true_head and not is_other else WRONG
+            self.arcs_.append(self._arc(m, head, top, color=color, linewidth=1.4))
+            texts[0].append((m, head, f"{name}, not {true_name}" if head == true_head and is_other else name, color))
+            if head != true_head:
+                self.missed_.append(self._arc(m, true_head, top, color=FAINT, linewidth=1.0, linestyle=(0, (3, 2)),
+                                              zorder=1))
+                texts[1].append((m, true_head, true_name, FAINT))
+        self.relations_ = [self._relation(*text, top) for text in [*texts[0], *texts[1]] if text[2] is not None]
         bare(self.ax_)
         self.ax_.set_xlim(0.4, n + 0.6)
         self.ax_.set_ylim(0.0, top)
@@ -125,19 +138,31 @@ class ParseTreeDisplay(Display):
         return self.ax_.add_patch(arrow)
 
 
+    def _relation(self, m, head, name, color, top):
+        """Write a relation on top of its arc, and that of the root beside its arrow."""
+        x, y, ha, va = (m + 0.06, top, "left", "top") if head == 0 else (
+            (m + head) / 2.0, _height(m, head), "center", "center")
+        return self.ax_.text(x, y, name, color=color, ha=ha, va=va, fontsize="small",
+                             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})
+
+
 def _height(m, head):
     return abs(m - head) ** 0.8
 
 
-def _heads(name, heads):
-    """Return the heads of the n words, without the root in front."""
-    heads = integer_array(name, heads)
+def _split(name, given):
+    """Return the heads of the n words, without the root in front, and their relations or None."""
+    given = given.tolist() if isinstance(given, np.ndarray) and given.dtype.names else given
+    if isinstance(given, (list, tuple)) and given and all(isinstance(pair, tuple) and len(pair) == 2 for pair in given):
+        heads, relations = zip(*given, strict=True)
+        return _split(name, list(heads))[0], list(map(str, relations))
+    heads = integer_array(name, given)
     if heads.ndim != 1 or len(heads) == 0:
         raise ParameterError(f"{name} must be a vector of heads, one for each word, got shape {heads.shape}")
     heads = heads[1:] if heads[0] == -1 else heads
     if len(heads) == 0 or heads.min() < 0 or heads.max() > len(heads):
         raise ParameterError(f"{name} must be numbers of words, 0..{len(heads)}, got {heads.tolist()}")
-    return heads
+    return heads, None
 
 
 def _words(sentence):

@@ -82,6 +82,7 @@ TEXTS = {
     "a.conllu": conllu(), "coarse.conllu": conllu(fine=False), "raw.conllu": conllu(heads=False),
     "alien.conllu": conllu().replace("nsubj", "sbj"), "bare.conllu": conllu().replace("nsubj", "_").replace(
         "det", "_").replace("root", "_").replace("advmod:x", "_"),
+    "blank.conllu": conllu().replace("nsubj", "nsubj "), "cycle.conllu": conllu().replace("\t0\t", "\t2\t"),
     "tagless.conllu": conllu(tags=False), "gaps.conllu": conllu().replace("advmod:x", "_"),
     "first.conllu": "\ufeff1\tGo\tgo\tVERB\tVB\t_\t0\tfirst\t_\t_\n\n" + conllu(),
     "cut.conllu": "1\tthe\n", "ids.conllu": conllu().replace("2\tdog", "5\tdog"),
@@ -208,6 +209,14 @@ LINES = [line for line in """
 2 | train gaps.conllu | gaps.conllu: sentence 1, token 4 has no relation in column 8
 0 | train gaps.conllu --no-relations --hash-bits 8 --tol 0.1 | 12 sentences
 2 | train a.csv --no-relations | --no-relations belongs to --model parser
+0 | train a.conllu --no-punctuation --hash-bits 8 --tol 0.1 | 12 sentences
+2 | train a.csv --no-punctuation | --no-punctuation belongs to --model parser
+2 | train tagless.conllu --no-punctuation | --no-punctuation is for words with universal tags
+0 | train blank.conllu --hash-bits 8 --tol 0.1 --save out | 12 sentences
+0 | evaluate blank.conllu --load parser.model | LAS with subtypes
+2 | evaluate a.conllu --predictions cycle.conllu | cycle.conllu: the heads of sentence 1 must be a tree, got words on a
+0 | train a.conll --model crf --scheme BIO --cv 2 --grid 0.1,1 --tol 0.1 --save out | cross-validated F1 of chunks
+2 | path a.csv --lams 1,2,1 --save {lam}.npz | --lams must hold different numbers, got 1.0,2.0,1.0
 0 | train a.svm --method bmrm --tol 0.1 --parts 2 --quiet --seed 3 --jobs 1 | certified
 0 | train a.svm --lam 10 --tol 0.1 | C = 0.1
 0 | train - --format csv --tol 0.1 < a.csv | 3 features

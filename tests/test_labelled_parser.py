@@ -114,6 +114,30 @@ def test_scores_of_unseen_relations_and_subtypes():
             attachment_scores([[(1, "a")]], [[odd]])
 
 
+@pytest.mark.parametrize("relations", [False, True])
+def test_words_that_the_loss_does_not_count(relations):
+    """The objective is that of the same truths without these words in the loss, in all forms of words."""
+    X, y = treebank(6)
+    y = y if relations else [[head for head, _ in pairs] for pairs in y]
+    options = {"hash_bits": 10, "tol": 1e-6, "relations": relations}
+    parser = pb.DependencyParser(uncounted=("P", "O"), **options).fit(X, y)
+    every = pb.DependencyParser(**options).fit(X, y)
+    # at w = 0 the risk is the number of words that count
+    zero = [p._prepare(X, y, None)[0].values(np.zeros(len(p.coef_)))[0].sum() for p in (parser, every)]
+    assert zero == [3.0 * 6 + sum(len(x) > 3 for x in X), sum(map(len, X))]
+    assert parser.objective_ < every.objective_
+    dicts = [[{"word": word, "pos": tag} for word, tag in x] for x in X]
+    assert pb.DependencyParser(uncounted=["O", "P"], **options).fit(dicts, y).objective_ == parser.objective_
+    numbers = [np.array([(len(word), NAMES.index(tag)) for word, tag in x]) for x in X]
+    risk = pb.DependencyParser(uncounted=("3", "4"), **options)._prepare(numbers, y, None)[0]
+    assert risk.values(np.zeros(risk.dim))[0].sum() == zero[0]
+    for more in ({"uncounted": "P"}, {"uncounted": ("P",), "loss": "logistic"},
+                 {"uncounted": ("P",), "attributes": ("word", "tag"), "templates": ["h.tag m.tag"],
+                  "relation_templates": ["m.tag"] if relations else None}):
+        with pytest.raises(pb.ParameterError, match="uncounted must be a tuple of values of the attribute 'pos'"):
+            pb.DependencyParser(**options | more).fit(X, y)
+
+
 def test_a_search_chooses_by_labelled_scores():
     X, y = treebank(12)
     found = pb.DependencyParserCV([0.001, 1.0, 100.0], cv=2, hash_bits=10, tol=0.1, relations=True).fit(X, y)
@@ -151,6 +175,9 @@ def test_parameters_are_refused_by_name():
                                 ({"relation_templates": ["h.size"]}, r"relation_templates\[0\] = 'h.size'")):
         with pytest.raises(ValueError, match=message):
             pb.DependencyParser(**{"relations": True} | parameters).fit(X, y)
+    for parameters in ({"counts": "heads"}, {"relation_templates": ["m.word"]}):
+        with pytest.raises(pb.ParameterError, match=f"{next(iter(parameters))} must be .* with relations=False, got"):
+            pb.DependencyParser(**parameters).fit(X, [[head for head, _ in pairs] for pairs in y])
     with pytest.raises(pb.ParameterError, match="must hold words for relations=True, got CSR matrices"):
         pb.DependencyParser(relations=True).fit([sp.csr_array(np.eye(4))], [[(0, "a"), (1, "b")]])
     with pytest.raises(pb.InputTypeError, match="relations must be True or False"):

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from reference.arborescence import all_trees, is_tree
 
 import pybundle as pb
-from pybundle.models import Dependency
+from pybundle.core.ragged import Ragged
+from pybundle.models import Dependency, WeightedLabels
 from pybundle.models.dependency._kernels import add_trees
 from pybundle.models.dependency.rules import RelationRules
 from pybundle.proof import Labellings
@@ -134,6 +135,45 @@ def test_risk_and_its_planes_equal_enumeration(kind, single_root, loss):
             assert found == pytest.approx(slope, abs=1e-9)
         values, errors = risk.values(w)
         assert abs(values.sum() - expected) <= errors.sum() + 1e-12 * expected
+
+
+@pytest.mark.parametrize("counts", ["both", "heads", "relations", None])
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_of_weight_0_are_not_in_the_loss(kind, counts):
+    """Without relations (None) the loss is of heads."""
+    model, X, words, Y = problem(kind, seed=7, loss=counts or "both")
+    if counts is None:
+        model = Dependency(5) if kind == "rows" else Dependency.hashed(BITS, templates=TEMPLATES)
+        Y = [np.concatenate([[-1], y[1:] // R]) for y in Y]
+    rng = np.random.default_rng(8)
+    weights = [rng.integers(0, 2, len(y)) for y in Y]
+    truths = [WeightedLabels(*pair) for pair in zip(Y, weights, strict=True)]
+    risk, oracle, rows = pb.risks.Structured(model, X, truths), model.oracle(X, truths), np.arange(len(X))
+    w = rng.standard_normal(model.dim)
+    found, values = oracle.solve_batch(rows, w, True), risk.values(w)[0]
+    losses, slopes = oracle.planes(rows, found.labellings)
+    assert (losses == oracle.losses(rows, found.labellings)).all()
+    for i in rows.tolist():
+        ys = list(labellings(kind, words[i], True)) if counts else list(all_trees(len(words[i]), True))
+        lost = [sum(count_wrong(Y[i][[0, m]], y[[0, m]], counts or "both") for m in np.flatnonzero(weights[i][1:]) + 1)
+                for y in ys]
+        psi = np.array([model.joint_feature(X[i], y).toarray()[0] for y in ys])
+        best = (psi @ w - (model.joint_feature(X[i], truths[i]) @ w).item() + lost).max()
+        assert found.values[i] == pytest.approx(best, abs=1e-9)
+        assert losses[i] + (slopes[[i]] @ w).item() == pytest.approx(best, abs=1e-9)
+        alone = model.loss_augmented_decode(w, X[i], truths[i])
+        assert alone.tolist() == found.labellings[i].tolist()
+        assert model.loss(truths[i], alone) == losses[i] == lost[[y.tolist() for y in ys].index(alone.tolist())]
+    assert values.sum() == pytest.approx(found.values.sum())
+    joined = WeightedLabels(Ragged.of(Y), Ragged.of(weights))
+    assert model.oracle(X, joined).fingerprint == oracle.fingerprint != model.oracle(X, Y).fingerprint
+    ones = [WeightedLabels(y, np.ones(len(y))) for y in Y]
+    assert model.oracle(X, ones).fingerprint == model.oracle(X, Y).fingerprint
+    certificate = pb.minimize(risk, lam=0.1, tol=1e-2, evidence=True).certificate
+    assert pb.verify(certificate, risk, True).ok and not pb.verify(certificate, pb.risks.Structured(model, X, Y)).ok
+    for wrong in (np.ones(1), np.full(len(Y[0]), 0.5)):
+        with pytest.raises(pb.ParameterError, match=r"weights of Y\[0\] must be 1 for words that the loss counts"):
+            model.oracle(X, [WeightedLabels(Y[0], wrong), *Y[1:]])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -63,9 +63,9 @@ def make_parser():
 
     made = command("bench", "time methods side by side on one problem (default: scikit-learn's digits)",
                    _optional_data, _model, _run)
-    made.add_argument("--methods", type=lambda text: text.split(","), default=["prox-bcfw", "oca", "bmrm"],
-                      metavar="A,B,...",
-                      help="methods of pybundle.minimize, also with options (default: prox-bcfw,oca,bmrm)")
+    made.add_argument("--methods", type=lambda text: text.split(","), metavar="A,B,...",
+                      help="methods of pybundle.minimize, also with options (default: prox-bcfw,oca,bmrm; rank: "
+                           "oca,bmrm)")
     made.add_argument("--repeat", type=_count, default=3, help="runs of each, the median counts (default: 3)")
     _constant(made)
     _tolerance(made)
@@ -139,6 +139,8 @@ def _model(parser):
                         help="chain, crf: pairs of feature and label that have weights (default: auto)")
     parser.add_argument("--no-relations", action="store_true",
                         help="parser: heads alone (default: heads and relations if the file has these)")
+    parser.add_argument("--no-punctuation", action="store_true",
+                        help="parser: words with the universal tag PUNCT do not count in the loss")
     parser.add_argument("--scheme", choices=("BIO", "IOB1", "BILOU", "IOBES"),
                         help="chain, crf: how labels write chunks; labels that break it are refused, never predicted")
     parser.add_argument("--repair", action="store_true", help="rewrite the chunks of the training data in --scheme")
@@ -156,7 +158,7 @@ def _solver(parser):
 
 def _search(parser):
     parser.add_argument("--cv", type=_count, metavar="FOLDS",
-                        help="choose C by cross-validation (all but mkl)")
+                        help="choose C by cross-validation (all but mkl); with --scheme by F1 of chunks")
     parser.add_argument("--grid", type=_numbers, metavar="C,C,...",
                         help="values of C for --cv (default: 8, 1e-4 to 100)")
 

@@ -12,9 +12,10 @@ from ..datasets.conllu import trees_of
 from ..datasets.lines import numbered_lines
 from ..datasets.tables import SEPARATORS, plain_label
 from ..metrics import attachment_scores, chunk_scores
+from ..models.dependency.oracle import why_no_tree
 from .classes import check_groups, check_known, warn_of_measurements
 from .data import place, read
-from .models import grades_of, holds_relations, pairs_of
+from .models import grades_of, has_no_punctuation, holds_relations, pairs_of
 from .output import print_json, print_rows
 from .predict import load_with_data, predictions
 from .scores import accuracy, holds_chunks, ranking_scores
@@ -74,11 +75,9 @@ def _chunk_scores(arguments, data, found):
 
 
 def _scores(arguments, data, found):
-    if arguments.no_punctuation and (data.shape != "sentence" or "upos" not in data.columns.names):
-        raise ParameterError("--no-punctuation is for words with universal tags (column 4 of CoNLL-U), got "
-                             f"{data.name} without")
+    is_left_out = has_no_punctuation(arguments, data)
     if data.shape == "sentence":
-        counted = [[tag != "PUNCT" for tag in x.upos] for x in data.X] if arguments.no_punctuation else None
+        counted = [[tag != "PUNCT" for tag in x.upos] for x in data.X] if is_left_out else None
         truth = pairs_of(data) if holds_relations(data) else data.y
         uas, las, las_without_subtypes, _ = attachment_scores(truth, found, counted)
         return {"UAS": uas} if math.isnan(las) else {"UAS": uas, "LAS without subtypes": las_without_subtypes,
@@ -112,6 +111,10 @@ def _predictions(arguments, data):
         for part, whole in ((theirs, data), (data, theirs)) if data.rows is not None else ():
             if part.rows == [[token[:-1] for token in tokens] for tokens in whole.rows]:
                 raise ParameterError(f"{part.name} holds the columns of {whole.name} without the labels; bring them")
+        for i, x in enumerate(theirs.X if data.shape == "sentence" else ()):
+            if why_no_tree("heads", x.heads, len(x.heads), False):
+                raise ParameterError(f"{name}: the heads of sentence {i + 1} must be a tree, got words on a cycle, "
+                                     f"{x.heads[1:].tolist()!r:.60}; leave the sentence out of both files")
         if data.shape == "sentence" and holds_relations(theirs):
             return pairs_of(theirs)
         return [np.asarray(labels).tolist() for labels in theirs.y]

@@ -25,7 +25,8 @@ KINDS = {"svm": ("MulticlassSVM", "row"), "chain": ("ChainSVM", "sequence"), "cr
 """Estimator and shape of the data by the name of a model."""
 RESTRICTED = {"no_intercept": ("svm",), "scale": ("svm",), "hash_bits": ("chain", "crf", "parser"),
               "l1": ("chain", "crf"), "min_count": ("chain", "crf", "parser"), "token_weights": ("chain", "crf"),
-              "scheme": ("chain", "crf"), "groups": ("rank",), "no_relations": ("parser",)}
+              "scheme": ("chain", "crf"), "groups": ("rank",), "no_relations": ("parser",),
+              "no_punctuation": ("parser",)}
 """Options that only some models have, with these models."""
 SHAPES = {"row": "svm", "sequence": "chain", "sentence": "parser"}
 PARSER_C = 0.03
@@ -74,7 +75,11 @@ def make_estimator(name, kind, arguments, data, **parameters):
     if kind == "parser":
         parameters = {"single_root": not data.columns.multiple_roots} | of_treebank(data) | parameters
         parameters["relations"] = not arguments.no_relations and holds_relations(data)
+        if not parameters["relations"]:
+            del parameters["relation_templates"]
         parameters.setdefault("hash_bits", 22 if parameters["relations"] else 20)
+        if has_no_punctuation(arguments, data):
+            parameters["uncounted"] = ("PUNCT",)
         if name == KINDS[kind][0]:
             parameters.setdefault("C", PARSER_C)
     return getattr(estimators(), name)(**parameters)
@@ -106,6 +111,14 @@ def of_treebank(data):
     return parameters
 
 
+def has_no_punctuation(arguments, data):
+    """Return whether punctuation is not to count, which needs words with universal tags."""
+    if arguments.no_punctuation and (data.shape != "sentence" or "upos" not in data.columns.names):
+        raise ParameterError("--no-punctuation is for words with universal tags (column 4 of CoNLL-U), got "
+                             f"{data.name} without")
+    return arguments.no_punctuation
+
+
 def holds_relations(data):
     """Return whether a treebank gives relations: column 8 is not _ everywhere."""
     return any(relation != "_" for sentence in data.X for relation in sentence.relations)
@@ -116,6 +129,12 @@ def relations_of(model):
     if getattr(model, "relations_", None) is None:
         return None
     return f"{len(model.relations_)}, allowed in {len(model.allowed_)} combinations with tags and direction, as seen"
+
+
+def rank_pairs(model):
+    """Return in words the pairs that a ranker learnt from, or None for other models."""
+    return (f"{model.n_pairs_} in {model.n_groups_} groups, {model.n_idle_groups_} of them without a pair"
+            if hasattr(model, "n_pairs_") else None)
 
 
 def pairs_of(data):

@@ -11,7 +11,7 @@ from .models import constant, kind_of, risk_of_estimator
 from .output import print_json
 
 STATED = (*OPTIONS, "format", "model", "no_intercept", "scale", "hash_bits", "min_count", "token_weights",
-          "scheme", "repair", "no_relations", "groups")
+          "scheme", "repair", "no_relations", "no_punctuation", "groups")
 """Options that define the risk; a certificate of `train` holds them."""
 
 

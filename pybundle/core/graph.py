@@ -92,6 +92,8 @@ class Graph(NamedTuple):
 class WeightedLabels(NamedTuple):
     """Labels of the nodes of a graph and their weights in the loss, or those of many graphs, if both are `Ragged`.
 
+    For `Dependency` these are heads, and weights 0 and 1 of the words.
+
     Attributes
     ----------
     labels : ndarray of int, shape (n,)

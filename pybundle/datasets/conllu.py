@@ -12,7 +12,7 @@ from ..core.exceptions import ParameterError
 from ..core.types import Source
 from ..core.validation import check_flag, check_integer
 from ..core.warn import warn_user
-from .lines import Original, numbered_lines
+from .lines import BLANKS, Original, numbered_lines
 
 N_COLUMNS = 10
 LEFT_OUT = re.compile(r"[0-9]+[-.][0-9]+")
@@ -116,6 +116,7 @@ def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left
                 at, after = (len("\t".join(row[:k])) for k in (6, 9))
                 source.mark(number, at + 1, after, "{}\t_".format)
             _, forms, lemmas, upos, xpos, _, _, relations, *_ = map(list, zip(*(row for _, row in rows), strict=True))
+            relations = [relation.strip(BLANKS) for relation in relations]      # what is written must be read the same
             sentences.append(Sentence(forms, lemmas, upos, xpos, heads, relations))
 
     for number, line in numbered_lines(source):
@@ -134,8 +135,9 @@ def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left
             if len(row) != N_COLUMNS:
                 raise ParameterError(f"{name}, line {number}: a token must have {N_COLUMNS} columns between tabs, "
                                      f"got {len(row)}")
-            if "" in row:
-                raise ParameterError(f"{name}, line {number}: column {row.index('') + 1} is empty; write _ there")
+            if "" in row or not row[7].strip(BLANKS):
+                k = row.index("") if "" in row else 7
+                raise ParameterError(f"{name}, line {number}: column {k + 1} is empty; write _ there")
             if row[0].isdecimal():
                 if row[0] != str(len(rows) + 1):
                     raise ParameterError(f"{name}, line {number}: ids must count words from 1, expected "

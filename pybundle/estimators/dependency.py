@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import ParameterError, StateError
+from ..core.graph import WeightedLabels
 from ..core.labels import as_output
 from ..core.ragged import Ragged
 from ..core.types import Callbacks, Data, Floats
@@ -67,6 +68,9 @@ class DependencyParser(Words, Probabilities, StructuredEstimator):
     counts : {"both", "heads", "relations"}
         With relations, which words the loss counts: those with a wrong head or relation, a wrong head, a wrong
         relation.
+    uncounted : sequence of str
+        Words whose "pos" is among these, such as ("PUNCT",), have no part in the loss; for `loss="hinge"`. Their arcs
+        are learned as far as others need them; `score` counts all words.
     {parameters}
 
     Attributes
@@ -89,7 +93,8 @@ class DependencyParser(Words, Probabilities, StructuredEstimator):
     Notes
     -----
     `score` is the fraction of words with the right head (UAS), with relations that of words with both right (LAS);
-    `pb.metrics.attachment_scores` computes these and more.
+    `pb.metrics.attachment_scores` computes these and more. Words whose true relation the training did not show count
+    as wrong.
 
     Examples
     --------
@@ -112,9 +117,9 @@ class DependencyParser(Words, Probabilities, StructuredEstimator):
     def __init__(self, C: float = 0.1, *, loss: str = "hinge", attributes: Sequence[str] = ("word", "pos"),
                  templates: Sequence[str] | None = None, hash_bits: int = 18, min_count: int = 1,
                  single_root: bool = True, relations: bool = False, relation_templates: Sequence[str] | None = None,
-                 counts: str = "both", tol: float = 0.001, atol: float | None = None, method: str | Method = "auto",
-                 max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
-                 random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 counts: str = "both", uncounted: Sequence[str] = (), tol: float = 0.001, atol: float | None = None,
+                 method: str | Method = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
         self._take_arguments(locals())
 
@@ -137,6 +142,9 @@ class DependencyParser(Words, Probabilities, StructuredEstimator):
         n_features = X[0].shape[1] if is_sparse else len(self.attributes)
         counts = None if is_sparse or not is_text(X) else self._count_values(X)
         if not check_flag("relations", self.relations):
+            for name, default in (("counts", "both"), ("relation_templates", None)):
+                if (value := getattr(self, name)) is not default and value != default:
+                    raise ParameterError(f"{name} must be {default!r} with relations=False, got {value!r:.40}")
             return bool(is_sparse), int(n_features), counts, None, have_root(all_heads(y))
         if is_sparse:
             raise ParameterError("X must hold words for relations=True, got CSR matrices; pb.models.Dependency takes "
@@ -165,10 +173,22 @@ class DependencyParser(Words, Probabilities, StructuredEstimator):
     def _encode_pairs(self, X, y, fitted):
         x, relations = self._words(X, fitted, self._tables(fitted)), fitted["relations_"]
         if relations is None:
-            return x, rooted(all_heads(y), fitted["with_root_"])
+            return x, self._counted(X, rooted(all_heads(y), fitted["with_root_"]), fitted)
         number = {relation: r for r, relation in enumerate(relations)}
-        return x, rooted([len(relations) * heads + np.array([number[name] for name in names], np.int32)
-                           for heads, names in map(split_pairs, y, range(len(y)))], False)
+        codes = [len(relations) * heads + np.array([number[name] for name in names], np.int32)
+                 for heads, names in map(split_pairs, y, range(len(y)))]
+        return x, self._counted(X, rooted(codes, False), fitted)
+
+    def _counted(self, X, truths, fitted):
+        """Return the truths, with weights of words if some have no part in the loss."""
+        if len(self.uncounted) == 0:
+            return truths
+        if isinstance(self.uncounted, str) or self._log_loss or fitted["is_sparse_"] or self._tag_column() is None:
+            raise ParameterError("uncounted must be a tuple of values of the attribute 'pos' of words, and empty with "
+                                 f"loss='logistic', got {self.uncounted!r:.40}")
+        odd, is_text = set(self.uncounted), fitted["kinds_"] is not None
+        return [WeightedLabels(codes, np.array([1, *(tag not in odd for tag in self._tags(x, i, is_text))]))
+                for i, (x, codes) in enumerate(zip(X, truths, strict=True))]
 
     def _make_model(self, fitted):
         if fitted.is_sparse_:

@@ -19,7 +19,7 @@ class DependencyParserCV(PathCV, DependencyParser):
     Parameters
     ----------
     {grid}
-    loss, attributes, templates, hash_bits, min_count, single_root, relations, relation_templates, counts
+    loss, attributes, templates, hash_bits, min_count, single_root, relations, relation_templates, counts, uncounted
         See `DependencyParser`.
     {grid_parameters}
 
@@ -46,8 +46,8 @@ class DependencyParserCV(PathCV, DependencyParser):
                  loss: str = "hinge", attributes: Sequence[str] = ("word", "pos"),
                  templates: Sequence[str] | None = None, hash_bits: int = 18, min_count: int = 1,
                  single_root: bool = True, relations: bool = False, relation_templates: Sequence[str] | None = None,
-                 counts: str = "both", tol: float = 0.001, atol: float | None = None, method: str | Method = "auto",
-                 max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
-                 random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 counts: str = "both", uncounted: Sequence[str] = (), tol: float = 0.001, atol: float | None = None,
+                 method: str | Method = "auto", max_iter: int | None = None, time_limit: float | None = None,
+                 n_jobs: int | None = None, random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
         self._take_arguments(locals())

@@ -59,7 +59,7 @@ class Words:
                 raise ParameterError(f"y[{i}] must hold heads 0..{n}, got {heads.tolist()!r:.60}")
             tags = [""] * (n + 1)
             if column is not None:
-                tags[1:] = self._column(x, i, column) if of_texts else self._numbers(x, i)[:, column].astype(str)
+                tags[1:] = self._tags(x, i, of_texts)
             for m, (h, name) in enumerate(zip(heads.tolist(), names, strict=True), 1):
                 counted[tags[h], tags[m], "root" if h == 0 else "right" if m > h else "left", name] += weight
         odd = next((text for rule in counted for text in rule if "\t" in text), None)
@@ -76,6 +76,11 @@ class Words:
 
     def _tag_column(self):
         return self.attributes.index("pos") if "pos" in self.attributes else None
+
+    def _tags(self, x, i, of_texts):
+        """Return the attribute "pos" of all words of sentence i, as texts."""
+        column = self._tag_column()
+        return self._column(x, i, column) if of_texts else self._numbers(x, i)[:, column].astype(str).tolist()
 
     def _rules(self, fitted):
         """Return `allowed_` in the numbers that the model takes."""

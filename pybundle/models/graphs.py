@@ -159,22 +159,26 @@ def read_features(nodes):
     return Examples(nodes.values, name_of=lambda row: nodes.name_of(row, field=".nodes"))
 
 
+def split(Y, kinds):
+    """Return labels of the kinds of dtype and weights, both Ragged, or None if none of Y has weights."""
+    if isinstance(Y, WeightedLabels):
+        return Ragged.of(Y.labels, "labels of Y", kinds), Ragged.of(Y.weights, "weights of Y")
+    if isinstance(Y, Ragged) or not any(isinstance(y, WeightedLabels) for y in Y):
+        return Ragged.of(Y, "Y", kinds), None
+    weights = [y.weights if isinstance(y, WeightedLabels) else np.ones(len(y)) for y in Y]
+    return Ragged.of([labels_of(y) for y in Y], "Y", kinds), Ragged.of(weights, "weights of Y")
+
+
 def read_labels(Y, offsets, n_labels=2, unknown=False):
     """Return Ragged labels (int64) and weights of all nodes; Y must fit the nodes of X.
 
     Labels are 0..n_labels - 1, and with `unknown` also -1 for nodes whose label is not known.
     """
-    weights = None
-    if isinstance(Y, WeightedLabels):
-        Y, weights = Ragged.of(Y.labels, "labels of Y"), Ragged.of(Y.weights, "weights of Y")
-    elif not isinstance(Y, Ragged):
+    if not isinstance(Y, (WeightedLabels, Ragged)):
         check_lengths(offsets[1:], Y)
         for i, y in enumerate(Y):
             refuse_pair(f"Y[{i}]", y)
-        if any(isinstance(y, WeightedLabels) for y in Y):
-            weights = [y.weights if isinstance(y, WeightedLabels) else np.ones(len(y)) for y in Y]
-            weights = Ragged.of(weights, "weights of Y")
-        Y = Ragged.of([labels_of(y) for y in Y], "Y", kinds="biu")
+    Y, weights = split(Y, "biu")
     check_lengths(offsets[1:], Y)
     for name, ragged in (("labels", Y), ("weights", weights)):
         if ragged is None:

@@ -29,7 +29,7 @@ def is_tree(model, codes, truth):
 
     The model refuses relations that an arc cannot have where it computes features.
     """
-    codes, n = np.asarray(codes), len(truth)
+    codes, n = np.asarray(codes), len(labels_of(truth))
     if codes.shape != (n,) or codes.dtype.kind not in "iu" or codes[0] != -1 or n < 2:
         return False
     heads = codes // model.n_relations

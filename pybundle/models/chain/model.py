@@ -64,7 +64,7 @@ class Chain(StructuredModel):
     allowed : array_like of bool, shape (K, K), or three of shapes (K, K), (K,) and (K,), optional
         ``allowed[j, k]`` says whether label j may be followed by k; the other two say which labels may be first and
         last, None for all. Other labellings are never decoded, have probability 0, and are refused in Y. Their weights
-        stay 0, since no example has their features.
+        stay 0, since no example has their features; other values in a `w0` only shrink.
 
     Notes
     -----

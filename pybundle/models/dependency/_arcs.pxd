@@ -1,6 +1,6 @@
 # Features of the arcs of sentences, for compiled code that decodes trees.
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from ...features._plane_rows cimport PlaneRows
 
@@ -37,9 +37,9 @@ cdef class Arcs:
     cdef void add_relations(self, Py_ssize_t i, int h, int m, int count, const int32_t* which, const double* scales,
                             double* slope) noexcept nogil
     # Adds to the scores S of `score` the maximum over relations, or with `soft` the logarithm of the sum of exp, after
-    # taking 1 from the right entries if `loss` is not NO_LOSS. best (n + 1, n + 1) receives codes, tops (n + 1,) the
-    # scores of the true arcs
-    cdef void reduce(self, Py_ssize_t i, const double* w, const int32_t* own, int loss, bint soft, double* S,
+    # taking 1 from the right entries of words m whose loss[m] is not NO_LOSS; loss may be NULL. best (n + 1, n + 1)
+    # receives codes, tops (n + 1,) the scores of the true arcs
+    cdef void reduce(self, Py_ssize_t i, const double* w, const int32_t* own, const uint8_t* loss, bint soft, double* S,
                      int32_t* best, double* tops, void* scratch) noexcept nogil
     # Adds to the slope scale times the features of relations, each times P[h, m] and its probability in the arc, less
     # those of the truth; returns a lower bound on the expected entropy of relations, where `error` bounds that of P.
@@ -50,7 +50,7 @@ cdef class Arcs:
     cdef size_t scratch(self) noexcept nogil
 
 cdef enum Loss:
-    # which words are wrong: those with another head or relation, another head, another relation
+    # when a word is wrong: with another head or relation, another head, another relation, never
     BOTH = 0
     HEADS = 1
     RELATIONS = 2
@@ -58,6 +58,8 @@ cdef enum Loss:
 
 
 cdef inline bint is_wrong(int32_t code, int32_t own, int R, int loss) noexcept nogil:
-    if code == own or loss == BOTH:
-        return code != own
+    if code == own or loss == NO_LOSS:
+        return False
+    if loss == BOTH:
+        return True
     return code // R != own // R if loss == HEADS else code % R != own % R

@@ -43,14 +43,14 @@ cdef class Arcs:
         for k in range(count):
             self.add_arc(i, h, m, which[k], scales[k], slope)
 
-    cdef void reduce(self, Py_ssize_t i, const double* w, const int32_t* own, int loss, bint soft, double* S,
+    cdef void reduce(self, Py_ssize_t i, const double* w, const int32_t* own, const uint8_t* loss, bint soft, double* S,
                      int32_t* best, double* tops, void* scratch) noexcept nogil:
         cdef int n = <int>(self.starts[i + 1] - self.starts[i]), h, m
         for h in range(n):
             for m in range(1, n):
                 best[<Py_ssize_t>h * n + m] = h
         for m in range(1, n):
-            if loss != NO_LOSS:
+            if loss != NULL and loss[m] != NO_LOSS:
                 # taking 1 from the true arc adds 1 to all others, up to a constant
                 S[<Py_ssize_t>own[m] * n + m] -= 1.0
             tops[m] = S[<Py_ssize_t>own[m] * n + m]

@@ -13,7 +13,7 @@ from ...features._compiled_oracle cimport CompiledOracle
 from ...features._plane_rows cimport PlaneRows
 from ...oracles._arborescence cimport FOUND, max_tree, tree_scratch
 from ...oracles._matrix_tree cimport tree_marginals
-from ._arcs cimport NO_LOSS, Arcs, ArcWeights, is_wrong
+from ._arcs cimport Arcs, ArcWeights, is_wrong
 
 cdef enum:
     # in longer sentences products of errors, about words^4 2^-44, are too large for the bound on errors of marginals
@@ -56,12 +56,14 @@ cdef int check_weights(Arcs arcs, const double[::1] w) except -1:
     return 0
 
 
-def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] truth, int loss,
-                    bint single_root, int32_t[::1] heads, const int64_t[::1] offsets, double[::1] values, moves=None,
-                    const double[::1] scales=None, const int32_t[::1] labels=None):
+def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, const int32_t[::1] truth,
+                    bint single_root, int32_t[::1] heads, const int64_t[::1] offsets, double[::1] values,
+                    const uint8_t[::1] loss=None, moves=None, const double[::1] scales=None,
+                    const int32_t[::1] labels=None):
     """Find the best trees of the sentences `rows`.
 
-    `truth` holds the codes of true heads and relations at `starts`, and `heads` receives the found ones at `offsets`.
+    `truth` holds the codes of true heads and relations at `starts`, `loss` when a word is wrong, see `_arcs.pxd`, or is
+    None, and `heads` receives the found codes at `offsets`.
     Values are relative to the truth. `moves`, int32 (len(rows), k, 2), receives the k best moves of one word as pairs
     (word, code); word 0 means that there are no more. `scales` (n_groups,) multiply the weights of groups, which are
     the templates or given by `labels`, see `ArcWeights`.
@@ -82,21 +84,25 @@ def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, 
     if labels is not None:
         at.labels = &labels[0]
     with nogil:
-        decode_trees(arcs, rows.shape[0], &rows[0], &at, &truth[0], loss, single_root, &offsets[0], &heads[0],
-                     &values[0], k, first_move)
+        decode_trees(arcs, rows.shape[0], &rows[0], &at, &truth[0], first(loss), single_root, &offsets[0],
+                     &heads[0], &values[0], k, first_move)
+
+
+cdef inline const uint8_t* first(const uint8_t[::1] loss) noexcept nogil:
+    return &loss[0] if loss is not None else NULL
 
 
 cdef int decode_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const ArcWeights* at, const int32_t* truth,
-                      int loss, bint single_root, const int64_t* offsets, int32_t* heads, double* values, int k,
-                      int32_t* moves) except -1 nogil:
+                      const uint8_t* loss, bint single_root, const int64_t* offsets, int32_t* heads, double* values,
+                      int k, int32_t* moves) except -1 nogil:
     """Find best trees of n_rows sentences, heads[offsets[j]:offsets[j + 1]], and values relative to the truth.
 
-    `loss` says which words margin rescaling counts. If k > 0, moves (n_rows, k, 2) receives the best moves of one word,
-    (word, code).
+    `loss` may be NULL. If k > 0, moves (n_rows, k, 2) receives the best moves of one word, (word, code).
     """
     cdef Py_ssize_t j, i
     cdef int n, m, q, count, longest = longest_of(arcs, n_rows, rows)
     cdef const int32_t* own
+    cdef const uint8_t* lost = NULL
     cdef int32_t* found
     cdef double best, total, top
     # scores, those of the truth, scratch of trees and of features, codes of arcs
@@ -118,7 +124,9 @@ cdef int decode_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, cons
             own = truth + arcs.starts[i]
             found = heads + offsets[j]
             arcs.score(i, at, S, room)
-            arcs.reduce(i, at.w, own, loss, False, S, codes, tops, room)
+            if loss != NULL:
+                lost = loss + arcs.starts[i]
+            arcs.reduce(i, at.w, own, lost, False, S, codes, tops, room)
             if max_tree(n, S, single_root, <int*>found, &best, trees) != FOUND:
                 refuse(i)
             if k > 0:
@@ -159,10 +167,10 @@ cdef int refuse(Py_ssize_t i) except -1 nogil:
 
 
 def add_trees(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] truth, const int32_t[::1] heads,
-              const int64_t[::1] offsets, const double[::1] scales, double[::1] slope, int loss=0):
+              const int64_t[::1] offsets, const double[::1] scales, double[::1] slope, const uint8_t[::1] loss=None):
     """slope += sum_j scales[j] psi_j(heads_j); returns sum_j scales[j] times the number of wrong words.
 
-    A true head -1 has no features.
+    A true head -1 has no features. Without `loss` no word is wrong.
     """
     cdef Py_ssize_t j, i
     cdef int n, m, R = arcs.n_relations
@@ -176,7 +184,8 @@ def add_trees(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] truth, c
                 h = heads[offsets[j] + m]
                 g = truth[arcs.starts[i] + m]
                 if h != g and scales[j] != 0.0:
-                    total += scales[j] * is_wrong(h, g, R, loss)
+                    if loss is not None:
+                        total += scales[j] * is_wrong(h, g, R, loss[arcs.starts[i] + m])
                     arcs.add_arc(i, h // R, m, h % R, scales[j], &slope[0])
                     if g >= 0:
                         arcs.add_arc(i, g // R, m, g % R, -scales[j], &slope[0])
@@ -184,19 +193,20 @@ def add_trees(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] truth, c
 
 
 def tree_planes(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] truth, const int32_t[::1] heads,
-                const int64_t[::1] offsets, int loss=0):
+                const int64_t[::1] offsets, const uint8_t[::1] loss=None):
     """Return the numbers of wrong words, and psi_j(heads_j) as csr_array (len(rows), dim)."""
     cdef PlaneRows out = PlaneRows(arcs.dim, rows.shape[0])
     losses_array = np.empty(rows.shape[0])
     cdef double[::1] losses = losses_array
     if rows.shape[0]:
         with nogil:
-            write_trees(arcs, rows.shape[0], &rows[0], &truth[0], &offsets[0], &heads[0], loss, out, &losses[0])
+            write_trees(arcs, rows.shape[0], &rows[0], &truth[0], &offsets[0], &heads[0], first(loss), out,
+                        &losses[0])
     return losses_array, out.matrix()
 
 
 cdef int write_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const int32_t* truth, const int64_t* offsets,
-                     const int32_t* heads, int loss, PlaneRows out, double* losses) except -1 nogil:
+                     const int32_t* heads, const uint8_t* loss, PlaneRows out, double* losses) except -1 nogil:
     """Write the losses of trees, which are their numbers of wrong words, and append their slopes as rows to `out`."""
     cdef Py_ssize_t j, i
     cdef int m, R = arcs.n_relations
@@ -208,7 +218,7 @@ cdef int write_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const
             h = heads[offsets[j] + m]
             g = truth[arcs.starts[i] + m]
             if h != g:
-                losses[j] += is_wrong(h, g, R, loss)
+                losses[j] += loss != NULL and is_wrong(h, g, R, loss[arcs.starts[i] + m])
                 arcs.put_arc(i, h // R, m, h % R, 1.0, out)
                 if g >= 0:
                     arcs.put_arc(i, g // R, m, g % R, -1.0, out)
@@ -224,8 +234,8 @@ cdef class CompiledDependency(CompiledOracle):
     arcs : Arcs
     truth : int32 array
         Codes of true heads and relations of all sentences by `arcs.starts`.
-    loss : int
-        Which words are wrong, see `_arcs.pxd`.
+    loss : uint8 array
+        When words are wrong, see `_arcs.pxd`, in the order of `truth`.
     single_root : bool
     batch : int
         Largest number of sentences in one call.
@@ -233,19 +243,19 @@ cdef class CompiledDependency(CompiledOracle):
 
     cdef Arcs arcs
     cdef const int32_t[::1] truth
-    cdef int loss
+    cdef const uint8_t[::1] loss
     cdef bint single_root
 
-    def __init__(self, Arcs arcs, truth, int loss, bint single_root, Py_ssize_t batch):
+    def __init__(self, Arcs arcs, truth, loss, bint single_root, Py_ssize_t batch):
         CompiledOracle.__init__(self, arcs.dim, batch)
         self.arcs, self.truth, self.loss, self.single_root = arcs, truth, loss, single_root
 
     cdef int fill(self, const Py_ssize_t* rows, Py_ssize_t n) except -1 nogil:
         cdef ArcWeights at = ArcWeights(self.w, NULL, NULL)
         cdef int32_t* heads = self.room_for_labels(&self.arcs.starts[0], rows, n)
-        decode_trees(self.arcs, n, rows, &at, &self.truth[0], self.loss, self.single_root, &self.offsets[0], heads,
+        decode_trees(self.arcs, n, rows, &at, &self.truth[0], &self.loss[0], self.single_root, &self.offsets[0], heads,
                      &self.losses[0], 0, NULL)
-        return write_trees(self.arcs, n, rows, &self.truth[0], &self.offsets[0], heads, self.loss, self.planes,
+        return write_trees(self.arcs, n, rows, &self.truth[0], &self.offsets[0], heads, &self.loss[0], self.planes,
                            &self.losses[0])
 
 
@@ -292,7 +302,7 @@ def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] 
                 n = <int>(arcs.starts[i + 1] - arcs.starts[i])
                 own = &truth[arcs.starts[i]]
                 arcs.score(i, &at, S, room)
-                arcs.reduce(i, at.w, own, NO_LOSS, True, S, codes, tops, room)
+                arcs.reduce(i, at.w, own, NULL, True, S, codes, tops, room)
                 for m in range(1, n):
                     # scores relative to the truth, which has value 0
                     for h in range(n):

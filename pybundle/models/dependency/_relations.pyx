@@ -8,11 +8,11 @@ determinant of the Matrix-Tree theorem for the arc weights `sum over r of exp(s 
 import numpy as np
 
 from libc.math cimport INFINITY, exp, log
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
 from ...features._plane_rows cimport PlaneRows
-from ._arcs cimport HEADS, NO_LOSS, RELATIONS, Arcs, ArcWeights
+from ._arcs cimport NO_LOSS, Arcs, ArcWeights, is_wrong
 
 
 cdef class LabelledArcs(Arcs):
@@ -82,7 +82,7 @@ cdef class LabelledArcs(Arcs):
             self.heads.put_arc(i, h, m, 0, scale, out)
         return self.labels.put_arc(i, h, m, r, scale, out)
 
-    cdef void reduce(self, Py_ssize_t i, const double* w, const int32_t* own, int loss, bint soft, double* S,
+    cdef void reduce(self, Py_ssize_t i, const double* w, const int32_t* own, const uint8_t* loss, bint soft, double* S,
                      int32_t* best, double* tops, void* scratch) noexcept nogil:
         cdef int n = <int>(self.starts[i + 1] - self.starts[i]), R = self.n_relations, h, m, k, count, top
         cdef const int32_t* which = NULL
@@ -97,8 +97,7 @@ cdef class LabelledArcs(Arcs):
                 top, odd = 0, 0.0
                 for k in range(count):
                     # as without relations, what is right loses 1 in place of a gain of all others
-                    if loss != NO_LOSS and (loss == RELATIONS or h == own[m] // R) and \
-                            (loss == HEADS or which[k] == own[m] % R):
+                    if loss != NULL and not is_wrong(h * R + which[k], own[m], R, loss[m]) and loss[m] != NO_LOSS:
                         out[k] -= 1.0
                     if own[m] == h * R + which[k]:
                         tops[m] = S[<Py_ssize_t>h * n + m] + out[k]

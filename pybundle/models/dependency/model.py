@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ...core.exceptions import InputTypeError, ParameterError
+from ...core.graph import WeightedLabels
 from ...core.ragged import Ragged
 from ...core.types import Array, Data, Floats
 from ...core.validation import (
@@ -26,6 +27,7 @@ from ...features.examples import Examples
 from ...oracles.arborescence import max_arborescence
 from ..base import StructuredModel
 from ..batch_oracle import BatchOracle
+from ..graphs import labels_of
 from ._arcs import RowArcs, arc_scores
 from ._hashed_arcs import HashedArcs
 from ._kernels import tree_planes
@@ -40,7 +42,8 @@ class Dependency(StructuredModel):
 
     A labelling is `heads`, int32 of shape (n + 1,), for a sentence of n words: `heads[0] = -1` is the root, words are
     1..n, `heads[m] = 0` hangs a word on the root. Trees need not be projective. With R relations a labelling holds
-    `R heads + relations`, relations 0..R - 1, and -1 for the root; `divmod(y, R)` returns both.
+    `R heads + relations`, relations 0..R - 1, and -1 for the root; `divmod(y, R)` returns both. A truth may be
+    `pb.models.WeightedLabels(heads, weights)`: the loss does not count words of weight 0; others must have weight 1.
 
     Parameters
     ----------
@@ -171,26 +174,27 @@ class Dependency(StructuredModel):
     def joint_feature(self, x: Any, y: Any) -> sp.csr_array:
         """Return Psi(x, y) as a CSR row."""
         arcs, _ = self._bind([x])
-        heads = self._check_heads("y", y, int(arcs.starts_array[1]))
+        heads = self._check_heads("y", labels_of(y), int(arcs.starts_array[1]))
         row = np.zeros(1, np.intp)
         check_relations(arcs, row, heads, arcs.starts_array, "y")
         # psi is Psi if there are no true heads
         return tree_planes(arcs, row, np.full(len(heads), -1, np.int32), heads, arcs.starts_array)[1]
 
     def loss(self, y: Any, y_hat: Any) -> float:
-        y, y_hat = integer_array("y", y), integer_array("y_hat", y_hat)
+        counted, y, y_hat = _counted(y), integer_array("y", labels_of(y)), integer_array("y_hat", y_hat)
         if y.ndim != 1 or y.shape != y_hat.shape:
             raise ParameterError(f"y and y_hat must be heads of the same words, got shapes {y.shape} and {y_hat.shape}")
-        return float(np.count_nonzero(are_wrong(y, y_hat, self.n_relations, self.counts)[1:]))
+        return float(np.count_nonzero((are_wrong(y, y_hat, self.n_relations, self.counts) & counted)[1:]))
 
     def decode(self, w: Array, x: Any) -> Array:
         return self._best(self.relation_scores(w, x))
 
     def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Array:
         scores = self.relation_scores(w, x)
-        codes = self._check_heads("y", y, len(scores))
+        codes = self._check_heads("y", labels_of(y), len(scores))
         own = np.arange(scores[:, 0].size).reshape(len(scores), 1, -1)      # codes of all arcs
-        return self._best(scores + are_wrong(own, codes[:, None], self.n_relations, self.counts))
+        wrong = are_wrong(own, codes[:, None], self.n_relations, self.counts) & np.expand_dims(_counted(y), -1)
+        return self._best(scores + wrong)
 
     def _best(self, scores):
         heads, _ = max_arborescence(scores.max(axis=2), self.single_root)
@@ -279,3 +283,8 @@ class Dependency(StructuredModel):
         if problem:
             raise ParameterError(problem)
         return contiguous(heads, np.int32)
+
+
+def _counted(y):
+    """Return whether the loss counts each word of a truth, or True for all."""
+    return np.asarray(y.weights) != 0 if isinstance(y, WeightedLabels) else np.True_

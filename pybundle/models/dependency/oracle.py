@@ -12,12 +12,14 @@ from ...core.ragged import Ragged
 from ...core.validation import check_rows, integer_array
 from ...oracles._matrix_tree import tree_errors
 from ..batch_oracle import BatchOracle, check_lengths
+from ..graphs import split
 from ._arcs import RowArcs
 from ._kernels import CompiledDependency, add_trees, marginal_sentences, most_additions, solve_sentences, tree_planes
 
 COUNTS = ("both", "heads", "relations")
-"""What makes a word wrong: another head or relation, another head, another relation; numbered as in `_arcs.pxd`,
-where the next number is for no loss."""
+"""What makes a word wrong: another head or relation, another head, another relation; numbered as in `_arcs.pxd`."""
+UNCOUNTED = len(COUNTS)
+"""The number in `_arcs.pxd` of words that are never wrong."""
 
 
 class DependencyOracle(BatchOracle):
@@ -30,12 +32,16 @@ class DependencyOracle(BatchOracle):
     has_further = True
 
     def __init__(self, model, X, Y):
+        Y, counted = (None, None) if Y is None else split(Y, "iu")
         self.n_examples = check_lengths(X, X if Y is None else Y)
         self.dim, self._single_root, self._R = model.dim, model.single_root, model.n_relations
-        self._loss, self._has_relations = COUNTS.index(model.counts), model.rules is not None
+        self._counts, self._has_relations = model.counts, model.rules is not None
         self._arcs, largest = model._bind(X)
         self._starts = self._arcs.starts_array
-        self._truth = self._arcs.any_trees() if Y is None else self._check_truth(Ragged.of(Y, "Y", kinds="iu"))
+        self._truth = self._arcs.any_trees() if Y is None else self._check_truth(Y)
+        self._loss = np.full(len(self._truth), COUNTS.index(model.counts), np.uint8)
+        if counted is not None:
+            self._loss[self._check_counted(counted, Y) == 0.0] = UNCOUNTED
         n_words = np.diff(self._starts) - 1
         # the work for n^2 arcs and n words, in large units, so that few shards need a slope of their own. Error bounds
         # need at least the number of words, as a feature may be in all arcs of a tree
@@ -68,11 +74,18 @@ class DependencyOracle(BatchOracle):
         check_relations(self._arcs, np.arange(self.n_examples), truth, self._starts, "Y[{}]")
         return truth
 
+    def _check_counted(self, counted, Y):
+        for i, (weights, y) in enumerate(zip(counted, Y, strict=True)):
+            if weights.shape != y.shape or not np.isin(weights, (0, 1)).all():
+                raise ParameterError(f"weights of Y[{i}] must be 1 for words that the loss counts, else 0, as many as "
+                                     f"heads with the root in front, {len(y)}, got {weights.tolist()!r:.60}")
+        return counted.values
+
     def _decode(self, rows, weights, loss, **more):
         offsets = self._offsets(rows)
         heads, values = np.empty(offsets[-1], np.int32), np.empty(len(rows))
-        solve_sentences(self._arcs, rows, weights, self._truth, self._loss if loss else len(COUNTS), self._single_root,
-                        heads, offsets, values, **more)
+        solve_sentences(self._arcs, rows, weights, self._truth, self._single_root, heads, offsets, values,
+                        self._loss if loss else None, **more)
         return Decodings(Ragged.unchecked(heads, offsets), values, values)
 
     def _best(self, rows, weights, k):
@@ -123,8 +136,9 @@ class DependencyOracle(BatchOracle):
 
     def _losses(self, rows, labellings):
         heads, offsets = self._heads(rows, labellings)
-        truth = self._truth[Ragged(self._truth, self._starts).rows(rows)]
-        return np.add.reduceat(are_wrong(truth, heads, self._R, COUNTS[self._loss]), offsets[:-1], dtype=float)
+        places = Ragged(self._truth, self._starts).rows(rows)
+        wrong = are_wrong(self._truth[places], heads, self._R, self._counts) & (self._loss[places] != UNCOUNTED)
+        return np.add.reduceat(wrong, offsets[:-1], dtype=float)
 
     def _marginals(self, rows, weights, scales, slope):
         values, entropies = np.empty(len(rows)), np.empty(len(rows))

@@ -219,6 +219,9 @@ def test_path_leaves_out_what_a_stopped_fold_lacks():
                              scoring="f1_macro")
     display = plotting.PathDisplay.from_estimator(search)
     assert display.lines_[0].get_xdata().tolist() == [1.0] and display.ax_.get_ylabel() == "f1_macro"
+    vars(search).update(scoring=None, metric="ndcg@5")      # of a ranker, which has no error
+    display = plotting.PathDisplay.from_estimator(search)
+    assert display.lines_[0].get_ydata().tolist() == [0.6] and display.ax_.get_ylabel() == "ndcg@5"
 
 
 def test_path_refuses(svm, result):

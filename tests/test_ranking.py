@@ -174,8 +174,7 @@ def test_searches_with_routing_equal_loops_by_hand():
             model = pb.RankingSVM(C=C, metric="ndcg@5").fit(scaler.transform(X[train]), y[train], qid[train])
             hand[f, c] = model.score(scaler.transform(X[test]), y[test], qid[test])
     with sklearn.config_context(enable_metadata_routing=True):
-        ranker = pb.RankingSVM(metric="ndcg@5").set_fit_request(qid=True)
-        ranker.set_score_request(qid=True, sample_weight=True)
+        ranker = pb.RankingSVM(metric="ndcg@5").set_fit_request(qid=True).set_score_request(qid=True)
         pipeline = make_pipeline(StandardScaler(), ranker)
         search = GridSearchCV(pipeline, {"rankingsvm__C": Cs}, cv=GroupKFold(3)).fit(X, y, qid=qid, groups=qid)
     found = np.array([search.cv_results_[f"split{f}_test_score"] for f in range(3)])
@@ -263,7 +262,10 @@ def test_the_shell_trains_and_evaluates_rankings(tmp_path, capsys, monkeypatch):
     assert cli.main(["path", "a.svm", "--model", "rank", "--lams", "100,10"]) == 0
     assert cli.main(["train", "a.svm", "--model", "rank", "-C", "0.01", "--certificate", "c.npz"]) == 0
     assert cli.main(["verify", "a.svm", "--model", "rank", "--certificate", "c.npz", "-C", "0.01"]) == 0
-    assert cli.main(["info", "m.npz"]) == 0
+    capsys.readouterr()
+    assert cli.main(["info", "m.npz"]) == 0 and pairs in capsys.readouterr().out
+    assert cli.main(["bench", "a.svm", "--model", "rank", "--repeat", "1"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:]] == ["oca", "bmrm"]
     assert cli.main(["train", "plain.svm", "--model", "rank", "--groups", "sizes", "--certificate", "c.npz"]) == 0
     assert cli.main(["verify", "plain.svm", "--certificate", "c.npz"]) == 0
     (tmp_path / "sizes").rename("moved")

@@ -22,7 +22,8 @@ def bench(arguments):
         X, y, *_ = load_digits()
         data = Data("digits", "row", X, y)
     risk, lam = make_risk(arguments, data), 1.0 / constant(arguments).get("C", 1.0)
-    seconds = {method: [] for method in arguments.methods}
+    usual = ("prox-bcfw", "oca", "bmrm") if risk.oracle is not None else ("oca", "bmrm")
+    seconds = {method: [] for method in arguments.methods or usual}
     if "cutting-plane" in seconds:
         raise ParameterError("method 'cutting-plane' minimises in a ball and has no lam to compare at")
     results = {}

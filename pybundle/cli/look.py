@@ -5,7 +5,7 @@ import textwrap
 import scipy.sparse as sp
 
 from .columns import columns_of
-from .models import estimators, relations_of
+from .models import estimators, rank_pairs, relations_of
 from .output import certificate, certificate_rows, print_json, print_rows, print_table
 
 MOST = 12
@@ -28,7 +28,7 @@ def look(arguments):
     labels, weights = record["labels"], record["weights"]
     print_rows([("C", f"{model.C_:g}, by cross-validation" if hasattr(model, "C_") else None),
                 ("labels", labels and _wrapped([f"{len(labels)}: {labels[0]}", *labels[1:]])),
-                ("relations", record["relations"]), ("features", record["features"]),
+                ("relations", record["relations"]), ("pairs", record["pairs"]), ("features", record["features"]),
                 ("weights", weights and f"{weights}, {record['not 0']} of them not 0"),
                 *certificate_rows(record),
                 *(("kernel weight", f"{weight:.4f} {name}") for name, weight in record.get("kernels", ()))])
@@ -49,7 +49,8 @@ def _facts(model, columns, top):
                   for name, value in model.get_params(deep=False).items() if name != "callback"},
               "trained on": None if columns is None else columns.trained_on,
               "labels": model.classes_.tolist() if hasattr(model, "classes_") else None,
-              "relations": relations_of(model), "features": getattr(model, "n_features_in_", None),
+              "relations": relations_of(model), "pairs": rank_pairs(model),
+              "features": getattr(model, "n_features_in_", None),
               "weights": None if coef is None else int(numbers.size),
               "not 0": None if coef is None else int((numbers != 0.0).sum()), **certificate(model)}
     if hasattr(model, "top_features"):

@@ -23,6 +23,8 @@ def path(arguments):
         name = _name(arguments, lam)
         check_outputs(Namespace(data=arguments.data, save=name), "save")
         check_place("--save", name)
+    if len(set(arguments.lams)) < len(arguments.lams):
+        raise ParameterError(f"--lams must hold different numbers, got {','.join(map(str, arguments.lams))}")
     data = read(arguments)
     risk, keep = (make_risk(arguments, data), None) if arguments.save is None else _fit(arguments, data)
     results = solve_path(risk, arguments.lams, reuse=arguments.reuse, tol=arguments.tol, atol=arguments.atol,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..metrics import average_precision, concordance, ndcg, reciprocal_rank
+from ..metrics import average_precision, chunk_scores, concordance, ndcg, reciprocal_rank
 from ..metrics.chunks import PREFIXES
 
 
@@ -16,6 +16,11 @@ def holds_chunks(sequences):
     labels = {label for labels in sequences for label in labels}
     return labels != {"O"} and all(
         label == "O" or (isinstance(label, str) and label[1:2] == "-" and label[0] in PREFIXES) for label in labels)
+
+
+def chunk_f1(estimator, X, y):
+    """Return the F1 of chunks that an estimator finds, by which a search chooses C; 0 if there are none."""
+    return np.nan_to_num(chunk_scores(y, estimator.predict(X)).total.f1)
 
 
 def ranking_scores(grades, scores, groups):

@@ -9,9 +9,10 @@ from ..core.exceptions import ParameterError
 from ..solvers.checkpointing import Checkpoint
 from .classes import class_counts, describe_counts, warn_of_attributes, warn_of_measurements
 from .data import read
-from .models import KINDS, check_memory, constant, kind_of, make_estimator, progress, relations_of, targets
+from .models import KINDS, check_memory, constant, kind_of, make_estimator, progress, rank_pairs, relations_of, targets
 from .output import certificate, certificate_rows, check_outputs, print_json, print_rows, shown
 from .scaling import scaled, unscale
+from .scores import chunk_f1
 from .verify import stated
 
 
@@ -65,9 +66,9 @@ def train(arguments):
     else:
         print(f"{record['class']} on {record['data']}, C = {record['C']:g}")
         print_rows([("classes", classes and describe_counts(classes)), ("relations", record["relations"]),
-                    ("pairs", kind == "rank" and f"{estimator.n_pairs_} in {estimator.n_groups_} groups, "
-                                                 f"{estimator.n_idle_groups_} of them without a pair"),
-                    *(_score_rows(record) if arguments.cv is not None else ()),
+                    ("pairs", rank_pairs(estimator)),
+                    *(_score_rows(record, "score" if arguments.scheme is None else "F1 of chunks")
+                      if arguments.cv is not None else ()),
                     ("columns", arguments.scale and "scaled; the certificate is of the scaled columns"),
                     *certificate_rows(record), ("hint", record["hint"]),
                     *(("kernel weight", f"{weight:.4f} {name}") for name, weight in record.get("kernels", ())),
@@ -75,9 +76,9 @@ def train(arguments):
     return 0 if estimator.converged_ else 1
 
 
-def _score_rows(record):
-    """Return rows of cross-validated scores, and one sentence on values of C that were not solved in full."""
-    rows = [(f"C = {C:g}", f"cross-validated score {score:.4f}") for C, score in record["scores"].items()
+def _score_rows(record, what):
+    """Return rows of the scores `what` of a search, and one sentence on values of C that were not solved in full."""
+    rows = [(f"C = {C:g}", f"cross-validated {what} {score:.4f}") for C, score in record["scores"].items()
             if record["status"][C] != "not tried"]
     kinds = {verb: ", ".join(f"{C:g}" for C, status in record["status"].items() if status == kind)
              for kind, verb in (("probed", "only probed"), ("not tried", "did not try"))}
@@ -89,6 +90,8 @@ def save(estimator, data, scaler, path):
     """Save the model with its columns, and with weights of the unscaled columns."""
     if scaler is not None:
         unscale(estimator, scaler)
+    if hasattr(estimator, "scoring"):       # files hold no functions
+        estimator.scoring = None
     estimator._columns = data.columns._replace(trained_on=data.describe())._asdict()
     estimator.save(path)
 
@@ -125,6 +128,8 @@ def _estimator(kind, arguments, data):
                                  "given with it")
         name += "CV"
         parameters |= {"cv": arguments.cv, "Cs": 8 if arguments.grid is None else arguments.grid}
+        if arguments.scheme is not None:
+            parameters["scoring"] = chunk_f1
     estimator = make_estimator(name, kind, arguments, data, **parameters)
     file = None if arguments.checkpoint is None else Checkpoint(arguments.checkpoint, every=arguments.checkpoint_every)
     estimator._further = {"n_parts": arguments.parts, "evidence": arguments.certificate is not None,

@@ -17,6 +17,8 @@ from .labels import label_array
 from .probabilities import Probabilities
 from .structured import as_fitted, check_list
 
+UNKNOWN = "a node without a label has -1 or None in y"
+
 
 class GraphSVM(Probabilities, GraphEstimator):
     """Labels of the nodes of graphs, any number of labels, trained to a certified gap.
@@ -103,9 +105,9 @@ class GraphSVM(Probabilities, GraphEstimator):
             known = np.array([label is not None for label in labels], dtype=bool)
             if not known.all():
                 labels = [label for label, is_known in zip(labels, known, strict=True) if is_known]
-        labels = label_array(labels, name, "a node without a label has -1 or None")
+        labels = label_array(labels, name, UNKNOWN)
         known = np.ones(len(labels), dtype=bool) if known is None else known
-        classes = [] if self.classes is None else label_array(self.classes, "classes").tolist()
+        classes = [] if self.classes is None else label_array(self.classes, "classes", UNKNOWN).tolist()
         if labels.dtype.kind in "if" and -1 not in classes:
             has_label = labels != -1
             known[known] = has_label
@@ -120,7 +122,7 @@ class GraphSVM(Probabilities, GraphEstimator):
                 raise ParameterError(f"y must hold at least two classes, got {len(found)}: {found.tolist()}; pass "
                                      "classes= if there are more, and if -1 is a label, not an unknown one")
             return found
-        given = label_array(self.classes, "classes", "leave it out; a node without a label has -1 or None in y")
+        given = label_array(self.classes, "classes", UNKNOWN)
         classes = np.unique(given)
         if not 2 <= len(classes) == len(given):
             raise ParameterError(f"classes must be two or more different labels, got {self.classes!r:.60}")

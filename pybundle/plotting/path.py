@@ -107,7 +107,7 @@ class PathDisplay(Display):
         Parameters
         ----------
         estimator : MulticlassSVMCV or ChainSVMCV
-            The validation error is 1 - score in per cent, with `scoring` the score itself.
+            The validation error is 1 - score in per cent, with `scoring` or the `metric` of a ranker the score itself.
         ax : Axes, optional
 
         Returns
@@ -116,10 +116,11 @@ class PathDisplay(Display):
         """
         scores, grid = (fitted(estimator, name, "a fitted MulticlassSVMCV or ChainSVMCV")
                         for name in ("scores_", "Cs_"))
-        if estimator.scoring is None:
+        scoring = getattr(estimator, "metric", None) if estimator.scoring is None else estimator.scoring
+        if scoring is None:
             curve, ylabel = 100.0 * (1.0 - scores), "validation error, %"
         else:
-            curve, ylabel = scores, str(getattr(estimator.scoring, "__name__", estimator.scoring))
+            curve, ylabel = scores, str(getattr(scoring, "__name__", scoring))
         return cls(grid, {"": curve}, best=estimator.C_, xlabel="C", ylabel=ylabel).plot(ax)
 
     def _size(self):

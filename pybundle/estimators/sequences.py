@@ -95,8 +95,7 @@ class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
             return model.token_scores(self.coef_, tokens.values), x.offsets
         offsets, *rows = rows_of(X, *self._once("columns", lambda: columns_of(self.vocabulary_, self.hash_bits)))
         unary = model.entry_scores(self.coef_, *rows)
-        known = np.diff(rows[0]) > 0
-        first = None if known.any() else next((token for i, x in enumerate(X) for t, token in enumerate(x) if any(
+        first = None if rows[0][-1] else next((token for i, x in enumerate(X) for t, token in enumerate(x) if any(
             value for _, value in entries(token, i, t))), None)
         if first is not None:       # only transitions would decide the labels
             warn_user(f"{type(self).__name__}: the model knows no feature of X, which begins with {first!r:.40}; "

@@ -178,8 +178,8 @@ cdef class ChainTables:
         self.n_labels, self.ld = K, ld
         self.rows, self.columns = padded(transition, ld, -np.inf), padded(transition.T, ld, 0.0)
         self.start, self.end = padded(start[None], ld, -np.inf)[0], padded(end[None], ld, 0.0)[0]
-        self.mask, self.ends_mask = (np.where(np.isneginf(scores), -np.inf, 0.0)
-                                     for scores in (transition, np.stack([start, end])))
+        self.mask, self.ends_mask = (np.where(scores == -np.inf, -np.inf, 0.0)
+                                     for scores in (transition, np.array([start, end])))
         if not marginals:
             return
         self.forward, self.backward, self.deviations, self.log_rows = (padded(np.zeros((K, K)), ld, filler)

@@ -1,6 +1,6 @@
 """Linear-chain CRFs on texts: "auto" and python-crfsuite, seconds and memory.
 
-    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/crfsuite.py [--only conll2000 ewt]
+    PYBUNDLE_DATA=/path/to/data python asv_benchmarks/reproduce/crfsuite.py [--only conll2000 ewt tagging]
 
 Chunks of CoNLL-2000 (features of conll_chunking.py) and universal tags of English EWT (words within two tokens, parts
 of the word, its shape); features that occur at least twice, all transitions, lam = 2 (c2 = 1). There are weights for
@@ -8,14 +8,18 @@ the pairs of feature and tag that occur, the default of CRFsuite and of large Ch
 run of python-crfsuite ends by its own rule, at the value f. The objective with all weights has f among its values, too,
 with the other weights 0. The clock is that of a run to 1.01 f, ours also that to a certified gap of 1e-2. Processor
 time of one thread. Memory is the growth of the peak of the process during one fit (python-crfsuite: 20 iterations, its
-own copy of the data included), in a process of its own. Writes results/crfsuite.md.
+own copy of the data included), in a process of its own.
+
+"tagging" is the time to label the test sentences of CoNLL-2000, whose features are lists of texts, by the default model
+of each: every sentence in a call of its own, in five turns, and all of them in one call. Writes results/crfsuite.md.
 """
 
 import argparse
+import tempfile
 import time
 import warnings
 
-from common import Page, data_file, table, version  # sets threads: before NumPy
+from common import Page, data_file, in_turns, table, version  # sets threads: before NumPy
 
 # isort: split
 import conll_chunking as chunking
@@ -32,12 +36,15 @@ HEADER = ("", "weights", "s to 1.01 f", "passes", "s to a gap of 1e-2", "passes"
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=list(SETS), default=list(SETS), help="one, for memory that no set "
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=SECTIONS, help="one, for memory that no set "
                         "before it has used; the others are kept")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    page = Page("crfsuite.md", TEXT, SETS)
+    page = Page("crfsuite.md", TEXT, SECTIONS)
     for name in arguments.only:
+        if name == "tagging":
+            page.replace(name, f"pybundle {version()}. {tagging()}")
+            continue
         rows = []
         for row in compare(*words(SETS[name]())):
             rows.append(row)
@@ -111,7 +118,42 @@ def run(problem, method, tol, **options):
     return time.process_time() - start, result
 
 
+def tagging():
+    """Text and table of the times of labelling."""
+    import pycrfsuite
+
+    train, test = conll(), chunking.read(data_file("conll2000", "test.txt.gz"))
+    crf = pb.ChainCRF(0.5, min_count=2, start=False, end=False, tol=1e-2).fit(train.attributes, train.tags)
+    problem, _ = words(train)
+    trainer, tagger = pycrfsuite.Trainer(verbose=False), pycrfsuite.Tagger()
+    trainer.set_params({"c2": LAM / 2.0})
+    for attributes, tags in zip(problem.attributes(), train.tags, strict=True):
+        trainer.append(attributes, tags)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer.train(f"{folder}/model")
+        tagger.open(f"{folder}/model")
+    X, rows = test.attributes, []
+    single = {"CRFsuite": tagger.tag, "ChainCRF": crf.predict_single}
+    times = np.array([[[seconds(tag, x) for tag in single.values()] for x in X] for _ in range(5)]).reshape(-1, 2)
+    whole = np.median(in_turns(lambda turn: [tagger.tag(x) for x in X], lambda turn: crf.predict(X)), axis=0)
+    found = [tagger.tag(x) for x in X], crf.predict(X)
+    for k, name in enumerate(single):
+        right = np.mean([a == b for y, z in zip(test.tags, found[k], strict=True) for a, b in zip(y, z, strict=True)])
+        rows.append((name, *(f"{1e3 * np.percentile(times[:, k], q):.3f}" for q in (50, 99)), f"{whole[k]:.3f}",
+                     f"{100.0 * right:.2f}"))
+        print(*rows[-1], sep=" | ", flush=True)
+    return (f"{len(X)} sentences of {sum(map(len, X)) / len(X):.0f} tokens with {len(X[0][0])} features.\n\n"
+            + table(("", "ms, one sentence: median", "99 of 100 below", "s, all in one call", "right tags, %"), rows))
+
+
+def seconds(call, x):
+    start = time.process_time_ns()
+    call(x)
+    return 1e-9 * (time.process_time_ns() - start)
+
+
 SETS = {"conll2000": conll, "ewt": ewt}
+SECTIONS = [*SETS, "tagging"]
 TEXT = """# Linear-chain CRFs on texts
 
 `asv_benchmarks/reproduce/crfsuite.py`, lam = 2, processor time of one thread. f is the value at which CRFsuite ends by

@@ -18,7 +18,6 @@ from parsing import ATTRIBUTES, TEMPLATES, TREEBANKS, load
 
 import pybundle as pb
 from pybundle.core.ragged import Ragged
-from pybundle.models.dependency._arcs import arc_scores
 
 MORE = (
     # those of the word alone are in every tree of a sentence: neither learner can use them
@@ -109,7 +108,7 @@ def numbered(X):
         arcs, _ = model._bind(X)
         w, keys = np.arange(model.dim, dtype=float), []
         for i in range(len(X)):
-            scores = arc_scores(arcs, i, w)         # of the one feature: its number
+            scores = arcs.scores(i, w)[:, :, 0]     # of the one feature: its number
             is_arc = ~np.eye(len(scores), dtype=bool)
             is_arc[:, 0] = False
             keys.append(scores[is_arc])

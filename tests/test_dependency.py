@@ -12,7 +12,6 @@ from reference.treebank import make_treebank
 import pybundle as pb
 from pybundle.core.ragged import Ragged
 from pybundle.models import Dependency
-from pybundle.models.dependency._arcs import arc_scores
 from pybundle.models.dependency._kernels import add_trees
 
 TEMPLATES = ["h.word m.pos", "h.pos h+1.pos m-1.pos distance", "m.word direction", "h.pos m.pos set.pos",
@@ -100,7 +99,7 @@ def test_scores_are_products_with_features(kind):
         if kind != "hashed":
             assert np.allclose(features, x.toarray())
         arcs, _ = model._bind([x])
-        scores = arc_scores(arcs, 0, w)
+        scores = arcs.scores(0, w)[:, :, 0]
         assert [scores[h, m] for h, m in arcs_of(len(scores) - 1)] == pytest.approx(features @ w, abs=1e-12)
         assert not scores[:, 0].any() and not scores.diagonal().any()
 

@@ -151,7 +151,7 @@ def make_risk(arguments, data):
     """Return the risk of the data for runs without an estimator; for rows this needs no scikit-learn."""
     kind = kind_of(arguments, data)
     if kind != "svm":
-        return risk_of_estimator(kind, arguments, data)
+        return prepared(kind, arguments, data)[1]
     check_memory(data)
     warn_of_measurements(data.y)
     classes, codes = np.unique(data.y, return_inverse=True)
@@ -163,11 +163,6 @@ def make_risk(arguments, data):
     if len(classes) == 2:
         return BinaryHinge(data.X, 2 * codes - 1, bias=bias)
     return MulticlassHinge(data.X, codes, bias=bias)
-
-
-def risk_of_estimator(kind, arguments, data):
-    """Return the risk that the estimator of `train` minimises on the data."""
-    return prepared(kind, arguments, data)[1]
 
 
 def prepared(kind, arguments, data):

@@ -7,7 +7,7 @@ from ..proof import load_certificate
 from ..proof import verify as check
 from .arguments import make_parser
 from .data import OPTIONS, read
-from .models import constant, kind_of, risk_of_estimator
+from .models import constant, kind_of, prepared
 from .output import print_json
 
 STATED = (*OPTIONS, "format", "model", "no_intercept", "scale", "hash_bits", "min_count", "token_weights",
@@ -22,7 +22,7 @@ def verify(arguments):
         _take(arguments, certificate.options)
     data = read(arguments)
     C = constant(arguments).get("C")
-    report = check(certificate, risk_of_estimator(kind_of(arguments, data), arguments, data), arguments.exact,
+    report = check(certificate, prepared(kind_of(arguments, data), arguments, data)[1], arguments.exact,
                    lam=None if C is None else 1.0 / C)
     if arguments.json:
         print_json({"ok": report.ok, "fun": report.fun, "lower_bound": report.lower_bound, "gap": report.gap,

@@ -181,9 +181,7 @@ def _of_mapping(token, prefix, i, t):
             found.append((name, value))
         elif isinstance(value, str):
             found.append((f"{name}:{value}", 1.0))
-        elif isinstance(value, (bool, np.bool_)):
-            found.append((name, float(value)))
-        elif isinstance(value, (float, int, numbers.Real)):
+        elif isinstance(value, (float, int, np.bool_, numbers.Real)):
             if not -LARGEST <= value <= LARGEST:
                 raise ParameterError(f"X[{i}][{t}][{name!r:.40}] must be a finite number of at most {LARGEST:.1e}, got "
                                      f"{value!r:.40}; drop or rescale it")

@@ -72,11 +72,7 @@ cdef class ChainData:
     cdef int decode(self, Py_ssize_t n, const Py_ssize_t* rows, PackedWeights packed, const double* W,
                     ChainTables tables, bint loss, const int64_t* offsets, int32_t* labels,
                     double* values) except -1 nogil:
-        """Find best labellings of n examples, labels[offsets[j]:offsets[j + 1]], and values relative to the truth.
-
-        The loss enters with margin rescaling. `packed` may be None for CSR tokens, whose scores are then computed from
-        W.
-        """
+        """Do the work of `solve`; the labels of example j are labels[offsets[j]:offsets[j + 1]]."""
         cdef Py_ssize_t K = self.costs.shape[0], i, j, t, first = 0, last, longest = 0, count
         for j in range(n):
             longest = max(longest, <Py_ssize_t>(offsets[j + 1] - offsets[j]))

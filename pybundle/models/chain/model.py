@@ -244,10 +244,7 @@ class Chain(StructuredModel):
 
     def joint_feature(self, x: Any, y: Any) -> Rows:
         tokens = self.tokens([x])
-        return self.feature(tokens.values, self.labels([y], tokens.sizes, "y").values)
-
-    def feature(self, x: Any, y: Any) -> Rows:
-        """Return Psi(x, y) of checked tokens and labels."""
+        x, y = tokens.values, self.labels([y], tokens.sizes, "y").values
         K, T = self.n_labels, len(y)
         rest = np.zeros(self.dim - self.n_token_weights)
         np.add.at(rest[:K * K].reshape(K, K), (y[:-1], y[1:]), 1.0)

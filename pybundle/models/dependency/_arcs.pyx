@@ -59,6 +59,19 @@ cdef class Arcs:
                              double error, double* slope, void* scratch) noexcept nogil:
         return 0.0
 
+    def scores(self, Py_ssize_t i, const double[::1] w):
+        """Return scores (n + 1, n + 1, R) of sentence i; -inf for what is not allowed, 0 in column 0 and for m = h."""
+        n = int(self.starts[i + 1] - self.starts[i])
+        out, scratch = np.zeros((n, n)), np.empty(self.scratch() + 8, np.uint8)
+        cdef double[:, ::1] S = out
+        cdef uint8_t[::1] room = scratch
+        cdef ArcWeights at = ArcWeights(&w[0], NULL, NULL)
+        with nogil:
+            self.score(i, &at, &S[0, 0], &room[0])
+        out[:, 0] = 0.0
+        np.fill_diagonal(out, 0.0)
+        return out[:, :, None]
+
     def not_allowed(self, rows, codes, offsets):
         """Return j and the word of the first relation that sentence `rows[j]` does not allow, or None."""
         return None
@@ -163,18 +176,3 @@ cdef class RowArcs(Arcs):
         cdef int k
         for k in range(count):
             out[k] = self.product(self.row(i, h, m), w + which[k] * self.dim)
-
-
-def arc_scores(Arcs arcs, Py_ssize_t i, const double[::1] w):
-    """Return scores (n + 1, n + 1) of the arcs of sentence i; column 0 and the diagonal are 0."""
-    n = int(arcs.starts[i + 1] - arcs.starts[i])
-    out = np.zeros((n, n))
-    cdef double[:, ::1] S = out
-    scratch = np.empty(arcs.scratch() + 8, np.uint8)
-    cdef uint8_t[::1] room = scratch
-    cdef ArcWeights at = ArcWeights(&w[0], NULL, NULL)
-    with nogil:
-        arcs.score(i, &at, &S[0, 0], &room[0])
-    out[:, 0] = 0.0
-    np.fill_diagonal(out, 0.0)
-    return out

@@ -180,10 +180,8 @@ cdef class HashedArcs(Arcs):
             out[m] = key ^ pair[m]
 
     cdef void add_arc(self, Py_ssize_t i, int h, int m, int r, double scale, double* slope) noexcept nogil:
-        cdef int32_t[MOST_TEMPLATES * KINDS] keys
-        cdef int k, n_keys = self._keys(i, h, m, keys)
-        for k in range(n_keys):
-            slope[keys[k] ^ r] += scale
+        cdef int32_t which = r
+        self.add_relations(i, h, m, 1, &which, &scale, slope)
 
     cdef int put_arc(self, Py_ssize_t i, int h, int m, int r, double scale, PlaneRows out) except -1 nogil:
         cdef int32_t[MOST_TEMPLATES * KINDS] keys

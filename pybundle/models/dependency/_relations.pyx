@@ -173,24 +173,19 @@ cdef class LabelledArcs(Arcs):
         return None
 
     def scores(self, Py_ssize_t i, const double[::1] w):
-        """Return scores (n + 1, n + 1, R) of sentence i; -inf for what is not allowed, 0 in column 0 and for m = h."""
         cdef Py_ssize_t n = self.starts[i + 1] - self.starts[i], h, m, k, count
         cdef const int32_t* which = NULL
-        cdef ArcWeights at = ArcWeights(&w[0], NULL, NULL)
-        alone, found = np.zeros((n, n)), np.full((n, n, self.n_relations), -np.inf)
-        cdef double[:, ::1] S = alone
+        found = np.full((n, n, self.n_relations), -np.inf)
+        cdef double[:, :, :] S = Arcs.scores(self, i, w)
         cdef double[:, :, ::1] out = found
-        room = np.empty(self.scratch() + 8, np.uint8), np.empty(self.n_relations)
-        cdef unsigned char[::1] scratch = room[0]
-        cdef double[::1] one = room[1]
-        self.score(i, &at, &S[0, 0], &scratch[0])
+        cdef double[::1] one = np.empty(self.n_relations)
         for h in range(n):
             for m in range(1, n):
                 if m != h:
                     count = self.allowed(i, <int>h, <int>m, &which)
                     self.labels.score_relations(i, <int>h, <int>m, <int>count, which, &w[0], &one[0])
                     for k in range(count):
-                        out[h, m, which[k]] = S[h, m] + one[k]
+                        out[h, m, which[k]] = S[h, m, 0] + one[k]
         found[:, 0] = 0.0
         found[np.arange(n), np.arange(n)] = 0.0
         return found

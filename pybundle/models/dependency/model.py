@@ -28,7 +28,7 @@ from ...oracles.arborescence import max_arborescence
 from ..base import StructuredModel
 from ..batch_oracle import BatchOracle
 from ..graphs import labels_of
-from ._arcs import RowArcs, arc_scores
+from ._arcs import RowArcs
 from ._hashed_arcs import HashedArcs
 from ._kernels import tree_planes
 from ._relations import LabelledArcs
@@ -214,8 +214,7 @@ class Dependency(StructuredModel):
     def relation_scores(self, w: Array, x: Any) -> Floats:
         """Return scores of all relations, shape (n + 1, n + 1, R), -inf for those that an arc cannot have."""
         arcs, _ = self._bind([x])
-        w = check_vector("w", w, self.dim)
-        return arcs.scores(0, w) if self.rules is not None else arc_scores(arcs, 0, w)[:, :, None]
+        return arcs.scores(0, check_vector("w", w, self.dim))
 
     def _bind(self, X):
         """Return the `Arcs` of the sentences X, and for each sentence a bound on the norm of the features of an arc."""

@@ -29,8 +29,8 @@ def picture(result: pb.Result) -> str:
              (WIDTH - 20, HEIGHT - 10, GREY, "end", "passes over the data")]
     words = "".join(f'<text x="{x:.0f}" y="{y:.0f}" fill="{colour}" text-anchor="{anchor}">{text}</text>\n'
                     for x, y, colour, anchor, text in texts)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-            'font-family="system-ui, sans-serif" font-size="15" stroke-linejoin="round">\n'
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+            'role="img" font-family="system-ui, sans-serif" font-size="15" stroke-linejoin="round">\n'
             "<title>The best objective falls and the lower bound rises until they meet</title>\n"
             f'<polygon points="{" ".join(above + below[::-1])}" fill="{LOWER}" opacity="0.15"/>\n'
             f'<path d="M{LEFT},8 V{BASE} H{WIDTH - 20}" fill="none" stroke="{GREY}"/>\n'

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple, Self
-from zlib import crc32
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,23 +11,17 @@ from numpy.typing import ArrayLike
 from ..core._pairs import pair_sums
 from ..core.exceptions import ParameterError
 from ..core.groups import group_codes, runs_of
-from ..core.plane import Planes
 from ..core.rounding import UNIT
 from ..core.types import Array, Data, Floats
 from ..core.validation import bool_array, check_choice, check_integer, check_vector, read_only, refuse_unknown
-from ..features.examples import Examples
-from .partition import SHARD_ROWS, Partitioned, partition, shards
-from .reduction import reduce_planes
+from .partition import SHARD_ROWS, partition
+from .sorted_scores import SortedScores
 
 REFUSED = {"fit_intercept": "an intercept changes no difference of scores, leave it out",
            "sample_weight": "single rows have no weight in pairs, use group_weight or pair_weight"}
 
 
-QUIET = np.errstate(over="ignore", invalid="ignore")
-"""Vast data lead to infinite numbers, which runs refuse in words of their own."""
-
-
-class Ranking(Partitioned):
+class Ranking(SortedScores):
     """Risk of ranking: each pair of rows i, j of one group with grades `y_i > y_j` should have scores in this order.
 
         R(w) = sum over pairs of c_ij max(0, m_ij - <w, x_i - x_j>)          (form="hinge")
@@ -90,8 +83,6 @@ class Ranking(Partitioned):
     array([1.])
     """
 
-    partition = "strided"
-
     def __init__(self, X: Data, y: ArrayLike, groups: ArrayLike | None = None, event: ArrayLike | None = None,
                  form: str = "hinge", margin: str = "unit", pair_weight: str | None = None,
                  group_weight: ArrayLike | None = None, *, n_parts: int | None = None, random_state: int = 0,
@@ -112,13 +103,8 @@ class Ranking(Partitioned):
             check_choice("pair_weight", pair_weight, ("difference",))
         self.pair_weight: str | None = pair_weight
         self.smooth: bool = self.form == "squared"
-        self.examples: Examples = Examples(X)
-        self.user_rows: Examples = self.examples
-        self.n_examples: int = self.examples.n_examples
-        self.dim: int = self.examples.width
-        self.sample_weight: Floats = read_only(np.ones(self.n_examples))
-        self._rows = self.examples.rows(1)
-        self.y: Floats = read_only(check_vector("y", y, self.n_examples).copy())
+        self._take(X)
+        self.y: Floats = read_only(self._grades(y))
         if np.abs(self.y).max() > 1e100:
             raise ParameterError(f"y must hold numbers of at most 1e100, got {np.abs(self.y).max():g}; scale them")
         self.event: Array | None = None
@@ -136,19 +122,16 @@ class Ranking(Partitioned):
             raise ParameterError(f"group_weight must not be negative, got {weights.min():g}")
         self.group_weight: Floats = read_only(weights)
         self.random_state: int = check_integer("random_state", random_state, low=0)
-        self.precision = "float64"
         self._group(None)
         # at equal scores every pair counts
         counts = [np.add.reduceat(self._all_pairs(unit, False)[0], unit.starts) for unit in self._units]
         self.n_pairs: int = int(sum(map(np.sum, counts)))
         self.n_idle_groups: int = int(sum(np.count_nonzero(count == 0.0) for count in counts))
 
+    def _grades(self, y):
+        return check_vector("y", y, self.n_examples).copy()
+
     # ------------------------------------------------------------------ groups and parts
-    _of_parts = (*Partitioned._of_parts, "_units", "slope_sizes")
-
-    def _shards_of(self, parts):
-        return shards(parts)
-
     def _regroup(self, n_parts):
         super()._regroup(min(check_integer("n_parts", n_parts, low=1), self.n_groups))
 
@@ -190,19 +173,6 @@ class Ranking(Partitioned):
         return made
 
     # ------------------------------------------------------------------ passes
-    def _scores(self, w):
-        w = check_vector("w", w, self.dim)
-        packed, scores = self._rows.pack(w), np.empty(self.n_examples)
-
-        def shard(item):
-            found = np.empty((len(item[1]), 1))
-            self._rows.scores(packed, item[1], found)
-            scores[item[1]] = found[:, 0]
-
-        for _ in self.map_shards(shard, self._shards):
-            pass
-        return scores
-
     def _keys(self, unit, scores):
         """Return the scores of a unit less the mean of each group, and less the grades if these are margins."""
         found = scores[unit.rows]
@@ -223,63 +193,30 @@ class Ranking(Partitioned):
         """Return the sums of weights over all pairs, which are active if scores are equal."""
         return self._sums(unit, np.zeros(len(unit.rows)), 1.0, 1, is_weighted)[:2]
 
-    def planes(self, w: ArrayLike) -> Planes:
-        """Return one plane for each part, tight at w: one pass over X and a sort of each group."""
-        scores, P, share = self._scores(w), self.n_parts, np.zeros(self.n_examples)
-        sums = np.zeros((4, P))
+    def _plane(self, unit, scores):
         shift = float(self.margin == "unit")
+        up, down, found = self._sums(unit, self._keys(unit, scores), shift, 1 + self.smooth)
+        both, value, terms = up + down, float(found.sum()), len(up) + 64.0
+        # sum of q_ij m_ij with q_ij = c_ij h_ij^(power - 1)
+        total, size = (float(up.sum()),) * 2 if shift else (float((up - down) @ unit.centred),
+                                                             float(both @ np.abs(unit.centred)))
+        error = 0.0 if unit.sum_error == 0.0 and shift else (unit.sum_error + terms * UNIT) * size
+        if self.smooth:
+            total, error = total - value, error + (unit.value_error + terms * UNIT) * value
+        size = float(both @ self.examples.norms[unit.rows])
+        return down - up, value, total - 1.01 * error, size, unit.sum_error * size
 
-        @QUIET
-        def work(unit):
-            up, down, found = self._sums(unit, self._keys(unit, scores), shift, 1 + self.smooth)
-            share[unit.rows], both = down - up, up + down
-            value, terms = float(found.sum()), len(up) + 64.0
-            # sum of q_ij m_ij with q_ij = c_ij h_ij^(power - 1)
-            total, size = (float(up.sum()),) * 2 if shift else (float((up - down) @ unit.centred),
-                                                                 float(both @ np.abs(unit.centred)))
-            error = 0.0 if unit.sum_error == 0.0 and shift else (unit.sum_error + terms * UNIT) * size
-            if self.smooth:
-                total, error = total - value, error + (unit.value_error + terms * UNIT) * value
-            size = float(both @ self.examples.norms[unit.rows])
-            return value, total - 1.01 * error, size, unit.sum_error * size
-
-        for unit, found in zip(self._units, self.map_shards(work, self._units), strict=True):
-            sums[:, unit.part] += found
-
-        def add(rows, slope):
-            some = rows[share[rows] != 0.0]
-            self._rows.add(some, np.zeros(len(some), dtype=np.int32), share[some], slope)
-            return 0.0, 0.0
-
-        planes = reduce_planes(add, self._shards, P, self.dim, self.map_shards, self.examples.is_sparse,
-                               self.dense_from)
-        terms = np.array([min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS for rows in self._parts])
-        errors = 1.01 * (sums[3] + UNIT * (terms + self._rows.score_terms + 8.0) * sums[2])
-        return planes._replace(values=sums[0], offsets=sums[1], slope_errors=errors)
-
-    def values(self, w: ArrayLike) -> tuple[Floats, Floats]:
-        """Return values (P,) at w and a bound (P,) on the rounding error of each: one pass over X.
-
-        With margins larger by twice the error of scores R is at least its true value. As R is convex in the margin, the
-        increase bounds the error in both directions.
-        """
-        scores, found, size = self._scores(w), np.zeros((2, self.n_parts)), float(np.linalg.norm(w))
-        shift = float(self.margin == "unit")
-
-        @QUIET
-        def work(unit):
-            keys = self._keys(unit, scores)
-            far = np.maximum.reduceat(np.abs(scores[unit.rows]) + np.abs(keys), unit.starts) + shift
-            norms = np.maximum.reduceat(self.examples.norms[unit.rows], unit.starts)
-            reach = 1.01 * UNIT * (self._rows.score_terms * size * norms + 8.0 * (far + unit.largest))
-            value, above = (float(self._sums(unit, keys, margins, 1 + self.smooth)[2].sum())
-                            for margins in (shift, shift + 2.0 * reach))
-            rounding = unit.value_error + (len(keys) + 64.0) * UNIT
-            return value, max(above - value, 0.0) + 3.0 * rounding * max(above, value)
-
-        for unit, pair in zip(self._units, self.map_shards(work, self._units), strict=True):
-            found[:, unit.part] += pair
-        return found[0], 1.01 * found[1]
+    def _value(self, unit, scores, norm):
+        # With margins larger by twice the error of scores R is at least its true value. As R is convex in the margin,
+        # the increase bounds the error in both directions.
+        keys, shift = self._keys(unit, scores), float(self.margin == "unit")
+        far = np.maximum.reduceat(np.abs(scores[unit.rows]) + np.abs(keys), unit.starts) + shift
+        norms = np.maximum.reduceat(self.examples.norms[unit.rows], unit.starts)
+        reach = 1.01 * UNIT * (self._rows.score_terms * norm * norms + 8.0 * (far + unit.largest))
+        value, above = (float(self._sums(unit, keys, margins, 1 + self.smooth)[2].sum())
+                        for margins in (shift, shift + 2.0 * reach))
+        rounding = unit.value_error + (len(keys) + 64.0) * UNIT
+        return value, max(above - value, 0.0) + 3.0 * rounding * max(above, value)
 
     @cached_property
     def slope_sizes(self) -> Floats | None:
@@ -292,26 +229,10 @@ class Ranking(Partitioned):
             found[unit.part] += 1.01 * float((up + down) @ self.examples.norms[unit.rows])
         return found
 
-    # ------------------------------------------------------------------ identity
     @property
-    def fingerprint(self) -> int:
-        """A hash of data, grades, groups, events, weights and options."""
-        mark = crc32(repr((type(self).__name__, self.form, self.margin, self.pair_weight, self.random_state,
-                           self.examples.fingerprint)).encode())
-        for array in (self.y, self.groups, self.group_weight, *(() if self.event is None else (self.event,))):
-            block: Any = np.ascontiguousarray(array)
-            mark = crc32(block, mark)
-        return mark
-
-    def renewed(self, whole: bool = True) -> Self:
-        """Return this risk, or a new one over the present data if they were changed in place."""
-        if self.examples.is_current(whole):
-            return self
-        other = self.derive()
-        other.examples = other.user_rows = Examples(self.examples.X)
-        other._rows = other.examples.rows(1)
-        vars(other).pop("slope_sizes", None)
-        return other
+    def _identity(self):
+        return ((self.form, self.margin, self.pair_weight, self.random_state),
+                (self.y, self.groups, self.group_weight, *(() if self.event is None else (self.event,))))
 
 
 class Unit(NamedTuple):

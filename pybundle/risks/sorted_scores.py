@@ -1,0 +1,122 @@
+"""Base class of risks in which the order of the scores couples the rows: rankings, measures of whole samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..core.plane import Planes
+from ..core.rounding import UNIT
+from ..core.types import Array, Floats
+from ..core.validation import check_vector, read_only
+from ..features.examples import Examples
+from .partition import SHARD_ROWS, Partitioned, shards
+from .reduction import reduce_planes
+
+QUIET = np.errstate(over="ignore", invalid="ignore")
+"""Vast data lead to infinite numbers, which runs refuse in words of their own."""
+
+
+class SortedScores(Partitioned):
+    """Base class of risks of one score for each row, of whose units of rows each is judged by its sorted scores.
+
+    A subclass has `_units`, pieces of work for threads with the fields `part` and `rows`, and defines
+
+    * `_plane(unit, scores) -> (share, value, offset, size, error)`: the slope is the sum of `share_i x_i`, the offset
+      is rounded down, `size` is the sum of `|share_i| |x_i|`, and `error` bounds that of rounded shares;
+    * `_value(unit, scores, norm) -> (value, error)`: the value, and a bound on its error for a w of this norm;
+    * `_identity -> (words, arrays)`: what R depends on besides X.
+    """
+
+    partition = "strided"
+    precision = "float64"
+    random_state: int = 0
+    smooth: bool = False
+    _of_parts = (*Partitioned._of_parts, "_units", "slope_sizes")
+    _units: Any
+    _plane: Any
+    _value: Any
+    _identity: tuple[Iterable[Any], Iterable[Array]]
+
+    def _take(self, X, bias=None):
+        self.examples: Examples = Examples(X, bias=bias)
+        self.user_rows: Examples = self.examples
+        self.n_examples: int = self.examples.n_examples
+        self.dim: int = self.examples.width
+        self.sample_weight: Floats = read_only(np.ones(self.n_examples))
+        self._rows = self.examples.rows(1)
+
+    def _shards_of(self, parts):
+        return shards(parts)
+
+    def _scores(self, w):
+        w = check_vector("w", w, self.dim)
+        packed, scores = self._rows.pack(w), np.empty(self.n_examples)
+
+        def shard(item):
+            found = np.empty((len(item[1]), 1))
+            self._rows.scores(packed, item[1], found)
+            scores[item[1]] = found[:, 0]
+
+        for _ in self.map_shards(shard, self._shards):
+            pass
+        return scores
+
+    def planes(self, w: ArrayLike) -> Planes:
+        """Return one plane for each part, tight at w: one pass over X and a sort of each unit."""
+        scores, P, share = self._scores(w), self.n_parts, np.zeros(self.n_examples)
+        sums = np.zeros((4, P))
+
+        @QUIET
+        def work(unit):
+            share[unit.rows], *numbers = self._plane(unit, scores)
+            return numbers
+
+        for unit, found in zip(self._units, self.map_shards(work, self._units), strict=True):
+            sums[:, unit.part] += found
+
+        def add(rows, slope):
+            some = rows[share[rows] != 0.0]
+            self._rows.add(some, np.zeros(len(some), dtype=np.int32), share[some], slope)
+            return 0.0, 0.0
+
+        planes = reduce_planes(add, self._shards, P, self.dim, self.map_shards, self.examples.is_sparse,
+                               self.dense_from)
+        terms = np.array([min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS for rows in self._parts])
+        errors = 1.01 * (sums[3] + UNIT * (terms + self._rows.score_terms + 8.0) * sums[2])
+        return planes._replace(values=sums[0], offsets=sums[1], slope_errors=errors)
+
+    def values(self, w: ArrayLike) -> tuple[Floats, Floats]:
+        """Return values (P,) at w and a bound (P,) on the rounding error of each: one pass over X."""
+        scores, found, norm = self._scores(w), np.zeros((2, self.n_parts)), float(np.linalg.norm(w))
+
+        @QUIET
+        def work(unit):
+            return self._value(unit, scores, norm)
+
+        for unit, pair in zip(self._units, self.map_shards(work, self._units), strict=True):
+            found[:, unit.part] += pair
+        return found[0], 1.01 * found[1]
+
+    @property
+    def fingerprint(self) -> int:
+        """A hash of data, grades or labels, weights and options."""
+        words, arrays = self._identity
+        mark = crc32(repr((type(self).__name__, *words, self.examples.fingerprint)).encode())
+        for array in arrays:
+            block: Any = np.ascontiguousarray(array)
+            mark = crc32(block, mark)
+        return mark
+
+    def renewed(self, whole: bool = True) -> Self:
+        """Return this risk, or a new one over the present data if they were changed in place."""
+        if self.examples.is_current(whole):
+            return self
+        other = self.derive()
+        other._take(self.examples.X, self.examples.bias)
+        vars(other).pop("slope_sizes", None)
+        return other

@@ -4,13 +4,13 @@
     python asv_benchmarks/reproduce/proofs.py --only INDEX [--seed 0]      # one problem, told run by run
     python asv_benchmarks/reproduce/proofs.py --penalties [--forgeries 5]  # sums of penalties, verify, forgeries
     python asv_benchmarks/reproduce/proofs.py --graphs [--problems 600]    # labels on graphs, relaxed and true risk
-    python asv_benchmarks/reproduce/proofs.py --ranking [--problems 600]   # pairs of rows in groups
+    python asv_benchmarks/reproduce/proofs.py --ranking [--problems 600]   # pairs in groups, measures of samples
 
 All risks and models, all methods, data on scales of 1e-8 to 1e8, lam from 1e-10 to 1e8, starts up to 1e8 away, warm
 starts, paths, parts, weights, signs, memory limits. Values are recomputed in rational numbers (hinges) or decimals of
 80 digits (log-losses) by `tests/reference/exact.py`, problems are made by `problems.py` and claims are checked by
-`proofs.py` beside it, labels on graphs in `graph_problems.py` and `exact_graphs.py`, pairs
-in `ranking_problems.py`; a short version runs in the suite
+`proofs.py` beside it, labels on graphs in `graph_problems.py` and `exact_graphs.py`, pairs and
+measures of whole samples in `ranking_problems.py`; a short version runs in the suite
 (tests/test_proofs.py and test_graph_proofs.py). Seeds are fixed. Writes asv_benchmarks/results/proofs.md, or
 penalty_proofs.md, graph_proofs.md or ranking_proofs.md, and ends with an error where a claim failed.
 """
@@ -137,7 +137,7 @@ def main():
     parser.add_argument("--only", type=int)
     parser.add_argument("--penalties", action="store_true", help="sums of penalties, and verify")
     parser.add_argument("--graphs", action="store_true", help="labels on graphs")
-    parser.add_argument("--ranking", action="store_true", help="pairs of rows in groups")
+    parser.add_argument("--ranking", action="store_true", help="pairs of rows in groups, measures of samples")
     parser.add_argument("--forgeries", type=int, default=0, help="with --penalties: of each certificate")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()

@@ -71,7 +71,7 @@ def attack_graphs(seed, index):
 
 
 def attack_ranking(seed, index):
-    """The rows of problem number `index` of ranking."""
+    """The rows of problem number `index` of ranking, or of a measure of the whole sample."""
     return attack_problem(*problems.make(seed, index, ranking_problems.KINDS))
 
 

@@ -1,5 +1,9 @@
-"""Random small problems of ranking for the proofs: pairs are listed, squared hinges are minimised in rationals."""
+"""Random small problems of ranking and of measures of whole samples for the proofs: pairs or labellings are listed.
 
+Squared hinges of pairs are minimised in rationals.
+"""
+
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -84,5 +88,46 @@ def ranking(rng, form):
     return risk, twin(X, y.tolist(), groups.tolist(), event, **options), methods
 
 
+def measure_twin(X, y, measure, option=None, bias=None):
+    """The exact risk of "area", "precision" at k or "score" F_beta for labels 0/1: a row for each labelling."""
+    n, others = sum(y), len(y) - sum(y)
+    if measure == "area":
+        return twin(X, y, [0] * len(y), None, "hinge", "unit", None, [1.0 / others])
+    X, k = exact.lift(X if bias is None else np.hstack([X, np.full((len(y), 1), bias)]))
+    rows = []
+    for labels in itertools.product((0, 1), repeat=len(y)):
+        missed = sum(1 for label, true in zip(labels, y, strict=True) if true > label)
+        false = sum(1 for label, true in zip(labels, y, strict=True) if true < label)
+        lost = sum(X[i] for i in range(len(y)) if y[i] > labels[i]) + 0 * X[0]
+        gained = sum(X[i] for i in range(len(y)) if y[i] < labels[i]) + 0 * X[0]
+        if measure == "score":
+            square, a = Fraction(option)**2, n - missed
+            rows.append((2 * n * (1 - (1 + square) * a / (square * n + a + false)), 1, gained - lost))
+        elif missed - false == max(0, n - option) and (option <= n or missed <= len(y) - option):
+            rows.append((false, Fraction(1, max(missed, 1)), missed * gained - false * lost))
+    return exact.Risk(X.shape[1], [(1, rows)], k)
+
+
+def measures(rng, measure):
+    n, d = int(rng.integers(2, 8)), int(rng.integers(1, 4))
+    X, y = problems.matrix(rng, n, d), rng.integers(0, 2, n)
+    if rng.random() < 0.3:
+        X += 10.0 ** rng.uniform(-1, 6) * np.abs(X).max() * rng.standard_normal(d)
+    y[:2] = rng.permutation(2)
+    given, X = problems.stored(rng, X)
+    if measure == "area":
+        risk, arguments = pb.risks.ROCArea(given, y), ()
+    elif measure == "precision":
+        k = int(rng.integers(1, n + 1))
+        risk, arguments = pb.risks.PrecisionAtK(given, y, k), (k,)
+    else:
+        beta, bias = float(rng.choice([1.0, 0.3, 2.0])), None if rng.random() < 0.4 else float(rng.choice([1.0, 0.1]))
+        risk, arguments = pb.risks.FScore(given, y, beta, bias=bias), (beta, bias)
+    return risk, measure_twin(X, y.tolist(), measure, *arguments), (*problems.FREE, "frank-wolfe")
+
+
 KINDS = {"Ranking": (1, lambda rng: ranking(rng, "hinge")),
-         "Ranking, squared": (1, lambda rng: ranking(rng, "squared"))}
+         "Ranking, squared": (1, lambda rng: ranking(rng, "squared")),
+         "ROCArea": (1, lambda rng: measures(rng, "area")),
+         "PrecisionAtK": (1, lambda rng: measures(rng, "precision")),
+         "FScore": (1, lambda rng: measures(rng, "score"))}

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .estimators import GraphSVM as GraphSVM
     from .estimators import LandmarkDetector as LandmarkDetector
     from .estimators import LinearSVR as LinearSVR
+    from .estimators import MetricSVM as MetricSVM
     from .estimators import MulticlassLogistic as MulticlassLogistic
     from .estimators import MulticlassSVM as MulticlassSVM
     from .estimators import MulticlassSVMCV as MulticlassSVMCV
@@ -101,9 +102,9 @@ __all__ = [
 
 ESTIMATORS = frozenset({
     "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser",
-    "DependencyParserCV", "GraphSVM", "LandmarkDetector", "LinearSVR", "MultiLabelSVM", "MulticlassLogistic",
-    "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor", "RankingSVM", "RankingSVMCV",
-    "SegmentationSVM", "load",
+    "DependencyParserCV", "GraphSVM", "LandmarkDetector", "LinearSVR", "MetricSVM", "MultiLabelSVM",
+    "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor", "RankingSVM",
+    "RankingSVMCV", "SegmentationSVM", "load",
 })
 """Names that need scikit-learn, which is imported with the first of them."""
 FOLDERS = frozenset({"datasets", "estimators", "metrics", "mkl", "plotting", "templates"})

@@ -38,6 +38,11 @@ def labelled_graphs():
         np.array(["a", "b", "c"])[code] for code in codes]
 
 
+def halves():
+    X, y = flat()
+    return X, y == "a"
+
+
 def indicators():
     X, y = flat()
     return X, np.stack([y == "a", X[:, 0] > 0.0], axis=1).astype(int)
@@ -53,6 +58,8 @@ ALL = {**CASES, "many labels": (pb.GraphSVM(symmetric=[0]), labelled_graphs),
        "kernels": (pb.OnlineMKLClassifier(n_epochs=2), flat),
        "ranking": (pb.RankingSVM(form="squared", metric="ndcg@2"), numbers),
        "ranking-cv": (pb.RankingSVMCV([0.01, 0.1], cv=2, margin="difference"), numbers),
+       "f-score": (pb.MetricSVM(metric="fbeta", beta=2.0), halves),
+       "precision": (pb.MetricSVM(metric="precision_at_k", k=5), halves),
        "flat-cv": (pb.MulticlassSVMCV([0.1, 1.0], cv=2, loss=1.0 - np.eye(3)), flat)}
 
 

@@ -15,6 +15,7 @@ from .dependency_cv import DependencyParserCV
 from .graph_svm import GraphSVM
 from .landmarks import LandmarkDetector
 from .logistic import MulticlassLogistic
+from .metric import MetricSVM
 from .multi_label import MultiLabelSVM
 from .multiclass import MulticlassSVM
 from .online_mkl import OnlineMKLClassifier
@@ -26,7 +27,7 @@ from .segmentation import SegmentationSVM
 
 __all__ = [
     "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser", "DependencyParserCV",
-    "GraphSVM", "LandmarkDetector", "LinearSVR", "MultiLabelSVM", "MulticlassLogistic", "MulticlassSVM",
+    "GraphSVM", "LandmarkDetector", "LinearSVR", "MetricSVM", "MultiLabelSVM", "MulticlassLogistic", "MulticlassSVM",
     "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor", "RankingSVM", "RankingSVMCV",
     "SegmentationSVM", "load",
 ]

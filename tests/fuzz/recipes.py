@@ -397,6 +397,12 @@ RECIPES |= {
     "risks.Ranking.aim": lambda r: {"accuracy": 0.1}, "risks.Ranking.excerpt": lambda r: {"numbers": [0]},
     "risks.Ranking.derive": lambda r: {"n_parts": 2}, "risks.Ranking.renewed": lambda r: {"whole": True},
     **{f"risks.Ranking.{method}": lambda r: {"w": f(r, 3)} for method in ("evaluate", "planes", "values")}}
+for _name, _more in (("FScore", {"beta": 0.5, "bias": 1.0}), ("PrecisionAtK", {"k": 4}), ("ROCArea", {})):
+    RECIPES |= {f"risks.{_name}": lambda r, more=_more: {"X": flat(r)["X"], "y": np.arange(12) % 2, **more}}
+    for _method in ("map_shards", "aim", "excerpt", "derive", "renewed", "evaluate", "planes", "values"):
+        RECIPES[f"risks.{_name}.{_method}"] = RECIPES[f"risks.Ranking.{_method}"]
+RECIPES["risks.FScore.evaluate"] = RECIPES["risks.FScore.planes"] = RECIPES["risks.FScore.values"] = lambda r: {
+    "w": f(r, 4)}
 RECIPES |= {
     "risks.OneClass": lambda r: {"X": flat(r)["X"], "nu": 0.3, "sample_weight": r.random(12)},
     "risks.OneClass.value_errors": lambda r: {"w": f(r, 3), "values": f(r, 1)},
@@ -551,6 +557,7 @@ def ranked(r):
 
 
 ESTIMATORS = {
+    "MetricSVM": ({"metric": "precision_at_k", "k": 4}, lambda r: {"X": f(r, 12, 3), "y": np.arange(12) % 2}),
     "RankingSVM": ({"form": "squared", "metric": "ndcg@3"}, graded),
     "LinearSVR": ({}, numbers), "QuantileRegressor": ({"alpha": 0.1}, numbers),
     "MulticlassLogistic": ({}, flat), "MulticlassSVM": ({}, flat), "ChainSVM": ({}, tagged), "ChainCRF": ({}, tagged),
@@ -569,9 +576,9 @@ for _name, (_given, _data) in ESTIMATORS.items():
     for _method in ("predict", "decision_function", "k_best", "margins", "predict_marginals", "predict_proba",
                     "predict_log_proba"):
         RECIPES[f"estimators.{_name}.{_method}"] = lambda r, data=_data: {"X": data(r)["X"]}
-for _name in ("LinearSVR", "QuantileRegressor", "MulticlassLogistic", "MulticlassSVM"):
+for _name in ("LinearSVR", "MetricSVM", "QuantileRegressor", "MulticlassLogistic", "MulticlassSVM"):
     RECIPES[f"estimators.{_name}.sparsify"] = RECIPES[f"estimators.{_name}.densify"] = lambda r: {}
-for _name in ("MulticlassLogistic", "MulticlassSVM"):
+for _name in ("MetricSVM", "MulticlassLogistic", "MulticlassSVM"):
     RECIPES[f"estimators.{_name}.top_features"] = lambda r: {"label": 1, "k": 2}
 for _name in ("ChainSVM", "ChainCRF"):
     RECIPES[f"estimators.{_name}.top_features"] = lambda r: {"label": "N", "k": 2}

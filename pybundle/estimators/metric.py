@@ -48,8 +48,8 @@ class MetricSVM(LinearClassifierEstimator):
     ----------
     coef_ : ndarray, shape (1, d)
     intercept_ : ndarray, shape (1,)
-        For "precision_at_k" and "roc_auc" no intercept changes R, and it is chosen after the fit: `predict` finds k
-        rows of the training data positive, for "roc_auc" as many as there are, or fewer if scores are equal.
+        No intercept changes the R of other metrics: it is then chosen after the fit, so that `predict` finds k rows of
+        the training data positive, for "roc_auc" as many as there are; fewer if scores are equal.
     classes_ : ndarray, shape (2,)
     n_features_in_ : int
     feature_names_in_ : ndarray
@@ -58,9 +58,8 @@ class MetricSVM(LinearClassifierEstimator):
 
     Notes
     -----
-    X may be dense (float32, float64, uint8) or CSR (float32, float64); scores are float64. A pass takes
-    O(nnz(X) + n log n). Single rows have no weights, as the measure belongs to the sample, and Dask collections are
-    refused.
+    X (n, d) may be dense or CSR, as for `MulticlassSVM`, but not a Dask collection. A pass costs O(nnz(X) + n log n).
+    Single rows have no weights.
 
     Examples
     --------
@@ -74,7 +73,6 @@ class MetricSVM(LinearClassifierEstimator):
     (True, True)
     """
 
-    _unlimited = ("n_iter_", "n_features_in_")
     class_weight = None
     _training: Any = None       # the risk, and how many rows `predict` finds positive, during a fit
 
@@ -93,28 +91,10 @@ class MetricSVM(LinearClassifierEstimator):
     @property
     def fit_intercept(self) -> bool:        # type: ignore[override]
         """Whether the metric depends on an intercept, which is then trained."""
-        return self.metric in ("f1", "fbeta")
+        return check_choice("metric", self.metric, METRICS).startswith("f")
 
     def fit(self, X: Data, y: Any) -> Self:         # type: ignore[override]
-        """Trains on the rows X with the classes y.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or data frame, shape (n, d)
-        y : array, shape (n,)
-            Two classes of any type that can be sorted.
-
-        Returns
-        -------
-        self
-            On Ctrl-C the best state so far is stored, then KeyboardInterrupt is raised.
-
-        Raises
-        ------
-        ParameterError, InputTypeError
-            For parameters and data, or if y does not hold two classes.
-        """
-        check_choice("metric", self.metric, METRICS)
+        """Trains on the rows X (n, d) with the two classes y (n,); result and errors as in `MulticlassSVM.fit`."""
         if is_collection(X) or is_collection(y):
             raise InputTypeError("X and y must be in memory for MetricSVM, got Dask collections; minimise "
                                  "pb.risks.FScore with executor= the client")
@@ -126,10 +106,11 @@ class MetricSVM(LinearClassifierEstimator):
 
     def _learn(self, surveys):
         fitted = super()._learn(surveys)
+        del fitted["class_weight_"]
         if len(fitted["classes_"]) > 2:
             raise ParameterError(f"y must hold two classes, got {len(fitted['classes_'])}. Only binary classification "
                                  "is supported. The type of the target is multiclass.")
-        return {name: value for name, value in fitted.items() if name != "class_weight_"}
+        return fitted
 
     def _risk(self, X, y, weights, fitted):
         positive = y == fitted["classes_"][1]
@@ -142,7 +123,7 @@ class MetricSVM(LinearClassifierEstimator):
         return risk
 
     def _beta(self):
-        return check_number("beta", self.beta, low=1e-3, high=1e3) if self.metric == "fbeta" else 1.0
+        return self.beta if self.metric == "fbeta" else 1.0
 
     def _k(self, positive):
         if self.k is None or self.metric == "roc_auc":
@@ -164,35 +145,24 @@ class MetricSVM(LinearClassifierEstimator):
         return found
 
     def score(self, X: Data, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return the metric of the scores of X, for "f1" and "fbeta" of the predictions.
+        """Return the metric of the scores of X for the classes y (n,), for "f1" and "fbeta" of the predictions.
 
-        Parameters
-        ----------
-        X, y
-            As in `fit`; y holds both classes. Rows of equal scores stand in the worst order for "precision_at_k", and
-            count half for "roc_auc".
-        sample_weight
-            None, or equal weights.
-
-        Raises
-        ------
-        ParameterError
-            If y lacks a class or has others, k is larger than the number of rows, or weights differ.
+        Rows of equal scores stand in the worst order for "precision_at_k", and count half for "roc_auc". Raises
+        ParameterError if y lacks a class or has others, if k > n, or if weights in `sample_weight` differ.
         """
         found, y = self.decision_function(X), np.asarray(y)
         if y.shape != found.shape:
             raise ParameterError(f"y must have shape {found.shape}, one class for each row of X, got {y.shape}")
         positive = y == self.classes_[1]
-        if len(np.setdiff1d(y, self.classes_)) or not 0 < (n := int(positive.sum())) < len(y):
+        if not np.isin(y, self.classes_).all() or not 0 < (n := int(positive.sum())) < len(y):
             raise ParameterError(f"y must hold both classes of the fit, {self.classes_.tolist()!r:.60}, and no other, "
                                  f"got {np.unique(y).tolist()!r:.60}; use fewer folds in a search")
         if sample_weight is not None and np.ptp(sample_weight) != 0.0:
-            raise ParameterError("sample_weight must be equal for all rows, since single rows have no weight in a "
-                                 "measure of the whole sample; leave it out")
-        if check_choice("metric", self.metric, METRICS) == "roc_auc":
-            return concordance(positive, found)
-        if self.metric == "precision_at_k":
-            k = self._k(positive)
-            return precision(positive, found, k=k) * k / min(k, n)
-        square, labelled = self._beta()**2, found > 0.0
-        return float((1.0 + square) * np.count_nonzero(labelled & positive) / (square * n + labelled.sum()))
+            raise ParameterError("sample_weight must be equal for all rows, which have no weights in a measure of the "
+                                 "whole sample; leave it out")
+        if self.fit_intercept:
+            square, labelled = self._beta()**2, found > 0.0
+            return float((1.0 + square) * (labelled & positive).sum() / (square * n + labelled.sum()))
+        k = self._k(positive)
+        return concordance(positive, found) if self.metric == "roc_auc" else (
+            precision(positive, found, k=k) * k / min(k, n))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 from ..core.exceptions import ParameterError
 from ..core.labels import sign_labels
 from ..core.rounding import UNIT
-from ..core.types import Array, Data, Floats
+from ..core.types import Data, Floats
 from ..core.validation import check_integer, check_number, read_only, refuse_unknown
 from .ranking import Ranking
 from .sorted_scores import SortedScores
@@ -26,8 +27,7 @@ class ROCArea(Ranking):
 
         R(w) = 1 / n- sum over positive i and negative j of max(0, 1 - <w, x_i - x_j>)
 
-    This is at least n+ times (1 - area). It is `Ranking` with two grades and the weight 1 / n- of each pair, so that a
-    row costs about 1 and lam means what it means for a hinge.
+    This is `Ranking` with two grades, at least n+ times (1 - area): a row costs about 1, as in a hinge with equal lam.
 
     Parameters
     ----------
@@ -70,32 +70,30 @@ class _Tables(SortedScores):
         R(w) = max over tables t of offset_t - c_t (sum of the m_t lowest positive scores)
                                              + (sum of the b_t highest negative scores)
 
-    A subclass sets `_most`, the largest sum of `c_t` or of 1 over the rows of a class, and `_miss`, a bound in units of
-    rounding on the error of computed offsets and of the choice of tables. `_tables(highest)` returns offsets, m, c and
-    b from the negative scores, highest first.
+    A subclass sets `_options`, its arguments; `_most`, the largest sum of c_t or of 1 over the rows of a class; and
+    `_miss`, a bound in units of rounding on the error of offsets and of the choice of tables. `_tables(highest)`
+    returns offsets, m, c and b from the negative scores, highest first.
     """
 
     _most: int
-    _miss: float
-    _tables: Any
     _is_centred = True          # a constant added to all scores changes nothing
 
     def __init__(self, X, y, bias=None):
         self._take(X, bias)
-        self.y: Array = read_only(both_classes(y, self.n_examples))
+        self.y = read_only(both_classes(y, self.n_examples))
         self.n_positive: int = int(np.count_nonzero(self.y > 0))
         self._group(None)
 
-    def _regroup(self, n_parts):
-        check_integer("n_parts", n_parts, low=1)
-        super()._regroup(1)
-
     def _arguments(self, rows):
-        return {"X": self.examples.X[rows], "y": self.y[rows]}
+        return {"X": self.examples.X[rows], "y": self.y[rows], **self._options}
+
+    @property
+    def _identity(self):
+        return self._options.values(), (self.y,)
 
     @property
     def _units(self):
-        return [Whole(0, self._parts[0])]
+        return [SimpleNamespace(part=0, rows=self._parts[0])]
 
     @cached_property
     def slope_sizes(self) -> Floats:
@@ -104,30 +102,26 @@ class _Tables(SortedScores):
                                     for sign in (-1, 1))])
 
     def _best(self, scores):
-        """Return the lowest positive and the highest negative rows of the best table, c, the offset and the value."""
+        """Return the shares of the rows in the best table, its offset, the value, and the sum of |scores|."""
+        scores, share = scores - scores.mean() if self._is_centred else scores, np.zeros(len(scores))
         up, down = np.flatnonzero(self.y > 0), np.flatnonzero(self.y < 0)
         low, high = up[np.argsort(scores[up])], down[np.argsort(-scores[down])]
         offsets, m, c, b = self._tables(scores[high])
         found = offsets + np.append(0.0, np.cumsum(scores[high]))[b] - c * np.append(0.0, np.cumsum(scores[low]))[m]
         t = int(np.argmax(found))
-        return low[:m[t]], high[:b[t]], c[t], float(offsets[t]), float(found[t])
-
-    def _keys(self, scores):
-        return scores - scores.mean() if self._is_centred else scores
+        share[low[:m[t]]], share[high[:b[t]]] = -c[t], 1.0
+        return share, offsets[t], found[t], float(np.abs(scores).sum())
 
     def _plane(self, unit, scores):
-        low, high, c, offset, value = self._best(self._keys(scores))
-        share = np.zeros(self.n_examples)
-        share[low], share[high] = -c, 1.0
+        share, offset, value, _ = self._best(scores)
         size = float(np.abs(share) @ self.examples.norms)
         return share, value, offset * (1.0 - 16.0 * UNIT), size, 2.0 * UNIT * size
 
     def _value(self, unit, scores, norm):
-        # a row's share times the error of its score adds up to at most that of `slope_sizes`
-        keys = self._keys(scores)
-        sums = self._rows.score_terms * norm * float(self.slope_sizes[0]) + (len(keys) + 16.0) * float(
-            np.abs(keys).sum())
-        return self._best(keys)[-1], UNIT * (sums + self._miss)
+        # shares times errors of scores add up to at most their bound for rows of norm `slope_sizes`
+        _, _, value, total = self._best(scores)
+        return value, UNIT * (self._rows.score_terms * norm * self.slope_sizes[0] + (len(scores) + 16.0) * total
+                              + self._miss)
 
 
 class PrecisionAtK(_Tables):
@@ -135,9 +129,8 @@ class PrecisionAtK(_Tables):
 
         R(w) = max over f of f + (sum of the f highest negative scores) - f / m (sum of the m lowest positive scores)
 
-    f is a number of negative rows among the first k, and m = n+ - k + f the number of positive rows behind them. For
-    k > n+ the measure is the recall at k, and f = m is the number of positive rows behind the first k. R is at least
-    this number, so that an error costs about 1 and lam means what it means for a hinge.
+    f is the number of negative rows among the first k, and m = n+ - k + f that of positive rows behind them. For k > n+
+    the measure is the recall at k, and f = m. R is at least the f of w: an error costs about 1, as in a hinge.
 
     Parameters
     ----------
@@ -149,13 +142,12 @@ class PrecisionAtK(_Tables):
     Raises
     ------
     ParameterError, InputTypeError
-        If X is not finite, y lacks a class or has more than two, or k is not in 1..n.
+        As in `ROCArea`, and if k is not in 1..n.
 
     Notes
     -----
-    A plane costs O(nnz(X) + n log n). A constant added to all scores changes nothing. Sums of scores are rounded, which
-    `values` counts. Source: the averaged surrogate of [Kar, Narasimhan and Jain 2015]; the maximum over k labels of
-    [Joachims 2005] is not bounded below for k other than n+, and equals this one for k = n+.
+    Costs as in `ROCArea`; `values` counts the rounding of sums of scores. Source: the averaged surrogate of [Kar,
+    Narasimhan and Jain 2015]. For k = n+ it is that of [Joachims 2005], which is not bounded below for other k.
 
     Examples
     --------
@@ -170,15 +162,9 @@ class PrecisionAtK(_Tables):
         refuse_unknown(unknown, ("X", "y", "k"), REFUSED.get(min(unknown, default="")))
         super().__init__(X, y)
         self.k: int = check_integer("k", k, low=1, high=self.n_examples)
+        self._options = {"k": self.k}
         self._most = min(self.k, self.n_positive)
         self._miss = 16.0 * self._most
-
-    def _arguments(self, rows):
-        return super()._arguments(rows) | {"k": self.k}
-
-    @property
-    def _identity(self):
-        return (self.k,), (self.y,)
 
     def _tables(self, highest):
         f = np.arange(min(self._most, len(highest) - max(0, self.k - self.n_positive)) + 1)
@@ -192,8 +178,7 @@ class FScore(_Tables):
         R(w) = max over a, b of 2 n+ (1 - F) - (sum of the n+ - a lowest positive scores)
                                              + (sum of the b highest negative scores)
 
-    This is at least 2 n+ (1 - F) where rows of positive score are labelled as positive, so that an error costs about 1
-    and lam means what it means for a hinge.
+    R is at least the 2 n+ (1 - F) of labels by the sign of scores: an error costs about 1, as in a hinge.
 
     Parameters
     ----------
@@ -202,18 +187,17 @@ class FScore(_Tables):
     beta : float
         From 0.001 to 1000; recall counts beta times as much as precision.
     bias : float, optional
-        Value of a constant last feature. Without it, the threshold 0 lies where it can only by the columns of X.
+        Value of a constant last feature. The threshold is 0, so scores need one, or such a column in X.
 
     Raises
     ------
     ParameterError, InputTypeError
-        If X is not finite, y lacks a class or has more than two, or beta is not in its range.
+        As in `ROCArea`, and if beta is not in its range.
 
     Notes
     -----
-    A plane costs O(nnz(X) + n log n): for fixed a the maximised function is concave in b, whose best value is found by
-    bisection. Sums of scores are rounded, which `values` counts. Source: [Joachims 2005], where all pairs a, b are
-    tried.
+    Costs as in `ROCArea`: for fixed a the maximised function is concave in b, and bisection finds the best b. `values`
+    counts the rounding of sums of scores. Source: [Joachims 2005], where all a, b are tried.
 
     Examples
     --------
@@ -230,44 +214,30 @@ class FScore(_Tables):
         refuse_unknown(unknown, ("X", "y", "beta", "bias"), REFUSED.get(min(unknown, default="")))
         super().__init__(X, y, bias)
         self.beta: float = check_number("beta", beta, low=1e-3, high=1e3)
-        self._most, n, a = self.n_examples, self.n_positive, np.arange(self.n_positive + 1.0)
-        # A false positive more or less changes the loss by at most the largest of these rates. A rounded comparison
-        # errs only where score and rate nearly cancel, by less than 20 roundings of the rate, at most n- times.
-        total = self.beta**2 * n + a
-        rate = float((2.0 * n * (1.0 + self.beta**2) * a / (total * (total + 1.0))).max())
-        self._miss = 32.0 * n + 20.0 * (self.n_examples - n) * rate
-
-    def _arguments(self, rows):
-        return super()._arguments(rows) | {"beta": self.beta, "bias": self.examples.bias}
-
-    @property
-    def _identity(self):
-        return (self.beta,), (self.y,)
+        self._options = {"beta": self.beta, "bias": self.examples.bias}
+        self._most, n, square = self.n_examples, self.n_positive, self.beta**2
+        # denominators and numerators of 2 n+ F for b = 0 and a = 0..n+
+        self._total = square * n + np.arange(n + 1)
+        self._gain = 2.0 * n * (1.0 + square) * np.arange(n + 1)
+        # A rounded comparison errs only where a score and the change of the loss by a false positive nearly cancel, by
+        # less than 20 roundings of this change, for at most n- rows.
+        change = float((self._gain / (self._total * (self._total + 1.0))).max())
+        self._miss = 32.0 * n + 20.0 * (self.n_examples - n) * change
 
     def _tables(self, highest):
-        square, n, a = self.beta**2, self.n_positive, np.arange(self.n_positive + 1)
-        total, gain = square * n + a, 2.0 * n * (1.0 + square) * a
-        padded = np.append(highest, -np.inf)
-        b, top = np.zeros(n + 1, dtype=np.intp), np.full(n + 1, len(highest))
+        n, padded = self.n_positive, np.append(highest, -np.inf)
+        b, top, m = np.zeros(n + 1, dtype=np.intp), np.full(n + 1, len(highest)), np.arange(n, -1, -1)
         for _ in range(len(highest).bit_length()):
             middle = (b + top) // 2
-            at = total + middle
-            pays = gain / (at * (at + 1.0)) + padded[middle] > 0.0
+            at = self._total + middle
+            pays = self._gain / (at * (at + 1.0)) + padded[middle] > 0.0
             b, top = np.where(pays, middle + 1, b), np.where(pays, top, middle)
-        return 2.0 * n * (square * (n - a) + b) / (total + b), n - a, np.ones(n + 1), b
-
-
-class Whole(NamedTuple):
-    """The rows of the only part, as the only unit of work."""
-
-    part: int
-    rows: Array
+        return 2.0 * n * (self.beta**2 * m + b) / (self._total + b), m, np.ones(n + 1), b
 
 
 def both_classes(y, n_examples):
     """Return labels -1/+1 of a sample that has both of them."""
     labels = sign_labels(y, n_examples, 2)
-    if labels.min() == labels.max():
-        raise ParameterError(f"y must hold rows of both classes, got one class only, {labels[0]}; a measure of the "
-                             "whole sample compares them")
+    if (labels == labels[0]).all():
+        raise ParameterError(f"y must hold rows of both classes, got one class only, {labels[0]}; add others")
     return labels

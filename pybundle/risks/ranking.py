@@ -132,9 +132,6 @@ class Ranking(SortedScores):
         return check_vector("y", y, self.n_examples).copy()
 
     # ------------------------------------------------------------------ groups and parts
-    def _regroup(self, n_parts):
-        super()._regroup(min(check_integer("n_parts", n_parts, low=1), self.n_groups))
-
     @cached_property
     def _parts(self):
         part = np.empty(self.n_groups, dtype=np.intp)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Self
 from zlib import crc32
 
@@ -11,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from ..core.plane import Planes
 from ..core.rounding import UNIT
-from ..core.types import Array, Floats
-from ..core.validation import check_vector, read_only
+from ..core.types import Floats
+from ..core.validation import check_integer, check_vector, read_only
 from ..features.examples import Examples
 from .partition import SHARD_ROWS, Partitioned, shards
 from .reduction import reduce_planes
@@ -22,9 +21,9 @@ QUIET = np.errstate(over="ignore", invalid="ignore")
 
 
 class SortedScores(Partitioned):
-    """Base class of risks of one score for each row, of whose units of rows each is judged by its sorted scores.
+    """Base class of risks of one score for each row, whose rows are judged by the order of scores in their group.
 
-    A subclass has `_units`, pieces of work for threads with the fields `part` and `rows`, and defines
+    A subclass has `_units`, whole groups as pieces of work for threads, with the fields `part` and `rows`, and defines
 
     * `_plane(unit, scores) -> (share, value, offset, size, error)`: the slope is the sum of `share_i x_i`, the offset
       is rounded down, `size` is the sum of `|share_i| |x_i|`, and `error` bounds that of rounded shares;
@@ -35,12 +34,10 @@ class SortedScores(Partitioned):
     partition = "strided"
     precision = "float64"
     random_state: int = 0
-    smooth: bool = False
+    n_groups: int = 1
     _of_parts = (*Partitioned._of_parts, "_units", "slope_sizes")
     _units: Any
-    _plane: Any
-    _value: Any
-    _identity: tuple[Iterable[Any], Iterable[Array]]
+    _identity: Any
 
     def _take(self, X, bias=None):
         self.examples: Examples = Examples(X, bias=bias)
@@ -52,6 +49,9 @@ class SortedScores(Partitioned):
 
     def _shards_of(self, parts):
         return shards(parts)
+
+    def _regroup(self, n_parts):
+        super()._regroup(min(check_integer("n_parts", n_parts, low=1), self.n_groups))
 
     def _scores(self, w):
         w = check_vector("w", w, self.dim)

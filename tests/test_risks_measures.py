@@ -102,11 +102,11 @@ def test_constants_change_no_ranking_measure():
 
 
 def test_workers_threads_checkpoints_and_changed_data(tmp_path):
-    X, y = data(n=20_000)
+    X, y = data(n=9000)
     X = X.astype(np.float32)
     for number, risk in enumerate(risks(X, y)):
         path = tmp_path / str(number)
-        options = {"lam": 1e-3 * len(y), "tol": 1e-5}
+        options = {"lam": 1e-2 * len(y), "tol": 1e-4}
         whole = pb.minimize(risk, n_jobs=4, **options)
         alone = pb.minimize(risk, n_jobs=1, **options)
         there = pb.minimize(risk, executor=InTurn(2), **options)

@@ -100,8 +100,8 @@ class MetricSVM(LinearClassifierEstimator):
                                  "pb.risks.FScore with executor= the client")
         super().fit(X, y)
         if not self.coef_.any():
-            warnings.warn(f"all weights are 0: C is too small, or the classes overlap too much for metric={self.metric!r}; "
-                          "take MulticlassLogistic and choose a threshold", stacklevel=2)
+            warnings.warn("all weights are 0: C is too small, or the classes overlap too much for metric="
+                          f"{self.metric!r}; take MulticlassLogistic and choose a threshold", stacklevel=2)
         return self
 
     def _learn(self, surveys):

@@ -289,7 +289,7 @@ LINES = [line for line in """
 2 | train a.conllu --model chain | --model chain takes sequences
 2 | train a.csv --model forest | invalid choice: 'forest'
 2 | train a.csv --hash-bits 4 | --hash-bits belongs to --model chain, crf, parser
-2 | train a.conll --hash-bits 99 | hash_bits must be 1..30
+2 | train a.conll --hash-bits 99 | hash_bits must be an integer <= 30, got 99
 2 | train a.conll --no-intercept | --no-intercept belongs to --model svm
 2 | train a.conll --scale | --scale belongs to
 2 | train a.conllu --scale | --scale belongs to

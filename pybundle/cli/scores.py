@@ -19,8 +19,8 @@ def holds_chunks(sequences):
 
 
 def chunk_f1(estimator, X, y):
-    """Return the F1 of chunks that an estimator finds, by which a search chooses C; 0 if there are none."""
-    return np.nan_to_num(chunk_scores(y, estimator.predict(X)).total.f1)
+    """Return the F1 of chunks that an estimator finds, by which a search chooses C."""
+    return chunk_scores(y, estimator.predict(X)).total.f1
 
 
 def ranking_scores(grades, scores, groups):

@@ -69,8 +69,8 @@ class DependencyParser(Words, Probabilities, StructuredEstimator):
         With relations, which words the loss counts: those with a wrong head or relation, a wrong head, a wrong
         relation.
     uncounted : sequence of str
-        Words whose "pos" is among these, such as ("PUNCT",), have no part in the loss; for `loss="hinge"`. Their arcs
-        are learned as far as others need them; `score` counts all words.
+        Values of "pos", such as ("PUNCT",), of words that the loss does not count; for `loss="hinge"`. `score` counts
+        all words.
     {parameters}
 
     Attributes

@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ..core.exceptions import ParameterError
 from ..core.validation import check_choice
 from ..models.chain.allowed import Allowed
 
-
-class Scheme(NamedTuple):
-    """Rules of prefixes; labels are `O`, or a prefix and a type, like `B-NP`.
-
-    Attributes
-    ----------
-    prefixes : str
-    after : str
-        A label with one of these prefixes follows B or I of its type, and is never first.
-    before : str
-        A label with one of these prefixes is followed by one of `after` of its type, and is never last.
-    """
-
-    prefixes: str
-    after: str
-    before: str
-
-
-SCHEMES = {"BIO": Scheme("BI", "I", ""), "IOB1": Scheme("BI", "B", ""), "BILOU": Scheme("BILU", "IL", "BI"),
-           "IOBES": Scheme("BIES", "IE", "BI")}
+SCHEMES = {"BIO": ("BI", "I", ""), "IOB1": ("BI", "B", ""), "BILOU": ("BILU", "IL", "BI"),
+           "IOBES": ("BIES", "IE", "BI")}
+"""All prefixes of a scheme; those that follow B or I of their type and are never first; those that one of these of
+their type follows, and that are never last. Labels are `O`, or a prefix and a type, like `B-NP`."""
 
 
 def check_scheme(scheme, y, place="y[{}][{}]".format,
                  remedy="pb.metrics.rewritten(labels, scheme) mends a sequence, or pass scheme=None"):
     """Raise ParameterError if labels are not of a scheme, or break it; name the first `place(i, t)`."""
     rules = SCHEMES[check_choice("scheme", scheme, SCHEMES)]
-    kinds = ", ".join(f"{prefix}-..." for prefix in rules.prefixes)
+    kinds = ", ".join(f"{prefix}-..." for prefix in rules[0])
     for i, labels in enumerate(y):
         previous = None
         for t, label in enumerate([*np.asarray(labels, dtype=object).tolist(), None]):
-            if label is not None and not _is_of(rules, label):
+            if label is not None and not (label == "O" or (
+                    isinstance(label, str) and label[:1] in {*rules[0]} and label[1:2] in ("", "-"))):
                 raise ParameterError(f"{place(i, t)} must be O or one of {kinds} with "
                                      f"scheme={scheme!r}, got {label!r:.40}; choose another scheme or None")
             if not ((t == 0 and label is None) or _may_follow(rules, previous, label)):
@@ -59,14 +42,11 @@ def allowed_by(scheme, classes):
                    np.array([_may_follow(rules, a, None) for a in labels], dtype=bool))
 
 
-def _is_of(rules, label):
-    return isinstance(label, str) and (label == "O" or (label[:1] in {*rules.prefixes} and label[1:2] in ("", "-")))
-
-
 def _may_follow(rules, a, b):
     """Return whether label b may follow label a; None is the place before the first and after the last label."""
+    _, after, before = rules
     ends, begins = ("" if label is None else label for label in (a, b))
     continues = ends[:1] in ("B", "I") and ends[1:] == begins[1:]
-    if begins[:1] and begins[0] in rules.after:
+    if begins[:1] and begins[0] in after:
         return continues
-    return not (ends[:1] and ends[0] in rules.before)
+    return not (ends[:1] and ends[0] in before)

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.ragged import Ragged, array_of
-from ..core.validation import check_choice
+from ..core.validation import check_choice, check_integer
 from ..models import Chain
 from ..templates import Templates
 from .labels import encode_labels, label_classes, merged_classes
@@ -17,7 +17,6 @@ from .tokens import (
     SEQUENCES,
     Made,
     as_lists,
-    check_bits,
     check_tokens,
     count_features,
     encode,
@@ -46,7 +45,7 @@ class TokenFeatures:
             if self.min_count != 1:
                 raise ParameterError(f"min_count must be 1 with hash_bits, which keep no names to count, got "
                                      f"{self.min_count!r:.20}; leave one of them out")
-            return classes, None, 1 << check_bits(self.hash_bits)
+            return classes, None, 1 << check_integer("hash_bits", self.hash_bits, low=1, high=30)
         return classes, count_features(X), None
 
     def _learn(self, surveys):

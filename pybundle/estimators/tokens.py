@@ -110,7 +110,7 @@ def columns_of(vocabulary, bits=None):
     """Return arguments of `rows_of`: the function from names to columns, and the mask of hashes or None."""
     if vocabulary is not None:
         return {name: k for k, name in enumerate(vocabulary)}.get, None
-    return murmurhash3_32, (1 << check_bits(bits)) - 1
+    return murmurhash3_32, (1 << check_integer("hash_bits", bits, low=1, high=30)) - 1
 
 
 def rows_of(X, number_of, mask):
@@ -148,14 +148,6 @@ def encode(X, vocabulary=None, bits=None):
         values = single
     width = 1 << bits if vocabulary is None else len(vocabulary)
     return Ragged(sp.csr_array((values, columns, ends), shape=(len(ends) - 1, width)), offsets)
-
-
-def check_bits(bits):
-    """Return `hash_bits` as an int."""
-    bits = check_integer("hash_bits", bits, low=1)
-    if bits > 30:
-        raise ParameterError(f"hash_bits must be 1..30, got {bits}")
-    return bits
 
 
 def entries(token, i, t):

@@ -88,9 +88,7 @@ class Words:
         relations = {relation: r for r, relation in enumerate(fitted.relations_)}
 
         def number(tag):
-            if column is None or tables is None:
-                return 0 if column is None else int(tag)
-            return crc32(tag.encode()) if tables[column] is None else tables[column][0].get(tag, tables[column][1])
+            return 0 if column is None else int(tag) if tables is None else tables[column](tag)
 
         rules = (rule.split("\t") for rule in fitted.allowed_)
         return np.array([(ROOT if side == "root" else number(head), number(word), side != "left", relations[relation])
@@ -104,19 +102,18 @@ class Words:
         return sorted({max(t.set_column, t.each_column) for t in templates} - {-1})
 
     def _tables(self, fitted):
-        """Return tables from values to numbers, and the number of all other values, by attribute; None for hashes."""
+        """Return the functions from values to numbers by attribute, None if words are numbers."""
         if fitted["kinds_"] is None:
             return None
         between, tables = self._between(), []
         for column in range(len(self.attributes)):
+            known, other = None, 0
             if column in between:
                 kinds = self._values(fitted["kinds_"], column)
-                tables.append(({value: k for k, value in enumerate(kinds)}, MOST_KINDS - 1))
-            elif fitted["vocabulary_"] is None:
-                tables.append(None)
-            else:
-                values = self._values(fitted["vocabulary_"], column)
-                tables.append(({value: crc32(value.encode()) for value in values}, 0))
+                known, other = {kind: k for k, kind in enumerate(kinds)}, MOST_KINDS - 1
+            elif fitted["vocabulary_"] is not None:
+                known = {value: _hashed(value) for value in self._values(fitted["vocabulary_"], column)}
+            tables.append(_hashed if known is None else lambda text, known=known, other=other: known.get(text, other))
         return tables
 
     def _words(self, X, attributes, tables):
@@ -134,12 +131,7 @@ class Words:
         for i, x in enumerate(X):
             words = np.empty((n_words(x), len(self.attributes)), np.int64)
             for column, table in enumerate(tables):
-                texts = self._column(x, i, column)
-                if table is None:
-                    words[:, column] = [crc32(text.encode()) for text in texts]
-                else:
-                    known, other = table
-                    words[:, column] = [known.get(text, other) for text in texts]
+                words[:, column] = [*map(table, self._column(x, i, column))]
             found.append(words)
         return found
 
@@ -180,6 +172,10 @@ class Words:
                                      f"{', '.join(self.attributes)}, got {word!r:.60}")
         return [decoded(word[name if name in word else name.encode()] if isinstance(word, Mapping) else word[column],
                         i, m) for m, word in enumerate(x)]
+
+
+def _hashed(text):
+    return crc32(text.encode())
 
 
 def is_text(X):

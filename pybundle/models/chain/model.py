@@ -106,12 +106,10 @@ class Chain(StructuredModel):
         if rescaling == "slack" and not isinstance(loss, str):
             raise ParameterError("rescaling='slack' is exact for loss='hamming' only, got a matrix of costs; use "
                                  "rescaling='margin'")
-        for name, value in (("normalised", normalised), ("start", start), ("end", end), ("indicators", indicators)):
-            check_flag(name, value)
-        self.normalised: bool = bool(normalised)
-        self.start: bool = bool(start)
-        self.end: bool = bool(end)
-        self.indicators: bool = bool(indicators)
+        self.normalised: bool = check_flag("normalised", normalised)
+        self.start: bool = check_flag("start", start)
+        self.end: bool = check_flag("end", end)
+        self.indicators: bool = check_flag("indicators", indicators)
         self.token_support = None if token_support is None else self._checked(token_support)
         rules = Allowed.of(allowed, self.n_labels)
         self.allowed: Allowed | None = None if allowed is None else rules

@@ -84,11 +84,9 @@ class Dependency(StructuredModel):
         self.n_features: int = check_count("n_features", n_features)
         self.n_relations: int = 1 if n_relations is None else check_count("n_relations", n_relations)
         self.dim: int = self.n_features * self.n_relations
-        check_choice("counts", counts, COUNTS)
-        self.counts = counts
+        self.counts = check_choice("counts", counts, COUNTS)
         self.rules: Any = None if n_relations is None else RelationRules(self.n_relations)
-        check_flag("single_root", single_root)
-        self.single_root: bool = bool(single_root)
+        self.single_root: bool = check_flag("single_root", single_root)
         self.attributes: Sequence[str] | None = None
         self.template_names: Sequence[str] | None = None
         self.templates: Any = None
@@ -143,13 +141,11 @@ class Dependency(StructuredModel):
         >>> model.decode(result.x, np.array([[0], [0], [1]])).tolist()
         [-1, 3, 3, 0]
         """
-        bits = check_integer("bits", bits, low=1)
-        if bits > 30:
-            raise ParameterError(f"bits must be 1..30, got {bits}")
+        bits = check_integer("bits", bits, low=1, high=30)
         attributes = tuple(attributes)
         if not attributes or len(set(attributes)) < len(attributes):
             raise ParameterError(f"attributes must be different names, at least one, got {attributes}")
-        check_flag("blocks", blocks)
+        blocks = check_flag("blocks", blocks)
         parsed = parse_templates(templates, attributes)
         dim = len(parsed) << bits if blocks else 1 << bits
         if dim > 1 << 30:
@@ -166,8 +162,8 @@ class Dependency(StructuredModel):
             column = None if tag is None else attributes.index(check_choice("tag", tag, attributes))
             model.rules = RelationRules(n_relations, column, allowed)
             model._relation_keys = KeyMaker(parse_templates(relation_templates, attributes, "relation_templates"), bits)
-        model.attributes, model.bits, model.templates, model.blocks = attributes, bits, parsed, bool(blocks)
-        model._make_keys = KeyMaker(parsed, bits, bool(blocks))
+        model.attributes, model.bits, model.templates, model.blocks = attributes, bits, parsed, blocks
+        model._make_keys = KeyMaker(parsed, bits, blocks)
         model.template_names = sorted(templates, key=lambda text: "each." in text)
         return model
 

@@ -368,7 +368,7 @@ def test_relations_stand_on_their_arcs():
     pairs, truth = [(2, "det"), (3, "obj"), (0, "root")], [(3, "det"), (3, "nsubj"), (0, "root")]
     display = plotting.ParseTreeDisplay.from_predictions(pairs, ["the", "dog", "barks"], truth=truth)
     texts = [(text.get_text(), round(text.get_position()[0], 1)) for text in display.relations_]
-    assert texts == [("det", 1.5), ("obj, not nsubj", 2.5), ("root", 3.1), ("det", 2.0)]
+    assert texts == [("det", 1.5), ("det", 2.0), ("obj, not nsubj", 2.5), ("root", 3.1)]
     wrong, other, right = (arrow.get_edgecolor() for arrow in display.arcs_)
     assert wrong == other != right and len(display.missed_) == 1
     display = plotting.ParseTreeDisplay.from_predictions([2, 3, 0], ["the", "dog", "barks"], truth=truth)

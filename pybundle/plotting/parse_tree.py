@@ -34,7 +34,7 @@ class ParseTreeDisplay(Display):
     missed_ : list of FancyArrowPatch
         Of the truth, if it is another.
     relations_ : list of Text
-        Of `arcs_` and then `missed_`.
+        On `arcs_` and `missed_`, word by word.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class ParseTreeDisplay(Display):
 
     def _draw(self):
         n, top = len(self.words), self._top()
-        self.arcs_, self.missed_, texts = [], [], ([], [])
+        self.arcs_, self.missed_, self.relations_ = [], [], []
         names, true_names = self.relations, self._true_relations
         for m, head in enumerate(self.heads.tolist(), start=1):
             true_head = head if self.truth is None else int(self.truth[m - 1])
@@ -104,13 +104,11 @@ class ParseTreeDisplay(Display):
             true_name = None if true_names is None else true_names[m - 1]
             is_other = None not in (name, true_name) and name != true_name
             color = RIGHT if head == true_head and not is_other else WRONG
-            self.arcs_.append(self._arc(m, head, top, color=color, linewidth=1.4))
-            texts[0].append((m, head, f"{name}, not {true_name}" if head == true_head and is_other else name, color))
+            text = f"{name}, not {true_name}" if head == true_head and is_other else name
+            self.arcs_.append(self._arc(m, head, top, text, color=color, linewidth=1.4))
             if head != true_head:
-                self.missed_.append(self._arc(m, true_head, top, color=FAINT, linewidth=1.0, linestyle=(0, (3, 2)),
-                                              zorder=1))
-                texts[1].append((m, true_head, true_name, FAINT))
-        self.relations_ = [self._relation(*text, top) for text in [*texts[0], *texts[1]] if text[2] is not None]
+                self.missed_.append(self._arc(m, true_head, top, true_name, color=FAINT, linewidth=1.0,
+                                              linestyle=(0, (3, 2)), zorder=1))
         bare(self.ax_)
         self.ax_.set_xlim(0.4, n + 0.6)
         self.ax_.set_ylim(0.0, top)
@@ -123,8 +121,8 @@ class ParseTreeDisplay(Display):
                  for m, h in enumerate(heads.tolist(), start=1)]
         return 1.0 + max([_height(m, h) for m, h in pairs if h > 0], default=0.0)
 
-    def _arc(self, m, head, top, **style):
-        """Draw an arrow to word m, along half an ellipse from its head, or straight from above."""
+    def _arc(self, m, head, top, relation, **style):
+        """Draw an arrow to word m, along half an ellipse from its head, or straight from above; write its relation."""
         Path, FancyArrowPatch = import_matplotlib("path").Path, import_matplotlib("patches").FancyArrowPatch
         if head == 0:
             corners, codes = [(m, top), (m, 0.02)], [Path.MOVETO, Path.LINETO]
@@ -135,15 +133,12 @@ class ParseTreeDisplay(Display):
             codes = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
         arrow = FancyArrowPatch(path=Path(corners, codes), arrowstyle="-|>", mutation_scale=9, shrinkA=0, shrinkB=0,
                                 fill=True, joinstyle="miter", capstyle="butt", **style)
+        if relation is not None:
+            x, y, ha, va = (m + 0.06, top, "left", "top") if head == 0 else (
+                (m + head) / 2.0, _height(m, head), "center", "center")
+            self.relations_.append(self.ax_.text(x, y, relation, color=style["color"], ha=ha, va=va, fontsize="small",
+                                                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8}))
         return self.ax_.add_patch(arrow)
-
-
-    def _relation(self, m, head, name, color, top):
-        """Write a relation on top of its arc, and that of the root beside its arrow."""
-        x, y, ha, va = (m + 0.06, top, "left", "top") if head == 0 else (
-            (m + head) / 2.0, _height(m, head), "center", "center")
-        return self.ax_.text(x, y, name, color=color, ha=ha, va=va, fontsize="small",
-                             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})
 
 
 def _height(m, head):

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .estimators import ChainCRFCV as ChainCRFCV
     from .estimators import ChainSVM as ChainSVM
     from .estimators import ChainSVMCV as ChainSVMCV
+    from .estimators import DecisionFocusedRegressor as DecisionFocusedRegressor
     from .estimators import DependencyParser as DependencyParser
     from .estimators import DependencyParserCV as DependencyParserCV
     from .estimators import GraphSVM as GraphSVM
@@ -101,8 +102,8 @@ __all__ = [
 ]
 
 ESTIMATORS = frozenset({
-    "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser",
-    "DependencyParserCV", "GraphSVM", "LandmarkDetector", "LinearSVR", "MetricSVM", "MultiLabelSVM",
+    "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DecisionFocusedRegressor",
+    "DependencyParser", "DependencyParserCV", "GraphSVM", "LandmarkDetector", "LinearSVR", "MetricSVM", "MultiLabelSVM",
     "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor", "RankingSVM",
     "RankingSVMCV", "SegmentationSVM", "load",
 })

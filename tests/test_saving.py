@@ -113,7 +113,8 @@ def test_saved_and_loaded(name, tmp_path):
 
 
 def test_every_estimator_is_covered():
-    assert {type(estimator).__name__ for estimator, _ in ALL.values()} == saving.names()
+    assert {type(estimator).__name__ for estimator, _ in ALL.values()} == saving.names() - {
+        "DecisionFocusedRegressor"}      # its solver is code, see test_learned_costs.py
 
 
 @pytest.mark.parametrize("path", sorted(DATA.glob("*.npz")), ids=lambda path: path.stem)

@@ -5,14 +5,15 @@
     python asv_benchmarks/reproduce/proofs.py --penalties [--forgeries 5]  # sums of penalties, verify, forgeries
     python asv_benchmarks/reproduce/proofs.py --graphs [--problems 600]    # labels on graphs, relaxed and true risk
     python asv_benchmarks/reproduce/proofs.py --ranking [--problems 600]   # pairs in groups, measures of samples
+    python asv_benchmarks/reproduce/proofs.py --costs [--problems 600]     # learned costs
 
 All risks and models, all methods, data on scales of 1e-8 to 1e8, lam from 1e-10 to 1e8, starts up to 1e8 away, warm
 starts, paths, parts, weights, signs, memory limits. Values are recomputed in rational numbers (hinges) or decimals of
 80 digits (log-losses) by `tests/reference/exact.py`, problems are made by `problems.py` and claims are checked by
-`proofs.py` beside it, labels on graphs in `graph_problems.py` and `exact_graphs.py`, pairs and
-measures of whole samples in `ranking_problems.py`; a short version runs in the suite
+`proofs.py` beside it, labels on graphs in `graph_problems.py` and `exact_graphs.py`, pairs and measures of whole samples
+in `ranking_problems.py`, learned costs in `cost_problems.py`; a short version runs in the suite
 (tests/test_proofs.py and test_graph_proofs.py). Seeds are fixed. Writes asv_benchmarks/results/proofs.md, or
-penalty_proofs.md, graph_proofs.md or ranking_proofs.md, and ends with an error where a claim failed.
+penalty_proofs.md, graph_proofs.md, ranking_proofs.md or cost_proofs.md, and ends with an error where a claim failed.
 """
 
 import argparse
@@ -40,6 +41,8 @@ def attack_of(arguments):
         return partial(penalty_proofs.attack, forgeries=arguments.forgeries)
     if arguments.ranking:
         return proofs.attack_ranking
+    if arguments.costs:
+        return proofs.attack_costs
     return proofs.attack_graphs if arguments.graphs else proofs.attack
 
 
@@ -89,7 +92,7 @@ def report(rows, arguments, seconds):
         "# Certificates under attack", "",
         f"`python asv_benchmarks/reproduce/proofs.py --problems {arguments.problems} --first {arguments.first} "
         f"--seed {arguments.seed}{' --penalties' * arguments.penalties}{' --graphs' * arguments.graphs}"
-        f"{' --ranking' * arguments.ranking}`: "
+        f"{' --ranking' * arguments.ranking}{' --costs' * arguments.costs}`: "
         f"{arguments.problems} problems, {total['run']} runs, **{total['certified']} "
         f"certified results** ({total['success']} converged), {seconds / 60:.1f} minutes of processor time, "
         f"pybundle {version()}.", "",
@@ -138,13 +141,14 @@ def main():
     parser.add_argument("--penalties", action="store_true", help="sums of penalties, and verify")
     parser.add_argument("--graphs", action="store_true", help="labels on graphs")
     parser.add_argument("--ranking", action="store_true", help="pairs of rows in groups, measures of samples")
+    parser.add_argument("--costs", action="store_true", help="learned costs")
     parser.add_argument("--forgeries", type=int, default=0, help="with --penalties: of each certificate")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     attack = attack_of(arguments)
     arguments.out = arguments.out or RESULTS / (
         "penalty_proofs.md" if arguments.penalties else "graph_proofs.md" if arguments.graphs else
-        "ranking_proofs.md" if arguments.ranking else "proofs.md")
+        "ranking_proofs.md" if arguments.ranking else "cost_proofs.md" if arguments.costs else "proofs.md")
     if arguments.only is not None:
         tell(attack, arguments.seed, arguments.only)
         return 0

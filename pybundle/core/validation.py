@@ -220,6 +220,18 @@ def real_array(value, copy=False, order="C"):
         raise TypeError(str(problem)) from problem
 
 
+def check_table(name: str, value: Any, shape: Any, error: Any = ParameterError) -> Floats:
+    """Return finite numbers as a float64 array of this shape, in which None stands for any size."""
+    array = real_numbers(f"{name} must hold real numbers", value)
+    wanted = tuple(k if size is None else size for k, size in zip(array.shape, shape, strict=False))
+    if array.ndim != len(shape) or array.shape != wanted:
+        raise error(f"{name} must have shape {shape}, got {array.shape}")
+    if not np.isfinite(array).all():
+        place = np.argwhere(~np.isfinite(array))[0].tolist()
+        raise error(f"{name} must be finite, got {array[tuple(place)]} at {place}")
+    return array
+
+
 def real_numbers(said, value, copy=False):
     """Return `real_array(value)`, or raise InputTypeError that begins with `said`: "w must hold real numbers"."""
     try:

@@ -10,6 +10,7 @@ from .binary_labeling import BinaryLabelingSVM
 from .chain import ChainCRF, ChainSVM
 from .chain_cv import ChainCRFCV, ChainSVMCV
 from .cv import MulticlassSVMCV
+from .decision_focused import DecisionFocusedRegressor
 from .dependency import DependencyParser
 from .dependency_cv import DependencyParserCV
 from .graph_svm import GraphSVM
@@ -26,8 +27,8 @@ from .saving import load
 from .segmentation import SegmentationSVM
 
 __all__ = [
-    "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DependencyParser", "DependencyParserCV",
-    "GraphSVM", "LandmarkDetector", "LinearSVR", "MetricSVM", "MultiLabelSVM", "MulticlassLogistic", "MulticlassSVM",
-    "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor", "RankingSVM", "RankingSVMCV",
-    "SegmentationSVM", "load",
+    "BinaryLabelingSVM", "ChainCRF", "ChainCRFCV", "ChainSVM", "ChainSVMCV", "DecisionFocusedRegressor",
+    "DependencyParser", "DependencyParserCV", "GraphSVM", "LandmarkDetector", "LinearSVR", "MetricSVM", "MultiLabelSVM",
+    "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor", "RankingSVM",
+    "RankingSVMCV", "SegmentationSVM", "load",
 ]

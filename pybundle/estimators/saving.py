@@ -140,7 +140,7 @@ class StoredEstimator(BaseEstimator):
         if not (excess <= 0.0 and self.gap_ >= 0.0) and (self.certified_ or excess > 0.0 or self.gap_ < 0.0):
             raise StateError(f"lower_bound_ <= objective_ and gap_ >= 0 must hold, got {self.lower_bound_:.6g}, "
                              f"{self.objective_:.6g} and {self.gap_:.3g}")
-        for name in {"C", "tol"} & self.get_params(deep=False).keys():
+        for name in ({"tol"} if "C_" in mine else {"C", "tol"}) & self.get_params(deep=False).keys():
             check_number(name, 1.0 if name == "C" and mine[name] == np.inf else mine[name], low=0.0, strict=name == "C")
         classes = mine.get("classes_", np.arange(2))
         if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2 or \

@@ -10,6 +10,7 @@ from .dependency import TREEBANK_RELATION_TEMPLATES, TREEBANK_TEMPLATES, Depende
 from .graph_labeling import GraphLabeling
 from .landmarks import Landmarks
 from .multiclass import Multiclass
+from .optimizer import Optimizer
 from .segmentation import Segmentation
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "GraphLabeling",
     "Landmarks",
     "Multiclass",
+    "Optimizer",
     "Segmentation",
     "StructuredModel",
     "WeightedLabels",

@@ -11,6 +11,7 @@ from .chain import (
     viterbi,
     viterbi_batch,
 )
+from .decisions import assignment_batch, milp_batch, shortest_path_batch
 from .distance_transform import distance_transform, distance_transform_batch
 from .graph_labeling import GraphLabels, graph_labeling, graph_labeling_batch
 from .graph_relaxation import GraphRelaxation, graph_relaxation, graph_relaxation_batch, graph_upper
@@ -28,6 +29,7 @@ __all__ = [
     "arborescence_marginals",
     "arborescence_marginals_batch",
     "argmax_batch",
+    "assignment_batch",
     "distance_transform",
     "distance_transform_batch",
     "forward_backward",
@@ -40,10 +42,12 @@ __all__ = [
     "k_best_viterbi",
     "max_arborescence",
     "max_arborescence_batch",
+    "milp_batch",
     "min_cut",
     "min_cut_batch",
     "segment",
     "segment_batch",
+    "shortest_path_batch",
     "tree_marginals",
     "tree_max_sum",
     "tree_max_sum_batch",

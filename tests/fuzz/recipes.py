@@ -198,6 +198,9 @@ RECIPES |= {
     "oracles.arborescence_marginals": lambda r: {key: make(r) for key, make in FORESTS.items()},
     "oracles.arborescence_marginals_batch": lambda r: {"scores": f(r, 20), "lengths": np.array([3, 1])},
     "oracles.argmax_batch": lambda r: {"scores": f(r, 4, 3)},
+    "oracles.assignment_batch": lambda r: {"costs": f(r, 3, 9)},
+    "oracles.shortest_path_batch": lambda r: {"costs": f(r, 3, 3), "arcs": np.array([[0, 1], [0, 2], [1, 2]])},
+    "oracles.milp_batch": lambda r: {"costs": f(r, 2, 3), "integrality": 1, "bounds": (0, 1)},
     "oracles.distance_transform": lambda r: {"f": f(r, 4, 5), "a": np.ones(2), "b": np.zeros(2)},
     "oracles.distance_transform_batch": lambda r: {"f": f(r, 3, 4, 5), "a": np.ones(2), "b": np.zeros(2)},
     "oracles.forward_backward": lambda r: {"unary": f(r, 4, 3), "transition": f(r, 3, 3), "start": f(r, 3),
@@ -552,12 +555,17 @@ def graded(r):
     return {"X": f(r, 12, 3), "y": r.integers(0, 3, 12) * 1.0, "qid": np.arange(12) % 2}
 
 
+def cheap(costs):
+    return (costs < 0.0) * 1.0
+
+
 def ranked(r):
     return {"y": r.integers(0, 3, 12) * 1.0, "scores": f(r, 12), "groups": np.arange(12) % 2}
 
 
 ESTIMATORS = {
     "MetricSVM": ({"metric": "precision_at_k", "k": 4}, lambda r: {"X": f(r, 12, 3), "y": np.arange(12) % 2}),
+    "DecisionFocusedRegressor": ({"solver": cheap, "centre": None}, lambda r: {"X": f(r, 6, 3), "y": f(r, 6, 2)}),
     "RankingSVM": ({"form": "squared", "metric": "ndcg@3"}, graded),
     "LinearSVR": ({}, numbers), "QuantileRegressor": ({"alpha": 0.1}, numbers),
     "MulticlassLogistic": ({}, flat), "MulticlassSVM": ({}, flat), "ChainSVM": ({}, tagged), "ChainCRF": ({}, tagged),
@@ -573,7 +581,7 @@ for _name, (_given, _data) in ESTIMATORS.items():
         **({} if "alpha" in given else {"C": 1.0}), **SMALL, **given}
     RECIPES[f"estimators.{_name}.fit"] = _data
     RECIPES[f"estimators.{_name}.score"] = _data
-    for _method in ("predict", "decision_function", "k_best", "margins", "predict_marginals", "predict_proba",
+    for _method in ("predict", "decide", "decision_function", "k_best", "margins", "predict_marginals", "predict_proba",
                     "predict_log_proba"):
         RECIPES[f"estimators.{_name}.{_method}"] = lambda r, data=_data: {"X": data(r)["X"]}
 for _name in ("LinearSVR", "MetricSVM", "QuantileRegressor", "MulticlassLogistic", "MulticlassSVM"):
@@ -592,6 +600,10 @@ RECIPES |= {
     "estimators.GraphSVM.decode": lambda r: {"X": graphs(r)["X"]},
     "estimators.MultiLabelSVM.decode": lambda r: {"X": f(r, 6, 3)},
     "estimators.load": lambda r: {"path": "model.npz"},
+    "models.Optimizer": lambda r: {"solver": cheap, "n_costs": 2, "n_features": 3, "loss": "inverse",
+                                   "distance": np.negative},
+    "models.Optimizer.oracle": lambda r: {"X": f(r, 4, 3), "Y": r.integers(0, 2, (4, 2)) * 1.0},
+    "models.Optimizer.solve": lambda r: {"costs": f(r, 4, 2)},
     "estimators.OnlineMKLClassifier": lambda r: {"kernels": [pb.mkl.Gaussian(1.0)], "n_epochs": 1, "max_iter": 3,
                                                  "eta0": 0.1, "loss": "logistic"},
     "estimators.OnlineMKLClassifier.partial_fit": lambda r: {"X": f(r, 6, 3), "y": np.arange(6) % 3, "classes": [

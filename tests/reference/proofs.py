@@ -24,7 +24,7 @@ import numpy as np
 
 import pybundle as pb
 
-from . import exact, graph_problems, problems, ranking_problems
+from . import cost_problems, exact, graph_problems, problems, ranking_problems
 
 FAILURES = ("bound", "value", "ball", "contradiction", "crash")
 ROUNDING = 2.0**-50
@@ -73,6 +73,11 @@ def attack_graphs(seed, index):
 def attack_ranking(seed, index):
     """The rows of problem number `index` of ranking, or of a measure of the whole sample."""
     return attack_problem(*problems.make(seed, index, ranking_problems.KINDS))
+
+
+def attack_costs(seed, index):
+    """The rows of problem number `index` of learned costs."""
+    return attack_problem(*problems.make(seed, index, cost_problems.KINDS))
 
 
 def attack_problem(problem, rng, more=lambda problem, rng: []):

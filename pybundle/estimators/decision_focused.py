@@ -1,0 +1,158 @@
+"""`DecisionFocusedRegressor` predicts costs so that decisions of a solver for them are good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin, clone
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.exceptions import InputTypeError, ParameterError
+from ..core.labels import example_weights
+from ..core.types import Callbacks, Data, Floats
+from ..core.validation import check_number, check_table
+from ..models import Optimizer
+from ..prox import Box, SquaredL2
+from ..risks import Structured
+from ..solvers.method import Method
+from .base import CertifiedEstimator, without_weightless
+from .collections import is_collection
+from .compat import validate_data
+
+
+class DecisionFocusedRegressor(RegressorMixin, CertifiedEstimator):
+    """Linear regression on costs, trained for the decisions that a solver makes of them, to a certified gap.
+
+        F(W) = |W - W0|^2 / (2 C) + sum_i c_i r_i(W),     r_i as in `pb.models.Optimizer`
+
+    If costs are not linear in the features, its decisions may cost less than those of least squares, else a little
+    more; `C="cv"` compares, because W0 itself is among the candidates.
+
+    Parameters
+    ----------
+    solver, loss, distance, by_row
+        As in `pb.models.Optimizer`. `save` needs `solver=None`, since a file holds no code.
+    C : float >= 0 or "cv"
+        Weight of the losses, `lam = 1/C`; 0 keeps W0. "cv" takes 0, 0.1, 1, 10, 100 or 1000 over the sum of the c_i, by
+        the mean score of 5 folds; features should have similar variances.
+    centre : "ridge", None or ndarray, shape (m, d + fit_intercept)
+        W0: `RidgeCV` of scikit-learn on costs (not for decisions, `loss="inverse"`), 0, or weights, intercepts last.
+    fit_intercept : bool
+        Adds intercepts, which the penalty draws to those of W0.
+    tol, atol, method, max_iter, time_limit, n_jobs, random_state, warm_start, verbose, callback
+        As in `MulticlassSVM`.
+
+    Attributes
+    ----------
+    coef_, intercept_, prior_ : ndarray, shape (m, d), (m,) and (m, d + fit_intercept)
+        Weights, and W0.
+    C_, n_costs_, n_features_in_, feature_names_in_
+        The C taken, m, d, and names where X had them.
+    {certificate}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pybundle as pb
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((100, 2))
+    >>> costs = (X @ rng.standard_normal((2, 9)) + 3.0) ** 4 + rng.random((100, 9))
+    >>> model = pb.DecisionFocusedRegressor(pb.oracles.assignment_batch, C="cv").fit(X, costs)
+    >>> model.decide(X).shape, model.score(X, costs) > -0.2
+    ((100, 9), True)
+    """
+
+    n_features_in_: int
+
+    def __init__(self, solver: Callable[..., Any] | None = None, C: float | str = 1.0, *, centre: Any = "ridge",
+                 loss: str = "spo+", distance: Any = None, by_row: bool = False, fit_intercept: bool = True,
+                 tol: float = 1e-3, atol: float | None = None, method: str | Method = "auto",
+                 max_iter: int | None = None, time_limit: float | None = None, n_jobs: int | None = None,
+                 random_state: Any = None, warm_start: Any = False, verbose: int = 0,
+                 callback: Callbacks = None) -> None:
+        self._take_arguments(locals())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output, tags.target_tags.single_output = True, False
+        tags.regressor_tags.poor_score = True           # regret is no R^2
+        return tags
+
+    def fit(self, X: Data, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Trains on features X (n, d) and costs, or decisions, y (n, m), with weights c_i >= 0; all in memory."""
+        if is_collection(X) or is_collection(y):
+            raise InputTypeError("X and y must be in memory for DecisionFocusedRegressor, got Dask collections")
+        return super().fit(X, y, sample_weight)
+
+    def _take(self, X, y, sample_weight):
+        X = validate_data(self, X, dtype=np.float64, order="C")
+        if y is None:
+            raise ParameterError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        return without_weightless(X, check_table("y", y, (len(X), None)), example_weights(sample_weight, len(X)))
+
+    def _survey(self, X, y, weights):
+        return {"n_features_in_": int(X.shape[1]), "n_costs_": int(y.shape[1])}
+
+    def _learn(self, surveys):
+        return surveys[0]
+
+    def _risk(self, X, y, weights, fitted):
+        columns = [X] + self.fit_intercept * [np.ones((len(X), 1))]
+        shape, centre, C = (y.shape[1], X.shape[1] + self.fit_intercept), self.centre, self.C
+        if isinstance(centre, str):
+            if (centre, self.loss) != ("ridge", "spo+"):
+                raise ParameterError("centre must be 'ridge' for costs, else None or an array, got "
+                                     f"{centre!r:.40} with loss={self.loss!r:.40}")
+            ridge = RidgeCV(np.logspace(-3.0, 3.0, 13), fit_intercept=self.fit_intercept).fit(X, y, weights)
+            centre = np.c_[np.atleast_2d(ridge.coef_), np.broadcast_to(ridge.intercept_, shape[0])][:, :shape[1]]
+        if C == "cv":
+            grid, one = np.r_[0.0, 10.0 ** np.arange(-1.0, 4.0) / weights.sum()].tolist(), clone(self)
+            one.set_params(callback=None, warm_start=True, tol=max(self.tol, 1e-2))
+            C = grid[int(np.argmax(np.mean([[
+                one.set_params(C=C).fit(X[train], y[train], weights[train]).score(X[test], y[test], weights[test])
+                for C in grid] for train, test in check_cv().split(X)], axis=0)))]
+        fitted |= {"prior_": np.zeros(shape) if centre is None else check_table("centre", centre, shape),
+                   "C_": check_number("C", C, low=0.0)}
+        return Structured(self._model(*shape), np.hstack(columns), y, sample_weight=weights)
+
+    def _penalty(self, fitted):
+        C, prior = fitted["C_"], fitted["prior_"].ravel()
+        return {"penalty": SquaredL2(1.0 / C, centre=prior) if C > 0.0 else Box(prior, prior)}
+
+    def _unpack(self, w):
+        W = w.reshape(-1, self.n_features_in_ + self.fit_intercept)
+        coef, intercept = np.split(W, [self.n_features_in_], axis=1)
+        return {"coef_": coef.copy(), "intercept_": intercept.sum(axis=1)}
+
+    def _model(self, n_costs, n_features):
+        return Optimizer(self.solver, n_costs, n_features, loss=self.loss, distance=self.distance, by_row=self.by_row)
+
+    def predict(self, X: Data) -> Floats:
+        """Return the costs `coef_ x_i + intercept_` of the examples X (n, d), shape (n, m)."""
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_.T + self.intercept_
+
+    def decide(self, X: Data) -> Floats:
+        """Return the decisions (n, m) of the solver for the predicted costs of the examples X (n, d)."""
+        costs = self.predict(X)
+        return self._model(self.n_costs_, 1).solve(costs)[0]
+
+    def score(self, X: Data, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return minus the normalised regret of the decisions `v_i = decide(X)[i]`; 0 is best.
+
+        For costs y it is `-sum_i c_i <y_i, v_i - v*_i> / sum_i c_i |<y_i, v*_i>|`, v* the decisions of the solver for
+        y; for decisions y (`loss="inverse"`) minus the weighted mean of the distances d(v_i, y_i).
+        """
+        decisions = self.decide(X)
+        oracle, rows = self._model(self.n_costs_, 1).oracle(np.zeros((len(decisions), 1)), y), np.arange(len(decisions))
+        weights, best = example_weights(sample_weight, len(rows)), (oracle.given * oracle.truths).sum(axis=1)
+        losses = oracle.losses(rows, decisions) - oracle.gaps
+        total = float(weights @ (np.abs(best) if self.loss == "spo+" else np.ones(len(rows))))
+        if total == 0.0:
+            raise ParameterError("y must have a best cost other than 0 in an example of some weight, got 0 in all")
+        return -float(weights @ losses) / total

@@ -1,0 +1,91 @@
+"""Decisions of least cost: assignments, shortest paths, mixed-integer programs; solvers for `pb.models.Optimizer`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment, milp
+
+from ..core.exceptions import OracleError, ParameterError
+from ..core.types import Floats
+from ..core.validation import check_table, integer_array
+
+
+def assignment_batch(costs: ArrayLike) -> Floats:
+    """Return the cheapest assignments of k rows to k columns, by SciPy's `linear_sum_assignment`.
+
+    `costs` (n, k^2) holds the cost of column b for row a at index k a + b; decisions (n, k^2) are 1 for assigned pairs.
+
+    Examples
+    --------
+    >>> assignment_batch([[1.0, 2.0, 0.0, 4.0]])
+    array([[0., 1., 1., 0.]])
+    """
+    costs = check_table("costs", costs, (None, None))
+    k = round(costs.shape[1] ** 0.5)
+    if k * k != costs.shape[1]:
+        raise ParameterError(f"costs must have k^2 columns, one for each row and column, got {costs.shape[1]}")
+    found = np.zeros((len(costs), k, k))
+    for table, pairs in zip(costs.reshape(-1, k, k), found, strict=True):
+        pairs[linear_sum_assignment(table)] = 1.0
+    return found.reshape(costs.shape)
+
+
+def shortest_path_batch(costs: ArrayLike, arcs: ArrayLike) -> Floats:
+    """Return shortest paths from node 0 to the last node of a graph without cycles, for costs (n, m) of any sign.
+
+    `arcs` (m, 2) are pairs a < b: nodes are numbered in topological order. Decisions (n, m) are 1 for arcs of the path.
+    Dynamic programming, one NumPy operation on vectors (n,) for each arc.
+
+    Examples
+    --------
+    >>> shortest_path_batch([[1.0, 5.0, 1.0]], arcs=[[0, 1], [0, 2], [1, 2]])
+    array([[1., 0., 1.]])
+    """
+    costs, arcs = check_table("costs", costs, (None, None)), integer_array("arcs", arcs)
+    m = costs.shape[1]
+    if arcs.shape != (m, 2) or m == 0 or arcs.min() < 0 or arcs.max() > m or not (arcs[:, 0] < arcs[:, 1]).all():
+        raise ParameterError(f"arcs must be {m} pairs a < b of nodes 0..{m}, one for each column of costs")
+    tails, heads = arcs.T
+    last, each = int(heads.max()), np.arange(len(costs))
+    lengths, entered = np.full((last + 1, len(costs)), np.inf), np.zeros((last + 1, len(costs)), dtype=np.intp)
+    lengths[0] = 0.0
+    for node in np.unique(heads):
+        into = np.flatnonzero(heads == node)
+        ends = lengths[tails[into]] + costs[:, into].T
+        best = ends.argmin(axis=0)
+        lengths[node], entered[node] = ends[best, each], into[best]
+    if not np.isfinite(lengths[last]).all():
+        raise ParameterError(f"arcs must lead from node 0 to the last node, {last}")
+    found, nodes = np.zeros(costs.shape), np.full(len(costs), last)
+    while len(rows := np.flatnonzero(nodes)):
+        arc = entered[nodes[rows], rows]
+        found[rows, arc], nodes[rows] = 1.0, tails[arc]
+    return found
+
+
+def milp_batch(costs: ArrayLike, integrality: ArrayLike = 1, **options: Any) -> tuple[Floats, Floats]:
+    """Solve programs that differ in their costs (n, m) only, by `scipy.optimize.milp` with its `options`.
+
+    Return decisions (n, m), and the lower bounds (n,) of their costs that HiGHS has proven.
+
+    Examples
+    --------
+    >>> from scipy.optimize import Bounds, LinearConstraint
+    >>> milp_batch([[-3.0, -4.0, -2.0]], bounds=Bounds(0, 1), constraints=LinearConstraint([[2, 3, 1]], ub=4))
+    (array([[0., 1., 1.]]), array([-6.]))
+    """
+    costs = check_table("costs", costs, (None, None))
+    found, lower = np.empty(costs.shape), np.empty(len(costs))
+    for i, c in enumerate(costs):
+        try:
+            solved = milp(c, integrality=integrality, **options)
+        except (ValueError, OverflowError) as problem:
+            raise ParameterError(f"arguments must be as scipy.optimize.milp takes them, got: {problem}") from problem
+        if solved.x is None:
+            raise OracleError(f"milp must find a decision for costs[{i}], got: {solved.message:.120}")
+        found[i] = np.where(integrality, np.round(solved.x), solved.x)
+        lower[i] = solved.fun if solved.mip_dual_bound is None else solved.mip_dual_bound
+    return found, lower

@@ -76,8 +76,7 @@ class Optimizer:
     def solve(self, costs: Array, rows: Any = None) -> tuple[Floats, Floats]:
         """Return the decisions of the solver for costs (n, m), and its bounds (n,), NaN where it has none.
 
-        OracleError if an answer has a wrong shape or is not finite; an error of the solver gets a note that names the
-        example or the first of several, by its number in `rows`.
+        A note at an error of the solver has the number of the example, or of the first of several, from `rows`.
         """
         costs = check_table("costs", costs, (None, self.n_costs))
         found, bounds = np.empty(costs.shape), np.full(len(costs), np.nan)

@@ -10,8 +10,8 @@
 All risks and models, all methods, data on scales of 1e-8 to 1e8, lam from 1e-10 to 1e8, starts up to 1e8 away, warm
 starts, paths, parts, weights, signs, memory limits. Values are recomputed in rational numbers (hinges) or decimals of
 80 digits (log-losses) by `tests/reference/exact.py`, problems are made by `problems.py` and claims are checked by
-`proofs.py` beside it, labels on graphs in `graph_problems.py` and `exact_graphs.py`, pairs and measures of whole samples
-in `ranking_problems.py`, learned costs in `cost_problems.py`; a short version runs in the suite
+`proofs.py` beside it, labels on graphs in `graph_problems.py` and `exact_graphs.py`, pairs and measures of whole
+samples in `ranking_problems.py`, learned costs in `cost_problems.py`; a short version runs in the suite
 (tests/test_proofs.py and test_graph_proofs.py). Seeds are fixed. Writes asv_benchmarks/results/proofs.md, or
 penalty_proofs.md, graph_proofs.md, ranking_proofs.md or cost_proofs.md, and ends with an error where a claim failed.
 """

@@ -370,7 +370,7 @@ def test_relations_with_and_without_subtypes(folder):  # noqa: F811
     rows = ("1\tle\tle\tDET\t_\t_\t2\t{}\t_\t_\n2\tparc\tparc\tNOUN\t_\t_\t{}\t{}\t_\t_\n"
             "3\tvu\t_\tVERB\t_\t_\t0\troot\t_\t_\n")
     (folder / "in").write_text(rows.format("det", 3, "nsubj:pass"))
-    cases = ("det:def", 3, 1, 2 / 3), ("nmod:def", 3, 2 / 3, 2 / 3), ("det", 1, 2 / 3, 2 / 3)
+    cases = ("det:def", 3, 1, 2 / 3), ("nmod:def", 3, 2 / 3, 2 / 3), ("det", 0, 2 / 3, 2 / 3)
     for relation, head, plain, full in cases:
         (folder / "out").write_text(rows.format(relation, head, "nsubj:pass"))
         out = json.loads(call(f"evaluate {folder}/in --format conllu --predictions {folder}/out --json")[1])

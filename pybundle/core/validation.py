@@ -225,7 +225,7 @@ def check_table(name: str, value: Any, shape: Any, error: Any = ParameterError) 
     array = real_numbers(f"{name} must hold real numbers", value)
     wanted = tuple(k if size is None else size for k, size in zip(array.shape, shape, strict=False))
     if array.ndim != len(shape) or array.shape != wanted:
-        raise error(f"{name} must have shape {shape}, got {array.shape}")
+        raise error(f"{name} must have shape {str(shape).replace('None', 'any')}, got {array.shape}")
     if not np.isfinite(array).all():
         place = np.argwhere(~np.isfinite(array))[0].tolist()
         raise error(f"{name} must be finite, got {array[tuple(place)]} at {place}")

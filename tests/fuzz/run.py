@@ -30,8 +30,8 @@ from recipes import OBJECTS, RECIPES, proven, surface, target
 import pybundle as pb
 
 EXPECTED = (pb.BundleError, TypeError)
-WORK = {"max_iter", "max_sentences", "max_steps", "mean_length", "n", "n_columns", "n_epochs", "n_sentences", "n_sweeps",
-        "patience", "sweeps"}
+WORK = {"max_iter", "max_sentences", "max_steps", "mean_length", "n", "n_columns", "n_epochs", "n_sentences",
+        "n_sweeps", "patience", "sweeps"}
 """Amounts of work: a huge one takes long, which is no mistake of anybody."""
 INSIDE = (*EXPECTED, ValueError, LookupError, AttributeError, ArithmeticError, RuntimeError, MemoryError, BufferError)
 

@@ -132,8 +132,8 @@ class ConvergenceDisplay:
         for k, (name, history) in enumerate(self.histories.items()):
             x, gap = np.asarray(history[field]), np.asarray(history["gap"])
             shown = np.isfinite(gap) & (gap > 0.0)
-            lines += axis.plot(x[shown], gap[shown], label=name, marker="." if shown.sum() < 30 else None,
-                               **line_style(k))
+            lines += axis.plot(x[shown], gap[shown], label=name, marker=".",
+                               markevery=1 + shown.sum() // 30, **line_style(k))
         if self.tol is not None:
             axis.axhline(self.tol, color="0.4", linestyle=":", linewidth=1.0)
             axis.annotate("tol", (1.0, self.tol), xycoords=axis.get_yaxis_transform(), xytext=(-2, 2),

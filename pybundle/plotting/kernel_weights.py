@@ -91,8 +91,8 @@ class KernelWeightsDisplay(Display):
             is_shown = ranks[k] < n_lines
             style = line_style(ranks[k]) if is_shown else {"color": FAINT, "linewidth": 0.8, "zorder": 1}
             label = name if is_shown else f"{n_groups - n_lines} others" if ranks[k] == n_lines else None
-            self.lines_ += self.ax_.plot(epochs, self.weights[:, k], label=label, marker="." if n_epochs < 30 else None,
-                                         **style)
+            self.lines_ += self.ax_.plot(epochs, self.weights[:, k], label=label, marker=".",
+                                         markevery=1 + n_epochs // 30, **style)
         order = [int(k) for k in np.argsort(ranks)[:n_lines + (n_groups > n_lines)]]
         self.ax_.legend([self.lines_[k] for k in order], [self.lines_[k].get_label() for k in order],
                         loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")

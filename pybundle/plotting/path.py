@@ -132,8 +132,7 @@ class PathDisplay(Display):
         for k, (name, errors) in enumerate(self.curves.items()):
             known = order[np.isfinite(errors[:, order]).all(axis=0)]  # errors are missing where a fold was stopped
             mean, spread = errors[:, known].mean(axis=0), errors[:, known].std(axis=0)
-            self.lines_ += self.ax_.plot(self.values[known], mean, marker="o", markersize=4, label=name,
-                                         **line_style(k))
+            self.lines_ += self.ax_.plot(self.values[known], mean, marker=".", label=name, **line_style(k))
             if len(errors) > 1:
                 self.ax_.fill_between(self.values[known], mean - spread, mean + spread, alpha=0.15, linewidth=0,
                                       color=line_style(k)["color"])

@@ -28,10 +28,10 @@ from .compat import validate_data
 class DecisionFocusedRegressor(RegressorMixin, CertifiedEstimator):
     """Linear regression on costs, trained for the decisions that a solver makes of them, to a certified gap.
 
-        F(W) = |W - W0|^2 / (2 C) + sum_i c_i r_i(W),     r_i as in `pb.models.Optimizer`
+        F(W) = |W - W0|^2 / (2 C) + sum_i c_i r_i(W)
 
-    If costs are not linear in the features, its decisions may cost less than those of least squares, else a little
-    more; `C="cv"` compares, because W0 itself is among the candidates.
+    with r_i as in `pb.models.Optimizer`. If costs are not linear in the features, its decisions may cost less than
+    those of least squares, else a little more; `C="cv"` compares, because W0 itself is among the candidates.
 
     Parameters
     ----------
@@ -62,7 +62,8 @@ class DecisionFocusedRegressor(RegressorMixin, CertifiedEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((100, 2))
     >>> costs = (X @ rng.standard_normal((2, 9)) + 3.0) ** 4 + rng.random((100, 9))
-    >>> model = pb.DecisionFocusedRegressor(pb.oracles.assignment_batch, C="cv").fit(X, costs)
+    >>> model = pb.DecisionFocusedRegressor(pb.oracles.assignment_batch, C="cv")
+    >>> model = model.fit(X, costs)
     >>> model.decide(X).shape, model.score(X, costs) > -0.2
     ((100, 9), True)
     """

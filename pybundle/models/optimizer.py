@@ -50,8 +50,9 @@ class Optimizer:
     --------
     >>> import numpy as np
     >>> import pybundle as pb
-    >>> model = pb.models.Optimizer(lambda costs: np.eye(3)[costs.argmin(axis=1)], n_costs=3, n_features=2)
-    >>> X, C = np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 3.0]])
+    >>> solver = lambda costs: np.eye(3)[costs.argmin(axis=1)]
+    >>> model = pb.models.Optimizer(solver, n_costs=3, n_features=2)
+    >>> X, C = np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[1.0, 2, 3], [2, 1, 3]])
     >>> W = pb.minimize(pb.risks.Structured(model, X, C), lam=0.1).x.reshape(3, 2)
     >>> model.solve(X @ W.T)[0].argmax(axis=1)
     array([0, 1])

@@ -74,7 +74,8 @@ def milp_batch(costs: ArrayLike, integrality: ArrayLike = 1, **options: Any) -> 
     Examples
     --------
     >>> from scipy.optimize import Bounds, LinearConstraint
-    >>> milp_batch([[-3.0, -4.0, -2.0]], bounds=Bounds(0, 1), constraints=LinearConstraint([[2, 3, 1]], ub=4))
+    >>> room = LinearConstraint([[2, 3, 1]], ub=4)
+    >>> milp_batch([[-3.0, -4.0, -2.0]], bounds=Bounds(0, 1), constraints=room)
     (array([[0., 1., 1.]]), array([-6.]))
     """
     costs = check_table("costs", costs, (None, None))

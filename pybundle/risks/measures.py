@@ -127,7 +127,8 @@ class _Tables(SortedScores):
 class PrecisionAtK(_Tables):
     """Risk of the precision at k: the k rows of highest score should be positive.
 
-        R(w) = max over f of f + (sum of the f highest negative scores) - f / m (sum of the m lowest positive scores)
+        R(w) = max over f of f + (sum of the f highest negative scores)
+                               - f / m (sum of the m lowest positive scores)
 
     f is the number of negative rows among the first k, and m = n+ - k + f that of positive rows behind them. For k > n+
     the measure is the recall at k, and f = m. R is at least the f of w: an error costs about 1, as in a hinge.

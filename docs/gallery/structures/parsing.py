@@ -63,8 +63,8 @@ parser = pb.DependencyParser(**options).fit(X[:200], y[:200])
 found = parser.predict(X[200:])
 scores = pb.metrics.attachment_scores(y[200:], found)
 print(
-    f"certified gap {parser.gap_:.1e}; {100 * scores.uas:.1f} % of the heads are right, "
-    f"{100 * scores.las:.1f} % with their relations"
+    f"certified gap {parser.gap_:.1e}; {100 * scores.uas:.1f} % of the heads "
+    f"are right, {100 * scores.las:.1f} % with their relations"
 )
 
 # %%

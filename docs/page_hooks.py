@@ -9,9 +9,12 @@ from sphinx import addnodes
 CODE_OR_BAR = re.compile(r"``.*?``|`[^`]*`|\|")
 NAME = re.compile(r"(?:pb\.|pybundle\.)?([A-Za-z_][\w.]*)(?:\(.*\))?")
 FOLDERS = ("", "risks.", "models.", "prox.", "plotting.", "mkl.")    # of names that pages may write without a folder
+ROOT = Path(__file__).parents[1]
+CODE = "https://github.com/pybundle/pybundle/blob/main/"
+TABLES = {path.name: path for path in (ROOT / "asv_benchmarks" / "results").rglob("*.md")}
 FORMULA = re.compile(r" *[FRp]\([^)]*\) (=|proportional to) ")
 # what docstrings write for readers of help(), and its TeX, in the order of replacement
-TEX = [(r"\[ (.*) \]", r"\\left[ \1 \\right]"), (r"(?<= )([^\s()]+) / \(2 C\)", r"\\frac{\1}{2 C}"),
+TEX = [(r"\[ (.*) \]", r"\\left[ \1 \\right]"), (r"(?<= )(\|[^|]*\|\^2|[^\s()]+) / \(2 C\)", r"\\frac{\1}{2 C}"),
        (r" \| ", r" \\mid "), (r"\|(\w)\|", r"\\|\1\\|"), (r"_([a-z]{2,})\b", r"_{\1}"), (r" {2,}", r" \\qquad "),
        (r"(?<! )>", r" \\rangle "), (r"<(?![= ])", r"\\langle "), (r"!=", r"\\ne"), (r">=", r"\\ge"), (r"<=", r"\\le"),
        (r"proportional to", r"\\propto"), (r"(sum|min|max) over (\w+) of", r"\\\1_{\2}"), (r"\bl1\b", r"\\texttt{l1}"),
@@ -70,15 +73,20 @@ def skip_foreign(app, what, name, obj, skip, options):
 
 
 def link_names(app, doctree, page):
-    """``pb.minimize`` and ``MulticlassSVM`` in text become links to their pages."""
+    """``pb.minimize`` and ``MulticlassSVM`` in text become links to their pages, files of the repository to GitHub."""
     domain = app.env.domains["py"]
     for literal in list(doctree.findall(nodes.literal)):
         if isinstance(literal.parent, (nodes.reference, nodes.title, addnodes.desc_signature)):
             continue
-        match = NAME.fullmatch(literal.astext())
+        text = literal.astext()
+        path = TABLES.get(text.rpartition("/")[2], ROOT / text)
+        if ("/" in text or text in TABLES) and ROOT in path.parents and path.exists():
+            literal.replace_self(nodes.reference("", "", literal.deepcopy(), refuri=CODE + str(path.relative_to(ROOT))))
+            continue
+        match = NAME.fullmatch(text)
         places = [f"pybundle.{folder}{match[1]}" for folder in FOLDERS] if match else []
         found = next((domain.objects[place] for place in places if place in domain.objects), None)
-        if not found or found.docname == page or literal.astext() == match[1].lower():
+        if not found or found.docname == page or text == match[1].lower():
             continue        # a bare word in lower case may be an argument or a file
         address = app.builder.get_relative_uri(page, found.docname) + "#" + found.node_id
         literal.replace_self(nodes.reference("", "", literal.deepcopy(), refuri=address, internal=True))

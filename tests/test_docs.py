@@ -2,14 +2,20 @@
 
 import contextlib
 import io
+import os
 import re
 import runpy
 import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 from printed import assert_prints
 
+import pybundle as pb
 from pybundle.runtime.result import SENTENCES
 
 ROOT = Path(__file__).parents[1]
@@ -134,6 +140,9 @@ def test_formulas_of_docstrings_are_typeset():
     typeset(None, "class", "", None, None, lines)
     assert lines == ["Summary |w|.", "", "", ".. math::", "", r"   F(w) = \frac{\|w\|^2}{2 C} + \sum_i \max_y \left[ "
                      r"\text{loss}(y_i, y) + \langle w, x_i \rangle  \right], \qquad y_i\text{ in pairs}", "", "End."]
+    lines = ["F(W) = |W - W0|^2 / (2 C) + R(W)"]        # the fraction began behind the minus
+    typeset(None, "class", "", None, None, lines)
+    assert lines[-1] == r"   F(W) = \frac{|W - W0|^2}{2 C} + R(W)"
 
 
 def test_links_that_lead_nowhere_and_wide_code_are_found(tmp_path):
@@ -213,3 +222,18 @@ def test_the_map_names_files_that_exist():
     section = text[text.index("## Where things are"):text.index("## Add a method")]
     named = re.findall(r"`([a-z]+/[a-z_./*]*)`", section)
     assert len(named) > 25 and [name for name in named if not list((ROOT / "pybundle").glob(name.rstrip("/")))] == []
+
+
+def test_c_program_of_the_page_on_embedding_prints_what_it_shows(tmp_path):
+    paths = sysconfig.get_config_vars("BINDIR", "LDVERSION")
+    config, compiler = shutil.which("{}/python{}-config".format(*paths)), shutil.which("cc")
+    if not (config and compiler):
+        pytest.skip("no C compiler, or no python-config")
+    flags = subprocess.run([config, "--includes", "--embed", "--ldflags"], check=True, capture_output=True, text=True)
+    program = tmp_path / "embedded"
+    subprocess.run([compiler, ROOT / "docs" / "examples" / "embedded.c", f"-I{pb.get_include()}", *flags.stdout.split(),
+                    "-lm", f"-Wl,-rpath,{sysconfig.get_config_var('LIBDIR')}", "-o", program], check=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    printed = subprocess.run([program], check=True, capture_output=True, text=True, env=environment).stdout
+    console = next(text for _, text in blocks(ROOT / "docs" / "embedding.rst") if "./embedded\n" in text)
+    assert printed == console.partition("./embedded\n")[2].strip() + "\n"

@@ -1,14 +1,14 @@
-"""Sums over the pairs of rows with different grades whose scores come too close, in O(n log n), without the GIL.
+"""Sums over pairs of rows whose scores violate the order of their grades, in O(n log n), without the GIL.
 
-Row i has a grade g_i and a key b_i, its score. A pair of a row i with the larger grade and a row j of the same group is
-active if `b_i - shift < b_j`; then `h_ij = b_j - (b_i - shift)` > 0. Both sides compare the same rounded number
-`b_i - shift`, so that they see the same pairs.
+Row i has a grade g_i and a key b_i, its score. A pair of a row i and a row j of the same group, `g_i > g_j`, is active
+if `b_i - shift < b_j`; then `h_ij = b_j - (b_i - shift)` > 0. The sums of row i and those of row j both compare the
+same rounded number `b_i - shift`, so that they contain the same pairs.
 
-Rows are sorted by grade once; rows of one grade are a run. As in merge sort, two neighbouring blocks of runs are
-sorted by key, then two pointers walk along both. Sums over the active partners of a row grow by terms >= 0 alone: a
-partner enters with its h, and from one row to the next all h grow by the distance of the keys. Weights `g_i - g_j` are
-sums of two distances >= 0 from a grade between both blocks. Therefore nothing cancels. A sum over n rows of a group
-adds at most n terms, which are themselves multiples of sums of lower powers of h: relative errors are at most
+The rows of a group come sorted by grade; those of one grade are a run. As in merge sort, two neighbouring blocks of
+runs are sorted by key, then two pointers pass over both. All steps of a sum over the active partners of a row add
+terms >= 0: a new partner adds its h, and at the next row all h grow by the difference of the keys. A weight `g_i - g_j`
+is `(g_i - pivot) + (pivot - g_j)`, where the pivot is a grade between both blocks. Therefore nothing cancels. A sum
+over n rows adds at most n terms, each a multiple of a sum of lower powers of h: relative errors are at most
 `(2 n + 64) 2^-53` in sums by row and `(4 n + 80) 2^-53` in values; counts are exact.
 """
 
@@ -18,12 +18,12 @@ from libc.string cimport memcpy
 
 
 cdef struct Pairs:
-    double* key             # keys of the group, sorted inside of blocks
+    double* key             # keys of the group, sorted within blocks
     double* spare           # room for half of the keys
     int32_t* row            # the row of each key
     int32_t* spare_row
     const double* grade
-    const unsigned char* event      # rows that may be the lower one of a pair; NULL: all
+    const unsigned char* event      # whether a row may be the lower one of a pair; NULL: all may
     const int32_t* runs
     double shift
     bint weighted           # weights g_i - g_j, not 1
@@ -32,19 +32,19 @@ cdef struct Pairs:
     double* down            # the same over its upper partners
 
 
-cdef struct Sums:           # sums of h^0, h^1, h^2 over active partners, plain and times their distances from a grade
-    double[3] plain
-    double[3] far
+cdef struct Sums:
+    double[3] plain         # sums of h^0, h^1 and h^2 over active partners
+    double[3] far           # the same sums, each term times the distance of the partner's grade from the pivot
 
 
-cdef inline void lengthen(Sums* sums, double step) noexcept nogil:
+cdef inline void lengthen(Sums* sums, double step) noexcept nogil:      # all h grow by step
     sums.plain[2] += step * (2.0 * sums.plain[1] + step * sums.plain[0])
     sums.plain[1] += step * sums.plain[0]
     sums.far[2] += step * (2.0 * sums.far[1] + step * sums.far[0])
     sums.far[1] += step * sums.far[0]
 
 
-cdef inline void enter(Sums* sums, double h, double distance) noexcept nogil:
+cdef inline void enter(Sums* sums, double h, double distance) noexcept nogil:       # one more active partner
     sums.plain[0] += 1.0
     sums.plain[1] += h
     sums.plain[2] += h * h
@@ -63,12 +63,12 @@ def pair_sums(const double[::1] key, const double[::1] grade, const unsigned cha
     key, grade : (n,)
         Rows sorted by group, then by grade.
     event : (n,), or empty
-        0 for rows that are the lower one of no pair.
+        0 for rows that may not be the lower one of a pair.
     runs, groups : (R + 1,), (G + 1,)
-        First rows of the runs and n; first runs of the groups and R.
+        First rows of the runs, then n; first runs of the groups, then R.
     shift : (G,)
     weighted : bool
-        Whether `w_ij = g_i - g_j`, or 1.
+        Whether `w_ij = g_i - g_j`; else it is 1.
     power : {1, 2}
     """
     cdef Py_ssize_t n = key.shape[0], n_groups = groups.shape[0] - 1, g, i, first, size, largest = 0
@@ -109,7 +109,7 @@ def pair_sums(const double[::1] key, const double[::1] grade, const unsigned cha
 
 
 cdef double blocks(Pairs* pairs, Py_ssize_t first, Py_ssize_t last, bint is_whole) noexcept nogil:
-    # Returns the value of the pairs of the runs first..last - 1, and sorts their rows by key unless this is the group.
+    # Returns the value of the pairs of the runs first..last - 1, and sorts their rows by key unless they are all runs.
     cdef Py_ssize_t middle, start = pairs.runs[0]
     cdef double value
     if last - first == 1:
@@ -124,7 +124,7 @@ cdef double blocks(Pairs* pairs, Py_ssize_t first, Py_ssize_t last, bint is_whol
 
 
 cdef double across(Pairs* pairs, Py_ssize_t low, Py_ssize_t middle, Py_ssize_t high) noexcept nogil:
-    # Adds the pairs of lower rows low..middle - 1 and upper rows middle..high - 1, both sorted; returns their value.
+    # Adds the pairs of lower rows low..middle - 1 with upper rows middle..high - 1, both sorted; returns their value.
     cdef Py_ssize_t p, q = middle - 1, i, j
     cdef double b, a, last, value = 0.0, distance = 0.0, shift = pairs.shift
     cdef double pivot = pairs.grade[middle]         # least grade of the upper rows

@@ -9,7 +9,7 @@ from .validation import refuse_masked
 
 
 def group_codes(groups, n_rows, name="groups"):
-    """Return codes 0..G-1 of the groups (n,), in the order of `np.unique`, and G; without groups there is one.
+    """Return codes 0..G-1 (n,) of the groups, in the order of `np.unique`, and G; without groups all rows are one.
 
     >>> group_codes(["b", "a", "b"], 3)
     (array([1, 0, 1]), 2)
@@ -19,7 +19,7 @@ def group_codes(groups, n_rows, name="groups"):
     refuse_masked(name, groups)
     try:
         array = np.asarray(groups)
-        if array.dtype.kind in "USf" and not hasattr(groups, "dtype"):      # do not make texts or floats of other types
+        if array.dtype.kind in "USf" and not hasattr(groups, "dtype"):      # or NumPy converts mixed types
             array = np.asarray(groups, dtype=object)
         names, codes = np.unique(array, return_inverse=True)
     except (TypeError, ValueError) as problem:
@@ -30,15 +30,15 @@ def group_codes(groups, n_rows, name="groups"):
     if array.shape != (n_rows,):
         raise ParameterError(f"{name} must hold one name of a group for each row of X, shape ({n_rows},), got shape "
                              f"{array.shape}; repeat the names by np.repeat if you have sizes of groups")
-    if any(bad := array != array) if array.dtype.kind in "fOMm" else False:
+    if array.dtype.kind in "fOMm" and (bad := array != array).any():
         raise ParameterError(f"{name} must not be missing, got {array[bad][0]} at index {int(np.argmax(bad))}")
     return codes.astype(np.intp, copy=False), len(names)
 
 
 def runs_of(codes, grades):
-    """Return first rows of the runs of one grade, first runs of the groups, each with an end, and first rows of groups.
+    """Return `runs` and `groups` as `_pairs.pair_sums` takes them, and the first row of each group.
 
-    Rows are sorted by group, then by grade; this is how `_pairs.pair_sums` takes them.
+    Rows must be sorted by group, then by grade; a run is all rows of one grade in a group.
     """
     is_first = np.diff(codes, prepend=-1) != 0
     runs = np.flatnonzero(is_first | (np.diff(grades, prepend=np.nan) != 0.0))

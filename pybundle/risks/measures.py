@@ -1,4 +1,4 @@
-"""Risks of a measure of the whole sample in two classes: area under the ROC curve, precision at k, F-score."""
+"""Risks of measures of a whole sample with two classes: area under the ROC curve, precision at k, F-score."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..core.validation import check_integer, check_number, read_only, refuse_unk
 from .ranking import Ranking
 from .sorted_scores import SortedScores
 
-REFUSED = {"fit_intercept": "an intercept changes no order, leave it out; FScore has bias=1.0",
+REFUSED = {"fit_intercept": "an intercept changes no order, leave it out; for an F-score FScore has bias=1.0",
            "n_parts": "a measure of the whole sample has one part",
            "sample_weight": "a measure of the whole sample has no weights of single rows"}
 
@@ -27,7 +27,7 @@ class ROCArea(Ranking):
 
         R(w) = 1 / n- sum over positive i and negative j of max(0, 1 - <w, x_i - x_j>)
 
-    This is `Ranking` with two grades, at least n+ times (1 - area): a row costs about 1, as in a hinge with equal lam.
+    This is `Ranking` with two grades. R is at least n+ (1 - area): an error costs about 1, so lam is as for a hinge.
 
     Parameters
     ----------
@@ -65,14 +65,14 @@ class ROCArea(Ranking):
 
 
 class _Tables(SortedScores):
-    """Base class: R is a maximum over the tables of true and false positives.
+    """Base class of risks that are a maximum over tables t, the possible numbers of true and false positives.
 
         R(w) = max over tables t of offset_t - c_t (sum of the m_t lowest positive scores)
                                              + (sum of the b_t highest negative scores)
 
-    A subclass sets `_options`, its arguments; `_most`, the largest sum of c_t or of 1 over the rows of a class; and
-    `_miss`, a bound in units of rounding on the error of offsets and of the choice of tables. `_tables(highest)`
-    returns offsets, m, c and b from the negative scores, highest first.
+    A subclass sets `_options`, its arguments; `_most`, the largest of all `c_t m_t` and `b_t`; and `_miss`, a bound, in
+    units of rounding, on what errors of offsets and of the choice of tables add to the value. `_tables(highest)`
+    returns the offsets, m, c and b for given negative scores, highest first.
     """
 
     _most: int
@@ -97,15 +97,15 @@ class _Tables(SortedScores):
 
     @cached_property
     def slope_sizes(self) -> Floats:
-        """Bound on the Euclidean norm of any slope, shape (1,): the largest norms of rows of both classes."""
+        """Bound on the Euclidean norm of any slope, shape (1,): the sum of the `_most` largest norms in each class."""
         return np.array([1.01 * sum(np.sort(self.examples.norms[self.y == sign])[::-1][:self._most].sum()
                                     for sign in (-1, 1))])
 
     def _best(self, scores):
         """Return the shares of the rows in the best table, its offset, the value, and the sum of |scores|."""
         scores, share = scores - scores.mean() if self._is_centred else scores, np.zeros(len(scores))
-        up, down = np.flatnonzero(self.y > 0), np.flatnonzero(self.y < 0)
-        low, high = up[np.argsort(scores[up])], down[np.argsort(-scores[down])]
+        positive, negative = np.flatnonzero(self.y > 0), np.flatnonzero(self.y < 0)
+        low, high = positive[np.argsort(scores[positive])], negative[np.argsort(-scores[negative])]
         offsets, m, c, b = self._tables(scores[high])
         found = offsets + np.append(0.0, np.cumsum(scores[high]))[b] - c * np.append(0.0, np.cumsum(scores[low]))[m]
         t = int(np.argmax(found))
@@ -118,7 +118,7 @@ class _Tables(SortedScores):
         return share, value, offset * (1.0 - 16.0 * UNIT), size, 2.0 * UNIT * size
 
     def _value(self, unit, scores, norm):
-        # shares times errors of scores add up to at most their bound for rows of norm `slope_sizes`
+        # errors of scores are proportional to norms of rows, whose sum times |share| is at most `slope_sizes`
         _, _, value, total = self._best(scores)
         return value, UNIT * (self._rows.score_terms * norm * self.slope_sizes[0] + (len(scores) + 16.0) * total
                               + self._miss)
@@ -131,7 +131,7 @@ class PrecisionAtK(_Tables):
                                - f / m (sum of the m lowest positive scores)
 
     f is the number of negative rows among the first k, and m = n+ - k + f that of positive rows behind them. For k > n+
-    the measure is the recall at k, and f = m. R is at least the f of w: an error costs about 1, as in a hinge.
+    the measure is the recall at k, and f is m. R is at least f at w: an error costs about 1, so lam is as for a hinge.
 
     Parameters
     ----------
@@ -147,8 +147,8 @@ class PrecisionAtK(_Tables):
 
     Notes
     -----
-    Costs as in `ROCArea`; `values` counts the rounding of sums of scores. Source: the averaged surrogate of [Kar,
-    Narasimhan and Jain 2015]. For k = n+ it is that of [Joachims 2005], which is not bounded below for other k.
+    Costs as in `ROCArea`; `values` bounds the rounding of sums of scores. Source: the averaged surrogate of [Kar,
+    Narasimhan and Jain 2015]; for k = n+ it is the risk of [Joachims 2005], which for other k is not bounded below.
 
     Examples
     --------
@@ -179,7 +179,7 @@ class FScore(_Tables):
         R(w) = max over a, b of 2 n+ (1 - F) - (sum of the n+ - a lowest positive scores)
                                              + (sum of the b highest negative scores)
 
-    R is at least the 2 n+ (1 - F) of labels by the sign of scores: an error costs about 1, as in a hinge.
+    R is at least 2 n+ (1 - F) for labels by the sign of scores: an error costs about 1, so lam is as for a hinge.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ class FScore(_Tables):
     beta : float
         From 0.001 to 1000; recall counts beta times as much as precision.
     bias : float, optional
-        Value of a constant last feature. The threshold is 0, so scores need one, or such a column in X.
+        Value of a constant last feature. As the threshold is 0, scores need this, or a constant column in X.
 
     Raises
     ------
@@ -198,7 +198,7 @@ class FScore(_Tables):
     Notes
     -----
     Costs as in `ROCArea`: for fixed a the maximised function is concave in b, and bisection finds the best b. `values`
-    counts the rounding of sums of scores. Source: [Joachims 2005], where all a, b are tried.
+    bounds the rounding of sums of scores. Source: [Joachims 2005], who tries all a and b.
 
     Examples
     --------
@@ -220,8 +220,8 @@ class FScore(_Tables):
         # denominators and numerators of 2 n+ F for b = 0 and a = 0..n+
         self._total = square * n + np.arange(n + 1)
         self._gain = 2.0 * n * (1.0 + square) * np.arange(n + 1)
-        # A rounded comparison errs only where a score and the change of the loss by a false positive nearly cancel, by
-        # less than 20 roundings of this change, for at most n- rows.
+        # Bisection compares a score with the change of the loss by one more false positive. Rounding can decide only
+        # where both differ by less than 20 roundings of this change: a row adds no larger error, and there are n- rows.
         change = float((self._gain / (self._total * (self._total + 1.0))).max())
         self._miss = 32.0 * n + 20.0 * (self.n_examples - n) * change
 
@@ -237,7 +237,7 @@ class FScore(_Tables):
 
 
 def both_classes(y, n_examples):
-    """Return labels -1/+1 of a sample that has both of them."""
+    """Return labels -1/+1, after a check that both occur."""
     labels = sign_labels(y, n_examples, 2)
     if (labels == labels[0]).all():
         raise ParameterError(f"y must hold rows of both classes, got one class only, {labels[0]}; add others")

@@ -1,4 +1,4 @@
-"""The risk of ranking: pairs of rows of one group whose scores should be in the order of their grades."""
+"""The risk of ranking: in each group the scores of two rows should be in the order of their grades."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Ranking(SortedScores):
     X : ndarray (float32, float64 or uint8) or CSR, shape (n, d)
         Read as it is, never copied; w has shape (d,).
     y : array, shape (n,)
-        Grades, the better the larger; with `event` times >= 0.
+        Grades, where larger is better; or times >= 0 if there is an `event`.
     groups : array, shape (n,), optional
-        Names of groups (queries), numbers or texts, in any order; only rows of one group are compared. Default one.
+        Names of groups (queries), numbers or texts, in any order; only rows of one group are compared. None: one group.
     event : bool array, shape (n,), optional
-        For censored times: whether the event was seen at y_i. A pair then needs `y_i > y_j` and an event at j. This is
+        For censored times: whether the event was seen at y_i. A pair then needs `y_i > y_j` and an event at j, as in
         the concordance index of survival analysis; scores grow with the time.
     form : {"hinge", "squared"}
     margin : {"unit", "difference"}
         `m_ij = 1` or `m_ij = y_i - y_j`.
     pair_weight : {"difference"}, optional
-        `c_ij = y_i - y_j` times the weight of the group; by default that weight alone.
+        `c_ij = y_i - y_j` times the weight of the group; by default only that weight.
     group_weight : array, shape (number of groups,), optional
         Weights >= 0 in the order of `np.unique(groups)`, by default 1.
     n_parts : int, optional
@@ -55,7 +55,7 @@ class Ranking(SortedScores):
     Attributes
     ----------
     n_groups, n_idle_groups, n_pairs : int
-        Numbers of groups, of groups without a pair (such as groups of one grade), which add 0, and of pairs.
+        Numbers of groups; of groups without a pair, such as groups of one grade, whose risk is 0; and of pairs.
 
     Raises
     ------
@@ -64,10 +64,10 @@ class Ranking(SortedScores):
 
     Notes
     -----
-    Planes lie below R for whatever pairs are taken, so a pair misjudged by rounding only lowers a plane. Offsets of
-    planes are lowered by their rounding, which is 0 for hinges of whole numbers. `values` bounds the error of scores,
-    misjudged pairs included: it computes R again with all margins larger by twice the largest error of a score in the
-    group. Sources: [Joachims 2005], [Chapelle and Keerthi 2010]; sums for any grades as in [Lee and Lin 2014].
+    A plane lies below R whichever pairs it contains, so a pair misjudged by rounding only lowers it. Offsets are
+    lowered by their rounding, which is 0 for a hinge with unit margins and whole weights. `values` bounds the error of
+    scores, misjudged pairs included: it computes R again with all margins larger by twice the largest error of a score
+    in the group. Sources: [Joachims 2005], [Chapelle and Keerthi 2010]; sums for any grades as in [Lee and Lin 2014].
 
     Examples
     --------
@@ -123,7 +123,7 @@ class Ranking(SortedScores):
         self.group_weight: Floats = read_only(weights)
         self.random_state: int = check_integer("random_state", random_state, low=0)
         self._group(None)
-        # at equal scores every pair counts
+        # with equal scores and margin 1 every pair is active, so these sums of ones count pairs
         counts = [np.add.reduceat(self._all_pairs(unit, False)[0], unit.starts) for unit in self._units]
         self.n_pairs: int = int(sum(map(np.sum, counts)))
         self.n_idle_groups: int = int(sum(np.count_nonzero(count == 0.0) for count in counts))
@@ -142,14 +142,14 @@ class Ranking(SortedScores):
 
     @cached_property
     def _units(self):
-        """Pieces of work for threads: whole groups of one part, with about SHARD_ROWS rows or more."""
+        """The work items of threads: whole groups of one part, together about SHARD_ROWS rows or more."""
         found = []
         for p, rows in enumerate(self._parts):
             rows = rows[np.lexsort((self.y[rows], self.groups[rows]))]
             codes = self.groups[rows]
             starts = np.flatnonzero(np.diff(codes, prepend=-1))
             firsts = starts[np.flatnonzero(np.diff(starts // SHARD_ROWS, prepend=-1))]
-            # sums of whole numbers have no error, also where they add up to those of the part
+            # sums of whole numbers are exact if those of the whole part, at most `most`, are below 2^53
             weights, grades = self.group_weight[codes[starts]], self.y[rows]
             whole = (weights, grades) if self.pair_weight else (weights,)
             most = float(weights.max()) * len(rows) ** 2 * (np.ptp(grades) if self.pair_weight else 1.0)
@@ -165,19 +165,19 @@ class Ranking(SortedScores):
 
     @classmethod
     def _from_excerpt(cls, **arguments):
-        made = cls.__new__(cls)         # parts may have no pairs
+        made = cls.__new__(cls)         # not by __init__, which refuses rows without a pair
         made._build(**arguments)
         return made
 
     # ------------------------------------------------------------------ passes
     def _keys(self, unit, scores):
-        """Return the scores of a unit less the mean of each group, and less the grades if these are margins."""
+        """Return the scores of a unit less the mean of their group, and less the grades if margins are differences."""
         found = scores[unit.rows]
         found -= np.repeat(np.add.reduceat(found, unit.starts) / unit.sizes, unit.sizes)
         return found - unit.centred if self.margin == "difference" else found
 
     def _sums(self, unit, keys, shift, power, is_weighted=True):
-        """Return sums over the pairs by row, as the better and as the worse one, and values by group, all weighted."""
+        """Return for each row the sums over pairs in which it is better, and worse; and the values of the groups."""
         up, down, values = np.empty(len(keys)), np.empty(len(keys)), np.empty(len(unit.sizes))
         pair_sums(keys, unit.grades, unit.event, unit.runs, unit.groups, np.full(len(values), shift),
                   is_weighted and self.pair_weight is not None, power, up, down, values)
@@ -194,7 +194,7 @@ class Ranking(SortedScores):
         shift = float(self.margin == "unit")
         up, down, found = self._sums(unit, self._keys(unit, scores), shift, 1 + self.smooth)
         both, value, terms = up + down, float(found.sum()), len(up) + 64.0
-        # sum of q_ij m_ij with q_ij = c_ij h_ij^(power - 1)
+        # the offset is the sum of q_ij m_ij, q_ij = c_ij h_ij^(power - 1), for the squared form less R
         total, size = (float(up.sum()),) * 2 if shift else (float((up - down) @ unit.centred),
                                                              float(both @ np.abs(unit.centred)))
         error = 0.0 if unit.sum_error == 0.0 and shift else (unit.sum_error + terms * UNIT) * size
@@ -204,8 +204,8 @@ class Ranking(SortedScores):
         return down - up, value, total - 1.01 * error, size, unit.sum_error * size
 
     def _value(self, unit, scores, norm):
-        # With margins larger by twice the error of scores R is at least its true value. As R is convex in the margin,
-        # the increase bounds the error in both directions.
+        # Margins larger by twice the error of scores give at least the true R. As R is convex in the margins, the
+        # increase bounds the error in both directions.
         keys, shift = self._keys(unit, scores), float(self.margin == "unit")
         far = np.maximum.reduceat(np.abs(scores[unit.rows]) + np.abs(keys), unit.starts) + shift
         norms = np.maximum.reduceat(self.examples.norms[unit.rows], unit.starts)
@@ -217,7 +217,7 @@ class Ranking(SortedScores):
 
     @cached_property
     def slope_sizes(self) -> Floats | None:
-        """Bound on the Euclidean norm of any slope of each part, shape (P,); None for the squared form."""
+        """Bounds on the Euclidean norms of slopes, one for each part (P,); None for the squared form."""
         if self.smooth:
             return None
         found = np.zeros(self.n_parts)
@@ -239,14 +239,14 @@ class Unit(NamedTuple):
     rows: Array
     grades: Floats
     centred: Floats         # grades less their mean in the group
-    largest: Floats         # largest sizes of the centred grades if these are margins, by group
+    largest: Floats         # of each group: largest |centred| if margins are differences of grades, else 0
     event: Array
     runs: Array
     groups: Array
-    starts: Array           # first rows of the groups
+    starts: Array           # first row of each group
     sizes: Array
-    weights: Floats         # of the groups
-    sum_error: float        # relative errors of sums and of values, see `core/_pairs.pyx`
+    weights: Floats         # weight of each group
+    sum_error: float        # relative errors of sums and of values: `core/_pairs.pyx`, and of weights of groups
     value_error: float
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Base class of risks in which the order of the scores couples the rows: rankings, measures of whole samples."""
+"""Base class of risks that depend on the order of scores: rankings, and measures of the whole sample."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .partition import SHARD_ROWS, Partitioned, shards
 from .reduction import reduce_planes
 
 QUIET = np.errstate(over="ignore", invalid="ignore")
-"""Vast data lead to infinite numbers, which runs refuse in words of their own."""
+"""NumPy does not warn of overflow, because a run refuses infinite values with an error of its own."""
 
 
 class SortedScores(Partitioned):
-    """Base class of risks of one score for each row, whose rows are judged by the order of scores in their group.
+    """Base class of risks that give each row one score, and depend on the order of the scores in each group.
 
-    A subclass has `_units`, whole groups as pieces of work for threads, with the fields `part` and `rows`, and defines
+    A subclass has `_units`, the work items of threads: whole groups of a part, with `part` and `rows`. It defines
 
     * `_plane(unit, scores) -> (share, value, offset, size, error)`: the slope is the sum of `share_i x_i`, the offset
-      is rounded down, `size` is the sum of `|share_i| |x_i|`, and `error` bounds that of rounded shares;
+      is rounded down, `size` is the sum of `|share_i| |x_i|`, and `error` bounds the slope's error by rounded shares;
     * `_value(unit, scores, norm) -> (value, error)`: the value, and a bound on its error for a w of this norm;
     * `_identity -> (words, arrays)`: what R depends on besides X.
     """
@@ -87,11 +87,12 @@ class SortedScores(Partitioned):
         planes = reduce_planes(add, self._shards, P, self.dim, self.map_shards, self.examples.is_sparse,
                                self.dense_from)
         terms = np.array([min(len(rows), SHARD_ROWS) + len(rows) // SHARD_ROWS for rows in self._parts])
+        # 1.01 covers the rounding of these bounds themselves
         errors = 1.01 * (sums[3] + UNIT * (terms + self._rows.score_terms + 8.0) * sums[2])
         return planes._replace(values=sums[0], offsets=sums[1], slope_errors=errors)
 
     def values(self, w: ArrayLike) -> tuple[Floats, Floats]:
-        """Return values (P,) at w and a bound (P,) on the rounding error of each: one pass over X."""
+        """Return values (P,) at w and bounds (P,) on their rounding errors: one pass over X."""
         scores, found, norm = self._scores(w), np.zeros((2, self.n_parts)), float(np.linalg.norm(w))
 
         @QUIET
@@ -108,12 +109,11 @@ class SortedScores(Partitioned):
         words, arrays = self._identity
         mark = crc32(repr((type(self).__name__, *words, self.examples.fingerprint)).encode())
         for array in arrays:
-            block: Any = np.ascontiguousarray(array)
-            mark = crc32(block, mark)
+            mark = crc32(np.ascontiguousarray(array), mark)         # type: ignore[arg-type]
         return mark
 
     def renewed(self, whole: bool = True) -> Self:
-        """Return this risk, or a new one over the present data if they were changed in place."""
+        """Return this risk, or a new one of the present data if they were changed in place."""
         if self.examples.is_current(whole):
             return self
         other = self.derive()

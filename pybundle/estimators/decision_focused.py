@@ -1,4 +1,4 @@
-"""`DecisionFocusedRegressor` predicts costs so that decisions of a solver for them are good."""
+"""`DecisionFocusedRegressor` learns to predict costs for which the decisions of a solver are good."""
 
 from __future__ import annotations
 
@@ -26,33 +26,34 @@ from .compat import validate_data
 
 
 class DecisionFocusedRegressor(RegressorMixin, CertifiedEstimator):
-    """Linear regression on costs, trained for the decisions that a solver makes of them, to a certified gap.
+    """Linear regression of costs, trained to a certified gap for the decisions that a solver makes of them.
 
         F(W) = |W - W0|^2 / (2 C) + sum_i c_i r_i(W)
 
-    with r_i as in `pb.models.Optimizer`. If costs are not linear in the features, its decisions may cost less than
-    those of least squares, else a little more; `C="cv"` compares, because W0 itself is among the candidates.
+    with r_i as in `pb.models.Optimizer`. Its decisions may cost less than those of least squares if costs are not linear
+    in the features; else they cost a little more. `C="cv"` compares both, because W0, by default of ridge regression,
+    is among the candidates.
 
     Parameters
     ----------
     solver, loss, distance, by_row
         As in `pb.models.Optimizer`. `save` needs `solver=None`, since a file holds no code.
     C : float >= 0 or "cv"
-        Weight of the losses, `lam = 1/C`; 0 keeps W0. "cv" takes 0, 0.1, 1, 10, 100 or 1000 over the sum of the c_i, by
-        the mean score of 5 folds; features should have similar variances.
+        Weight of the losses, `lam = 1/C`; 0 keeps W0. "cv" takes 0, 0.1, 1, 10, 100 or 1000 divided by the sum of the
+        c_i, whichever has the best mean score over 5 folds; features should have similar variances.
     centre : "ridge", None or ndarray, shape (m, d + fit_intercept)
-        W0: `RidgeCV` of scikit-learn on costs (not for decisions, `loss="inverse"`), 0, or weights, intercepts last.
+        W0: weights by `RidgeCV` of scikit-learn on costs (not for `loss="inverse"`); 0; or given, intercepts last.
     fit_intercept : bool
-        Adds intercepts, which the penalty draws to those of W0.
+        Whether to add intercepts; the penalty is on their differences from those of W0.
     tol, atol, method, max_iter, time_limit, n_jobs, random_state, warm_start, verbose, callback
         As in `MulticlassSVM`.
 
     Attributes
     ----------
     coef_, intercept_, prior_ : ndarray, shape (m, d), (m,) and (m, d + fit_intercept)
-        Weights, and W0.
+        Weights of features, intercepts, and W0.
     C_, n_costs_, n_features_in_, feature_names_in_
-        The C taken, m, d, and names where X had them.
+        C of the fit, m, d, and names of features if X had some.
     {certificate}
 
     Examples
@@ -81,11 +82,11 @@ class DecisionFocusedRegressor(RegressorMixin, CertifiedEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output, tags.target_tags.single_output = True, False
-        tags.regressor_tags.poor_score = True           # regret is no R^2
+        tags.regressor_tags.poor_score = True           # scores are regrets, not R^2
         return tags
 
     def fit(self, X: Data, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Trains on features X (n, d) and costs, or decisions, y (n, m), with weights c_i >= 0; all in memory."""
+        """Trains on features X (n, d) and costs or decisions y (n, m), with weights c_i >= 0; no Dask collections."""
         if is_collection(X) or is_collection(y):
             raise InputTypeError("X and y must be in memory for DecisionFocusedRegressor, got Dask collections")
         return super().fit(X, y, sample_weight)
@@ -112,10 +113,10 @@ class DecisionFocusedRegressor(RegressorMixin, CertifiedEstimator):
             ridge = RidgeCV(np.logspace(-3.0, 3.0, 13), fit_intercept=self.fit_intercept).fit(X, y, weights)
             centre = np.c_[np.atleast_2d(ridge.coef_), np.broadcast_to(ridge.intercept_, shape[0])][:, :shape[1]]
         if C == "cv":
-            grid, one = np.r_[0.0, 10.0 ** np.arange(-1.0, 4.0) / weights.sum()].tolist(), clone(self)
-            one.set_params(callback=None, warm_start=True, tol=max(self.tol, 1e-2))
+            grid, model = np.r_[0.0, 10.0 ** np.arange(-1.0, 4.0) / weights.sum()].tolist(), clone(self)
+            model.set_params(callback=None, warm_start=True, tol=max(self.tol, 1e-2))
             C = grid[int(np.argmax(np.mean([[
-                one.set_params(C=C).fit(X[train], y[train], weights[train]).score(X[test], y[test], weights[test])
+                model.set_params(C=C).fit(X[train], y[train], weights[train]).score(X[test], y[test], weights[test])
                 for C in grid] for train, test in check_cv().split(X)], axis=0)))]
         fitted |= {"prior_": np.zeros(shape) if centre is None else check_table("centre", centre, shape),
                    "C_": check_number("C", C, low=0.0)}
@@ -146,8 +147,8 @@ class DecisionFocusedRegressor(RegressorMixin, CertifiedEstimator):
     def score(self, X: Data, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return minus the normalised regret of the decisions `v_i = decide(X)[i]`; 0 is best.
 
-        For costs y it is `-sum_i c_i <y_i, v_i - v*_i> / sum_i c_i |<y_i, v*_i>|`, v* the decisions of the solver for
-        y; for decisions y (`loss="inverse"`) minus the weighted mean of the distances d(v_i, y_i).
+        For costs y this is `-sum_i c_i <y_i, v_i - v*_i> / sum_i c_i |<y_i, v*_i>|`, where v*_i is the decision of the
+        solver for y_i; for decisions y (`loss="inverse"`) it is minus the weighted mean of the distances of v_i, y_i.
         """
         decisions = self.decide(X)
         oracle, rows = self._model(self.n_costs_, 1).oracle(np.zeros((len(decisions), 1)), y), np.arange(len(decisions))
@@ -155,5 +156,5 @@ class DecisionFocusedRegressor(RegressorMixin, CertifiedEstimator):
         losses = oracle.losses(rows, decisions) - oracle.gaps
         total = float(weights @ (np.abs(best) if self.loss == "spo+" else np.ones(len(rows))))
         if total == 0.0:
-            raise ParameterError("y must have a best cost other than 0 in an example of some weight, got 0 in all")
+            raise ParameterError("y must have a least cost other than 0 in some example of weight > 0, got 0 in all")
         return -float(weights @ losses) / total

@@ -1,4 +1,4 @@
-"""`MetricSVM`, a linear classifier of two classes trained for one measure of the whole sample."""
+"""`MetricSVM` is a linear classifier of two classes, trained for a measure of the whole sample."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class MetricSVM(LinearClassifierEstimator):
         F(w) = |w|^2 / (2 C) + R(w)
 
     R is `pb.risks.FScore`, `PrecisionAtK` or `ROCArea`; `classes_[1]` is the positive class. On the data sets tried it
-    beats no hinge or logistic regression whose C, class weight and threshold were validated; it saves to tune the
-    latter two. Where the classes overlap much, w = 0 can be the minimiser, of which a warning tells: then take
-    `pb.MulticlassLogistic`.
+    was no better than a hinge or logistic regression with validated C, class weight and threshold; what it saves is the
+    validation of the latter two. If the classes overlap much, w = 0 can be the minimiser: then a warning is given, and
+    `pb.MulticlassLogistic` is the better choice.
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ class MetricSVM(LinearClassifierEstimator):
     ----------
     coef_ : ndarray, shape (1, d)
     intercept_ : ndarray, shape (1,)
-        No intercept changes the R of other metrics: it is then chosen after the fit, so that `predict` finds k rows of
-        the training data positive, for "roc_auc" as many as there are; fewer if scores are equal.
+        Other metrics do not depend on it: it is then chosen after the fit, so that `predict` labels k rows of the
+        training data positive, for "roc_auc" as many as are positive; fewer if scores are equal.
     classes_ : ndarray, shape (2,)
     n_features_in_ : int
     feature_names_in_ : ndarray
-        Where X had names.
+        If X had names.
     {certificate}
 
     Notes
@@ -74,7 +74,7 @@ class MetricSVM(LinearClassifierEstimator):
     """
 
     class_weight = None
-    _training: Any = None       # the risk, and how many rows `predict` finds positive, during a fit
+    _training: Any = None       # in a fit: the risk, and how many rows `predict` labels positive
 
     def __init__(self, C: float = 1.0, *, metric: str = "f1", k: int | None = None, beta: float = 1.0,
                  intercept_scaling: float = 1.0, tol: float = 1e-3, atol: float | None = None,
@@ -90,7 +90,7 @@ class MetricSVM(LinearClassifierEstimator):
 
     @property
     def fit_intercept(self) -> bool:        # type: ignore[override]
-        """Whether the metric depends on an intercept, which is then trained."""
+        """Whether an intercept is trained: only F-scores depend on it."""
         return check_choice("metric", self.metric, METRICS).startswith("f")
 
     def fit(self, X: Data, y: Any) -> Self:         # type: ignore[override]
@@ -145,9 +145,9 @@ class MetricSVM(LinearClassifierEstimator):
         return found
 
     def score(self, X: Data, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return the metric of the scores of X for the classes y (n,), for "f1" and "fbeta" of the predictions.
+        """Return the metric on the rows X with the classes y (n,): F-scores of predictions, the others of scores.
 
-        Rows of equal scores stand in the worst order for "precision_at_k", and count half for "roc_auc". Raises
+        Rows of equal scores are put in the worst order for "precision_at_k", and count half for "roc_auc". Raises
         ParameterError if y lacks a class or has others, if k > n, or if weights in `sample_weight` differ.
         """
         found, y = self.decision_function(X), np.asarray(y)

@@ -28,17 +28,17 @@ from .regression import FORMATS
 
 METRICS: dict[str, Any] = {"ndcg": ndcg, "map": average_precision, "mrr": reciprocal_rank,
                            "precision": precision}
-GRADE, GROUP, EVENT = "_grade", "_group", "_event"      # fields of the targets that a fit sees
+GRADE, GROUP, EVENT = "_grade", "_group", "_event"      # columns of the joined targets
 
 SETTINGS = """form : {"hinge", "squared"}
-        Whether differences of scores that are too small cost as much, or half their squares; see `pb.risks.Ranking`.
+        Whether a pair costs what its difference of scores lacks of the margin, or half of the square of that.
     margin : {"unit", "difference"}
-        The difference of scores that a pair should have: 1, or the difference of its grades.
+        The difference that the scores of a pair should have: 1, or the difference of its grades.
     pair_weight : {"difference"}, optional
-        Weighs pairs by the differences of their grades; by default equally.
+        The weight of a pair is the difference of its grades; by default it is 1.
     metric : str
         What `score` returns: "pairs", the share of pairs in the right order, see `pb.metrics.concordance`; or the mean
-        over groups of "ndcg", "map", "mrr", which may end in "@k" as in "ndcg@10", or of "precision@k"."""
+        over groups of "ndcg", "map" or "mrr", also up to rank k as in "ndcg@10", or of "precision@k"."""
 
 
 class RankingSVM(RegressorMixin, CertifiedEstimator):
@@ -46,8 +46,8 @@ class RankingSVM(RegressorMixin, CertifiedEstimator):
 
         F(w) = |w|^2 / (2 C) + sum over pairs of max(0, 1 - <w, x_i - x_j>),     y_i > y_j in one group
 
-    Pairs are never listed, so that a pass takes O(n log n). A linear ranker is often no better than a regression on the
-    grades; compare the two.
+    Pairs are never listed: a pass takes O(nnz(X) + n log n). A linear ranker is often no better than a regression on
+    the grades; compare the two.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ class RankingSVM(RegressorMixin, CertifiedEstimator):
     ----------
     coef_ : ndarray, shape (d,)
     n_features_in_, feature_names_in_ : int, ndarray
-        Number of columns of X; their names, where X had some; a column `qid` is no feature.
+        Number of columns of X, and their names if X had some; a column `qid` is no feature.
     n_pairs_, n_groups_, n_idle_groups_ : int
         Numbers of pairs, of groups, and of groups without a pair, such as groups of one grade.
     has_groups_, has_events_ : bool
-        Whether the fit had groups, and censored times: then `score` needs them, too.
+        Whether the fit had groups, and whether it had events; then `score` needs them, too.
     {certificate}
 
     Notes
@@ -74,9 +74,9 @@ class RankingSVM(RegressorMixin, CertifiedEstimator):
         sklearn.set_config(enable_metadata_routing=True)
         RankingSVM().set_fit_request(qid=True).set_score_request(qid=True)
 
-    and inside of a Pipeline `score` must also request `sample_weight=True`. Without routing they leave `qid` out of
-    `score` in silence, so a model that was fitted with groups refuses that. A column `qid` needs no routing, but must
-    reach the model: scalers before it return arrays, in which it would be a feature.
+    and in a Pipeline `score` must also request `sample_weight=True`. Without routing they silently leave `qid` out of
+    `score`; therefore a model that was fitted with groups refuses to score without them. A column `qid` needs no
+    routing, but no scaler may come before the model: scalers return arrays, in which `qid` would be a feature.
     There is no intercept, as it changes no order, and single rows have no weights.
 
     Examples
@@ -114,10 +114,10 @@ class RankingSVM(RegressorMixin, CertifiedEstimator):
         ----------
         X : array, CSR matrix or data frame, shape (n, d)
         y : array, shape (n,)
-            Grades, the better the larger; or times, also with events as pairs (event, time), as scikit-survival has
-            them. Scores then grow with the time.
+            Grades, where larger is better; or times, for which scores grow with the time; or pairs (event, time), as
+            in scikit-survival.
         qid : array, shape (n,), optional
-            Names of the groups, in any order; only rows of one group are compared. Default one group.
+            Names of the groups, in any order; only rows of one group are compared. None: one group.
         event : bool array, shape (n,), optional
             Whether the event was seen at the time y_i, see `pb.risks.Ranking`.
 
@@ -129,25 +129,25 @@ class RankingSVM(RegressorMixin, CertifiedEstimator):
         Raises
         ------
         ParameterError, InputTypeError
-            For parameters and data, or if no group has a pair to compare.
+            If parameters or data are refused, or no group has a pair to compare.
         """
         self._parsed_metric()
         return super().fit(*self._joined(X, y, qid, event))
 
     def _joined(self, X, y, qid, event):
-        """Return the features, and targets with the groups and events as further fields."""
+        """Return the features, and a structured array of the grades, and the groups and events if there are some."""
         if is_collection(X) or is_collection(y):
             raise InputTypeError("X and y must be in memory for RankingSVM, got Dask collections; minimise "
                                  "pb.risks.Ranking with executor= the client")
         X, qid = without_qid(X, qid)
         names = getattr(getattr(y, "dtype", None), "names", None) or ()
-        if GRADE in names:              # joined before, by a search or by a callback
+        if GRADE in names:              # a search or a callback passes what was joined before
             return X, y
         if names:
             kinds = [y.dtype[name].kind for name in names]
             if sorted(kinds) not in (["b", "f"], ["b", "i"], ["b", "u"]) or event is not None:
-                raise ParameterError("y must be numbers, or pairs (event, time) of a bool and a number without another "
-                                     f"event, got fields {', '.join(names)}")
+                raise ParameterError("y must be numbers, or pairs (event, time) of a bool and a number, then without "
+                                     f"event=, got fields {', '.join(names)}")
             event, y = y[names[kinds.index("b")]], y[names[1 - kinds.index("b")]]
         if y is None:
             raise ParameterError(f"{type(self).__name__} requires y to be passed, but the target y is None")
@@ -252,7 +252,7 @@ class RankingSVMCV(PathCV, RankingSVM):
     Parameters
     ----------
     {grid}
-        A number stands for folds of whole groups (`GroupKFold`) if there are groups.
+        If there are groups, a number `cv` stands for folds of whole groups (`GroupKFold`).
     {ranking}
     {grid_parameters}
 
@@ -304,12 +304,12 @@ class RankingSVMCV(PathCV, RankingSVM):
 
 
 def columns(y):
-    """Return grades, groups or None, and events or None of joined targets."""
+    """Return the grades of joined targets, and the groups and events, None where there are none."""
     return [np.ascontiguousarray(y[name]) if name in y.dtype.names else None for name in (GRADE, GROUP, EVENT)]
 
 
 def without_qid(X, qid):
-    """Return a data frame without its column `qid`, and that column, if there is one; else the arguments."""
+    """Return X without a column `qid`, and this column; or both arguments if X has no such column."""
     if not hasattr(X, "columns") or "qid" not in list(X.columns):
         return X, qid
     if qid is not None:

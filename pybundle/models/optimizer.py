@@ -31,20 +31,20 @@ class Optimizer:
     Parameters
     ----------
     solver : callable
-        `solver(costs (n, m)) -> decisions (n, m)`, or a pair of these and proven lower bounds (n,) of the least costs,
-        if decisions need not be best. It must not remember earlier calls; threads may call it at once.
+        `solver(costs (n, m)) -> decisions (n, m)`; if decisions need not be best, a pair of these and of proven lower
+        bounds (n,) on the least costs. It must not depend on earlier calls, and several threads may call it at a time.
     n_costs, n_features : int
         m and p.
     loss : {"spo+", "inverse"}
     distance : callable, optional
-        q; the default `1 - 2 v*` counts the entries in which decisions of zeros and ones differ.
+        q, for loss="inverse"; the default `1 - 2 v*` counts the entries in which decisions of zeros and ones differ.
     by_row : bool
-        Whether the solver takes one vector (m,) and returns one decision (m,), or a pair.
+        Whether the solver takes the costs (m,) of one example, and returns a decision (m,), or it and a bound.
 
     Notes
     -----
-    If the solver proves only a bound of `<c, v*>`, the loss has the bound in its place: it still bounds the regret and
-    is not negative. Rounding is counted, for decisions no longer than the longest one met.
+    If the solver proves only a bound on `<c, v*>`, the bound takes its place in the loss, which still bounds the regret
+    and is not negative. Errors of rounding are bounded for decisions whose norm is at most the largest one seen so far.
 
     Examples
     --------
@@ -75,9 +75,9 @@ class Optimizer:
         self.factor: float = 2.0 if loss == "spo+" else 1.0
 
     def solve(self, costs: Array, rows: Any = None) -> tuple[Floats, Floats]:
-        """Return the decisions of the solver for costs (n, m), and its bounds (n,), NaN where it has none.
+        """Return the decisions of the solver for costs (n, m), and its bounds (n,), NaN if it returns none.
 
-        A note at an error of the solver has the number of the example, or of the first of several, from `rows`.
+        An error of the solver gets a note with the number of the example, the first one of the call; `rows` holds them.
         """
         costs = check_table("costs", costs, (None, self.n_costs))
         found, bounds = np.empty(costs.shape), np.full(len(costs), np.nan)
@@ -100,7 +100,7 @@ class Optimizer:
 
 
 class OptimizerOracle(BatchOracle):
-    """`Optimizer` bound to X and Y; labellings are decisions v (m,), with the loss `<q, v - v*> + gap`."""
+    """`Optimizer` bound to X and Y; labellings are decisions v (m,), with loss `<q, v - v*> + gap`, for spo+ q = c."""
 
     def __init__(self, model, X, Y):
         n, m = check_lengths(X, Y), model.n_costs
@@ -108,11 +108,12 @@ class OptimizerOracle(BatchOracle):
         self._X, self.given = check_table("X", X, (n, model.n_features)), check_table("Y", Y, (n, m))
         if model.loss_name == "spo+":
             self._q, (self.truths, bounds) = self.given, model.solve(self.given)
+            # the gap is what `<c, v*>` exceeds the bound of the solver by, 0 without a bound
             gaps = np.nan_to_num((self._q * self.truths).sum(axis=1) - bounds)
         else:
             self.truths, gaps, q_of = self.given, np.zeros(n), model.distance or (lambda v: 1.0 - 2.0 * v)
             if model.distance is None and not np.isin(self.truths, (0.0, 1.0)).all():
-                raise ParameterError("Y must hold decisions of zeros and ones without distance=, got others")
+                raise ParameterError("Y must hold decisions of zeros and ones without distance=, got other numbers")
             self._q = check_table("values of distance", q_of(self.truths.copy()), (n, m))
             bounds = model.solve(self._q[:1])[1]        # shows whether there are any
         self.gaps, self.decodes_exactly = np.maximum(gaps, 0.0), bool(np.isnan(bounds).all())
@@ -140,7 +141,7 @@ class OptimizerOracle(BatchOracle):
         self.met_norms[rows] = np.maximum(self.met_norms[rows], model.factor * spread * self._lengths[rows])
         values, is_bounded = (costs * (truths - found)).sum(axis=1) + gaps, ~np.isnan(bounds)
         uppers = np.where(is_bounded, (costs * truths).sum(axis=1) - bounds + gaps, values)
-        # the rounding of predicted costs, of sums of costs here, and of those that an exact solver compares
+        # errors of predicted costs, of the sums here, and of the sums that an exact solver compares
         error = (model.n_features + 3.0 * model.n_costs + 14.0) * UNIT * (sizes * spread + np.abs(uppers) + gaps)
         best = np.maximum(values, gaps)
         self._refuse(rows, uppers, best, sizes * spread)
@@ -164,7 +165,7 @@ class OptimizerOracle(BatchOracle):
         return losses, slopes
 
     def _apart(self, rows, labellings):
-        """Return decisions less the truths (n, m), and losses less their rounding errors, as lower bounds must be."""
+        """Return decisions minus truths (n, m), and losses (n,) less their errors: planes are lower bounds."""
         apart = check_table("labellings", labellings, (len(rows), self.model.n_costs)) - self.truths[rows]
         losses, sizes = (self._q[rows] * apart).sum(axis=1) + self.gaps[rows], np.linalg.norm(apart, axis=1)
         sizes *= self._sizes[rows]
@@ -172,9 +173,9 @@ class OptimizerOracle(BatchOracle):
         return apart, losses - 1.01 * (self.model.n_costs + 4.0) * UNIT * sizes
 
     def _refuse(self, rows, values, least, sizes):
-        """Raise OracleError for a value below what a best decision, a bound or a distance can have."""
+        """Raise OracleError if a value is below `least`, which no correct solver, truth or distance permits."""
         bad = np.flatnonzero(values < least - ROUGH * sizes - CLIPPED)
         if len(bad):
-            raise OracleError("solver must return best decisions, or bounds that no cost is below, for admissible "
-                              f"decisions and distances >= 0, but example {rows[bad[0]]} has the value "
-                              f"{values[bad[0]]:.6g}, and a known decision has more")
+            raise OracleError("solver must return best decisions, or bounds that no cost is below, and Y must hold "
+                              f"admissible decisions, with distances >= 0, but example {rows[bad[0]]} has the value "
+                              f"{values[bad[0]]:.6g}, less than that of a known decision")

@@ -1,4 +1,4 @@
-"""Decisions of least cost: assignments, shortest paths, mixed-integer programs; solvers for `pb.models.Optimizer`."""
+"""Solvers for `pb.models.Optimizer`, which find decisions of least cost: assignments, paths, mixed-integer programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..core.validation import check_table, integer_array
 def assignment_batch(costs: ArrayLike) -> Floats:
     """Return the cheapest assignments of k rows to k columns, by SciPy's `linear_sum_assignment`.
 
-    `costs` (n, k^2) holds the cost of column b for row a at index k a + b; decisions (n, k^2) are 1 for assigned pairs.
+    `costs` (n, k^2) holds the cost of row a and column b at index k a + b; decisions (n, k^2) are 1 for assigned pairs.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def shortest_path_batch(costs: ArrayLike, arcs: ArrayLike) -> Floats:
     """Return shortest paths from node 0 to the last node of a graph without cycles, for costs (n, m) of any sign.
 
     `arcs` (m, 2) are pairs a < b: nodes are numbered in topological order. Decisions (n, m) are 1 for arcs of the path.
-    Dynamic programming, one NumPy operation on vectors (n,) for each arc.
+    Dynamic programming takes O(m (n + number of nodes)).
 
     Examples
     --------
@@ -47,7 +47,8 @@ def shortest_path_batch(costs: ArrayLike, arcs: ArrayLike) -> Floats:
     costs, arcs = check_table("costs", costs, (None, None)), integer_array("arcs", arcs)
     m = costs.shape[1]
     if arcs.shape != (m, 2) or m == 0 or arcs.min() < 0 or arcs.max() > m or not (arcs[:, 0] < arcs[:, 1]).all():
-        raise ParameterError(f"arcs must be {m} pairs a < b of nodes 0..{m}, one for each column of costs")
+        raise ParameterError(f"arcs must be {m} pairs a < b of nodes 0..{m}, one for each column of costs, got "
+                             f"{arcs.tolist()!r:.60}")
     tails, heads = arcs.T
     last, each = int(heads.max()), np.arange(len(costs))
     lengths, entered = np.full((last + 1, len(costs)), np.inf), np.zeros((last + 1, len(costs)), dtype=np.intp)
@@ -58,7 +59,7 @@ def shortest_path_batch(costs: ArrayLike, arcs: ArrayLike) -> Floats:
         best = ends.argmin(axis=0)
         lengths[node], entered[node] = ends[best, each], into[best]
     if not np.isfinite(lengths[last]).all():
-        raise ParameterError(f"arcs must lead from node 0 to the last node, {last}")
+        raise ParameterError(f"arcs must lead from node 0 to the last node, {last}, got no path")
     found, nodes = np.zeros(costs.shape), np.full(len(costs), last)
     while len(rows := np.flatnonzero(nodes)):
         arc = entered[nodes[rows], rows]
@@ -67,9 +68,9 @@ def shortest_path_batch(costs: ArrayLike, arcs: ArrayLike) -> Floats:
 
 
 def milp_batch(costs: ArrayLike, integrality: ArrayLike = 1, **options: Any) -> tuple[Floats, Floats]:
-    """Solve programs that differ in their costs (n, m) only, by `scipy.optimize.milp` with its `options`.
+    """Return decisions (n, m) of mixed-integer programs that differ only in their costs (n, m), and lower bounds (n,).
 
-    Return decisions (n, m), and the lower bounds (n,) of their costs that HiGHS has proven.
+    `scipy.optimize.milp` finds both, with its arguments as `options`; a bound holds within the tolerances of HiGHS.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Features of arcs between the words of sentences: scores, and sums of the features of chosen arcs.
 
-Features are rows of a CSR matrix, one for each arc (`RowArcs`), or they are made from templates, anew for each use
-(`_hashed_arcs.pyx`).
+The features of an arc are a row of a CSR matrix (`RowArcs`), or they are made from templates whenever they are used
+(`_hashed_arcs.pyx`). The comments of methods are in `_arcs.pxd`.
 """
 
 import numpy as np
@@ -73,17 +73,17 @@ cdef class Arcs:
         return out[:, :, None]
 
     def not_allowed(self, rows, codes, offsets):
-        """Return j and the word of the first relation that sentence `rows[j]` does not allow, or None."""
+        """Return (j, m) for the first word m of a sentence `rows[j]` whose relation is not allowed; None if all are."""
         return None
 
     def any_trees(self):
-        """Return codes of a tree of every sentence, in which each word hangs on the one before."""
+        """Return codes of a tree of every sentence: the head of each word is the word before it, or the root."""
         lengths = np.diff(self.starts_array)
         return np.concatenate([np.arange(-1, length - 1, dtype=np.int32) for length in lengths])
 
 
 cdef class RowArcs(Arcs):
-    """Arcs as rows of a CSR matrix: arc (h, m), m != h, is row `n h + m - 1 - [m > h] [h > 0]` of its sentence.
+    """Arcs as rows of a CSR matrix: arc (h, m), m != h, of n words is row `(n - 1) h + m - [m > h]` of its sentence.
 
     Relation r has the weights from `r dim` on.
     """
@@ -111,10 +111,7 @@ cdef class RowArcs(Arcs):
 
     cdef inline int64_t row(self, Py_ssize_t i, int h, int m) noexcept nogil:
         cdef int64_t n = self.starts[i + 1] - self.starts[i] - 1
-        # the root has n arcs, a word n - 1
-        if h == 0:
-            return self.first_row[i] + m - 1
-        return self.first_row[i] + n + (h - 1) * (n - 1) + m - 1 - (m > h)
+        return self.first_row[i] + (n - 1) * h + m - (m > h)
 
     cdef inline double product(self, int64_t row, const double* w) noexcept nogil:
         cdef int64_t k
@@ -127,7 +124,7 @@ cdef class RowArcs(Arcs):
                 total += self.data64[k] * w[self.indices[k]]
         return total
 
-    # the same product with each weight of group g multiplied by scales[g]
+    # `product` with each weight of group g multiplied by scales[g]
     cdef inline double scaled_product(self, int64_t row, const ArcWeights* at) noexcept nogil:
         cdef int64_t k
         cdef int32_t j

@@ -1,13 +1,13 @@
-"""Features of arcs from templates: each is made anew where it is used, as the exclusive or of a few stored keys.
+"""Features of arcs from templates: their numbers are computed at each use, as the exclusive or of a few stored keys.
 
-A template pairs a key of the head, a key of the word and, if it asks for them, a key of distance or of the words
+A template has a key of the head, a key of the word and, if it asks for them, keys of the distance and of the words
 between; its feature number is their exclusive or,
 
     number = head_key[h] ^ word_key[m] ^ pair_key[h, m],       keys in 0..2^bits - 1
 
-(Zobrist 1970), so an arc costs a few bit operations and one load of a weight for each template, and nothing is stored
-but two keys for each word and template. With relations the number is `number ^ r`, so that the weights of all relations
-of a feature lie in few cache lines.
+(Zobrist 1970). So an arc costs a few bit operations and one load of a weight for each template, and only two keys are
+stored for each word and template. Relation r has the number `number ^ r`, so that the weights of all relations of a
+feature lie in few cache lines.
 """
 
 import numpy as np
@@ -42,15 +42,15 @@ cdef class HashedArcs(Arcs):
     ----------
     starts : int64 array, shape (n_sentences + 1,)
     head_keys, word_keys : int32 arrays
-        Sentence by sentence, template by template: entry `starts[i] T + t len_i + h`.
+        Sentence by sentence, then template by template: entry `starts[i] T + t (n_i + 1) + h`.
     distance_keys : int32 array, shape (T, 2 L + 1)
         Column m - h + L holds the keys of the distance m - h, where L is the number of words of the longest sentence;
-        zeros for a template without distance.
+        0 for a template without distance.
     root_keys : int32 array, shape (T,)
-        Keys of the distance if the root is the head.
+        Keys of the distance if the head is the root.
     set_column, each_column : int32 arrays, shape (T,)
-        Column of `kinds` of which the template uses the values between head and word; -1 for none. The set of these
-        values gives one feature (`set_column`), or each value gives a feature (`each_column`).
+        Column of `kinds` whose values between head and word the template uses; -1 for none. The set of these values
+        gives one feature (`set_column`), or each value gives a feature (`each_column`).
     kinds : uint8 array, shape (n_columns, rows)
         Values 0..63 of every word.
     kind_keys : int32 array, shape (T, 64)
@@ -69,8 +69,8 @@ cdef class HashedArcs(Arcs):
          self.kinds, self.kind_keys) = self.arrays
         self.T, self.n_columns = self.root_keys.shape[0], self.kinds.shape[0]
         if self.T > MOST_TEMPLATES:
-            raise ValueError(self.T)
-        # templates with `each_column` come last
+            raise ValueError(f"there must be at most {MOST_TEMPLATES} templates, got {self.T}")
+        # templates with an `each_column` come last
         self.n_plain = int((each_column < 0).sum())
         self.n_sentences, self.dim, self.n_relations = len(starts) - 1, dim, 1
         self.longest = int(np.diff(starts).max())
@@ -79,7 +79,7 @@ cdef class HashedArcs(Arcs):
         return HashedArcs, (self.starts_array, *self.arrays, self.dim)
 
     cdef size_t scratch(self) noexcept nogil:
-        # bytes for the sets of kinds and for the keys of templates
+        # sets of kinds, and keys of zero and of the templates with a `set_column`, by word; see `_visit`
         return sizeof(uint64_t) * ((self.n_columns + 1 + (self.T + 2) // 2) * self.longest)
 
     cdef void score(self, Py_ssize_t i, const ArcWeights* at, double* S, void* scratch) noexcept nogil:
@@ -96,7 +96,7 @@ cdef class HashedArcs(Arcs):
 
     cdef void _visit(self, Py_ssize_t i, int h, const double* w, const double* factors, double* out,
                      const double* scale, double* slope, void* scratch) noexcept nogil:
-        """Add scores of the arcs that leave h to `out` (n + 1,), or `scale` (n + 1,) times their features to `slope`.
+        """Add scores of the arcs from h to `out` (n + 1,); without w add `scale` (n + 1,) times features to `slope`.
 
         `factors` (T,), if not NULL, multiply the weights of the templates.
         """
@@ -142,7 +142,7 @@ cdef class HashedArcs(Arcs):
                 pb_gather_each(n, w, factor[t], base[t], word[t], pair[t], seen, &self.kind_keys[t, 0], out)
 
     cdef void _between(self, Py_ssize_t i, int h, int n, const uint8_t* kinds, uint64_t* out) noexcept nogil:
-        """Write for every m the set of the kinds of the words strictly between h and m, as bits."""
+        """Write for every m the set of the kinds of the words strictly between h and m, one bit a kind."""
         cdef int m
         cdef uint64_t seen = 0
         out[h] = 0
@@ -158,7 +158,7 @@ cdef class HashedArcs(Arcs):
 
     cdef void _set_keys(self, int n, int h, const uint64_t* between, const int32_t* keys, const int32_t* pair,
                         int32_t* out) noexcept nogil:
-        """Combine the keys of sets with keys of distance; a set differs from that of the next m by at most one kind."""
+        """Combine keys of sets and of distances. From m to the next m, away from h, a set gains at most one kind."""
         cdef int m
         cdef int32_t key = 0
         cdef uint64_t seen = 0, fresh
@@ -210,7 +210,7 @@ cdef class HashedArcs(Arcs):
                 slope[keys[q] ^ which[k]] += scales[k]
 
     cdef int _keys(self, Py_ssize_t i, int h, int m, int32_t* keys) noexcept nogil:
-        """Write the feature numbers of an arc; return their count."""
+        """Write the feature numbers of an arc, and return how many there are."""
         cdef int n = <int>(self.starts[i + 1] - self.starts[i]), t, k, column, count = 0
         cdef int64_t start = self.starts[i]
         cdef int32_t key

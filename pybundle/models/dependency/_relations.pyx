@@ -1,8 +1,8 @@
-"""Relations of arcs: each arc takes its best relation, or sums over its relations, before trees are found.
+"""Arcs with relations: the scores of the relations of an arc are reduced to one score before trees are found.
 
 The score of word m with head h and relation r is `s(h, m) + l(h, m, r)`. As relations of different arcs do not
 interact, the best tree has the best relation in each of its arcs, and the sum over trees and relations is the
-determinant of the Matrix-Tree theorem for the arc weights `sum over r of exp(s + l)`: both are exact.
+determinant of the Matrix-Tree theorem for the arc weights `sum over r of exp(s + l)`. So both reductions are exact.
 """
 
 import numpy as np
@@ -15,40 +15,40 @@ from ...features._plane_rows cimport PlaneRows
 from ._arcs cimport NO_LOSS, Arcs, ArcWeights, is_wrong
 
 
-cdef class LabelledArcs(Arcs):
+cdef class RelationArcs(Arcs):
     """Arcs with relations.
 
     Parameters
     ----------
     heads : Arcs, or None
-        Features without relations.
-    labels : Arcs
-        Features of each of which every relation has a weight.
+        Features that do not depend on the relation.
+    relations : Arcs
+        Features that have a weight for each relation.
     n_relations, dim : int
     kinds : int32 array, shape (rows,)
-        Kinds 0..K of words, the root with K.
+        Kinds of the words, 0..K - 1, and of the roots, K.
     first : int64 array, shape (2 (K + 1)^2 + 1,)
         `which[first[c]:first[c + 1]]` are the relations of arcs with `c = 2 ((K + 1) kind of head + kind of word) +
         [m > h]`, at least one.
     which : int32 array
     """
 
-    cdef Arcs heads, labels
+    cdef Arcs heads, relations
     cdef tuple rules
     cdef const int32_t[::1] kinds, which
     cdef const int64_t[::1] first
     cdef int K
 
-    def __init__(self, heads, Arcs labels, int n_relations, Py_ssize_t dim, kinds, first, which):
-        self.heads, self.labels, self.n_relations, self.dim = heads, labels, n_relations, dim
+    def __init__(self, heads, Arcs relations, int n_relations, Py_ssize_t dim, kinds, first, which):
+        self.heads, self.relations, self.n_relations, self.dim = heads, relations, n_relations, dim
         self.rules = self.kinds, self.first, self.which = kinds, first, which
         self.K = int(np.sqrt((len(first) - 1) // 2)) - 1
-        self.arrays = (*(() if heads is None else heads.arrays), *labels.arrays, kinds, first, which)
-        self.starts_array = self.starts = labels.starts_array
-        self.n_sentences, self.longest = labels.n_sentences, labels.longest
+        self.arrays = (*(() if heads is None else heads.arrays), *relations.arrays, kinds, first, which)
+        self.starts_array = self.starts = relations.starts_array
+        self.n_sentences, self.longest = relations.n_sentences, relations.longest
 
     def __reduce__(self):
-        return LabelledArcs, (self.heads, self.labels, self.n_relations, self.dim, *self.rules)
+        return RelationArcs, (self.heads, self.relations, self.n_relations, self.dim, *self.rules)
 
     cdef inline int allowed(self, Py_ssize_t i, int h, int m, const int32_t** which) noexcept nogil:
         """Set `which` to the relations of an arc, and return their number."""
@@ -75,12 +75,12 @@ cdef class LabelledArcs(Arcs):
     cdef void add_arc(self, Py_ssize_t i, int h, int m, int r, double scale, double* slope) noexcept nogil:
         if self.heads is not None:
             self.heads.add_arc(i, h, m, 0, scale, slope)
-        self.labels.add_arc(i, h, m, r, scale, slope)
+        self.relations.add_arc(i, h, m, r, scale, slope)
 
     cdef int put_arc(self, Py_ssize_t i, int h, int m, int r, double scale, PlaneRows out) except -1 nogil:
         if self.heads is not None:
             self.heads.put_arc(i, h, m, 0, scale, out)
-        return self.labels.put_arc(i, h, m, r, scale, out)
+        return self.relations.put_arc(i, h, m, r, scale, out)
 
     cdef void reduce(self, Py_ssize_t i, const double* w, const int32_t* own, const uint8_t* loss, bint soft, double* S,
                      int32_t* best, double* tops, void* scratch) noexcept nogil:
@@ -93,17 +93,17 @@ cdef class LabelledArcs(Arcs):
                 if m == h:
                     continue
                 count = self.allowed(i, h, m, &which)
-                self.labels.score_relations(i, h, m, count, which, w, out)
+                self.relations.score_relations(i, h, m, count, which, w, out)
                 top, odd = 0, 0.0
                 for k in range(count):
-                    # as without relations, what is right loses 1 in place of a gain of all others
+                    # as in `Arcs.reduce`, 1 is taken from what is right in place of adding 1 to what is wrong
                     if loss != NULL and not is_wrong(h * R + which[k], own[m], R, loss[m]) and loss[m] != NO_LOSS:
                         out[k] -= 1.0
                     if own[m] == h * R + which[k]:
                         tops[m] = S[<Py_ssize_t>h * n + m] + out[k]
                     if out[k] > out[top]:
                         top = k
-                    odd += out[k] - out[k]          # NaN after an overflow, which comparisons ignore
+                    odd += out[k] - out[k]          # NaN after overflow, which the comparison above does not see
                 best[<Py_ssize_t>h * n + m] = h * R + which[top]
                 total = 1.0
                 if soft and count > 1:
@@ -126,7 +126,7 @@ cdef class LabelledArcs(Arcs):
                 count = self.allowed(i, h, m, &which)
                 top, total, spread = -INFINITY, 0.0, 0.0
                 if w != NULL:
-                    self.labels.score_relations(i, h, m, count, which, w, out)
+                    self.relations.score_relations(i, h, m, count, which, w, out)
                     for k in range(count):
                         top = max(top, out[k])
                 for k in range(count):
@@ -139,8 +139,8 @@ cdef class LabelledArcs(Arcs):
                 entropy += p * (log(total) + spread / total)
                 for k in range(count):
                     out[k] = scale * (p * (out[k] / total) - (own != NULL and own[m] == h * R + which[k]))
-                self.labels.add_relations(i, h, m, count, which, out, slope)
-        # an arc has an entropy of at most log R, a sum of R terms with R + 8 roundings, and 2 n^2 are in the sum
+                self.relations.add_relations(i, h, m, count, which, out, slope)
+        # The entropy of an arc is at most log R; errors: of P, of its R terms, and of a sum over n^2 arcs.
         return max(entropy - error * log(<double>R) - 2.0**-53 * (2.0 * R + 2.0 * n * n + 24.0) * (n + entropy), 0.0)
 
     def any_trees(self):
@@ -156,17 +156,17 @@ cdef class LabelledArcs(Arcs):
         return codes
 
     def not_allowed(self, const Py_ssize_t[::1] rows, const int32_t[::1] codes, const int64_t[::1] offsets):
-        """Return j and the word of the first relation that sentence `rows[j]` does not allow, or None."""
+        """Return (j, m) for the first word m of a sentence `rows[j]` whose relation is not allowed; None if all are."""
         cdef const int32_t* which = NULL
         cdef Py_ssize_t j, m
-        cdef int32_t own
+        cdef int32_t code
         cdef int k, count
         for j in range(rows.shape[0]):
             for m in range(1, offsets[j + 1] - offsets[j]):
-                own = codes[offsets[j] + m]
-                count = self.allowed(rows[j], own // self.n_relations, <int>m, &which)
+                code = codes[offsets[j] + m]
+                count = self.allowed(rows[j], code // self.n_relations, <int>m, &which)
                 for k in range(count):
-                    if which[k] == own % self.n_relations:
+                    if which[k] == code % self.n_relations:
                         break
                 else:
                     return j, m
@@ -183,7 +183,7 @@ cdef class LabelledArcs(Arcs):
             for m in range(1, n):
                 if m != h:
                     count = self.allowed(i, <int>h, <int>m, &which)
-                    self.labels.score_relations(i, <int>h, <int>m, <int>count, which, &w[0], &one[0])
+                    self.relations.score_relations(i, <int>h, <int>m, <int>count, which, &w[0], &one[0])
                     for k in range(count):
                         out[h, m, which[k]] = S[h, m, 0] + one[k]
         found[:, 0] = 0.0

@@ -31,17 +31,17 @@ from ..graphs import labels_of
 from ._arcs import RowArcs
 from ._hashed_arcs import HashedArcs
 from ._kernels import tree_planes
-from ._relations import LabelledArcs
+from ._relations import RelationArcs
 from .oracle import COUNTS, DependencyOracle, are_wrong, check_relations, why_no_tree
 from .rules import RelationRules
 from .templates import DEFAULT_TEMPLATES, MOST_KINDS, RELATION_TEMPLATES, KeyMaker, parse_templates
 
 
 class Dependency(StructuredModel):
-    """Dependency trees: `<w, Psi(x, y)> = sum over words m of <w, f(x, y[m], m)>`, loss = number of wrong heads.
+    """Dependency trees: `<w, Psi(x, y)> = sum over words m of <w, f(x, y[m], m)>`, loss = number of wrong words.
 
     A labelling is `heads`, int32 of shape (n + 1,), for a sentence of n words: `heads[0] = -1` is the root, words are
-    1..n, `heads[m] = 0` hangs a word on the root. Trees need not be projective. With R relations a labelling holds
+    1..n, `heads[m] = 0` if a word hangs on the root. Trees need not be projective. With R relations a labelling holds
     `R heads + relations`, relations 0..R - 1, and -1 for the root; `divmod(y, R)` returns both. A truth may be
     `pb.models.WeightedLabels(heads, weights)`: the loss does not count words of weight 0; others must have weight 1.
 
@@ -53,10 +53,10 @@ class Dependency(StructuredModel):
     single_root : bool, default True
         Whether exactly one word hangs on the root, in the truths and in predictions.
     n_relations : int, optional
-        R: each arc has one of R relations. w then holds R vectors of n_features weights, one for each relation. Without
-        them all arcs are alike, R = 1.
+        R: each arc has one of R relations, and w holds R vectors of n_features weights, one for each relation. None if
+        arcs have no relations; then R = 1.
     counts : {"both", "heads", "relations"}, default "both"
-        Which words the loss counts: those with a wrong head or relation, a wrong head, a wrong relation.
+        Which words are wrong: "both", with another head or relation; else with another head, or another relation.
 
     Notes
     -----
@@ -109,26 +109,26 @@ class Dependency(StructuredModel):
         attributes : sequence of str
             Names of the columns of an example x, an array of non-negative integers of shape (n, n_attributes).
         templates : sequence of str
-            A template is a list of atoms; each value they take together is a feature. Atoms: ``h.NAME`` and
+            A template is a list of atoms; each combination of their values is a feature. Atoms: ``h.NAME`` and
             ``m.NAME``, an attribute of head or word; ``h+1.NAME``, ``m-2.NAME``, of words near them; ``direction``;
-            ``distance``, which is direction and bucket; ``set.NAME``, all values of an attribute between head and
-            word; ``each.NAME``, a feature for each of those values. Attributes under ``set`` and ``each`` must be
-            below 64. The root and the outside of the sentence have attributes of their own.
+            ``distance``, direction and range of the distance; ``set.NAME``, the set of the values of an attribute
+            between head and word; ``each.NAME``, a feature for each of those values. Attributes in ``set`` and ``each``
+            must be below 64. The root and places outside of the sentence have values of their own.
         single_root : bool, default True
         blocks : bool, default False
-            Whether every template has `2 ** bits` weights of its own, those of number t from `t 2 ** bits` on, in the
-            order of the attribute `template_names` of the model (those with ``each`` last).
+            Whether every template has `2 ** bits` weights of its own: those of template t begin at `t 2 ** bits`, in
+            the order of the attribute `template_names` of the model (templates with ``each`` last).
         n_relations, counts
             As in the class. The score of an arc is that of `templates` plus that of `relation_templates` for the
             relation.
         relation_templates : sequence of str
-            Templates of which every relation has weights, among the same `2 ** bits`.
+            Templates of features that have a weight for each relation, among the same `2 ** bits`.
         tag : str, optional
-            The attribute that `allowed` speaks of; None if all words are alike.
+            The attribute whose values are the tags in `allowed`; None if all words have the same tag.
         allowed : array of int, shape (n_rules, 4), optional
             Rows (tag of the head, -1 for the root; tag of the word; 1 if the word is on the right of its head, else 0;
-            relation), the most frequent first. An arc has one of the relations of its rules, without rules the
-            relation of the first rule for the tag of the word under a word or the root; all relations by default.
+            relation), the most frequent first. An arc may have the relations of the rules that fit it. If none fits, it
+            has that of the first rule with the tag of its word and the same kind of head, root or word. None: all.
 
         Examples
         --------
@@ -173,7 +173,7 @@ class Dependency(StructuredModel):
         heads = self._check_heads("y", labels_of(y), int(arcs.starts_array[1]))
         row = np.zeros(1, np.intp)
         check_relations(arcs, row, heads, arcs.starts_array, "y")
-        # psi is Psi if there are no true heads
+        # with -1 in place of all true heads psi subtracts nothing: it is Psi
         return tree_planes(arcs, row, np.full(len(heads), -1, np.int32), heads, arcs.starts_array)[1]
 
     def loss(self, y: Any, y_hat: Any) -> float:
@@ -187,9 +187,9 @@ class Dependency(StructuredModel):
 
     def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Array:
         scores = self.relation_scores(w, x)
-        codes = self._check_heads("y", labels_of(y), len(scores))
-        own = np.arange(scores[:, 0].size).reshape(len(scores), 1, -1)      # codes of all arcs
-        wrong = are_wrong(own, codes[:, None], self.n_relations, self.counts) & np.expand_dims(_counted(y), -1)
+        truth = self._check_heads("y", labels_of(y), len(scores))
+        codes = np.arange(scores[:, 0].size).reshape(len(scores), 1, -1)        # of all arcs and relations
+        wrong = are_wrong(codes, truth[:, None], self.n_relations, self.counts) & np.expand_dims(_counted(y), -1)
         return self._best(scores + wrong)
 
     def _best(self, scores):
@@ -203,7 +203,7 @@ class Dependency(StructuredModel):
     def arc_scores(self, w: Array, x: Any) -> Floats:
         """Return scores of all arcs, shape (n + 1, n + 1), zero in column 0 and on the diagonal.
 
-        These are the products <w, f(h, m)>, with relations the largest of an arc.
+        A score is `<w, f(h, m)>`; for a model with relations it is that of the best relation of the arc.
         """
         return self.relation_scores(w, x).max(axis=2)
 
@@ -232,7 +232,7 @@ class Dependency(StructuredModel):
         starts = np.concatenate([[0], np.cumsum(n_words + 1)])
         arcs = RowArcs(starts, X.offsets, examples.storage, self.n_features)
         if self.rules is not None:
-            arcs = LabelledArcs(None, arcs, self.n_relations, self.dim, *self.rules.bind(None, starts))
+            arcs = RelationArcs(None, arcs, self.n_relations, self.dim, *self.rules.bind(None, starts))
         return arcs, np.maximum.reduceat(examples.norms, X.offsets[:-1])
 
     def _bind_words(self, X):
@@ -250,7 +250,7 @@ class Dependency(StructuredModel):
         wrong = np.argwhere((values < 0) | (values >= limits))
         if len(wrong):
             row, column = map(int, wrong[0])
-            high = f"..{MOST_KINDS - 1}, as a template looks at all between" if limits[column] < 99 else " or more"
+            high = f"..{MOST_KINDS - 1}, as set and each ask" if limits[column] == MOST_KINDS else " or more"
             raise ParameterError(f"{X.name_of(row)} must have the attribute {self.attributes[column]!r} "
                                  f"0{high}, got {values[row, column]}")
         starts = X.offsets + np.arange(len(X) + 1)
@@ -262,7 +262,7 @@ class Dependency(StructuredModel):
         arcs = [HashedArcs(starts, *maker(padded, starts), self.dim) for maker in self._makers()]
         if self.rules is None:
             return arcs[0], pieces
-        return LabelledArcs(*arcs, self.n_relations, self.dim, *self.rules.bind(padded, starts)), pieces
+        return RelationArcs(*arcs, self.n_relations, self.dim, *self.rules.bind(padded, starts)), pieces
 
     def _makers(self):
         return [self._make_keys] if self.rules is None else [self._make_keys, self._relation_keys]
@@ -281,5 +281,5 @@ class Dependency(StructuredModel):
 
 
 def _counted(y):
-    """Return whether the loss counts each word of a truth, or True for all."""
+    """Return for each word of a truth whether the loss counts it; True if it counts all."""
     return np.asarray(y.weights) != 0 if isinstance(y, WeightedLabels) else np.True_

@@ -1,4 +1,4 @@
-"""Sentences bound to their trees: batches of decodings, planes and marginals."""
+"""`DependencyOracle` binds a model to sentences and trees: batches of decodings, planes and marginals."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ._arcs import RowArcs
 from ._kernels import CompiledDependency, add_trees, marginal_sentences, most_additions, solve_sentences, tree_planes
 
 COUNTS = ("both", "heads", "relations")
-"""What makes a word wrong: another head or relation, another head, another relation; numbered as in `_arcs.pxd`."""
+"""A word is wrong with another head or relation, another head, another relation; numbers are those of `_arcs.pxd`."""
 UNCOUNTED = len(COUNTS)
-"""The number in `_arcs.pxd` of words that are never wrong."""
+"""The number in `_arcs.pxd` for a word that is never wrong."""
 
 
 class DependencyOracle(BatchOracle):
     """`Dependency` bound to sentences; labellings are a `Ragged` of codes of heads and relations.
 
-    Y is None if any trees may be the truths.
+    If Y is None, as for predictions, arbitrary trees stand for the truths.
     """
 
     has_marginals = True
@@ -43,17 +43,17 @@ class DependencyOracle(BatchOracle):
         if counted is not None:
             self._loss[self._check_counted(counted, Y) == 0.0] = UNCOUNTED
         n_words = np.diff(self._starts) - 1
-        # the work for n^2 arcs and n words, in large units, so that few shards need a slope of their own. Error bounds
-        # need at least the number of words, as a feature may be in all arcs of a tree
+        # The work for n^2 arcs and n words is counted in large units, so that few shards need a slope of their own.
+        # Error bounds need at least the number of words, as a feature may occur in all arcs of a tree.
         self.sizes = np.maximum(1 + n_words // 2 + n_words**2 // 32, n_words)
         self.norms = 2.0 * n_words * largest
         self._errors = tree_errors(n_words)
         n = n_words.astype(float)
-        # the features of an arc have at most the norm norms / (2 n)
+        # the norm of the features of an arc is at most norms / (2 n)
         self.marginal_terms = self._errors * 2.0**53 / (2.0 * n) + 4.0
         self.partition_terms = n**3 + 16.0 * n + 16.0
         if self._R > 1:
-            # sums over R relations, divisions, and absolute errors of logarithms: log 2 <= log(number of labellings)
+            # for sums over R relations and divisions; errors of logarithms are relative to log(number of labellings)
             self.marginal_terms = self.marginal_terms + self._R + 4.0
             self.partition_terms = self.partition_terms + 2.0 * n * (self._R + 8.0)
         self.fingerprint = self._checksum()
@@ -77,8 +77,8 @@ class DependencyOracle(BatchOracle):
     def _check_counted(self, counted, Y):
         for i, (weights, y) in enumerate(zip(counted, Y, strict=True)):
             if weights.shape != y.shape or not np.isin(weights, (0, 1)).all():
-                raise ParameterError(f"weights of Y[{i}] must be 1 for words that the loss counts, else 0, as many as "
-                                     f"heads with the root in front, {len(y)}, got {weights.tolist()!r:.60}")
+                raise ParameterError(f"weights of Y[{i}] must be 1 for words that the loss counts, else 0, in all "
+                                     f"{len(y)} with that of the root in front, got {weights.tolist()!r:.60}")
         return counted.values
 
     def _decode(self, rows, weights, loss, **more):
@@ -89,13 +89,13 @@ class DependencyOracle(BatchOracle):
         return Decodings(Ragged.unchecked(heads, offsets), values, values)
 
     def _best(self, rows, weights, k):
-        """Return best trees, and the best trees that differ from them in one word, which has another head."""
+        """Return best trees, and the next best trees among those that differ from them in the head of one word."""
         moves = np.zeros((len(rows), k - 1, 2), np.int32)
         found = self._decode(rows, weights, True, moves=moves)
         owners, which = np.nonzero(moves[:, :, 0])
         further = found.labellings.take(owners)
         word, head = moves[owners, which].T
-        further.values[further.offsets[:-1] + word] = head          # with the best relation of its arc
+        further.values[further.offsets[:-1] + word] = head          # a code, with the best relation of the arc
         return found, owners, further
 
     def _compiled(self, batch):
@@ -103,7 +103,7 @@ class DependencyOracle(BatchOracle):
 
     @property
     def listed_features(self):
-        """Feature numbers of the arcs of all sentences, as often as they occur; None if templates make them."""
+        """Feature numbers of the arcs of all sentences, repeated as they occur; None if templates make the features."""
         if not isinstance(self._arcs, RowArcs):
             return None
         _, _, indices, indptr = self._arcs.arrays
@@ -168,22 +168,22 @@ class DependencyOracle(BatchOracle):
             limits = np.repeat(np.diff(offsets), np.diff(offsets))
             is_right = ((heads < 0) == is_root).all() and (heads >= -1).all() and (heads // self._R < limits).all()
         if not is_right:
-            raise ParameterError("labellings must be heads of these sentences: -1 of the root, 0..n of words, with R "
-                                 "relations R heads + relations")
+            raise ParameterError("labellings must be heads of these sentences: -1 for the root, 0..n for words; or "
+                                 "R heads + relations for a model with R relations")
         codes = np.ascontiguousarray(heads, dtype=np.int32)
         check_relations(self._arcs, rows, codes, offsets, "labellings[{}]")
         return codes, offsets
 
 
 def are_wrong(y, y_hat, R, counts):
-    """Return which words of y_hat the loss counts, compared with y; codes as in `Dependency`, with R relations."""
+    """Return for each word whether y_hat is wrong if y is right; both are codes of heads and R relations."""
     if counts == "both":
         return y != y_hat
     return y // R != y_hat // R if counts == "heads" else y % R != y_hat % R
 
 
 def check_relations(arcs, rows, codes, offsets, name):
-    """Raise ParameterError if a word has a relation that `arcs` do not allow; `name` has a place for a number."""
+    """Raise ParameterError if a word has a relation that `arcs` do not allow; `name` is a format for its index."""
     found = arcs.not_allowed(rows, codes, offsets)
     if found is not None:
         j, m = found
@@ -193,7 +193,7 @@ def check_relations(arcs, rows, codes, offsets, name):
 
 
 def why_no_tree(name, heads, length, single_root, n_relations=1):
-    """Return in words why `heads`, or codes of heads and relations, are no tree, or None if they are one."""
+    """Return a text that says why `heads`, or codes of heads and relations, are no tree; None if they are one."""
     heads = heads // n_relations
     if heads.ndim != 1 or len(heads) != length:
         return (f"{name} must have shape ({length},): -1 for the root and the head of each of {length - 1} words, got "
@@ -207,8 +207,8 @@ def why_no_tree(name, heads, length, single_root, n_relations=1):
     roots = np.flatnonzero(heads == 0)
     if single_root and len(roots) > 1:
         return (f"{name}[{roots[1]}] is 0, a second word on the root beside word {roots[0]}; pass single_root=False "
-                "where that is meant")
-    # in a tree each word reaches the root in less than `length` steps; each round doubles the steps of `jump`
+                "if this is intended")
+    # in a tree each word reaches the root in less than `length` steps; each round doubles the steps in `jump`
     jump = np.maximum(heads, 0)
     for _ in range(int(length).bit_length()):
         jump = jump[jump]

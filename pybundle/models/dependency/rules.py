@@ -18,7 +18,7 @@ class RelationRules:
     ----------
     n_relations : int
     column : int, or None
-        Number of the attribute that is the tag; None if all words are alike.
+        Number of the attribute that is the tag; None if all words have the same tag.
     allowed : array of int, shape (n_rules, 4), or None
     """
 
@@ -33,12 +33,12 @@ class RelationRules:
         if len(wrong):
             raise ParameterError(f"allowed[{wrong[0]}] must be two tags, 0 or 1 (1 for the root), and a relation below "
                                  f"{R}, got {rules[wrong[0]].tolist()}")
-        heads, words = (rules[:, :2] if column is not None else np.minimum(rules[:, :2], 0)).T
+        heads, words = (rules[:, :2] if column is not None else np.minimum(rules[:, :2], 0)).T      # or all tags are 0
         self._tags = np.unique([*words, *heads[heads != ROOT]])
         if len(self._tags) > MOST_TAGS:
-            raise ParameterError(f"allowed must speak of at most {MOST_TAGS} tags, got {len(self._tags)}; take coarser "
-                                 "ones, or join rare ones, as min_count of DependencyParser does")
-        K = len(self._tags) + 1              # the last kind of words has no rules; the root is kind K
+            raise ParameterError(f"allowed must hold at most {MOST_TAGS} tags, got {len(self._tags)}; take coarser "
+                                 "ones, or join rare ones as DependencyParser does with min_count")
+        K = len(self._tags) + 1         # kind K - 1 is a word whose tag has no rules, kind K is the root
         is_allowed = np.full((K + 1, K, 2, R), allowed is None)
         words = np.searchsorted(self._tags, words)
         heads = np.where(heads == ROOT, K, np.searchsorted(self._tags, heads))
@@ -47,10 +47,10 @@ class RelationRules:
             own = (heads == K) == under_root
             for word in range(K):
                 # the rules are sorted, so argmax finds the most frequent one
-                fitting = next(fits for fits in (own & (words == word), own, words == words) if fits.any())
+                fitting = next(fits for fits in (own & (words == word), own, np.full(len(own), True)) if fits.any())
                 table = is_allowed[K:, word] if under_root else is_allowed[:K, word]
                 table[~table.any(axis=2), rules[fitting.argmax(), 3]] = True
-        by_arc = np.zeros((K + 1, K + 1, 2, R), bool)       # the root is no word, but the table is square
+        by_arc = np.zeros((K + 1, K + 1, 2, R), bool)       # square, though the root is never the word
         by_arc[:, :K] = is_allowed
         counts = by_arc.sum(axis=3).ravel()
         self._first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -58,7 +58,7 @@ class RelationRules:
         self._K = K
 
     def bind(self, values, starts):
-        """Return the arguments of `LabelledArcs` that follow `dim`, for words with these attributes."""
+        """Return `kinds`, `first` and `which` of `RelationArcs` for words with the attributes `values`."""
         kinds = np.full(starts[-1], self._K - 1, np.int32)
         if len(self._tags):
             tags = values[:, self._column] if self._column is not None else np.zeros(len(kinds), np.int64)

@@ -1,4 +1,4 @@
-"""Which labels may follow each other in a chain, and which may be first and last."""
+"""`Allowed` says which labels may follow each other in a chain, and which may be first and last."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...core.validation import bool_array
 
 
 class Allowed(NamedTuple):
-    """Labellings `y` with `pairs[y_{t-1}, y_t]` for all t > 1, `first[y_1]` and `last[y_T]`.
+    """The labellings `y` with `pairs[y_{t-1}, y_t]` for all t > 1, `first[y_1]` and `last[y_T]` are allowed.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class Allowed(NamedTuple):
 
     @classmethod
     def of(cls, given: Any, n_labels: int) -> Allowed:
-        """Make it from the argument `allowed` of `Chain`: a matrix, or matrix and two rows, None for what is free."""
+        """Read the argument `allowed` of `Chain`: pairs, or (pairs, first, last), with None where all is allowed."""
         K, is_matrix = n_labels, False
-        with suppress(ValueError):      # of parts with different shapes
+        with suppress(ValueError):      # NumPy raises it if the parts differ in shape
             is_matrix = np.shape(given) == (K, K)
         is_triple = isinstance(given, (tuple, list)) and len(given) == 3 and not is_matrix
         found = cls(*(np.ones(shape, dtype=bool) if part is None else np.array(bool_array(
@@ -47,7 +47,7 @@ class Allowed(NamedTuple):
         return pairs, first, last
 
     def check(self, labels: Any, name: str) -> None:
-        """Raise ParameterError if a labelling of a `Ragged` is not allowed; name the first place."""
+        """Raise ParameterError if a labelling of the `Ragged` is not allowed; the error names the first place."""
         y, offsets = labels.values, labels.offsets
         starts, ends = offsets[:-1][labels.sizes > 0], offsets[1:][labels.sizes > 0] - 1
         good = np.ones(len(y), dtype=bool)
@@ -65,7 +65,7 @@ class Allowed(NamedTuple):
 
 
 def refuse_impossible(values: Floats, what: str) -> None:
-    """Raise ParameterError if the best score of a sequence, `what` by number, is -inf: no labelling is allowed."""
+    """Raise ParameterError if a best score is -inf: no labelling is allowed. `what` is a format for its number."""
     bad = np.flatnonzero(np.isneginf(values))
     if len(bad):
         raise ParameterError(f"{what.format(bad[0])} must have a labelling that `allowed` admits, got none; leave the "

@@ -2,8 +2,8 @@
 
     <w, Psi(x, y)> = sum_j <U_{y_j}, f_j> + sum_{e = (a, b)} <P_{y_a y_b}, f_e>,        w = [U | P],
 
-f_j are the features of node j, f_e those of edge e. To find the best labelling is hard on graphs with cycles; what can
-be computed and proven is the maximum over the local polytope, which is larger or equal.
+f_j are the features of node j, f_e those of edge e. The best labelling is hard to find on graphs with cycles; what can
+be computed and proven is the maximum over the local polytope, which is at least the score of the best labelling.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .oracle import GraphLabelingOracle
 from .pair_weights import PairWeights, require_memory_of
 
 DECODED = 1 << 22
-"""Numbers of scores that `decode_batch` holds at a time."""
+"""Number of scores that `decode_batch` holds at a time."""
 
 
 class GraphLabeling(StructuredModel):
@@ -43,26 +43,26 @@ class GraphLabeling(StructuredModel):
     symmetric, antisymmetric : sequence of int
         Edge features whose weights do not change, or change their sign, when the ends of an edge are exchanged.
     loss : {"mean", "hamming", "balanced"}
-        As in `BinaryLabeling`: with c_j the weight of node j and a sum over the wrong nodes `sum c_j / sum of all c`;
-        `sum c_j`; `sum c_j / (K sum of the c of its true class)`.
+        As in `BinaryLabeling`: a wrong node j of weight c_j costs "mean": `c_j / (sum of all c)`; "hamming": `c_j`;
+        "balanced": `c_j / (K sum of the c of its true class)`.
     class_weights : array_like, shape (K,), optional
         Factors of c_j by true label.
     risk : {"relaxed", "true"}
-        "relaxed": the maximum of the hinge loss is over the local polytope. It is convex, at least the true one, and
-        its gap usually closes. "true": the maximum is over labellings; F is computed from upper bounds, and
-        the part of the gap that decoding leaves (`result.inference_gap`) may stay large where features are rich.
+        "relaxed": the maximum of the hinge loss is over the local polytope. This risk is convex and at least the true
+        one, and the gap usually closes. "true": the maximum is over labellings; F is computed from upper bounds, and
+        the part of the gap that decoding leaves (`result.inference_gap`) may stay large if there are many features.
 
     Notes
     -----
-    X and Y as for `BinaryLabeling`, with labels 0..K - 1; features of nodes and of edges may be sparse (CSR). -1 is a
-    node whose label is not known: it and its edges are left out of training and of the loss. Predictions label all
-    nodes, by a labelling in any case.
+    X and Y are as for `BinaryLabeling`, with labels 0..K - 1; features of nodes and of edges may be sparse (CSR). The
+    label -1 means unknown: the node and its edges are left out of training and of the loss. Predictions label all
+    nodes, and are labellings for both risks.
 
-    Tables of parallel edges are added before the maximum is relaxed, which makes it smaller.
+    Tables of parallel edges are summed before the maximum is relaxed: this makes the relaxed maximum smaller.
     Decoding is exact for forests, and for two labels with submodular tables; else it is sequential tree-reweighted
     message passing, for the relaxed risk with a soft second stage, see `pb.oracles.graph_relaxation`. Messages are kept
-    during a run, 16 m K bytes for a graph of m edges, but not in its checkpoint: a resumed run is certified as any
-    other, with other bits than an uninterrupted one.
+    during a run, 16 m K bytes for a graph of m edges, but not in its checkpoint: a resumed run is certified like any
+    other, but its numbers are not bit for bit those of an uninterrupted run.
 
     Examples
     --------
@@ -131,8 +131,8 @@ class GraphLabeling(StructuredModel):
         Returns
         -------
         GraphLabels
-            `labels`, a Ragged; `value` (n,), the scores `<w, Psi(x, labels)>`; `upper` (n,), above the scores of all
-            labellings. As computed: the roundings of sums over features are not in `upper`.
+            `labels`, a Ragged; `value` (n,), the scores `<w, Psi(x, labels)>`; `upper` (n,), bounds on the scores of
+            all labellings, up to the rounding of sums over features.
         """
         oracle = GraphLabelingOracle(self, X, None)
         weights, parts = oracle.prepare(check_vector("w", w, self.dim)), cut(oracle.sizes, DECODED)
@@ -141,9 +141,9 @@ class GraphLabeling(StructuredModel):
         return GraphLabels(Ragged(labels, oracle.nodes.offsets), value, upper)
 
     def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Array:
-        """Return the best labelling found; it need not be the best one on graphs with cycles.
+        """Return the best labelling found; on graphs with cycles it need not be the best one.
 
-        Nodes whose label is not known have -1, since they are left out.
+        Nodes whose label in y is unknown have -1, since they are left out.
         """
         oracle, known = self._bind(x, y), np.asarray(labels_of(y)) != -1
         labels = np.full(len(known), -1)
@@ -154,7 +154,7 @@ class GraphLabeling(StructuredModel):
         return GraphLabelingOracle(self, X, Y)
 
     def _bind(self, x, y):
-        """Return the oracle of one graph, with labels 0 if y is None."""
+        """Return the oracle of one graph; without y all true labels are 0."""
         try:
             x[0], np.shape(x[1]), np.shape(x[2])        # raises ValueError if rows differ in length
         except (TypeError, ValueError, LookupError) as problem:

@@ -1,4 +1,4 @@
-"""Graphs bound to their labels: batches of relaxed or whole labellings, and their planes."""
+"""`GraphLabelingOracle` binds a model to graphs and labels: batches of labellings or points, and their planes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .points import as_point, check_point, entries_off, of_labels
 
 LARGEST = 1e90
 LOOSEST = 1e300
-"""Accuracy that stands for an infinite one: any point will do."""
+"""A finite accuracy that stands for an infinite one, with which any point is accurate enough."""
 
 
 class GraphLabelingOracle(BatchOracle):
     """`GraphLabeling` bound to graphs X and labels Y.
 
-    Labellings of the relaxed risk are points of the local polytope, see `points.py`; else they are arrays of labels.
-    Scores are relative to those of the truth, whose value is 0. Without Y, for predictions, the truth is 0 everywhere.
+    The labellings of the relaxed risk are points of the local polytope, see `points.py`; those of the true risk are
+    arrays of labels. Scores are relative to the truth, whose value is 0. For predictions Y is None: all labels are 0.
     """
 
     decodes_exactly = False
@@ -79,18 +79,18 @@ class GraphLabelingOracle(BatchOracle):
 
     @property
     def dual_point(self):
-        """See `BatchOracle`; two labels are cut where they can be, which leaves no messages."""
+        """See `BatchOracle`; None for two labels and the true risk, as graph cuts may decode them, without messages."""
         return None if self.model.risk == "true" and self.model.n_labels == 2 else self._messages
 
     def for_run(self):
-        """Return the same oracle with messages and accuracies of its own."""
+        """Return a copy with its own messages and accuracies, which a run changes."""
         other = copy(self)
         other.accuracies, other._messages = np.full(self.n_examples, np.inf), np.zeros_like(self._messages)
         return other
 
     @property
     def memory(self):
-        """See `BatchOracle`. Messages are held for all graphs; the rest is that of the largest one."""
+        """See `BatchOracle`. Messages are held for all graphs; other memory is for the largest graph."""
         K, m = self.model.n_labels, int(self._edges.sizes.max())
         held, (search, soft) = self._messages.nbytes, search_bytes(K, int(self.nodes.sizes.max()), m)
         search += m * (16 * K * K + 16 * K + 32)        # tables, their check or the point, messages, ends of edges
@@ -131,7 +131,7 @@ class GraphLabelingOracle(BatchOracle):
         return unaries, edges, tables, *offsets
 
     def label(self, rows, weights, loss):
-        """Return labellings of the examples `rows` by `graph_labeling_batch`, from new messages."""
+        """Return the result of `graph_labeling_batch` for the examples `rows`, which starts from messages 0."""
         return graph_labeling_batch(*self.relative_scores(rows, weights, loss), tol=0.0)
 
     def _decode(self, rows, weights, loss):
@@ -149,7 +149,7 @@ class GraphLabelingOracle(BatchOracle):
                 np.split(found.nodes, scores[3][1:-1]), np.split(found.edges, scores[4][1:-1]), strict=True)]
         self._messages[at_edges] = how["messages"]
         values = found.value
-        for j in np.flatnonzero(values < 0.0):          # a labelling rounded from messages may be worse than the truth
+        for j in np.flatnonzero(values < 0.0):          # a labelling made from messages may be worse than the truth
             truth, edges = self._truth[rows[j]], self._edges[rows[j]]
             labellings[j] = truth if self.model.risk == "true" else of_labels(truth, edges, self.model.n_labels)
         return Decodings(labellings, np.maximum(values, 0.0), np.maximum(found.upper, 0.0))
@@ -173,7 +173,7 @@ class GraphLabelingOracle(BatchOracle):
         return losses, slopes if fold is None else _folded(slopes, head, fold)
 
     def _changes(self, rows, labellings):
-        """Return losses; then rows, labels, shares and ends of the differences to the truth at nodes and at edges."""
+        """Return losses, and the points minus those of the truths: see `_joined`, once for nodes and once for edges."""
         K, losses, found = self.model.n_labels, np.empty(len(rows)), ([], [])
         for j, i in enumerate(rows.tolist()):
             point, truth, edges = labellings[j], self._truth[i], self._edges[i]
@@ -206,7 +206,7 @@ class GraphLabelingOracle(BatchOracle):
         return np.concatenate([[0], np.cumsum(self.nodes.sizes[rows])])
 
     def feature_of(self, labels):
-        """Return Psi of a labelling of the only graph."""
+        """Return Psi of a labelling of the first graph."""
         K, features = self.model.n_labels, np.zeros(self._edge_rows.n_weights)
         labels = self._checked(labels, self._truth[0])
         slope, edges = np.zeros(K * self.model.n_features), self._edges.values
@@ -217,7 +217,7 @@ class GraphLabelingOracle(BatchOracle):
 
 
 def _edge_rows(features, n_scores):
-    """Return what identifies edge features, their `Rows` and their norms."""
+    """Return the data of edge features for the fingerprint, their `Rows` and their norms."""
     n, p = features.shape
     if sp.issparse(features) and n:
         examples = Examples(features)
@@ -227,26 +227,26 @@ def _edge_rows(features, n_scores):
 
 
 def _induced(nodes, edges, features, known):
-    """Return nodes, edges and edge features of the graphs without the nodes that are not `known`."""
+    """Return nodes, edges and edge features of the subgraphs of the `known` nodes."""
     offsets = np.concatenate([[0], np.cumsum(known)])[nodes.offsets]
     starts = np.repeat(nodes.offsets[:-1], edges.sizes)
     a, b = edges.values.T + starts
     kept = known[a] & known[b]
-    number = np.cumsum(known) - 1 - np.repeat(offsets[:-1], nodes.sizes)        # of each node in its graph
+    number = np.cumsum(known) - 1 - np.repeat(offsets[:-1], nodes.sizes)        # the new number of a node in its graph
     ends = np.ascontiguousarray(np.stack([number[a], number[b]], axis=1)[kept], dtype=np.int32)
     edge_offsets = np.concatenate([[0], np.cumsum(kept)])[edges.offsets]
     return Ragged(nodes.values[known], offsets), Ragged(ends, edge_offsets), features[kept]
 
 
 def _joined(parts):
-    """Join the entries of several planes; add where those of each plane end."""
+    """Return positions, labels and shares of several planes, and the offsets (m + 1,) of the planes in them."""
     at, label, shares = (np.concatenate([part[k] for part in parts]) if parts else np.empty(0) for k in range(3))
     ends = np.concatenate([[0], np.cumsum([len(part[0]) for part in parts])]).astype(np.int64)
     return at.astype(np.intp), label.astype(np.int64), shares.astype(np.float64), ends
 
 
 def _folded(slopes, head, fold):
-    """Return planes whose tables become weights; rows sorted, equal indices summed, zeros left out."""
+    """Return slopes in w, from slopes in `[U | entries of tables]`: rows sorted, without duplicates and zeros."""
     parts = sp.csr_array(slopes[:, :head]), sp.csr_array(slopes[:, head:] @ fold)
     made = sp.csr_array(sp.hstack(parts, format="csr"))
     made.sum_duplicates()

@@ -1,4 +1,4 @@
-"""Weights of pairs of labels: which of them belong to a feature of the edges that treats both ends alike."""
+"""Weights of pairs of labels, as tables of the edge features, some of which may be symmetric or antisymmetric."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ...core.validation import integer_array
 
 
 class PairWeights:
-    """The tables (K, K) of all p edge features, made from w_P; a table may be symmetric or antisymmetric.
+    """Maps the weights of pairs to the tables (K, K) of all p edge features.
 
     Parameters
     ----------
     n_labels, n_edge_features : int
     symmetric, antisymmetric : array_like of int
-        Numbers of the edge features whose tables are so: `t(k, l) = t(l, k)`, or `t(k, l) = -t(l, k)`.
+        Numbers of the edge features with `t(k, l) = t(l, k)`, and of those with `t(k, l) = -t(l, k)`.
 
     Attributes
     ----------
     size : int
         Number of weights: K^2 for a feature, K (K + 1) / 2 if it is symmetric, K (K - 1) / 2 if antisymmetric.
     fold : csr_array, shape (K^2 p, size), or None
-        Entries of tables, `(k K + l) p + c` for feature c, from weights: one entry 1 or -1 a row at most. None if no
-        table is symmetric or antisymmetric: then it is the unit matrix.
+        Maps weights to entries of tables, number `(k K + l) p + c` for feature c; a row has at most one entry, 1 or -1.
+        None stands for the unit matrix, if no table is symmetric or antisymmetric.
     """
 
     def __init__(self, n_labels, n_edge_features, symmetric, antisymmetric):
@@ -58,12 +58,12 @@ class PairWeights:
         return weights if self.fold is None else self.fold @ weights
 
     def folded(self, entries):
-        """Return the weights' share of a sum over entries of tables: the transposed map."""
+        """Return the transposed map, which takes slopes in entries of tables to slopes in weights."""
         return entries if self.fold is None else self.fold.T @ entries
 
 
 def require_memory_of(model, n_edges=0):
-    """Raise ParameterError if w, a plane and the tables of a graph of `n_edges` edges exceed the memory."""
+    """Raise ParameterError if w, a plane and the tables of a graph of `n_edges` edges do not fit into memory."""
     K, n_weights = model.n_labels, model.n_labels * (model.n_features + model.n_labels * model.n_edge_features)
     require_memory(f"n_labels = {K}: {n_weights} weights" + (f" and tables of {n_edges} edges" if n_edges else ""),
                    16 * n_weights + 24 * n_edges * K * K, "take fewer labels")

@@ -1,4 +1,4 @@
-"""Points of the local polytope of a graph as sparse arrays of whole numbers, and labellings as such points."""
+"""Points of the local polytope of a graph as sparse arrays of whole numbers; a labelling is a special point."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from ...core.exceptions import ParameterError
 
 UNIT = 2**30
-"""Whole numbers in which the shares of labels and of pairs of labels are counted."""
+"""The whole number for a share of 1 of a label or of a pair of labels; checks of sums are then exact."""
 
 
 def as_point(nodes, tables):
@@ -16,7 +16,7 @@ def as_point(nodes, tables):
     Parameters
     ----------
     nodes : ndarray, shape (n, K)
-        Shares of the labels; multiples of 1 / UNIT, each row sums to 1.
+        Shares of the labels: multiples of 1 / UNIT; each row sums to 1.
     tables : ndarray, shape (m, K, K)
         Shares of pairs of labels, whose row sums and column sums are the shares of the nodes.
     """
@@ -26,7 +26,7 @@ def as_point(nodes, tables):
 
 
 def of_labels(labels, edges, n_labels):
-    """Return the point of a labelling: all shares are UNIT."""
+    """Return the point of a labelling, whose shares are all UNIT."""
     n, K = len(labels), n_labels
     a, b = labels[edges[:, 0]], labels[edges[:, 1]]
     places = np.concatenate([np.arange(n) * K + labels, n * K + (np.arange(len(edges)) * K + a) * K + b])
@@ -34,7 +34,7 @@ def of_labels(labels, edges, n_labels):
 
 
 def check_point(point, n, edges, n_labels):
-    """Return a point, after a check in whole numbers that it lies in the local polytope of a graph with n nodes.
+    """Return the point after an exact check that it lies in the local polytope of a graph with n nodes.
 
     Raises
     ------
@@ -47,24 +47,24 @@ def check_point(point, n, edges, n_labels):
     places, shares = point.T
     if len(places) and not (0 <= places.min() and places.max() < n * K + m * K * K and shares.min() > 0
                             and shares.max() <= UNIT):
-        raise ParameterError("a point must have places in its graph and shares in 1..2^30")
+        raise ParameterError("a point must have positions in its graph and shares in 1..2^30, got others")
     of_edges = places >= n * K
     nodes = _sums(places[~of_edges], shares[~of_edges], n * K).reshape(n, K)
     at, pair = np.divmod(places[of_edges] - n * K, K * K)
     first, second = (_sums(at * K + label, shares[of_edges], m * K).reshape(m, K) for label in np.divmod(pair, K))
     if (nodes.sum(axis=1) != UNIT).any() or (first != nodes[edges[:, 0]]).any() or (second != nodes[edges[:, 1]]).any():
-        raise ParameterError("a point must lie in the local polytope: shares of a node sum to 1, those of an edge to "
-                             "the shares of its ends")
+        raise ParameterError("a point must lie in the local polytope, where the shares of a node sum to 1 and those of "
+                             "an edge to the shares of its ends; got other sums")
     return point
 
 
 def _sums(places, shares, size):
-    """Return exact sums of shares by place: float64 holds whole numbers below 2^53."""
+    """Return sums of shares by position; they are exact, as float64 holds whole numbers below 2^53."""
     return np.bincount(places, shares, size).astype(np.int64)
 
 
 def entries_off(point, truth, edges, n_labels):
-    """Return the point minus that of the truth: numbers of nodes, labels and shares, then the same of edges and pairs.
+    """Return the entries of the point minus the point of the truth, at nodes and at edges.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def entries_off(point, truth, edges, n_labels):
     Returns
     -------
     nodes, edges : tuples of three arrays
-        Positions, labels (for an edge `k K + l`), and differences of shares, whose sum is 0 at each position.
+        Nodes or edges, labels (for an edge `k K + l`), and differences of shares, which sum to 0 at each node or edge.
     """
     K, n = n_labels, len(truth)
     places, shares = point[:, 0], point[:, 1] / UNIT

@@ -1,4 +1,4 @@
-"""Evidence of a certificate: multipliers of labellings, of points or of scores, from which its lower bound follows."""
+"""Evidence of a certificate: multipliers of labellings, of planes or of scores, from which its lower bound follows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Labellings:
     labellings : ndarray, shape (m,), or Ragged of m arrays
         In the form in which the oracle of the risk returns them.
     masses : ndarray, shape (m,)
-        Multipliers >= 0; for each example they sum to at most its weight c_i. The truth has the difference.
+        Multipliers >= 0; for each example they sum to at most its weight c_i, and the truth has the rest.
     """
 
     kind = "labellings"
@@ -40,7 +40,7 @@ class Labellings:
     def of(cls, examples: Any, labellings: Sequence[Any], masses: Any, weights: Any) -> Self | None:
         """Return evidence from multipliers of a run, without labellings of mass 0.
 
-        `weights` (n,) are those of all examples; sums of masses that exceed them by rounding are reduced. The result is
+        `weights` (n,) are the c_i of all examples; masses whose sum exceeds c_i by rounding are reduced. The result is
         None if labellings are tuples or not numbers, because files cannot hold them.
         """
         kept = np.flatnonzero(masses > 0.0)
@@ -61,7 +61,7 @@ class Labellings:
         return cls(examples, items, masses)
 
     def arrays(self) -> dict[str, Array]:
-        """Return the named arrays for a file."""
+        """Return the arrays for a file, by name."""
         is_ragged = isinstance(self.labellings, Ragged)
         labels = {"labels": self.labellings.values, "label_offsets": self.labellings.offsets} if is_ragged else {
             "labels": self.labellings}
@@ -76,21 +76,21 @@ class Labellings:
         return cls(examples, labels, masses)
 
     def check(self, dim: int, n_examples: Any) -> None:
-        """Raise ValueError if this cannot be evidence."""
+        """Raise ValueError if shapes or ranges are wrong."""
         m = np.size(self.masses)
         check_array("masses", self.masses, (m,), low=0.0)
         check_array("examples", self.examples, (m,), np.intp, 0)
         if (np.diff(self.examples) < 0).any() or self.examples.max(initial=0) >= n_examples:
             raise ValueError(f"examples must be ascending numbers below {n_examples}")
         if len(self.labellings) != m:
-            raise ValueError(f"there must be {m} labellings, as there are masses")
+            raise ValueError(f"there must be {m} labellings, one for each mass, got {len(self.labellings)}")
 
 
 class ByFields:
     """Base class of evidence that is stored in a file as one array for each of its fields."""
 
     def arrays(self) -> dict[str, Array]:
-        """Return the named arrays for a file."""
+        """Return the arrays for a file, by name."""
         return dict(vars(self))
 
     @classmethod
@@ -101,14 +101,14 @@ class ByFields:
 
 @dataclass(frozen=True, eq=False)
 class Points(ByFields):
-    """Weights of the planes that the risk has at some points.
+    """Multipliers of the planes of the risk at some points.
 
     Attributes
     ----------
     points : ndarray, shape (k, dim)
     weights : ndarray, shape (k, P)
         Multiplier of the plane of each part at each point. If the declared lower bound of a part is finite, they sum to
-        at most 1, and the bound has the difference as its multiplier. In other parts they are divided by their sum.
+        at most 1, and the bound has the rest as its multiplier. Those of any other part are divided by their sum.
     """
 
     kind = "points"
@@ -116,7 +116,7 @@ class Points(ByFields):
     weights: np.ndarray
 
     def check(self, dim: int, n_examples: Any) -> None:
-        """Raise ValueError if this cannot be evidence."""
+        """Raise ValueError if shapes or ranges are wrong."""
         check_array("points", self.points, (len(self.points), dim))
         if np.ndim(self.weights) != 2:
             raise ValueError("weights must be a matrix")
@@ -127,7 +127,7 @@ class Points(ByFields):
 
 @dataclass(frozen=True, eq=False)
 class Multipliers(ByFields):
-    """Multipliers of losses of scores, at which the conjugates of the losses are finite.
+    """Multipliers of scores, at which the conjugates of the losses are finite.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class Multipliers(ByFields):
     beta: np.ndarray
 
     def check(self, dim: int, n_examples: Any) -> None:
-        """Raise ValueError if this cannot be evidence."""
+        """Raise ValueError if shapes or ranges are wrong."""
         check_array("beta", self.beta, (n_examples, *np.shape(self.beta)[1:2]))
 
 

@@ -1,20 +1,18 @@
-"""Solver of the QP of a bundle method: steps on faces with few parts, pairwise steps with many.
+"""Solver of the QP of a bundle method: face steps if there are few parts, pairwise steps if there are many.
 
-    min q(x) = scale/2 x'Hx - f'x,   x >= 0,   sum of x over part p = 1  (<= 1 with the zero plane),
+    min q(x) = scale/2 x'Hx - f'x,   x >= 0,   sum of x over part p = 1  (<= 1 if the part has a zero plane),
 
-and variables of part -1 have no sum.
+and variables of part -1 are in no sum.
 
     _point          x, its gradient and its duality gap
     _selection      the variables of a round: the support and the worst violators of optimality
     _working_set    a round of pairwise steps;                      _smo    the steps
     _active_set     a round of face steps;                          _face   the factor that gives the steps
 
-Both kinds of rounds take turns until the gap is small enough. Choices depend on counts of operations, never on
-measured time: equal input gives equal bits.
-
-One kind can stall when the other does not. Face steps are slow if norms of planes differ so much that the shift of the
-factor shortens the steps; pairwise steps are slow if curvatures differ. So a kind that makes no clear progress for a
-number of rounds gives way to the other. In each further turn it gets more rounds.
+Both kinds of rounds take turns until the gap is small enough, because one kind can stall where the other does not. Face
+steps are slow if norms of planes differ so much that the shift of the factor shortens the steps; pairwise steps are
+slow if curvatures differ. A kind that makes no clear progress for a number of rounds gives way to the other; the number
+doubles when face steps return. Choices depend on counts of operations, not on time: equal input gives equal bits.
 """
 
 from libc.math cimport fabs, isfinite, isnan
@@ -32,27 +30,27 @@ from pybundle.qp._working_set cimport WorkingSet
 
 # A relative gap is relative to |q|, or to this fraction of the size of the two terms of q if that is larger.
 cdef double CANCELLED = 1e-3
-# After so many rounds that change neither value nor gap, faces (TIRED) and pairwise steps (DONE) give up.
-cdef int TIRED = 3, DONE = 6
+# After this many rounds that change neither value nor gap, face steps and pairwise steps give up.
+cdef int IDLE_FACES = 3, IDLE_PAIRS = 6
 # Progress is clear if the gap falls by this factor, or the value by this fraction of the gap.
 cdef double CLEAR = 0.5, CLEAR_FALL = 0.1
-# After PATIENCE rounds without clear progress the other kind gets its turn; the number doubles whenever faces return,
+# After PATIENCE rounds without clear progress the other kind gets its turn; the number doubles when face steps return,
 # at most DOUBLINGS times.
 cdef int PATIENCE = 16, DOUBLINGS = 5
-# After so many rounds of faces without clear progress, caution rises or float64 replaces float32.
+# After this many rounds of face steps without clear progress, fewer variables leave a face, or float64 is used.
 cdef int DOUBTFUL = 4
 # Most steps of a round of pairwise steps.
 cdef int ROUND = 1000
-# Faces come first up to so many parts, because their factor is small then. With more parts, pairwise steps come first,
-# and faces take over after so many steps a part.
+# Face steps come first for up to FEW parts, because their factor is small then. With more parts pairwise steps come
+# first, and face steps replace them after STEPS_OF_A_PART steps for each part.
 cdef int FEW = 16, STEPS_OF_A_PART = 150
 cdef enum:
     AUTO, SMO, FACES
 
-# Entries of scale H and of f must be less, because gradients are squared.
+# Entries of scale H and of f must be smaller, because gradients are squared.
 cdef double LARGEST = 1e150
-OVERFLOW = ("H, f and x must be finite, and scale a number > 0; those of a run overflow if the data or 1/lam are vast: "
-            "scale the data")
+OVERFLOW = ("H, f and x must be finite, and scale a number > 0; those of a run overflow if the data or 1/lam are very "
+            "large: scale the data")
 METHODS = {"auto": AUTO, "smo": SMO, "active-set": FACES}
 
 
@@ -62,7 +60,7 @@ class MasterSolution(NamedTuple):
     Attributes
     ----------
     h : ndarray, shape (m,)
-        H x, without the rounding errors of updates.
+        H x, computed anew, without the rounding errors of updates.
     gap : float
         Absolute duality gap at x, the sum over parts.
     value : float
@@ -70,7 +68,7 @@ class MasterSolution(NamedTuple):
     n_steps : int
         Number of pairwise steps and face solves.
     status : int
-        0 gap <= tol, 1 step limit, 2 stalled: no step of the method lowers the gap clearly any more.
+        0: gap <= tol; 1: step limit; 2: stalled, no further steps of the method lower the gap clearly.
     curvature : float
         Least d'Hd found on faces, as a fraction of sum_j d_j^2 H_jj; 0 if none is negative.
     """
@@ -92,9 +90,7 @@ def _check_array(name, array, dtype):
 
 
 cdef class SimplexQP:
-    """Solver object for a growing master problem.
-
-    Workspace is kept between calls; two threads need two objects.
+    """Solver of a growing master problem, which keeps its memory between calls: two threads need two objects.
     """
 
     def __cinit__(self):
@@ -103,19 +99,19 @@ cdef class SimplexQP:
         self.faces = ActiveSet()
 
     def __reduce__(self):
-        return SimplexQP, ()            # all that an object keeps is allocated memory
+        return SimplexQP, ()            # an object keeps nothing but memory
 
     def solve(self, H, f, parts, slack, x, double scale=1.0, double tol=0.0, double rtol=0.0,
               max_steps=1000000, method="auto"):
-        """Minimise in place, from x.
+        """Minimise q from the point x, in place.
 
-        Signals are checked about every 50 ms of work, but not within a factorisation. If a handler raises,
-        as on Ctrl-C, x is feasible and the object can be used again.
+        Signals are checked about every 50 ms of work, but not within a factorisation. If a handler raises, as on
+        Ctrl-C, x is feasible and the object can be used again.
 
         Parameters
         ----------
         H : ndarray of float64, shape (m, m)
-            Symmetric positive semidefinite, rows contiguous; may be a corner of a larger array. Never copied.
+            Symmetric, positive semidefinite, with contiguous rows; may be a block of a larger array. Never copied.
         f : ndarray of float64, shape (m,)
         parts : ndarray of int32, shape (m,)
             Part of each variable, -1 for one without a sum.
@@ -124,15 +120,15 @@ cdef class SimplexQP:
         x : ndarray of float64, shape (m,)
             Starting point, which may be 0 and is made feasible first; on return the solution.
         scale : float
-            1/s in front of the quadratic term.
+            Factor of the quadratic term, > 0.
         tol : float
-            Absolute duality gap to reach.
+            Duality gap to reach.
         rtol : float
-            Gap to reach relative to max(|q|, 1e-3 (scale/2 x'Hx + |f'x|)); the larger of both counts.
+            The same, relative to max(|q|, 1e-3 (scale/2 x'Hx + |f'x|)); the larger one of the two gaps counts.
         max_steps : int
-            Most pairwise steps plus face solves.
+            Largest number of pairwise steps plus face solves.
         method : {"auto", "smo", "active-set"}
-            For comparisons. "active-set" takes pairwise steps only when faces stall, "smo" no others.
+            For comparisons: "active-set" takes pairwise steps only if face steps stall, "smo" takes no face steps.
 
         Returns
         -------
@@ -197,12 +193,12 @@ cdef class SimplexQP:
         cdef double turn_gap = 1e300, turn_value = 1e300        # best numbers since the turn began
         cdef double clear_gap = 1e300, clear_value = 1e300      # numbers at the last clear progress
         cdef double best_gap = 1e300, tol, floor
-        cdef Py_ssize_t limit, n_steps, first = goal.max_steps
+        cdef Py_ssize_t limit, n_steps, first = goal.max_steps      # pairwise steps before face steps replace them
         cdef int idle = 0, stalled = 0, patience = PATIENCE, returns = 0, m = self.point.problem.m
         cdef bint pairs_turn = goal.method == SMO
         cdef bint exact
         cdef int status
-        cdef bint gave_up = False       # True if the last turn ended because rounding hid all progress
+        cdef bint gave_up = False       # whether the last turn ended because rounding hid all progress
         if goal.method == AUTO and self.point.problem.n_parts > FEW:
             pairs_turn = True
             first = <Py_ssize_t>STEPS_OF_A_PART * self.point.problem.n_parts
@@ -215,7 +211,7 @@ cdef class SimplexQP:
                 return 3
             tol = max(goal.tol, goal.rtol * max(fabs(self.point.value), CANCELLED * self.point.size))
             if self.point.stale and (self.point.gap <= tol or self._n_steps() >= goal.max_steps):
-                # partial steps update h, which adds rounding errors
+                # updates of h in steps have added rounding errors, so compute the gap anew
                 self.point.restore_sums(self.point.x, self.point.rest)
                 self.point.refresh()
                 continue
@@ -228,7 +224,7 @@ cdef class SimplexQP:
                 idle = 0
             else:
                 idle += 1
-                if idle >= (DONE if pairs_turn else TIRED) and self.point.stale:
+                if idle >= (IDLE_PAIRS if pairs_turn else IDLE_FACES) and self.point.stale:
                     self.point.restore_sums(self.point.x, self.point.rest)
                     self.point.refresh()
                     continue
@@ -249,9 +245,9 @@ cdef class SimplexQP:
             # Reduced costs above -floor count as 0: in all, they add less than the tolerance to the gap.
             floor = 0.5 * tol / (self.point.problem.n_parts + 1)
             if goal.method == SMO:
-                if idle >= DONE:
+                if idle >= IDLE_PAIRS:
                     return 2
-            elif idle >= (DONE if pairs_turn else TIRED) or stalled >= patience:
+            elif idle >= (IDLE_PAIRS if pairs_turn else IDLE_FACES) or stalled >= patience:
                 # The other kind gets its turn, unless it has just failed as well.
                 if idle and stalled < patience and gave_up or returns == DOUBLINGS:
                     return 2
@@ -268,7 +264,7 @@ cdef class SimplexQP:
                 exact = self.faces.exact
                 status = self.faces.improve(self.point, floor)
                 if self.faces.exact != exact:
-                    # The base is in float64 from now on, so all counters start again.
+                    # The factor is in float64 from now on, so all counters start again.
                     idle = stalled = returns = 0
                     patience = PATIENCE
                 if status == 0:

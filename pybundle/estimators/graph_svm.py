@@ -1,4 +1,4 @@
-"""`GraphSVM`: labels of the nodes of any graph, from any number of labels, with weights of any sign."""
+"""`GraphSVM` labels the nodes of any graph, with any number of labels and weights of any sign."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ UNKNOWN = "a node without a label has -1 or None in y"
 
 
 class GraphSVM(Probabilities, GraphEstimator):
-    """Labels of the nodes of graphs, any number of labels, trained to a certified gap.
+    """Support vector machine that labels the nodes of graphs, with any number of labels, to a certified gap.
 
         F(w) = |w|^2 / (2 C) + sum_i c_i max_y [ loss(y_i, y) + <w, Psi(x_i, y) - Psi(x_i, y_i)> ]
 
     with scores of labels by the features of nodes, and of pairs of labels by the features of edges
-    (`pb.models.GraphLabeling`): regions of images, for instance, nodes being superpixels. By default the maximum is
-    over the local polytope, which is larger than the set of labellings: this risk is convex, above the true one, and
-    its gap usually closes.
+    (`pb.models.GraphLabeling`). For instance, nodes are the regions of an image. By default the maximum is over the
+    local polytope, which contains the labellings: this risk is convex and at least the true one, and its gap usually
+    closes.
 
     X is a list of `pb.Graph(nodes, edges, edge_features)`, dense or CSR; append a constant feature of nodes for
     a bias. y is a list of arrays of labels, one for each node, or of `pb.models.WeightedLabels(labels, weights)` if
@@ -44,17 +44,17 @@ class GraphSVM(Probabilities, GraphEstimator):
     loss : {"mean", "hamming", "balanced"}
         Share of wrong nodes, their number, or the mean over all classes of the shares of their nodes.
     class_weight : dict, "balanced" or None
-        What a wrong node of each class counts; "balanced": in inverse proportion to the weight of the class.
+        Factor of a wrong node of each class; "balanced": in inverse proportion to the weight of the class.
     classes : array_like, optional
         All labels, two or more; by default those that occur in y.
     risk : {"relaxed", "true"}
-        What the maximum is over, the local polytope or labellings; of the true one the gap may stay large.
+        Whether the maximum is over the local polytope or over labellings; with "true" the gap may stay large.
     {parameters}
 
     Attributes
     ----------
     coef_ : ndarray, shape (dim,)
-        `[U | P]`: K d weights of labels, then those of pairs, K^2 p, fewer with symmetric features.
+        `[U | P]`: K d weights of labels, then K^2 p of pairs of labels, fewer with symmetric features.
     classes_, class_weight_ : ndarray, shape (K,)
     n_features_in_, n_edge_features_ : int
         d and p, features of nodes and of edges.
@@ -65,9 +65,9 @@ class GraphSVM(Probabilities, GraphEstimator):
     `predict` returns a list of arrays of labels of all nodes; `score` is the mean over the graphs of the (weighted)
     fraction of right nodes, among the nodes whose label is known. Graphs without any do not count.
 
-    `BinaryLabelingSVM` is the better choice for two labels where neighbours tend to agree: its decoder is exact. It has
+    `BinaryLabelingSVM` is the better choice for two labels if neighbours tend to agree: its decoder is exact. It has
     weights >= 0 on features >= 0 of the edges that join different labels. Take this class for three labels or more, for
-    features of both signs, and where neighbours may tend to differ.
+    features of both signs, or if neighbours may tend to differ.
 
     A pass costs a product with the features of nodes and edges, and up to 100 sweeps of O(m K^2) over the m edges.
 
@@ -132,7 +132,7 @@ class GraphSVM(Probabilities, GraphEstimator):
         return classes
 
     def _check_state(self):
-        # before the model is built, whose tables have this size
+        # This comes before the model is built, because its tables have the size checked here.
         K = len(self.classes_)
         if K * self.n_features_in_ + self.n_edge_features_ * (K * (K - 1) // 2) > self.coef_.size:
             raise StateError("coef_ must have a weight for each label and feature")
@@ -148,7 +148,7 @@ class GraphSVM(Probabilities, GraphEstimator):
 
     @as_fitted
     def decode(self, X: Data) -> GraphLabels:
-        """Predict, and say how good the labellings are.
+        """Return predictions, with bounds that show how good they are.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class GraphSVM(Probabilities, GraphEstimator):
         -------
         GraphLabels
             `labels`, a list of arrays like those of `predict`; `value` (n,), the score `<w, Psi(x, labels)>` of each;
-            `upper` (n,), which no labelling of the graph exceeds. Where both are equal up to rounding the
+            `upper` (n,), a bound on the scores of all labellings of the graph. If both are equal up to rounding, the
             labelling is the best one.
         """
         found = self.model_.decode_batch(self.coef_, self._encode(check_list("X", X)))

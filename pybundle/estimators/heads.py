@@ -1,4 +1,4 @@
-"""Heads of words as users write them: with or without the root in front, alone or with relations."""
+"""Functions for heads as users write them: with or without the root in front, alone or with relations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..core.validation import shown
 
 
 def all_heads(y):
-    """Return heads as arrays, with or without the root in front, as given."""
+    """Return heads as arrays; the root stays in front if it was given."""
     return [heads_of(heads, i) for i, heads in enumerate(y)]
 
 
@@ -19,7 +19,7 @@ def heads_of(given, i):
         remedy = "; pairs (head, relation) need relations=True" if heads.ndim == 2 else ""
         raise InputTypeError(f"y[{i}] must be a sequence of heads, integers, got {given!r:.60}{remedy}")
     if len(heads) and not -2**31 <= heads.min() <= heads.max() < 2**31:
-        raise ParameterError(f"y[{i}] must hold heads, words 1..n or 0 for the root, got {shown(heads)}")
+        raise ParameterError(f"y[{i}] must hold heads: words 1..n, or 0 for the root, got {shown(heads)}")
     return heads.astype(np.int32)
 
 
@@ -30,8 +30,8 @@ def split_pairs(pairs, i):
     except (TypeError, ValueError):
         names = None
     if names is None or not all(isinstance(name, str) for name in names):
-        raise InputTypeError(f"y[{i}] must hold pairs (head, relation), as relations=True asks, got {pairs!r:.60}"
-                             "; of a Sentence s these are list(zip(s.heads[1:], s.relations))")
+        raise InputTypeError(f"y[{i}] must hold pairs (head, relation) with relations=True, got {pairs!r:.60}"
+                             "; a Sentence s has list(zip(s.heads[1:], s.relations))")
     return heads_of(heads, i), list(map(str, names))
 
 
@@ -44,6 +44,6 @@ def have_root(rows):
     return all(heads[0] == -1 for heads in rows if len(heads))
 
 
-def rooted(rows, have_root):
-    """Return heads with the root in front."""
-    return rows if have_root else [np.concatenate([[-1], heads]).astype(np.int32) for heads in rows]
+def rooted(rows, is_rooted):
+    """Return heads with the root in front, which they have already if `is_rooted`."""
+    return rows if is_rooted else [np.concatenate([[-1], heads]).astype(np.int32) for heads in rows]

@@ -1,4 +1,4 @@
-"""`MultiLabelSVM`: several labels of each row of a matrix, which depend on each other."""
+"""`MultiLabelSVM` predicts several labels for each row of a matrix, which may depend on each other."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class MultiLabelSVM(Probabilities, StructuredEstimator):
     Parameters
     ----------
     edges : {"full", "tree"} or array_like of int, shape (m, 2)
-        Pairs of labels that have weights: all; the spanning tree with the largest sum of mutual informations of labels
-        in y (Chow and Liu 1968); or those given, as numbers of columns of y, [] for none.
+        Pairs of labels that have weights: all; those of the spanning tree with the largest sum of mutual informations
+        in y (Chow and Liu 1968); or those given by numbers of columns of y, [] for none.
     {C}
     loss : {"hamming", "mean", "balanced"}
-        Number of wrong labels, their share, or the mean of the shares among labels that are 0 and that are 1.
+        Number of wrong labels; their share; or the mean of their shares among the labels 0 and among the labels 1.
     risk : {"relaxed", "true"}
-        What the maximum is over, the local polytope or labellings.
+        Whether the maximum is over the local polytope or over labellings.
     fit_intercept : bool
         Whether to add a constant feature of value 1, whose weights are regularised like others.
     {parameters}
@@ -64,15 +64,15 @@ class MultiLabelSVM(Probabilities, StructuredEstimator):
 
     Notes
     -----
-    `predict` returns labels (n, L); `score` is the fraction of rows with all labels right, as scikit-learn's
-    classifiers of several labels have it. Without edges each label is on its own, and the Hamming loss is that of
-    `OneVsRestClassifier(LinearSVC(C=2 * C, loss="hinge"))`.
+    `predict` returns labels (n, L); `score` is the fraction of rows with all labels right, as for scikit-learn's
+    classifiers of several labels. Without edges the labels are learned separately, and with the Hamming loss the result
+    is that of `OneVsRestClassifier(LinearSVC(C=2 * C, loss="hinge"))`.
 
-    Weights of pairs are those of a feature of value 1; much longer rows hold them down. Standardise the columns and
-    divide by the root of their number.
+    The weights of pairs belong to a feature of value 1. If the norms of rows are much larger, these weights stay too
+    small: standardise the columns and divide them by the root of their number.
 
     Training holds X as CSR L times, 12 bytes for each entry that is not 0, and about 70 bytes for each of the n m
-    edges. A pass takes O(L nnz(X)), and up to 100 sweeps over these edges; one on trees.
+    edges. A pass takes O(L nnz(X)), and up to 100 sweeps over these edges, or one if they form trees.
 
     Source: Finley and Joachims 2008 (training structural SVMs when exact inference is intractable).
 
@@ -152,9 +152,9 @@ class MultiLabelSVM(Probabilities, StructuredEstimator):
         return self._graphs(X, self.edges_, self.n_labels_)
 
     def _graphs(self, X, edges, n_labels):
-        """Return examples as graphs: x in the columns of its label at each node, the number of its pair at each edge.
+        """Return examples as graphs: node l has x as block l of L blocks of features, edge e has feature e equal to 1.
 
-        Everything is sparse, since a dense matrix would hold mostly zeros.
+        All features are sparse, since dense ones would be mostly zeros.
         """
         if check_flag("fit_intercept", self.fit_intercept):
             X = sp.hstack([sp.csr_array(X), np.ones((X.shape[0], 1), dtype=X.dtype)], format="csr")
@@ -183,13 +183,13 @@ class MultiLabelSVM(Probabilities, StructuredEstimator):
 
     @as_fitted
     def decode(self, X: Data) -> GraphLabels:
-        """Predict, and say how good the labellings are.
+        """Return predictions, with bounds that show how good they are.
 
         Returns
         -------
         GraphLabels
-            `labels` (n, L) as from `predict`; `value` (n,), the scores `s(x, labels)`; `upper` (n,), which no labelling
-            of the example exceeds. Where both are equal up to rounding the labelling is the best one.
+            `labels` (n, L) as from `predict`; `value` (n,), the scores `s(x, labels)`; `upper` (n,), bounds on the
+            scores of all labellings. If both are equal up to rounding, the labelling is the best one.
         """
         model = self.model_
         found = model.decode_batch(self.coef_, self._encode(self._examples(X)))
@@ -229,7 +229,7 @@ def label_matrix(y: Any) -> Array:
 
 
 def spanning_tree(together: Floats) -> Array:
-    """Return the edges (L - 1, 2) of the tree of largest mutual information.
+    """Return the edges (L - 1, 2) of the spanning tree with the largest sum of mutual informations.
 
     `together` (L, L) are the probabilities that both labels are 1.
     """
@@ -237,8 +237,8 @@ def spanning_tree(together: Floats) -> Array:
     single, joint = np.stack([1.0 - one, one]), {(1, 1): together}
     joint[1, 0], joint[0, 1] = one[:, None] - together, one - together
     joint[0, 0] = 1.0 - together - joint[1, 0] - joint[0, 1]
-    information = sum(rel_entr(np.where(p > 1e-12, p, 0.0), single[a][:, None] * single[b])     # less is a rounded 0
+    information = sum(rel_entr(np.where(p > 1e-12, p, 0.0), single[a][:, None] * single[b])     # 0, rounded
                       for (a, b), p in joint.items())
-    tree = minimum_spanning_tree(np.triu(-1.0 - information, 1)).tocoo()        # an entry of 0 would be no edge
+    tree = minimum_spanning_tree(np.triu(-1.0 - information, 1)).tocoo()        # -1 as an entry 0 is no edge
     ends = np.sort(np.stack([tree.row, tree.col], axis=1), axis=1).astype(np.int64)
     return ends[np.lexsort(ends.T[::-1])]

@@ -1,4 +1,4 @@
-"""Schemes of chunks in labels, such as BIO: which labels may follow each other, first, and last."""
+"""Schemes of labels of chunks, such as BIO, say which labels may follow each other, and which may be first and last."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ..models.chain.allowed import Allowed
 
 SCHEMES = {"BIO": ("BI", "I", ""), "IOB1": ("BI", "B", ""), "BILOU": ("BILU", "IL", "BI"),
            "IOBES": ("BIES", "IE", "BI")}
-"""All prefixes of a scheme; those that follow B or I of their type and are never first; those that one of these of
-their type follows, and that are never last. Labels are `O`, or a prefix and a type, like `B-NP`."""
+"""For each scheme: its prefixes; those that B or I of the same type must precede; those that one of the latter, of the
+same type, must follow. Labels are `O`, or a prefix and a type, like `B-NP`."""
 
 
 def check_scheme(scheme, y, place="y[{}][{}]".format,
                  remedy="pb.metrics.rewritten(labels, scheme) mends a sequence, or pass scheme=None"):
-    """Raise ParameterError if labels are not of a scheme, or break it; name the first `place(i, t)`."""
+    """Raise ParameterError if labels are not of a scheme, or break it; the error names the first `place(i, t)`."""
     rules = SCHEMES[check_choice("scheme", scheme, SCHEMES)]
     kinds = ", ".join(f"{prefix}-..." for prefix in rules[0])
     for i, labels in enumerate(y):
@@ -45,8 +45,7 @@ def allowed_by(scheme, classes):
 def _may_follow(rules, a, b):
     """Return whether label b may follow label a; None is the place before the first and after the last label."""
     _, after, before = rules
-    ends, begins = ("" if label is None else label for label in (a, b))
-    continues = ends[:1] in ("B", "I") and ends[1:] == begins[1:]
-    if begins[:1] and begins[0] in after:
-        return continues
-    return not (ends[:1] and ends[0] in before)
+    a, b = ("" if label is None else label for label in (a, b))
+    if b[:1] and b[0] in after:
+        return a[:1] in ("B", "I") and a[1:] == b[1:]
+    return not (a[:1] and a[0] in before)

@@ -1,4 +1,4 @@
-"""Words of sentences as users write them, and the numbers, kinds and rules that a parser makes of them."""
+"""`Words` converts the words of sentences, as users write them, to the numbers, kinds and rules of a parser."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .structured import length
 from .tokens import TEXTS, decoded, is_single
 
 FIELDS = {"word": "forms", "lower": "forms", "lemma": "lemmas", "pos": "upos", "xpos": "xpos", "relation": "relations"}
-"""Attributes of words by the fields of `pybundle.datasets.Sentence`; "lower" is the form in small letters."""
+"""Attributes of words, and the fields of `pybundle.datasets.Sentence` with them; "lower" is the form in lower case."""
 
 
 class Words:
-    """Mixin of parsers: what `attributes`, `templates` and `min_count` make of words."""
+    """Mixin of parsers that converts words by the parameters `attributes`, `templates` and `min_count`."""
 
     def _templates(self):
         return DEFAULT_TEMPLATES if self.templates is None else self.templates
@@ -31,7 +31,7 @@ class Words:
         return RELATION_TEMPLATES if self.relation_templates is None else self.relation_templates
 
     def _count_values(self, X):
-        """Return a Counter of values by column: for all columns if `min_count` > 1, else for those of `_between`."""
+        """Return a Counter of values for each column, or for those of `_between` only if `min_count` is 1."""
         has_rare = check_integer("min_count", self.min_count, low=1) > 1
         return {column: Counter(value for i, x in enumerate(X) for value in self._column(x, i, column))
                 for column in (range(len(self.attributes)) if has_rare else self._between())}
@@ -49,7 +49,7 @@ class Words:
                        for value in sorted(counts[column]) if counts[column][value] >= self.min_count]
 
     def _count_rules(self, X, y, weights, of_texts):
-        """Return a Counter of (tag of the head, tag of the word, direction, relation), weighted as sentences are."""
+        """Return a Counter of (tag of the head, tag of the word, direction, relation), by weights of sentences."""
         counted, column = Counter(), self._tag_column()
         for i, (x, pairs, weight) in enumerate(zip(X, y, weights.tolist(), strict=True)):
             heads, names = split_pairs(pairs, i)
@@ -64,13 +64,13 @@ class Words:
                 counted[tags[h], tags[m], "root" if h == 0 else "right" if m > h else "left", name] += weight
         odd = next((text for rule in counted for text in rule if "\t" in text), None)
         if odd is not None:
-            raise ParameterError(f"tags and relations must be without tabs, which allowed_ holds, got {odd!r:.40}")
+            raise ParameterError(f"tags and relations must be without tabs, used in allowed_, got {odd!r:.40}")
         return counted
 
     def _numbers(self, x, i):
         words, shape = integer_array(f"X[{i}]", x), (n_words(x), len(self.attributes))
         if words.shape != shape or (words < 0).any():
-            raise ParameterError(f"X[{i}] must hold attributes of words, numbers >= 0 of shape {shape}, got shape "
+            raise ParameterError(f"X[{i}] must hold attributes of words, integers >= 0 of shape {shape}, got shape "
                                  f"{words.shape}, least {words.min(initial=0)}")
         return words
 
@@ -83,7 +83,7 @@ class Words:
         return self._column(x, i, column) if of_texts else self._numbers(x, i)[:, column].astype(str).tolist()
 
     def _rules(self, fitted):
-        """Return `allowed_` in the numbers that the model takes."""
+        """Return `allowed_` as the rows of numbers that `Dependency.hashed` takes."""
         column, tables = self._tag_column(), self._tables(vars(fitted))
         relations = {relation: r for r, relation in enumerate(fitted.relations_)}
 
@@ -95,14 +95,14 @@ class Words:
                          for head, word, side, relation in rules])
 
     def _between(self):
-        """Return the columns that templates ask for between head and word, by `set` and `each`."""
+        """Return the columns of the attributes in `set` and `each`, which templates use between head and word."""
         templates = parse_templates(self._templates(), tuple(self.attributes))
         if self.relations:
             templates += parse_templates(self._relation_templates(), tuple(self.attributes), "relation_templates")
         return sorted({max(t.set_column, t.each_column) for t in templates} - {-1})
 
     def _tables(self, fitted):
-        """Return the functions from values to numbers by attribute, None if words are numbers."""
+        """Return a function from values to numbers for each attribute; None if words are numbers already."""
         if fitted["kinds_"] is None:
             return None
         between, tables = self._between(), []
@@ -116,16 +116,16 @@ class Words:
             tables.append(_hashed if known is None else lambda text, known=known, other=other: known.get(text, other))
         return tables
 
-    def _words(self, X, attributes, tables):
-        """Return sentences in the form that the model takes; `tables` convert words that are texts."""
+    def _words(self, X, fitted, tables):
+        """Return sentences as the model takes them; `tables` convert words that are texts."""
         self._check_sentences(X)
         if not any(map(n_words, X)):
             return [np.empty((0, len(self.attributes)), np.int64)] * len(X)
-        if attributes["is_sparse_"] or not is_text(X):
-            if attributes["kinds_"] is not None:
+        if fitted["is_sparse_"] or not is_text(X):
+            if fitted["kinds_"] is not None:
                 raise ParameterError("X must hold words as texts, as in the fit, got arrays of numbers")
             return X if isinstance(X, Ragged) else [array_of(x, f"X[{i}]") for i, x in enumerate(X)]
-        if attributes["kinds_"] is None:
+        if fitted["kinds_"] is None:
             raise ParameterError("X must hold arrays of numbers, as in the fit, got texts")
         found = []
         for i, x in enumerate(X):
@@ -141,7 +141,7 @@ class Words:
         return [name[len(start):] for name in names if name.startswith(start)]
 
     def _check_sentences(self, X):
-        """Refuse texts and single words in place of sentences, such as the words of one sentence alone."""
+        """Refuse texts and single words where sentences are expected, as from a user who passes one sentence as X."""
         for i, x in enumerate(X if not isinstance(X, Ragged) else ()):
             if sp.issparse(x) and x.ndim != 2:
                 raise InputTypeError(f"X[{i}] must be a CSR matrix, a row for each arc, got shape {x.shape}; pass [X] "
@@ -179,7 +179,7 @@ def _hashed(text):
 
 
 def is_text(X):
-    """Return whether words of the sentences are texts rather than numbers."""
+    """Return whether the attributes of words are texts rather than numbers."""
     x = next(filter(n_words, X), X[0])
     if hasattr(x, "forms"):
         return True

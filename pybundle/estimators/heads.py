@@ -14,6 +14,7 @@ def all_heads(y):
 
 
 def heads_of(given, i):
+    """Return the heads of sentence i as an int32 array."""
     heads = np.asarray(given)
     if heads.ndim != 1 or (heads.dtype.kind not in "iu" and len(heads)):
         remedy = "; pairs (head, relation) need relations=True" if heads.ndim == 2 else ""
@@ -41,6 +42,7 @@ def check_length(labels, n, i):
 
 
 def have_root(rows):
+    """Return whether all heads have the root, -1, in front."""
     return all(heads[0] == -1 for heads in rows if len(heads))
 
 

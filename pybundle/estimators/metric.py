@@ -140,6 +140,7 @@ class MetricSVM(LinearClassifierEstimator):
         found = super()._unpack(w)
         if self._training is not None:
             risk, k = self._training
+            # the threshold is halfway between scores k and k + 1, or below the last score
             ranked = np.sort(risk._scores(w))[::-1]
             found["intercept_"] = -np.append(ranked, ranked[-1] - 1.0)[k - 1:k + 1].mean(keepdims=True)
         return found

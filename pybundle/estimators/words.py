@@ -190,4 +190,5 @@ def is_text(X):
 
 
 def n_words(x):
+    """Return the number of words of a sentence, or of rows of its matrix."""
     return len(x.forms) if hasattr(x, "forms") else length(x)

@@ -37,8 +37,8 @@ cdef class Arcs:
     cdef void add_relations(self, Py_ssize_t i, int h, int m, int count, const int32_t* which, const double* scales,
                             double* slope) noexcept nogil
     # Adds to the scores S of `score` the maximum over relations, or with `soft` the logarithm of the sum of exp, after
-    # taking 1 from the right entries of words m whose loss[m] is not NO_LOSS; loss may be NULL. best (n + 1, n + 1)
-    # receives codes, tops (n + 1,) the scores of the true arcs
+    # taking 1 from the right entries of words m, those of the true codes `own`, unless loss[m] is NO_LOSS or loss is
+    # NULL. best (n + 1, n + 1) receives codes, tops (n + 1,) the scores of the true arcs
     cdef void reduce(self, Py_ssize_t i, const double* w, const int32_t* own, const uint8_t* loss, bint soft, double* S,
                      int32_t* best, double* tops, void* scratch) noexcept nogil
     # Adds to the slope scale times the features of relations, each times P[h, m] and its probability in the arc, less

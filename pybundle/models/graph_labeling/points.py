@@ -87,6 +87,7 @@ def entries_off(point, truth, edges, n_labels):
 
 
 def _off(places, shares, truth, width):
+    """Return the entries with another label than the truth, then what the truth loses to them at each position."""
     at, label = places // width, places % width
     wrong = label != truth[at]
     at, label, shares = at[wrong], label[wrong], shares[wrong]

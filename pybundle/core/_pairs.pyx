@@ -109,7 +109,7 @@ def pair_sums(const double[::1] key, const double[::1] grade, const unsigned cha
 
 
 cdef double blocks(Pairs* pairs, Py_ssize_t first, Py_ssize_t last, bint is_whole) noexcept nogil:
-    # Returns the value of the pairs of the runs first..last - 1, and sorts their rows by key unless they are all runs.
+    # Returns the value of the pairs of the runs first..last - 1; also sorts their rows by key, for the next merge.
     cdef Py_ssize_t middle, start = pairs.runs[0]
     cdef double value
     if last - first == 1:

@@ -1,4 +1,4 @@
-"""`MultiLabelSVM` predicts several labels for each row of a matrix, which may depend on each other."""
+"""`MultiLabelSVM` predicts, for each row of a matrix, several labels that depend on each other."""
 
 from __future__ import annotations
 
@@ -239,6 +239,6 @@ def spanning_tree(together: Floats) -> Array:
     joint[0, 0] = 1.0 - together - joint[1, 0] - joint[0, 1]
     information = sum(rel_entr(np.where(p > 1e-12, p, 0.0), single[a][:, None] * single[b])     # 0, rounded
                       for (a, b), p in joint.items())
-    tree = minimum_spanning_tree(np.triu(-1.0 - information, 1)).tocoo()        # -1 as an entry 0 is no edge
+    tree = minimum_spanning_tree(np.triu(-1.0 - information, 1)).tocoo()        # -1: SciPy takes 0 for no edge
     ends = np.sort(np.stack([tree.row, tree.col], axis=1), axis=1).astype(np.int64)
     return ends[np.lexsort(ends.T[::-1])]

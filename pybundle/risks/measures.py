@@ -220,8 +220,8 @@ class FScore(_Tables):
         # denominators and numerators of 2 n+ F for b = 0 and a = 0..n+
         self._total = square * n + np.arange(n + 1)
         self._gain = 2.0 * n * (1.0 + square) * np.arange(n + 1)
-        # Bisection compares a score with the change of the loss by one more false positive. Rounding can decide only
-        # where both differ by less than 20 roundings of this change: a row adds no larger error, and there are n- rows.
+        # Bisection compares a score with the change of the loss by one more false positive. If rounding makes it err,
+        # both differ by less than 20 roundings of the change, and so much is lost for each of at most n- rows.
         change = float((self._gain / (self._total * (self._total + 1.0))).max())
         self._miss = 32.0 * n + 20.0 * (self.n_examples - n) * change
 

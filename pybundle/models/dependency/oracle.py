@@ -53,7 +53,7 @@ class DependencyOracle(BatchOracle):
         self.marginal_terms = self._errors * 2.0**53 / (2.0 * n) + 4.0
         self.partition_terms = n**3 + 16.0 * n + 16.0
         if self._R > 1:
-            # for sums over R relations and divisions; errors of logarithms are relative to log(number of labellings)
+            # roundings in sums over R relations, divisions and logarithms, relative to log(number of labellings)
             self.marginal_terms = self.marginal_terms + self._R + 4.0
             self.partition_terms = self.partition_terms + 2.0 * n * (self._R + 8.0)
         self.fingerprint = self._checksum()

@@ -93,7 +93,7 @@ class GraphLabelingOracle(BatchOracle):
         """See `BatchOracle`. Messages are held for all graphs; other memory is for the largest graph."""
         K, m = self.model.n_labels, int(self._edges.sizes.max())
         held, (search, soft) = self._messages.nbytes, search_bytes(K, int(self.nodes.sizes.max()), m)
-        search += m * (16 * K * K + 16 * K + 32)        # tables, their check or the point, messages, ends of edges
+        search += m * (16 * K * K + 16 * K + 32)        # tables, a copy of them, messages, ends of edges
         words = f"about {held / 2**20:.0f} MB of messages, and {search / 2**20:.0f} MB a thread to decode"
         if self.model.risk == "relaxed":
             words += f", {(search + soft) / 2**20:.0f} MB where the maximum is fractional"

@@ -151,6 +151,21 @@ def test_claims_hold():
     assert not failed, "\n".join(failed)
 
 
+def test_gaps_of_truths_belong_to_the_problem():
+    """Planes of a run whose solver had wider gaps lie above the risk, so they must be no start of another run."""
+    X, C = data()
+
+    def with_gap(gap):
+        def solver(costs):
+            found = Listed(SETS)(costs)
+            return found, (costs * found).sum(axis=1) - gap
+        return pb.risks.Structured(pb.models.Optimizer(solver, 5, 3), X, C)
+
+    state = pb.minimize(with_gap(5.0), lam=1.0, tol=0.9).state
+    with pytest.raises(ParameterError, match=r"the run to start from .* must be on the same risk"):
+        pb.minimize(with_gap(1e-9), lam=1.0, warm_start=state)
+
+
 # ---------------------------------------------------------------------- estimator
 
 class Some:

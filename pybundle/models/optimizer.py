@@ -124,7 +124,7 @@ class OptimizerOracle(BatchOracle):
         self.fingerprint = self._checksum()
 
     def _identity(self):
-        return self.model.loss_name, self._X, self.given, self.truths, self._q
+        return self.model.loss_name, self._X, self.given, self.truths, self._q, self.gaps
 
     def _prepare(self, w):
         return read_only(w.reshape(self.model.n_costs, -1)), float(np.linalg.norm(w))

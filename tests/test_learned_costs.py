@@ -58,6 +58,12 @@ def test_solvers_find_what_enumeration_finds(seed):
         assert lower is None or (lower <= best + 1e-9).all()
 
 
+def test_only_whole_numbers_are_rounded():
+    """Semicontinuous pieces are 0 or between their bounds."""
+    found, lower = pb.oracles.milp_batch([[-1.0, -1.0, -1.0]], integrality=[2, 3, 0], bounds=Bounds(0.4, 2.7))
+    assert np.allclose(found, [[2.7, 2.0, 2.7]]) and np.allclose(lower, -7.4)
+
+
 def test_the_first_loss_is_that_of_elmachtoub_and_grigas():
     """Equation by equation: max_v (c - 2 c^) v + 2 c^ v* - c v*, at least the regret, and its subgradient."""
     X, C = data()

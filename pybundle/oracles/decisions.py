@@ -88,6 +88,6 @@ def milp_batch(costs: ArrayLike, integrality: ArrayLike = 1, **options: Any) -> 
             raise ParameterError(f"arguments must be as scipy.optimize.milp takes them, got: {problem}") from problem
         if solved.x is None:
             raise OracleError(f"milp must find a decision for costs[{i}], got: {solved.message:.120}")
-        found[i] = np.where(integrality, np.round(solved.x), solved.x)
+        found[i] = np.where(np.isin(integrality, (1, 3)), np.round(solved.x), solved.x)
         lower[i] = solved.fun if solved.mip_dual_bound is None else solved.mip_dual_bound
     return found, lower

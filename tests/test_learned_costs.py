@@ -151,12 +151,6 @@ def test_rows_sums_and_data_that_change():
     assert pb.minimize(batch, lam=1.0).fun > 1.5 * before
 
 
-def test_claims_hold():
-    failed = [f"problem {index}, {row.risk}, {row.words}: {row.details}" for index in range(12)
-              for row in proofs.attack_costs(0, index) if any(row.counts[kind] for kind in proofs.FAILURES)]
-    assert not failed, "\n".join(failed)
-
-
 def test_gaps_of_truths_belong_to_the_problem():
     """Planes of a run whose solver had wider gaps lie above the risk, so they must be no start of another run."""
     X, C = data()
@@ -170,6 +164,12 @@ def test_gaps_of_truths_belong_to_the_problem():
     state = pb.minimize(with_gap(5.0), lam=1.0, tol=0.9).state
     with pytest.raises(ParameterError, match=r"the run to start from .* must be on the same risk"):
         pb.minimize(with_gap(1e-9), lam=1.0, warm_start=state)
+
+
+def test_claims_hold():
+    failed = [f"problem {index}, {row.risk}, {row.words}: {row.details}" for index in range(12)
+              for row in proofs.attack_costs(0, index) if any(row.counts[kind] for kind in proofs.FAILURES)]
+    assert not failed, "\n".join(failed)
 
 
 # ---------------------------------------------------------------------- estimator
@@ -237,6 +237,8 @@ def test_decisions_as_targets():
     ({"solver": lambda c: (cheap(c), np.zeros(3))}, {}, OracleError, r"bounds of the solver must have shape \(60,\)"),
     ({"solver": lambda c: (cheap(c), c.sum(axis=1) + 99.0)}, {}, OracleError, "bounds that no cost is below"),
     ({"solver": lambda c: (c > 0.0) * 1.0}, {}, OracleError, "solver must return best decisions"),
+    ({"solver": lambda c: ()}, {}, OracleError, "solver must return decisions or a pair .* bounds, got 0 items"),
+    ({"solver": lambda c: (cheap(c), c[:, 0], 1)}, {}, OracleError, "solver must return .* got 3 items"),
     ({"solver": lambda c: "abc"}, {}, InputTypeError, "decisions of the solver must hold real numbers"),
     ({"loss": "mse"}, {}, ParameterError, "loss must be one of 'spo.', 'inverse'"),
     ({"distance": np.negative}, {}, ParameterError, "distance must be None for loss='spo.'"),
@@ -273,12 +275,14 @@ def test_errors_of_the_solver_name_the_example(by_row, number):
 
 @pytest.mark.parametrize(("call", "words"), [
     (lambda c: pb.oracles.assignment_batch(c), r"costs must have k\^2 columns, one for each row and column, got 5"),
+    (lambda c: pb.oracles.assignment_batch(c[:, :0]), r"costs must have k\^2 columns, .*, got 0"),
     (lambda c: pb.oracles.assignment_batch(c[0]), r"costs must have shape \(any, any\), got \(5,\)"),
     (lambda c: pb.oracles.shortest_path_batch(c, ARCS), "arcs must be 5 pairs a < b"),
     (lambda c: pb.oracles.shortest_path_batch(c, ARCS[:5, ::-1]), "arcs must be 5 pairs a < b"),
     (lambda c: pb.oracles.shortest_path_batch(c, [[0, 1]] * 4 + [[2, 3]]), "arcs must lead from node 0 to .* 3"),
     (lambda c: pb.oracles.milp_batch(c, bounds=Bounds(0, 1), constraints=LinearConstraint(np.ones((1, 5)), lb=9)),
      r"milp must find a decision for costs\[0\], got: The problem is infeasible"),
+    (lambda c: pb.oracles.milp_batch(c, limits=3), "arguments must be as scipy.optimize.milp takes them, .*'limits'"),
 ])
 def test_refused_costs(call, words):
     with pytest.raises(pb.BundleError, match=words):
@@ -290,6 +294,8 @@ def test_refused_costs(call, words):
     ({"loss": "inverse"}, "centre must be 'ridge' for costs, else None or an array, got 'ridge' with loss='inverse'"),
     ({"centre": np.zeros((5, 3))}, r"centre must have shape \(5, 4\)"),
     ({"C": -1.0}, "C must be a finite number >= 0"), ({"C": "best"}, "C must be a real number, got 'best'"),
+    ({"C": np.ones(3)}, "C must be a real number"), ({"C": "cv", "tol": "low"}, "tol must be a real number"),
+    ({"fit_intercept": "yes"}, "fit_intercept must be True or False"), ({"loss": "mse"}, "loss must be one of 'spo.'"),
 ])
 def test_refused_parameters(options, words):
     with pytest.raises(pb.BundleError, match=words):

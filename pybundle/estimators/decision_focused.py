@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.labels import example_weights
 from ..core.types import Callbacks, Data, Floats
-from ..core.validation import check_number, check_table
+from ..core.validation import check_flag, check_number, check_table
 from ..models import Optimizer
 from ..prox import Box, SquaredL2
 from ..risks import Structured
@@ -104,23 +104,24 @@ class DecisionFocusedRegressor(RegressorMixin, CertifiedEstimator):
         return surveys[0]
 
     def _risk(self, X, y, weights, fitted):
-        columns = [X] + self.fit_intercept * [np.ones((len(X), 1))]
+        columns = [X] + check_flag("fit_intercept", self.fit_intercept) * [np.ones((len(X), 1))]
         shape, centre, C = (y.shape[1], X.shape[1] + self.fit_intercept), self.centre, self.C
+        model = self._model(*shape)
         if isinstance(centre, str):
             if (centre, self.loss) != ("ridge", "spo+"):
                 raise ParameterError("centre must be 'ridge' for costs, else None or an array, got "
                                      f"{centre!r:.40} with loss={self.loss!r:.40}")
             ridge = RidgeCV(np.logspace(-3.0, 3.0, 13), fit_intercept=self.fit_intercept).fit(X, y, weights)
             centre = np.c_[np.atleast_2d(ridge.coef_), np.broadcast_to(ridge.intercept_, shape[0])][:, :shape[1]]
-        if C == "cv":
+        if isinstance(C, str) and C == "cv":
             grid, model = np.r_[0.0, 10.0 ** np.arange(-1.0, 4.0) / weights.sum()].tolist(), clone(self)
-            model.set_params(callback=None, warm_start=True, tol=max(self.tol, 1e-2))
+            model.set_params(callback=None, warm_start=True, tol=max(check_number("tol", self.tol, low=0.0), 1e-2))
             C = grid[int(np.argmax(np.mean([[
                 model.set_params(C=C).fit(X[train], y[train], weights[train]).score(X[test], y[test], weights[test])
                 for C in grid] for train, test in check_cv().split(X)], axis=0)))]
         fitted |= {"prior_": np.zeros(shape) if centre is None else check_table("centre", centre, shape),
                    "C_": check_number("C", C, low=0.0)}
-        return Structured(self._model(*shape), np.hstack(columns), y, sample_weight=weights)
+        return Structured(model, np.hstack(columns), y, sample_weight=weights)
 
     def _penalty(self, fitted):
         C, prior = fitted["C_"], fitted["prior_"].ravel()

@@ -89,6 +89,8 @@ class Optimizer:
                 problem.add_note(f"pybundle: while the solver decided from example {number} on")
                 raise
             parts = answer if isinstance(answer, tuple) else (answer,)
+            if len(parts) not in (1, 2):
+                raise OracleError(f"solver must return decisions or a pair of these and bounds, got {len(parts)} items")
             found[k] = check_table("decisions of the solver", parts[0], costs[k].shape, OracleError)
             if len(parts) > 1:
                 bounds[k] = check_table("bounds of the solver", parts[1], costs[k].shape[:-1], OracleError)

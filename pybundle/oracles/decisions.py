@@ -25,7 +25,7 @@ def assignment_batch(costs: ArrayLike) -> Floats:
     """
     costs = check_table("costs", costs, (None, None))
     k = round(costs.shape[1] ** 0.5)
-    if k * k != costs.shape[1]:
+    if k * k != costs.shape[1] or k == 0:
         raise ParameterError(f"costs must have k^2 columns, one for each row and column, got {costs.shape[1]}")
     found = np.zeros((len(costs), k, k))
     for table, pairs in zip(costs.reshape(-1, k, k), found, strict=True):
@@ -84,7 +84,7 @@ def milp_batch(costs: ArrayLike, integrality: ArrayLike = 1, **options: Any) -> 
     for i, c in enumerate(costs):
         try:
             solved = milp(c, integrality=integrality, **options)
-        except (ValueError, OverflowError) as problem:
+        except (ValueError, TypeError, OverflowError) as problem:
             raise ParameterError(f"arguments must be as scipy.optimize.milp takes them, got: {problem}") from problem
         if solved.x is None:
             raise OracleError(f"milp must find a decision for costs[{i}], got: {solved.message:.120}")

@@ -1,5 +1,7 @@
 """`MetricSVM`: scikit-learn's checks, scores and thresholds, searches, refusals."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -68,6 +70,17 @@ def test_the_estimator_minimises_its_risk():
     assert again.n_passes_ <= 3.0 and again.intercept_.shape == (1,)
     stopped = pb.MetricSVM(metric="roc_auc", callback=EarlyStopping(validation_fraction=0.3)).fit(X, y)
     assert stopped.score(X, y) > 0.9
+
+
+def test_pickles_made_during_a_fit_hold_no_data():
+    X, y = data()
+    sizes = []
+
+    def callback(progress):
+        sizes.append(len(pickle.dumps(progress.estimator.set_params(callback=None))))
+
+    pb.MetricSVM(metric="roc_auc", max_iter=3, tol=0.1, callback=callback).fit(X, y)
+    assert sizes and max(sizes) < X.nbytes / 2
 
 
 def test_searches_score_by_the_metric():

@@ -274,7 +274,8 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())
-        state.pop("_state", None)           # planes and multipliers of all examples: larger than the data
+        for name in ("_state", "_training"):        # planes and multipliers of all examples; the data during a fit
+            state.pop(name, None)
         return state
 
 

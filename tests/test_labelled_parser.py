@@ -131,7 +131,8 @@ def test_words_that_the_loss_does_not_count(relations):
     numbers = [np.array([(len(word), NAMES.index(tag)) for word, tag in x]) for x in X]
     risk = pb.DependencyParser(uncounted=("3", "4"), **options)._prepare(numbers, y, None)[0]
     assert risk.values(np.zeros(risk.dim))[0].sum() == zero[0]
-    for more in ({"uncounted": "P"}, {"uncounted": ("P",), "loss": "logistic"},
+    for more in ({"uncounted": "P"}, {"uncounted": None}, {"uncounted": (3, 4)}, {"uncounted": ([3],)},
+                 {"uncounted": ("P",), "loss": "logistic"},
                  {"uncounted": ("P",), "attributes": ("word", "tag"), "templates": ["h.tag m.tag"],
                   "relation_templates": ["m.tag"] if relations else None}):
         with pytest.raises(pb.ParameterError, match="uncounted must be a tuple of values of the attribute 'pos'"):

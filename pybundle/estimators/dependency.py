@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -181,11 +181,13 @@ class DependencyParser(Words, Probabilities, StructuredEstimator):
 
     def _counted(self, X, truths, fitted):
         """Return the truths, with weights of words if some have no part in the loss."""
-        if len(self.uncounted) == 0:
+        is_odd = not isinstance(self.uncounted, Collection) or not all(isinstance(tag, str) for tag in self.uncounted)
+        if not is_odd and len(self.uncounted) == 0:
             return truths
-        if isinstance(self.uncounted, str) or self._log_loss or fitted["is_sparse_"] or self._tag_column() is None:
-            raise ParameterError("uncounted must be a tuple of values of the attribute 'pos' of words, and empty with "
-                                 f"loss='logistic', got {self.uncounted!r:.40}")
+        if is_odd or isinstance(self.uncounted, str) or self._log_loss or fitted["is_sparse_"] \
+                or self._tag_column() is None:
+            raise ParameterError("uncounted must be a tuple of values of the attribute 'pos' of words, as texts, and "
+                                 f"empty with loss='logistic', got {self.uncounted!r:.40}")
         odd, is_text = set(self.uncounted), fitted["kinds_"] is not None
         return [WeightedLabels(codes, np.array([1, *(tag not in odd for tag in self._tags(x, i, is_text))]))
                 for i, (x, codes) in enumerate(zip(X, truths, strict=True))]

@@ -210,6 +210,18 @@ def test_the_centre_and_its_pull(tmp_path):
     assert again.set_params(solver=Listed(SETS)).score(X, C) > -1.0
 
 
+def test_a_warm_start_forgets_planes_of_another_solver():
+    """Its decisions may be none of the new one, of which the same best decisions for the data tell nothing."""
+    X, C = data()
+    fewer = Listed(np.unique(Listed(SETS)(C), axis=0))
+    model = pb.DecisionFocusedRegressor(Listed(SETS), C=1.0, warm_start=True).fit(X, C)
+    n_passes = model.n_passes_
+    assert model.fit(X, C).n_passes_ < n_passes
+    warm = model.set_params(solver=fewer).fit(X, C)
+    cold = pb.DecisionFocusedRegressor(fewer, C=1.0, tol=1e-6).fit(X, C)
+    assert warm.certified_ and warm.lower_bound_ <= cold.objective_
+
+
 def test_C_is_chosen_among_the_centre_and_others():
     X, C = data(200)
     model = pb.DecisionFocusedRegressor(Listed(SETS), C="cv", tol=1e-2).fit(X, C)

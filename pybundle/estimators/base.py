@@ -274,7 +274,8 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())
-        for name in ("_state", "_training"):        # planes and multipliers of all examples; the data during a fit
+        # planes and multipliers of all examples, and the solver they are of; the data during a fit
+        for name in ("_state", "_solver", "_training"):
             state.pop(name, None)
         return state
 

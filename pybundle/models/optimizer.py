@@ -45,6 +45,7 @@ class Optimizer:
     -----
     If the solver proves only a bound on `<c, v*>`, the bound takes its place in the loss, which still bounds the regret
     and is not negative. Errors of rounding are bounded for decisions whose norm is at most the largest one seen so far.
+    A warm start or checkpoint must be of the same solver: the fingerprint knows at most its decisions for Y.
 
     Examples
     --------

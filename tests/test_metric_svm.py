@@ -117,7 +117,10 @@ def test_refusals_of_scores_and_weights():
                              ((X, np.where(y == "no", "no", "maybe")), "and no other, got .*maybe"),
                              ((X, y[:7]), r"y must have shape \(400,\), one class for each row of X, got \(7,\)"),
                              ((X[:100], y[:100]), "k must be an integer <= 100"),
-                             ((X, y, np.arange(400.0)), "sample_weight must be equal for all rows")):
+                             ((X, y, np.arange(400.0)), "sample_weight must be equal for all rows"),
+                             ((X, y, np.ones(3)), r"sample_weight must have shape \(400,\)"),
+                             ((X, y, -np.ones(400)), "sample_weight must be finite and >= 0"),
+                             ((X, y, []), r"sample_weight must have shape \(400,\)")):
         with pytest.raises(ParameterError, match=words):
             model.score(*arguments)
 

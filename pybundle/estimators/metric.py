@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import InputTypeError, ParameterError
+from ..core.labels import example_weights
 from ..core.types import Callbacks, Data
 from ..core.validation import check_choice, check_integer, check_number
 from ..metrics import concordance, precision
@@ -158,7 +159,7 @@ class MetricSVM(LinearClassifierEstimator):
         if not np.isin(y, self.classes_).all() or not 0 < (n := int(positive.sum())) < len(y):
             raise ParameterError(f"y must hold both classes of the fit, {self.classes_.tolist()!r:.60}, and no other, "
                                  f"got {np.unique(y).tolist()!r:.60}; use fewer folds in a search")
-        if sample_weight is not None and np.ptp(sample_weight) != 0.0:
+        if np.ptp(example_weights(sample_weight, len(y))) != 0.0:
             raise ParameterError("sample_weight must be equal for all rows, which have no weights in a measure of the "
                                  "whole sample; leave it out")
         if self.fit_intercept:

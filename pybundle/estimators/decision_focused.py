@@ -30,9 +30,9 @@ class DecisionFocusedRegressor(RegressorMixin, CertifiedEstimator):
 
         F(W) = |W - W0|^2 / (2 C) + sum_i c_i r_i(W)
 
-    with r_i as in `pb.models.Optimizer`. Its decisions may cost less than those of least squares if costs are not linear
-    in the features; else they cost a little more. `C="cv"` compares both, because W0, by default of ridge regression,
-    is among the candidates.
+    with r_i as in `pb.models.Optimizer`. Its decisions may cost less than those of least squares if costs are not
+    linear in the features; else they cost a little more. `C="cv"` compares both, because W0, by default of ridge
+    regression, is among the candidates.
 
     Parameters
     ----------

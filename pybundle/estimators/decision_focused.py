@@ -116,10 +116,10 @@ class DecisionFocusedRegressor(RegressorMixin, CertifiedEstimator):
             ridge = RidgeCV(np.logspace(-3.0, 3.0, 13), fit_intercept=self.fit_intercept).fit(X, y, weights)
             centre = np.c_[np.atleast_2d(ridge.coef_), np.broadcast_to(ridge.intercept_, shape[0])][:, :shape[1]]
         if isinstance(C, str) and C == "cv":
-            grid, model = np.r_[0.0, 10.0 ** np.arange(-1.0, 4.0) / weights.sum()].tolist(), clone(self)
-            model.set_params(callback=None, warm_start=True, tol=max(check_number("tol", self.tol, low=0.0), 1e-2))
+            grid, one = np.r_[0.0, 10.0 ** np.arange(-1.0, 4.0) / weights.sum()].tolist(), clone(self)
+            one.set_params(callback=None, warm_start=True, tol=max(check_number("tol", self.tol, low=0.0), 1e-2))
             C = grid[int(np.argmax(np.mean([[
-                model.set_params(C=C).fit(X[train], y[train], weights[train]).score(X[test], y[test], weights[test])
+                one.set_params(C=C).fit(X[train], y[train], weights[train]).score(X[test], y[test], weights[test])
                 for C in grid] for train, test in check_cv().split(X)], axis=0)))]
         fitted |= {"prior_": np.zeros(shape) if centre is None else check_table("centre", centre, shape),
                    "C_": check_number("C", C, low=0.0)}

@@ -97,7 +97,7 @@ class Optimizer:
                 bounds[k] = check_table("bounds of the solver", parts[1], costs[k].shape[:-1], OracleError)
         return found, bounds
 
-    def oracle(self, X: Data, Y: Data) -> Any:
+    def oracle(self, X: Data, Y: Data) -> BatchOracle:
         """Return the model bound to features X (n, p) and costs or decisions Y (n, m); costs are solved here."""
         return OptimizerOracle(self, X, Y)
 

@@ -36,13 +36,15 @@ class DecisionFocusedRegressor(RegressorMixin, CertifiedEstimator):
 
     Parameters
     ----------
-    solver, loss, distance, by_row
+    solver : callable
         As in `pb.models.Optimizer`. `save` needs `solver=None`, since a file holds no code.
     C : float >= 0 or "cv"
         Weight of the losses, `lam = 1/C`; 0 keeps W0. "cv" takes 0, 0.1, 1, 10, 100 or 1000 divided by the sum of the
         c_i, whichever has the best mean score over 5 folds; features should have similar variances.
     centre : "ridge", None or ndarray, shape (m, d + fit_intercept)
         W0: weights by `RidgeCV` of scikit-learn on costs (not for `loss="inverse"`); 0; or given, intercepts last.
+    loss, distance, by_row
+        As in `pb.models.Optimizer`.
     fit_intercept : bool
         Whether to add intercepts; the penalty is on their differences from those of W0.
     tol, atol, method, max_iter, time_limit, n_jobs, random_state, warm_start, verbose, callback

@@ -1,6 +1,7 @@
 """Method "lbfgs": the certificate holds at every pass, the gradient is 0 at the end, and SciPy agrees."""
 
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from scipy.special import expit
 from signs import signed
 
 import pybundle as pb
+from pybundle.core.plane import Plane
 from pybundle.features import MapFeatures
 from pybundle.solvers.smooth.quasi_newton import Orthants, Pairs
+from pybundle.solvers.smooth.smooth_run import combined
 from pybundle.solvers.smooth.wolfe import WolfeSearch
 
 KINDS = ["binary", "multiclass", "chain", "landmarks", "dependency"]
@@ -163,6 +166,39 @@ def test_the_plane_at_a_point_proves_the_bound_of_strong_convexity():
         result = pb.minimize(risk, w, lam=lam, method="lbfgs", tol=1e-9, max_iter=1)
     assert result.history["lower_bound"][0] >= value - gradient @ gradient / (2.0 * lam) - 1e-3 * value
     assert result.history["lower_bound"][0] <= scipy_minimum(risk, lam)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_combined_planes_lie_below_the_larger_one_in_exact_arithmetic(seed):
+    rng = np.random.default_rng(seed)
+    d, spread = int(rng.integers(1, 6)), 10.0 ** rng.integers(-12, 13, 2)
+    slopes, offsets = rng.normal(size=(2, d)) * spread[:, None], rng.normal(size=2) * 10.0 ** rng.integers(-12, 13)
+    errors = rng.integers(0, 2) * rng.random((2, 2))
+    planes = [Plane(float(b), a, float(e), float(f)) for b, a, (e, f) in zip(offsets, slopes, errors, strict=True)]
+    lam = float((slopes**2).sum() / np.abs(offsets).max() * 10.0 ** rng.uniform(-1, 1))
+    both = combined(*planes, lam)
+
+    def value(plane, v, length):
+        """The plane at v, lowered by its errors, where `length` is at least |v|."""
+        inner = sum(Fraction(float(a)) * x for a, x in zip(plane.slope, v, strict=True))
+        return (Fraction(plane.offset) - Fraction(float(plane.offset_error)) + inner
+                - Fraction(float(plane.slope_error)) * length)
+
+    rise = [Fraction(float(b)) - Fraction(float(a)) for a, b in zip(*slopes, strict=True)]
+    for _ in range(5):
+        v = [Fraction(float(x)) for x in rng.normal(size=d) * 10.0 ** rng.integers(-6, 7)]
+        # moved to where both are equal without their errors: there a combination is as high as each of them
+        high = Fraction(planes[1].offset) - Fraction(planes[0].offset)
+        high += sum(a * b for a, b in zip(rise, v, strict=True))
+        v = [x - high * a / sum(b * b for b in rise) for x, a in zip(v, rise, strict=True)]
+        for point in (v, [Fraction(0)] * d):
+            length = Fraction(1.001 * float(np.linalg.norm([float(x) for x in point])))
+            assert value(both, point, length) <= max(value(plane, point, length) for plane in planes)
+    shares = np.linspace(0.0, 1.0, 1001)[:, None]
+    mixed = (1.0 - shares) * slopes[0] + shares * slopes[1]
+    values = (1.0 - shares[:, 0]) * offsets[0] + shares[:, 0] * offsets[1] - (mixed**2).sum(axis=1) / (2.0 * lam)
+    proven = both.offset - both.slope @ both.slope / (2.0 * lam)
+    assert proven >= (values[1:-1] if 0 < values.argmax() < 1000 else values[-1:]).max() - 1e-9 * np.abs(values).max()
 
 
 def test_float32_data_end_in_float64():

@@ -22,14 +22,16 @@ class LBFGS(Method):
             1  d = -B g with g the gradient of F at w, and B from the last pairs of steps and
                changes of the gradient
             2  a trial w + t d; a pass gives F, the gradient, and the plane (b, a) of R there
-            3  D = b - |a|^2 / (2 lam), which is F - |g|^2 / (2 lam) at the trial, is a lower
-               bound; stop if F at the best point is close enough to D
+            3  the convex combination of (b, a) and the plane of the best bound with the
+               largest D = b - |a|^2 / (2 lam), a lower bound; D is at least
+               F - |g|^2 / (2 lam) at the trial; stop if F at the best point is close to it
             4  if the trial meets the Wolfe conditions, it becomes w and its step a new pair;
                else another t
 
     An iteration is one trial. An l1 norm and bounds of weights confine a step to the orthant of w; the bound is then
-    that of the penalty and the plane. Take it for log-losses and other smooth risks with many weights; "auto" takes it
-    there. A trial is one pass and O(memory d) operations. Memory: 16 d bytes for each pair.
+    that of the penalty and the new plane, as it is with `evidence=True`, which cannot hold the points of all planes.
+    Take it for log-losses and other smooth risks with many weights; "auto" takes it there. A trial is one pass and
+    O(memory d) operations. Memory: 16 d bytes for each pair.
 
     Parameters
     ----------

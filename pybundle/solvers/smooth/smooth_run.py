@@ -8,9 +8,8 @@
 
 One step of the run is one trial. The plane at w alone proves `F(w*) >= F(w) - |grad F(w)|^2 / (2 lam)`: with offset
 b = R(w) - <a, w> and g = a + lam w, `b - |a|^2 / (2 lam) = F(w) - |g|^2 / (2 lam)`. With a separable penalty it proves
-the bound of `Penalty.bound`. Convex combinations of planes would prove more: in our measurements they save a tenth of
-the passes, and up to half on data with small lam whose features depend on each other much. Evidence would have to hold
-their points.
+the bound of `Penalty.bound`. For a square alone, the new plane is first combined with the one that proves the best
+bound, see `combined`. If evidence is kept, planes are not combined, because it would have to hold all their points.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import numpy as np
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.kept import check_array, check_float
 from ...core.plane import Plane
+from ...core.rounding import UNIT, norm
 from ...runtime.result import Status
 from ..bundle.evidence_of_points import of_points
 from ..evidence.proof import of_distributions
@@ -123,7 +123,7 @@ class SmoothRun(Run):
             if not np.isfinite(plane.slope @ plane.slope):
                 raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         with search.working("qp"):
-            is_best, self.newest = search.offer(search.bound_from(plane)), plane
+            is_best, self.newest = search.offer(search.bound_from(self._strongest(plane))), plane
             if self.settings.record is not None:
                 self._newest = planes.origin
                 self._origin = self._newest if is_best else self._origin
@@ -132,3 +132,31 @@ class SmoothRun(Run):
         search.log(fun)
         problem = self.problem
         return fun, problem.moduli * (w - problem.penalty.centre) + problem.coordinates.slope(plane.slope)
+
+    def _strongest(self, plane):
+        """Return the plane to form a bound from: the new one, combined with that of the best bound where it can be."""
+        square, bound = self.problem.square, self.search.bound
+        if square is None or square.nonneg is not None or bound is None or self.settings.record is not None:
+            return plane
+        return combined(bound.plane, plane, square.lam)
+
+
+def combined(first, second, lam):
+    """Return the convex combination of two planes that proves the largest bound `b - |a|^2 / (2 lam)`.
+
+    `theta` in [0, 1], the share of the second plane, maximises a concave parabola; O(dim). If theta is not inside, the
+    second plane is returned. The errors count the rounding of the sums.
+    """
+    step = second.slope - first.slope
+    rise, curvature = lam * (second.offset - first.offset) - float(step @ first.slope), float(step @ step)
+    if not 0.0 < rise < curvature < np.inf:
+        return second
+    theta = rise / curvature
+    error, offset_error = ((1.0 - theta) * norm(a) + theta * norm(b) for a, b in (
+        (first.slope_error, second.slope_error), (first.offset_error, second.offset_error)))
+    rounding = 8.0 * UNIT
+    error += rounding * (error + norm(first.slope) + norm(second.slope))
+    offset_error += rounding * (offset_error + abs(first.offset) + abs(second.offset))
+    step *= theta
+    step += first.slope
+    return Plane(first.offset + theta * (second.offset - first.offset), step, error, offset_error)

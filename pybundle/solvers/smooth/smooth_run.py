@@ -9,7 +9,7 @@
 One step of the run is one trial. The plane at w alone proves `F(w*) >= F(w) - |grad F(w)|^2 / (2 lam)`: with offset
 b = R(w) - <a, w> and g = a + lam w, `b - |a|^2 / (2 lam) = F(w) - |g|^2 / (2 lam)`. With a separable penalty it proves
 the bound of `Penalty.bound`. For a square alone, the new plane is first combined with the one that proves the best
-bound, see `combined`. If evidence is kept, planes are not combined, because it would have to hold all their points.
+bound, as a step of Frank-Wolfe does; but not if evidence is kept, which would have to hold the points of all planes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import numpy as np
 
 from ...core.exceptions import NumericalError, ParameterError
 from ...core.kept import check_array, check_float
-from ...core.plane import Plane
-from ...core.rounding import UNIT, norm
+from ...core.plane import Plane, combined
 from ...runtime.result import Status
 from ..bundle.evidence_of_points import of_points
 from ..evidence.proof import of_distributions
@@ -138,25 +137,4 @@ class SmoothRun(Run):
         square, bound = self.problem.square, self.search.bound
         if square is None or square.nonneg is not None or bound is None or self.settings.record is not None:
             return plane
-        return combined(bound.plane, plane, square.lam)
-
-
-def combined(first, second, lam):
-    """Return the convex combination of two planes that proves the largest bound `b - |a|^2 / (2 lam)`.
-
-    `theta` in [0, 1], the share of the second plane, maximises a concave parabola; O(dim). If theta is not inside, the
-    second plane is returned. The errors count the rounding of the sums.
-    """
-    step = second.slope - first.slope
-    rise, curvature = lam * (second.offset - first.offset) - float(step @ first.slope), float(step @ step)
-    if not 0.0 < rise < curvature < np.inf:
-        return second
-    theta = rise / curvature
-    error, offset_error = ((1.0 - theta) * norm(a) + theta * norm(b) for a, b in (
-        (first.slope_error, second.slope_error), (first.offset_error, second.offset_error)))
-    rounding = 8.0 * UNIT
-    error += rounding * (error + norm(first.slope) + norm(second.slope))
-    offset_error += rounding * (offset_error + abs(first.offset) + abs(second.offset))
-    step *= theta
-    step += first.slope
-    return Plane(first.offset + theta * (second.offset - first.offset), step, error, offset_error)
+        return combined(bound.plane, plane, self.problem.point(bound.plane.slope, square.lam), square.lam)

@@ -7,7 +7,7 @@ from zlib import crc32
 import numpy as np
 
 READ_AHEAD = 1 << 20
-"""Bytes of a piece of an array; it fits into the cache, so that memory is read once though both sums read the piece."""
+"""Bytes of a piece of an array; it fits into the cache, so that memory is read once for both row and column sums."""
 WIDTH = 509
 """Words in a row; a prime, so that a constant added to all words, as by scaling by a power of two, changes the sums."""
 

@@ -80,7 +80,7 @@ def _checked(A, lower, upper, dim):
 
 
 def _bounds(name, value, unbounded, m):
-    """Return the bounds of m rows as a vector; None, alone or in a list, becomes `unbounded`, inf or -inf."""
+    """Return the bounds of m rows as a vector; each None, also in a list, becomes `unbounded`, inf or -inf."""
     try:
         array = np.asarray(unbounded if value is None else value)
         if array.dtype == object:

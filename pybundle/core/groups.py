@@ -19,7 +19,7 @@ def group_codes(groups, n_rows, name="groups"):
     refuse_masked(name, groups)
     try:
         array = np.asarray(groups)
-        if array.dtype.kind in "USf" and not hasattr(groups, "dtype"):      # or NumPy converts mixed types
+        if array.dtype.kind in "USf" and not hasattr(groups, "dtype"):      # keep mixed types, which NumPy converts
             array = np.asarray(groups, dtype=object)
         names, codes = np.unique(array, return_inverse=True)
     except (TypeError, ValueError) as problem:

@@ -16,11 +16,11 @@ from .validation import check_finite, check_integer, integer_array, real_numbers
 from .warn import warn_user
 
 SHIFTS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1)), 6: ((0, 0, 1), (0, 1, 0), (1, 0, 0))}
-"""Steps from a pixel to its neighbours in one direction of each line; those of a volume have three axes."""
+"""Steps from a pixel to one of each two opposite neighbours; those of a volume have three axes."""
 FEW = 15
-"""Larger integers are bytes rather than counts or classes."""
+"""Integers above this are taken for bytes, which should be divided by 255."""
 FEW_CHANNELS = 4
-"""More channels than this are a volume rather than colours if there are as many of them as rows or columns."""
+"""More channels than this may be slices of a volume, if they are at least as many as the rows or the columns."""
 VOLUME = "a volume needs neighbours=6"
 LARGEST = 1e100
 """Sums over pixels, and their squares, stay finite below this."""
@@ -56,7 +56,7 @@ def image_graph(image, segments, features, neighbours):
 def mask_labels(mask, segments, ignore):
     """Return labels and weights of nodes, see `WeightedLabels.from_mask`."""
     refuse_masked("mask", mask)
-    with suppress(ValueError):          # of rows of different lengths, which `integer_array` names
+    with suppress(ValueError):          # `integer_array` refuses rows of different lengths
         mask = mask if issparse(mask) else np.asarray(mask)
     is_bool = isinstance(mask, np.ndarray) and mask.dtype == np.bool_
     mask = mask.astype(np.uint8) if is_bool else integer_array("mask", mask)
@@ -180,14 +180,14 @@ def _read_features(features, n):
 
 
 def _neighbours(number, shift):
-    """Return the numbers of all pairs of pixels that are a shift apart."""
+    """Return the numbers of the first and of the second pixels of all pairs that are a shift apart."""
     first = tuple(slice(max(0, -step), size - max(0, step)) for step, size in zip(shift, number.shape, strict=True))
     second = tuple(slice(max(0, step), size - max(0, -step)) for step, size in zip(shift, number.shape, strict=True))
     return number[first].ravel(), number[second].ravel()
 
 
 def _borders(number, n, shifts):
-    """Return the pairs of segments that touch, in order, and the numbers of pairs of pixels where they do."""
+    """Return the pairs of segments that touch, in order, and for each the number of pairs of pixels that touch."""
     keys = []
     for shift in shifts:
         a, b = _neighbours(number, shift)

@@ -1,8 +1,8 @@
 """Objects in checkpoints: an object names the attributes to store, and they are stored as JSON and arrays, not pickles.
 
 An object of a run lists in `kept` the attributes that change in the run and do not follow from others. They are
-numbers, texts, arrays, generators, lists and dicts of these, records (whose classes `encode` is told), and further
-objects with `kept`. To resume, a new run makes its objects from the same data, and then the stored attributes are set.
+numbers, texts, arrays, generators, lists and dicts of these, records (of classes that are passed to `encode`), and
+further objects with `kept`. To resume, a new run makes its objects from the same data, then sets the stored attributes.
 Reading a checkpoint makes no other objects and calls no other code.
 
     ["array", number, layout]       layout "C" or "F"
@@ -34,7 +34,7 @@ class Kept:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if isinstance(cls.kept, str):           # a text is a sequence of names, too, each of one letter
+        if isinstance(cls.kept, str):           # a text would count as a sequence of names of one letter
             raise InputTypeError(f"kept of {cls.__name__} must be a tuple of names, got the text {cls.kept!r}; write "
                                  f"kept = ({cls.kept!r},)")
 
@@ -117,7 +117,7 @@ def decode(tree: Any, arrays: dict[str, Any], records: tuple[type, ...] = ()) ->
         rows = csr_array(tuple(shape))
         rows.data, rows.indices, rows.indptr = parts
         rows.check_format(full_check=True)
-        rows.data, rows.indices, rows.indptr = parts        # again, because the check changes the types of indices
+        rows.data, rows.indices, rows.indptr = parts        # set again, because the check changes the types of indices
         return rows
 
     def generator(state):

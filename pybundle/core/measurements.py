@@ -8,7 +8,7 @@ from .exceptions import LabelWarning
 from .warn import warn_user
 
 FEW = 20
-"""So many labels, or fewer, may all differ without a warning, as in scikit-learn."""
+"""Up to this many labels may all differ without a warning, as in scikit-learn."""
 
 
 def warn_of_measurements(y):

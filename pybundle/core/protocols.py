@@ -169,7 +169,7 @@ class RiskBase:
         The risk itself if workers hold its parts.
     """
 
-    n_parts: int        # every risk has its own
+    n_parts: int        # has no default: every risk sets it
     smooth = False
     nonneg: Any = None
     free: Any = None

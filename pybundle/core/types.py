@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 Array: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = Array | csr_array
-Labels: TypeAlias = Array | list[Any]      # of one example after another
+Labels: TypeAlias = Array | list[Any]      # the labels of all examples, in their order
 Data: TypeAlias = Any       # examples: an array, a CSR matrix, a data frame or a sequence; each docstring says which
 Callbacks: TypeAlias = Callable[[Any], Any] | Sequence[Callable[[Any], Any]] | None
 PathLike: TypeAlias = str | os.PathLike[str]

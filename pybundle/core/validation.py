@@ -1,4 +1,4 @@
-"""Checks of arguments of users: each error names the argument, its value, the expectation and the remedy."""
+"""Checks of the arguments that users pass: each error names the argument, its value, the expectation and the remedy."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ..core._indices cimport check_indices
 from ._plane_rows cimport PlaneRows
 
 cdef enum:
-    IMAGES = 16     # images that a table serves before the next table
+    IMAGES = 16     # images that are scored with one table before the next table
 
 
 cdef class CodeTemplates:

@@ -1,5 +1,4 @@
-# Compiled code that finds the most violated planes of examples, so that a pass does not return to Python for each of
-# them.
+# Compiled code that finds the most violated planes of examples, without a return to Python for each of them.
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -19,8 +18,7 @@ cdef class CompiledOracle:
 
     # Sets w for the next calls; w must not change meanwhile. A subclass may extend this method to prepare w
     cdef int place(self, const double* w) except -1 nogil
-    # Subclasses write the slopes and losses of the most violated planes of n examples to `planes`, which is empty, and
-    # `losses`
+    # Subclasses write the most violated planes of n examples: slopes to the empty `planes`, losses to `losses`
     cdef int fill(self, const Py_ssize_t* rows, Py_ssize_t n) except -1 nogil
     # Calls `fill` and multiplies the planes by the weights of the examples; n is at most `batch`
     cdef int find(self, const Py_ssize_t* rows, Py_ssize_t n) except -1 nogil

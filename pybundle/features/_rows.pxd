@@ -85,7 +85,7 @@ cdef class Rows:
     # order than by `score_all`. S (n_scores, BLOCK) is scratch
     cdef void score_step(self, const Py_ssize_t* rows, Py_ssize_t n, const double* W, Py_ssize_t ldw, double* S,
                          double* out) noexcept nogil
-    # Adds coef[e * ldc + k] X_rows[e] to the weights of score k in W, which has the same layout, for e < n <= STEP
+    # Adds coef[e * ldc + k] X_rows[e] to the weights of score k, e < n <= STEP; W is in the layout of `PackedPoint`
     cdef void update_step(self, const Py_ssize_t* rows, Py_ssize_t n, const double* coef, int ldc, double* W,
                           Py_ssize_t ldw) noexcept nogil
     # Returns how many entries of the W of `update_step` belong to a column of CSR rows; sets `first` to the first index

@@ -1,8 +1,8 @@
 """Find columns that are sums of other columns: if their weights have no penalty, these weights may be fixed at 0.
 
 If `X_j = sum_k z_k X_k`, no score changes along the direction (1, -z) of the weights, so F also has its minimum at a
-point with `w_j = 0`. Bounds rely on such sums, so each sum is proven in one of two ways. Either it is 0 in every row in
-exact fractions, for z with small denominators; or the columns that are kept form a square matrix that is far from
+point with `w_j = 0`. Bounds rely on such equations, so each is proven in one of two ways. Either it holds in every row
+in exact fractions, for z with small denominators; or the columns that are kept form a square matrix that is far from
 singular, and span all of R^n. Beside a constant column, a column with two values, such as a standardised indicator, is
 replaced by the indicator of one of them.
 """
@@ -19,7 +19,7 @@ from scipy.linalg import qr
 from ..core.types import Array, Floats
 
 NEAR = 1e-9         # a column may be a sum of others if its distance from their span is at most this share of its norm
-# largest denominator of z; largest numbers of entries and of weights that are searched
+# largest denominator of z; there is no search if there are more entries or more weights than these
 LARGEST, MOST_NUMBERS, MOST_WEIGHTS = 10**6, 1 << 25, 1000
 
 
@@ -95,7 +95,7 @@ def dependence_in(risk, penalty, rows):
 
 
 def _sums(A, first):
-    """Return directions that change no score, the proven sums of other columns, and the sums up to rounding.
+    """Return directions that change no score, a mask of the proven sums, and the columns that are near a sum of others.
 
     The column `first` is kept before any other, and of equal columns the last.
     """

@@ -39,7 +39,7 @@ cdef enum:
     ON_PATH = 1
     DONE = 2
 
-# The root and the words have the numbers 0..n-1; contracted components have the next numbers, below 2n, in their order.
+# The root and the words have the numbers 0..n-1; contracted components have the next ones, below 2n, as they are made.
 cdef struct Forest:
     const double* s
     int n

@@ -16,7 +16,7 @@ cdef class ChainTables:
     # the members below are set only if the tables are made for marginals
     cdef double top                       # largest transition score
     cdef double spread                    # largest minus smallest of those that are not forbidden
-    cdef double steps                     # number of transitions that lead from any label to any other
+    cdef double steps                     # the result of `steps_between`
     cdef double[:, ::1] forward           # (K, ld) E = exp(transition - top), padded with 0
     cdef double[:, ::1] backward          # (K, ld) its transpose
     cdef double[:, ::1] deviations        # (K, ld) transpose of E * (top - transition)
@@ -40,11 +40,12 @@ cdef class ChainTables:
                           double* entropy) noexcept nogil
 
 
-# The same for one chain with scores of its own; start and end may be NULL, which is 0. They allocate scratch.
+# Does the same as `viterbi` for one chain with scores of its own, and allocates scratch. start and end may be NULL: 0.
 # Returns 1; 0 if a score of `unary` is NaN or +inf, others are not checked; -1 if memory is short.
 cdef int best_labelling(Py_ssize_t length, Py_ssize_t K, const double* unary, const double* transition,
                         const double* start, const double* end, int32_t* labels, double* value) noexcept nogil
-# Returns the same; 0 also if every labelling is forbidden. nodes (length, K), pairs (K, K); entropy (2,) may be NULL
+# Does the same as `marginals`. Returns 1, 0 or -1 as above, and 0 if every labelling is forbidden.
+# nodes (length, K), pairs (K, K); entropy (2,) may be NULL
 cdef int chain_marginals(Py_ssize_t length, Py_ssize_t K, const double* unary, const double* transition,
                          const double* start, const double* end, double* log_partition, double* nodes, double* pairs,
                          double* entropy) noexcept nogil

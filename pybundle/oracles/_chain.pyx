@@ -25,8 +25,8 @@ cdef extern from "_chain.h" nogil:
                             double* forward, double* backward, double* deviations, double* top)
     void pb_pairs(int length, int K, int ld, const double* p, const double* v, const double* forward, double* pairs)
 
-# Up to this spread (largest minus smallest) of the scores of two neighbouring positions, scaled probabilities cannot
-# underflow; times the steps from any label to any label if some transitions are forbidden.
+# Scaled probabilities cannot underflow if this bounds the spread (largest minus smallest) of the scores of two
+# neighbouring positions, times the result of `steps_between`.
 cdef double SPREAD = 300.0
 cdef enum:
     MOST_STEPS = 8
@@ -155,9 +155,9 @@ cdef int chain_marginals(Py_ssize_t length, Py_ssize_t K, const double* unary, c
 
 
 def steps_between(allowed):
-    """Return the smallest number of transitions that lead from any label to any other, infinite above MOST_STEPS.
+    """Return the smallest m for which m transitions lead from every label to every label; infinite above MOST_STEPS.
 
-    `allowed` (K, K) says which transitions there are; with `m` steps all pairs must be joined by exactly m transitions.
+    `allowed` (K, K) says which transitions there are; all pairs of labels must be joined by exactly m of them.
     """
     reached = allowed = np.asarray(allowed, dtype=np.float32)
     for steps in range(1, MOST_STEPS + 1):

@@ -123,7 +123,7 @@ cdef bint _by_weights(int n, const double* s, const double* tops, bint single_ro
         if not D[v] > 0.0:
             if not first or swapped != 1:
                 return False
-            # only the root can be the head of v, so v must be eliminated last; a second such word has no tree
+            # only the root can be the head of v, so v must be eliminated last; with two such words there is no tree
             swapped = v
             _swap(n, W, 1, v)
             continue

@@ -190,7 +190,7 @@ class Graphs(NamedTuple):
         return values if len(values) == 1 else np.repeat(values, np.diff(self.edge_offsets))
 
     def _parallel_edges(self):
-        """Return the first edge of each pair of nodes, ascending, and of each edge the pair that it joins."""
+        """Return the first edge of each pair of nodes, ascending, and for each edge the number of its pair."""
         a, b = self.edges.T
         pair = (self.at_edges(self.node_offsets[:-1]) + np.minimum(a, b)) * (len(self.unaries) + 1) + np.maximum(a, b)
         ordered = np.sort(pair)

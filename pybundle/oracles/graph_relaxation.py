@@ -1,9 +1,9 @@
-"""The relaxed maximum on any graph: best point of the local polytope, to an accuracy, with its proof.
+"""The relaxed maximum on any graph: the best point of the local polytope, to a tolerance, with a proven bound.
 
     max  sum_s <mu_s, theta_s> + sum_e <nu_e, theta_e>     over mu_s >= 0 of sum 1, nu_e >= 0 with
          sum_l nu_e(k, l) = mu_a(k)  and  sum_k nu_e(k, l) = mu_b(l)  for each edge e = (a, b)
 
-It is at least the maximum over labellings, which are the points of whole numbers, and convex in the scores. For any
+It is convex in the scores, and at least the maximum over labellings, which are the integral points. For any
 messages d its dual gives an upper bound, `graph_upper`.
 """
 

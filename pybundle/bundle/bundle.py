@@ -254,7 +254,7 @@ class Bundle:
         self.products[j] = 0.0 if self.centre is None else slope @ self.centre
 
     def _copies(self, first):
-        """Return which planes from `first` on equal a plane before of the same part; the age of that becomes 0.
+        """Return which planes from `first` on equal an older plane of their part, and set the age of the older to 0.
 
         The same labelling gives the same slope to the last bit. The Gram matrix only finds candidates: its rounding
         errors hide distances up to about 1e-7, so the slopes of candidates are compared themselves.
@@ -416,7 +416,7 @@ class Bundle:
         return self._restored(*contents(self))
 
     def __getstate__(self) -> Any:
-        # the compiled store cannot be pickled; its arrays are those of `save`
+        # the compiled store cannot be pickled, so its arrays are, as in `save`
         header, arrays = contents(self)
         return {"arrays": arrays, "header": header, "is_chosen": self._store is not None, "room": self._room,
                 "centre": self.centre, "products": None if self.centre is None else self.products}

@@ -205,8 +205,7 @@ class OverlappingGroupLasso(_Norm):
         sizes = np.diff(groups.offsets)
         directions = quotient(x[groups.indices], np.repeat(norms, sizes))
         rest = g - groups.add(directions * np.repeat(rates, sizes))
-        # where x_g is 0, the subdifferential absorbs the group's part of the difference, except for what its prox
-        # leaves
+        # where x_g is 0, every vector of length <= rate_g is a subgradient: `shrink` subtracts the nearest ones
         return euclidean(groups.shrink(rest, np.where(norms > 0, 0.0, rates), self.sweeps)[0])
 
     def _solve(self, x, t):

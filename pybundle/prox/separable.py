@@ -80,7 +80,7 @@ class Separable(Penalty):
         x = self._point_of("x", x)
         if ((x < self.lower) | (x > self.upper)).any():
             return np.inf
-        with np.errstate(over="ignore", invalid="ignore"):      # masters may try infinite points
+        with np.errstate(over="ignore", invalid="ignore"):      # master problems may try infinite x
             return float(np.sum(0.5 * self.l2 * (x - self.centre)**2 + self.l1 * np.abs(x)) + self.constant)
 
     def prox(self, x: ArrayLike, t: float = 1.0) -> Floats:

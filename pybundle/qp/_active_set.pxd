@@ -6,7 +6,7 @@ from pybundle.qp._selection cimport Selection
 
 
 cdef class ActiveSet:
-    """The base of the current face, which stays from round to round, and the candidate point on the face."""
+    """A base of variables, which is kept from round to round, and the candidate point on the current face."""
 
     cdef Face face
     cdef Selection chosen           # its `position` is the place of each variable in the base
@@ -23,16 +23,16 @@ cdef class ActiveSet:
     cdef double* lack               # (n_parts,) 1 - sum of x over a part
     cdef int* leaving               # (n,) places in the base of the variables that leave the face
     cdef Py_ssize_t n_solves        # number of solves since `begin`
-    cdef int caution, usual         # ALL, HALF, EIGHTH or ONE, see the .pyx file; and the value without failures
+    cdef int caution, usual         # ALL, HALF, EIGHTH or ONE, see the .pyx file; its value without failures
     cdef double growth              # most violators that a round admits, as a fraction of the face
-    cdef int calm, calm_next        # good rounds until caution is `usual` again; so many after the next failure
+    cdef int calm, calm_next        # rounds with descent until caution is `usual` again; the number after the next rise
 
     cdef bint exact                 # float32 was not accurate enough: float64 for the rest of the solve
     cdef bint crowded               # the last round admitted the largest number of violators: more may be left
     cdef bint settled               # the last round took a full step on an unchanged face
     cdef double last_gap            # gap before the last round
 
-    cdef double work                # work since the last check of signals, in units of about a nanosecond
+    cdef double work                # work since the last check for signals, in units of about a nanosecond
 
     # Allocates memory for n variables and slacks; needs the GIL
     cdef int reserve(self, Py_ssize_t n) except -1
@@ -43,7 +43,7 @@ cdef class ActiveSet:
     cdef int improve(self, Point point, double floor) except -1 nogil
     # Raises caution up to EIGHTH, then replaces float32 by float64; returns False if both were done before
     cdef bint doubt(self) noexcept nogil
-    # Adds `work` to the work done, and checks signals after enough of it: x must be feasible
+    # Adds `work` to the work done, and checks for signals after WORK_PER_CHECK of it; x must be feasible
     cdef int check_signals(self, double work) except -1 nogil
     cdef void _recall_base(self, Point point) noexcept nogil
     cdef int _start_base(self, Point point, double shift) except -1 nogil

@@ -24,7 +24,7 @@ from pybundle.qp._face cimport LARGE_FACE, Face
 from pybundle.qp._point cimport Point, Problem
 from pybundle.qp._selection cimport Selection, smallest
 
-# So many rounds on an unchanged face cost less than a factor in float64.
+# This many rounds on an unchanged face cost less than a factor in float64.
 cdef double REFINEMENTS = 8.0
 # First shift of the diagonal, relative to the mean diagonal; it grows only if the factor fails.
 cdef double SHIFT = 1e-12
@@ -32,7 +32,7 @@ cdef double SHIFT = 1e-12
 cdef double NO_DESCENT = 1e-9
 # Caution rises if a round leaves more than this fraction of the gap although it admitted all violators.
 cdef double SLOW = 0.5
-# A smaller weight is rounding and becomes 0: planes are dropped when their weights were exactly 0 for some time.
+# A smaller weight is a rounding error and becomes 0: planes are dropped only after weights of exactly 0 for some time.
 cdef double CRUMB = 1e-15
 
 # Largest number of violators that a round admits, as a fraction of the face: its first and its largest value.
@@ -41,8 +41,8 @@ cdef double GROWTH = 1.0 / 3.0, MOST_GROWTH = 2.0
 # Work between two checks for signals, some 50 ms.
 cdef double WORK_PER_CHECK = 5e7
 
-# Caution: how many of the variables that become negative leave a face at a time. ALL means all of them, but half if
-# they are more than a quarter of the face; then half of them, an eighth, or one.
+# Caution: how many of the variables that become negative leave a face at a time. With ALL, all of them leave, or half
+# of them if they are more than a quarter of the face; with HALF, EIGHTH and ONE, always half, an eighth, or one.
 cdef enum:
     ALL, HALF, EIGHTH, ONE
 
@@ -335,7 +335,7 @@ cdef class ActiveSet:
             slope += point.g[j] * self.target[j]
             curve += self.target[j] * (self.target_h[j] - point.h[j])
         curve *= point.problem.scale
-        # This includes a target that equals x up to rounding.
+        # The step is no descent, also if the target equals x up to rounding.
         if not slope < -NO_DESCENT * point.gap:
             return 0 if self.doubt() or self._raise_caution() else 1
         self.calm -= 1

@@ -18,7 +18,7 @@ from pybundle.core cimport _blas
 cdef extern from "_kernels.h" nogil:
     void pb_add_rows(int m, int n_rows, const double** row, const double* weight, double* y)
 
-# A smaller weight is rounding and becomes 0: planes are dropped when their weights were exactly 0 for some time.
+# A smaller weight is a rounding error and becomes 0: planes are dropped only after weights of exactly 0 for some time.
 cdef double CRUMB = 1e-15
 
 
@@ -155,7 +155,7 @@ cdef class Point:
         self.size = 0.5 * q.scale * product + fabs(linear)
 
     cdef void notice(self, double shift) noexcept nogil:
-        """Record that a d has d'Hd <= -shift mean(H_jj) d'd; half of that, because the factor has rounding errors."""
+        """Record half of the bound d'Hd <= -shift mean(H_jj) d'd for some d, because the factor has rounding errors."""
         cdef Problem* q = &self.problem
         cdef int j
         cdef double total = 0.0, largest = 0.0

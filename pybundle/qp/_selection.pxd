@@ -11,7 +11,7 @@ cdef class Selection:
     cdef int n                  # length of the list
     cdef int* variable          # (n,)
     cdef int* part              # (n,) their parts, n_parts if they have none
-    cdef int* position          # (m + n_parts,) place in the set of the caller, or -1: only such variables are added
+    cdef int* position          # (m + n_parts,) place in the set of the caller; only variables with -1 are added
     cdef double* key            # (m + n_parts,) scratch memory
     cdef double* key_copy       # (m + n_parts,) scratch memory; [0] is the least key after `add_violators`
 
@@ -19,10 +19,9 @@ cdef class Selection:
     cdef int reserve(self, Py_ssize_t n) except -1
     # Empties the list and sets every position to -1
     cdef void clear(self, Point point) noexcept nogil
-    # Appends the variables of positive weight and position -1; slacks are among them if `slacks` is True
+    # Appends the variables whose weight is positive and whose position is -1, with the slacks only if `slacks` is True
     cdef void add_support(self, Point point, bint slacks) noexcept nogil
-    # Appends the `most` worst of the variables that have position -1, a reduced cost below -floor, and are not in the
-    # list
+    # Appends the `most` worst variables that are not listed and have position -1 and a reduced cost below -floor
     cdef void add_violators(self, Point point, int most, double floor) noexcept nogil
 
 

@@ -248,7 +248,7 @@ cdef class SimplexQP:
                 if idle >= IDLE_PAIRS:
                     return 2
             elif idle >= (IDLE_PAIRS if pairs_turn else IDLE_FACES) or stalled >= patience:
-                # The other kind gets its turn, unless it has just failed as well.
+                # The other kind gets its turn, unless rounding stopped both, or face steps returned DOUBLINGS times.
                 if idle and stalled < patience and gave_up or returns == DOUBLINGS:
                     return 2
                 gave_up = stalled < patience

@@ -15,7 +15,7 @@ from libc.math cimport fabs
 cdef extern from "_kernels.h" nogil:
     void pb_shift(int n, double step, const double* up, const double* down, double* g)
 
-# A weight that would be smaller becomes 0: planes are dropped when their weights were exactly 0 for some time.
+# A smaller weight is a rounding error and becomes 0: planes are dropped only after weights of exactly 0 for some time.
 cdef double CRUMB = 1e-15
 # Least curvature D of a pair, as a fraction of scale (Q_uu + Q_vv).
 cdef double CURVATURE_FLOOR = 1e-12

@@ -176,7 +176,7 @@ def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 
     check_choice("method", method, tuple(METHODS))
     x = np.zeros(m) if x0 is None else np.array(check_vector("x0", x0, m))
     n_steps = 0
-    # The solver stops a little below tol; if `measure` finds a larger gap, the solver continues to a smaller one.
+    # The first target is a little below tol; if `measure` finds a gap above tol, the solver continues to the next one.
     for share in (0.999, 0.3, 0.03):
         state = SimplexQP().solve(problem.H, problem.f, problem.parts, problem.slack, x, 1.0, rtol=share * tol,
                                   max_steps=max(1, max_steps - n_steps), method=method)

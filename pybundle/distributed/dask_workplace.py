@@ -50,9 +50,9 @@ class DaskWorkplace(Workplace):
         self._name, self._numbers = f"pybundle-{uuid.uuid4().hex[:12]}", itertools.count(1)
         self._done, self._pending = queue.SimpleQueue(), {}
         self._balanced = time.monotonic()       # time of the last `_balance`
-        self._alone = None                      # time at which the last worker was lost, or None
+        self._alone_since = None                # time since which there is no worker, or None
         self._homes = list(holders) or [slots[g % len(slots)] for g in range(len(groups))]
-        self._homeless = [None] * len(groups)   # time at which each group lost its worker, or None
+        self._lost_since = [None] * len(groups)     # time since which each group has no worker, or None
         self._held = [self._make(g) for g in range(len(groups))]
         self._addresses, self._direct = [None] * len(groups), direct    # whether requests may bypass the scheduler
         self._failures = Counter()      # failed direct requests by (group, address)
@@ -72,7 +72,7 @@ class DaskWorkplace(Workplace):
                                        allow_other_workers=True)
 
     def ask(self, group, question, w):
-        self._alone = None  # earlier time without a worker does not count, as the master problem may have taken long
+        self._alone_since = None        # do not count time before the question: the master problem may be slow
         if time.monotonic() - self._balanced > BALANCE_EVERY:
             self._balance()
         if self._direct and self._addresses[group] is None:
@@ -117,7 +117,7 @@ class DaskWorkplace(Workplace):
                     continue
                 answer = ended.answer if asked.future is None else self._fetch(asked.future, asked.group)
                 if answer is not None:
-                    self._alone = None
+                    self._alone_since = None
                     found.append((asked.group, asked.question, answer))
                 elif asked.future is None:
                     self._reroute(asked)
@@ -148,7 +148,7 @@ class DaskWorkplace(Workplace):
                                   "look at their logs, for instance for want of memory") from problem
             except (CancelledError, TimeoutError, OSError):
                 pass
-            # making the parts failed; an exception of an oracle would come inside an answer
+            # building the parts failed; an exception of an oracle comes inside an answer
             except Exception as problem:
                 if self._client.status == "running":
                     raise BundleError(f"parts {self.groups[group].tolist()} could not be made at their worker: "
@@ -179,28 +179,28 @@ class DaskWorkplace(Workplace):
         now = time.monotonic()
         workers = sorted(self._ask_scheduler(self._client.nthreads) or ()) if self._client.status == "running" else []
         if workers:
-            self._alone = None
-            self._rehouse(workers, now)
+            self._alone_since = None
+            self._move_lost(workers, now)
             for key, asked in list(self._pending.items()):      # lost workers leave connections open, and never reply
                 if asked.future is None and asked.address not in workers:
                     del self._pending[key]
                     self._reroute(asked)
             return
-        self._alone = now if self._alone is None else self._alone
-        if self._client.status == "closed" or now - self._alone > self._patience:
+        self._alone_since = now if self._alone_since is None else self._alone_since
+        if self._client.status == "closed" or now - self._alone_since > self._patience:
             if self._client.status != "running":
                 raise self._lost()
             raise BundleError(f"there has been no Dask worker for {self._patience:g} s; start some, and continue with "
                               "warm_start=error.result")
 
-    def _rehouse(self, workers, now):
+    def _move_lost(self, workers, now):
         """Move parts that still wait for a lost worker, because no other worker was left when it was lost."""
         for g, held in enumerate(self._held):
             if held.status == "finished" or self._homes[g] in workers:
-                self._homeless[g] = None
-            elif self._homeless[g] is None:
-                self._homeless[g] = now
-            elif now - self._homeless[g] > GRACE:
+                self._lost_since[g] = None
+            elif self._lost_since[g] is None:
+                self._lost_since[g] = now
+            elif now - self._lost_since[g] > GRACE:
                 self._move(g, workers[g % len(workers)])
 
     def _balance(self):
@@ -228,7 +228,7 @@ class DaskWorkplace(Workplace):
         futures = [asked.future for asked in open_questions if asked.future is not None]
         with self._plain_errors():
             self._client.cancel([self._held[g], *futures], force=True)
-        self._homes[g], self._homeless[g], self._addresses[g] = home, None, None
+        self._homes[g], self._lost_since[g], self._addresses[g] = home, None, None
         self._held[g] = self._make(g)
         for asked in open_questions:
             self._submit(g, asked.question, asked.w, asked.tries + 1)

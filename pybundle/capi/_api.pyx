@@ -1,7 +1,7 @@
-"""The functions of `pybundle.h`, as a table: a `Machine` behind an opaque handle, error codes out.
+"""The functions of `pybundle.h`, as a table: an opaque handle holds a `Machine`, and exceptions become error codes.
 
 Each function takes the GIL, which its caller need not hold; the functions of a problem are called without it. Those in
-the table look first whether there is an interpreter: a host may free its solvers after the end of Python.
+the table first check that there is an interpreter: a host may free its solvers after Python has been finalised.
 """
 
 from os import fsdecode
@@ -150,7 +150,7 @@ cdef const char* api_error(pb_solver* solver) noexcept nogil:
 
 
 cdef void api_free(pb_solver* solver) noexcept nogil:
-    if Py_IsInitialized():          # else its memory went with the interpreter
+    if Py_IsInitialized():          # else the solver ended with the interpreter
         free_solver(solver)
 
 
@@ -311,7 +311,7 @@ cdef void free_solver(pb_solver* solver) noexcept with gil:
     try:
         if handle.machine is not None:
             handle.machine.close()
-    except Busy:                    # a call with it is under way, which this very thread may be in
+    except Busy:                    # another call uses the solver, perhaps in this very thread
         return
     Py_DECREF(handle)
 

@@ -56,7 +56,7 @@ cdef extern from "pybundle.h" nogil:
 cdef make_risk(const pb_problem* given)
 # Returns the arguments of `minimize`.
 cdef settings_of(const pb_settings* given, int64_t dim)
-# Fills in a result as far as its owner knows it.
+# Fills in the fields of a result that fit into the size its owner has set.
 cdef tell(pb_result* to, int status, bint certified, double fun, double lower_bound, double gap, int64_t n_iter,
           double n_passes, int64_t n_planes, double seconds)
 # Returns a copy of n numbers as an array; None for NULL.

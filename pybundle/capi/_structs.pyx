@@ -23,7 +23,7 @@ cdef bytes RISK_NAME = RISK.encode(), SOLVE_NAME = SOLVE.encode(), PLANE_NAME = 
 
 
 cdef copy_struct(void* to, const void* given, size_t size, str name):
-    """Copy as much of a struct as its owner knows to `to`, which holds `size` bytes; the rest must be zero."""
+    """Copy a struct to the `size` bytes of `to`, padded with 0; a longer struct must be 0 behind them."""
     if given == NULL:
         raise ParameterError(f"{name} must not be NULL")
     cdef size_t known = (<const size_t*>given)[0]

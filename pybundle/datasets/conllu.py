@@ -112,7 +112,7 @@ def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left
             skipped[place] = where
         else:
             for number, row in rows if isinstance(source, Original) else ():
-                # a label is a head and a relation, as old relations would be wrong under new heads
+                # a new head also replaces the relation, which belongs to the old head
                 at, after = (len("\t".join(row[:k])) for k in (6, 9))
                 source.mark(number, at + 1, after, "{}\t_".format)
             _, forms, lemmas, upos, xpos, _, _, relations, *_ = map(list, zip(*(row for _, row in rows), strict=True))
@@ -154,7 +154,7 @@ def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left
 
 
 def _heads(rows, trees):
-    """Return the heads of one sentence, and None or, if they are no tree, the line and the reason."""
+    """Return the heads of one sentence, and the line and the reason if they are no tree, else None."""
     heads = np.zeros(len(rows) + 1, np.int32)
     heads[0] = -1
     words = {str(k) for k in range(len(rows) + 1)}

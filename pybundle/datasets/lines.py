@@ -88,7 +88,7 @@ def _lines(source):
         file = source if is_open else stack.enter_context(open(source, "rb"))
         for _ in range(2):      # one read of a pipe may be short; the first reader fills the second's buffer
             file = io.BufferedReader(file)
-            stack.callback(file.detach)         # else the caller's file would be closed with it
+            stack.callback(file.detach)         # else the reader would close the caller's file
         start, damaged = file.peek(10), ()
         for kind, first in PACKED.items():
             if re.match(first, start):

@@ -1,4 +1,4 @@
-"""Risks whose parts live with the workers of a Dask cluster, in other processes or on other machines.
+"""Risks whose parts are held by the workers of a Dask cluster, in other processes or on other machines.
 
 A run keeps its bundle and its master problem; it sends `w` once a round and gets planes. The executor decides which
 worker computes what, so every method on planes of parts runs unchanged.

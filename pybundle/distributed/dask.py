@@ -136,7 +136,7 @@ class Dask:
                 wait(delayed, timeout=self.patience)
                 break
             except TimeoutError:
-                self._slots()       # raises if no worker is left to build them
+                self._slots()       # raises an error if there is no worker to build the parts
         found = self.client.who_has(delayed)
         addresses = [next(iter(found.get(item.key, ())), None) for item in delayed]
         return () if None in addresses else addresses

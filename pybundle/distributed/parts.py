@@ -73,7 +73,7 @@ class Parts:
             check_risk(risk)
             if risk.n_parts != n_parts:
                 raise ParameterError(f"the risk of a group must have {n_parts} parts, got {risk.n_parts}")
-        if hasattr(risk, "dense_from"):  # with a smaller share of non-zeros `pack` would turn dense slopes into CSR
+        if hasattr(risk, "dense_from"):  # below PACKED_DENSE_FROM, `pack` would turn dense slopes into CSR
             self._risks[None] = copy.copy(risk)
             self._risks[None].dense_from = PACKED_DENSE_FROM
 

@@ -1,4 +1,4 @@
-"""`RemoteRisk` implements the protocol of `Risk` for parts that live with workers."""
+"""`RemoteRisk` implements the protocol of `Risk` for parts that workers hold."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def _joined(records, groups):
     if means is not None:
         means = np.average([record.means for record in known], axis=0, weights=[record.n_examples for record in known])
         records = [record and _measured_from(record, means) for record in records]
-    # each value is the least of its group over constant scores, so the sum is at most R at any common constant score
+    # each value is the minimum of a group over constant scores; at a score common to all groups, R is at least the sum
     scores, values, linear, roots = zip(*(record.constant for record in known), strict=True)
     names = ("lower_bounds", "slope_errors", "offset_errors", "slope_sizes")
     return Description(first.dim, sum(record.n_examples for record in known), *map(column, names),
@@ -251,9 +251,9 @@ def _joined(records, groups):
 
 
 def _measured_from(record, means):
-    """Return the description with slope errors and sizes for the common means, see `RiskBase.slope_errors`.
+    """Return the description with slope errors and sizes that hold for the common means, see `RiskBase.slope_errors`.
 
-    A worker's bound is a + |its own means| b with b <= a, where a is for all columns and b for the intercept.
+    A bound of a worker is a + |means| b at its own means; a counts all columns, b the intercept, and b <= a.
     """
     size, own = float(np.linalg.norm(means)), float(np.linalg.norm(record.means))
     factor = 1.0 + size if own == 0.0 else max(1.0, min(1.0 + size, 1.01 * size / own))

@@ -14,7 +14,7 @@ SCHEMES = {"BIO": ("B", "B", "I", "I"), "IOB1": ("I", "I", "I", "I"), "IOE2": ("
            "IOBES": ("S", "B", "I", "E"), "BILOU": ("U", "B", "I", "L")}
 """Prefixes of a scheme: of a chunk of one token, and of the first, the inner and the last token of a longer one."""
 AGAIN = {"IOB1": "B"}
-"""Prefix of the first token of a chunk that follows one of the same type, if that differs from the others."""
+"""Prefix of the first token of a chunk right after one of the same type, in schemes where it differs from `SCHEMES`."""
 
 
 class ChunkScore(NamedTuple):

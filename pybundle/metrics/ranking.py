@@ -206,7 +206,7 @@ def _checked(y, scores, groups):
 
 
 def _mean(found, most, empty):
-    """Return the mean of `found / most` over groups; where `most` is 0, a group has no relevant row."""
+    """Return the mean of `found / most` over groups; groups with `most` 0 count as `empty`, or not if it is None."""
     is_empty = most == 0.0
     if empty is None and is_empty.all():
         raise ParameterError(f"y must have relevant rows in a group, got none in {len(most)} groups; pass empty=0.0 or "

@@ -102,7 +102,7 @@ class CheckpointFile:
             header = {"terms": self._terms, "n_iter": n_iter, **more, "run": tree}
             write_archive(self.path, FORMAT, VERSION, header | {"digest": _digest(header, arrays)}, arrays)
         except OSError as problem:
-            if self.n_iter is None:         # no earlier file is lost
+            if self.n_iter is None:         # nothing was read or written before
                 raise StateError(f"checkpoint {self.path} cannot be written ({problem}); choose another path") \
                     from problem
             warnings.warn(f"pybundle: checkpoint {self.path} could not be written ({problem}); it holds iteration "

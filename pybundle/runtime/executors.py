@@ -143,7 +143,7 @@ class _BlasLimit:
                 self._take_control()
 
     def _take_control(self):
-        """Let this thread set the number of OpenBLAS threads; threadpoolctl >= 3.7 and our lock admit one thread."""
+        """Let this thread set the number of OpenBLAS threads; threadpoolctl >= 3.7 allows only one thread to do so."""
         for library, _ in self._before:
             if hasattr(library, "clear_controlling_thread"):
                 library.clear_controlling_thread(force=True)

@@ -1,4 +1,4 @@
-"""Tell how a run goes on: on the screen with `verbose=1`, and to the logger `pybundle`, which is quiet by default."""
+"""Report the progress of a run: on the screen with `verbose=1`, and to the logger `pybundle`, silent by default."""
 
 import logging
 import time

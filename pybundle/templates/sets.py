@@ -132,7 +132,7 @@ def _around(name, function, size, column=0):
 
 
 def _size(name, value):
-    """Return a number of tokens, at most that of CRF++."""
+    """Return a number of tokens after a check that it is 0..REACH."""
     value = check_integer(name, value, low=0)
     if value > REACH:
         raise ParameterError(f"{name} must be 0 to {REACH} tokens, got {value}")

@@ -239,7 +239,7 @@ class BatchOracle:
         return None
 
     def _is_own(self, method, *replaced):
-        """Whether the class itself defines the method, and no method that it replaces was set on the object."""
+        """Return whether the class itself defines the method, and the object has none of the `replaced` methods set."""
         return method in vars(type(self)) and not set(replaced) & vars(self).keys()
 
     # ------------------------------------------------------------------ planes

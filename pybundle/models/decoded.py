@@ -1,4 +1,4 @@
-"""What a decoder returns if it is not exact: a labelling, and a bound on what it may have missed."""
+"""`Decoded` is what an inexact decoder returns: a labelling, and an upper bound on the value of all labellings."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def takes_accuracy(function):
     """Return whether a function of a user takes `accuracy` by name."""
     try:
         found = inspect.signature(function).parameters.get("accuracy")
-    except (TypeError, ValueError):         # compiled code may not tell its parameters
+    except (TypeError, ValueError):         # the signature of compiled code may be unknown
         return False
     return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)
 

@@ -15,8 +15,8 @@ from ..features.examples import Examples
 from .batch_oracle import check_lengths
 
 LOSSES = ("mean", "hamming", "balanced")
-"""With c_j the weight of node j and a sum over the wrong nodes: `sum c_j / sum of all c`; `sum c_j`;
-`sum c_j / (K sum of the c of its true class)`, the mean of the error rates of all K classes."""
+"""Each loss is a sum over the wrong nodes j, with weights c_j: of `c_j / sum of all c`; of `c_j`; of
+`c_j / (K sum of the c of the true class of j)`, which gives the mean of the error rates of all K classes."""
 
 
 def labels_of(y):
@@ -112,7 +112,7 @@ def _check_width(name, array, width):
 
 
 def _is_empty(rows):
-    """Whether a graph has no `rows` (edges or their features): an array, a sparse matrix or a list of lists."""
+    """Return whether `rows` (edges or their features) is an array, sparse matrix or list of lists without rows."""
     if rows is None:
         return False
     if isinstance(rows, (list, tuple)):

@@ -103,7 +103,7 @@ class ModelOracle(BatchOracle):
         return found if value >= 0.0 or not loss else Maximum(self._true_labelling(i), 0.0, found.upper)
 
     def _relative(self, i, upper, w):
-        """Return an upper bound minus the score of the truth, rounded upwards; slack rescaling has subtracted it."""
+        """Return `upper` minus the score of the truth, rounded up; with slack rescaling `upper` is relative to it."""
         if self.model.rescaling == "slack":
             return upper
         score, error = _score(self._feature(i, self._Y[i]), w)
@@ -112,8 +112,8 @@ class ModelOracle(BatchOracle):
     def _refuse_worse(self, i, found, cost, w, norm, what):
         """Raise if an upper bound lies below `found`, the truth, or the labelling that example i got before.
 
-        Return the best value of these. `what` names the bound in words; None is that of a decoder that counts as exact.
-        Such a decoder may compare scores in float32; for large w it rounds by more than the value itself.
+        Return the best value of these. `what` names the bound in words; None means that the decoder counts as exact.
+        An exact decoder may compare scores in float32; for large w it rounds by more than the value itself.
         """
         is_exact = what is None
         last, self._last[i] = self._last[i], found.labelling
@@ -128,7 +128,7 @@ class ModelOracle(BatchOracle):
             cost, psi = self._plane(i, last)
             value, error = _score(psi, w)
             best = max(best, cost + value - error - ROUGH * cost)
-        if not best > above:        # NaN, from scores that overflow, is no contradiction
+        if not best > above:        # scores that overflow give NaN, which contradicts nothing
             return best
         if is_exact:
             raise ContradictionError(
@@ -227,7 +227,7 @@ def own(labelling):
 
 
 def _are_equal(a, b):
-    """Whether two labellings are plainly equal; False if `==` does not tell."""
+    """Return whether two labellings are equal; False if `==` fails."""
     try:
         return bool(np.all(a == b))
     except Exception:       # labellings may be anything

@@ -111,14 +111,14 @@ class OptimizerOracle(BatchOracle):
         self._X, self.given = check_table("X", X, (n, model.n_features)), check_table("Y", Y, (n, m))
         if model.loss_name == "spo+":
             self._q, (self.truths, bounds) = self.given, model.solve(self.given)
-            # the gap is what `<c, v*>` exceeds the bound of the solver by, 0 without a bound
+            # the gap is `<c, v*>` minus the bound of the solver, or 0 without a bound
             gaps = np.nan_to_num((self._q * self.truths).sum(axis=1) - bounds)
         else:
             self.truths, gaps, q_of = self.given, np.zeros(n), model.distance or (lambda v: 1.0 - 2.0 * v)
             if model.distance is None and not np.isin(self.truths, (0.0, 1.0)).all():
                 raise ParameterError("Y must hold decisions of zeros and ones without distance=, got other numbers")
             self._q = check_table("values of distance", q_of(self.truths.copy()), (n, m))
-            bounds = model.solve(self._q[:1])[1]        # shows whether there are any
+            bounds = model.solve(self._q[:1])[1]        # shows whether the solver gives bounds
         self.gaps, self.decodes_exactly = np.maximum(gaps, 0.0), bool(np.isnan(bounds).all())
         self._lengths, self._sizes = (np.linalg.norm(a, axis=1) for a in (self._X, self._q))
         self._longest = float(np.linalg.norm(self.truths, axis=1).max())
@@ -168,7 +168,7 @@ class OptimizerOracle(BatchOracle):
         return losses, slopes
 
     def _apart(self, rows, labellings):
-        """Return decisions minus truths (n, m), and losses (n,) less their errors: planes are lower bounds."""
+        """Return decisions minus truths (n, m), and losses (n,) minus their errors, so that planes are lower bounds."""
         apart = check_table("labellings", labellings, (len(rows), self.model.n_costs)) - self.truths[rows]
         losses, sizes = (self._q[rows] * apart).sum(axis=1) + self.gaps[rows], np.linalg.norm(apart, axis=1)
         sizes *= self._sizes[rows]
@@ -176,7 +176,7 @@ class OptimizerOracle(BatchOracle):
         return apart, losses - 1.01 * (self.model.n_costs + 4.0) * UNIT * sizes
 
     def _refuse(self, rows, values, least, sizes):
-        """Raise OracleError if a value is below `least`, which no correct solver, truth or distance permits."""
+        """Raise OracleError if a value is below `least`, because then the solver, a truth or the distance is wrong."""
         bad = np.flatnonzero(values < least - ROUGH * sizes - CLIPPED)
         if len(bad):
             raise OracleError("solver must return best decisions, or bounds that no cost is below, and Y must hold "

@@ -136,7 +136,7 @@ cdef class RiskCalls:
                     return
 
     def evaluate(self, w, mapping=None, ranges=None):
-        """Return values (P,) and subgradients (P, dim) at w; a `mapping` evaluates the `ranges` of parts in turn."""
+        """Return values (P,) and subgradients (P, dim) at w; a `mapping` like `map` evaluates the `ranges` of parts."""
         point = check_vector("w", w, self.dim)
         values, slopes = np.empty(self.n_parts), np.zeros((self.n_parts, self.dim))
         cdef const double[::1] x = point

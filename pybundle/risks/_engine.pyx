@@ -147,7 +147,7 @@ cdef class Engine(Rows):
                 b.value[r] = max(curve_term(&self.curve, b.coef[r], m), 0.0)
                 m = self.target[rows[r]]
                 b.offset[r] = curve_term(&self.curve, b.coef[r], -m)
-                # the offset is lowered by its rounding error and by that of the sums to which it is added
+                # the offset is lowered by the rounding errors of itself and of the sums to which it is added
                 b.offset[r] -= self.offset_unit * (fabs(b.coef[r] * m) + fabs(curve_term(&self.curve, b.coef[r], 0.0))
                                                    + 2.0 * fabs(b.coef[r] * self.curve.linear))
             return

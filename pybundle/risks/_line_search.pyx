@@ -111,7 +111,7 @@ cdef inline Best maximum(const Lines* p, const real* s0, const real* s1, Py_ssiz
 
 
 cdef inline bint is_idle(const Lines* p, const real* s0, const real* s1, Py_ssize_t i) noexcept nogil:
-    # Whether the truth is the best label at t = 0 and at t = 1. Then it is so between them, too, and value and slope
+    # Returns whether the truth is the best label at t = 0 and t = 1, and so between them, where value and slope
     # are 0.
     cdef int y = p.y[i], k
     cdef real first, last

@@ -103,7 +103,7 @@ class Function(RiskBase):
 
     def planes(self, w: ArrayLike) -> Planes:
         """Return the planes of the values and subgradients at w, and as their `values` the upper bounds, if any."""
-        if type(self).evaluate is not Function.evaluate:        # that of a subclass counts
+        if type(self).evaluate is not Function.evaluate:        # a subclass may define its own
             return super().planes(w)
         values, slopes, uppers = self._answer(w)
         planes = Planes.from_subgradients(values, slopes, w)

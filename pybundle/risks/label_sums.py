@@ -1,4 +1,4 @@
-"""Sums of the rows of each label, which give the planes of labellings whose tokens all have one label."""
+"""Sums of the rows of each label; they give the planes of the labellings with one label for all tokens."""
 
 from __future__ import annotations
 

@@ -390,7 +390,7 @@ class LinearRisk(Partitioned):
 
     @property
     def _steepness(self):
-        """The numbers `linear` and `root` of `Constant`: scores that change by t change each loss by at most t."""
+        """Fields `linear` and `root` of `Constant`: a loss changes by at most t if its scores change by t."""
         return float(self.sample_weight.sum()), 0.0
 
     def _check_scores(self, name, S):

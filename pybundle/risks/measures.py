@@ -70,9 +70,9 @@ class _Tables(SortedScores):
         R(w) = max over tables t of offset_t - c_t (sum of the m_t lowest positive scores)
                                              + (sum of the b_t highest negative scores)
 
-    A subclass sets `_options`, its arguments; `_most`, the largest of all `c_t m_t` and `b_t`; and `_miss`, a bound, in
-    units of rounding, on what errors of offsets and of the choice of tables add to the value. `_tables(highest)`
-    returns the offsets, m, c and b for given negative scores, highest first.
+    A subclass sets `_options`, its arguments; `_most`, the largest of all `c_t m_t` and `b_t`; and `_miss`, which
+    bounds, in units of rounding, the error of the value due to errors of offsets and wrongly chosen tables.
+    `_tables(highest)` returns the offsets, m, c and b for given negative scores, highest first.
     """
 
     _most: int
@@ -217,7 +217,7 @@ class FScore(_Tables):
         self.beta: float = check_number("beta", beta, low=1e-3, high=1e3)
         self._options = {"beta": self.beta, "bias": self.examples.bias}
         self._most, n, square = self.n_examples, self.n_positive, self.beta**2
-        # denominators and numerators of 2 n+ F for b = 0 and a = 0..n+
+        # 2 n+ F is `_gain / _total` for a = 0..n+ true positives and b = 0 false positives
         self._total = square * n + np.arange(n + 1)
         self._gain = 2.0 * n * (1.0 + square) * np.arange(n + 1)
         # Bisection compares a score with the change of the loss by one more false positive. If rounding makes it err,

@@ -142,14 +142,14 @@ class Ranking(SortedScores):
 
     @cached_property
     def _units(self):
-        """The work items of threads: whole groups of one part, together about SHARD_ROWS rows or more."""
+        """The work items of threads: the groups of a part that begin within the same SHARD_ROWS rows."""
         found = []
         for p, rows in enumerate(self._parts):
             rows = rows[np.lexsort((self.y[rows], self.groups[rows]))]
             codes = self.groups[rows]
             starts = np.flatnonzero(np.diff(codes, prepend=-1))
             firsts = starts[np.flatnonzero(np.diff(starts // SHARD_ROWS, prepend=-1))]
-            # sums of whole numbers are exact if those of the whole part, at most `most`, are below 2^53
+            # `most` bounds all sums over a part; sums of whole numbers are exact below 2^53
             weights, grades = self.group_weight[codes[starts]], self.y[rows]
             whole = (weights, grades) if self.pair_weight else (weights,)
             most = float(weights.max()) * len(rows) ** 2 * (np.ptp(grades) if self.pair_weight else 1.0)
@@ -177,7 +177,7 @@ class Ranking(SortedScores):
         return found - unit.centred if self.margin == "difference" else found
 
     def _sums(self, unit, keys, shift, power, is_weighted=True):
-        """Return for each row the sums over pairs in which it is better, and worse; and the values of the groups."""
+        """Return the sums of `pair_sums` for each row as the better and as the worse one, and the values of groups."""
         up, down, values = np.empty(len(keys)), np.empty(len(keys)), np.empty(len(unit.sizes))
         pair_sums(keys, unit.grades, unit.event, unit.runs, unit.groups, np.full(len(values), shift),
                   is_weighted and self.pair_weight is not None, power, up, down, values)
@@ -194,7 +194,7 @@ class Ranking(SortedScores):
         shift = float(self.margin == "unit")
         up, down, found = self._sums(unit, self._keys(unit, scores), shift, 1 + self.smooth)
         both, value, terms = up + down, float(found.sum()), len(up) + 64.0
-        # the offset is the sum of q_ij m_ij, q_ij = c_ij h_ij^(power - 1), for the squared form less R
+        # the offset is the sum of q_ij m_ij with q_ij = c_ij h_ij^(power - 1); the squared form subtracts R
         total, size = (float(up.sum()),) * 2 if shift else (float((up - down) @ unit.centred),
                                                              float(both @ np.abs(unit.centred)))
         error = 0.0 if unit.sum_error == 0.0 and shift else (unit.sum_error + terms * UNIT) * size
@@ -246,8 +246,8 @@ class Unit(NamedTuple):
     starts: Array           # first row of each group
     sizes: Array
     weights: Floats         # weight of each group
-    sum_error: float        # relative errors of sums and of values: `core/_pairs.pyx`, and of weights of groups
-    value_error: float
+    sum_error: float        # relative errors of what `pair_sums` returns, times weights of groups: of sums by row,
+    value_error: float      # and of values
 
     @classmethod
     def of(cls, part, rows, risk, is_whole):

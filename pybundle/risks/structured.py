@@ -188,7 +188,7 @@ class Structured(Partitioned):
 
     @cached_property
     def _additions(self):
-        """Bounds (P,) on the number of terms of an entry of a part's slope: in a shard, plus one for each shard."""
+        """Bounds (P,) on the number of terms in an entry of a part's slope: the most in a shard, plus one a shard."""
         largest = np.zeros(self.n_parts)
         for p, rows in self._shards:
             largest[p] = max(largest[p], self._oracle.additions(rows))

@@ -77,7 +77,7 @@ class BinaryLabeling(StructuredModel):
         oracle, rows = self._bind(x, np.zeros(integer_array("y", labels_of(y)).shape, np.int64)), np.zeros(1, np.intp)
         feature = np.zeros(self.dim)
         oracle.add_planes(rows, [labels_of(y)], np.ones(1), feature)
-        nodes = oracle.nodes.values  # `add_planes` subtracts the feature of labels 0, which is minus the sum over nodes
+        nodes = oracle.nodes.values  # `add_planes` subtracted Psi of labels 0, which is minus the sum of all nodes
         feature[:self.n_features] -= np.asarray(nodes.sum(axis=0, dtype=np.float64)).ravel()
         return feature
 

@@ -114,6 +114,6 @@ class BinaryLabelingOracle(BatchOracle):
 
 
 def _nonzero(coefs, places, ends):
-    """Return rows, labels, coefficients and starts for `RowSums`, of the coefficients that are not 0."""
+    """Return rows, labels, nonzero coefficients and starts, the arguments of `RowSums`."""
     kept = np.flatnonzero(coefs)
     return places[kept], np.zeros(len(kept), np.int32), coefs[kept], np.searchsorted(kept, ends)

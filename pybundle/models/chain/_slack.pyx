@@ -3,7 +3,7 @@
     max_e  c e (1 + best_e),     best_e = max { <w, psi(y)> : y has e wrong labels },     c = 1 or 1 / T
 
 Let f_t(e, k) be the best score of the first t tokens with e errors and label k at token t. Then `f_t(e, k) =
-theta_t(k) + max_j f_{t-1}(e - [k != y_t], j) + T_jk`, with scores theta of tokens and T of transitions. A chain of T
+theta_t(k) + max_j f_{t-1}(e - [k != y_t], j) + M_jk`, with scores theta of tokens and M of transitions. A chain of T
 tokens takes O(T^2 K^2) time and O(T^2 K) memory.
 """
 

@@ -1,4 +1,4 @@
-"""Compute scores of CSR tokens from the weights of their features, for one sentence faster than SciPy does."""
+"""Scores of CSR tokens from the weights of their features; for one sentence this is faster than SciPy."""
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def sum_duplicates(int64_t[::1] ends, int32_t[::1] columns, double[::1] values):
 def token_scores(const int64_t[::1] ends, const int32_t[::1] columns, const double[::1] values, const double[::1] w,
                  Py_ssize_t n_features, Py_ssize_t n_labels, const int64_t[::1] starts=None,
                  const int32_t[::1] labels=None):
-    """Return scores (T, K) of CSR rows; w begins with W (K, d), or with its CSC `data` if starts, labels are given."""
+    """Return scores (T, K) of CSR rows; w begins with W (K, d), or, given starts and labels, with W's CSC `data`."""
     cdef Py_ssize_t T = ends.shape[0] - 1, K = n_labels, d = n_features, t, k
     cdef int64_t q, p, n = min(columns.shape[0], values.shape[0])
     cdef int32_t j

@@ -36,21 +36,21 @@ cdef class Arcs:
     # slope += sum over k < count of scales[k] f(h, m, which[k])
     cdef void add_relations(self, Py_ssize_t i, int h, int m, int count, const int32_t* which, const double* scales,
                             double* slope) noexcept nogil
-    # Adds to the scores S of `score` the maximum over relations, or with `soft` the logarithm of the sum of exp, after
-    # taking 1 from the right entries of words m, those of the true codes `own`, unless loss[m] is NO_LOSS or loss is
-    # NULL. best (n + 1, n + 1) receives codes, tops (n + 1,) the scores of the true arcs
+    # Adds to the scores S of `score` the maximum over relations, or log sum exp if `soft` is set. If loss is not NULL,
+    # the entries of word m that are right by its true code own[m] are first lowered by 1, unless loss[m] is NO_LOSS.
+    # best (n + 1, n + 1) receives codes of arcs with their best relations, tops (n + 1,) the scores of the true arcs
     cdef void reduce(self, Py_ssize_t i, const double* w, const int32_t* own, const uint8_t* loss, bint soft, double* S,
                      int32_t* best, double* tops, void* scratch) noexcept nogil
-    # Adds to the slope scale times the features of relations, each times P[h, m] and its probability in the arc, less
-    # those of the truth; returns a lower bound on the expected entropy of relations, where `error` bounds that of P.
-    # If w is NULL, all probabilities are 1 and there is no truth
+    # Adds to the slope scale times (expected features of relations minus those of the truth). P holds probabilities of
+    # arcs, and `error` bounds their error. Returns a lower bound on the expected entropy of the relations.
+    # If w is NULL, each relation has probability 1 in its arc and there is no truth
     cdef double add_expected(self, Py_ssize_t i, const double* w, const int32_t* own, double scale, const double* P,
                              double error, double* slope, void* scratch) noexcept nogil
     # Bytes of scratch that `score` and `add_matrix` need, a multiple of 8
     cdef size_t scratch(self) noexcept nogil
 
 cdef enum Loss:
-    # when a word is wrong: with another head or relation, another head, another relation, never
+    # what must differ from the truth for a word to be wrong: head or relation, head, relation; NO_LOSS: never wrong
     BOTH = 0
     HEADS = 1
     RELATIONS = 2

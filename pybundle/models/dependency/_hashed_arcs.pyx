@@ -79,7 +79,7 @@ cdef class HashedArcs(Arcs):
         return HashedArcs, (self.starts_array, *self.arrays, self.dim)
 
     cdef size_t scratch(self) noexcept nogil:
-        # sets of kinds, and keys of zero and of the templates with a `set_column`, by word; see `_visit`
+        # for each word: sets of kinds, a zero key, and a key for each template with a `set_column`; see `_visit`
         return sizeof(uint64_t) * ((self.n_columns + 1 + (self.T + 2) // 2) * self.longest)
 
     cdef void score(self, Py_ssize_t i, const ArcWeights* at, double* S, void* scratch) noexcept nogil:
@@ -158,7 +158,7 @@ cdef class HashedArcs(Arcs):
 
     cdef void _set_keys(self, int n, int h, const uint64_t* between, const int32_t* keys, const int32_t* pair,
                         int32_t* out) noexcept nogil:
-        """Combine keys of sets and of distances. From m to the next m, away from h, a set gains at most one kind."""
+        """Combine keys of sets and of distances. When m moves one word away from h, the set gains at most one kind."""
         cdef int m
         cdef int32_t key = 0
         cdef uint64_t seen = 0, fresh

@@ -62,8 +62,8 @@ def solve_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] w, 
                     const int32_t[::1] labels=None):
     """Find the best trees of the sentences `rows`.
 
-    `truth` holds the codes of true heads and relations at `starts`, `loss` when a word is wrong, see `_arcs.pxd`, or is
-    None, and `heads` receives the found codes at `offsets`.
+    `truth` holds the codes of true heads and relations at `starts`, and `heads` receives the found codes at `offsets`.
+    `loss`, if not None, says what makes each word wrong, see `_arcs.pxd`.
     Values are relative to the truth. `moves`, int32 (len(rows), k, 2), receives the k best moves of one word as pairs
     (word, code); word 0 means that there are no more. `scales` (n_groups,) multiply the weights of groups, which are
     the templates or given by `labels`, see `ArcWeights`.
@@ -105,7 +105,7 @@ cdef int decode_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, cons
     cdef const uint8_t* lost = NULL
     cdef int32_t* found
     cdef double best, total, top
-    # scores, those of the truth, scratch of trees and of features, codes of arcs
+    # one allocation: scores, scores of the true arcs, scratch of trees and of features, codes of arcs
     cdef double* S = <double*>malloc((sizeof(double) + sizeof(int32_t)) * longest * (longest + 1) + arcs.scratch()
                                      + tree_scratch(longest))
     cdef double* gain = <double*>malloc((sizeof(double) + 2 * sizeof(int32_t)) * (k + 1))
@@ -235,7 +235,7 @@ cdef class CompiledDependency(CompiledOracle):
     truth : int32 array
         Codes of true heads and relations of all sentences by `arcs.starts`.
     loss : uint8 array
-        When words are wrong, see `_arcs.pxd`, in the order of `truth`.
+        What makes each word wrong, see `_arcs.pxd`; in the order of `truth`.
     single_root : bool
     batch : int
         Largest number of sentences in one call.

@@ -140,7 +140,7 @@ cdef class RelationArcs(Arcs):
                 for k in range(count):
                     out[k] = scale * (p * (out[k] / total) - (own != NULL and own[m] == h * R + which[k]))
                 self.relations.add_relations(i, h, m, count, which, out, slope)
-        # The entropy of an arc is at most log R; errors: of P, of its R terms, and of a sum over n^2 arcs.
+        # The entropy of an arc is at most log R. The errors of P, of R terms and of a sum over n^2 arcs are subtracted.
         return max(entropy - error * log(<double>R) - 2.0**-53 * (2.0 * R + 2.0 * n * n + 24.0) * (n + entropy), 0.0)
 
     def any_trees(self):

@@ -17,7 +17,7 @@ from ._arcs import RowArcs
 from ._kernels import CompiledDependency, add_trees, marginal_sentences, most_additions, solve_sentences, tree_planes
 
 COUNTS = ("both", "heads", "relations")
-"""A word is wrong with another head or relation, another head, another relation; numbers are those of `_arcs.pxd`."""
+"""What must differ for a word to be wrong: head or relation, head, relation; numbered as in `_arcs.pxd`."""
 UNCOUNTED = len(COUNTS)
 """The number in `_arcs.pxd` for a word that is never wrong."""
 
@@ -89,7 +89,7 @@ class DependencyOracle(BatchOracle):
         return Decodings(Ragged.unchecked(heads, offsets), values, values)
 
     def _best(self, rows, weights, k):
-        """Return best trees, and the next best trees among those that differ from them in the head of one word."""
+        """Return best trees, and for each the best trees that differ from it in the head of one word."""
         moves = np.zeros((len(rows), k - 1, 2), np.int32)
         found = self._decode(rows, weights, True, moves=moves)
         owners, which = np.nonzero(moves[:, :, 0])

@@ -33,7 +33,8 @@ class RelationRules:
         if len(wrong):
             raise ParameterError(f"allowed[{wrong[0]}] must be two tags, 0 or 1 (1 for the root), and a relation below "
                                  f"{R}, got {rules[wrong[0]].tolist()}")
-        heads, words = (rules[:, :2] if column is not None else np.minimum(rules[:, :2], 0)).T      # or all tags are 0
+        # without a column all tags are 0
+        heads, words = (rules[:, :2] if column is not None else np.minimum(rules[:, :2], 0)).T
         self._tags = np.unique([*words, *heads[heads != ROOT]])
         if len(self._tags) > MOST_TAGS:
             raise ParameterError(f"allowed must hold at most {MOST_TAGS} tags, got {len(self._tags)}; take coarser "
@@ -46,7 +47,7 @@ class RelationRules:
         for under_root in (False, True) if allowed is not None else ():
             own = (heads == K) == under_root
             for word in range(K):
-                # the rules are sorted, so argmax finds the most frequent one
+                # the rules are sorted by frequency, so argmax finds the most frequent one
                 fitting = next(fits for fits in (own & (words == word), own, np.full(len(own), True)) if fits.any())
                 table = is_allowed[K:, word] if under_root else is_allowed[:K, word]
                 table[~table.any(axis=2), rules[fitting.argmax(), 3]] = True

@@ -54,7 +54,7 @@ RELATION_TEMPLATES = (
     "h.pos m.pos direction", "m.word direction", "h.word direction", "h.word m.word", "h.pos m.word direction",
     "h.word m.pos direction", "m-1.pos m.pos m+1.pos direction", "h.pos m.pos distance",
 )
-"""Templates of relations for words with one tag, `DEFAULT_TEMPLATES` for arcs."""
+"""Templates of relations to go with `DEFAULT_TEMPLATES` of arcs, for words with one tag."""
 TREEBANK_RELATION_TEMPLATES = (
     "h.xpos m.xpos direction", "m.lower direction", "h.lower direction", "h.lower m.lower", "h.pos m.lower direction",
     "h.lower m.pos direction", "h.xpos m-1.xpos m.xpos direction", "h.xpos m.xpos m+1.xpos direction",
@@ -62,7 +62,7 @@ TREEBANK_RELATION_TEMPLATES = (
     "h.pos m.pos distance", "h.pos m.pos m-1.lower direction", "h.pos m.pos m+1.lower direction",
     "h.pos m.pos set.pos",
 )
-"""Templates of relations for `TREEBANK_TEMPLATES`."""
+"""Templates of relations to go with `TREEBANK_TEMPLATES` of arcs."""
 
 _ATOM = re.compile(r"([hm])([+-]\d+)?\.(\w+)")
 
@@ -85,7 +85,7 @@ def parse_templates(templates, attributes, name="templates"):
     parsed = [_parse(f"{name}[{t}]", text, attributes) for t, text in enumerate(templates)]
     if not 1 <= len(parsed) <= 128:
         raise ParameterError(f"{name} must hold 1 to 128 templates, got {len(parsed)}")
-    if name != "templates":         # or a text in two lists would have the same features in both
+    if name != "templates":         # a text that is in two lists has other features in each
         parsed = [template._replace(seed=crc32(name.encode(), template.seed)) for template in parsed]
     return sorted(parsed, key=lambda template: template.each_column >= 0)
 

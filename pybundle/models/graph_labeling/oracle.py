@@ -173,7 +173,7 @@ class GraphLabelingOracle(BatchOracle):
         return losses, slopes if fold is None else _folded(slopes, head, fold)
 
     def _changes(self, rows, labellings):
-        """Return losses, and the points minus those of the truths: see `_joined`, once for nodes and once for edges."""
+        """Return losses, then the points minus those of the truths: `_joined` for nodes, and `_joined` for edges."""
         K, losses, found = self.model.n_labels, np.empty(len(rows)), ([], [])
         for j, i in enumerate(rows.tolist()):
             point, truth, edges = labellings[j], self._truth[i], self._edges[i]

@@ -7,7 +7,7 @@ import numpy as np
 from ...core.exceptions import ParameterError
 
 UNIT = 2**30
-"""The whole number for a share of 1 of a label or of a pair of labels; checks of sums are then exact."""
+"""The whole number that stands for the share 1; shares as whole numbers make checks of their sums exact."""
 
 
 def as_point(nodes, tables):
@@ -87,7 +87,7 @@ def entries_off(point, truth, edges, n_labels):
 
 
 def _off(places, shares, truth, width):
-    """Return the entries with another label than the truth, then what the truth loses to them at each position."""
+    """Return the entries of wrong labels, followed by entries of the true labels: minus the sum at each position."""
     at, label = places // width, places % width
     wrong = label != truth[at]
     at, label, shares = at[wrong], label[wrong], shares[wrong]

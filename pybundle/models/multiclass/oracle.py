@@ -15,7 +15,7 @@ from ...features.weights import LazyWeights
 from ..batch_oracle import BatchOracle, LabelledTokens, check_scores
 
 LEAST = -700.0
-"""Least difference to the largest margin at which a label counts in a softmax; other labels get probability 0."""
+"""A label has probability 0 in a softmax if its margin minus the largest margin is below this number."""
 
 
 class MulticlassOracle(BatchOracle):

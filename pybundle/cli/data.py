@@ -139,7 +139,7 @@ def _format_of(path, default):
 
 
 def _source(path, format):
-    """Return a path as it is, and standard input as a file, which can be read twice if the format needs that."""
+    """Return a path unchanged, or standard input as a file that can be read twice if the format needs that."""
     if path != "-":
         return path
     if sys.stdin is None:
@@ -157,7 +157,7 @@ def _svmlight(source, arguments, labelled, trained, name):
 
 
 def _plain(y):
-    """Return float labels as integers if all are whole, else as texts, which they are in a table; others unchanged."""
+    """Return float labels as integers if all are whole, else as texts, as in a table; return other labels unchanged."""
     if y is None or y.dtype.kind != "f" or not (abs(y) < 2**53).all():
         return y
     return y.astype(np.int64) if (y == np.rint(y)).all() else y.astype(str)
@@ -195,7 +195,7 @@ def _csv(source, arguments, labelled, trained, name):
         column = {"first": 0, "last": n - 1}.get(place, place - 1 if isinstance(place, int) else
                                                  names.index(place) if place in (names or ()) else None)
         seen.append(Columns("csv", n, names, column))
-        if trained is not None and trained.format not in OF_TOKENS:     # before any text is converted to a number
+        if trained is not None and trained.format not in OF_TOKENS:     # before texts are converted to numbers
             check_columns(name, trained, seen[0])
         return place if column is None else column + 1
 
@@ -245,7 +245,7 @@ def _in_scheme(data, arguments):
     if scheme is None or data.shape != "sequence":
         return data
     if not repair:
-        from ..estimators.schemes import check_scheme  # needs scikit-learn, which labels of sequences do, too
+        from ..estimators.schemes import check_scheme  # imports scikit-learn
 
         check_scheme(scheme, data.y, partial(place, data.name),
                      "--repair mends the labels of the file, or leave out --scheme")

@@ -61,7 +61,7 @@ def evaluate(arguments):
 
 def _chunk_scores(arguments, data, found):
     """Return the scores of chunks, or None if the labels are no chunks."""
-    # a truth without chunks may have predictions with some
+    # predictions may hold chunks where the truth holds none
     if data.shape != "sequence" or not any(map(holds_chunks, (data.y, [*data.y, *found]))):
         if arguments.strict is not None:
             raise ParameterError(f"--strict is for labels of chunks like B-NP, I-NP and O, got {data.name} without")
@@ -90,7 +90,7 @@ def _scores(arguments, data, found):
 
 
 def _predictions(arguments, data):
-    """Return the labels in a file that `predict` or another program wrote, for parses pairs if it gives relations."""
+    """Return the labels in a file that `predict` or another program wrote; pairs for parses with relations."""
     name = arguments.predictions
     if data.shape == "sentence" or data.rows is not None or _holds_examples(name, data.columns.format):
         other = copy.copy(arguments)
@@ -139,7 +139,7 @@ def _align(other, data):
     n = whole if other.data == "-" else len(trees_of(other.data, trees=None)[0])
     if n == whole:
         other.left_out = data.skipped
-    elif n != len(data.y):          # the data were filtered before, so the same rule must apply here
+    elif n != len(data.y):          # skip sentences here by the same rule
         other.skip_bad = other.checks_trees = True
 
 

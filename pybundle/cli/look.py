@@ -9,7 +9,7 @@ from .models import estimators, rank_pairs, relations_of
 from .output import certificate, certificate_rows, print_json, print_rows, print_table
 
 MOST = 12
-"""Largest number of labels for which transitions are printed as a table; of more labels the heaviest are listed."""
+"""Largest number of labels for which transitions are printed as a table; else the heaviest ones are listed."""
 WIDTH, INDENT = 118, 21
 
 
@@ -67,7 +67,7 @@ def _facts(model, columns, top):
 
 
 def _print_transitions(record, top):
-    """Print a table, rows being the labels before; or the heaviest and the most negative weights of many labels."""
+    """Print a table whose rows are the labels before, or for many labels the largest and most negative weights."""
     table, labels = record["transitions"], record["labels"]
     if len(labels) <= MOST:
         rows = {"start": record["start"]} if "start" in record else {}

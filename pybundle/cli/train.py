@@ -27,7 +27,7 @@ def train(arguments):
     check_memory(data, 5 if kind == "mkl" else 0, 2 if kind == "rank" else None)
     estimator = _estimator(kind, arguments, data)
     classes = class_counts(data) if kind != "rank" else None
-    if classes and data.shape == "row" and data.y.dtype.kind == "U":        # `fit` warns of numbers only
+    if classes and data.shape == "row" and data.y.dtype.kind == "U":        # `fit` checks only labels that are numbers
         warn_of_measurements(data.y)
     if data.shape == "sequence":
         warn_of_attributes(data, classes)
@@ -90,7 +90,7 @@ def save(estimator, data, scaler, path):
     """Save the model with its columns, and with weights of the unscaled columns."""
     if scaler is not None:
         unscale(estimator, scaler)
-    if hasattr(estimator, "scoring"):       # files hold no functions
+    if hasattr(estimator, "scoring"):       # a file cannot hold a function
         estimator.scoring = None
     estimator._columns = data.columns._replace(trained_on=data.describe())._asdict()
     estimator.save(path)

@@ -24,7 +24,7 @@ cdef class FeatureGroup(Group):
     cdef bint is_sparse
     cdef object X
     cdef const double[::1] data
-    # columns of the entries of a CSR matrix; columns 0..d-1, stored once for all rows, if X is dense
+    # columns of the entries if X is CSR; if X is dense, columns 0..d-1, stored once for all rows
     cdef const int32_t[::1] indices
     cdef const int64_t[::1] indptr
 

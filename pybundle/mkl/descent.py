@@ -60,8 +60,8 @@ class _Descent(QuasiNewton):
     def start(self, w0):
         lam, p = self.problem.penalty.lam, self.problem.penalty.n_groups
         value, slope = self._pass(w0)
-        # at the minimum with this plane in place of R, sum_k |theta_k| is max_k |phi_k| / lam; at that of F it is at
-        # most sqrt(2 R(0) / lam)
+        # sum_k |theta_k| is max_k |phi_k| / lam at the minimum with this plane in place of R, and at most
+        # sqrt(2 R(0) / lam) at the minimum of F
         total = min(self.problem.penalty.norms(slope).max() / lam, np.sqrt(2.0 * value / lam))
         x = np.concatenate([w0, np.full((len(w0), p), np.sqrt(total / p))], axis=1)
         self.steps.begin(x, *self._joint(x, value, slope))

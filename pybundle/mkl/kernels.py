@@ -277,7 +277,7 @@ def squares_of(X):
 
 
 def _distances(X, Z):
-    """Return squared distances of all pairs; those at the level of rounding become 0, as equal rows must have."""
+    """Return squared distances of all pairs. Those at the level of rounding become 0, so that equal rows have 0."""
     values, left, right = _products(X, Z), squares_of(X), squares_of(Z)
     values *= -2.0
     values += left[:, None]

@@ -48,8 +48,7 @@ class TokenLearner:
             self.parts = [make_part(group, index, data.X, structure.n_labels, self.average)
                           for index, group in enumerate(self._groups)]
         if radius == "auto":
-            # a ball that contains the minimiser of lam/2 |theta|_{2,1}^2 + mean loss, which is at most `largest` at
-            # theta = 0
+            # a ball with the minimiser of F = lam/2 |theta|_{2,1}^2 + mean loss, because F(0) is at most `largest`
             sizes = np.diff(data.offsets)
             largest = (float((structure.factors(data.offsets) * sizes).max() * structure.costs.max())
                        if settings.loss == "hinge" else float(sizes.max() * np.log(structure.n_labels)))
@@ -214,7 +213,7 @@ class TokenSession:
             plane = bound.plane()
             for group, coefs in zip(self.groups, risk.split(theta[0]), strict=True):
                 group.place(coefs)
-        self.executor.map(lambda group: group.renew(), self.groups)     # without the rounding errors of steps
+        self.executor.map(lambda group: group.renew(), self.groups)     # drops the rounding errors of steps
         loss = self.risk()
         return found._replace(objective=self.penalty() + loss, norms=self.norms(), lower_bound=self._bound_of([plane]))
 

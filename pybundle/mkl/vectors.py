@@ -1,7 +1,7 @@
 """Learners of the weights of any structured model, as lazily scaled vectors of groups or as a plain vector.
 
 A round costs a decoding and O(active features + groups): a step changes the features in which labelling and truth
-differ, the prox only scales. Most decoders read theta itself, which is written out in O(dim); that of
+differ, the prox only scales. Most decoders read theta itself, which is written out in O(dim). The decoder of
 `pb.models.Dependency` with blocks or listed features reads v and a factor for every group. With listed features theta
 holds only the weights whose features occurred. So whatever costs O(len(theta)), such as the planes of epochs and rounds
 of the log-loss, is independent of the number of possible features.

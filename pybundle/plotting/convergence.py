@@ -184,7 +184,7 @@ def plot_convergence(results: Any, *, tol: float | None = None, title: str | Non
 
 
 def _named(argument, runs, field):
-    """Return runs by name; the name "" keeps a single run out of the legend."""
+    """Return runs by name; a single run has the name "", which is not in the legend."""
     # a single run, or another object in place of one
     if hasattr(runs, field) or hasattr(runs, "fit") or isinstance(runs, Result):
         named = {"": runs}

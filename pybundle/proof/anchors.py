@@ -111,7 +111,7 @@ class LabelAnchors:
         P = mixed[:K * d].reshape(K, d)
         far = max(1.0, self.far)
         wrong, last_error = self.sums.error / far, error / far
-        # for a label without weight r is the sum of its multipliers, so it is 0 only if there are none
+        # r_k of a label without weight is the sum of its multipliers, so r_k = 0 only if all of them are 0
         away = (counts == 0.0) & (P[:, -1] != 0.0)
         if away.any() and not self.sums.rest.size:
             masses = np.minimum(1.01 * (np.abs(P[away, -1]) + last_error), n)
@@ -133,7 +133,7 @@ class LabelAnchors:
         spread = t * last_error + (1.0 - t) * wrong + 4.0 * UNIT * float(np.abs(v).sum() + (1.0 - t) * n)
         error = 1.01 * (t * error + 5.0 * (1.0 - t) * self.sums.error + spread * self.steep + 4.0 * UNIT * t * size)
         gain = 0.0
-        if self.sums.most is None and not self.sums.rest.size:      # entropies of the anchors; v errs by `spread`
+        if self.sums.most is None and not self.sums.rest.size:      # the entropy of the anchors; v errs by `spread`
             whole = max((1.0 - t) * (n - wrong), 0.0) * (1.0 - 4.0 * UNIT)
             terms = np.maximum(v - spread, 0.0) * np.log(np.maximum(whole / (v + spread), 1.0))
             gain = float(terms.sum()) - 4.0 * UNIT * K * whole

@@ -75,7 +75,7 @@ def as_penalty(certificate):
 
 
 def _terms(risk, lam, penalty):
-    """Return the terms of the user's regulariser, without the free weights of the risk, and of sign constraints."""
+    """Return the terms of the user's penalty on weights that are not free, and a term for sign constraints."""
     dim, free = risk.dim, getattr(risk, "free", None)
     terms = getattr(penalty, "terms", [Box() if penalty is None else penalty])
     if any(isinstance(term, Ball) for term in terms):

@@ -53,7 +53,7 @@ def _of_some(scores, d):
         np.add.at(sizes, ends[:, side], np.abs(d[:, side]))
     rest = tables - d[:, 0, :, None] - d[:, 1, None, :]
     rest_sizes = np.abs(tables) + np.abs(d[:, 0, :, None]) + np.abs(d[:, 1, None, :])
-    # tables of parallel edges are one table
+    # tables of parallel edges are added up
     turned = ends[:, 0] > ends[:, 1]
     _, first, place = np.unique(ends.min(axis=1) * n + ends.max(axis=1), return_index=True, return_inverse=True)
     whole, whole_sizes = np.zeros((2, len(first), *tables.shape[1:]))

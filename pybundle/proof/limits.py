@@ -119,7 +119,7 @@ class Limits:
             offset = t * (Fraction(plane.offset) - Fraction(plane.offset_error)) + (0 if t == 1 else (1 - t) * floor)
             left, room = -Fraction(plane.slope_error) * sum(sizes), Fraction(0)
             for i, (x, size) in enumerate(zip(map(Fraction, slope.tolist()), sizes, strict=True)):
-                end = float((penalty.lower if x > 0 else penalty.upper)[free[i]])      # where x v_i is least
+                end = float((penalty.lower if x > 0 else penalty.upper)[free[i]])      # x v_i is least at this bound
                 if i == j:
                     left += sign * x * size
                 elif np.isfinite(end):

@@ -23,7 +23,7 @@ from .evidence import Labellings, Multipliers, Points
 from .plane import UNIT, ProvenPlane
 
 ROUNDED = 4.0 * UNIT
-"""Assumed relative rounding error of terms in a user's function; its values may hide it: `abs(1e17 - 0.3)` is 1e17."""
+"""Assumed relative rounding error of terms in a user's function. It may not show: `abs(1e17 - 0.3)` is 1e17."""
 
 GROUPS = 32
 """Most groups of weights for which a function is called, three times each, to see the sizes of its terms."""
@@ -136,10 +136,10 @@ class PlainProblem:
         return ProvenPlane(math.fsum(offsets), phi, offset_error, slope_error, last, means)
 
     def _hidden(self, risk, points):
-        """Return rounding errors of values (k, P) at the points that are due to terms which cancel.
+        """Return the rounding errors (k, P) of the values at k points that are due to terms which cancel.
 
-        The sizes of the terms are seen if all weights are 0 but one, or but a random group of many weights. The result
-        is 0 if the risk counts its rounding errors itself.
+        The values with all weights 0 except one (if there are many, except a random group) show the sizes of the terms.
+        The result is 0 if the risk counts its rounding errors itself.
         """
         sizes, found = np.abs(points).max(axis=0, initial=0.0), np.zeros((len(points), risk.n_parts))
         if callable(getattr(risk, "values", None)) or not sizes.any():
@@ -181,7 +181,7 @@ class PlainProblem:
                 offset -= beta * Fraction(ROUNDED * (abs(value) + float(np.abs(slope) @ np.abs(x))))
                 error += beta * Fraction(hidden[p])
                 phi = phi + beta * ex.fractions(*ex.integers(slope))
-        return ProvenPlane(offset - error, phi, error)        # the offset from values of fun is the upper end
+        return ProvenPlane(offset - error, phi, error)        # upper end: the offset that the values of fun give
 
 
 class LabellingProblem(PlainProblem):

@@ -31,7 +31,7 @@ from .problem import PlainProblem
 from .structured import StructuredProblem
 
 SHARE, TINY = 1e-9, 1e-280
-"""A claim may be wrong by SHARE of itself, because runs count rounding in another way, or by TINY, by underflow."""
+"""A claim may be wrong by the fraction SHARE, as runs count rounding in another way, or by TINY, due to underflow."""
 
 
 @dataclass
@@ -154,7 +154,7 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
     if hasattr(risk, "renewed"):        # the data may have been changed in place since the risk was made
         risk = risk.renewed()
     if not getattr(risk, "decodes_exactly", True) and certificate.messages is None:
-        risk.aim(0.0)                   # the claim may rest on decodings as close as those of the last pass
+        risk.aim(0.0)                   # decode as closely as possible, because the run may have done so
     report, shift, centred = Report(problem=certificate.problem()), certificate.shift, risk
     if shift is not None:
         if getattr(risk, "free", None) is None or not hasattr(risk, "moved") or risk.dim != len(certificate.w):
@@ -207,7 +207,7 @@ def _check_shift(report, shift, risk, penalty, rows):
 
 
 def _problem_of(risk, dim, exact):
-    """Return the object that computes values and planes of a risk, which must have `dim` weights, in the verifier."""
+    """Return what computes values and planes of a risk in the verifier; the risk must have `dim` weights."""
     if not hasattr(risk, "evaluate"):
         if not callable(risk):
             raise InputTypeError(f"risk must be a risk or a callable, got {type(risk).__name__}")
@@ -249,7 +249,7 @@ def _check_point(report, certificate, problem):
     report.fun = _up(fun + error)
     # `fun` itself must be right, however large the claimed error is
     is_right = abs(fun - claimed) <= min(allowed, 100 * error + Fraction(SHARE) * abs(fun)) + error
-    # values of inexact decodings are upper bounds, and other decodings may have closer ones
+    # values of inexact decodings are upper bounds, and those found here may be lower than those of the run
     is_right |= not getattr(problem.risk, "decodes_exactly", True) and fun <= claimed
     share = Fraction(SHARE) * abs(claimed) if error else 0
     share += 2 * error if isinstance(problem.risk, Function) else 0      # a run cannot count rounding inside callables
@@ -287,7 +287,7 @@ def _check_evidence(report, certificate, problem):
         return
     low, high = found
     floor = problem.floor(evidence) if low < certificate.lower_bound else None
-    if floor is not None and certificate.penalty is None:       # the square is not negative
+    if floor is not None and certificate.penalty is None:       # the square of w adds >= 0
         low, high = max(low, floor / n), max(high, floor / n)
     report.lower_bound = _down(low)
     report.add("lower bound", _holds(Fraction(certificate.lower_bound), low, high, problem),

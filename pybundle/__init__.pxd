@@ -1,5 +1,5 @@
-# What compiled packages build on: `cimport pybundle`, or `from pybundle cimport max_tree, smo`. Each name is described
-# where it is declared, and in docs/embedding.rst; a change of any of them is a change of interface.
+# Compiled packages build on these names: `cimport pybundle`, or `from pybundle cimport max_tree, smo`. Each is
+# described where it is declared, and in docs/embedding.rst; a change of any of them changes the interface.
 
 # Planes: CSR rows that grow, dense rows with their products
 from pybundle.bundle._dense cimport DensePlanes

@@ -1,4 +1,4 @@
-"""`python -m pybundle`."""
+"""`python -m pybundle` runs the command line."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What only the compiler knows about this build."""
+"""Tells how this build was compiled."""
 
 cdef extern from *:
     """
@@ -12,7 +12,7 @@ cdef extern from *:
 
 
 def is_checked():
-    """Whether the kernels were built with bounds checks (PYBUNDLE_CHECKED=1).
+    """Return whether the kernels were built with bounds checks (PYBUNDLE_CHECKED=1).
 
     >>> is_checked() in (True, False)
     True

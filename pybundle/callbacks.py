@@ -1,4 +1,4 @@
-"""Callbacks for `minimize`, paths and estimators: what watches a run and may end it."""
+"""Callbacks for `minimize`, paths and estimators: they watch a run and may end it."""
 
 from .runtime.callbacks import EarlyStopping, ProgressBar, StopSignal, TimeLimit
 

@@ -1,4 +1,4 @@
-"""The methods of `minimize`: records of their options, and what a method of one's own is made of."""
+"""The methods of `minimize`: records of their options, and the classes to derive a method of your own from."""
 
 from .core.plane import Plane
 from .core.protocols import BOUNDED, LABELLINGS, SMOOTH

@@ -75,14 +75,14 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     Before the solve, `fit` summarises the data by a survey of each block, because several workers may hold the blocks.
     A subclass defines
 
-    * `_take(X, y, sample_weight) -> (X, y, weights)`: checked, without examples of weight 0;
+    * `_take(X, y, sample_weight) -> (X, y, weights)`: the checked data, without examples of weight 0;
     * `_survey(X, y, weights)`: the properties of a block that the fitted attributes depend on;
     * `_learn(surveys) -> dict`: the fitted attributes that are known before the solve;
     * `_risk(X, y, weights, fitted)`: the risk of a block.
 
     If `_surveys_again(fitted)` is true, some fitted attributes depend on the data and on those in `fitted`.
-    `_learn_again` computes them from the results of `_survey_again(X, y, weights, fitted)` for all blocks. For data in
-    memory `_risk` adds them to `fitted`.
+    `_learn_again` computes the former from the results of `_survey_again(X, y, weights, fitted)` for all blocks. For
+    data in memory `_risk` adds them to `fitted`.
 
     Docstrings of subclasses are filled in: `{C}`, `{parameters}` after the parameters of the class, `{certificate}`,
     and the names in `_pieces`.
@@ -95,7 +95,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     _shift: Any = None      # `features.shift.Shift` of the last fit with a free intercept
     _dtypes: tuple[Any, ...] = (np.float64,)    # types that weights may have
     _dtype: Any = np.float64                    # type of the weights of the present fit
-    _needs_penalty = "weights of features that the examples lack"       # names what only a penalty limits, or empty
+    _needs_penalty = "weights of features that the examples lack"       # what only a penalty limits; or empty
     _unlimited: tuple[str, ...] = ("n_iter_",)      # fitted integers that may exceed the number of weights
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -166,7 +166,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
             X, y, weights = (take_rows(data, kept) for data in (X, y, weights))
         fitted = self._learn([self._survey(X, y, weights)])
         risk = self._risk(X, y, weights, fitted)
-        self._held_out = held_out               # until `_watch` takes it
+        self._held_out = held_out               # `_watch` takes it
         return risk, fitted
 
     def _validation_fraction(self):
@@ -274,14 +274,14 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
 
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())
-        # planes and multipliers of all examples, and the solver they are of; the data during a fit
+        # planes and multipliers of all examples, the solver that they belong to, and the data during a fit
         for name in ("_state", "_solver", "_training"):
             state.pop(name, None)
         return state
 
 
 def checked_weights(name, value, fitted, may_be_sparse):
-    """Return weights as a CSR matrix, a C-contiguous array or a float; finite, and of the shape of those fitted."""
+    """Return weights as a CSR matrix, C-contiguous array or float; refuse another shape than `fitted`, inf and NaN."""
     try:
         value = sp.csr_matrix(value, dtype=np.float64) if may_be_sparse and sp.issparse(value) else real_array(value)
     except TypeError as problem:
@@ -309,12 +309,12 @@ def without_weightless(X, y, weights):
 
 
 def _equal(one, other):
-    """Return whether values are equal; lists are compared as such, since an array pads texts to the longest."""
+    """Return whether values are equal; lists are not made arrays, which pad texts to the longest."""
     return one == other if isinstance(one, list) and isinstance(other, list) else np.array_equal(one, other)
 
 
 class _WithEstimator:
-    """Calls a callback of the user with a `progress` that has the estimator so far."""
+    """Calls a callback of the user with a `progress` that has the estimator as fitted so far."""
 
     def __init__(self, function, estimator, fitted, held_out):
         self._function, self._estimator, self._fitted, self._held_out = function, estimator, fitted, held_out

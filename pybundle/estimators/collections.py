@@ -47,9 +47,9 @@ def placed(estimator, X, y, sample_weight):
     n_parts = -(-LEAST_PARTS // len(taken))
     risks = _mapped(client, "_risk", bare, taken, fitted=fitted, n_parts=n_parts)
     for future in risks:
-        if future.exception() is not None:      # raised here just as on the worker
+        if future.exception() is not None:      # the error of a worker is raised here, too
             raise future.exception()
-    del taken                                   # risks hold what they need of the data, encoded
+    del taken                                   # the risks hold the encoded data
     remote = executor.risk_of(risks, n_parts=n_parts)
     try:
         yield remote, fitted

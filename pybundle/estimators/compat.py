@@ -34,7 +34,7 @@ def _newer(module, name, fallback) -> Any:
 
 if TYPE_CHECKING:
     class CallbackSupportMixin:
-        """What scikit-learn has since 1.9 only."""
+        """A class that scikit-learn has since 1.9 only."""
 else:
     CallbackSupportMixin = _newer("sklearn.callback", "CallbackSupportMixin", type("NoCallbacks", (), {}))
 with_callbacks: Callable[[Function], Function] = _newer("sklearn.callback", "with_callbacks", lambda method: method)
@@ -93,7 +93,7 @@ def _is_date(value):
 
 
 def texts_of(X):
-    """Return by column the first text or date of X; in a data frame the first value that is no number."""
+    """Return by column the first text or date of X; of a data frame return the first value that is no number."""
     X = np.array(X, dtype=object) if isinstance(X, (list, tuple)) else X
     if sp.issparse(X) or len(getattr(X, "shape", ())) != 2:
         return {}

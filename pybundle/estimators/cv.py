@@ -1,4 +1,4 @@
-"""Choose C by cross-validation: folds follow warm-started paths in step, until a larger C only overfits."""
+"""Choose C by cross-validation: all folds solve one C, warm-started, then a larger one, until that only overfits."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ GRID = {
 """Pieces of the docstrings of searches over C."""
 
 SEARCH_TOL = 1e-5                                   # relative gap at which a solve of a search ends at the latest
-FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2       # `share` of `Fold` with less than FEW examples, and with more
+FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2       # `share` of `Fold` below FEW examples, and from FEW on
 
 
 class PathCV:
@@ -120,7 +120,7 @@ class PathCV:
 
     def _fit(self, X, y, sample_weight, groups):
         grid = self._grid()
-        check_number("tol", self.tol, low=0.0)          # now, not in the final fit after all folds
+        check_number("tol", self.tol, low=0.0)          # here, as the final fit would check it late
         if self.search_tol is not None:
             check_number("search_tol", self.search_tol, low=0.0, strict=True)
         make_executor(self.n_jobs).close()
@@ -197,8 +197,8 @@ class PathCV:
                     if each(Fold.has_learnt_all, k).all():
                         break
                     if not is_dip and has_fallen(scores[:, :k + 1]):
-                        # a fall is overfitting only if training scores rise and something has been learnt; else it is a
-                        # dip
+                        # a fall is overfitting if training scores have not fallen and every fold has learnt
+                        # enough; else it may be temporary, and larger C are probed
                         training = [each(Fold.score, j).mean() for j in (best, k - 1, k)]
                         is_dip = (min(training[1:]) < training[0] or each(Fold.has_learnt_little, best).any()
                                   or each(Fold.misses_a_class, k).any())

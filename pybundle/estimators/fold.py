@@ -11,8 +11,8 @@ from ..solvers.path import Grid, runs
 PROBE_GAP = 0.1
 """Gap at which a probe may end, relative to F(w) or, if that is less, to the decrease of F since the C before."""
 LITTLE = 0.5
-"""From this fraction of R(0) - R(w) on lam |w|^2 counts as large. The fraction is at most 1, and 1 if R is linear up
-to w."""
+"""lam |w|^2 counts as large from this fraction of R(0) - R(w) on. The fraction is at most 1, and 1 if R is linear up to
+w."""
 NO_LOSS = 1e-3
 """Training losses below this fraction of F count as 0, and below this fraction of F(0) as small."""
 NO_CLASS = 5e-3
@@ -68,7 +68,7 @@ class Fold:
     def misses_a_class(self, k):
         """Return whether a class of the training examples is never predicted for them: a larger C may learn it."""
         if getattr(self._train[1], "dtype", np.dtype(int)).names:
-            return False                # grades with groups
+            return False                # y has grades and groups, not classes
         classes, counts = np.unique(np.hstack(self._train[1]), return_counts=True)
         return not np.isin(classes[counts >= NO_CLASS * counts.sum()], self._predict(k, self._train)).all()
 

@@ -19,8 +19,8 @@ from .structured import StructuredEstimator
 class GraphEstimator(StructuredEstimator):
     """Base class of estimators of labels of nodes.
 
-    Subclasses define `_choose(found)`, the classes, given those in y, and `_make_model`; they may define
-    `_known(labels, name)`, the labels of the nodes whose label is known, and which these are.
+    Subclasses define `_make_model` and `_choose(found)`, which returns the classes, given those in y. They may define
+    `_known(labels, name)`, which returns the labels of the nodes that have one, and a mask of these nodes.
     """
 
     class_weight: Any
@@ -30,7 +30,7 @@ class GraphEstimator(StructuredEstimator):
         return labels, np.ones(len(labels), dtype=bool)
 
     def _nodes(self, y):
-        """Return the labels of the known nodes, which nodes these are, and the weights of nodes: a list each."""
+        """Return the labels of the known nodes, masks of these nodes, and the weights of all nodes: a list each."""
         labels, known, weights = [], [], []
         for i, item in enumerate(y):
             is_weighted = isinstance(item, WeightedLabels)
@@ -66,7 +66,7 @@ class GraphEstimator(StructuredEstimator):
                 "class_weight_": class_factors(self.class_weight, classes, surveys)}
 
     def _encode_pairs(self, X, y, fitted):
-        """Return graphs and codes of labels, -1 for nodes without a label; with weights if y has any."""
+        """Return graphs and codes of labels, -1 for nodes without a label; the codes have weights if y has any."""
         labels, known, of_nodes = self._nodes(y)
         offsets = np.concatenate([[0], np.cumsum([len(one) for one in known])])
         codes = np.full(offsets[-1], -1, dtype=np.int64)

@@ -31,7 +31,7 @@ def label_array(labels, what, unlabelled="leave out the tokens without a label, 
             raise InputTypeError(f"{what} must hold labels of one type, texts or numbers, got {labels!r:.60}")
         array = array if are_texts == {True} else np.asarray(array.tolist())
     if array.dtype.kind == "f" and not isinstance(labels, np.ndarray) and all(
-            isinstance(label, numbers.Integral) for label in labels):        # uint64 beside int64
+            isinstance(label, numbers.Integral) for label in labels):        # NumPy makes floats of -1 beside 2^63
         array = np.array([int(label) for label in labels], dtype=object)
     if array.dtype == np.uint64 or (array.dtype.kind == "O" and len(array) and isinstance(array[0], int)):
         largest = max(array.tolist(), default=0)
@@ -44,7 +44,7 @@ def label_array(labels, what, unlabelled="leave out the tokens without a label, 
 
 
 def check_kind(labels, classes, what):
-    """Refuse labels to be compared with those of `classes` if one are texts and the others are not."""
+    """Refuse texts if `classes` are numbers, and numbers if they are texts: the two cannot be compared."""
     if len(labels) and isinstance(labels[0], str) != isinstance(classes[0], str):
         raise InputTypeError(f"{what} must hold labels like those of training, {classes.tolist()!r:.40}, got "
                              f"{labels.tolist()!r:.40}")

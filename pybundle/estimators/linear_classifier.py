@@ -34,7 +34,7 @@ class LinearClassifierEstimator(ClassifierMixin, NamedWeights, FlatEstimator):
     Two classes have one score, that of the second.
     """
 
-    l1_ratio: float = 0.0       # of subclasses without such a parameter
+    l1_ratio: float = 0.0       # for subclasses without this parameter
     intercept_scaling: float = 1.0
     class_weight: Any
     _intercept_is_free = False
@@ -109,12 +109,12 @@ class LinearClassifierEstimator(ClassifierMixin, NamedWeights, FlatEstimator):
     def decision_function(self, X: Data) -> Floats:
         """Return the scores of the classes, shape (n, K); for two classes the score of `classes_[1]`, shape (n,).
 
-        In float32 for float32 data and pixels.
+        The scores are float32 if X is float32 or uint8.
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, **FORMATS)
         if X.dtype == np.uint8:
-            X = X.astype(np.float32)        # exact
+            X = X.astype(np.float32)        # every pixel is exact in float32
         found = scores(X, self.coef_, self.intercept_, getattr(self, "centre_", None)).astype(X.dtype, copy=False)
         return found[:, 0] if len(self.classes_) == 2 else found
 
@@ -137,7 +137,7 @@ class LinearClassifierEstimator(ClassifierMixin, NamedWeights, FlatEstimator):
         return self.classes_[order], np.take_along_axis(scores, order, axis=1)
 
     def margins(self, X: Data, y: Any = None) -> Floats:
-        """By how much the best class wins over the second; with y, the true class over the best other one, (n,)."""
+        """Return the lead of the best class over the second or, with y, of the true class over the best other, (n,)."""
         scores = self._all_scores(X)
         if y is None:
             top = np.partition(scores, -2, axis=1)

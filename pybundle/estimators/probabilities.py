@@ -11,9 +11,9 @@ from ..core.types import Data
 
 
 class NeedsLogLoss:
-    """Decorate a method that is missing, as by scikit-learn's `available_if`, unless `_log_loss` of the fit is true.
+    """Decorate a method that exists only if `_log_loss` of the fit is true, like scikit-learn's `available_if`.
 
-    The AttributeError says what has the method, with the text `_log_loss_is` of the class.
+    Otherwise access raises AttributeError with the text `_log_loss_is` of the class: what to use instead.
     """
 
     def __init__(self, method: Any) -> None:
@@ -35,11 +35,11 @@ class Probabilities:
 
     @NeedsLogLoss
     def predict_proba(self, X: Data) -> Any:
-        """Missing: hinges have no probabilities. The AttributeError names an estimator that has some."""
+        """Missing, as hinges have no probabilities: the AttributeError names an estimator that has some."""
 
     @NeedsLogLoss
     def predict_log_proba(self, X: Data) -> Any:
-        """Logarithms of `predict_proba`, minus infinity for 0; missing where that is."""
+        """Logarithms of `predict_proba`, minus infinity for 0; missing if `predict_proba` is."""
         found = self.predict_proba(X)
         with np.errstate(divide="ignore"):
             return [np.log(table) for table in found] if isinstance(found, list) else np.log(found)

@@ -10,8 +10,8 @@ from ..models.chain.allowed import Allowed
 
 SCHEMES = {"BIO": ("BI", "I", ""), "IOB1": ("BI", "B", ""), "BILOU": ("BILU", "IL", "BI"),
            "IOBES": ("BIES", "IE", "BI")}
-"""For each scheme: its prefixes; those that B or I of the same type must precede; those that one of the latter, of the
-same type, must follow. Labels are `O`, or a prefix and a type, like `B-NP`."""
+"""For each scheme: all prefixes; those that must follow a B or I of the same type; those after which one of the second
+kind, of the same type, must come. Labels are `O`, or a prefix and a type, like `B-NP`."""
 
 
 def check_scheme(scheme, y, place="y[{}][{}]".format,

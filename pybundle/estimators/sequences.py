@@ -44,7 +44,7 @@ class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
     token_weights: str
     templates: Templates | None
     _needs_penalty = "weights of features that the examples lack; l1 > 0 does"
-    _unlimited = ("n_iter_", "n_features_in_")      # `_check_state` checks the latter
+    _unlimited = ("n_iter_", "n_features_in_")      # `_check_state` checks `n_features_in_`
 
     def _penalty(self, fitted):
         l1 = check_number("l1", self.l1, low=0.0)
@@ -55,12 +55,12 @@ class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
 
     def _take(self, X, y, sample_weight):
         X, y, weights = super()._take(X, y, sample_weight)
-        if not any(map(length, X)):       # a block of Dask bags, for instance
+        if not any(map(length, X)):       # a block of a Dask bag may have empty sequences only
             return [], [], weights[:0]
         return X, y, weights
 
     def _last_point(self, risk, fitted):
-        w = super()._last_point(risk, fitted)       # of another scheme, it may have weights that must be 0
+        w = super()._last_point(risk, fitted)       # under another scheme, other weights must be 0
         return None if w is None or self._of_fit["scheme"] != self.scheme else w
 
     def _risk(self, X, y, weights, fitted):
@@ -90,7 +90,7 @@ class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
         X = self._tokens(X)
         if not holds_texts(X) or (self.vocabulary_ is None and self.hash_bits is None):
             x = as_rows(X, self.n_features_in_, self.vocabulary_, self.hash_bits)
-            check_finite("X", x.values, x.name_of)      # errors count empty sequences, too
+            check_finite("X", x.values, x.name_of)      # before empty sequences are left out: errors count them
             tokens = model.tokens(Ragged.unchecked(x.values, _full(x.offsets)))
             return model.token_scores(self.coef_, tokens.values), x.offsets
         offsets, *rows = rows_of(X, *self._once("columns", lambda: columns_of(self.vocabulary_, self.hash_bits)))
@@ -198,7 +198,7 @@ class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
         return [_max_marginals(*problem) for problem in self._each(X)]
 
     def margins(self, X: Data) -> list[Floats]:
-        """By how much the best labelling wins over the best one that differs at token t, a list of arrays (T,)."""
+        """Return the lead of the best labelling over the best one that differs at token t, a list of arrays (T,)."""
         top = [np.partition(table, -2, axis=1) for table in self.decision_function(X)]
         return [table[:, -1] - table[:, -2] for table in top]
 
@@ -231,7 +231,7 @@ class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
                 for label, row in zip(labels, self.model_.pair_scores(self.coef_)[0].tolist(), strict=True)}
 
     def sparsify(self) -> Self:
-        """Drop the features by name whose weights are 0 for all labels, as an l1 norm leaves most; return self.
+        """Drop named features whose weights are 0 for all labels, which are most with an l1 norm; return self.
 
         Predictions stay the same, as features without a weight add nothing; the model takes less memory, and so does
         its file. With `token_support_` all pairs of feature and label of weight 0 are dropped. Models of arrays and of

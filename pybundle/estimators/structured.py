@@ -100,7 +100,7 @@ class StructuredEstimator(CertifiedEstimator):
     def _once(self, name, make):
         """Return `make()`, kept while all parameters and fitted attributes are the same objects."""
         mine = vars(self)
-        kept = mine.setdefault("_kept", {})         # before the loop, which a key added by another thread breaks
+        kept = mine.setdefault("_kept", {})         # first: a key that another thread adds would break the loop
         sources = [value for key, value in mine.items() if key[-1] == "_" or key in mine["_of_fit"]]
         known, found = kept.get(name, ((), None))
         if len(known) != len(sources) or any(map(operator.is_not, known, sources)):
@@ -122,7 +122,7 @@ class StructuredEstimator(CertifiedEstimator):
     @as_fitted
     def model_(self) -> StructuredModel:
         """The model of `pb.models` behind the estimator, built once from parameters and fitted attributes."""
-        if "coef_" not in vars(self):       # scikit-learn's check takes a tenth of the time of a short sentence
+        if "coef_" not in vars(self):       # `check_is_fitted` takes a tenth of the time of a short sentence
             check_is_fitted(self)
         return self._once("model", lambda: self._make_model(self))
 
@@ -167,7 +167,7 @@ class StructuredEstimator(CertifiedEstimator):
 
 
 def check_list(name, value):
-    """Return a sequence of examples, in which iterators and columns of tables have become lists."""
+    """Return a sequence of examples; iterators and columns of tables become lists."""
     if isinstance(value, (Graph, WeightedLabels)) and not isinstance(value[0], Ragged):
         raise InputTypeError(f"{name} must be a list with one entry for each example, got one {type(value).__name__}; "
                              f"pass [{name.lower()}]")

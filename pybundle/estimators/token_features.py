@@ -1,4 +1,4 @@
-"""What a fit of sequences learns of its data: labels, names of features, and the pairs of both that occur."""
+"""`TokenFeatures` learns from sequences their labels, the names of features, and the pairs of both that occur."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FEW_WEIGHTS = 1 << 20
 
 
 class TokenFeatures:
-    """Mixin of sequence labellers: from tokens and labels as users write them to numbers."""
+    """Mixin of sequence labellers that converts tokens and labels, as users write them, to numbers."""
 
     def _survey(self, X, y, weights):
         """Return the classes, counts of features by name or None for arrays and hashes, and the number of columns."""

@@ -121,7 +121,7 @@ def rows_of(X, number_of, mask):
     offsets, ends, columns, values = [0], [0], [], []
     for i, x in enumerate(X):
         for t, token in enumerate(x):
-            if type(token) is list and {*map(type, token)} == {str}:        # names need no checks: half the time
+            if type(token) is list and {*map(type, token)} == {str}:        # names alone, without checks: half the time
                 found = [column for column in map(number_of, token) if column is not None]
                 columns += found
                 values += [1.0] * len(found)

@@ -31,7 +31,7 @@ class Words:
         return RELATION_TEMPLATES if self.relation_templates is None else self.relation_templates
 
     def _count_values(self, X):
-        """Return a Counter of values for each column, or for those of `_between` only if `min_count` is 1."""
+        """Return a Counter of values for each column; if `min_count` is 1, only for the columns of `_between`."""
         has_rare = check_integer("min_count", self.min_count, low=1) > 1
         return {column: Counter(value for i, x in enumerate(X) for value in self._column(x, i, column))
                 for column in (range(len(self.attributes)) if has_rare else self._between())}

@@ -242,7 +242,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         })
 
     def _watch(self, fitted, X, y):
-        """Return callbacks for `minimize`: the user's, with the estimator so far, and one that calls scikit-learn's."""
+        """Return callbacks for `minimize`: the user's as `_WithEstimator`, and one that calls scikit-learn's."""
         held_out = vars(self).pop("_held_out", None)
         callbacks = [_WithEstimator(function, self, fitted, held_out) for function in as_callbacks(self.callback)]
         if getattr(self, "_skl_callbacks", None):

@@ -1,4 +1,4 @@
-"""Solvers: five folders of methods (block, bundle, newton, smooth, interior), and what drives them all."""
+"""Solvers: five folders of methods (block, bundle, newton, smooth, interior), and the code that runs them."""
 
 from .checkpointing import Checkpoint
 from .minimize import minimize

@@ -60,13 +60,13 @@ def as_risk(risk, w0):
                              "pb.risks.Function(fun, dim)")
     w0 = check_vector("w0", w0)
     how = {"accuracy": np.inf} if takes_accuracy(risk) else {}
-    with single_threaded_blas():         # as all later calls
+    with single_threaded_blas():         # later calls have one thread, too
         answers = [risk(w0.copy(), **how)]      # determines the number of parts; most runs start with it anyway
 
     def replayed(w, **how):
         return answers.pop() if answers and np.array_equal(w, w0) else risk(w, **how)
 
-    replayed.__wrapped__ = risk         # whose parameters `Function` looks at
+    replayed.__wrapped__ = risk         # `Function` reads the parameters of `risk`
     try:
         shape = np.shape(answers[0][0])
     except (TypeError, ValueError, IndexError):      # Function raises the error for a wrong answer
@@ -152,7 +152,7 @@ def _penalised(penalty, risk, signs, n, constraints):
 
 
 def _bounded(problem, risk):
-    """Return a problem with what bounds its free weights: anchors, some held at 0, or limits in closed form."""
+    """Return a problem whose free weights are bounded, if possible: by anchors, values 0, or limits in closed form."""
     omega, means, rows = problem.penalty, problem.means, problem.rows
     anchors = anchors_of(risk, omega, means, rows)
     has_means = anchors is not None and anchors.means is not None
@@ -242,7 +242,7 @@ def regrouped(risk, n_parts, method, pool, settings, is_placed=False, takes_oca=
 
     If workers hold the parts (`is_placed`), they compute them, and smooth risks have as many parts as others.
     """
-    # "auto" takes the gradient of a smooth risk whole: in parts it is as dense, and each is checked and summed
+    # "auto" takes a smooth risk as one part: the gradient of each part is dense, and has to be checked and added
     is_whole = method.name == "auto" and risk.smooth and not is_placed and not takes_oca
     if is_whole:
         default = METHODS["lbfgs"].n_parts

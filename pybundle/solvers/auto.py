@@ -1,7 +1,7 @@
-"""Which method "auto" takes, as a table: the first row that holds says the method, why, and what takes over from it.
+"""The table by which "auto" chooses: the first row that holds gives the method, the reason, and the fallbacks.
 
-A fallback takes over if the method before stalls; or if it has not halved the gap within `slow` passes; or, once the
-relative gap is at most `at_gap`, after the first iteration that does not halve it; or once it has taken `most` passes.
+A fallback takes over when the method before it stalls, has not halved the gap within `slow` passes, or has taken `most`
+passes. Once the relative gap is at most `at_gap`, it takes over after the first iteration that does not halve the gap.
 The numbers were measured.
 """
 
@@ -23,7 +23,7 @@ from .state import is_fine
 SLOW = 150.0
 """Passes within which "prox-bcfw" should halve the gap; fewer where the next method starts well from planes."""
 NEAR = 1e-3
-"""Relative gap from which "alm" on decoded planes is worth its steps: started cold it is ten times slower."""
+"""Relative gap below which "alm" on decoded planes may take over; started at once it takes ten times as long."""
 FEW_WEIGHTS = 50
 """With so few weights of classes, methods on planes reach fine tolerances sooner than steps on examples do."""
 NARROW, TINY = 1 << 15, 1e-8
@@ -57,14 +57,14 @@ class Case:
         self.search, self.risk, self.problem = search, search.risk, search.problem
         self.classes = self.problem.classes
         self.has_limit = search.settings.memory_limit is not None
-        self.keeps = search.settings.record is not None        # points of planes, as evidence
+        self.keeps = search.settings.record is not None        # whether points of planes are stored as evidence
         self.tol, self.is_fine = search.settings.gap.tol, is_fine(search.settings.gap.tol)
         self.is_few, self.is_narrow = self.risk.dim <= FEW_WEIGHTS, self.risk.dim <= NARROW
-        self.is_penalised = self.problem.square is None      # or a ball, of which the first row asks
+        self.is_penalised = self.problem.square is None      # true for a ball, too; the first row takes balls
 
     @cached_property
     def needs_part_planes(self):
-        """Whether only planes of parts take the penalty."""
+        """Whether only methods on planes of parts accept the penalty."""
         has_steps = self.risk.smooth or self.risk.has_exact_blocks
         return self.is_penalised and (self.problem.entries is None or not has_steps)
 
@@ -122,7 +122,7 @@ class Case:
 
     @cached_property
     def suits_planes(self):
-        """Whether planes of parts come sooner than steps on examples with a penalty."""
+        """Whether, with a penalty, methods on planes of parts are faster than steps on examples."""
         is_far = self.problem.even is None and self.problem.coordinates.are_far(self.risk.examples)
         return self.steps_cost is None and (self.all_free or is_far or (self.is_few and self.is_fine))
 
@@ -133,7 +133,7 @@ class Case:
     # ------------------------------------------------------------------ fallbacks
     @property
     def last(self):
-        """Fallbacks of a smooth method; none with free intercepts of classes, where planes of parts prove no more."""
+        """Last fallback of smooth methods: "oca", but none with free intercepts of classes, where it proves no more."""
         return () if self.classes is not None else (OCA,)
 
     @property
@@ -217,9 +217,10 @@ def choose(search):
 
 
 def suits_blocks(problem, n_examples):
-    """Return whether steps on examples are faster than L-BFGS, which scales columns, with free intercepts of classes.
+    """Return whether steps on examples are faster than L-BFGS for a log-loss with free intercepts of classes.
 
-    Measured seconds to 1e-3: 0.05 : 0.11 on 1797 x 64 pixels, 0.50 : 0.17 on 20000 x 50, 0.30 : 0.04 if sizes differ.
+    L-BFGS scales the columns. Measured seconds to a gap of 1e-3, steps : L-BFGS: 0.05 : 0.11 on 1797 x 64 pixels,
+    0.50 : 0.17 on 20000 x 50 numbers, 0.30 : 0.04 if the sizes of columns differ.
     """
     if problem.even is None:
         return False

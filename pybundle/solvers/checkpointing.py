@@ -1,9 +1,8 @@
 """Save and resume runs: when a checkpoint is written, which arguments must match, how a run resumes.
 
 A resumed run returns the same bits as an uninterrupted one if only limits and callbacks differ, and if decoding depends
-on its arguments alone, which it does not in `GraphLabeling`. With another tolerance it continues as it is. If tolerance
-or memory limit need another kind of run, a new one starts from the saved state. Counters and history continue in any
-case.
+on its arguments alone; that of `GraphLabeling` does not. With another tolerance the saved run continues. If tolerance
+or memory limit need another kind of run, a new run starts from the saved state. Counters and history always continue.
 """
 
 from __future__ import annotations
@@ -157,15 +156,15 @@ class Checkpointing(NoCheckpoint):
         left = None if run.fallbacks is None else run.fallbacks.arrays()
         held = {"method": run.method.name, "run": run.arrays(), "fallbacks": left}
         self._file.write(held, run.trace.n_iter, status=int(status) if status in ENDED else None,
-                         settings=self._words())
+                         settings=self._changeable())
 
     def rescue(self, run, status=None):
         """Write the run after its last iteration if the file lacks that; a run inside an iteration is not written."""
         trace, written = run.trace, self._file.n_iter
-        if written is None or self._is_inside:          # it had not begun
+        if written is None or self._is_inside:          # the run had not begun
             return
         if trace.n_iter != written or (status in ENDED and not self._is_over):
-            with suppress(StateError):          # contents that no file can hold: an earlier write has told
+            with suppress(StateError):          # an earlier write has raised it: no file can hold the contents
                 self.write(run, status)
 
     def close(self):
@@ -184,8 +183,8 @@ class Checkpointing(NoCheckpoint):
                           "delete it, or choose another path")
 
     # ------------------------------------------------------------------ inside
-    def _words(self):
-        # what may change from call to call, but may ask for a new run
+    def _changeable(self):
+        # settings that may differ between calls; another value may need a new run
         gap = self._settings.gap
         return [gap.tol, gap.atol, self._settings.memory_limit]
 
@@ -197,9 +196,9 @@ class Checkpointing(NoCheckpoint):
             old.restore(held["run"])
             left = held["fallbacks"]
         search, gap = old.search, self._settings.gap
-        is_same, bracket = (tol, atol, memory) == tuple(self._words()), search.bracket
+        is_same, bracket = (tol, atol, memory) == tuple(self._changeable()), search.bracket
         is_over = status is not None and (is_same or (bracket is not None and search.rule.holds(*bracket.range)))
-        self._is_over = is_over         # then the file stays: of a run under its own settings
+        self._is_over = is_over         # then the file is left as it is, with its own settings
         # for fine tolerances other methods follow in "auto", and scores are in float64
         is_other = not is_same and (memory != self._settings.memory_limit or is_fine(tol) != is_fine(gap.tol))
         if not is_over and (is_other or old.kind != held["run"]["kind"]):
@@ -223,7 +222,7 @@ class Checkpointing(NoCheckpoint):
             self._risk.aim(0.0)
         planes = self._risk.planes(search.w.copy())
         low = value = float(np.sum(planes.values))
-        if not self._risk.decodes_exactly:      # the plane and the upper bound enclose the value, now as then
+        if not self._risk.decodes_exactly:      # plane and upper bound enclose the value in both passes
             low = float(np.sum(planes.offsets + planes.dot(search.w)))
         digits = 1e-4 if self._risk.precision == "float32" else SAME
         scale = abs(value) + abs(search.risk_value) + 1e-3 * abs(search.size.value)
@@ -284,8 +283,8 @@ def _spelled(value):
 def _probe(risk, w):
     """Return a substitute for a fingerprint from the risk at w and at a nearby point; the calls do not count as passes.
 
-    It has the values of the parts, and products of their slopes with fixed random vectors, to nine digits, which other
-    signs or another order of the coordinates would change.
+    It has the values of the parts, and products of their slopes with fixed random vectors, to nine digits. Coordinates
+    with other signs or in another order change the products.
     """
     rng, marks = np.random.default_rng(0), []
     for point in (w, w + rng.standard_normal(len(w))):

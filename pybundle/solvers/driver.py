@@ -156,7 +156,7 @@ class Driver:
         self.status = reason if self.status is None else self.status
 
     def complete(self) -> Result:
-        """Step until the run ends; return the certified result. Errors carry that of the best point so far."""
+        """Step until the run ends; return the certified result. Errors carry the result of the best point so far."""
         try:
             try:
                 self._begin()
@@ -179,7 +179,7 @@ class Driver:
             self._report.write = write
 
     def _tell_end(self, result):
-        """Print the last line; warn if the rounding of intercepts decided."""
+        """Print the last line; warn if the gap is above the tolerance, but within the rounding of intercepts."""
         if self._report is not None:
             self._report(self._progress(), final=True)
             self._report.say(result.message)
@@ -189,7 +189,7 @@ class Driver:
                       f"{shift.spacing(search.w):.2g} apart; subtract a constant from y or from the columns of "
                       "X", UserWarning)
 
-    # ------------------------------------------------------------------ ends before the end
+    # ------------------------------------------------------------------ runs that end early
     def _ended_early(self, end):
         """Return the result after Ctrl-C, or after the time limit while a worker was silent."""
         run = self.run
@@ -198,7 +198,7 @@ class Driver:
                 raise end
             raise BundleError("no result: workers did not answer at the first point within the time limit; raise it, "
                               "or look at their logs") from end
-        with suppress(KeyboardInterrupt):       # a second Ctrl-C
+        with suppress(KeyboardInterrupt):       # ignores a second Ctrl-C
             self._checkpointing.rescue(run, self.status)
         result = self._without_waiting(isinstance(end, OutOfTime))
         # only evidence that takes no further pass
@@ -222,7 +222,7 @@ class Driver:
     def _fail(self, error):
         """Remember the error that ends the run, and attach the best result so far to it."""
         try:
-            self._add_result(error)         # which asks for the status before
+            self._add_result(error)         # uses the status before FAILED
         finally:
             self.status, self._error = Status.FAILED, str(error) or type(error).__name__
 
@@ -271,7 +271,7 @@ class Driver:
                 found = run.evidence(home)
             except KeyboardInterrupt:               # the result is complete, the evidence is not
                 result.status = Status.INTERRUPTED
-            except Exception as error:              # of a user's risk, which is asked again
+            except Exception as error:              # evidence calls the user's risk again
                 warn_user(f"pybundle: no evidence, since the risk failed: {type(error).__name__}: {error}",
                           RuntimeWarning)
             else:

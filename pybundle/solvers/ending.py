@@ -178,7 +178,7 @@ def _certify(run, ask_risk=True, risk=None):
 def _trusted_value(search, risk):
     """Return values at the best point, and their errors, if another pass would not give better ones; else None.
 
-    A plain function would repeat them; another inexact decoding may prove less.
+    A plain function would return the same values; another inexact decoding may prove less.
     """
     repeats = search.values is not None and risk is search.risk and risk.precision == "float64"
     if not repeats or (risk.values is not None and risk.decodes_exactly):

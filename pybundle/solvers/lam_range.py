@@ -11,7 +11,7 @@ and its aggregate plane `b + <phi, w> <= R(w)`, mixed with the lower bound l <= 
 With t = 1 the multipliers stay as they are, with t = r they are scaled with lam (keep-dual and keep-primal of Osokin et
 al. 2016, section 4). At the optimum for lam, t = 1 gives a gap of only `c (1 - r)^2 / r`. So a run to half the
 tolerance serves an interval of lam whose relative width is about sqrt(tol F / 2 c). The bound is concave in r and F' is
-linear: a gap that is small enough at both ends of an interval is so inside.
+linear: a gap that is small enough at both ends of an interval is small enough inside.
 """
 
 from __future__ import annotations

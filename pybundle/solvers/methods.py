@@ -23,9 +23,9 @@ from .smooth.methods import LBFGS, Newton
 
 
 def check_stage(name, value):
-    """Check a record of "auto": of the class of its default, which the name tells."""
+    """Check the record of a stage of "auto": its class must be that of the method `name`."""
     kind = METHODS[name.replace("_", "-")]
-    if type(value) is not kind:         # the text of Auto names options, but no subclass
+    if type(value) is not kind:         # the text of Auto can name options, but no subclass
         raise InputTypeError(f"{name} of Auto must be a pb.methods.{kind.__name__}, got {type(value).__name__}; pass "
                              "a record of another class as method itself")
     return value
@@ -235,7 +235,7 @@ def make_run(method, search):
     run = method.begin(search)
     if not isinstance(run, Run):
         raise InputTypeError(f"begin of {type(method).__name__} must return a Run, got {type(run).__name__}")
-    if not isinstance(method, Auto):        # whose run has the method of a stage
+    if not isinstance(method, Auto):        # a run of Auto has the method of a stage
         run.method = method
     return run
 

@@ -1,4 +1,4 @@
-"""`minimize`: completes a `Solve`."""
+"""`minimize` runs a `Solve` to its end."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
         if solve is None or solve.result is None:
             raise
         result = solve.result
-        result.status = Status.INTERRUPTED        # while workers were given back
+        result.status = Status.INTERRUPTED        # Ctrl-C came while workers were released
     if result.status in UNFINISHED and solve.run.method.n_epochs is None:
         warn_user(f"pybundle: {result.message}")
     return result

@@ -125,7 +125,7 @@ def _collected(plan, results):
 
 
 def runs(plan, risk, *, reuse="planes", w0=None, warm_start=None, checkpoint=None, callback=None, **options):
-    """Yield the results of a plan as they come, each run warmed by the one before, until a callback ends the path."""
+    """Yield the results of a plan, each run warm-started by the one before, until a callback ends the path."""
     callbacks = as_callbacks(callback)
     watching = [_OfPath(function) for function in callbacks]
     previous, n = None, 0
@@ -138,7 +138,7 @@ def runs(plan, risk, *, reuse="planes", w0=None, warm_start=None, checkpoint=Non
             result = minimize(risk, **{plan.argument: lam}, checkpoint=_numbered(checkpoint, n), callback=watching,
                               **warm, **options)
             if previous is not None:
-                previous.state = None           # its planes live on in the new bundle
+                previous.state = None           # the new bundle has its planes
             previous, result[plan.argument], n = result, lam, n + 1
             warm = {"w0": result.x} | ({"warm_start": result} if reuse == "planes" else {})
             # without `time_limit` a limit of seconds is that of a callback, which holds for the whole path
@@ -175,7 +175,7 @@ CRAWL = 0.1
 
 
 class Grid:
-    """Every lam of a list, largest first, or every penalty, as it comes.
+    """Every lam of a list, largest first, or every penalty in the given order.
 
     `argument` is that of `minimize`, and the field of its result.
     """
@@ -195,7 +195,7 @@ class Grid:
 
 
 class Interval:
-    """Each lam is the one where the certificate before it ends; sets `tol` and `atol` of the runs in `options`."""
+    """Each lam is the smallest that the certificate before it covers; sets `tol` and `atol` in `options`."""
 
     argument = "lam"
 

@@ -1,4 +1,4 @@
-"""Says whether the columns of flat data explain many passes: their sizes differ, or their means are far from 0."""
+"""Tells whether the columns of flat data explain many passes: their sizes differ, or their means are far from 0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def scaling(risk, uneven=100.0, large_entries=1000.0, shifted=10.0):
     is its standard deviation. Means are examined for dense data only, because to centre sparse data makes them dense.
 
     The sentence is returned if the largest size is more than `uneven` times the tenth percentile of sizes, if the norm
-    of the means is more than `shifted` times the spread, or if an entry exceeds `large_entries`, which bytes do not.
+    of the means is more than `shifted` times the spread, or if an entry exceeds `large_entries`.
     """
     examples = _rows_of(risk)
     if examples is None:

@@ -87,7 +87,7 @@ class Search(Kept):
     # checks                compare planes with values at other points
     # is_refuted            the risk has contradicted itself
     # messages              what proves the values of inexact decodings at the best point, if evidence is kept; or None
-    # inexact               how accurate inexact decodings should be, and whether they leave the gap
+    # inexact               how accurate inexact decodings should be, and whether they keep the gap open
 
     kept = ("w", "risk_value", "fun", "values", "version", "bound", "bound_version", "bracket", "bracket_of", "margin",
             "limits", "free", "size", "checks", "trace", "idle", "is_refuted", "choice",

@@ -133,7 +133,7 @@ class Solve(Driver):
             run, report = make_run(method, Search(working, problem, settings)), open_log(settings.factor, verbose)
 
             def written(checkpoint):
-                """Return what writes the run into a file."""
+                """Return the `Checkpointing` of the run."""
                 return Checkpointing(
                     checkpoint, working,
                     terms_of(risk, given, problem, method, known, start, lam=lam, penalty=penalty, nonneg=signs,
@@ -183,7 +183,7 @@ class Solve(Driver):
 
     @contextmanager
     def _watched(self):
-        """Work with one BLAS thread; keep what ends the run, and give errors the best result so far."""
+        """Work with one BLAS thread; note what ends the run, and attach the best result so far to errors."""
         with single_threaded_blas():
             try:
                 yield
@@ -210,7 +210,7 @@ class Solve(Driver):
         self.result: Result | None = None
 
     def _renew(self):
-        """Replace the run by a new one of its method, which starts from what it knows."""
+        """Replace the run by a new one of the same method that starts from the state of the old one."""
         old, known = self.run, self.run.state() or self.run.search.state()
         run = make_run(self._method.stage(old.method.name), old.search.successor())
         run.fallbacks = old.fallbacks
@@ -256,7 +256,7 @@ class Solve(Driver):
             If there is no point yet.
         """
         self._check_something()
-        run = copy(self.run)        # `finish` may settle on a point, or count a pass
+        run = copy(self.run)        # `finish` may change its search or count a pass
         run.search = copy(run.search)
         run.search.trace = copy(run.search.trace)
         with single_threaded_blas():

@@ -77,9 +77,9 @@ cdef class Blocks(PlaneCache):
     cap : int
         Most planes of a block, the truth included.
     max_idle : int
-        0: steps may go towards all planes, the truth first. Otherwise towards those of a working set as in [Shah2015]:
-        what the oracle has found (`add`), and has been found or the best of its block in the last `max_idle` ticks. The
-        others leave at a cached step (`sweep`), those with multipliers as one plane, which only keeps phi_i.
+        0: steps may go towards all planes. Otherwise they go towards the working set of [Shah2015]: planes that the
+        oracle has found (`add`), and that were found or best of their block in the last `max_idle` ticks. A cached step
+        (`sweep`) drops the others; those with multipliers are merged into one plane, which only keeps phi_i.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ cdef class Blocks(PlaneCache):
         cdef Py_ssize_t i
         self.cap, self.step, self.max_steps, self.max_idle = cap, STEPS[step], max_steps, max_idle
         for i in range(n_blocks if max_idle else 0):
-            self.blocks[i].planes[0].last = LEFT        # the truth, too, enters when it is found
+            self.blocks[i].planes[0].last = LEFT        # the truth, too, enters working sets when it is found
         self.merges = self.step == FRANK_WOLFE      # such steps leave weight on all planes
         self.curvature = 1.0
         self.w = np.zeros(dim)
@@ -216,7 +216,7 @@ cdef class Blocks(PlaneCache):
     # ------------------------------------------------------------------ the step on one block
 
     cdef double _step(self, Block* b, int target, bint used_only) noexcept nogil:
-        """A step on the block towards plane `target`, -1 for the best one; the gap before it."""
+        """Step on the block towards plane `target`, -1 for the best one; return the gap before the step."""
         cdef int q, k, best = -1, n = b.n
         cdef double gap = self._score(b, used_only)             # line 2
         for q in range(n):
@@ -387,7 +387,7 @@ cdef class Blocks(PlaneCache):
             self.averages[k].offset_drift = self.averages[k].count = 0.0
 
     def average(self, int k):
-        """The average of (-phi / s, B) after oracle steps (k = 0) or cached ones (1), or None before any; unclipped."""
+        """Return the unclipped average of (-phi / s, B) after oracle (k = 0) or cached steps (1), None before any."""
         if not 0 <= k < 2:
             raise ValueError(f"k must be 0 or 1, got {k}")
         cdef double count = self.averages[k].count
@@ -420,7 +420,7 @@ cdef class Blocks(PlaneCache):
         return arrays_of(self)
 
     def copy(self, nonneg=None, step="exact", int max_steps=10, int cap=100, int max_idle=0):
-        """The same planes and multipliers in an object of its own, with other settings; at w = 0 until `set_point`."""
+        """Return a copy of planes and multipliers with other settings; its w is 0 until `set_point` is called."""
         cdef Blocks other = Blocks(self.n_blocks, self.dim, nonneg, step, max_steps, cap, max_idle)
         cdef Py_ssize_t i
         for i in range(self.n_blocks):

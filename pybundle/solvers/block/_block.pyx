@@ -1,4 +1,4 @@
-"""The memory of a block, which is that of the planes of one example: slopes in one piece, multipliers, Gram matrix.
+"""The memory of a block, the planes of one example: slopes in one piece, multipliers, Gram matrix.
 
 Slopes are sparse or dense, and float32 if that is exact. A pass over the planes of a block reads them in this order.
 """

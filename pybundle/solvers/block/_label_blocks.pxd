@@ -31,7 +31,7 @@ cdef class LabelBlocks(PackedPoint):
     cdef Engine e
     cdef readonly object alpha, examples
     cdef readonly object near    # (n, set_capacity) labels of the working sets
-    cdef readonly double margin  # labels within it of the best score are near; a smaller lead keeps an example active
+    cdef readonly double margin  # labels are near up to this below the best score; examples with less lead stay active
     cdef Example* rows
     cdef int32_t* near_of
     cdef Py_ssize_t set_capacity    # maximum size of a working set; 0 if all steps look at all labels

@@ -121,7 +121,7 @@ cdef class LabelBlocks(PackedPoint):
 
     @property
     def target_sum(self):
-        """Bound on the share of targets in a sum of losses, for rounding errors: `steepest sum_i c_i |target_i|`."""
+        """Bound on what targets add to a sum of losses, for its rounding error: `steepest sum_i c_i |target_i|`."""
         return 0.0 if self.e.loss != CURVE else self.steepest * float(
             np.abs(self.e.target_array) @ np.asarray(self.e.weight_array))
 

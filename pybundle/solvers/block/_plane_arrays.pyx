@@ -112,7 +112,7 @@ def set_state(PlaneCache cache, state):
             k = start[plane + 1] - start[plane]
             indices, values = &index[start[plane]] if k else NULL, &value[start[plane]] if k else NULL
             store_plane(b, &b.planes[q], offset[plane], k, indices, values, cache.dim, &cache.bytes)
-            b.n = q + 1             # the next plane moves these when memory grows
+            b.n = q + 1             # `store_plane` moves b.n slopes if memory grows
             plane += 1
         used = 0
         for q in range(n):

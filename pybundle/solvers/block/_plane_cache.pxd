@@ -22,7 +22,7 @@ cdef class PlaneCache:
     cdef readonly Py_ssize_t n_merged
     cdef readonly double merging_error
     cdef public int cap
-    cdef public bint merges     # planes in use that were idle for long become one
+    cdef public bint merges     # whether planes in use that were idle for long are merged
     cdef int max_idle           # iterations after which idle planes leave the working set; 0: all planes are in it
     cdef double checked         # work at the last check for signals
     cdef object _scratch
@@ -43,11 +43,11 @@ cdef class PlaneCache:
     cdef int _insert(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
                      const double* value) except -1 nogil
     cdef void _remove(self, Block* b, int q) noexcept nogil
-    # Room for one more plane; whether anything changed
+    # Makes room for one more plane; returns whether anything changed
     cdef bint _make_room(self, Block* b) except -1 nogil
-    # Planes idle since before a tick are dropped, leave the working set or are merged
+    # Drops planes idle since before a tick, or merges them, or takes them out of the working set
     cdef int _forget(self, Block* b, int before) except -1 nogil
-    # Two planes in use that were idle since before a tick become one; whether there were two
+    # Merges two planes in use that were idle since before a tick; returns whether there were two
     cdef bint _merge(self, Block* b, int before) except -1 nogil
     cdef void _multiply(self, Block* b) noexcept nogil
     cdef double _square(self, const Block* b, int q) noexcept nogil

@@ -135,7 +135,7 @@ cdef class PlaneCache:
 
     cdef int _add(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
                   const double* value) except -1 nogil:
-        """Place of the plane in the block, which it enters if it is new."""
+        """Return the place of a plane in the block, after inserting it if it is new."""
         cdef int q = find_plane(b, offset, n, index, value), r, size = 0
         if b.n >= self.cap and (q < 0 or not is_candidate(b, q, self.max_idle)):
             for r in range(b.n):
@@ -179,9 +179,9 @@ cdef class PlaneCache:
         self.n_planes -= 1
 
     cdef bint _make_room(self, Block* b) except -1 nogil:
-        """The plane without a multiplier that was idle for longest is dropped, or two are merged.
+        """Drop the plane without a multiplier that was idle longest, or merge two; return whether anything changed.
 
-        From working sets with a maximum age the one idle for longest leaves, with or without a multiplier.
+        With `max_idle` the plane that was idle for longest leaves the working set, with or without a multiplier.
         """
         cdef int q, worst = -1
         for q in range(self.max_idle == 0, b.n):
@@ -220,7 +220,7 @@ cdef class PlaneCache:
         return 0
 
     cdef bint _merge(self, Block* b, int before) except -1 nogil:
-        """The two planes in use of least multipliers, idle since before tick `before`, become their weighted mean."""
+        """Merge the two planes of least multipliers > 0 idle since before tick `before`; return if there are two."""
         cdef int q, i = -1, j = -1, r, which
         cdef double a, share, norm, offset
         cdef Py_ssize_t k, count = 0
@@ -311,7 +311,7 @@ cdef class PlaneCache:
                 break
             most = max(2, 3 * most // 4)
         with nogil:
-            pb_return_pages()       # later pieces do not all fit into the holes of freed ones
+            pb_return_pages()       # later blocks do not all fit into the freed memory
         return self.bytes <= limit
 
     cdef int _check_signals(self) except -1 nogil:

@@ -91,7 +91,7 @@ class BlockMethod(Run):
         with search.working("oracle", visitor=self.core):
             self.centre.start(w0, self.core, search)
         self._bound()
-        if state is None and (w0.any() or self.core.bound_takes_pass):      # a value for the default of atol
+        if state is None and (w0.any() or self.core.bound_takes_pass):      # the default of atol needs F
             self._evaluate(w)
 
     def iterate(self):

@@ -40,9 +40,9 @@ class CachedBlocks(Core):
     step, max_steps, cap
         As in `Blocks`.
     visit : {"used", "all"}
-        What cached passes visit: mostly the planes in use, of blocks that have several; or all blocks and the planes of
-        their working sets, which then are those of [Shah2015]: evaluations of F add nothing to them, and planes leave
-        whatever their multipliers.
+        With "used" most cached passes visit only planes in use, of blocks that have several. With "all" they visit the
+        working sets of [Shah2015] of all blocks: evaluations of F add no planes to these, and idle planes leave them
+        whatever their multipliers are.
     max_idle : int or None
         Iterations after which idle planes are dropped or leave; None is 4, or 2 if each call adds several planes.
     average : bool
@@ -223,7 +223,7 @@ def best_average(blocks, lam, project):
 
     An average of multipliers has the averages B and x = -phi / lam, its w is the projection of x, and
     D = B - lam/2 |w|^2. On the segment of t between both averages D is concave, with the derivative
-    B1 - B0 - lam <w(t), x1 - x0>, which is linear in t without signs.
+    B1 - B0 - lam <w(t), x1 - x0>, which is linear in t if there are no sign constraints.
     """
     first, second = blocks.average(0), blocks.average(1)
     if second is None or first is None:

@@ -36,7 +36,7 @@ def several(name, value):
 
 
 def cost_of_call(name, value):
-    """Check the number of cached steps as which a call of the oracle counts, or "clock"."""
+    """Check the cost of a call of the oracle: a number of cached steps, or "clock" to measure time."""
     if isinstance(value, str):
         return check_choice(name, value, ("clock",))
     return check_number(name, value, low=0.0, strict=True)
@@ -194,7 +194,7 @@ class MPBCFW(BlockSteps):
     cost: float | str = option(20.0, cost_of_call)
 
     def begin(self, search: Any) -> Run:
-        if self.visit == "all" and (self.step != "frank-wolfe" or self.gap_sampling):      # it knows no gaps
+        if self.visit == "all" and (self.step != "frank-wolfe" or self.gap_sampling):      # the paper has neither
             raise ParameterError("visit='all' takes step='frank-wolfe' and gap_sampling=False, got step="
                                  f"{self.step!r}, gap_sampling={self.gap_sampling}; leave one of them out")
         schedule = MultiPlane(self.gap_check, self.gap_sampling, self.cost, self.max_cached)
@@ -387,7 +387,7 @@ def cached(search, schedule, kappa=None, core=CachedBlocks, **options):
 
 
 def check_memory(search, needed, what, other):
-    """Refuse a memory limit below the bytes that are needed of `what`; another method may do with less."""
+    """Refuse a memory limit below the bytes `needed` for `what`; the error suggests the method `other`."""
     limit = search.settings.memory_limit
     if limit is not None and limit < needed:
         raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', {what} of "
@@ -418,7 +418,7 @@ def on_labels(risk):
 
 def accelerated(n_best=1):
     """Build the schedule of runs on cached planes, to which each visit of an example adds `n_best`."""
-    # with n_best > 1 more planes are known early, which deserve more passes
+    # with n_best > 1 more planes are known early, and more cached passes pay off
     opening, fraction = (5, 0.2) if n_best == 1 else (4, 0.1)
-    # half way took up to a third fewer passes on graphs, and as many on chains, where F rises late
+    # share 0.5 took up to a third fewer passes than 1 on graphs, and as many on chains, where F rises late
     return Accelerated(opening, fraction, fraction_before=fraction, most_passes=100, share=0.5)

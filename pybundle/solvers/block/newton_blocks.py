@@ -45,7 +45,7 @@ class NewtonBlocks(CachedBlocks):
         if self._master is None:
             self._master = self._begun(w)
         is_solved = self._master.solve(target)
-        self._sigma, self._phi = self._master.sigma, None       # `aggregate` sums the multipliers and sets w
+        self._sigma, self._phi = self._master.sigma, None       # phi is unknown until `aggregate`
         return is_solved
 
     def evaluate(self, search, w):

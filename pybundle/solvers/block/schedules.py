@@ -179,7 +179,7 @@ class Plain(Schedule):
 
 
 class MultiPlane(Plain):
-    """MP-BCFW [Shah, Kolmogorov, Lampert 2015]: passes over known planes as long as they pay.
+    """MP-BCFW [Shah, Kolmogorov, Lampert 2015]: cached passes follow each sequential pass as long as they pay off.
 
     They stop when the last one raised the dual less per unit of time than the iteration so far.
 
@@ -188,8 +188,7 @@ class MultiPlane(Plain):
     gap_check, gap_sampling
         As in `Plain`.
     cost : float or "clock"
-        Cached steps as which one with a call of the oracle counts where steps are counted in place of time; "clock"
-        measures time.
+        Unit of time: an oracle step counts as this many cached steps; "clock" measures time instead.
     max_cached : int
         Most cached passes of an iteration.
     """

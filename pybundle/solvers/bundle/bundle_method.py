@@ -80,7 +80,7 @@ class BundleMethod(Run):
     def start(self, w0, state=None):
         """Evaluate the risk at `w0`, made feasible, or take over the planes and the best point of another run.
 
-        The second way asks the risk only if that point is infeasible here.
+        In the second case the risk is evaluated only if that point is infeasible here, or a part lacks a plane.
         """
         risk, w = self.risk, self.search.take(w0, state)
         kept = None if state is None else state.bundle
@@ -93,7 +93,7 @@ class BundleMethod(Run):
             self._limit_memory()
             self.master = self._make_master()
             planes = self.bundle.parts[self.bundle.parts >= 0]
-            lacks = ~self.slack & (np.bincount(planes, minlength=risk.n_parts) == 0)    # the zero plane was enough
+            lacks = ~self.slack & (np.bincount(planes, minlength=risk.n_parts) == 0)    # zero planes were enough there
             if self.problem.contains(state.w) and not lacks.any():
                 self.search.observe(state.w, state.risk_value, inference=state.inference)
                 self.policy.resume(self, state)
@@ -156,7 +156,7 @@ class BundleMethod(Run):
     def state(self):
         if self._changing:
             return None
-        kept = {} if self.problem.rows is None else {"bound": None}     # other runs may lack the constraints of it
+        kept = {} if self.problem.rows is None else {"bound": None}     # it holds under these constraints only
         return self.search.state(bundle=self.bundle, scores=self.policy.scores, errors=self._errors, **kept)
 
     def evidence(self, risk):
@@ -250,8 +250,8 @@ class BundleMethod(Run):
     def _tolerance(self):
         """Return `theta` times the gap of the run, at most 1e-3 and at least 1e-12 of the best value.
 
-        Before the first bound the one that the risk declares counts. Each of the last iterations that moved neither
-        value nor bound divides the tolerance by 10, up to a thousand in all. If it is loose, the master may return its
+        Before the first bound the gap is that to the declared lower bound. Each of up to three last iterations that
+        moved neither value nor bound divides the tolerance by 10, because with a loose one the master may return its
         last solution although a new plane cuts it off.
         """
         search, theta = self.search, self.options.theta * 0.1 ** min(self.search.idle, 3)

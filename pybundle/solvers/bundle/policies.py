@@ -186,7 +186,7 @@ class Centred(Policy):
         return inside
 
     def move(self, loop, solution, w, fun):
-        """Make w the centre; its products are those of the solution, or new ones now and then and if w was clipped."""
+        """Make w the centre; its products are those of the solution, unless w was clipped or a recomputation is due."""
         self._moves += 1
         is_stale = self._is_clipped or self._moves % self.refresh_every == 0
         loop.master.move_centre(w, None if is_stale else solution)
@@ -234,7 +234,7 @@ class PublishedProximity(Centred):
         if self._plain is None and self.centre_fun - fun < self.required:       # a poor step: tune alpha
             tuned = self._tune(loop)
             if tuned.alpha != solution.alpha:
-                solution, new = tuned, [planes._replace(slopes=planes.slopes.copy())]   # the next pass may reuse it
+                solution, new = tuned, [planes._replace(slopes=planes.slopes.copy())]   # a pass overwrites old slopes
                 w = self.point(loop, tuned, loop.improve_bound(tuned).slope)
                 planes, fun = loop.visit(w, tuned)
                 new.append(planes)

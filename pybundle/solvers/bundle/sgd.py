@@ -61,7 +61,7 @@ class StochasticSubgradient(Policy):
         return loop.solve()
 
     def advance(self, loop, solution, aggregate):
-        """Return a `StepOutcome` without planes, which are stored already, and F where the epoch ended."""
+        """Return a `StepOutcome` with F at the end of the epoch, and without planes, which are stored already."""
         return StepOutcome([], self._fun, loop.has_converged(self._fun, aggregate))
 
     def _tune(self, loop):

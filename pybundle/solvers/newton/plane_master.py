@@ -1,4 +1,4 @@
-"""This class solves the n-slack master problem of all known planes by the augmented Lagrangian method."""
+"""`PlaneMaster` solves the n-slack master problem of all known planes by the augmented Lagrangian method."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from ...runtime.stopping import SHARE
 class Size(Kept):
     """F at the reference point `point()`, or the risk of the best constant score if that is less.
 
-    The constant counts because a sum of columns may be one. Until a pass has computed the size, an estimate takes its
-    place: the largest of F at the first point and of offsets of planes.
+    The constant counts because columns may sum to one, as dummy variables do. Until a pass has computed the size, the
+    largest of F at the first point and of offsets of planes is an estimate.
 
     Attributes
     ----------

@@ -102,7 +102,7 @@ def support_of(arrays, index):
 
 
 def n_columns(kernel, n_features):
-    """Return the number of columns that a kernel uses, without an array of a size that a file gives."""
+    """Return the number of columns that a kernel uses, without allocating an array whose size a file gives."""
     if kernel.columns is None:
         return n_features
     if isinstance(kernel.columns, slice):

@@ -81,7 +81,7 @@ class LinearClassifierEstimator(ClassifierMixin, NamedWeights, FlatEstimator):
 
     def _unpack(self, w):
         d, W = self.n_features_in_, w.reshape(-1, self.n_features_in_ + bool(self.fit_intercept))
-        if len(W) > 1 and self._shift is None:          # a shift makes intercepts large: they are not rounded again
+        if len(W) > 1 and self._shift is None:          # a difference would round the large intercepts of a shift
             W = W - np.where(self._is_free(), W.mean(axis=0), 0.0)
         intercept = W[:, d:].sum(axis=1) * self.intercept_scaling
         return {"coef_": W[:, :d].astype(self._dtype), "intercept_": intercept.astype(self._dtype)}

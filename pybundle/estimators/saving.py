@@ -49,13 +49,13 @@ class StoredEstimator(BaseEstimator):
         Parameters
         ----------
         path : str or path
-            Of an `.npz` file without pickled objects; an old one is replaced when the new one is complete. `callback`,
-            `certificate_` and what a warm start keeps of the data are left out.
+            Path of an `.npz` file without pickled objects; an old one is replaced when the new one is complete.
+            `callback`, `certificate_` and what a warm start keeps of the data are left out.
 
         Raises
         ------
         StateError
-            Where a parameter is something that only code can make: a callable, a random state, an object.
+            If a parameter is something that only code can make: a callable, a random state, an object.
         """
         name = type(self).__name__
         if class_of(name) is not type(self):

@@ -157,7 +157,7 @@ class Case:
 
 
 class Row(NamedTuple):
-    """If `holds`, take the method for the reason in `words`; its fallbacks, or None if nothing may take over."""
+    """If `holds`, take the method for the reason in `words`; its `fallbacks` are None if nothing may take over."""
 
     holds: Callable[[Case], Any]
     method: str

@@ -209,7 +209,7 @@ class Driver:
         run, status = self.run, Status.TIME_LIMIT if is_late else Status.INTERRUPTED
         if run.risk.remote is None:
             return finish(run, status)
-        result = finish(run, status, ask_risk=False, risk=self._at_home)       # from the values known at the best point
+        result = finish(run, status, ask_risk=False, risk=self._at_home)       # with the values known at the best point
         if not result.certified and not is_late:
             run.risk.remote.waiting.end = -np.inf
             with suppress(OutOfTime, BundleError):

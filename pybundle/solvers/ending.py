@@ -140,7 +140,7 @@ def atol_met(run, fun, lower_bound):
 def _message(run, status, bracket, gap, about_data):
     search, numbers = run.search, (bracket.fun, bracket.lower_bound, bracket.error)
     if _is_certified(search) and not bracket.certified and np.isfinite(numbers).all():
-        return CROSSING + (f"; {search.choice}" if search.choice else "")       # without a gap: it means nothing here
+        return CROSSING + (f"; {search.choice}" if search.choice else "")       # a gap would mean nothing here
     words = [search.choice, search.moves and "columns without penalty depend on each other: w has the least norm",
              run.risk.assumption]
     return sentence(status, gap, run.settings.gap.tol, "; ".join(filter(None, words)),

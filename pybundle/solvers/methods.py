@@ -199,7 +199,7 @@ def owners_of(option):
 
 
 def _value(text):
-    if text in ("true", "false"):           # as other languages write it
+    if text in ("true", "false"):           # the spelling of JSON
         return text == "true"
     try:
         return ast.literal_eval(text)

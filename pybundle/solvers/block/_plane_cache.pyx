@@ -406,7 +406,7 @@ cdef class PlaneCache:
                 total = 0.0
                 for q in range(1, b.n):
                     total += b.alpha[q]
-                if total > 1.0:                 # by rounding; a bound needs sums of at most 1
+                if total > 1.0:                 # due to rounding; a bound needs sums of at most 1
                     for q in range(1, b.n):
                         b.alpha[q] /= total
                     total = 1.0

@@ -23,8 +23,8 @@ class CentreWeight(Kept):
     psi is the slope of a plane of one label, and `c_i x_i` for one score. R^2 is the median of the |psi|^2 > 0, and
     Rbar^2 their mean. A few long documents of word counts can make the mean 100 times the median, and then the median
     suits most examples better. The unit u of the losses is `mean_weight` times the mean of the largest cost of each
-    label, or of |y| in a regression. Dividing by it gives the same w in each iteration if F is multiplied by a power of
-    2, and a multiple of it if y is.
+    label, or of |y| in a regression. If F is multiplied by a power of 2, this division leaves each w
+    as it is; if y is, w is multiplied by the same number.
 
     The limit is infinite unless examples are nearly orthogonal, see ORTHOGONAL. Then the steps of a pass hardly
     interact, and a heavier centre only slows w down. The limit is `CROWDED n rho Rbar^2 / u`, where rho is the mean of
@@ -55,7 +55,7 @@ class CentreWeight(Kept):
     def __init__(self, risk, norms):
         copies = 2.0 if risk.n_scores > 1 else 1.0      # psi holds x_i for label k, and -x_i for y_i
         norms = risk.sample_weight * norms
-        if not copies * float(norms.sum()) < 1e153:     # squares of sums of slopes stay finite
+        if not copies * float(norms.sum()) < 1e153:     # below, squares of sums of slopes are finite
             raise NumericalError("squares of the slopes overflow; scale the data or sample_weight down")
         unit = mean_weight(risk.sample_weight)
         if risk.loss is not None:

@@ -261,7 +261,7 @@ class PenaltyMaster(Kept):
         gram = bundle.weighted_gram(weights)
         if means is None:
             return gram
-        for rows in np.arange(bundle.dim).reshape(-1, len(means)):      # of each class
+        for rows in np.arange(bundle.dim).reshape(-1, len(means)):      # the entries of one class
             of_last, of_means = np.zeros(bundle.dim), np.zeros(bundle.dim)
             of_last[rows[-1]], of_means[rows] = 1.0, weights[rows] * means
             last, cross = bundle.dot(of_last), bundle.dot(of_means)

@@ -121,7 +121,7 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
 
 
 def _over_rows(risk, w, order, lam, start, latest):
-    """Return the number of steps, and `add(rows, slope) -> offset`, which sums the planes found of some examples."""
+    """Make the steps; return their number, and `add(rows, slope) -> offset`, which adds the planes found at `rows`."""
     label, coef, offset = epoch(risk.engine, w, order, lam, start)
     if latest is not None:
         found = risk._labellings(label, coef)

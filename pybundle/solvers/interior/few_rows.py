@@ -24,7 +24,7 @@ def size_of_sample(n, d):
 
 
 def of_sample(barrier, size):
-    """Solve the problem of a random sample; return the weights, and the number of steps on all rows of equal cost."""
+    """Solve the problem of a random sample; return the weights, and the cost in steps on all rows."""
     index, share = np.sort(np.random.default_rng(0).choice(barrier.m, size, replace=False)), size / barrier.m
     point, n_steps = _solved(barrier.part(index, share), None, None)
     return point.w, share * n_steps
@@ -33,7 +33,7 @@ def of_sample(barrier, size):
 def near_corners(barrier, w, size, target):
     """Solve with variable multipliers for the `size` rows that are nearest to a corner at w.
 
-    Returns the weights, the multipliers of all rows, and the number of steps on all rows of equal cost.
+    Returns the weights, the multipliers of all rows, and the cost in steps on all rows.
     """
     rows = barrier.rows
     r = rows.y - rows.product(w)

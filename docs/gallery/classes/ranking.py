@@ -7,6 +7,8 @@ an offset of its own, which a ranker never sees: it cancels in every pair. The d
 made by this script.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import Ridge
 
@@ -40,3 +42,13 @@ for name, model in (("ranking", search), ("ridge regression", ridge)):
         f"{name}: NDCG@5 {pb.metrics.ndcg(y[test], scores, qid[test], k=5):.3f}, "
         f"ordered pairs {pb.metrics.concordance(y[test], scores, qid[test]):.3f}"
     )
+
+# %%
+# Grades of three held-out queries, in the order that the ranker predicts.
+figure, axes = plt.subplots(1, 3, figsize=(7.0, 2.8), sharey=True, layout="constrained")
+for query, axis in enumerate(axes, start=101):
+    rows = np.flatnonzero(qid == query)
+    order = np.argsort(-search.predict(X[rows]))
+    axis.bar(np.arange(1, 21), y[rows][order], color="tab:blue")
+    axis.set(title=f"query {query}", xlabel="predicted rank")
+axes[0].set_ylabel("grade")

@@ -48,8 +48,8 @@ print(
 )
 
 # %%
-# Twelve held-out images: crosses are predictions, circles the truth.
-figure, axes = plt.subplots(2, 6, figsize=(9.0, 3.2), layout="constrained")
+# Six held-out images: crosses are predictions, circles the truth.
+figure, axes = plt.subplots(2, 3, figsize=(6.0, 4.1), layout="constrained")
 for axis, image, guess, truth in zip(axes.ravel(), X[40:], found, Y[40:], strict=False):
     axis.imshow(image, cmap="gray", vmin=50, vmax=250)
     axis.plot(

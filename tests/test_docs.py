@@ -53,7 +53,7 @@ def test_pages_with_code_are_found():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_page_runs_from_top_to_bottom_and_prints_what_it_shows(page, folder):
+def test_page_runs_from_top_to_bottom_and_prints_what_it_shows(page, folder, capsys):
     code = "".join(text for language, text in blocks(page) if language == "python")
     for word, module in OPTIONAL.items():
         if word in code:
@@ -67,6 +67,8 @@ def test_page_runs_from_top_to_bottom_and_prints_what_it_shows(page, folder):
             printed = out.getvalue()
         elif language == "text" and names:
             assert_prints(printed, text)
+        elif language == "console" and names:
+            run_commands(text, capsys)
 
 
 @pytest.mark.parametrize("page, program", [("own_penalty", "similar_weights"), ("own_structure", "matching")])
@@ -83,16 +85,21 @@ def test_page_of_an_own_piece_shows_its_program_and_what_that_prints(page, progr
         assert_prints(one, other)
 
 
-def test_command_line_page_does_as_written(folder, capsys):
+def run_commands(text, capsys):
     from pybundle.cli import main
 
+    for command, shown in re.findall(r"^\$ pybundle (.*)\n((?:[^$].*\n)*)", text, re.M):
+        assert main(shlex.split(command)) == 0
+        printed = capsys.readouterr().out
+        assert_prints(printed, shown if shown.strip() else printed)
+
+
+def test_command_line_page_does_as_written(folder, capsys):
     ((language, text),) = blocks(ROOT / "docs" / "command_line.rst")
     assert language == "console"
     script = re.search(r"^\$ python - <<END\n(.*?)^END\n", text, re.M | re.S)
     exec(script[1], {})
-    for command, shown in re.findall(r"^\$ pybundle (.*)\n((?:[^$].*\n)*)", text[script.end():], re.M):
-        assert main(shlex.split(command)) == 0
-        assert_prints(capsys.readouterr().out, shown)
+    run_commands(text[script.end():], capsys)
 
 
 @pytest.mark.parametrize("shown, printed", [

@@ -228,7 +228,8 @@ def test_bad_images_are_named(arguments, error, message):
 
 
 @pytest.mark.parametrize("arguments, error, message", [
-    ({"mask": SEGMENTS + 0.0}, pb.InputTypeError, "mask must be integers, got dtype float64"),
+    ({"mask": SEGMENTS + 0.0}, pb.InputTypeError, "mask must be integers, got dtype float64; pass mask.astype"),
+    ({"mask": SEGMENTS.astype(str)}, pb.InputTypeError, "got dtype <U.*; number what they name"),
     ({"mask": np.ones(3, int)}, pb.ParameterError, r"mask must have shape \(H, W\)"),
     ({"mask": np.ones((0, 3), int)}, pb.ParameterError, "mask must have shape"),
     ({"mask": SEGMENTS - 3}, pb.ParameterError, r"mask must hold labels 0\.\.2\^31 - 1, or -1, got -2\.\.-1"),

@@ -171,7 +171,8 @@ def integer_array(name, value):
     except ValueError as problem:
         raise InputTypeError(f"{name} must be integers: {problem}") from problem
     if array.size and array.dtype.kind not in "iu":
-        raise InputTypeError(f"{name} must be integers, got dtype {array.dtype}; pass {name}.astype(int)")
+        remedy = f"pass {name}.astype(int)" if array.dtype.kind in "bf" else "number what they name"
+        raise InputTypeError(f"{name} must be integers, got dtype {array.dtype}; {remedy}")
     return array if array.flags.aligned else array.copy()
 
 

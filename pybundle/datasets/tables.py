@@ -169,7 +169,7 @@ def table_of(source, *, label="last", keep_na=False):
         except ValueError as problem:
             k, what = _wrong_field(fields)
             column = k + 1 + (place is not None and k >= place)
-            remedy = "; encode categories as numbers, as scikit-learn's OneHotEncoder does" * what.endswith(EXPECTED)
+            remedy = "; encode categories or texts, as OneHotEncoder or TfidfVectorizer do" * what.endswith(EXPECTED)
             if remedy and column == 1 and not numbers and _are_labels_first(chain([(number, line)], lines), separator):
                 remedy = "; give label='first' where labels stand first"
             raise ParameterError(f"{name}, line {number}: column {column} {what}: {short(line)}{remedy}") from problem

@@ -25,7 +25,7 @@ def check_scheme(scheme, y, place="y[{}][{}]".format,
             if label is not None and not (label == "O" or (
                     isinstance(label, str) and label[:1] in {*rules[0]} and label[1:2] in ("", "-"))):
                 raise ParameterError(f"{place(i, t)} must be O or one of {kinds} with "
-                                     f"scheme={scheme!r}, got {label!r:.40}; choose another scheme or None")
+                                     f"scheme={scheme!r}, got {label!r:.40}; mend it, or choose another scheme or None")
             if not ((t == 0 and label is None) or _may_follow(rules, previous, label)):
                 where = "as first label" if previous is None else f"after {previous!r:.40}"
                 what = f"{label!r:.40} {where}" if label is not None else f"{previous!r:.40} as last label"

@@ -48,7 +48,7 @@ def shortest_path_batch(costs: ArrayLike, arcs: ArrayLike) -> Floats:
     m = costs.shape[1]
     if arcs.shape != (m, 2) or m == 0 or arcs.min() < 0 or arcs.max() > m or not (arcs[:, 0] < arcs[:, 1]).all():
         raise ParameterError(f"arcs must be {m} pairs a < b of nodes 0..{m}, one for each column of costs, got "
-                             f"{arcs.tolist()!r:.60}")
+                             f"{arcs.tolist()!r:.40}; graphs with cycles need milp_batch")
     tails, heads = arcs.T
     last, each = int(heads.max()), np.arange(len(costs))
     lengths, entered = np.full((last + 1, len(costs)), np.inf), np.zeros((last + 1, len(costs)), dtype=np.intp)

@@ -285,10 +285,15 @@ def check_risk(risk):
     if not (free is None or (isinstance(free, np.ndarray) and free.dtype == np.bool_ and free.shape == (risk.dim,))):
         raise InputTypeError(f"free of {type(risk).__name__} must be a bool array of shape ({risk.dim},), got "
                              f"{free!r:.60}")
-    constant = getattr(risk, "constant", Constant())
+
+
+def constant_of(risk):
+    """Return the `Constant` of a completed risk, which takes some of them a search over all examples."""
+    constant = risk.constant
     if not isinstance(constant, Constant):
-        raise InputTypeError(f"constant of {type(risk).__name__} must be a pybundle.core.protocols.Constant, got "
+        raise InputTypeError(f"constant of {name_of(risk)} must be a pybundle.core.protocols.Constant, got "
                              f"{constant!r:.60}; rename it if it means another thing")
+    return constant
 
 
 def errors_of(risk, slopes=None, offsets=None):

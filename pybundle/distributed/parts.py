@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.exceptions import InputTypeError, ParameterError
-from ..core.protocols import Constant, check_risk, completed, errors_of, is_risk
+from ..core.protocols import Constant, check_risk, completed, constant_of, errors_of, is_risk
 from ..core.ragged import Ragged
 from ..core.validation import read_only
 from ..runtime.executors import single_threaded_blas
@@ -46,7 +46,7 @@ class Description(NamedTuple):
         risk = completed(risk).renewed()
         bounds = np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
         return cls(risk.dim, risk.n_examples, bounds, *errors_of(risk), risk.slope_sizes, bool(risk.smooth),
-                   risk.nonneg, risk.free, risk.means, risk.shift, risk.constant, risk.fingerprint,
+                   risk.nonneg, risk.free, risk.means, risk.shift, constant_of(risk), risk.fingerprint,
                    risk.assumption, risk.kind)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from ..core.exceptions import ParameterError
 from ..core.labels import example_weights, sign_labels
+from ..core.protocols import Constant
 from ..core.rounding import UNIT
 from ..core.types import Array, Data, Floats
 from ..core.validation import check_number, check_vector, integer_array, real_numbers
@@ -68,6 +71,13 @@ class BinaryHinge(_Binary):
 
     _loss = 1
     curve: Curve = -1.0, 0.0, 1.0, 0.0, 0.0
+
+    @cached_property
+    def constant(self) -> Constant:
+        """See `RiskBase`; the best constant score is the label of larger weight, at which each other loss is 2."""
+        y, c = self.labels, self.sample_weight
+        above, below = float(c[y > 0].sum()), float(c[y < 0].sum())
+        return Constant(float(np.sign(above - below)), 2.0 * min(above, below), *self._steepness)
 
     def _decode(self, y, scores):
         margin = y * scores[:, 0]

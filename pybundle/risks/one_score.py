@@ -156,12 +156,10 @@ class OneScore(LinearRisk):
     def _slopes(self, u):
         low, high, linear, square, flat = self.curve
         v = u - linear
-        beta = np.sign(v) * np.maximum(np.abs(v) - flat, 0.0)
-        if square > 0.0:
-            beta /= square
-        else:
-            beta = np.where(beta > 0.0, np.inf, np.where(beta < 0.0, -np.inf, 0.0))
-        return np.clip(beta, low, high)
+        if square == 0.0:
+            return np.where(v > flat, high, np.where(v < -flat, low, min(max(low, 0.0), high)))
+        beta = np.sign(v) * np.maximum(np.abs(v) - flat, 0.0) / square
+        return np.minimum(np.maximum(beta, low), high)
 
     def _losses(self, u):
         _, _, linear, square, flat = self.curve
@@ -184,10 +182,10 @@ class OneScore(LinearRisk):
 
     def _zero(self, u, step, c, a, b, upper, max_trials=200):
         """Return the zero of the derivative along the segment, or an end of the segment if it has none."""
-        square = self.curve[3]
-
         def pieces(slopes):
-            inside = (slopes > self.curve[0]) & (slopes < self.curve[1]) & (square > 0.0)
+            if self.curve[3] == 0.0:        # each piece has a slope of its own
+                return slopes
+            inside = (slopes > self.curve[0]) & (slopes < self.curve[1])
             return np.sign(slopes) * (1.0 + inside)
 
         at_low, at_high = self._slopes(u), self._slopes(u + upper * step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.kept import Kept
+from ...core.protocols import constant_of
 from ...runtime.stopping import SHARE
 
 
@@ -24,19 +25,20 @@ class Size(Kept):
     kept = ("value", "is_known")
 
     def __init__(self, risk, problem):
-        self._risk, self._problem, self.value, self.is_known = risk, problem, 0.0, False
+        self._risk, self._problem, self._constant = risk, problem, constant_of(risk)
+        self.value, self.is_known = 0.0, False
         self._is_at_zero = not np.any(problem.penalty.centre)       # whether `point()` is 0 apart from intercepts
 
     def point(self):
         """Return the feasible point nearest to the centre of the penalty, with intercepts at the best constant."""
         w = np.zeros(self._risk.dim) + self._problem.penalty.centre
         if self._risk.free is not None:
-            w[self._risk.free] = self._risk.constant.score
+            w[self._risk.free] = self._constant.score
         return self._problem.project(w)
 
     def know(self, fun):
         """Set the size from F at `point()`."""
-        self.value, self.is_known = min(float(fun), self._risk.constant.value or np.inf), True
+        self.value, self.is_known = min(float(fun), self._constant.value or np.inf), True
 
     def at_least(self, value):
         """Raise the estimate to `value`, which is a value of F or the size in another run."""
@@ -46,7 +48,7 @@ class Size(Kept):
         """Use F at the first point of a run: it is the size if that point is `point()`, else it raises the estimate."""
         if self.is_known:
             return
-        is_far = w.any() or self._risk.constant.score
+        is_far = w.any() or self._constant.score
         if np.array_equal(w, self.point()) if is_far else self._is_at_zero:
             self.know(fun)
         else:

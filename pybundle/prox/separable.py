@@ -94,14 +94,18 @@ class Separable(Penalty):
         An array of weights has one for each entry.
         """
         v = self.l2 * self.centre - phi
-        if np.any(weight):
+        if np.ndim(weight) or weight:       # `np.any` is slow with a number
             v += weight * centre
         return self._clipped(v, self.l1, self.l2 + weight)
 
     def _clipped(self, v, l1, s):
-        v = np.copysign(np.maximum(np.abs(v) - l1, 0.0), v) + 0.0       # no negative zeros
+        size = np.abs(v)
+        size -= l1
+        v = np.copysign(np.maximum(size, 0.0, out=size), v, out=size)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return np.clip(np.where(v == 0.0, 0.0, v / s), self.lower, self.upper)
+            x = v / s
+        x[v == 0.0] = 0.0           # no negative zeros, and no 0 / 0
+        return np.minimum(np.maximum(x, self.lower, out=x), self.upper, out=x)
 
     def conjugate(self, y: ArrayLike) -> float:
         y = self._point_of("y", y)
@@ -203,20 +207,21 @@ class Separable(Penalty):
         if not (np.isfinite(reach).all() and np.isfinite(x).all()):
             return -np.inf
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            sizes = np.abs(phi)
             square, line, product = 0.5 * self.l2 * (x - self.centre)**2, self.l1 * np.abs(x), phi * x
             # errors of the sums, and of the computed minimiser, whose value is above the minimum
-            size = float(np.sum(square) + np.sum(line) + np.sum(np.abs(product)))
-            shift = np.where(self.l2 > 0.0, (self.l2 * np.abs(self.centre) + np.abs(phi) + self.l1)**2 / self.l2, 0.0)
+            size = float(square.sum() + line.sum() + np.abs(product).sum())
+            shift = (self.l2 * np.abs(self.centre) + sizes + self.l1)**2 / self.l2
             # other entries are exactly 0
-            moved = (self.l2 > 0.0) & ((self.centre != 0.0) | (x != 0.0) | (np.abs(phi) > self.l1))
+            moved = (self.l2 > 0.0) & ((self.centre != 0.0) | (x != 0.0) | (sizes > self.l1))
             rounding = 1.01 * (len(x) + 16.0) * UNIT * size + 64.0 * UNIT**2 * float(np.sum(shift, where=moved))
             if moved.any():
                 rounding += len(x) * UNDERFLOW
-            if np.any(self.rounding.centre):
+            if np.ndim(self.rounding.centre) or self.rounding.centre:
                 moves = self.l2 * self.rounding.centre * (np.abs(x - self.centre) + self.rounding.centre)
                 rounding += 1.01 * float(np.sum(moves))
-            spread = float(np.sum(error * reach)) if np.ndim(error) else error * euclidean(reach)
-            found = float(np.sum(square + line + product)) - rounding - 1.01 * spread + self.constant
+            spread = float((error * reach).sum()) if np.ndim(error) else error * euclidean(reach)
+            found = float((square + line + product).sum()) - rounding - 1.01 * spread + self.constant
         if not (phi.any() or np.any(error)):        # Omega is nowhere smaller than its constant
             found = max(found, self.constant)
         return found if np.isfinite(found) else -np.inf

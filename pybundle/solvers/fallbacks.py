@@ -34,13 +34,12 @@ class Fallbacks(Kept):
         if not self.left:
             return run, status
         _, n_slow, at_gap, n_most = self.left[0]
-        at = run.search.progress()
-        if not at.fun - at.lower_bound > 0.5 * self._mark[1]:
-            self._mark = at.n_passes, at.fun - at.lower_bound
-        if at_gap is not None and at.gap <= at_gap:
+        search, n_passes = run.search, run.trace.n_passes
+        if not search.gap > 0.5 * self._mark[1]:
+            self._mark = n_passes, search.gap
+        if at_gap is not None and search.progress().gap <= at_gap:
             n_slow = 0.0
-        if status is Status.STALLED or (
-                status is None and at.n_passes > min(self._mark[0] + n_slow, n_most)):
+        if status is Status.STALLED or (status is None and n_passes > min(self._mark[0] + n_slow, n_most)):
             return self._next(run), None
         return run, status
 

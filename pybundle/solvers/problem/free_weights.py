@@ -94,6 +94,8 @@ class ProvenLimits(Kept):
     ----------
     penalty : Penalty
         `lowered`, but infinite beyond the proven limits.
+    least : float
+        A lower bound of it, if limits are proven.
     level : float
         The limits hold for points with F at most this; infinite without limits.
     proofs : list of LimitProof or ScoreLimits
@@ -101,6 +103,7 @@ class ProvenLimits(Kept):
     """
 
     kept = ("proofs",)
+    least = 0.0
 
     def __init__(self, problem, lowered=None):
         self.problem, self._lowered = problem, problem.lowered if lowered is None else lowered
@@ -123,6 +126,7 @@ class ProvenLimits(Kept):
         bounds[free] = limits
         self.level = min(float(proof.level), self.level)
         self.penalty = self.penalty.within(-bounds, bounds)
+        self.least = self.penalty.least(np.zeros(len(bounds)))
         self.proofs = [*self.proofs, proof]
         return True
 

@@ -192,7 +192,7 @@ class Problem:
         if limits is None or limits.level == np.inf:
             return found
         # t = 0 in `Penalty.bound` gives the floor plus the least penalty; with limits the bound must not be lower
-        least = self.factor * limits.penalty.least(np.zeros(len(plane.slope)))
+        least = self.factor * limits.least
         return max(found, self.floor + least - 4.0 * UNIT * (abs(self.floor) + abs(least)))
 
     def scaling(self, plane, limits=None):

@@ -113,7 +113,7 @@ class Examples:
 
     def _sampled(self):
         """Return checksums of rows or entries that lie far apart; any scaling or shift of all data changes them."""
-        return tuple(crc32(np.ascontiguousarray(array[::max(1, array.size // max(SAMPLE, 16 * array[:1].size))]))
+        return tuple(checksum(np.ascontiguousarray(array[::max(1, array.size // max(SAMPLE, 16 * array[:1].size))]))
                      for array in self.storage)
 
     def _seed(self):

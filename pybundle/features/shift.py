@@ -53,11 +53,14 @@ def locate(X, y, weights):
 
 def _stored(X):
     """Return the columns of a CSR matrix with an entry in each row: no others can be far from 0."""
-    columns = X.indices[:X.indptr[1]]
+    columns, is_in = np.unique(X.indices[:X.indptr[1]]), np.zeros(X.shape[1], dtype=bool)
     for row in np.unique(np.linspace(0, X.shape[0] - 1, PROBED).astype(int)):
-        columns = np.intersect1d(columns, X.indices[X.indptr[row]:X.indptr[row + 1]])
+        entries = X.indices[X.indptr[row]:X.indptr[row + 1]]
+        is_in[entries] = True
+        columns = columns[is_in[columns]]
         if len(columns) == 0:
             return columns
+        is_in[entries] = False
     stored = X[:, columns].tocsc()
     stored.sum_duplicates()
     return columns[np.diff(stored.indptr) == X.shape[0]]

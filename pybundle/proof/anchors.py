@@ -185,9 +185,9 @@ class ScoreAnchors:
         betas = (min(high, 1.0) * c, steep * c) if is_steep else [steep * c * (risk.labels == y) for y in (-1, 1)]
         with np.errstate(over="ignore", invalid="ignore"):
             found = cls([plane(risk, beta).moved(means) for beta in betas], means)
-        numbers = np.concatenate([[one.offset, one.offset_error, *one.phi, *one.errors] for one in found.planes])
+        numbers = [number for one in found.planes for number in (one.offset, one.offset_error, one.phi, one.errors)]
         is_known = all(rise > 1e3 * one.errors[-1] for rise, one in zip(found.rises, found.planes, strict=True))
-        return found if is_known and np.isfinite(numbers).all() else None
+        return found if is_known and all(np.isfinite(number).all() for number in numbers) else None
 
     def repaired(self, offset, phi, error):
         """Return offset, slope and error of the mixture of a plane with anchors.

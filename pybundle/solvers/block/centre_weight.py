@@ -10,6 +10,7 @@ from ...core.kept import Kept
 from ._label_blocks import set_capacity
 
 SAMPLE = 32     # examples from which the inner products of rows are estimated
+PIECE = 1 << 16     # number of indices of sparse rows that are converted at a time
 COLUMNS = 4096  # number of columns that are multiplied at a time if these rows are dense
 ORTHOGONAL = 0.1    # examples are nearly orthogonal if the mean of <x_i, x_j>^2 is below this times (mean |x|^2)^2
 LIGHT = 0.5         # factor of the weight of the centre if examples have working sets: measured
@@ -106,7 +107,8 @@ def _rows_per_column(examples):
     if not examples.is_sparse or examples.n_examples >= examples.n_features:
         return 1.0
     is_used = np.zeros(examples.n_features, dtype=bool)
-    is_used[examples.X.indices] = True
+    for first in range(0, len(examples.X.indices), PIECE):      # NumPy is slow with indices of another type than intp
+        is_used[examples.X.indices[first:first + PIECE].astype(np.intp)] = True
     return min(examples.n_examples / max(np.count_nonzero(is_used), 1), 1.0)
 
 

@@ -23,7 +23,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from .woodbury import wide_solver
 
@@ -80,7 +80,10 @@ class Barrier:
 
     def _spread(self, w):
         # returns A w for all N rows, those of l1 terms included
-        return np.concatenate([*[self.rows.product(w)] * self.n_sides, w[self.sharp]])
+        scores = self.rows.product(w)
+        if self.n_sides == 1 and len(self.sharp) == 0:
+            return scores
+        return np.concatenate([*[scores] * self.n_sides, w[self.sharp]])
 
     def residuals(self, w):
         """Return the residuals r of all rows, shape (N,)."""
@@ -88,7 +91,7 @@ class Barrier:
 
     def multipliers(self, a):
         """Return one multiplier for each example, shape (m,): the sum over the one or two rows of its loss."""
-        return a[:self.m * self.n_sides].reshape(self.n_sides, self.m).sum(axis=0)
+        return a[:self.m] if self.n_sides == 1 else a[:2 * self.m].reshape(2, self.m).sum(axis=0)
 
     def loss(self, r):
         """Return the sum of the losses of the examples at residuals r (N,)."""
@@ -136,20 +139,21 @@ class Barrier:
             dw[free] = solve((rest + self._transposed(Q * t))[free])
             da = Q * (t - self._spread(dw))
             du, dv = (first + u * da) * p - u, (second - v * da) * m - v
-            dual = 1.0 / max(1.0, np.max(da * p), np.max(-da * m))
-            primal = 1.0 / max(1.0, np.max(-du / u), np.max(-dv / v))
+            dual = 1.0 / max(1.0, (da * p).max(), -(da * m).min())
+            primal = 1.0 / max(1.0, -(du / u).min(), -(dv / v).min())
             if not is_last:
                 left = self.gap(Point(w, a + dual * da, u + primal * du, v + primal * dv)) / gap
-                mu = float(np.clip(left, 0.0, 1.0)) ** 3 * gap / (2 * len(a))
+                mu = min(max(left, 0.0), 1.0) ** 3 * gap / (2 * len(a))
                 first, second = da * du, -da * dv
         dual, primal = (min(1.0, SHARE * x) for x in (dual, primal))
         if self.l2.any():       # with l2 the equation of the slopes contains w and a, so both need the same step length
             dual = primal = min(dual, primal)
         moved = w + primal * dw
-        a = np.clip(a + dual * da, self.lo, self.hi)
+        a = np.minimum(np.maximum(a + dual * da, self.lo), self.hi)
         if min(dual, primal) > 0.5:
             dw[free] = solve(self._rest(moved, a)[free])
-            a = np.clip(a - Q * self._spread(dw), self.lo + 0.1 * (a - self.lo), self.hi - 0.1 * (self.hi - a))
+            low, high = self.lo + 0.1 * (a - self.lo), self.hi - 0.1 * (self.hi - a)
+            a = np.minimum(np.maximum(a - Q * self._spread(dw), low), high)
         u, v = (np.maximum(x + primal * dx, 1e-300) for x, dx in ((u, du), (v, dv)))
         if not all(np.isfinite(x).all() for x in (moved, a, u, v)):
             raise np.linalg.LinAlgError("the step is not finite")
@@ -178,9 +182,7 @@ class Barrier:
             M += x.T @ x
         M[np.diag_indices(d)] += D + ((D == 0.0) & (np.diag(M) == 0.0))     # columns of zeros get a 1
         for ridge in RIDGES:
-            try:
-                factor = cho_factor(M + np.diag(ridge * np.diag(M)), check_finite=False)
-            except np.linalg.LinAlgError:
-                continue
-            return lambda b: cho_solve(factor, b, check_finite=False)
+            factor, failed = dpotrf(M + np.diag(ridge * np.diag(M)), clean=False)
+            if not failed:
+                return lambda b: dpotrs(factor, b)[0]
         raise np.linalg.LinAlgError("the Newton system is singular")

@@ -9,6 +9,7 @@ its `curve`; values, planes, line search and error bounds follow from them.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 from zlib import crc32
@@ -182,10 +183,12 @@ class OneScore(LinearRisk):
 
     def _zero(self, u, step, c, a, b, upper, max_trials=200):
         """Return the zero of the derivative along the segment, or an end of the segment if it has none."""
+        least, most, linear, square, flat = self.curve
+
         def pieces(slopes):
-            if self.curve[3] == 0.0:        # each piece has a slope of its own
+            if square == 0.0:       # each piece has a slope of its own
                 return slopes
-            inside = (slopes > self.curve[0]) & (slopes < self.curve[1])
+            inside = (slopes > least) & (slopes < most)
             return np.sign(slopes) * (1.0 + inside)
 
         at_low, at_high = self._slopes(u), self._slopes(u + upper * step)
@@ -208,9 +211,12 @@ class OneScore(LinearRisk):
                 u, step, c, at_low, at_high = (array[moves] for array in (u, step, c, at_low, at_high))
             if len(u) == 0:
                 return float(np.clip(-a / b, low, high)) if b > 0.0 else low
-            t = 0.5 * (low + high) if trial % 3 == 2 else low - first * (high - low) / (last - first)
-            if not low < t < high:
-                t = 0.5 * (low + high)
+            middle, secant = 0.5 * (low + high), low - first * (high - low) / (last - first)
+            trials = (middle if trial % 3 == 2 else secant,)
+            if len(u) == 1 and square == 0.0:       # the zero is at a corner of this loss, up to rounding
+                corners = [(linear + side - float(u[0])) / float(step[0]) for side in (-flat, flat)]
+                trials = [corner + ulps * math.ulp(corner) for corner in corners for ulps in (-4.0, 4.0)]
+            t = next((t for t in trials if low < t < high), middle)
             if not low < t < high:
                 return high if abs(last) < abs(first) else low
             at_t = self._slopes(u + t * step)

@@ -74,6 +74,8 @@ CASES = {
     "features for other edges": (lambda: risk(first(edge_features=np.ones((3, 1)))),
                                  r"X\[0\].edge_features must have one row for each of the 4 edges, got 3"),
     "no features of edges": (lambda: svm(first(edge_features=None)), r"edge_features \(m, p\), dense or CSR, got N"),
+    "a graph of nodes and edges": (lambda: risk([pb.Graph(x.nodes, x.edges) for x in X]),
+                                   r"X\[0\] must have arrays edge_features.*pass np.ones\(\(len\(edges\), 1\)\)"),
     "other features at predict": (lambda: FITTED.predict(first(nodes=np.ones((4, 2)))),
                                   r"X\[0\].nodes must have shape \(.., 3\), the n_features of the model, got \(4, 2\)"),
     # labels

@@ -18,11 +18,12 @@ class Graph(NamedTuple):
     edges : ndarray of int, shape (m, 2)
         The two nodes of each edge, numbered from 0 in each graph.
     edge_features : ndarray, shape (m, p)
+        Models need at least one column, such as ones, and refuse None by name.
     """
 
     nodes: Any
     edges: Any
-    edge_features: Any
+    edge_features: Any = None
 
     @classmethod
     def from_image(cls, image: ArrayLike, segments: ArrayLike | None = None, *, features: ArrayLike | None = None,

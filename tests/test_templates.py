@@ -133,6 +133,14 @@ def test_lines_that_are_no_templates(lines, kind, said):
         Templates(lines)
 
 
+@pytest.mark.parametrize("make", [pb.templates.words, pb.templates.columns])
+def test_numbers_of_columns_that_no_macro_names(make):
+    assert make(1000).n_columns == 1000
+    for n in (1001, 10**30):
+        with pytest.raises(pb.ParameterError, match=f"n_columns must be an integer <= 1000, got {n}"):
+            make(n)
+
+
 @pytest.mark.parametrize("tokens", ["dog", {"word": "dog"}, 3, None, [None], [3], [("a", 1)], [{"word": "a"}], [()],
                                     np.zeros((2, 3)), ["a", ["b", None]]])
 def test_tokens_that_are_no_columns(tokens):

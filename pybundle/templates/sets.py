@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.exceptions import ParameterError
 from ..core.validation import check_integer
-from .templates import REACH, Templates
+from .templates import MOST_COLUMNS, REACH, Templates
 
 
 def words(n_columns: int = 1) -> Templates:
@@ -24,7 +24,7 @@ def words(n_columns: int = 1) -> Templates:
     Raises
     ------
     ParameterError
-        If `n_columns` is no integer of at least 1.
+        If `n_columns` is no integer from 1 to 1000.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def columns(n_columns: int = 2, size: int = 2) -> Templates:
     >>> pb.templates.columns(2, size=0)([("dog", "NN")])
     [['column1[0]:NN']]
     """
-    if check_integer("n_columns", n_columns) < 2:
+    if check_integer("n_columns", n_columns, high=MOST_COLUMNS) < 2:
         raise ParameterError(f"n_columns must be at least 2, the word and a column, got {n_columns}")
     size, lines = _size("size", size), []
     for k in range(1, n_columns):

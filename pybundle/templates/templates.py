@@ -46,6 +46,8 @@ FUNCTIONS: dict[str, Callable[[str], str | None]] = {
 MACRO = re.compile(rf"%({'|'.join(FUNCTIONS)})\[(-?[0-9]{{1,3}}),([0-9]{{1,3}})\]")
 REACH = 8
 """Largest distance of a row from the token, as in CRF++."""
+MOST_COLUMNS = 1000
+"""Largest number of columns of a token; numbers in macros have at most three digits."""
 BEFORE = [f"_B-{k}" for k in range(REACH, 0, -1)]
 BEHIND = [f"_B+{k}" for k in range(1, REACH + 1)]
 """Values of rows outside of the sentence, as in CRF++."""

@@ -13,6 +13,8 @@ from test_layering import ROOT, SOURCES, imports
 
 import pybundle as pb
 from pybundle.core.plane import Plane
+from pybundle.core.ragged import Ragged
+from pybundle.models import WeightedLabels
 from pybundle.proof import Labellings, Multipliers, Points
 from pybundle.proof.linear import LinearProblem
 from pybundle.prox.of_norm import Square
@@ -491,6 +493,33 @@ def test_what_is_no_tree_proves_nothing(name, labellings):
         bad = Labellings.of(np.array([0]), [np.array(heads)], np.array([0.5]), risk.sample_weight)
         report = pb.verify(forged(certificate, evidence=bad), risk)
         assert ("multipliers", False) in [check[:2] for check in report.checks]
+
+
+@pytest.mark.parametrize("kind", ["binary", "graph", "trees"])
+def test_evidence_for_truths_with_weights(kind):
+    """Lists, and arrays of all examples, have the same certificate; labellings of other sizes prove nothing."""
+    rng, names = np.random.default_rng(0), ("words",)
+    if kind == "trees":
+        labels = [np.array([-1, 2, 0]), np.array([-1, 2, 3, 0]), np.array([-1, 0, 1])]
+        weights, X = [rng.integers(0, 2, len(y)) for y in labels], [rng.integers(0, 5, (len(y) - 1, 1)) for y in labels]
+        model, joined = pb.models.Dependency.hashed(8, names, ("h.words m.words",)), Ragged.of(X)
+    else:
+        labels = [rng.integers(0, 2, n) for n in (4, 3, 5)]
+        weights = [rng.random(len(y)) for y in labels]
+        X = [pb.Graph(np.eye(2)[y] + rng.normal(size=(len(y), 2)), np.array([[0, 1], [1, 2]]), rng.random((2, 1)))
+             for y in labels]
+        model = pb.models.BinaryLabeling(2, 1) if kind == "binary" else pb.models.GraphLabeling(2, 2, 1, risk="true")
+        joined = pb.Graph(*map(Ragged.of, zip(*X, strict=True)))
+    Y = list(map(WeightedLabels, labels, weights))
+    risk = pb.risks.Structured(model, joined, WeightedLabels(Ragged.of(labels), Ragged.of(weights)))
+    certificate = pb.minimize(risk, lam=0.5, tol=0.01, method="prox-bcfw", evidence=True).certificate
+    for exact in (False, True):
+        reports = [pb.verify(certificate, one, exact=exact) for one in (risk, pb.risks.Structured(model, X, Y))]
+        assert all(report.ok for report in reports) and reports[0].lower_bound == reports[1].lower_bound
+    e = certificate.evidence
+    shorter = Labellings.of(e.examples, [e.labellings[j][:-1] for j in range(len(e.masses))], e.masses,
+                            risk.sample_weight)
+    assert not pb.verify(forged(certificate, evidence=shorter), risk).ok
 
 
 def test_errors_of_the_certificate_hide_nothing():

@@ -13,6 +13,7 @@ from ..models import BinaryLabeling, Chain, Dependency, GraphLabeling, Landmarks
 from ..models.graphs import labels_of
 from ..models.model_oracle import as_feature
 from ..risks import Structured
+from ..risks.partition import example
 from . import exact as ex
 from .evidence import Labellings, Multipliers
 from .graphs import dual_values
@@ -44,8 +45,8 @@ def is_tree(model, codes, truth):
 
 def is_binary(model, labels, truth):
     """Return whether `labels` are 0 or 1 for all nodes."""
-    labels = np.asarray(labels)
-    return labels.shape == np.shape(truth) and labels.dtype.kind in "biu" and ((labels == 0) | (labels == 1)).all()
+    labels, truth = np.asarray(labels), np.asarray(labels_of(truth))
+    return labels.shape == truth.shape and labels.dtype.kind in "biu" and ((labels == 0) | (labels == 1)).all()
 
 
 CHECKS = {Dependency: is_tree, BinaryLabeling: is_binary}
@@ -64,7 +65,7 @@ class StructuredProblem(LabellingProblem):
             raise ex.ExactError("exact=True takes models that tell the loss of a labelling, got "
                                 f"{type(risk).__name__}; pass exact=False, which counts rounding errors instead")
         if exact and type(risk.model) is GraphLabeling and (
-                risk.kind == "relaxed" or any((np.asarray(labels_of(y)) == -1).any() for y in risk.Y)):
+                risk.kind == "relaxed" or any((np.asarray(labels_of(y)) == -1).any() for y in labels_of(risk.Y))):
             raise ex.ExactError("exact=True takes graphs whose labels are all known, and risk='true'; pass "
                                 "exact=False, which counts rounding errors instead")
         super().__init__(risk, exact)
@@ -85,7 +86,7 @@ class StructuredProblem(LabellingProblem):
         if check is None and type(model) not in CHECKED:
             self.believe(f"that the labellings of the certificate are labellings of {type(model).__name__}")
         for j in range(len(evidence.masses) if check else 0):
-            if not check(model, evidence.labellings[j], self.risk.Y[int(evidence.examples[j])]):
+            if not check(model, evidence.labellings[j], example(self.risk.Y, int(evidence.examples[j]))):
                 return False, f"labelling {j} is none of {type(model).__name__}"
         return True, text
 
@@ -162,11 +163,11 @@ class StructuredProblem(LabellingProblem):
         self.believe(f"joint_feature and loss of {type(model).__name__}, as they round")
         phi, offset = np.full(self.dim, Fraction(0), dtype=object), Fraction(0)
         for j, (i, mass) in enumerate(zip(evidence.examples.tolist(), evidence.masses.tolist(), strict=True)):
-            labelling = evidence.labellings[j]
-            loss = Fraction(float(model.loss(Y[i], labelling)))
+            labelling, x, truth = evidence.labellings[j], example(X, i), example(Y, i)
+            loss = Fraction(float(model.loss(truth, labelling)))
             scale = Fraction(mass) * (loss if model.rescaling == "slack" else 1)
-            for y, sign in ((labelling, 1), (Y[i], -1)):
-                feature = as_feature(model.joint_feature(X[i], y), self.dim, i)
+            for y, sign in ((labelling, 1), (truth, -1)):
+                feature = as_feature(model.joint_feature(x, y), self.dim, i)
                 dense = feature.toarray()[0] if sp.issparse(feature) else feature
                 for k in np.flatnonzero(dense).tolist():
                     phi[k] += sign * scale * Fraction(float(dense[k]))

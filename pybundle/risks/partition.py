@@ -87,6 +87,13 @@ def take(sequence, rows):
     return [sequence[int(i)] for i in rows]
 
 
+def example(sequence, i):
+    """Return example i of a sequence as in `take`."""
+    if isinstance(sequence, tuple) and hasattr(sequence, "_fields"):
+        return type(sequence)(*(field[i] for field in sequence))
+    return sequence[i]
+
+
 @dataclass(frozen=True)
 class Excerpt:
     """The data of some parts of a risk. A worker receives an excerpt and makes the risk of these parts from it.

@@ -67,8 +67,8 @@ TREEBANK_RELATION_TEMPLATES = (
     "h.pos h+1.pos m.pos m+1.pos direction", "h-1.pos h.pos m.pos m+1.pos direction",
     "h.lower m.xpos direction", "h.xpos m.lower distance",
 )
-"""Templates of relations to go with `TREEBANK_TEMPLATES` of arcs. Without the last twelve, most of them of neighbours, LAS on the
-English Web Treebank is about 0.7 percentage points lower."""
+"""Templates of relations to go with `TREEBANK_TEMPLATES` of arcs. Without the last twelve, most of them of neighbours,
+LAS on the English Web Treebank is 0.8 percentage points lower, on the Dutch one 1.4."""
 
 _ATOM = re.compile(r"([hm])([+-]\d+)?\.(\w+)")
 

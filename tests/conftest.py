@@ -1,6 +1,7 @@
 """Settings shared by all tests. There is no `__init__.py` here: tests import the installed package."""
 
 import functools
+import multiprocessing
 import os
 import sys
 
@@ -9,6 +10,9 @@ from hypothesis import HealthCheck, settings
 import pybundle as pb
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+if "forkserver" in multiprocessing.get_all_start_methods():
+    # worker processes of Dask import its modules once for all of them
+    os.environ.setdefault("DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD", "forkserver")
 # no clocks: a busy machine may take long to make an example
 settings.register_profile("pybundle", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("pybundle")

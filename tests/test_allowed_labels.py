@@ -26,7 +26,7 @@ def labellings(allowed, T):
             if first[y[0]] and last[y[-1]] and all(pairs[j, k] for j, k in itertools.pairwise(y))]
 
 
-def make_data(allowed, seed=0, n=14, d=3, storage="dense", longest=5):
+def make_data(allowed, seed=0, n=10, d=3, storage="dense", longest=4):
     rng = np.random.default_rng(seed)
     X, Y = [], []
     while len(X) < n:
@@ -84,7 +84,7 @@ def test_k_best_are_the_allowed_ones(name):
 def test_log_losses_sum_over_the_allowed_labellings(name, scale):
     """Values and gradients, where scaled probabilities are used and where logarithms are."""
     allowed = ALLOWED[name]
-    X, Y = make_data(allowed, longest=6)
+    X, Y = make_data(allowed, n=6, longest=6)
     model = Chain(3, 3, allowed=allowed)
     risk = pb.risks.Structured(model, X, Y, loss="logistic", n_parts=1)
     w = scale * np.random.default_rng(3).normal(size=model.dim)
@@ -131,13 +131,13 @@ def test_all_methods_find_the_same_minimum(loss, method, storage):
     X, Y = make_data(allowed, storage=storage, n=20)
     model = Chain(3, 3, allowed=allowed)
     risk = pb.risks.Structured(model, X, Y, loss=loss)
-    tol = 1e-2 if method == "mp-bcfw" else 1e-5
+    tol = 1e-2 if method == "mp-bcfw" else 1e-4
     found = pb.minimize(risk, lam=0.5, tol=tol, method=method, max_iter=4000)
-    reference = pb.minimize(risk, lam=0.5, tol=1e-7, method="oca")
-    assert found.success and found.lower_bound <= reference.fun * (1.0 + 1e-9)
+    reference = pb.minimize(risk, lam=0.5, tol=1e-5, method="oca")
+    assert found.success and found.lower_bound <= reference.fun and reference.lower_bound <= found.fun
     assert found.fun == pytest.approx(reference.fun, rel=2.0 * tol)
     assert (model.rest(found.x)[0][~allowed[0]] == 0.0).all()
-    free = pb.minimize(pb.risks.Structured(Chain(3, 3), X, Y, loss=loss), lam=0.5, tol=1e-5)
+    free = pb.minimize(pb.risks.Structured(Chain(3, 3), X, Y, loss=loss), lam=0.5, tol=1e-3)
     assert found.lower_bound <= free.fun        # fewer labellings
 
 

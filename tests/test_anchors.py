@@ -66,7 +66,7 @@ def value_below(risk, w):
 @pytest.mark.parametrize("name", KINDS)
 def test_repaired_planes_lie_below_the_risk_whatever_the_error(name):
     """In fractions, at points far out, for slopes that are wrong by all that their errors allow."""
-    for seed in range(25):
+    for seed in range(15):
         risk, r = problem(name, seed), np.random.default_rng(seed)
         means = risk.means if seed % 5 else None
         anchors = anchors_of(risk, pb.prox.Separable(l2=np.arange(risk.dim, 0, -1) > 1.0).canonical(risk.dim), means)
@@ -100,17 +100,16 @@ def test_repaired_planes_lie_below_the_risk_whatever_the_error(name):
 def test_no_linear_program_is_solved(name, method, monkeypatch):
     monkeypatch.setattr(scipy.optimize, "linprog", None)
     risk, n_runs = problem(name, 1, n=40), 0
-    for penalty in (pb.prox.SquaredL2(0.3), pb.prox.L1(0.3)):
-        for evidence in (False, True)[:1 if method == "prox-bcfw" else 2]:
-            try:
-                result = pb.minimize(risk, penalty=penalty, method=method, tol=1e-2, evidence=evidence,
-                                     max_iter=100)
-            except pb.ParameterError as error:
-                assert "method" in str(error)
-                continue
-            n_runs += 1
-            assert result.success or method == "prox-bcfw"
-            assert not evidence or pb.verify(result.certificate, risk, penalty=penalty).ok
+    for k, penalty in enumerate((pb.prox.SquaredL2(0.3), pb.prox.L1(0.3))):
+        evidence = method != "prox-bcfw" and (k + KINDS.index(name)) % 2 == 0
+        try:
+            result = pb.minimize(risk, penalty=penalty, method=method, tol=1e-2, evidence=evidence, max_iter=100)
+        except pb.ParameterError as error:
+            assert "method" in str(error)
+            continue
+        n_runs += 1
+        assert result.success or method == "prox-bcfw"
+        assert not evidence or pb.verify(result.certificate, risk, penalty=penalty).ok
     assert n_runs or method != "auto"
 
 

@@ -2,7 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.arborescence import (
     all_trees,
@@ -23,7 +23,7 @@ from pybundle.oracles import (
 
 
 @pytest.mark.parametrize("single_root", [False, True])
-@pytest.mark.parametrize(("n", "repeats"), [(1, 300), (2, 2000), (3, 3000), (4, 3000), (5, 300)])
+@pytest.mark.parametrize(("n", "repeats"), [(1, 50), (2, 500), (3, 700), (4, 700), (5, 100)])
 def test_equals_enumeration(n, repeats, single_root):
     rng = np.random.default_rng(n)
     trees = np.array(list(all_trees(n, single_root)))
@@ -44,6 +44,7 @@ def test_equals_enumeration(n, repeats, single_root):
         assert score == pytest.approx(best, abs=1e-12) if t % 3 else score == best
 
 
+@settings(max_examples=40)
 @given(n=st.integers(1, 40), seed=st.integers(0, 10**6), kind=st.sampled_from(["normal", "integer", "wide", "sparse"]))
 def test_single_root_is_the_best_forced_root_arc(n, seed, kind):
     rng = np.random.default_rng(seed)
@@ -173,7 +174,7 @@ def test_an_empty_batch():
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_marginals_equal_enumeration(n, single_root):
     rng = np.random.default_rng(n)
-    for t in range(300):
+    for t in range(100):
         scores = rng.standard_normal((n + 1, n + 1)) * (1.0, 5.0, 40.0)[t % 3]
         if t % 4 == 0:
             scores[rng.random(scores.shape) < 0.3] = -np.inf
@@ -306,7 +307,7 @@ def test_huge_scores_are_neither_forbidden_nor_allowed_by_rounding(scale, single
     """Differences of scores leave the range in which scores are allowed."""
     rng = np.random.default_rng(1)
     trees = np.array(list(all_trees(4, single_root)))
-    for _ in range(1500):
+    for _ in range(400):
         scores = scale * rng.integers(-2, 3, (5, 5)) / 2.0
         scores[rng.random((5, 5)) < 0.5] = -np.inf
         best = max(sum(scores[tree[m], m] for m in range(1, 5)) for tree in trees)

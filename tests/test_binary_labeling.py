@@ -60,7 +60,7 @@ def cost(y, y_hat, loss, weights, factors):
     (loss, weighted, (0.5, 2.0) if weighted == (k % 2 == 0) else (1.0, 1.0))
     for k, loss in enumerate(["mean", "hamming", "balanced"]) for weighted in (False, True)])
 def test_decoding_equals_enumeration(loss, weighted, factors):
-    X, labels = graphs()
+    X, labels = graphs(15, most=6)
     rng = np.random.default_rng(2)
     areas = [rng.uniform(0.5, 3.0, len(y)) if weighted else np.ones(len(y)) for y in labels]
     Y = [WeightedLabels(y, c) for y, c in zip(labels, areas, strict=True)] if weighted else labels

@@ -40,7 +40,7 @@ def _sentences(n, seed):
 
 
 def best(risk, lam, **options):
-    return pb.minimize(risk, lam=lam, method="oca", tol=1e-9, **options)
+    return pb.minimize(risk, lam=lam, method="oca", tol=1e-7, **options)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -50,7 +50,7 @@ def test_bounds_hold_and_values_agree_with_the_bundle_method(method, lam):
     reference = best(risk, lam)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
-        result = pb.minimize(risk, lam=lam, method=method, tol=1e-3, max_iter=1500)
+        result = pb.minimize(risk, lam=lam, method=method, tol=1e-3, max_iter=300)
     history = result.history
     assert result.certified
     assert result.lower_bound <= reference.fun * (1 + 1e-9) and result.fun >= reference.lower_bound * (1 - 1e-9)
@@ -74,7 +74,7 @@ def test_an_optimum_of_zero_is_proven(method):
 def test_high_accuracy_and_few_passes():
     risk = chains(60)
     result = pb.minimize(risk, lam=1.0, tol=1e-8, method="prox-bcfw")
-    assert result.success and result.fun == pytest.approx(best(risk, 1.0).fun, rel=1e-7)
+    assert result.success and result.fun == pytest.approx(best(risk, 1.0).fun, rel=2e-7)
     fast = pb.minimize(risk, lam=1.0, tol=1e-2, method="prox-bcfw")
     assert fast.n_passes < pb.minimize(risk, lam=1.0, tol=1e-2, method="oca").n_passes
     assert fast.n_passes < pb.minimize(risk, lam=1.0, tol=1e-2, method="bcfw", max_iter=2000).n_passes
@@ -618,7 +618,7 @@ def test_the_mean_of_planes_is_known_up_to_its_errors(size):
     """In exact arithmetic, for planes that are known up to their errors."""
     rng, mean = np.random.default_rng(5), MeanPlane()
     true, share = None, Fraction(1)
-    for k in range(200):
+    for k in range(60):
         offset, phi = size * rng.normal(), size * rng.normal(size=4) * 10.0 ** rng.integers(-8, 8, 4)
         error, offset_error = (abs(size * rng.normal() * 1e-12) for _ in range(2))
         shift = rng.normal(size=4)
@@ -638,12 +638,12 @@ def test_the_mean_of_planes_is_known_up_to_its_errors(size):
 def test_exact_blocks_take_any_sum_over_entries(dtype, is_sparse, turn):
     """Both methods prove bounds below the values of the other one, also if weights are free."""
     rng = np.random.default_rng(3)
-    X = rng.integers(0, 9, size=(60, 6)).astype(dtype)
-    y = rng.integers(0, 3, 60)
+    X = rng.integers(0, 9, size=(40, 6)).astype(dtype)
+    y = rng.integers(0, 3, 40)
     if is_sparse:
         X = sp.csr_matrix(X)
-    weights, cost = rng.uniform(0.0, 2.0, 60), np.arange(9.0).reshape(3, 3) * (1.0 - np.eye(3))
-    signs, values = np.where(y > 0, 1, -1), rng.normal(size=60)
+    weights, cost = rng.uniform(0.0, 2.0, 40), np.arange(9.0).reshape(3, 3) * (1.0 - np.eye(3))
+    signs, values = np.where(y > 0, 1, -1), rng.normal(size=40)
     risks = (pb.risks.MulticlassHinge(X, y, sample_weight=weights), pb.risks.BinaryHinge(X, signs, bias=-2.0),
              pb.risks.MulticlassHinge(X, y, loss=cost, bias=0.5, scale=0.3), pb.risks.Pinball(X, values, 0.3),
              pb.risks.BinaryHinge(X, signs, fit_intercept=True), pb.risks.Absolute(X, values, fit_intercept=True))
@@ -655,7 +655,7 @@ def test_exact_blocks_take_any_sum_over_entries(dtype, is_sparse, turn):
                      pb.prox.SquaredL2(20.0) + pb.prox.Box(-0.02, 0.03) + pb.prox.L1(5.0), pb.prox.L1(rates),
                      pb.prox.SquaredL2(some), pb.prox.L1(some), pb.prox.Box(-rates / 200.0, rates / 100.0))
         for penalty in penalties[(i + turn) % 3::3]:
-            blocks, planes = (pb.minimize(risk, penalty=penalty, tol=1e-4, method=method, max_iter=5000)
+            blocks, planes = (pb.minimize(risk, penalty=penalty, tol=1e-3, method=method, max_iter=5000)
                               for method in ("prox-bcfw", "oca"))
             assert blocks.success and planes.success
             assert max(blocks.lower_bound, planes.lower_bound) <= min(blocks.fun, planes.fun)

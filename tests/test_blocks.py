@@ -84,7 +84,7 @@ def test_point_follows_the_multipliers_and_every_sweep_ascends(step, kappa, sign
     nonneg = rng.random(9) < 0.5 if signs else None
     blocks, centre = filled(rng, step=step, kappa=kappa, nonneg=nonneg, per_row=per_row)
     before = -np.inf
-    for _ in range(20):
+    for _ in range(10):
         value, w, offset, phi = dual(blocks, 0.7, kappa, centre, nonneg)
         assert value >= before - 1e-12
         before = value

@@ -99,13 +99,13 @@ def test_labellings_of_own_compiled_oracles():
 
 
 def not_finite(array):
-    """Floats with NaN or an infinity near the start, in the middle and at the end."""
+    """Floats with NaN or an infinity near the start, in the middle and at the end, another one at each place."""
     if array.dtype.kind == "f" and array.size:
-        for place in sorted({min(1, array.size - 1), array.size // 2, array.size - 1}):
-            for value in (np.nan, np.inf, -np.inf):
-                changed = array.copy()
-                changed.flat[place] = value
-                yield changed
+        places = min(1, array.size - 1), array.size // 2, array.size - 1
+        for place, value in zip(places, np.roll([np.nan, np.inf, -np.inf], array.size), strict=True):
+            changed = array.copy()
+            changed.flat[place] = value
+            yield changed
 
 
 def floats(*shape):
@@ -263,7 +263,7 @@ def test_nan_and_infinity_are_refused_by_name():
                 complaint = f"{call} took {values_in(changed)}"
         wrong += [complaint] if complaint else []
     assert not wrong, "\n".join(sorted(set(wrong)))
-    assert refused > 2000
+    assert refused > 800
     assert legal == set(TAKEN), legal ^ set(TAKEN)
 
 

@@ -108,7 +108,7 @@ def test_states_of_data_that_were_changed_in_place_are_refused(kind, method, tmp
     """X *= .3 after a run went unseen: "bmrm" certified the old planes' bound 53.79, the minimum being 52.03."""
     X, numbers_of, make = kind()
     risk = make(X)
-    arguments = {"lam": 0.2, "tol": 1e-3, "method": method, "random_state": 0, "max_iter": 40}
+    arguments = {"lam": 0.2, "tol": 1e-3, "method": method, "random_state": 0, "max_iter": 15}
     first = pb.minimize(risk, **arguments)
     pb.minimize(risk, checkpoint=tmp_path / "run.npz", **arguments)
     again = pb.minimize(risk, warm_start=first, **arguments)

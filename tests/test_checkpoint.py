@@ -105,7 +105,7 @@ CASES += [("lbfgs", "classes", {"lam": None, "penalty": INTERCEPTS["penalty"] + 
 
 def solve(method, name, options, **more):
     start = {"w0": np.zeros(6)} if name == "callable" else {}
-    given = {"lam": 1.0, "tol": 1e-5, "random_state": 3, "max_iter": 10 if method == "sgd" else 30} | options | more
+    given = {"lam": 1.0, "tol": 1e-5, "random_state": 3, "max_iter": 10 if method == "sgd" else 16} | options | more
     return pb.minimize(RISKS[name](), method=method, **start, **given)
 
 
@@ -130,15 +130,15 @@ def test_a_run_that_goes_on_is_the_one_that_never_stopped(method, name, options,
 
 def quantile_of_free_weights():
     rng = np.random.default_rng(0)
-    Z = rng.standard_normal((200, 3))
-    return pb.risks.Pinball(Z, Z @ rng.standard_normal(3) + rng.standard_t(3, 200), fit_intercept=True)
+    Z = rng.standard_normal((80, 3))
+    return pb.risks.Pinball(Z, Z @ rng.standard_normal(3) + rng.standard_t(3, 80), fit_intercept=True)
 
 
 def digits_with_intercepts():
     Z, labels, _, _ = pb.datasets.load_digits()
-    Z = Z[:300][:, np.ptp(Z[:300], axis=0) > 0.0]
-    return pb.risks.Structured(pb.models.Multiclass(10, Z.shape[1] + 1), np.hstack([Z, np.ones((300, 1))]),
-                               labels[:300], loss="logistic")
+    Z = Z[:150][:, np.ptp(Z[:150], axis=0) > 0.0]
+    return pb.risks.Structured(pb.models.Multiclass(10, Z.shape[1] + 1), np.hstack([Z, np.ones((150, 1))]),
+                               labels[:150], loss="logistic")
 
 
 @pytest.mark.parametrize("make, lam, tol, word", [
@@ -167,7 +167,7 @@ def test_so_are_those_about_another_precision_and_planes(tmp_path, precision, me
                                 precision=precision)
     options = {"lam": 1e-3, "tol": 1e-3, "method": method, "random_state": 1, "max_iter": 400}
     whole = pb.minimize(risk, **options)
-    for k in range(10, whole.nit + 10, 10):
+    for k in range(30, whole.nit + 30, 30):
         last = pb.minimize(risk, **(options | {"max_iter": min(k, whole.nit)}), checkpoint=tmp_path / "run.npz")
     assert bits(last) == bits(whole)
     assert seen if precision == "float32" else whole.success and not pb.minimize(
@@ -451,12 +451,12 @@ def test_killed_at_any_moment(method, name, tmp_path):
                 solve(method, name, options, checkpoint=pb.Checkpoint(file, every=0.0))
             finally:
                 os._exit(0)
-        time.sleep(moments.uniform(0.0, 0.2))
+        time.sleep(moments.uniform(0.0, 0.1))
         os.kill(child, signal.SIGKILL)
         if not os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
             break
         kills += 1
-        if kills == 8:
+        if kills == 5:
             break
     assert bits(solve(method, name, options, checkpoint=file)) == bits(whole)
     assert os.listdir(tmp_path) == ["run.npz"]          # nor did those killed while writing leave anything
@@ -568,7 +568,7 @@ def written(tmp_path_factory):
 def test_torn_and_mutated_files_are_refused(written, tmp_path):
     _, result, raw = written
     file, random, refused = tmp_path / "run.npz", np.random.default_rng(0), 0
-    for k in range(60):
+    for k in range(30):
         damaged = bytearray(raw)
         if k % 3 == 0:
             del damaged[random.integers(len(raw)):]
@@ -585,7 +585,7 @@ def test_torn_and_mutated_files_are_refused(written, tmp_path):
             refused += 1
         else:                           # a bit that means nothing, a date
             assert np.array_equal(again.x, result.x)
-    assert refused > 50
+    assert refused > 25
 
 
 def test_a_run_resumes_while_it_solves_the_problem_of_its_planes(tmp_path):
@@ -692,7 +692,7 @@ def half_way(tmp_path_factory):
             file = folder / f"{k}.npz"
             solve(method, name, options, max_iter=max(1, whole.nit // 2), checkpoint=file)
             exact = {key: options[key] for key in ("lam", "penalty") if key in options}
-            best = solve(method if method == "cutting-plane" else "auto", name, exact, tol=1e-8, max_iter=2000)
+            best = solve(method if method == "cutting-plane" else "auto", name, exact, tol=1e-6, max_iter=2000)
             known[k] = file.read_bytes(), best.fun
         return known[k]
     return make
@@ -703,7 +703,7 @@ def half_way(tmp_path_factory):
 @pytest.mark.parametrize("how", ["arrays", "entries"])
 def test_a_forged_state_ends_in_a_named_error_or_proves_nothing_wrong(k, how, half_way, tmp_path):
     (method, name, options), (raw, best), refused = STATES[k], half_way(k), 0
-    for seed in range(10):
+    for seed in range(8):
         random = np.random.default_rng([k, seed])
 
         def change(header, arrays, random=random):
@@ -719,7 +719,7 @@ def test_a_forged_state_ends_in_a_named_error_or_proves_nothing_wrong(k, how, ha
             refused += isinstance(error, pb.StateError) and "run.npz" in str(error)
         else:
             assert not result.certified or result.lower_bound <= best + 1e-9 * abs(best)
-    assert refused >= 2
+    assert refused >= 1
 
 
 @pytest.mark.parametrize("method, name", [("oca", "intercept"), ("lbfgs", "log-loss")])
@@ -767,7 +767,7 @@ def test_a_forged_certificate_of_an_ended_run_is_refused(tmp_path):
 @pytest.mark.parametrize("k", range(len(STATES)), ids=["-".join(state[:2]) for state in STATES])
 def test_a_changed_state_is_refused_whatever_its_check_sums(k, half_way, tmp_path):
     (method, name, options), (raw, _) = STATES[k], half_way(k)
-    for seed in range(10):
+    for seed in range(4):
         random = np.random.default_rng([k, seed])
 
         def change(header, arrays, random=random):

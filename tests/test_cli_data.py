@@ -63,7 +63,7 @@ def test_a_treebank_without_heads_is_told_so(folder, command):  # noqa: F811
 CERTIFIED = ["a.csv --scale", "a.csv --no-intercept --label kind", "first.csv --label first --tol 0.01", "a.csv -C inf",
              "zero.svm --zero-based --features 9", "named.npz --arrays T,t --scale", "train.txt --model crf",
              "a.conll --hash-bits 6 --comment %", "a.conllu --hash-bits 7", "s.npz",
-             "raw_and_a.conllu --skip-bad -C 0.1"]
+             "raw_and_a.conllu --skip-bad -C 0.1 --hash-bits 7"]
 
 
 @pytest.mark.parametrize("command", CERTIFIED)

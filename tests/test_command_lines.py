@@ -3,10 +3,12 @@
 The folder of data and models is made once; no command writes into it but to `out`.
 """
 
+import functools
 import gzip
 import io
 import os
 import shlex
+import shutil
 import sys
 import warnings
 
@@ -105,10 +107,11 @@ MODELS = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Data and models of all kinds."""
-    path = tmp_path_factory.mktemp("lines")
+@functools.cache
+def made(root):
+    """Data and models of all kinds, once for all modules."""
+    path = root / "made"
+    path.mkdir()
     for name, text in TEXTS.items():
         (path / name).write_text(text, encoding="utf-8")
     (path / "train.txt.gz").write_bytes(gzip.compress(TEXTS["train.txt"].encode()))
@@ -135,6 +138,12 @@ def folder(tmp_path_factory):
     finally:
         os.chdir(before)
     return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Data and models of all kinds, which a module may add to."""
+    return shutil.copytree(made(tmp_path_factory.getbasetemp()), tmp_path_factory.mktemp("lines"), dirs_exist_ok=True)
 
 
 def call(line, stdin=""):

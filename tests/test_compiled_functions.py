@@ -212,15 +212,3 @@ def test_cffi_functions():
     check_absolute_values(fun)
     factors = ffi.new("double[]", [1.0, 2.0, 4.0])
     check_absolute_values(fun, ffi.cast("void *", factors))
-
-
-def test_numba_functions():
-    numba = pytest.importorskip("numba")
-    t = numba.types
-
-    @numba.cfunc(t.intc(t.CPointer(t.double), t.int64, t.int64, t.CPointer(t.double), t.CPointer(t.double), t.voidptr))
-    def fun(w, dim, part, value, slope, data):
-        value[0] = abs(w[part])
-        slope[part] = 1.0 if w[part] > 0 else -1.0
-        return 0
-    check_absolute_values(fun.ctypes)

@@ -41,10 +41,10 @@ def test_a_scheduler_by_its_address(started):
     scheduler = started("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
                         "--no-show")
     address = next(found[0] for line in scheduler.stderr if (found := re.search(r"tcp://127\.0\.0\.1:\d+", line)))
-    started("distributed.cli.dask_worker", address, "--nworkers", "2", "--nthreads", "1", "--no-dashboard")
+    started("distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard")
     risk = blobs()
     with distributed.Client(address) as client:
-        client.wait_for_workers(2, timeout=180)
+        client.wait_for_workers(1, timeout=180)
         result = pb.minimize(risk, lam=1.0, tol=1e-3, executor=client)
         alone = pb.minimize(risk, lam=1.0, tol=1e-3, method="oca line_search=False")
     assert result.success and (result.x == alone.x).all() and result.lower_bound == alone.lower_bound

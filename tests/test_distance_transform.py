@@ -41,7 +41,7 @@ def test_a_line_equals_brute_force(seed):
 
 
 @given(values=st.lists(st.integers(-5, 5), min_size=1, max_size=40), a=st.integers(-8, 8), b=st.integers(-8, 8))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_ties_go_to_the_smallest_position(values, a, b):
     """Quarters: every sum is exact, so the winners must be those of the full search."""
     result, argmax = distance_transform(values, a / 4, b / 4)

@@ -203,7 +203,7 @@ def test_an_exact_decoder_is_not_refused(method, precision):
     for scale, lam in ((1.0, 0.3), (1e3, 1.0)):
         X, Y = grids(4, scale)
         risk = pb.risks.Structured(Grid(True, precision), X, Y, sample_weight=[1.0, 0.0, 2.0, 3.0])
-        result = pb.minimize(risk, lam=lam, method=method, tol=1e-3, max_iter=30)
+        result = pb.minimize(risk, lam=lam, method=method, tol=1e-3, max_iter=10)
         assert result.lower_bound <= result.fun
 
 

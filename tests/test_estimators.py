@@ -513,13 +513,14 @@ def rare():
     return make_classification(600, 20, n_informative=5, weights=[0.95], flip_y=0.02, random_state=0)
 
 
-@pytest.mark.parametrize("data", [lambda: pb.datasets.load_digits()[:2], rare, lambda: blobs(300, n_classes=6)])
+@pytest.mark.parametrize("data", [lambda: [part[::2] for part in pb.datasets.load_digits()[:2]], rare,
+                                  lambda: blobs(300, n_classes=6)])
 def test_scores_of_a_search_are_those_of_the_minimisers(data):
     """At a relative gap of 0.1 mean scores were 2.6 points off, and for rare classes another C was chosen."""
     X, y = data()
     grid, folds = np.logspace(-4.0, 0.0, 5), 3
     svm = pb.MulticlassSVMCV(grid, cv=folds, tol=0.1).fit(X, y)
-    exact = pb.MulticlassSVMCV(grid, cv=folds, tol=0.1, search_tol=1e-6).fit(X, y)
+    exact = pb.MulticlassSVMCV(grid, cv=folds, tol=0.1, search_tol=1e-5).fit(X, y)
     means = exact.scores_.mean(axis=0)
     assert np.abs(svm.scores_.mean(axis=0) - means).max() <= 4e-3           # some examples lie on a border
     assert means[svm.Cs_ == svm.C_] >= means.max() - 2.0 / len(y)

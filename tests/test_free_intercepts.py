@@ -155,7 +155,7 @@ def hinge_value(X, y, options, penalty, w):
 def test_no_bound_of_a_hinge_loss_lies_above_a_value():
     """In fractions, of classes without weight, too; evidence proves no more, and nearly as much."""
     n_known = n_proven = 0
-    for seed in range(3, 13):
+    for seed in range(3, 10):
         X, y, options, penalty = hinge_problem(seed)
         best = pb.minimize(pb.risks.MulticlassHinge(X, y, **options), penalty=penalty, tol=1e-11, max_iter=60)
         found = pb.minimize(pb.risks.MulticlassHinge(X, y, **options), penalty=penalty, tol=1e-7, max_iter=60,
@@ -166,7 +166,7 @@ def test_no_bound_of_a_hinge_loss_lies_above_a_value():
         assert max(best.lower_bound, found.lower_bound, report.lower_bound) <= least
         n_known += best.lower_bound >= (1.0 - 1e-6) * float(least)
         n_proven += found.lower_bound - report.lower_bound <= 2.0 * (found.fun - found.lower_bound) + 1e-9 * found.fun
-    assert n_known >= 7 and n_proven >= 7
+    assert n_known >= 5 and n_proven >= 5
 
 
 @pytest.mark.parametrize("is_exact", [False, True])
@@ -258,7 +258,7 @@ def test_classes_without_weight_are_proven_away(name):
     Planes lie below the values of the risk of the other classes, to which F tends.
     """
     n_passes = 0
-    for seed in range(6):
+    for seed in range(3):
         r = np.random.default_rng(seed)
         X, y, c = np.hstack([r.standard_normal((40, 3)), np.ones((40, 1))]), r.integers(0, 4, 40), r.random(40)
         c[y == 2], y[y == 3] = 0.0, 0
@@ -280,7 +280,7 @@ def test_classes_without_weight_are_proven_away(name):
                               **options).x
             far[:8], far[8:11], far[12:15], far[16:19] = few, 0.0, 0.0, 0.0
             assert result.lower_bound <= value(X, y, c, 1.0, far) <= result.lower_bound * (1.0 + 2e-5)
-    assert n_passes <= (1200 if name == "auto" else 400)
+    assert n_passes <= (600 if name == "auto" else 200)
 
 
 def test_the_estimator_needs_hardly_more_passes_than_centred_data_with_a_column():
@@ -418,10 +418,10 @@ def test_chains_with_free_label_weights_solve_no_linear_program(loss, options, m
     import scipy.optimize
 
     monkeypatch.setattr(scipy.optimize, "linprog", None)
-    for seed, rho in enumerate((0.0, 0.5, 0.5, 0.0)):       # each rho with columns near 0 and far from it
+    for seed, rho in ((0, 0.0), (1, 0.5)) if loss == "hinge" else ((2, 0.5), (3, 0.0)):     # columns near 0, and far
         risk, is_held = chains(seed, loss, **options)
         penalty, known, found = pb.prox.Separable(l2=(1.0 - rho) * is_held, l1=rho * is_held), labellings(risk), []
-        for method, tol in zip(("auto", "oca"), (1e-2, 1e-5) if seed < 2 else (1e-5, 1e-2), strict=True):
+        for method, tol in zip(("auto", "oca"), (1e-2, 1e-5) if seed % 2 else (1e-5, 1e-2), strict=True):
             found.append(pb.minimize(risk, penalty=penalty, method=method, tol=tol, evidence=True))
             report = pb.verify(found[-1].certificate, risk, penalty=penalty)
             assert found[-1].success and report.ok, str(report)
@@ -436,7 +436,7 @@ def test_chains_with_free_label_weights_solve_no_linear_program(loss, options, m
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 def test_repaired_planes_of_chains_lie_below_the_risk_whatever_the_error(loss):
     """The slopes at the label weights are wrong by all that their error allows, in the directions that raise t."""
-    for seed in range(20):
+    for seed in range(12):
         risk, is_held = chains(seed, loss, start=seed % 4 < 2, end=seed % 3 < 2)
         objective = make_problem(METHODS["auto"], risk, penalty=pb.prox.Separable(l2=is_held))
         r, known, free = np.random.default_rng(seed), labellings(risk), is_held == 0.0

@@ -146,12 +146,12 @@ def test_decodings_against_enumeration_and_linear_programs(risk):
 @pytest.mark.filterwarnings("ignore::pybundle.ConvergenceWarning")
 @pytest.mark.parametrize("method", ["auto", "oca", "bmrm", "mp-bcfw"])
 def test_both_risks_are_certified(method):
-    X, Y = graphs(np.random.default_rng(5), 10, 3, m=8)
+    X, Y = graphs(np.random.default_rng(5), 5, 3, m=8)
     found = {}
     for risk in ("true", "relaxed"):
         model = pb.models.GraphLabeling(3, 3, 2, risk=risk)
         result = found[risk] = pb.minimize(pb.risks.Structured(model, X, Y), lam=0.1, method=method, tol=1e-3,
-                                           max_iter=60 if method == "mp-bcfw" else 400)
+                                           max_iter=30 if method == "mp-bcfw" else 400)
         assert result.certified and result.risk == risk
         assert all(len(model.decode(result.x, x)) == 5 for x in X)
         value = 0.05 * result.x @ result.x + sum(enumerated(model, result.x, *xy) for xy in zip(X, Y, strict=True))
@@ -233,9 +233,8 @@ def test_threads_change_no_bit(method, risk):
     X, Y = graphs(np.random.default_rng(15), 24, 3, n=100, m=600)
     risk = pb.risks.Structured(pb.models.GraphLabeling(3, 3, 2, risk=risk), X, Y, n_parts=4 if method == "oca" else 1)
     assert len(cut(risk.oracle().sizes)) >= 3       # pieces of work
-    one, two, many = (pb.minimize(risk, lam=1e4, tol=1e-2, method=method, max_iter=4, n_jobs=n) for n in (1, 2, 16))
-    for other in (two, many):
-        assert np.array_equal(other.x, one.x) and (other.fun, other.lower_bound) == (one.fun, one.lower_bound)
+    one, many = (pb.minimize(risk, lam=1e4, tol=1e-2, method=method, max_iter=3, n_jobs=n) for n in (1, 16))
+    assert np.array_equal(many.x, one.x) and (many.fun, many.lower_bound) == (one.fun, one.lower_bound)
     assert one.certified and one.lower_bound > 0.0
 
 

@@ -15,11 +15,11 @@ import numpy as np
 import pybundle as pb
 
 rng = np.random.default_rng(0)
-y = rng.integers(0, 7, 300)
-X = (rng.normal(size=(7, 45))[y] + 2.0 * rng.normal(size=(300, 45)))
+y = rng.integers(0, 7, 120)
+X = (rng.normal(size=(7, 45))[y] + 2.0 * rng.normal(size=(120, 45)))
 pixels = np.clip(40.0 * X + 128.0, 0, 255)
-sentences = [X[i:i + 6] for i in range(0, 300, 6)]
-words = [y[i:i + 6] for i in range(0, 300, 6)]
+sentences = [X[i:i + 6] for i in range(0, 120, 6)]
+words = [y[i:i + 6] for i in range(0, 120, 6)]
 risks = [pb.risks.MulticlassHinge(pixels.astype(np.uint8), y, scale=1 / 255), pb.risks.MulticlassHinge(X, y),
          pb.risks.MulticlassHinge(X.astype(np.float32), y), pb.risks.Logistic(X, np.where(y > 3, 1, -1)),
          pb.risks.Structured(pb.models.Chain(7, 45), sentences, words)]

@@ -106,7 +106,7 @@ def test_methods_agree_and_certificates_verify(loss, loose):
     model = pb.models.Optimizer(Listed(SETS, loose), 5, 3, loss=loss)
     risk = pb.risks.Structured(model, X, Y)
     assert risk.decodes_exactly == (loose == 0.0)
-    results = [pb.minimize(risk, lam=1.0, method=method, tol=1e-4, max_iter=60, evidence=True)
+    results = [pb.minimize(risk, lam=1.0, method=method, tol=1e-3, max_iter=30, evidence=True)
                for method in ("auto", "oca", "bmrm", "mp-bcfw")]
     assert all(result.certified for result in results)
     assert max(r.lower_bound for r in results) <= min(r.fun for r in results)
@@ -223,14 +223,14 @@ def test_a_warm_start_forgets_planes_of_another_solver():
 
 
 def test_C_is_chosen_among_the_centre_and_others():
-    X, C = data(200)
-    model = pb.DecisionFocusedRegressor(Listed(SETS), C="cv", tol=1e-2).fit(X, C)
-    search = GridSearchCV(pb.DecisionFocusedRegressor(Listed(SETS), tol=1e-2),
-                          {"C": [0.0, *(10.0 ** np.arange(-1, 4) / 200)]}).fit(X, C)
+    X, C = data()
+    model = pb.DecisionFocusedRegressor(Listed(SETS), C="cv", tol=3e-2).fit(X, C)
+    search = GridSearchCV(pb.DecisionFocusedRegressor(Listed(SETS), tol=3e-2),
+                          {"C": [0.0, *(10.0 ** np.arange(-1, 4) / len(X))]}).fit(X, C)
     scores = dict(zip(search.cv_results_["param_C"].data, search.cv_results_["mean_test_score"], strict=True))
     assert model.C_ in scores and scores[model.C_] >= search.best_score_ - 0.02
     linear = X @ np.random.default_rng(5).standard_normal((3, 5)) + 5.0
-    assert pb.DecisionFocusedRegressor(Listed(SETS), C="cv").fit(X, linear).C_ == 0.0
+    assert pb.DecisionFocusedRegressor(Listed(SETS), C="cv", max_iter=20).fit(X, linear).C_ == 0.0
 
 
 def test_decisions_as_targets():

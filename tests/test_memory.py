@@ -244,7 +244,7 @@ with pb.Solve(risk, lam=1e-3, method="oca", tol=1e-3, max_iter=2) as solve:
     if scale:                       # accuracies of late passes, so that maxima are found that are fractional
         oracle = solve.run.risk._oracle
         oracle.accuracies[:] = 1e-6
-        oracle.solve_batch(np.arange(2), oracle.prepare(rng.normal(size=risk.dim)))
+        oracle.solve_batch(np.arange(1), oracle.prepare(rng.normal(size=risk.dim)))
     while solve.step() is None:
         pass
     goes_on = False

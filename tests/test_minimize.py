@@ -527,7 +527,7 @@ def test_best_point_proximity_does_not_stall():
     rng = np.random.default_rng(5)
     X, y = rng.standard_normal((200, 30)), rng.integers(5, size=200)
     risk = pb.risks.MulticlassHinge(X, y, n_parts=16)
-    for lam in (1e-6, 1e-3, 1.0):
+    for lam in (1e-6, 1.0):
         result = pb.minimize(risk, lam=lam, method="oca line_search=False", tol=1e-3, max_iter=300)
         assert result.success and abs(result.fun - 197.3) < 0.5
 

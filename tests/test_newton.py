@@ -288,7 +288,7 @@ def exact_bound(risk, X, beta, l1, digits=60):
 def test_bounds_of_multipliers_hold_in_sixty_digits(loss):
     """Also with weights of 0, one class, columns on many scales, and float32; none lies above what they prove."""
     rng, n_multipliers = np.random.default_rng(12), 0
-    for k in range(24):
+    for k in range(12):
         scale, X = 10.0 ** rng.uniform(-3.0, 3.0), rng.standard_normal((15, 501)) * (rng.random((15, 501)) < 0.1)
         X = (scale * X * 10.0 ** rng.uniform(-1.0, 1.0, 501)).astype((np.float64, np.float32)[k % 2])
         y = np.where(rng.random(15) < (0.5, 1.0)[k % 5 == 4], 1, -1)
@@ -303,7 +303,7 @@ def test_bounds_of_multipliers_hold_in_sixty_digits(loss):
             n_multipliers += 1
             proven = exact_bound(risk, X, evidence.beta, l1)
             assert result.certificate.lower_bound <= proven and result.lower_bound <= float(proven) * (1.0 + 1e-9)
-    assert n_multipliers >= 12
+    assert n_multipliers >= 6
 
 
 def test_forged_multipliers_are_refuted():

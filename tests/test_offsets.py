@@ -187,6 +187,7 @@ def test_no_success_is_claimed_for_intercepts_that_are_held(kind, held):
     X, y, _ = data()
     has_own = "lam" in HELD[held]       # a column of the user
     shifts = [-1e9, 1e13] if is_regression(kind) else [1e3, -1e9]
+    shifts = shifts[(list(HELD).index(held) + list(RISKS).index(kind)) % 2:][:1]       # each kind has both
     for at, far in ((shift, 0.0) if is_regression(kind) else (0.0, shift) for shift in shifts):
         t = y + at if is_regression(kind) else labels(kind, y)
         own = (X[:, 0] > 0.0)[:, None] ^ [True, False] if held == "dummies" else np.c_[X[:, 0] + far, np.ones(N)]

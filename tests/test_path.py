@@ -21,7 +21,7 @@ def objective(risk, lam, w, scale="sum"):
 @pytest.mark.parametrize("method", ["auto", "oca", "bcfw"])
 @pytest.mark.parametrize("scale", ["sum", "mean"])
 def test_every_lam_of_an_interval_is_certified(method, scale):
-    risk = multiclass(n=200)
+    risk = multiclass(n=100)
     high, low, tol = (50.0, 0.05, 0.02) if scale == "sum" else (0.25, 2.5e-4, 0.02)
     results = pb.path(risk, (low, high), interval=True, tol=tol, method=method, scale=scale)
     assert results[0].lam_range[1] == high and results[-1].lam_range[0] == low

@@ -35,8 +35,8 @@ def pieces(raw):
 
 def predicted(folder, raw, options):  # noqa: F811
     """The bytes that `predict` writes of these bytes, plain and packed, as a file and on standard output."""
-    outputs = []
-    for content in (gzip.compress(raw), bz2.compress(raw), lzma.compress(raw), raw):
+    outputs, packed = [], (gzip, bz2, lzma)[len(raw) % 3].compress(raw)
+    for content in (packed, raw):
         (folder / "in").write_bytes(content)
         code, out, err = call(f"predict {folder}/in {options} --output {folder}/out")
         assert (code, out) == (0, ""), err
@@ -175,9 +175,9 @@ HAZARDS = {
 
 
 @BREAKS
-@pytest.mark.parametrize("hazard", HAZARDS)
-@pytest.mark.parametrize("separator", list(",|"))
-@pytest.mark.parametrize("place", [0, 2, None])
+# each hazard with both separators, and each place with both
+@pytest.mark.parametrize("hazard, place, separator", [
+    (hazard, place, ",|"[(i + j) % 2]) for i, hazard in enumerate(HAZARDS) for j, place in enumerate([0, 2, None])])
 def test_tables_keep_comments_and_separators(folder, ends, hazard, separator, place):  # noqa: F811
     """Comments stand first, between examples and last; names hold line breaks, and one names no column of another."""
     rows = [["0.5", " 2", "x"], ['"1"', "-3", '"y"'], ["7e1", "0.25 ", " z "], ["3", "4", "x"]]

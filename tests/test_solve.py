@@ -25,7 +25,7 @@ OTHERS = {      # options that are not the defaults
 
 def arguments(method, name, options):
     start = {"w0": np.zeros(6)} if name == "callable" else {}
-    most = 10 if method == "sgd" else 30
+    most = 10 if method == "sgd" else 12
     return {"lam": 1.0, "tol": 1e-5, "random_state": 3, "max_iter": most, "method": method} | start | options
 
 

@@ -224,7 +224,7 @@ pixels = np.arange(shape[0] * shape[1]).reshape(shape)
 edges = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1)
                         for a, b in ((pixels[:, :-1], pixels[:, 1:]), (pixels[:-1], pixels[1:]))])
 X, Y = [], []
-for _ in range(8):
+for _ in range(4):
     y = rng.integers(0, K, pixels.size)
     X.append(pb.Graph(np.column_stack([y + rng.normal(size=len(y)), np.ones(len(y))]), edges,
                       scale * rng.normal(size=(len(edges), 1))))

@@ -96,7 +96,7 @@ class Machine:
             if settings is None:
                 self._solve.resume()
                 return
-            # a run without a step knows only its own start; with a checkpoint, the file has what the run knows
+            # a run without a step knows only its own start; a checkpoint is resumed only by runs of the same start
             has_own = not self._has_begun() or settings.get("checkpoint") is not None
             self._open(settings, self._from if has_own else {"warm_start": self._known()})
 

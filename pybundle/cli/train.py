@@ -77,7 +77,7 @@ def train(arguments):
 
 
 def _score_rows(record, what):
-    """Return rows of the scores `what` of a search, and one sentence on values of C that were not solved in full."""
+    """Return rows of scores, called `what`, for the tried values of C, and a row on those not solved in full."""
     rows = [(f"C = {C:g}", f"cross-validated {what} {score:.4f}") for C, score in record["scores"].items()
             if record["status"][C] != "not tried"]
     kinds = {verb: ", ".join(f"{C:g}" for C, status in record["status"].items() if status == kind)
@@ -138,7 +138,7 @@ def _estimator(kind, arguments, data):
 
 
 def _kernel_learner(name, kind, arguments, data):
-    """Return an estimator of kernels, whose certified solver does not have all options."""
+    """Return an estimator of kernels; refuse options that it does not have."""
     for option in ("method", "atol", "parts", "cv", "time_limit", "grid", "certificate", "checkpoint"):
         if getattr(arguments, option) not in (None, "auto"):
             raise ParameterError(f"--{option.replace('_', '-')} is for other models than mkl; --max-iter bounds its "

@@ -100,7 +100,7 @@ class StructuredEstimator(CertifiedEstimator):
     def _once(self, name, make):
         """Return `make()`, kept while all parameters and fitted attributes are the same objects."""
         mine = vars(self)
-        kept = mine.setdefault("_kept", {})         # first: a key that another thread adds would break the loop
+        kept = mine.setdefault("_kept", {})         # set first: the loop below fails if another thread adds a key
         sources = [value for key, value in mine.items() if key[-1] == "_" or key in mine["_of_fit"]]
         known, found = kept.get(name, ((), None))
         if len(known) != len(sources) or any(map(operator.is_not, known, sources)):

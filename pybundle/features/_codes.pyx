@@ -113,7 +113,7 @@ cdef class CodeTemplates:
 
     def add(self, const Py_ssize_t[::1] rows, const int[:, :, ::1] positions, const double[:, ::1] scales,
             double[::1] slope):
-        """Add sum_ij scales[i, j] * indicators of the codes seen from positions[i, j] to slope[:n_cells * n_codes]."""
+        """Add to slope[:n_cells * n_codes] sum_ij scales[i, j] * (indicators of codes seen from positions[i, j])."""
         cdef Py_ssize_t i, j, c, place, L = self.boxes.shape[0]
         cdef const unsigned char* image
         cdef double s
@@ -168,7 +168,7 @@ cdef class CodeTemplates:
         return out.matrix()
 
     def add_expected(self, const Py_ssize_t[::1] rows, const double[:, ::1] coefs, double[::1] slope):
-        """Add sum_i sum_p coefs[i, p] * indicators seen from p to the slope; p is ordered as in `maps`."""
+        """Add to slope sum_ip coefs[i, p] * (indicators of codes seen from position p), p in the order of `maps`."""
         cdef Py_ssize_t i
         if slope.shape[0] < self.cells.shape[0] * self.n_codes or coefs.shape[0] != rows.shape[0] \
                 or coefs.shape[1] != self.total:

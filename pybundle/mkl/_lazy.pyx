@@ -21,17 +21,18 @@ SMALLEST = 1e-4
 
 
 cdef class LazyVectors:
-    """Rows of `width` numbers, each in one group.
+    """Rows of `width` numbers; each row belongs to one group.
 
     Parameters
     ----------
     n_rows, width, n_groups : int
     labels : int32 array, shape (n_rows,), or None
-        Group of every row; None: `row >> shift`.
+        Group of each row; if None, a row belongs to the group `row >> shift`.
     shift : int
     averaging : bool
+        Whether sums are kept for `average`.
     eager : bool
-        Whether a reset writes zeros into the rows touched since the last, so that other code may read v directly.
+        Whether a reset at once clears the rows of its group in v, so that other code may read v directly.
     """
 
     def __cinit__(self, Py_ssize_t n_rows, Py_ssize_t width, Py_ssize_t n_groups=1, labels=None, int shift=62,

@@ -22,7 +22,7 @@ from .penalty import ARRAYS, ProvenPenalty
 
 
 def penalty_of(omega, dim):
-    """Return a canonical penalty, which must be provable, in the form for certificates."""
+    """Return the `ProvenPenalty` of a canonical penalty, which must be provable."""
     if isinstance(omega, Separable):
         rates, centre, constant = omega.rounding
         centre = np.broadcast_to(centre, (dim,)).astype(np.float64) if np.any(centre) else None
@@ -102,7 +102,7 @@ def _terms(risk, lam, penalty):
 
 
 def _difference(terms, stated):
-    """Return in words how a sum of terms differs from a penalty by more than the stated rounding, or None."""
+    """Return in words where a sum of terms and a penalty differ beyond the stated rounding; None if nowhere."""
     norms = next((term for term in terms if term.labels is not None), terms[0])
     if not (np.array_equal(norms.labels, stated.labels) and np.array_equal(norms.rates, stated.rates)):
         return "other norms of groups"

@@ -312,7 +312,7 @@ cdef class Face:
         memset(step, 0, n * sizeof(double))
         # On a nearly singular face the step violates the constraints: a second step corrects the violation.
         for attempt in range(2):
-            # z -= R.T @ (R R')^-1 t,   step += L^-T z
+            # z -= R' (R R')^-1 t,   step += L^-T z
             _blas.trsv(rows, F, self.side, t, False)
             _blas.trsv(rows, F, self.side, t, True)
             _blas.gemv_t(rows, n, -1.0, R, self.stride, t, 1.0, z)

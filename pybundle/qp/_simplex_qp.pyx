@@ -11,8 +11,8 @@ and variables of part -1 are in no sum.
 
 Both kinds of rounds take turns until the gap is small enough, because one kind can stall where the other does not. Face
 steps are slow if norms of planes differ so much that the shift of the factor shortens the steps; pairwise steps are
-slow if curvatures differ. A kind that makes no clear progress for a number of rounds gives way to the other; the number
-doubles when face steps return. Choices depend on counts of operations, not on time: equal input gives equal bits.
+slow if curvatures differ. A kind that makes no clear progress for some rounds gives way to the other; their number
+doubles whenever face steps return. Choices depend on counts of operations, not on time: equal input gives equal bits.
 """
 
 from libc.math cimport fabs, isfinite, isnan
@@ -34,12 +34,12 @@ cdef double CANCELLED = 1e-3
 cdef int IDLE_FACES = 3, IDLE_PAIRS = 6
 # Progress is clear if the gap falls by this factor, or the value by this fraction of the gap.
 cdef double CLEAR = 0.5, CLEAR_FALL = 0.1
-# After PATIENCE rounds without clear progress the other kind gets its turn; the number doubles when face steps return,
+# The turn of a kind ends after PATIENCE rounds without clear progress. This number doubles whenever face steps return,
 # at most DOUBLINGS times.
 cdef int PATIENCE = 16, DOUBLINGS = 5
 # After this many rounds of face steps without clear progress, fewer variables leave a face, or float64 is used.
 cdef int DOUBTFUL = 4
-# Most steps of a round of pairwise steps.
+# Maximum number of steps in a round of pairwise steps.
 cdef int ROUND = 1000
 # Face steps come first for up to FEW parts, because their factor is small then. With more parts pairwise steps come
 # first, and face steps replace them after STEPS_OF_A_PART steps for each part.

@@ -1,4 +1,4 @@
-"""Risks of measures of a whole sample with two classes: area under the ROC curve, precision at k, F-score."""
+"""Two-class risks that depend on the whole sample: area under the ROC curve, precision at k, F-score."""
 
 from __future__ import annotations
 

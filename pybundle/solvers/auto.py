@@ -23,7 +23,7 @@ from .state import is_fine
 SLOW = 150.0
 """Passes within which "prox-bcfw" should halve the gap; fewer where the next method starts well from planes."""
 NEAR = 1e-3
-"""Relative gap below which "alm" on decoded planes may take over; started at once it takes ten times as long."""
+"""Relative gap below which "alm" on decoded planes may take over; a run of "alm" alone takes ten times as long."""
 FEW_WEIGHTS = 50
 """With so few weights of classes, methods on planes reach fine tolerances sooner than steps on examples do."""
 NARROW, TINY = 1 << 15, 1e-8
@@ -33,7 +33,7 @@ if the tolerance is at most TINY, it does so in any case, because its last steps
 AT_ONCE = 150.0
 """Passes that steps of "interior-point" may cost where "auto" starts with them, unless all weights are free."""
 UNEVEN, MANY = 100.0, 100.0
-"""Ratio of the largest curvature of a column to the median, and examples for each column: see `suits_blocks`."""
+"""Limits in `suits_blocks`: largest curvature of a column divided by the median, and examples per column."""
 MOST_BYTES = 1 << 31
 """Bytes that the distributions of labellings may take; they grow with the square of the number of labels."""
 

@@ -24,7 +24,7 @@ class PenalisedBlocks(ExactBlocks):
         self._shares = np.array([share_of_squares(risk.examples, k % (self.dim // risk.n_scores)) for k in self._free])
 
     def place(self, lam, kappa, centre):
-        """Set kappa and the centre; lam only adds to the weight of the centre for some entries, see `_weights`."""
+        """Set kappa and the centre; lam only adds to the weight of the centre at unpenalised entries, `_weights`."""
         self._lam, self._kappa, self._centre, self._pulled, self._w = lam, kappa, centre, centre, None
         self._set_steps()
         omega = self._omega
@@ -35,10 +35,10 @@ class PenalisedBlocks(ExactBlocks):
         return self._objective.minimiser(phi, self._weights(), self._centre)
 
     def _weights(self):
-        """Return the weight of the centre for each entry.
+        """Return the weight of the centre for each entry of w.
 
-        Nearly all examples move an entry without penalty. It gets `kappa + lam` times the share of its feature in the
-        squares of the examples, so that it adds as much to the curvature of a step as all other entries together.
+        Nearly all examples have the feature of an unpenalised entry. Its weight is `kappa + lam` times the
+        `share_of_squares` of the feature, so that it adds as much to the curvature of a step as all other entries.
         """
         weights = np.full(self.dim, self._kappa)
         weights[self._free] = (self._kappa + self._lam) * self._shares

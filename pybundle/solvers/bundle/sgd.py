@@ -16,7 +16,7 @@ from .policies import Policy, StepOutcome
 
 TUNING_SHARE = 0.1
 GRID = 10.0 ** np.arange(0, 9)
-MOST_ENTRIES = 1 << 16      # a step on labellings takes dim // MOST_ENTRIES examples, at least one
+WEIGHTS_PER_EXAMPLE = 1 << 16       # a step on labellings costs O(dim), so it takes more examples for larger dim
 
 
 class StochasticSubgradient(Policy):
@@ -131,7 +131,7 @@ def _over_rows(risk, w, order, lam, start, latest):
 
 
 def _over_labellings(risk, w, order, lam, start, latest):
-    oracle, batch = risk.oracle(), max(1, risk.dim // MOST_ENTRIES)
+    oracle, batch = risk.oracle(), max(1, risk.dim // WEIGHTS_PER_EXAMPLE)
     latest = [None] * risk.n_examples if latest is None else latest
     for first in range(0, len(order), batch):
         rows = order[first:first + batch]

@@ -77,7 +77,7 @@ class Newton(SmoothRun):
         return f"about {bytes_of_models(self.risk.examples, self.risk.dim) / 2**20:.0f} MB for models"
 
     def _model(self, x):
-        """Return the quadratic model of R at x: its Hessian, or `Sweeps`."""
+        """Return the quadratic model of R at x: its Hessian with few columns, else `Sweeps` over columns."""
         risk = self.risk
         with self.search.working("oracle"):
             self._scores = risk.scores(self.problem.coordinates.outer(x))

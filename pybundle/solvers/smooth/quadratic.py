@@ -57,7 +57,7 @@ class Hessians:
             self._rows = sp.csr_array(X)
 
     def on(self, weights):
-        """Return the model for second derivatives `weights` (n,) of the losses: its Hessian, or `Sweeps`."""
+        """Return the model for second derivatives `weights` (n,): its Hessian with few columns, else `Sweeps`."""
         return self.gram(weights) if self.dim <= FEW else Sweeps(self, weights)
 
     @cached_property

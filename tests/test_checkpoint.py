@@ -643,6 +643,23 @@ def test_a_header_that_lies_is_refused(written, tmp_path, change):
         solve("prox-bcfw", "chain", {}, checkpoint=tmp_path / "run.npz")
 
 
+@pytest.mark.parametrize(("place", "value"), [(0, float("nan")), (2, -1.0), (3, -1.0), (3, float("nan"))])
+@pytest.mark.parametrize("k", [0, 1])
+def test_numbers_of_planes_of_frank_wolfe_are_checked(place, value, k, tmp_path):
+    """An offset of NaN would stop all steps, and a negative error would raise the bound."""
+    file = tmp_path / "run.npz"
+    solve("frank-wolfe", "dense", {}, max_iter=2, checkpoint=file)
+
+    def change(header, arrays):
+        planes = [node for node in nodes(header["run"]) if node[:2] == ["record", "Plane"]]
+        assert len(planes) == 3             # the last ones are those of the run, after that of the bound
+        planes[1 + k][2][place] = value
+
+    rewrite(file.read_bytes(), file, change)
+    with pytest.raises(pb.StateError, match=r"run\.npz.*must be a number"):
+        solve("frank-wolfe", "dense", {}, checkpoint=file)
+
+
 # A file of each kind of state, half way; what is in it is changed, and the digest made to fit.
 STATES = [("oca", "dense", {}), ("oca", "csr", {}), ("oca", "callable", {}), ("bmrm", "dense", SIGNS),
           ("prox-bmrm", "csr", {}), ("cutting-plane", "dense", BALL), ("sgd", "dense", {}),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.exceptions import NumericalError
-from ...core.kept import check_array
+from ...core.kept import check_array, check_float
 from ...core.plane import Plane, combined
 from ...runtime.result import Status
 from ..run import Run
@@ -54,6 +54,9 @@ class FrankWolfe(Run):
         super().restore(arrays)
         for plane in (self._plane, self._newest):
             check_array("the plane", plane.slope, (self.risk.dim,))
+            check_float("an offset", plane.offset)
+            check_float("a slope error", plane.slope_error, 0.0)
+            check_float("an offset error", plane.offset_error, 0.0)
 
     def _look(self, w):
         search = self.search

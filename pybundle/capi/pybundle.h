@@ -229,7 +229,7 @@ typedef struct {
      * without `finish`. With new settings they start from the best w and all planes
      * found so far, for any lam; from w alone if the risk contradicted itself. With a
      * checkpoint they continue the run in its file, so that only tolerances and limits
-     * may differ: other settings need another path, and begin anew if it has no file. */
+     * may differ, or begin anew without a file: other settings need another path. */
     int (*resume)(pb_solver *solver, const pb_settings *settings);
     /* Before the first step: starts from the best w and all planes of `other`, a solver
      * of the same risk with any settings, as `resume` would. May ask the risk. Neither

@@ -16,7 +16,7 @@ cdef extern from "_inner.h" nogil:
     void pb_inner(int m, int n, int d, const double** A, const double** B, double* C)
 
 cdef enum:
-    BLOCK_BYTES = 1 << 24       # a block has half as many rows as all before it, but no more bytes than this
+    BLOCK_BYTES = 1 << 24       # a block has half as many rows as all blocks before, but at most this many bytes
 
 
 cdef class DensePlanes:

@@ -18,7 +18,7 @@ cdef void symv(int n, const double* A, int ld, const double* x, double* y) noexc
 # C = A B',  A (m, k), B (n, k), C (m, n)
 cdef void gemm_nt(int m, int n, int k, const real* A, int lda, const real* B, int ldb,
                   real* C, int ldc) noexcept nogil
-# Cholesky factor of the lower triangle in place, A = L L'; returns 0, or the order of the first minor that is <= 0
+# Replaces the lower triangle of A by L, A = L L'; returns 0, or the order of the first leading minor that is <= 0
 cdef int potrf(int n, real* A, int ld) noexcept nogil
 # Solves L x = b (or L' x = b if transposed) in place for every row b of B (nrhs, n)
 cdef void trsm(int n, int nrhs, const real* L, int ld, real* B, int ldb, bint transposed) noexcept nogil

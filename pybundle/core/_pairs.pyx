@@ -4,7 +4,7 @@ Row i has a grade g_i and a key b_i, its score. A pair of a row i and a row j of
 if `b_i - shift < b_j`; then `h_ij = b_j - (b_i - shift)` > 0. The sums of row i and those of row j both compare the
 same rounded number `b_i - shift`, so that they contain the same pairs.
 
-The rows of a group come sorted by grade; those of one grade are a run. As in merge sort, two neighbouring blocks of
+The rows of a group come sorted by grade; rows of one grade are a run. As in merge sort, two neighbouring blocks of
 runs are sorted by key, then two pointers pass over both. All steps of a sum over the active partners of a row add
 terms >= 0: a new partner adds its h, and at the next row all h grow by the difference of the keys. A weight `g_i - g_j`
 is `(g_i - pivot) + (pivot - g_j)`, where the pivot is a grade between both blocks. Therefore nothing cancels. A sum
@@ -29,22 +29,22 @@ cdef struct Pairs:
     bint weighted           # weights g_i - g_j, not 1
     int power
     double* up              # sums of w_ij h_ij^(power - 1) over the lower partners of a row
-    double* down            # the same over its upper partners
+    double* down            # the same sums over the upper partners of a row
 
 
 cdef struct Sums:
     double[3] plain         # sums of h^0, h^1 and h^2 over active partners
-    double[3] far           # the same sums, each term times the distance of the partner's grade from the pivot
+    double[3] far           # the sums of `plain`, each term times the distance of the partner's grade from the pivot
 
 
-cdef inline void lengthen(Sums* sums, double step) noexcept nogil:      # all h grow by step
+cdef inline void lengthen(Sums* sums, double step) noexcept nogil:      # adds `step` to every h
     sums.plain[2] += step * (2.0 * sums.plain[1] + step * sums.plain[0])
     sums.plain[1] += step * sums.plain[0]
     sums.far[2] += step * (2.0 * sums.far[1] + step * sums.far[0])
     sums.far[1] += step * sums.far[0]
 
 
-cdef inline void enter(Sums* sums, double h, double distance) noexcept nogil:       # one more active partner
+cdef inline void enter(Sums* sums, double h, double distance) noexcept nogil:       # adds an active partner
     sums.plain[0] += 1.0
     sums.plain[1] += h
     sums.plain[2] += h * h

@@ -9,7 +9,7 @@ import numpy as np
 READ_AHEAD = 1 << 20
 """Bytes of a piece of an array; it fits into the cache, so that memory is read once for both row and column sums."""
 WIDTH = 509
-"""Words in a row; a prime, so that a constant added to all words, as by scaling by a power of two, changes the sums."""
+"""Number of words in a row, a prime: if one constant is added to all words, as by scaling by 2, the row sums change."""
 
 
 def checksum(array, mark=0):

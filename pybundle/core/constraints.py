@@ -35,14 +35,14 @@ def _is_constraint(one):
         return hasattr(one, "keep_feasible")        # SciPy's LinearConstraint
     try:
         return len(one) == 3 and (sp.issparse(one[0]) or np.ndim(one[0]) > max(map(np.ndim, one[1:])))
-    except ValueError:      # np.ndim raises it for a list whose rows have different lengths
+    except ValueError:      # np.ndim fails for a list whose rows have different lengths
         return False
 
 
 def _matrix_and_bounds(one):
     if isinstance(one, tuple) and len(one) == 3:
         return one
-    from scipy.optimize import LinearConstraint  # imported here: it takes longer to import than the rest of the package
+    from scipy.optimize import LinearConstraint  # a slower import than that of the whole package
 
     if not isinstance(one, LinearConstraint):
         raise InputTypeError("constraints must be a tuple (A, lower, upper), a scipy.optimize.LinearConstraint or a "

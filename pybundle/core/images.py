@@ -16,14 +16,14 @@ from .validation import check_finite, check_integer, integer_array, real_numbers
 from .warn import warn_user
 
 SHIFTS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1)), 6: ((0, 0, 1), (0, 1, 0), (1, 0, 0))}
-"""Steps from a pixel to one of each two opposite neighbours; those of a volume have three axes."""
+"""Steps from a pixel to half of its 4, 8 or 6 neighbours, one of every two opposite ones; 6 is for volumes."""
 FEW = 15
 """Integers above this are taken for bytes, which should be divided by 255."""
 FEW_CHANNELS = 4
 """More channels than this may be slices of a volume, if they are at least as many as the rows or the columns."""
 VOLUME = "a volume needs neighbours=6"
 LARGEST = 1e100
-"""Sums over pixels, and their squares, stay finite below this."""
+"""Sums over pixels, and squares of such sums, stay finite if no pixel exceeds this number."""
 
 
 def image_graph(image, segments, features, neighbours):
@@ -117,7 +117,7 @@ def paint(labels: ArrayLike, segments: ArrayLike) -> Array:
     """
     number, n = _read_segments(segments)
     refuse_masked("labels", labels)
-    if isinstance(labels, tuple):       # WeightedLabels
+    if isinstance(labels, tuple):       # a `WeightedLabels`
         labels = getattr(labels, "labels", labels)
     try:
         values = np.asarray(labels)

@@ -64,7 +64,7 @@ def integer_labels(y, n_examples, remedy):
         raise InputTypeError(f"y must hold integers, got dtype {labels.dtype} "
                              f"(first label {labels[0]!r}); {remedy}")
     if labels.dtype.kind == "f":
-        bad = np.flatnonzero(labels != np.floor(labels))    # this finds NaN, too
+        bad = np.flatnonzero(labels != np.floor(labels))    # finds NaN, too, as NaN != NaN
         if len(bad) or not np.isfinite(labels).all():
             i = int(bad[0]) if len(bad) else int(np.flatnonzero(~np.isfinite(labels))[0])
             raise ParameterError(f"y must hold integers, got {labels[i]} at index {i}; {remedy}")

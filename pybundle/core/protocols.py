@@ -169,7 +169,7 @@ class RiskBase:
         The risk itself if workers hold its parts.
     """
 
-    n_parts: int        # has no default: every risk sets it
+    n_parts: int        # no default, because every risk sets n_parts
     smooth = False
     nonneg: Any = None
     free: Any = None

@@ -150,7 +150,7 @@ def array_of(item, name, kinds=ENTRIES):
     if array.dtype.kind not in kinds:
         remedy = "; convert with astype(int)" if wanted == "integers" and array.dtype.kind == "f" else ""
         raise InputTypeError(f"{name} must hold {wanted}, got dtype {array.dtype}{remedy}")
-    if array.dtype == np.uint64 and not is_sparse and wanted == "integers":     # uint64 with int64 gives float64
+    if array.dtype == np.uint64 and not is_sparse and wanted == "integers":     # uint64 joined with int64 is float64
         if array.size and array.max() > np.iinfo(np.int64).max:
             raise ParameterError(f"{name} must hold integers below 2^63, got {array.max()}")
         array = array.astype(np.int64)

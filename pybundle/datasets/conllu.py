@@ -116,7 +116,7 @@ def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left
                 at, after = (len("\t".join(row[:k])) for k in (6, 9))
                 source.mark(number, at + 1, after, "{}\t_".format)
             _, forms, lemmas, upos, xpos, _, _, relations, *_ = map(list, zip(*(row for _, row in rows), strict=True))
-            relations = [relation.strip(BLANKS) for relation in relations]      # what is written must be read the same
+            relations = [relation.strip(BLANKS) for relation in relations]      # so that writing and reading keep it
             sentences.append(Sentence(forms, lemmas, upos, xpos, heads, relations))
 
     for number, line in numbered_lines(source):
@@ -154,7 +154,7 @@ def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left
 
 
 def _heads(rows, trees):
-    """Return the heads of one sentence, and the line and the reason if they are no tree, else None."""
+    """Return the heads of one sentence, and a pair (line, reason) if the heads are no tree, else None."""
     heads = np.zeros(len(rows) + 1, np.int32)
     heads[0] = -1
     words = {str(k) for k in range(len(rows) + 1)}

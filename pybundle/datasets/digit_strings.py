@@ -76,7 +76,7 @@ def digit_strings(n: int, *, lengths: tuple[int, int] = (3, 9), noise: float = 0
     data = load_digits()
     images, labels = (data.X_test, data.y_test) if held_out else (data.X, data.y)
     numbers = [np.flatnonzero(labels == digit) for digit in range(10)]
-    # row 0 is for the first digit, row 1 + k for the one after k, where the likeliest has a probability of about 0.5
+    # row 0 is for first digits, row 1 + k for digits after k; the likeliest digit of a row has probability 0.5 or so
     rows = np.exp(2.0 * np.random.default_rng(0).standard_normal((11, 10)))
     rows /= rows.sum(axis=1, keepdims=True)
     cumulated = np.cumsum(rows, axis=1)

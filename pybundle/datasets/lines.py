@@ -70,7 +70,7 @@ def numbered_lines(source):
     """
     original = source if isinstance(source, Original) else None
     for number, line in _lines(source if original is None else original.source):
-        if "\0" in line:            # NumPy would drop it from the end of a label
+        if "\0" in line:            # NumPy would drop a zero byte from the end of a label
             raise ParameterError(f"{name_of(source)}, line {number}: a zero byte; text must be in UTF-8")
         if original is not None:
             original.lines.append(line)
@@ -86,7 +86,7 @@ def _lines(source):
         return
     with contextlib.ExitStack() as stack:
         file = source if is_open else stack.enter_context(open(source, "rb"))
-        for _ in range(2):      # one read of a pipe may be short; the first reader fills the second's buffer
+        for _ in range(2):      # a read of a pipe may be short, so the inner reader fills the outer
             file = io.BufferedReader(file)
             stack.callback(file.detach)         # else the reader would close the caller's file
         start, damaged = file.peek(10), ()

@@ -20,7 +20,7 @@ from ..core.warn import warn_user
 from .lines import Original, check_digits, numbered_lines, short
 
 INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})")
-"""Pattern of labels that are numbers; 007 is a name, which a number would change to 7."""
+"""Pattern of labels that are numbers; 007 is a name, because a number would lose its zeros."""
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
 MISSING = frozenset(["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>",
                      "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"])
@@ -205,7 +205,7 @@ def bare_rows(text):
 
 
 def _separator(rows):
-    """Return the separator that splits all rows into equally many fields; of several, the one with most numbers."""
+    """Return the separator that splits all rows into equally many fields; if several do, the one with most numbers."""
     def fit(sign):
         widths, fields = {row.count(sign) for row in rows}, sign.join(rows).split(sign)
         n_numbers = sum(_is_number(field) or bool(DECIMAL_COMMA.fullmatch(field.strip())) for field in fields)
@@ -219,7 +219,7 @@ def _fields(line, lines, separator):
     fields, pieces, n_quotes, between = [], [], 0, ""
     while line:
         text = line.rstrip("\r\n")
-        if not pieces and '"' not in text:          # nearly every line
+        if not pieces and '"' not in text:          # a shortcut for most lines
             return text.split(separator)
         for piece in text.split(separator):
             if pieces or piece.lstrip()[:1] == '"':
@@ -289,7 +289,7 @@ def _names(fields, width):
 
 
 def _is_header(fields):
-    """Return whether no field is a number, or all but one are 0, 1, 2, 3, ..., as pandas names columns."""
+    """Return whether no field is a number, or all fields but one are 0, 1, 2, 3, ..., as pandas names columns."""
     numbers = [field for field in fields if _is_number(field)]
     counted = numbers == [str(k) for k in range(len(fields) - 1)] and len(numbers) > 3
     return not numbers or counted

@@ -100,7 +100,7 @@ cdef class CodeTemplates:
             out += width * height
 
     cdef int _check_positions(self, const int[:, :, ::1] positions) except -1:
-        """Raise ValueError for a position outside of its box, as its window may leave the maps."""
+        """Raise ValueError for a position outside of its search box, where the window may leave the maps."""
         cdef Py_ssize_t i, j, k
         cdef bint fits = positions.shape[2] == 2
         for i in range(positions.shape[0] if fits else 0):

@@ -9,8 +9,8 @@ cdef class CompiledOracle:
 
     cdef const double* w
     cdef PlaneRows planes           # slopes psi_j of the examples of the last call, one row each
-    cdef double[::1] losses         # their losses; the planes are losses[j] + <psi_j, w>
-    cdef const double[::1] weights  # weights of all examples; None if all are 1
+    cdef double[::1] losses         # losses of the same examples; plane j is losses[j] + <psi_j, w>
+    cdef const double[::1] weights  # weights of all examples; None if all weights are 1
     # set by `room_for_labels`: the labels of the j-th example are offsets[j]..offsets[j + 1] - 1
     cdef int64_t[::1] offsets
     cdef int32_t* labels

@@ -25,7 +25,7 @@ cdef class PlaneRows:
     cdef void clear(self) noexcept nogil
     # Allocate memory for `more` waiting entries
     cdef int reserve(self, Py_ssize_t more) except -1 nogil
-    # Add an entry of the open row to those that wait; `reserve` must have made room
+    # Add an entry to the waiting entries of the open row; `reserve` must have allocated memory for the entry
     cdef inline void put(self, Py_ssize_t index, double value) noexcept nogil:
         self.values[self.waiting] = value
         self.keys[self.waiting] = <uint64_t>index << 32 | <uint64_t>self.waiting

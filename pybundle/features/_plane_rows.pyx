@@ -218,7 +218,7 @@ cdef class PlaneRows:
         cdef array data, indices
         if self.size == 0:
             return sp.csr_array((np.empty(0), np.empty(0, dtype=np.int32), indptr), shape=(self.n_planes, self.dim))
-        # the matrix owns the memory from here on; its unused end is released
+        # the matrix owns both arrays from here on; realloc releases their unused ends
         data = <double[:self.size]><double*>realloc(self.data, self.size * sizeof(double))
         data.callback_free_data = free
         self.data = NULL

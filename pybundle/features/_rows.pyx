@@ -353,7 +353,7 @@ cdef class Rows:
         cdef void* memory = malloc((K + 1 + n) * sizeof(Py_ssize_t) + n * sizeof(double))
         if memory == NULL:
             raise MemoryError(f"no room for the order of {n} rows")
-        # of each label first the number of its entries, then their start, then their end
+        # start[k]: first the number of rows of label k, then where these rows begin in `row`, at last where they end
         cdef Py_ssize_t* start = <Py_ssize_t*>memory
         cdef Py_ssize_t* row = start + K + 1
         cdef double* coef = <double*>(row + n)

@@ -58,7 +58,7 @@ def lbp_maps(images, n_maps=1, margin=0):
 def _patterns(stack, block, margin, codes):
     """Set in codes (n, height, width) the bits of the patterns that compare blocks of `block` x `block` pixels."""
     height, width = codes.shape[1:]
-    # pixels to add before an image: the margin and a block; behind it: these and the rest of the last block
+    # pad by the margin and a block; behind the image also by the rest of a block that begins at its last pixel
     room = (margin + block, margin + 2 * block - 1)
     sums = np.pad(stack, ((0, 0), room, room), mode="edge")
     for axis in (1, 2):
@@ -175,7 +175,7 @@ class BoundWindows(CodeTemplates):
     def __init__(self, codes, starts, cells, boxes, n_codes):
         super().__init__(codes, starts, cells, boxes, n_codes)
         self.n_examples, self._codes = len(codes), codes
-        self.norms = np.full(len(codes), np.sqrt(len(cells)))  # the features of a labelling are a one for each cell
+        self.norms = np.full(len(codes), np.sqrt(len(cells)))  # a labelling sets one indicator for each cell
         self.fingerprint = self.checksum()
 
     def checksum(self):

@@ -19,7 +19,7 @@ from scipy.linalg import qr
 from ..core.types import Array, Floats
 
 NEAR = 1e-9         # a column may be a sum of others if its distance from their span is at most this share of its norm
-# largest denominator of z; there is no search if there are more entries or more weights than these
+# largest denominator of z; largest numbers of entries and of weights for which columns are searched
 LARGEST, MOST_NUMBERS, MOST_WEIGHTS = 10**6, 1 << 25, 1000
 
 
@@ -68,7 +68,7 @@ def dependence_in(risk, penalty, rows):
     if not 0 < K * c <= MOST_WEIGHTS or not 0 < n * c <= MOST_NUMBERS or not getattr(X, "has_canonical_format", True):
         return None
     X = X if n == len(is_row) else X[is_row]
-    # search a sample of rows first, because columns that are independent there are independent
+    # search a sample of rows first, because columns that are independent in the sample are independent
     for step in sorted({n // 2000 + 1, 1}, reverse=True):
         A = X[::step][:, columns[is_own]]
         A = np.pad((A.toarray() if examples.is_sparse else A).astype(np.float64), ((0, 0), (0, c - is_own.sum())),

@@ -31,7 +31,7 @@ class Location(NamedTuple):
     """Medians of the columns and of the targets of some rows."""
 
     medians: Floats         # (d,)
-    squares: Floats  # (d,), mean squared distances from the medians; infinite for columns that are not all stored
+    squares: Floats  # (d,), mean squared distances from the medians; infinite for columns without a sample
     target: float           # weighted median of y
     weight: float           # sum of the weights
 
@@ -52,7 +52,7 @@ def locate(X, y, weights):
 
 
 def _stored(X):
-    """Return the columns of a CSR matrix with an entry in each row: no others can be far from 0."""
+    """Return the columns of a CSR matrix with an entry in each row, because only such columns can be far from 0."""
     columns, is_in = np.unique(X.indices[:X.indptr[1]]), np.zeros(X.shape[1], dtype=bool)
     for row in np.unique(np.linspace(0, X.shape[0] - 1, PROBED).astype(int)):
         entries = X.indices[X.indptr[row]:X.indptr[row + 1]]

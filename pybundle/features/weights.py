@@ -6,7 +6,7 @@ from ._sparse_weights import SparseWeightRows
 
 NARROW = 2
 """A batch reads W unpacked if it has this many times fewer non-zeros than X has columns, because packing W would cost
-more. On CoNLL-2000 (22 labels, 118687 features) both cost the same at about 120 sentences."""
+more. On CoNLL-2000 (22 labels, 118687 features) both ways cost the same at about 120 sentences."""
 
 
 def is_narrow(rows, n):

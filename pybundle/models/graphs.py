@@ -15,7 +15,7 @@ from ..features.examples import Examples
 from .batch_oracle import check_lengths
 
 LOSSES = ("mean", "hamming", "balanced")
-"""Each loss is a sum over the wrong nodes j, with weights c_j: of `c_j / sum of all c`; of `c_j`; of
+"""A loss adds for each wrong node j of weight c_j, times the weight of its class: `c_j / sum of all c`, `c_j`, or
 `c_j / (K sum of the c of the true class of j)`, which gives the mean of the error rates of all K classes."""
 
 

@@ -76,8 +76,8 @@ class ModelOracle(BatchOracle):
         return crc32(self._marks, crc32(repr(words).encode()))
 
     def _solve(self, i, weights, loss):
-        # `decoding` bounds the rounding of the scores that the decoder compared; another labelling may be better by
-        # this much
+        # `decoding` bounds the rounding of the scores that the decoder compared; by this bound another labelling may
+        # be better than the one found
         (w, norm), decoding = weights, (self.dim + 8.0) * UNIT * weights[1] * self.met_norms[i]
         answer, upper = self._ask(i, w, loss), None
         if isinstance(answer, Decoded):
@@ -103,17 +103,17 @@ class ModelOracle(BatchOracle):
         return found if value >= 0.0 or not loss else Maximum(self._true_labelling(i), 0.0, found.upper)
 
     def _relative(self, i, upper, w):
-        """Return `upper` minus the score of the truth, rounded up; with slack rescaling `upper` is relative to it."""
+        """Return `upper` minus the score of the truth, rounded up; with slack rescaling `upper` is a difference."""
         if self.model.rescaling == "slack":
             return upper
         score, error = _score(self._feature(i, self._Y[i]), w)
         return upper - score + 1.01 * (error + UNIT * (abs(upper) + abs(score)))
 
     def _refuse_worse(self, i, found, cost, w, norm, what):
-        """Raise if an upper bound lies below `found`, the truth, or the labelling that example i got before.
+        """Raise if an upper bound lies below the value of `found`, of the truth, or of the labelling found before.
 
-        Return the best value of these. `what` names the bound in words; None means that the decoder counts as exact.
-        An exact decoder may compare scores in float32; for large w it rounds by more than the value itself.
+        Return the largest of the values. `what` names the bound in words; None means that the decoder counts as exact.
+        An exact decoder may compare scores in float32, whose rounding exceeds the value itself for large w.
         """
         is_exact = what is None
         last, self._last[i] = self._last[i], found.labelling
@@ -200,7 +200,7 @@ class ModelOracle(BatchOracle):
     def _truth(self, i):
         feature = self._feature(i, self._Y[i])
         entries = feature.data if sp.issparse(feature) else feature
-        # this assumes that the features of no other labelling have a larger norm
+        # the factor 2 assumes that the features of no other labelling have a larger norm
         self.met_norms[i] = max(self.met_norms[i], 2.0 * float(np.linalg.norm(entries)))
         if self._marks[i] < 0:
             self._marks[i] = crc32(feature.data, crc32(feature.indices)) if sp.issparse(feature) else crc32(feature)
@@ -230,7 +230,7 @@ def _are_equal(a, b):
     """Return whether two labellings are equal; False if `==` fails."""
     try:
         return bool(np.all(a == b))
-    except Exception:       # labellings may be anything
+    except Exception:       # `==` of a user's labellings may raise any error
         return False
 
 

@@ -39,23 +39,23 @@ cdef enum:
     ON_PATH = 1
     DONE = 2
 
-# The root and the words have the numbers 0..n-1; contracted components have the next ones, below 2n, as they are made.
+# The numbers 0..n-1 are the root and the words; contracted components get n, n + 1, ..., below 2n, as they are made.
 cdef struct Forest:
     const double* s
     int n
     int n_components
     double* rows        # (n, n) row of component n + j in row j
-    double* best        # (2n,) score of the best in-arc, minus the `best` of the contracted children it enters
+    double* best        # (2n,) score of the best in-arc, minus the `best` of the contracted children that it enters
     int64_t* greedy     # (n,) best head of each word
     int* source         # (2n,) word where the best in-arc begins, -1 for none
     int* child          # (2n,) first of the list of children of a contraction
     int* sibling        # (2n,) next child of the same contraction, -1 at the end
     int* up             # (2n,) union-find towards the outermost component
     int* state          # (2n,) NEW, ON_PATH or DONE
-    int* path           # (2n,)
-    int* first_word     # (2n,) first of the linked list of the words inside
-    int* last_word      # (2n,)
-    int* next_word      # (n,)
+    int* path           # (2n,) components of the growing path
+    int* first_word     # (2n,) first word of the linked list of the words inside
+    int* last_word      # (2n,) last word of that list
+    int* next_word      # (n,) next word in the list
 
 
 cdef size_t tree_scratch(int n) noexcept nogil:
@@ -196,7 +196,7 @@ cdef int _contract(Forest* f, int bottom, int* depth, bint avoid_root) noexcept 
 
 
 cdef void _expand(Forest* f, int* heads) noexcept nogil:
-    """Set heads: the arc into a component replaces the in-arc of the child it enters; outer components first."""
+    """Set heads, outer components first: the arc into a component becomes the in-arc of the child that it enters."""
     cdef int c = f.n_components - 1, k, entered, u, n = f.n
     cdef double x, best
     while c >= n:

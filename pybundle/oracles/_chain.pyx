@@ -25,8 +25,8 @@ cdef extern from "_chain.h" nogil:
                             double* forward, double* backward, double* deviations, double* top)
     void pb_pairs(int length, int K, int ld, const double* p, const double* v, const double* forward, double* pairs)
 
-# Scaled probabilities cannot underflow if this bounds the spread (largest minus smallest) of the scores of two
-# neighbouring positions, times the result of `steps_between`.
+# Scaled probabilities cannot underflow if SPREAD bounds the spread (largest minus smallest) of the scores of two
+# neighbouring positions, multiplied by the result of `steps_between`.
 cdef double SPREAD = 300.0
 cdef enum:
     MOST_STEPS = 8
@@ -139,13 +139,13 @@ cdef int chain_marginals(Py_ssize_t length, Py_ssize_t K, const double* unary, c
     cdef double* last = first + ld
     cdef Factors factors = Factors(<int>K, <int>ld, first, last, forward, backward, deviations, rows, 0.0, 0.0, 1.0)
     cdef Py_ssize_t j
-    memset(rows, 0, size)           # the padding of all tables; a chain of one position has no transitions
+    memset(rows, 0, size)           # zeros pad all tables, and suffice for a chain of one position
     place_boundaries(K, ld, start, end, first, last)
     if length > 1:
         factors.spread = pb_chain_factors(<int>K, <int>ld, transition, NULL, rows, forward, backward, deviations,
                                           &factors.top)
         for j in range(K * K):
-            if transition[j] == -INFINITY:      # the steps between labels are not known
+            if transition[j] == -INFINITY:      # how many steps join two labels is not known
                 factors.steps = INFINITY
     log_partition[0] = -INFINITY
     if factors.top > -INFINITY:     # else all transitions are forbidden
@@ -204,7 +204,7 @@ cdef class ChainTables:
         self.spread = pb_chain_factors(<int>self.n_labels, <int>self.ld, transition, &self.mask[0, 0],
                                        &self.log_rows[0, 0], &self.forward[0, 0], &self.backward[0, 0],
                                        &self.deviations[0, 0], &self.top)
-        if self.top == -INFINITY:       # all transitions are forbidden, which leaves chains of one position
+        if self.top == -INFINITY:       # all transitions are forbidden: only chains of one position have labellings
             self.top = 0.0
 
     cdef double marginals(self, Py_ssize_t length, const double* unary, double* scratch, double* nodes, double* pairs,

@@ -17,7 +17,7 @@ from libc.math cimport INFINITY, fabs, isfinite
 
 import numpy as np
 
-# If a crossing is this close to a position, relative to the numbers that define it, the values decide instead.
+# Up to this distance from a crossing, relative to the numbers that define it, values decide in place of the crossing.
 cdef double NEAR = 1e-13
 
 

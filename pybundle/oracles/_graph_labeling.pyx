@@ -26,8 +26,8 @@ cdef enum:
 BOUND, LABELS, POINTS = FIND_BOUND, FIND_LABELS, FIND_POINTS
 """What `solve` computes: only the bound of the given messages, or labellings, or points of the local polytope."""
 
-# A sweep of max-sum that closes a smaller share of the gap is the last one. The task POINTS makes at most
-# MOST_SWEEPS of them and goes on with soft sweeps, which close the gap faster, but take three times as long.
+# The first sweep of max-sum that closes a smaller share of the gap is the last one. The task POINTS makes at most
+# MOST_SWEEPS sweeps of max-sum, then soft sweeps, which close the gap faster, but take three times as long.
 cdef double LEAST_SHARE = 0.002, LEAST_SHARE_OF_POINTS = 0.03
 cdef int MOST_SWEEPS = 30
 
@@ -36,7 +36,7 @@ cdef struct Batch:
     int K, task, sweeps
     const double* unaries      # (N, K)
     const int64_t* edges       # (M, 2)
-    const double* tables       # (M, K, K), tables `step` apart; `step` is 0 if all are the same
+    const double* tables       # (M, K, K), tables `step` apart; `step` is 0 if all edges have the same table
     Py_ssize_t step
     const int64_t* at_nodes    # (n_graphs + 1,) offsets
     const int64_t* at_edges

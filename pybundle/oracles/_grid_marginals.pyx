@@ -131,7 +131,7 @@ cdef double _marginals(GridTree tree, const double* unaries, double* unary, doub
         PX, PY, HX = room, room + h * W * w, room + h * W * w + W * H * h
         HY = HX + h * W
         for y in range(h * W):
-            R[y] = 0.0                                  # becomes P(y, X)
+            R[y] = 0.0                                  # will hold P(y, X)
         E1 = E2 = 0.0
         for X in range(W):
             for Y in range(H):

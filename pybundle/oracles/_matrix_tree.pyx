@@ -234,7 +234,7 @@ cdef bint _by_logarithms(int n, const double* s, const double* tops, bint single
                 A[<Py_ssize_t>v * n + m] = _log_add(A[<Py_ssize_t>v * n + m], A[<Py_ssize_t>h * n + m] + x)
             rest -= exp(x + inner[h])
         for h in range(v):
-            # `rest` is negative if several words are expected below v
+            # sums without a logarithm of `rest`, which is negative if several words are expected below v
             x = inner[h]
             if h >= first and x < 36.0:
                 x = exp(x) + rest

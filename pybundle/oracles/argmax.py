@@ -33,7 +33,7 @@ def argmax_batch(scores: ArrayLike) -> tuple[Array, Floats]:
     scores = real_numbers("scores must be real numbers", scores)
     if scores.ndim != 2 or scores.shape[1] == 0:
         raise ParameterError(f"scores must have shape (n, K) with K >= 1, got shape {scores.shape}")
-    labels = scores.argmax(axis=1).astype(np.int32)     # finds NaN too, as argmax treats it as the maximum
+    labels = scores.argmax(axis=1).astype(np.int32)     # NaN is found, too, because argmax treats NaN as the maximum
     values = scores[np.arange(len(scores)), labels]
     bad = np.flatnonzero(~(np.abs(values) < np.inf))
     if len(bad):

@@ -2,8 +2,8 @@
 
     max_y  sum_s theta_s(y_s) + sum_{e = (a, b)} theta_e(y_a, y_b),        y in {0, ..., K - 1}^n
 
-Elsewhere the maximum is NP-hard. Sequential reweighted message passing lowers a bound of it, and each sweep suggests a
-labelling. `graph_relaxation` computes the relaxed maximum, which that bound approaches.
+In other cases the maximum is NP-hard. Sequential reweighted message passing lowers an upper bound, and each sweep
+suggests a labelling. `graph_relaxation` computes the relaxed maximum, which the upper bound approaches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ._graph_labeling import LABELS, solve
 from .graphcut import check_edges, check_graph_offsets, refuse_edge
 
 LIMIT = 1e100
-"""Scores and messages are smaller, so that no sum of them overflows."""
+"""Scores and messages must be smaller than this number, so that no sum of them overflows."""
 MAX_LABELS = (1 << 15) - 1
 
 

@@ -3,8 +3,8 @@
     max  sum_s <mu_s, theta_s> + sum_e <nu_e, theta_e>     over mu_s >= 0 of sum 1, nu_e >= 0 with
          sum_l nu_e(k, l) = mu_a(k)  and  sum_k nu_e(k, l) = mu_b(l)  for each edge e = (a, b)
 
-It is convex in the scores, and at least the maximum over labellings, which are the integral points. For any
-messages d its dual gives an upper bound, `graph_upper`.
+The relaxed maximum is convex in the scores, and at least the maximum over labellings, which are the integral points.
+For any messages d the dual problem gives an upper bound, `graph_upper`.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def mixed_norm_root(const double[::1] a, double t, double q, double tol, double[
                     beta = pow(beta, q)
                     total += beta
                     slope += beta * ((out[i] + power) / (out[i] + (q - 1.0) * power))
-            # if a power overflows, this is infinite or NaN, and the bracket is halved
+            # if a power overflows, `move` is infinite or NaN, and the bracket is halved
             move = log(total) * (total / slope) / q if slope > 0.0 else -INFINITY
             if total >= 1.0:
                 low = B

@@ -93,7 +93,7 @@ cdef int shrink(const double* y, Py_ssize_t n, double mass, double c, double* ou
         return 0
     for i in range(n):
         top = max(top, y[i])
-    unit = SHRINK if (top if c > 0.0 else mass) > HUGE else 1.0     # no number above the level exceeds this
+    unit = SHRINK if (top if c > 0.0 else mass) > HUGE else 1.0     # top or mass bounds |y_i - top| above the level
     origin = top
     level = _root(0.0, 1, unit * top, unit * mass, c)       # the level of the largest number alone
     for i in range(n):

@@ -63,15 +63,15 @@ class Penalty:
     is_provable = False
     """Whether a certificate can store Omega."""
     square: Any = None
-    """The `Square` that methods for one number lam take; None if they do not take Omega."""
+    """Omega as the `Square` that methods for a single number lam need; None if Omega is no such square."""
     ball: Any = None
-    """The canonical penalty as `Ball`, or None."""
+    """The canonical penalty as `Ball`; None if it is no ball."""
     entries: Any = None
-    """The canonical penalty by entries, as `Separable`; None if they are coupled."""
+    """The canonical penalty by entries, as `Separable`; None if the entries are coupled."""
     takes_entries = False
     """Whether the error of a slope in `least` and `bound` may be an array with the error of each entry."""
     nonneg: Any = None
-    """The set N of `OfNorm`; None if it is empty, or if bounds are among the entries."""
+    """The set N of `OfNorm`; None if N is empty, or if `entries` holds the bounds."""
     centre: Any = 0.0
     rounding: Rounding = Rounding()
 

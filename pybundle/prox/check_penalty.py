@@ -104,7 +104,7 @@ def _findings(omega, dim, n_points, rng):
                                       "a point that project returns as the same object")
             return
     has_modulus = omega.has_bound() and bool(np.min(omega.moduli) > 0.0)
-    # `least` of a norm is 0 at all slopes less steep than the norm, so some slopes are as steep as the penalty
+    # `least` of a norm is 0 at all slopes less steep than the norm, so steeper slopes are tried, too
     steepest = max(abs(omega.value(x)) / max(float(np.linalg.norm(x)), 1e-300) for x in points)
     for k, size in enumerate(np.geomspace(0.01, max(10.0, 2.0 * steepest), n_points)):
         phi, centre, weight = size * rng.standard_normal(dim), points[k], float(10.0 ** rng.uniform(-2.0, 1.0))

@@ -43,7 +43,7 @@ class _Norm(Penalty):
         while self.prox(y, high).any():
             low, high = high, 4.0 * high
             if high == np.inf:
-                return high         # y is not 0 at a feature without a rate
+                return high         # y is nonzero at a feature without a rate, where x is free
         while low == 0.0 < 0.25 * high:
             if self.prox(y, 0.25 * high).any():
                 low = 0.25 * high
@@ -124,7 +124,7 @@ class SparseGroupLasso(_Norm):
         norms = groups.norms(x)
         l2 = np.broadcast_to(l2, norms.shape)
         rest = g - np.sign(x) * l1 - groups.directions(x, norms) * groups.spread(l2)
-        # where x_k = 0, the subdifferential absorbs up to l1; where x_g = 0, it then absorbs up to l2 of the rest
+        # where x_k = 0, a subgradient takes up to l1 of rest_k; where x_g = 0, it then takes up to l2 of |rest_g|
         rest = np.where(x == 0.0, np.copysign(soft_threshold(np.abs(rest), l1), rest), rest)
         left = groups.norms(rest)
         return euclidean(np.where(norms > 0, left, soft_threshold(left, l2)))
@@ -205,7 +205,7 @@ class OverlappingGroupLasso(_Norm):
         sizes = np.diff(groups.offsets)
         directions = quotient(x[groups.indices], np.repeat(norms, sizes))
         rest = g - groups.add(directions * np.repeat(rates, sizes))
-        # where x_g is 0, every vector of length <= rate_g is a subgradient: `shrink` subtracts the nearest ones
+        # where x_g is 0, every vector of length <= rate_g is a subgradient: `shrink` subtracts the nearest such vectors
         return euclidean(groups.shrink(rest, np.where(norms > 0, 0.0, rates), self.sweeps)[0])
 
     def _solve(self, x, t):
@@ -217,7 +217,7 @@ class OverlappingGroupLasso(_Norm):
 
     def _least_rate(self, dim):
         groups, rates = self._parts(dim)
-        most = np.zeros(dim)        # for every feature the largest rate of its groups
+        most = np.zeros(dim)        # the largest rate of the groups of each feature
         np.maximum.at(most, groups.indices, np.repeat(rates, np.diff(groups.offsets)))
         return most.min()
 

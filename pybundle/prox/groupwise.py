@@ -89,7 +89,7 @@ class GroupwisePenalty(Penalty):
         with np.errstate(over="ignore"):
             slope = np.broadcast_to(self._slope(norms), norms.shape)
         gradient = np.sign(x) * slope if groups is None else groups.directions(x, norms) * groups.spread(slope)
-        distances = self._norms(g - gradient, groups)       # if x_g is 0, its part of the gradient is 0, too
+        distances = self._norms(g - gradient, groups)       # where x_g is 0, gradient_g is 0, too
         return euclidean(np.where(norms > 0, distances, soft_threshold(distances, slope)))
 
     # ------------------------------------------------------------------ for solvers
@@ -127,7 +127,7 @@ class GroupwisePenalty(Penalty):
             return self._shrink(norms, t)
 
     def _value(self, norms):
-        """Return h."""
+        """Return h(norms)."""
         raise NotImplementedError
 
     def _shrink(self, norms, t):

@@ -212,7 +212,7 @@ class Separable(Penalty):
             # errors of the sums, and of the computed minimiser, whose value is above the minimum
             size = float(square.sum() + line.sum() + np.abs(product).sum())
             shift = (self.l2 * np.abs(self.centre) + sizes + self.l1)**2 / self.l2
-            # other entries are exactly 0
+            # the computed minimiser is exact in all other entries
             moved = (self.l2 > 0.0) & ((self.centre != 0.0) | (x != 0.0) | (sizes > self.l1))
             rounding = 1.01 * (len(x) + 16.0) * UNIT * size + 64.0 * UNIT**2 * float(np.sum(shift, where=moved))
             if moved.any():
@@ -222,7 +222,7 @@ class Separable(Penalty):
                 rounding += 1.01 * float(np.sum(moves))
             spread = float((error * reach).sum()) if np.ndim(error) else error * euclidean(reach)
             found = float((square + line + product).sum()) - rounding - 1.01 * spread + self.constant
-        if not (phi.any() or np.any(error)):        # Omega is nowhere smaller than its constant
+        if not (phi.any() or np.any(error)):        # Omega is never below its constant
             found = max(found, self.constant)
         return found if np.isfinite(found) else -np.inf
 
@@ -246,11 +246,11 @@ class Separable(Penalty):
         """
         dim = np.size(self.l2)
 
-        def terms():        # one at a time: together they might not fit into memory
+        def terms():        # one term at a time: all together might not fit into memory
             yield self
             yield from (term.canonical(dim) for term in others)
 
-        def shifts():       # centres relative to the first one, which are small even if all are far from 0
+        def shifts():       # centres relative to the first one, small even if all centres are far from 0
             return (np.where(term.l2 > 0.0, term.centre - first, 0.0) for term in terms())
 
         (l2, l2_rounded), (l1, l1_rounded) = (_sums(getattr(term, name) for term in terms()) for name in ("l2", "l1"))
@@ -344,7 +344,7 @@ def check_centre(centre):
 
 
 def _bounds(name, value):
-    """Return a bound, or a vector of them; None is no bound."""
+    """Return a bound, or a vector of bounds; None stands for an infinite bound."""
     nothing = -np.inf if name == "lower" else np.inf
     if value is None or (isinstance(value, (list, tuple)) and any(one is None for one in value)):
         value = nothing if value is None else [nothing if one is None else one for one in value]

@@ -33,7 +33,7 @@ def shrink_squared_mixed(b, t, q):
     if norm == 0.0:
         return np.zeros(len(b))
     out = np.empty(len(b))
-    # compute B to the last digits; for q near 1 the powers of beta are no more accurate than this
+    # the tolerance for B is rounding; for q near 1 it is larger, because powers of beta are less accurate
     mixed_norm_root(quotient(b, norm), t, q, 4.5e-16 * max(1.0, 1.0 / (q - 1.0)), out)
     return norm * out
 

@@ -9,7 +9,7 @@ cdef class ActiveSet:
     """A base of variables, which is kept from round to round, and the candidate point on the current face."""
 
     cdef Face face
-    cdef Selection chosen           # its `position` is the place of each variable in the base
+    cdef Selection chosen           # chosen.position is the place of each variable in the base
     cdef object _arrays             # owner of the memory below
     cdef Py_ssize_t room            # number of variables and slacks for which memory is allocated
     cdef double* target             # (m + n_parts,) candidate point, then its slacks
@@ -23,13 +23,13 @@ cdef class ActiveSet:
     cdef double* lack               # (n_parts,) 1 - sum of x over a part
     cdef int* leaving               # (n,) places in the base of the variables that leave the face
     cdef Py_ssize_t n_solves        # number of solves since `begin`
-    cdef int caution, usual         # ALL, HALF, EIGHTH or ONE, see the .pyx file; its value without failures
+    cdef int caution, usual         # ALL, HALF, EIGHTH or ONE (see the .pyx file): now, and without failures
     cdef double growth              # most violators that a round admits, as a fraction of the face
-    cdef int calm, calm_next        # rounds with descent until caution is `usual` again; the number after the next rise
+    cdef int calm, calm_next        # rounds of descent until caution is `usual` again: now, and after the next rise
 
-    cdef bint exact                 # float32 was not accurate enough: float64 for the rest of the solve
-    cdef bint crowded               # the last round admitted the largest number of violators: more may be left
-    cdef bint settled               # the last round took a full step on an unchanged face
+    cdef bint exact                 # whether the rest of the solve uses float64, as float32 was not accurate enough
+    cdef bint crowded               # whether the last round admitted as many violators as it may: more may be left
+    cdef bint settled               # whether the last round took a full step on an unchanged face
     cdef double last_gap            # gap before the last round
 
     cdef double work                # work since the last check for signals, in units of about a nanosecond

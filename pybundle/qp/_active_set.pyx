@@ -35,7 +35,7 @@ cdef double SLOW = 0.5
 # A smaller weight is a rounding error and becomes 0: planes are dropped only after weights of exactly 0 for some time.
 cdef double CRUMB = 1e-15
 
-# Largest number of violators that a round admits, as a fraction of the face: its first and its largest value.
+# A round admits violators up to a fraction of the face: GROWTH at the start of a solve, MOST_GROWTH at most.
 cdef double GROWTH = 1.0 / 3.0, MOST_GROWTH = 2.0
 
 # Work between two checks for signals, some 50 ms.
@@ -325,7 +325,7 @@ cdef class ActiveSet:
         return True
 
     cdef int _move(self, Point point) noexcept nogil:
-        """Move x to the best point between x and `target`; return 1 if that is no descent even with caution ONE."""
+        """Move x to the best point between x and `target`; without descent raise caution, or return 1 if it is ONE."""
         cdef int j, p, m = point.problem.m
         cdef double slope = 0.0, curve = 0.0, step
         point.multiply(self.target, self.target_h)
@@ -335,7 +335,7 @@ cdef class ActiveSet:
             slope += point.g[j] * self.target[j]
             curve += self.target[j] * (self.target_h[j] - point.h[j])
         curve *= point.problem.scale
-        # The step is no descent, also if the target equals x up to rounding.
+        # A target that equals x up to rounding gives no descent, either.
         if not slope < -NO_DESCENT * point.gap:
             return 0 if self.doubt() or self._raise_caution() else 1
         self.calm -= 1

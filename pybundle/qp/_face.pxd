@@ -30,8 +30,8 @@ cdef class Face:
     cdef int n_parts                # rows of R that stand for sums
     cdef int n_held                 # rows of R that stand for variables held at zero
     cdef int* index                 # (capacity,) variable, or -1 - p for the slack of part p
-    cdef int* part                  # (capacity,) its part, n_parts if it has none
-    cdef int* row                   # (capacity,) its number among the held variables, -1 if it is free
+    cdef int* part                  # (capacity,) part of each variable, n_parts for none
+    cdef int* row                   # (capacity,) number of each variable among the held ones, -1 for a free variable
     cdef int* held                  # (capacity,) position in the base of each held variable
     cdef double coupling, shift, unit   # c, the shift of the diagonal, and the power of two, see the .pyx file
 

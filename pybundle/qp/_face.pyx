@@ -41,7 +41,7 @@ cdef extern from "_kernels.h" nogil:
                           double coupling, double* out)
 
 # Violations of the constraints on sums and held variables: above the first number a step is corrected, above the second
-# it fails. In float32 both are fractions of the step, because sums and zeros are restored after it.
+# it fails. In float32 both are fractions of the step, because sums and zeros are restored after a step.
 cdef double LOOSE = 1e-13, HOPELESS = 1e-9, LOOSE_SINGLE = 1e-4, HOPELESS_SINGLE = 1e-2
 # A pivot below this fraction of its diagonal entry is mostly rounding in float32.
 cdef float LEAST_PIVOT = 1e-5

@@ -25,7 +25,7 @@ cdef class Point:
     cdef double* x              # (m,) belongs to the caller; feasible after `normalise`
     cdef double* rest           # (n_parts,) weight of the zero plane: the slack of the sum
     cdef double* h              # (m,) H x; belongs to the caller
-    cdef bint stale             # h was updated by sums, whose rounding errors separate it from H x
+    cdef bint stale             # whether h was updated by sums, whose rounding errors separate h from H x
     cdef double* g              # (m,) scale h - f
     cdef double* mean           # (n_parts + 1,) sum of x g over a part, 0 for variables without a sum
     cdef double* least          # (n_parts + 1,) least entry of g in a part

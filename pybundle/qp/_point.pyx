@@ -4,8 +4,8 @@ The duality gap at x is a sum over parts,
 
     gap = sum_p ( <x_p, g_p> - min(g_p) ),   g = scale H x - f,   where g is 0 for the zero plane,
 
-which bounds q(x) - min q from above. A variable without a sum adds g x if g >= 0. If g < 0, it has no finite bound; an
-estimate takes its place, twice the gain of a Newton step in this variable: |g| max(x, |g| / (scale H_jj)).
+which bounds q(x) - min q from above. A variable without a sum adds g x if g >= 0. If g < 0, no bound is finite, and an
+estimate is added, twice the gain of a Newton step in this variable: |g| max(x, |g| / (scale H_jj)).
 """
 
 from libc.math cimport fabs

@@ -9,11 +9,11 @@ cdef class Selection:
     cdef object _arrays         # owner of the memory below
     cdef Py_ssize_t room        # number of variables and slacks for which memory is allocated
     cdef int n                  # length of the list
-    cdef int* variable          # (n,)
-    cdef int* part              # (n,) their parts, n_parts if they have none
-    cdef int* position          # (m + n_parts,) place in the set of the caller; only variables with -1 are added
+    cdef int* variable          # (n,) the list
+    cdef int* part              # (n,) part of each listed variable, n_parts for none
+    cdef int* position          # (m + n_parts,) place in the caller's set; only variables with place -1 are added
     cdef double* key            # (m + n_parts,) scratch memory
-    cdef double* key_copy       # (m + n_parts,) scratch memory; [0] is the least key after `add_violators`
+    cdef double* key_copy       # (m + n_parts,) scratch memory; [0] is the least key if `most` was 1
 
     # Allocates memory for n variables and slacks; needs the GIL
     cdef int reserve(self, Py_ssize_t n) except -1

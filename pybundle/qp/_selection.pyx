@@ -1,6 +1,6 @@
 """Selection of the variables of a round: the support of the point, and those that violate optimality most.
 
-The violation of variable j is the square of its reduced cost over H_jj, a multiple of the gain of a step along it.
+The violation of variable j is the square of its reduced cost over H_jj, a multiple of the gain of a step in j.
 """
 
 import numpy as np

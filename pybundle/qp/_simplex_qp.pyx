@@ -11,7 +11,7 @@ and variables of part -1 are in no sum.
 
 Both kinds of rounds take turns until the gap is small enough, because one kind can stall where the other does not. Face
 steps are slow if norms of planes differ so much that the shift of the factor shortens the steps; pairwise steps are
-slow if curvatures differ. A kind that makes no clear progress for some rounds gives way to the other; their number
+slow if curvatures differ. A kind without clear progress for some number of rounds gives way to the other; this number
 doubles whenever face steps return. Choices depend on counts of operations, not on time: equal input gives equal bits.
 """
 
@@ -28,7 +28,7 @@ from pybundle.qp._active_set cimport ActiveSet
 from pybundle.qp._point cimport Point, Problem
 from pybundle.qp._working_set cimport WorkingSet
 
-# A relative gap is relative to |q|, or to this fraction of the size of the two terms of q if that is larger.
+# A relative gap is relative to |q|, or to this fraction of the size of the two terms of q if the fraction is larger.
 cdef double CANCELLED = 1e-3
 # After this many rounds that change neither value nor gap, face steps and pairwise steps give up.
 cdef int IDLE_FACES = 3, IDLE_PAIRS = 6
@@ -99,7 +99,7 @@ cdef class SimplexQP:
         self.faces = ActiveSet()
 
     def __reduce__(self):
-        return SimplexQP, ()            # an object keeps nothing but memory
+        return SimplexQP, ()            # a copy starts anew, as only scratch memory is kept between calls
 
     def solve(self, H, f, parts, slack, x, double scale=1.0, double tol=0.0, double rtol=0.0,
               max_steps=1000000, method="auto"):
@@ -248,7 +248,7 @@ cdef class SimplexQP:
                 if idle >= IDLE_PAIRS:
                     return 2
             elif idle >= (IDLE_PAIRS if pairs_turn else IDLE_FACES) or stalled >= patience:
-                # The other kind gets its turn, unless rounding stopped both, or face steps returned DOUBLINGS times.
+                # The other kind of steps follows, unless rounding stopped both, or face steps returned DOUBLINGS times.
                 if idle and stalled < patience and gave_up or returns == DOUBLINGS:
                     return 2
                 gave_up = stalled < patience

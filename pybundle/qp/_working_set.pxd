@@ -9,10 +9,10 @@ cdef class WorkingSet:
 
     cdef Selection chosen
     cdef object _arrays                     # owner of `member` and `start`
-    cdef Py_ssize_t room, compact_room      # memory allocated: for variables and slacks; for variables in Q
+    cdef Py_ssize_t room, compact_room      # memory is allocated for `room` variables and slacks; Q for compact_room
     cdef int* member                        # (n,) the variables, sorted by part
     cdef int* start                         # (n_parts + 2,) start of each part
-    cdef double* Q                          # (n, n) their entries of H; also owns the memory of g and x
+    cdef double* Q                          # (n, n) entries of H of the variables; the same memory holds g and x
     cdef double* g                          # (n,)
     cdef double* x                          # (n,)
     cdef Py_ssize_t n_steps                 # number of steps since `begin`

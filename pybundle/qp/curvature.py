@@ -36,7 +36,7 @@ def needed_shift(H, f, kind, is_bounded=True, met=0.0):
     explained = rounding(len(H), kind) * (largest or float(np.abs(f).max())) if is_bounded else 0.0
     peak, tiny = max(float(H.max()), -float(H.min())), float(np.finfo(kind).tiny)
     shift, failed, first = -met * largest, -met * largest, max(float(np.finfo(kind).eps) * peak, tiny)
-    # Rows whose squares underflow in `kind` count as zero, by the last argument.
+    # The last argument is the least diagonal entry that counts: rows whose squares underflow in `kind` count as zero.
     while shift < np.inf and not _is_semidefinite(H, shift, rounding(len(H), kind), max(2.0**-100 * peak, tiny)):
         failed, shift = shift, max((4.0 if shift < explained else 256.0) * shift, first)
     if shift > explained:

@@ -78,7 +78,7 @@ class SimplexProblem:
         n_parts = len(self.slack)
         bound = self.parts >= 0
         part = self.parts[bound]
-        # Subtract the least gradient of each part from g, then the least of these differences: both round little.
+        # Subtract the least entry of g in each part, then the least of the differences: neither step rounds much.
         least = np.where(self.slack, 0.0, np.inf)
         np.minimum.at(least, part, g[bound])
         reduced = g + rest
@@ -176,7 +176,7 @@ def solve_simplex_qp(H: ArrayLike, f: ArrayLike, parts: ArrayLike, tol: float = 
     check_choice("method", method, tuple(METHODS))
     x = np.zeros(m) if x0 is None else np.array(check_vector("x0", x0, m))
     n_steps = 0
-    # The first target is a little below tol; if `measure` finds a gap above tol, the solver continues to the next one.
+    # The first target is a little below tol; if `measure` finds a gap above tol, the solver continues to the next.
     for share in (0.999, 0.3, 0.03):
         state = SimplexQP().solve(problem.H, problem.f, problem.parts, problem.slack, x, 1.0, rtol=share * tol,
                                   max_steps=max(1, max_steps - n_steps), method=method)

@@ -76,7 +76,7 @@ class Threads:
         finally:
             left.clear()
             for helper in helpers:
-                if not helper.cancel():     # it has begun
+                if not helper.cancel():     # a helper that has begun cannot be cancelled
                     helper.result()
         if failures:
             # Ctrl-C and exits are raised before all other errors
@@ -110,14 +110,14 @@ def cpu_count():
 class _BlasLimit:
     """A context manager that limits BLAS to one thread while any solve runs.
 
-    The number of BLAS threads belongs to the process, so overlapping solves share one limit and count its users: the
-    first to enter sets it, the last to leave restores the number before, in whichever threads they run.
+    The number of BLAS threads belongs to the process, so overlapping solves share one limit: the first solve to
+    begin sets the limit, and the last to end restores the former number, in whichever threads they run.
     """
 
     def __init__(self):
         self._lock = threading.Lock()
         self._users = self._n_modules = 0
-        self._libraries, self._before = [], []      # all BLAS libraries; those limited, with their numbers of threads
+        self._libraries, self._before = [], []      # all BLAS libraries; (limited library, former number)
 
     def __enter__(self):
         with self._lock:

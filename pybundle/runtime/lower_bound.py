@@ -213,7 +213,7 @@ def certify(risk, problem, w, bound, known=None, limits=None):
         errors = 0.0 if exact.value_errors is None else exact.value_errors(w, values)
     least = np.asarray(risk.lower_bounds, dtype=np.float64)
     below = np.maximum((least if np.ndim(values) else np.sum(np.broadcast_to(least, risk.n_parts))) - values, 0.0)
-    below = np.where(below <= CLIPPED * (1.0 + np.abs(values)), below, 0.0)     # else the declared bound is wrong
+    below = np.where(below <= CLIPPED * (1.0 + np.abs(values)), below, 0.0)     # more shows a wrong bound of the risk
     values, errors = values + below, errors + below
     penalty, total = problem.value(w), float(np.sum(values))
     fun = penalty + total
@@ -226,7 +226,7 @@ def certify(risk, problem, w, bound, known=None, limits=None):
     product = float(plane.slope @ w)
     excess, scale = plane.offset + product - total, abs(plane.offset) + abs(product) + abs(total)
     fits = excess <= error + ROUGH * scale
-    if problem.rows is not None:      # violations lower F(w) by at most the multipliers times the violations
+    if problem.rows is not None:      # a plane that contains rows may lie above R(w) where w violates the rows
         error += max(float(excess), 0.0)
     if lower - fun > error + 1e-12 * (scale + abs(fun)):
         raise ContradictionError(f"{CROSSING} (fun {fun:.6g} < lower bound {lower:.6g})")

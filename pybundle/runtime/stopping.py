@@ -223,7 +223,7 @@ def time_of_end(rules):
     """Return the earliest `time.perf_counter()` at which a time limit ends a run, infinity without a limit."""
     found = math.inf
     for rule in rules:
-        for _ in range(2):          # unwrap it: a path wraps its callbacks twice
+        for _ in range(2):          # a path wraps rules twice
             rule = getattr(rule, "function", rule)
         if isinstance(rule, TimeLimit):
             found = min(found, rule.latest())

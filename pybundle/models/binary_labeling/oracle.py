@@ -27,7 +27,7 @@ class BinaryLabelingOracle(BatchOracle):
         examples = read_features(self.nodes)
         self._rows = examples.rows(1)
         self._edge_rows = Rows((self._edge_features,), np.zeros(len(self._edge_features)), model.n_edge_features, 1)
-        self._gain_factors = 2.0 - 4.0 * self._truth.values          # times <w_U, f> it is the gain of the other label
+        self._gain_factors = 2.0 - 4.0 * self._truth.values          # gain of the other label over <w_U, f>
         a, b = self._edges.values.T + np.repeat(offsets[:-1], self._edges.sizes)
         self._is_cut = self._truth.values[a] != self._truth.values[b]
         edge_norms = np.sqrt(np.einsum("ep,ep->e", self._edge_features, self._edge_features))

@@ -29,7 +29,7 @@ class Allowed(NamedTuple):
     def of(cls, given: Any, n_labels: int) -> Allowed:
         """Read the argument `allowed` of `Chain`: pairs, or (pairs, first, last), with None where all is allowed."""
         K, is_matrix = n_labels, False
-        with suppress(ValueError):      # NumPy raises it if the parts differ in shape
+        with suppress(ValueError):      # np.shape fails if the parts differ in shape
             is_matrix = np.shape(given) == (K, K)
         is_triple = isinstance(given, (tuple, list)) and len(given) == 3 and not is_matrix
         found = cls(*(np.ones(shape, dtype=bool) if part is None else np.array(bool_array(

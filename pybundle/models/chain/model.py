@@ -212,7 +212,7 @@ class Chain(StructuredModel):
         else:
             starts, labels = self.columns
             W = sp.csc_array((w[:size], labels, starts), shape=(K, d))
-            W.data = w[:size]           # the constructor may have copied it
+            W.data = w[:size]           # the constructor may have copied w
         return W, *self.rest(w)
 
     def rest(self, w: Array) -> tuple[Floats, Floats, Floats]:

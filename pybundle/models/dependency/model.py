@@ -173,7 +173,7 @@ class Dependency(StructuredModel):
         heads = self._check_heads("y", labels_of(y), int(arcs.starts_array[1]))
         row = np.zeros(1, np.intp)
         check_relations(arcs, row, heads, arcs.starts_array, "y")
-        # with -1 in place of all true heads psi subtracts nothing: it is Psi
+        # true heads of -1 have no features, so that psi, a difference to the truth, is Psi
         return tree_planes(arcs, row, np.full(len(heads), -1, np.int32), heads, arcs.starts_array)[1]
 
     def loss(self, y: Any, y_hat: Any) -> float:
@@ -188,7 +188,7 @@ class Dependency(StructuredModel):
     def loss_augmented_decode(self, w: Array, x: Any, y: Any) -> Array:
         scores = self.relation_scores(w, x)
         truth = self._check_heads("y", labels_of(y), len(scores))
-        codes = np.arange(scores[:, 0].size).reshape(len(scores), 1, -1)        # of all arcs and relations
+        codes = np.arange(scores[:, 0].size).reshape(len(scores), 1, -1)        # codes of all arcs and relations
         wrong = are_wrong(codes, truth[:, None], self.n_relations, self.counts) & np.expand_dims(_counted(y), -1)
         return self._best(scores + wrong)
 

@@ -43,8 +43,8 @@ class DependencyOracle(BatchOracle):
         if counted is not None:
             self._loss[self._check_counted(counted, Y) == 0.0] = UNCOUNTED
         n_words = np.diff(self._starts) - 1
-        # The work for n^2 arcs and n words is counted in large units, so that few shards need a slope of their own.
-        # Error bounds need at least the number of words, as a feature may occur in all arcs of a tree.
+        # The work for n^2 arcs and n words is counted in large units, so that there are few shards, each with a slope.
+        # Error bounds need sizes of at least the number of words, as a feature may occur in all arcs of a tree.
         self.sizes = np.maximum(1 + n_words // 2 + n_words**2 // 32, n_words)
         self.norms = 2.0 * n_words * largest
         self._errors = tree_errors(n_words)
@@ -95,7 +95,7 @@ class DependencyOracle(BatchOracle):
         owners, which = np.nonzero(moves[:, :, 0])
         further = found.labellings.take(owners)
         word, head = moves[owners, which].T
-        further.values[further.offsets[:-1] + word] = head          # a code, with the best relation of the arc
+        further.values[further.offsets[:-1] + word] = head          # `head` is a code: a head and its best relation
         return found, owners, further
 
     def _compiled(self, batch):

@@ -51,7 +51,7 @@ class RelationRules:
                 fitting = next(fits for fits in (own & (words == word), own, np.full(len(own), True)) if fits.any())
                 table = is_allowed[K:, word] if under_root else is_allowed[:K, word]
                 table[~table.any(axis=2), rules[fitting.argmax(), 3]] = True
-        by_arc = np.zeros((K + 1, K + 1, 2, R), bool)       # square, though the root is never the word
+        by_arc = np.zeros((K + 1, K + 1, 2, R), bool)       # column K is empty, as the root has no head
         by_arc[:, :K] = is_allowed
         counts = by_arc.sum(axis=3).ravel()
         self._first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -93,7 +93,7 @@ class GraphLabelingOracle(BatchOracle):
         """See `BatchOracle`. Messages are held for all graphs; other memory is for the largest graph."""
         K, m = self.model.n_labels, int(self._edges.sizes.max())
         held, (search, soft) = self._messages.nbytes, search_bytes(K, int(self.nodes.sizes.max()), m)
-        search += m * (16 * K * K + 16 * K + 32)        # tables, a copy of them, messages, ends of edges
+        search += m * (16 * K * K + 16 * K + 32)        # bytes of tables, their copy, messages, ends of edges
         words = f"about {held / 2**20:.0f} MB of messages, and {search / 2**20:.0f} MB a thread to decode"
         if self.model.risk == "relaxed":
             words += f", {(search + soft) / 2**20:.0f} MB where the maximum is fractional"
@@ -173,7 +173,7 @@ class GraphLabelingOracle(BatchOracle):
         return losses, slopes if fold is None else _folded(slopes, head, fold)
 
     def _changes(self, rows, labellings):
-        """Return losses, then the points minus those of the truths: `_joined` for nodes, and `_joined` for edges."""
+        """Return losses, and points minus truths: at nodes and at edges, each in the form that `_joined` returns."""
         K, losses, found = self.model.n_labels, np.empty(len(rows)), ([], [])
         for j, i in enumerate(rows.tolist()):
             point, truth, edges = labellings[j], self._truth[i], self._edges[i]
@@ -217,7 +217,7 @@ class GraphLabelingOracle(BatchOracle):
 
 
 def _edge_rows(features, n_scores):
-    """Return the data of edge features for the fingerprint, their `Rows` and their norms."""
+    """Return edge features in a form for the fingerprint, then as `Rows`, and their norms."""
     n, p = features.shape
     if sp.issparse(features) and n:
         examples = Examples(features)

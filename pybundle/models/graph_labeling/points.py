@@ -87,7 +87,7 @@ def entries_off(point, truth, edges, n_labels):
 
 
 def _off(places, shares, truth, width):
-    """Return the entries of wrong labels, followed by entries of the true labels: minus the sum at each position."""
+    """Return entries of wrong labels, then entries of true labels: minus the sum of the wrong shares of a position."""
     at, label = places // width, places % width
     wrong = label != truth[at]
     at, label, shares = at[wrong], label[wrong], shares[wrong]

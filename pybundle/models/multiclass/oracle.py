@@ -94,7 +94,7 @@ class MulticlassOracle(BatchOracle):
         largest = margins[each, best]
         margins -= largest[:, None]
         e = np.exp(margins)
-        if margins.min() < LEAST:               # exp is inaccurate there
+        if margins.min() < LEAST:               # exp is inaccurate below LEAST
             e[margins < LEAST] = 0.0
         e[each, best] = 0.0
         rest = e @ np.ones(K)       # faster than sums of short rows

@@ -7,7 +7,7 @@ from zlib import crc32
 import numpy as np
 
 READ_AHEAD = 1 << 20
-"""Bytes of a piece of an array; it fits into the cache, so that memory is read once for both row and column sums."""
+"""Bytes of a piece of an array. A piece fits into the cache, so memory is read once for row and column sums."""
 WIDTH = 509
 """Number of words in a row, a prime: if one constant is added to all words, as by scaling by 2, the row sums change."""
 

@@ -1,7 +1,7 @@
 """Objects in checkpoints: an object names the attributes to store, and they are stored as JSON and arrays, not pickles.
 
-An object of a run lists in `kept` the attributes that change in the run and do not follow from others. They are
-numbers, texts, arrays, generators, lists and dicts of these, records (of classes that are passed to `encode`), and
+An object of a run lists in `kept` the attributes that change in the run and do not follow from others. These are
+numbers, texts, arrays, generators, lists and dicts of them, records (of classes that are passed to `encode`), and
 further objects with `kept`. To resume, a new run makes its objects from the same data, then sets the stored attributes.
 Reading a checkpoint makes no other objects and calls no other code.
 

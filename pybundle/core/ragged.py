@@ -1,4 +1,4 @@
-"""Arrays of unequal length that are stored as one array, and shards: the groups of them that one thread handles."""
+"""Arrays of unequal length that are stored as one array, and shards: groups of such arrays for one thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .sparse import check_sparse
 from .validation import contiguous, integer_array, refuse_masked
 
 SHARD_WORK = 1 << 16
-"""Work of a shard, in rows or in scores of a decoder. It is a constant, so that shards depend on the data alone."""
+"""Work of a shard, in rows or in scores of a decoder; a constant, so that shards depend on the data alone."""
 ENTRIES = "biufOSU"
 """Kinds of dtype that examples may have; code that needs numbers refuses texts later."""
 

@@ -1,4 +1,4 @@
-"""Warnings that name the line in the user's code, although frames of libraries lie between."""
+"""Warnings that name the line in the user's code, even if calls of libraries lie between that line and the warning."""
 
 from __future__ import annotations
 

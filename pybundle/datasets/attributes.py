@@ -79,7 +79,7 @@ def attributes_of(source, *, unlabelled=False):
 
 
 def _token(fields):
-    """Return the values of attributes by name; empty fields are none."""
+    """Return the values of attributes by name; empty fields are no attributes."""
     token = {}
     for field in filter(None, fields):
         name, value = ATTRIBUTE.fullmatch(field).groups()

@@ -116,7 +116,7 @@ def trees_of(source, max_sentences=None, *, trees="single", skip_bad=False, left
                 at, after = (len("\t".join(row[:k])) for k in (6, 9))
                 source.mark(number, at + 1, after, "{}\t_".format)
             _, forms, lemmas, upos, xpos, _, _, relations, *_ = map(list, zip(*(row for _, row in rows), strict=True))
-            relations = [relation.strip(BLANKS) for relation in relations]      # so that writing and reading keep it
+            relations = [relation.strip(BLANKS) for relation in relations]      # as in files, without outer blanks
             sentences.append(Sentence(forms, lemmas, upos, xpos, heads, relations))
 
     for number, line in numbered_lines(source):

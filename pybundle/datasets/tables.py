@@ -163,7 +163,7 @@ def table_of(source, *, label="last", keep_na=False):
         try:
             text = "".join(fields)
             check_digits(text)
-            if "n" in text.lower() and not MISSING.isdisjoint(fields):      # float reads "nan"
+            if "n" in text.lower() and not MISSING.isdisjoint(fields):      # float() accepts "nan"
                 raise ValueError("missing values")
             values.extend([float(field) for field in fields])
         except ValueError as problem:

@@ -1,4 +1,4 @@
-"""Rows of features, dense or sparse, and the two products that training takes with them; codes of image windows."""
+"""Rows of features, dense or sparse, and the two products of rows that training needs; codes of image windows."""
 
 from ._rows import kernel_name
 from .codes import CodeWindows, MapFeatures, lbp_maps

@@ -32,7 +32,7 @@ cdef class PlaneRows:
         self.waiting += 1
     # Sort keys[0..n - 1], whose lower 32 bits ascend already; return the memory that holds the sorted keys
     cdef const uint64_t* sort(self, Py_ssize_t n) noexcept nogil
-    # Append the waiting entries to the open row; their indices must be above those of the row so far
+    # Append the waiting entries to the open row; their indices must be above the indices of the row so far
     cdef int flush(self) except -1 nogil
     # Append block[:width] to the open row as entries first..first + width - 1; entries must not be waiting
     cdef int flush_block(self, Py_ssize_t first, Py_ssize_t width) except -1 nogil

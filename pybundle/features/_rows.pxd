@@ -81,8 +81,8 @@ cdef class Rows:
                         double* out) noexcept nogil
     # Sets out (n, n_scores) to the scores of n CSR rows, read from W (n_blocks, width) without packing
     cdef void score_unpacked(self, const double* W, const Py_ssize_t* rows, Py_ssize_t n, double* out) noexcept nogil
-    # Sets out (n, n_scores) to the scores of n rows at W in the layout of `PackedPoint`; sums are rounded in another
-    # order than by `score_all`. S (n_scores, BLOCK) is scratch
+    # Sets out (n, n_scores) to the scores of n rows at W in the layout of `PackedPoint`; sums are taken in another
+    # order than in `score_all`. S (n_scores, BLOCK) is scratch
     cdef void score_step(self, const Py_ssize_t* rows, Py_ssize_t n, const double* W, Py_ssize_t ldw, double* S,
                          double* out) noexcept nogil
     # Adds coef[e * ldc + k] X_rows[e] to the weights of score k, e < n <= STEP; W is in the layout of `PackedPoint`

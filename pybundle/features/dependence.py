@@ -1,10 +1,10 @@
 """Find columns that are sums of other columns: if their weights have no penalty, these weights may be fixed at 0.
 
 If `X_j = sum_k z_k X_k`, no score changes along the direction (1, -z) of the weights, so F also has its minimum at a
-point with `w_j = 0`. Bounds rely on such equations, so each is proven in one of two ways. Either it holds in every row
+point with `w_j = 0`. Bounds rely on such equations, so each is proven in one of two ways. Either every row meets it
 in exact fractions, for z with small denominators; or the columns that are kept form a square matrix that is far from
 singular, and span all of R^n. Beside a constant column, a column with two values, such as a standardised indicator, is
-replaced by the indicator of one of them.
+replaced by the indicator of one of the values.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ cdef class ChainTables:
     # Returns 0 if a score is NaN or +inf.
     cdef int viterbi(self, Py_ssize_t length, const double* unary, double* scratch, int32_t* labels,
                      double* value) noexcept nogil
-    # Replaces the transition scores (K, K), all finite, of tables made for marginals, except where they are forbidden;
+    # Replaces the transition scores (K, K), all finite, of tables made for marginals, except of forbidden pairs;
     # `viterbi` still reads the old scores
     cdef void place_factors(self, const double* transition) noexcept nogil
     # Writes the marginals of the positions of one chain to nodes (length, K), and the sums of the marginals of its

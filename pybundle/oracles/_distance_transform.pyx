@@ -17,7 +17,7 @@ from libc.math cimport INFINITY, fabs, isfinite
 
 import numpy as np
 
-# Up to this distance from a crossing, relative to the numbers that define it, values decide in place of the crossing.
+# Up to this distance from a crossing, relative to the terms of the crossing, a position takes the larger value.
 cdef double NEAR = 1e-13
 
 

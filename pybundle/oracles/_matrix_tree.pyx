@@ -15,7 +15,7 @@ Error bounds are for the distribution of the computed weights W, so rounding of 
 `tree_errors` bounds the effect of the roundings of an elimination of N words on its marginals, summed over all arcs
 (u = 2^-53; stage v has the words 1..v and an exact distribution of its own, defined by the W computed so far):
 
-1.  D_v, a sum of v terms in four partial sums, has a relative error of (v / 4 + 3) u, and the new W have one of
+1.  D_v, a sum of v terms in four partial sums, has a relative error of (v / 4 + 3) u, and a new W has one of
     e_v = (v / 4 + 6) u. This changes the derivatives A of the next stage, with k = v - 1 words, by 2 k - 1 times e_v,
     as they are ratios of homogeneous polynomials of positive terms, of degrees k - 1 and k. The W A sum to k, so the
     effect is at most k (2 k - 1) e_v.
@@ -28,7 +28,7 @@ Error bounds are for the distribution of the computed weights W, so rounding of 
 
 The bound is the sum over v of the effects 1 and 2 times the factor 3, plus N u for the last products, plus 1 % for
 products of errors.
-Underflow adds nothing: weights below exp(-300) are raised to it if that changes log Z by less than u. Otherwise, or
+Underflow adds nothing: weights below exp(-300) are raised to exp(-300) if log Z changes by less than u. Otherwise, or
 if weights overflow, the same steps are taken with logarithms, about thirty times slower.
 """
 

@@ -4,7 +4,7 @@
 
 E_j, of the edge from j to its parent, is a table (`tables_*`), or minus a quadratic of the displacement of q from its
 expected position given p (`GridTree`). The message is then a generalised distance transform: O(positions) instead of
-their square.
+O(positions^2).
 """
 
 from libc.math cimport INFINITY, exp, log, sqrt

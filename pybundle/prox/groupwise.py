@@ -106,7 +106,7 @@ class GroupwisePenalty(Penalty):
             return float(1.0 / self._dual_norm(norms)) * (1.0 - (len(phi) + 16.0) * UNIT)
 
     _condition = 1.0
-    """The relative error of h* is at most this number times that of the norms."""
+    """The relative error of h* is at most this number times the relative error of the norms."""
 
     def _largest_norms(self, phi, error):
         """Bound the norms of the groups of phi + d for all |d| <= error."""

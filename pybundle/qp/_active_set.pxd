@@ -41,9 +41,9 @@ cdef class ActiveSet:
     # Changes the face once; reduced costs above -floor count as zero. Returns 0, or 1 if the factor failed or no step
     # is a descent
     cdef int improve(self, Point point, double floor) except -1 nogil
-    # Raises caution up to EIGHTH, then replaces float32 by float64; returns False if both were done before
+    # Raises caution up to EIGHTH, then replaces float32 by float64; returns False for an empty base or one in float64
     cdef bint doubt(self) noexcept nogil
-    # Adds `work` to the work done, and checks for signals after WORK_PER_CHECK of it; x must be feasible
+    # Adds `work` to the work done, and checks for signals after every WORK_PER_CHECK; x must be feasible
     cdef int check_signals(self, double work) except -1 nogil
     cdef void _recall_base(self, Point point) noexcept nogil
     cdef int _start_base(self, Point point, double shift) except -1 nogil

@@ -249,7 +249,7 @@ cdef class ActiveSet:
             else:
                 self.x[i] = point.rest[p]
                 self.rhs[i] = point.mean[p] / point.problem.scale
-            # A constant added to the gradient of a part changes no step, but its rounding would hide small residuals.
+            # Subtracting the mean of a part changes no step, and the rounding of a large mean hides no small residual.
             if self.face.row[i] >= 0:
                 self.rhs[i] = 0.0
             self.path[i] = self.x[i]

@@ -2,7 +2,7 @@
 
 In floating point, an entry of A A' that sums K products has an error of about sqrt(K) u sqrt(H_ii H_jj) (Higham, Mary
 2019), with the unit roundoff u = eps / 2. So with D = diag(H) no eigenvalue of D^-1/2 H D^-1/2 is below -n sqrt(K) u.
-This is -256 n eps for K = 2^18 terms that are added one by one, or for more terms added in blocks, as BLAS does. The
+The bound is -256 n eps for K = 2^18 terms added one by one, or for more terms added in blocks, as BLAS does. The
 scaling by D makes the bound the same for rows of any size.
 
 If H was centred after it had been computed, every entry has an error of about eps max(D), even in rows of points that

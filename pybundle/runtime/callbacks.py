@@ -1,8 +1,8 @@
 """Callbacks, which watch a run and may end it.
 
 A callback is any object that can be called as `callback(progress)`. A true return value or StopIteration ends the run;
-a returned `Status` is the reason that the result states. If the callback has a method `close`, the run calls it at its
-end, whatever the reason.
+a returned `Status` is the reason that the result states. If the callback has a method `close`, it is called when
+the run ends, whatever the reason.
 """
 
 from __future__ import annotations

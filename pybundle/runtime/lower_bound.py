@@ -71,7 +71,7 @@ class LowerBound:
 
 def _reach(slope, error):
     """Return the error of a slope plus the rounding error of its computed norm."""
-    lost = SMALLEST * len(slope) ** 0.5 if slope.any() else 0.0     # squares of smaller entries underflow
+    lost = SMALLEST * len(slope) ** 0.5 if slope.any() else 0.0     # squares of entries below SMALLEST underflow
     norms = norm(slope) + norm(error)
     return error + (0.5 * len(slope) + 4.0) * UNIT * norms + lost
 

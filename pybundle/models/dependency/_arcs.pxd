@@ -6,8 +6,8 @@ from ...features._plane_rows cimport PlaneRows
 
 cdef struct ArcWeights:
     # w has shape (dim,). scales is NULL or holds a factor for every group of weights; weights whose factor is 0 are not
-    # read. labels holds the group of each weight; for templates it is ignored, as the weights of a template are a
-    # group.
+    # read. labels holds the group of each weight; it is ignored for templates, where the weights of a template
+    # are a group.
     const double* w
     const double* scales
     const int32_t* labels
@@ -41,7 +41,7 @@ cdef class Arcs:
     # best (n + 1, n + 1) receives codes of arcs with their best relations, tops (n + 1,) the scores of the true arcs
     cdef void reduce(self, Py_ssize_t i, const double* w, const int32_t* own, const uint8_t* loss, bint soft, double* S,
                      int32_t* best, double* tops, void* scratch) noexcept nogil
-    # Adds to the slope scale times (expected features of relations minus those of the truth). P holds probabilities of
+    # Adds to the slope scale times (expected features of relations minus true features). P holds probabilities of
     # arcs, and `error` bounds their error. Returns a lower bound on the expected entropy of the relations.
     # If w is NULL, each relation has probability 1 in its arc and there is no truth
     cdef double add_expected(self, Py_ssize_t i, const double* w, const int32_t* own, double scale, const double* P,

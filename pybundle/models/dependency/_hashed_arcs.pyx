@@ -1,6 +1,6 @@
 """Features of arcs from templates: their numbers are computed at each use, as the exclusive or of a few stored keys.
 
-A template has a key of the head, a key of the word and, if it asks for them, keys of the distance and of the words
+A template has a key of the head, a key of the word and, for some templates, keys of the distance and of the words
 between; its feature number is their exclusive or,
 
     number = head_key[h] ^ word_key[m] ^ pair_key[h, m],       keys in 0..2^bits - 1

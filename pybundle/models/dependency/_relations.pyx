@@ -2,7 +2,7 @@
 
 The score of word m with head h and relation r is `s(h, m) + l(h, m, r)`. As relations of different arcs do not
 interact, the best tree has the best relation in each of its arcs, and the sum over trees and relations is the
-determinant of the Matrix-Tree theorem for the arc weights `sum over r of exp(s + l)`. So both reductions are exact.
+determinant of the Matrix-Tree theorem for the arc weights `sum over r of exp(s + l)`. So max and log-sum-exp are exact.
 """
 
 import numpy as np

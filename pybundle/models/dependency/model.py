@@ -281,5 +281,5 @@ class Dependency(StructuredModel):
 
 
 def _counted(y):
-    """Return for each word of a truth whether the loss counts it; True if it counts all."""
+    """Return for each word of a truth whether the loss counts it; True if all words count."""
     return np.asarray(y.weights) != 0 if isinstance(y, WeightedLabels) else np.True_

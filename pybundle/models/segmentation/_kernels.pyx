@@ -4,9 +4,9 @@ The scores have a row for each column of an image, and an entry for each label. 
 position of a label in this order is its *place*. Labels of one width thus need one matrix product and one run of the
 decoder.
 
-The loss of a cover is the number of columns that count minus the number of those that it matches. The matches of a
+The loss of a cover is the number of columns that count minus the number that the cover matches. The matches of a
 segment depend on that segment alone: they are subtracted from its score, and the constant cancels against the truth
-cover, which matches all columns that count. Slack rescaling multiplies by the loss; there the decoder separates covers
+cover, which matches all columns that count. Slack rescaling multiplies by the loss, so its decoder separates covers
 by their numbers of matches.
 """
 

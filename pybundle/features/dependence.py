@@ -97,7 +97,7 @@ def dependence_in(risk, penalty, rows):
 def _sums(A, first):
     """Return directions that change no score, a mask of the proven sums, and the columns that are near a sum of others.
 
-    The column `first` is kept before any other, and of equal columns the last.
+    The column `first` is kept before any other, and of equal columns the last is kept.
     """
     c, sizes = A.shape[1], np.linalg.norm(A, axis=0)
     scales = np.where(np.arange(c) == first, 1.2, np.linspace(1.0, 1.1, c)) / np.where(sizes > 0.0, sizes, 1.0)

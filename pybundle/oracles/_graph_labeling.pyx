@@ -24,7 +24,7 @@ cdef extern from "_graph_relaxation.h" nogil:
 cdef enum:
     FIND_BOUND, FIND_LABELS, FIND_POINTS
 BOUND, LABELS, POINTS = FIND_BOUND, FIND_LABELS, FIND_POINTS
-"""What `solve` computes: only the bound of the given messages, or labellings, or points of the local polytope."""
+"""What `solve` computes: the bound of the given messages alone, or labellings, or points of the local polytope."""
 
 # The first sweep of max-sum that closes a smaller share of the gap is the last one. The task POINTS makes at most
 # MOST_SWEEPS sweeps of max-sum, then soft sweeps, which close the gap faster, but take three times as long.

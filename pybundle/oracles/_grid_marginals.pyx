@@ -20,7 +20,7 @@ from ._tree cimport GridTree
 
 
 cdef double _normalise(Py_ssize_t k, double* P, double top, double* entropy) noexcept nogil:
-    """Replace P by exp(P) / sum, or 0 if nothing is allowed; return the log of the sum, and set the entropy of P.
+    """Replace P by exp(P) / sum, or by 0 if every entry is -inf; return the log of the sum, and set the entropy of P.
 
     The entropy is a sum of terms >= 0. Terms below exp(-700), for which exp is inaccurate, are set to 0.
     """

@@ -15,7 +15,7 @@ cdef struct Alphabet:
 cdef Py_ssize_t segment(const double* scores, Py_ssize_t W, Alphabet alphabet, double* f, int* back,
                         int* labels, double* value) noexcept nogil
 
-# Does the same, with transition[b, a] added where label a follows label b.
+# Does the same as `segment`, with transition[b, a] added where label a follows label b.
 #   transition (A, A); f, back ((W + 2) * A,): scratch
 cdef Py_ssize_t segment_pairs(const double* scores, const double* transition, Py_ssize_t W, Alphabet alphabet,
                               double* f, int* back, int* labels, double* value) noexcept nogil

@@ -275,7 +275,7 @@ def tables_marginals(const double[::1] unaries, const int64_t[::1] offsets, cons
 
 
 cdef double _normalise(Py_ssize_t k, double* P, double top) noexcept nogil:
-    """Replace P by exp(P) / sum exp(P), or 0 if nothing is allowed; return log sum exp(P)."""
+    """Replace P by exp(P) / sum exp(P), or by 0 if every entry is -inf; return log sum exp(P)."""
     cdef Py_ssize_t q
     cdef double total = 0.0
     if top == -INFINITY:

@@ -28,7 +28,7 @@ def check_rates(name, rates):
         rates = real_array(rates, copy=True)
     except ParameterError:
         raise
-    except (TypeError, ValueError) as problem:      # such as rows of different lengths
+    except (TypeError, ValueError) as problem:      # for rows of different lengths
         raise InputTypeError(f"{name} must be a number >= 0 or a vector of them: {problem}") from problem
     bad = np.flatnonzero(~(np.isfinite(rates) & (rates >= 0.0)))
     if rates.ndim != 1 or len(bad):

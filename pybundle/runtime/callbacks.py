@@ -1,7 +1,7 @@
 """Callbacks, which watch a run and may end it.
 
 A callback is any object that can be called as `callback(progress)`. A true return value or StopIteration ends the run;
-a returned `Status` is the reason that the result states. If the callback has a method `close`, it is called when
+a returned `Status` is the reason that the result states. A method `close` of the callback is called when
 the run ends, whatever the reason.
 """
 

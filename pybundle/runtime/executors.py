@@ -61,7 +61,7 @@ class Threads:
             while left:
                 try:
                     k = left.popleft()
-                except IndexError:          # another thread was faster
+                except IndexError:          # other threads took the last items
                     return
                 try:
                     results[k] = function(items[k])

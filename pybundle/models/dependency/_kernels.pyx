@@ -207,7 +207,7 @@ def tree_planes(Arcs arcs, const Py_ssize_t[::1] rows, const int32_t[::1] truth,
 
 cdef int write_trees(Arcs arcs, Py_ssize_t n_rows, const Py_ssize_t* rows, const int32_t* truth, const int64_t* offsets,
                      const int32_t* heads, const uint8_t* loss, PlaneRows out, double* losses) except -1 nogil:
-    """Write the losses of trees, which are their numbers of wrong words, and append their slopes as rows to `out`."""
+    """Write the losses of trees (numbers of wrong words), and append their slopes as rows to `out`."""
     cdef Py_ssize_t j, i
     cdef int m, R = arcs.n_relations
     cdef int32_t h, g

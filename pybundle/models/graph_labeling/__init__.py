@@ -1,4 +1,4 @@
-"""Labels of the nodes of any graph, from any number of labels."""
+"""Labels of the nodes of any graph; there may be any number of labels."""
 
 from .model import GraphLabeling
 

@@ -95,6 +95,27 @@ def test_repaired_planes_lie_below_the_risk_whatever_the_error(name):
                 assert plane - lost <= value_below(risk, user)
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_repaired_planes_count_errors_where_they_touch_the_risk(name):
+    """In fractions, at a point where the slope at the intercept is 0: a plane with a wrong slope lies above R there."""
+    r, w, error, signs = np.random.default_rng(0), np.array([40.0, -30.0]), 1e-3, np.resize([1, -1], 8)
+    X = r.standard_normal((8, 2))
+    if name in LABELS:
+        X -= np.outer(X @ w + signs, w) / (w @ w)       # all margins are -1, else all residuals are 1 or -1
+    risk = getattr(pb.risks, name)(X, signs if name in LABELS else X @ w + signs, fit_intercept=True)
+    low, high, linear, square, flat = curve_of(risk)
+    v = -1.0 - linear if name in LABELS else -signs - linear
+    size = (np.abs(v) - flat) / square if square else np.inf
+    offset, phi = exact_plane(risk, np.sign(v) * np.minimum(size, np.where(v > 0.0, high, -low)) * np.ones(8))
+    wrong = error * np.r_[np.sign(w), 0.0]
+    anchors = anchors_of(risk, pb.prox.Separable(l2=[1.0, 1.0, 0.0]).canonical(3))
+    exact = value_below(risk, [Fraction(x) for x in [*w.tolist(), 0]])
+    for given in (1.01 * float(np.linalg.norm(wrong)), 1.01 * np.abs(wrong)):
+        b, slope, lost = anchors.repaired(float(offset), np.array([float(p) for p in phi]) + wrong, given)
+        plane = Fraction(b) + sum(Fraction(float(p)) * Fraction(float(x)) for p, x in zip(slope[:2], w, strict=True))
+        assert plane - Fraction(lost[:2] @ np.abs(w) if np.ndim(lost) else lost * 50.0) <= exact < plane
+
+
 @pytest.mark.parametrize("method", ["auto", "lbfgs", "newton", "oca", "prox-bcfw", "interior-point"])
 @pytest.mark.parametrize("name", KINDS)
 def test_no_linear_program_is_solved(name, method, monkeypatch):

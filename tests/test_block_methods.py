@@ -613,14 +613,15 @@ def test_what_merging_planes_rounds_counts_in_the_bound():
     assert worse.offset_error > 0.1 * core.blocks.offset > before.offset_error
 
 
+@pytest.mark.parametrize("known", [0.0, 1e-12])
 @pytest.mark.parametrize("size", [1e-130, 1.0, 1e130])
-def test_the_mean_of_planes_is_known_up_to_its_errors(size):
-    """In exact arithmetic, for planes that are known up to their errors."""
+def test_the_mean_of_planes_is_known_up_to_its_errors(size, known):
+    """In exact arithmetic, for planes that are known exactly, so that only roundings remain, or up to their errors."""
     rng, mean = np.random.default_rng(5), MeanPlane()
     true, share = None, Fraction(1)
     for k in range(60):
         offset, phi = size * rng.normal(), size * rng.normal(size=4) * 10.0 ** rng.integers(-8, 8, 4)
-        error, offset_error = (abs(size * rng.normal() * 1e-12) for _ in range(2))
+        error, offset_error = (abs(size * rng.normal() * known) for _ in range(2))
         shift = rng.normal(size=4)
         shift *= 0.999 * error / np.linalg.norm(shift)
         exact = [Fraction(offset) + Fraction(offset_error) * (-1) ** k] + [

@@ -202,6 +202,19 @@ def test_the_rounding_of_rows_counts_in_the_bound_of_a_bundle():
     assert found.slope_error > alone.slope_error > 0.0 and found.offset_error > alone.offset_error > 0.0
 
 
+@pytest.mark.parametrize("size", [1.0, 1e9])
+def test_squares_of_rows_are_those_in_coordinates(size):
+    """In fractions. Hardly anything is left there of multiples of (m, 1), but their squares stay positive."""
+    rng = np.random.default_rng(2)
+    means = np.r_[size * (1.0 + rng.random(3)), 0.0]
+    A = np.vstack([np.eye(4), rng.standard_normal((3, 4)), np.outer(rng.random(9), np.r_[means[:3], 1.0])])
+    found = Rows(sp.csr_array(A), np.ones(len(A))).squares(means)
+    for row, square in zip(A.tolist(), found.tolist(), strict=True):
+        inner = [Fraction(a) - Fraction(row[-1]) * Fraction(m) for a, m in zip(row, means.tolist(), strict=True)]
+        terms = sum(a * a for a in row) + row[-1] ** 2 * float(means @ means)
+        assert square > 0.0 and abs(Fraction(square) - sum(a * a for a in inner)) <= Fraction(1e-14 * terms)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_implied_bounds_hold_and_points_are_projected(seed):
     """Bounds that follow from rows are those of linear programs or wider; projections are feasible and nearest."""

@@ -13,6 +13,7 @@ from sklearn.datasets import load_wine
 import pybundle as pb
 from pybundle.core.plane import Plane
 from pybundle.proof import Multipliers
+from pybundle.runtime.lower_bound import LowerBound
 from pybundle.solvers.arguments import make_problem
 from pybundle.solvers.methods import METHODS
 from pybundle.solvers.smooth.quasi_newton import Pairs
@@ -450,6 +451,35 @@ def test_repaired_planes_of_chains_lie_below_the_risk_whatever_the_error(loss):
                 w = size * r.standard_normal(risk.dim)
                 below, terms = b + slope @ w - 1.0000001 * lost * np.linalg.norm(w), abs(b) + np.abs(slope) @ np.abs(w)
                 assert below <= float(value_of(known, w, loss)) + 1e-12 * terms
+
+
+def test_the_error_of_a_slope_lowers_the_shares_of_anchors():
+    """The slope at the intercept of a rare label is 0 only by its error, so that the plane lies above the minimum."""
+    error, rare, y = 1e-3, 0.01, np.array([0, 1])
+    risk = pb.risks.MulticlassHinge(np.array([[0.0, 1.0], [0.0, 1.0]]), y, sample_weight=[1.0, rare])
+    objective = make_problem(METHODS["auto"], risk, penalty=penalty_of(2, 2, 1.0))
+    plane = Plane(2.0 * rare + 0.7 * error, np.zeros(4), error)     # the true slopes at the intercepts are 0.7 error
+    least = 2 * Fraction(rare)      # of F, where the scores of both labels differ by 1
+    assert 0.8 * least <= Fraction(LowerBound.of(objective, plane).value) <= least
+
+
+@pytest.mark.parametrize("mass", [0.0, 1e-6, 1e-2])
+def test_multipliers_of_a_label_without_weight_are_moved_at_a_cost(mass):
+    """In fractions. The row with this multiplier lies on the wrong side: without the cost the bound would grow."""
+    x, y, c = np.array([3.0, 2.9, -1.3625, 5.0]), np.array([0, 0, 0, 1]), np.array([1.0, 1.0, 8.0, 1.0])
+    X, lam, phi = np.stack([x, np.ones(4)], axis=1), 20.0, np.zeros((3, 2))
+    risk = pb.risks.MulticlassHinge(X, y, sample_weight=c, n_classes=3)
+    objective = make_problem(METHODS["auto"], risk, penalty=penalty_of(3, 2, lam))
+    for i, label, multiplier in ((0, 1, 1.0), (3, 0, 1.0), (1, 2, mass)):
+        phi[label] += multiplier * X[i]
+        phi[y[i]] -= multiplier * X[i]
+    w = [[Fraction(-0.1), 0], [Fraction(0.1), Fraction(-1.58)], [0, -10]]       # a minimiser, nearly
+    scores = [[a * Fraction(v) + b for a, b in w] for v in x.tolist()]
+    fun = Fraction(lam) / 2 * sum(a * a for a, _ in w) + sum(Fraction(weight) * max(
+        (k != truth) + score - row[truth] for k, score in enumerate(row)) for row, truth, weight in zip(
+            scores, y.tolist(), c.tolist(), strict=True))
+    bound = LowerBound.of(objective, Plane(2.0 + mass, phi.ravel(), 1e-15)).value
+    assert (1.0 - 1e-9) * fun - 10.0 * mass <= bound <= fun
 
 
 def test_constraints_on_intercepts_leave_no_anchors():

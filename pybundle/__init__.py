@@ -107,7 +107,7 @@ ESTIMATORS = frozenset({
     "MulticlassLogistic", "MulticlassSVM", "MulticlassSVMCV", "OnlineMKLClassifier", "QuantileRegressor", "RankingSVM",
     "RankingSVMCV", "SegmentationSVM", "load",
 })
-"""Names that need scikit-learn, which is imported with the first of them."""
+"""Names that need scikit-learn, which is imported when one of these names is first used."""
 FOLDERS = frozenset({"datasets", "estimators", "metrics", "mkl", "plotting", "templates"})
 """Folders that no solver needs; they are imported on first use."""
 

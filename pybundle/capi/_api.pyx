@@ -1,7 +1,7 @@
 """The functions of `pybundle.h`, as a table: an opaque handle holds a `Machine`, and exceptions become error codes.
 
-Each function takes the GIL, which its caller need not hold; the functions of a problem are called without it. Those in
-the table first check that there is an interpreter: a host may free its solvers after Python has been finalised.
+Each function takes the GIL, which its caller need not hold; solvers call the functions of a problem without the GIL.
+The functions of the table first check that Python runs, because a host may free solvers after Python was finalised.
 """
 
 from os import fsdecode
@@ -150,11 +150,11 @@ cdef const char* api_error(pb_solver* solver) noexcept nogil:
 
 
 cdef void api_free(pb_solver* solver) noexcept nogil:
-    if Py_IsInitialized():          # else the solver ended with the interpreter
+    if Py_IsInitialized():          # otherwise the end of Python has freed the solver
         free_solver(solver)
 
 
-# ---------------------------------------------------------------------- the same with the GIL
+# ---------------------------------------------------------------------- functions of the table: the work with the GIL
 
 cdef int init(const pb_problem* problem, const pb_settings* settings, const double* w0,
               pb_solver** solver) noexcept with gil:
@@ -185,7 +185,7 @@ cdef Handle handle_of(pb_solver* solver):
 
 
 cdef int failed(pb_solver* solver, error):
-    """Return the code of an exception; the solver keeps the text, if there is a solver."""
+    """Return the code of an exception; the solver, if there is one, keeps the text of the exception."""
     cdef Handle handle = Handle() if solver == NULL else <Handle><PyObject*>solver
     return handle.fail(error)
 

@@ -16,7 +16,7 @@ cdef int64_t LONGEST = 2**31 - 1, MOST_WORDS = 29999, LARGEST_GRAPH = 1 << 29
 
 
 cdef bint are_scores(int64_t n, const double* scores) noexcept nogil:
-    """Whether n scores are finite or -inf; NULL counts as 0."""
+    """Return whether n scores are finite or -inf; NULL stands for n zeros."""
     cdef int64_t k
     if scores != NULL:
         for k in range(n):

@@ -23,7 +23,7 @@ cdef bytes RISK_NAME = RISK.encode(), SOLVE_NAME = SOLVE.encode(), PLANE_NAME = 
 
 
 cdef copy_struct(void* to, const void* given, size_t size, str name):
-    """Copy a struct to the `size` bytes of `to`, padded with 0; a longer struct must be 0 behind them."""
+    """Copy a struct to the `size` bytes of `to`, padded with 0; further bytes of a longer struct must be 0."""
     if given == NULL:
         raise ParameterError(f"{name} must not be NULL")
     cdef size_t known = (<const size_t*>given)[0]
@@ -39,7 +39,7 @@ cdef copy_struct(void* to, const void* given, size_t size, str name):
 
 
 cdef function(void* pointer, bytes name, void* user_data):
-    """Return a LowLevelCallable, whose name must outlive it."""
+    """Return a LowLevelCallable; `name` must exist for as long as this callable does."""
     if pointer == NULL:
         raise ParameterError("risk of pb_problem, or solve and plane, must not be NULL")
     capsule = PyCapsule_New(pointer, <const char*>name, NULL)

@@ -96,7 +96,7 @@ class Machine:
             if settings is None:
                 self._solve.resume()
                 return
-            # a run without a step knows only its own start; a checkpoint is resumed only by runs of the same start
+            # keep the start before the first step, and with a checkpoint, which only runs of the same start can resume
             has_own = not self._has_begun() or settings.get("checkpoint") is not None
             self._open(settings, self._from if has_own else {"warm_start": self._known()})
 
@@ -113,7 +113,7 @@ class Machine:
         return self._solve.run.search.w is not None
 
     def _known(self):
-        """Return what another run can start from."""
+        """Return the state from which another run can start."""
         return state_kept(self._solve.run) or self._solve.run.search.state()
 
     @contextmanager

@@ -64,7 +64,7 @@ SHELL = {"pass zero_based=True": "give --zero-based", "pass unlabelled=True": "g
 
 def _drop_output():
     """Discard the rest of the output, which Python flushes at exit."""
-    with suppress(OSError):         # a stream that a test puts in its place has no descriptor
+    with suppress(OSError):         # tests replace stdout by a stream without a descriptor
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

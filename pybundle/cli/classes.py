@@ -36,7 +36,7 @@ def warn_of_measurements(y):
             y = y.astype(np.float64)
         except ValueError:
             return
-        if np.isnan(y).any():           # a class is called nan
+        if np.isnan(y).any():           # a label is the text nan, so labels are names
             return
     measurements.warn_of_measurements(y)
 
@@ -72,7 +72,7 @@ def check_groups(data, model):
 
 
 def _check_relations(data, model):
-    """Warn of relations of a treebank that the model lacks, naming the line of the first."""
+    """Warn of relations of a treebank that the model lacks, naming the line of the first such relation."""
     known = getattr(model, "relations_", None)
     found = {relation for x in data.X for relation in x.relations}
     unknown = set() if known is None or found == {"_"} else found.difference(known)

@@ -26,13 +26,13 @@ from .guess import guess
 
 FORMATS = {"svmlight": (".svm", ".svmlight", ".libsvm"), "csv": (".csv", ".tsv"), "npz": (".npz",),
            "conll": (".conll", ".bio", ".iob"), "conllu": (".conllu",)}
-"""Ends of names by format."""
+"""Endings of file names by format."""
 OPTIONS = {"label": "csv", "keep_na": "csv", "zero_based": "svmlight", "features": "svmlight", "arrays": "npz",
            "comment": "conll", "separator": "conll", "attributes": "conll",
            "multiple_roots": "conllu", "skip_bad": "conllu"}
-"""The format that an option belongs to."""
+"""The format that each option belongs to."""
 BREAK = re.compile("\r*\n|\r")
-"""Line ends within quotes; they become line feeds, so that names and labels do not depend on the system."""
+"""Line ends in quoted names and labels; all become line feeds, so that a model fits files of every system."""
 
 
 class Data(NamedTuple):
@@ -164,7 +164,7 @@ def _plain(y):
 
 
 def _csv(source, arguments, labelled, trained, name):
-    """Read a table; the labels are in the column of `--label`, else in that of the training, else in the last one."""
+    """Read a table; the label column is that of `--label`, else that of the training data, else the last column."""
     seen = []
 
     def label(names, n):
@@ -176,7 +176,7 @@ def _csv(source, arguments, labelled, trained, name):
         if not labelled:
             place = None
         elif n == 1 and (trained is None or trained.n_features > 1):
-            return "last"               # `table_of` then raises an error that lists the separators tried
+            return "last"               # for one column `table_of` raises an error that lists separators
         elif arguments.label is not None:
             place = int(arguments.label) if arguments.label.isdecimal() and len(arguments.label) < 10 \
                 else arguments.label
@@ -195,7 +195,7 @@ def _csv(source, arguments, labelled, trained, name):
         column = {"first": 0, "last": n - 1}.get(place, place - 1 if isinstance(place, int) else
                                                  names.index(place) if place in (names or ()) else None)
         seen.append(Columns("csv", n, names, column))
-        if trained is not None and trained.format not in OF_TOKENS:     # before texts are converted to numbers
+        if trained is not None and trained.format not in OF_TOKENS:     # checked before texts become numbers
             check_columns(name, trained, seen[0])
         return place if column is None else column + 1
 

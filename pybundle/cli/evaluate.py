@@ -90,7 +90,7 @@ def _scores(arguments, data, found):
 
 
 def _predictions(arguments, data):
-    """Return the labels in a file that `predict` or another program wrote; pairs for parses with relations."""
+    """Return the labels in a file that `predict` or another program wrote; for parses with relations, return pairs."""
     name = arguments.predictions
     if data.shape == "sentence" or data.rows is not None or _holds_examples(name, data.columns.format):
         other = copy.copy(arguments)
@@ -134,12 +134,12 @@ def _predictions(arguments, data):
 
 
 def _align(other, data):
-    """Leave out of the predictions the sentences that the data skipped; `predict` copies these unchanged."""
+    """Leave the sentences that the data skipped out of the predictions; `predict` copies such sentences unchanged."""
     whole = len(data.y) + len(data.skipped)
     n = whole if other.data == "-" else len(trees_of(other.data, trees=None)[0])
     if n == whole:
         other.left_out = data.skipped
-    elif n != len(data.y):          # skip sentences here by the same rule
+    elif n != len(data.y):          # skip bad sentences of the predictions, too
         other.skip_bad = other.checks_trees = True
 
 

@@ -9,7 +9,7 @@ from .models import estimators, rank_pairs, relations_of
 from .output import certificate, certificate_rows, print_json, print_rows, print_table
 
 MOST = 12
-"""Largest number of labels for which transitions are printed as a table; else the heaviest ones are listed."""
+"""Largest number of labels whose transitions are printed as a table; with more, the heaviest transitions are listed."""
 WIDTH, INDENT = 118, 21
 
 

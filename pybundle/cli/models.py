@@ -27,7 +27,7 @@ RESTRICTED = {"no_intercept": ("svm",), "scale": ("svm",), "hash_bits": ("chain"
               "l1": ("chain", "crf"), "min_count": ("chain", "crf", "parser"), "token_weights": ("chain", "crf"),
               "scheme": ("chain", "crf"), "groups": ("rank",), "no_relations": ("parser",),
               "no_punctuation": ("parser",)}
-"""Options that only some models have, with these models."""
+"""Options that only some models have, with the names of these models."""
 SHAPES = {"row": "svm", "sequence": "chain", "sentence": "parser"}
 PARSER_C = 0.03
 """Default C of parsers, for a treebank of ten thousand sentences; on the English Web Treebank the accuracy with 0.1 is

@@ -77,7 +77,7 @@ def train(arguments):
 
 
 def _score_rows(record, what):
-    """Return rows of scores, called `what`, for the tried values of C, and a row on those not solved in full."""
+    """Return rows of scores, called `what`, for the tried values of C, and a row on the values not solved in full."""
     rows = [(f"C = {C:g}", f"cross-validated {what} {score:.4f}") for C, score in record["scores"].items()
             if record["status"][C] != "not tried"]
     kinds = {verb: ", ".join(f"{C:g}" for C, status in record["status"].items() if status == kind)

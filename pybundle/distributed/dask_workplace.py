@@ -19,14 +19,14 @@ from .waiting import TICK
 from .workplace import Workplace
 
 GRACE = 2.0
-"""Seconds that Dask has to rebuild parts or answers of a lost worker; it does so if it has another worker."""
+"""Seconds that Dask has to rebuild parts or answers of a lost worker, which Dask does if a worker is left."""
 BALANCE_EVERY = 5.0
 """Seconds between two searches for workers without parts."""
 MAX_FAILURES = 2
-"""Failed direct requests to a group at an address before the scheduler is used; each may take a timeout."""
+"""Failed direct requests to a group at an address before the scheduler is used; each failure may take a timeout."""
 GRAPH_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
-"""A setting of Dask that avoids its warning of large data. The data pass the scheduler once, so that it can rebuild a
-lost part without the driver."""
+"""A setting of Dask that avoids its warning of large data. The data pass the scheduler once, which can then rebuild
+a lost part without the driver."""
 
 
 class Asked(NamedTuple):
@@ -194,7 +194,7 @@ class DaskWorkplace(Workplace):
                               "warm_start=error.result")
 
     def _move_lost(self, workers, now):
-        """Move parts that still wait for a lost worker, because no other worker was left when it was lost."""
+        """Move parts that still wait for a lost worker, because no other worker was left at the time of the loss."""
         for g, held in enumerate(self._held):
             if held.status == "finished" or self._homes[g] in workers:
                 self._lost_since[g] = None
@@ -222,7 +222,7 @@ class DaskWorkplace(Workplace):
             self._move(load[address][0], address)
 
     def _move(self, g, home):
-        """Rebuild the parts of a group at another worker, and repeat its open questions."""
+        """Rebuild the parts of a group at another worker, and repeat the questions that it has not answered."""
         open_questions = [asked for asked in self._pending.values() if asked.group == g]
         self._pending = {key: asked for key, asked in self._pending.items() if asked.group != g}
         futures = [asked.future for asked in open_questions if asked.future is not None]
@@ -240,7 +240,7 @@ class DaskWorkplace(Workplace):
 
     @contextlib.contextmanager
     def _plain_errors(self):
-        """Replace the errors of a closed client, which are about its internals."""
+        """Replace errors about the internals of Dask, once the client is closed, by the error of `_lost`."""
         try:
             yield
         except Exception as problem:

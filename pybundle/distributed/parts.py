@@ -96,7 +96,7 @@ class Parts:
         return Answer(arrays, time.perf_counter() - began, record)
 
     def _ask(self, question, w):
-        w = read_only(w)            # workers of one process may share it
+        w = read_only(w)            # workers of one process may share w
         risk = self._risk(question.precision)
         if question.kind == "describe":
             return [], None if risk is None else Description.of(risk)
@@ -121,7 +121,7 @@ class Parts:
         return self._risks[precision]
 
     def _explain(self, error, w):
-        """Describe the failure, with the index of the example if decoding it alone fails, too."""
+        """Describe the failure, with the index of the example if decoding this example alone fails, too."""
         where, words, numbers = "", str(error), [int(i) for rows in self._rows or [] for i in rows]
         bad = next((k for k in range(len(numbers)) if not self._can_solve(k, w)), None)
         if bad is not None:
@@ -146,7 +146,7 @@ class Parts:
 
 
 def _size(thing):
-    """Return the bytes of the arrays that a value holds; those of a list are estimated from its first item."""
+    """Return the bytes of the arrays that a value holds; the bytes of a list are estimated from its first item."""
     if isinstance(thing, np.ndarray):
         return thing.nbytes
     if isinstance(thing, list):

@@ -161,7 +161,7 @@ class RemoteRisk(RiskBase):
             except (OutOfTime, KeyboardInterrupt) as end:
                 if self.home is None or run is None or run.has_begun:
                     raise
-                # a result needs one whole pass, so missing answers are computed here; a second Ctrl-C ends that, too
+                # a result needs one whole pass, so missing answers are computed here, until a second Ctrl-C
                 run.no_longer(isinstance(end, KeyboardInterrupt))
                 found |= {g: checked(Parts(excerpt(self.home, parts), len(parts)).answer(question, w))
                           for g, parts in enumerate(groups) if g not in found}
@@ -181,7 +181,7 @@ class RemoteRisk(RiskBase):
         return question, w
 
     def _receive(self, number):
-        """Wait for answers; return those to the question of that number, by group.
+        """Wait for answers; return, by group, the answers to the question with this number.
 
         Late answers to earlier questions, after a failure or a Ctrl-C, are only counted.
         """
@@ -217,12 +217,12 @@ def _assembled(pieces, dim):
     together = np.empty((len(values), dim))
     starts = np.cumsum([rows.shape[0] for rows in slopes])[:-1]
     for mine, rows in zip(np.split(together, starts), slopes, strict=True):
-        mine[:] = rows.toarray() if sp.issparse(rows) else rows     # `toarray` adds repeated entries
+        mine[:] = rows.toarray() if sp.issparse(rows) else rows     # `toarray` sums entries of equal index
     return Planes(values, offsets, together)
 
 
 def _joined(records, groups):
-    """Merge the descriptions of the groups; None stands for groups without examples."""
+    """Merge the descriptions of the groups; a group without examples has the description None."""
     known = [record for record in records if record is not None]
     if not known:
         raise ParameterError("the parts must hold at least one example, got none")
@@ -236,7 +236,7 @@ def _joined(records, groups):
         return None if any(row is None for row in rows) else np.concatenate(rows)
 
     first = known[0]
-    means = first.means         # all parts need the same means; the error bounds hold for any means
+    means = first.means         # all parts need the same means; `_measured_from` converts error bounds to these means
     if means is not None:
         means = np.average([record.means for record in known], axis=0, weights=[record.n_examples for record in known])
         records = [record and _measured_from(record, means) for record in records]
@@ -253,7 +253,7 @@ def _joined(records, groups):
 def _measured_from(record, means):
     """Return the description with slope errors and sizes that hold for the common means, see `RiskBase.slope_errors`.
 
-    A bound of a worker is a + |means| b at its own means; a counts all columns, b the intercept, and b <= a.
+    A worker's bound is a + |m| b with m its own means, a from all columns, b from the intercept, and b <= a.
     """
     size, own = float(np.linalg.norm(means)), float(np.linalg.norm(record.means))
     factor = 1.0 + size if own == 0.0 else max(1.0, min(1.0 + size, 1.01 * size / own))

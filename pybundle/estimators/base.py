@@ -95,7 +95,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     _shift: Any = None      # `features.shift.Shift` of the last fit with a free intercept
     _dtypes: tuple[Any, ...] = (np.float64,)    # types that weights may have
     _dtype: Any = np.float64                    # type of the weights of the present fit
-    _needs_penalty = "weights of features that the examples lack"       # what only a penalty limits; or empty
+    _needs_penalty = "weights of features that the examples lack"       # names what only a penalty limits
     _unlimited: tuple[str, ...] = ("n_iter_",)      # fitted integers that may exceed the number of weights
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -166,7 +166,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
             X, y, weights = (take_rows(data, kept) for data in (X, y, weights))
         fitted = self._learn([self._survey(X, y, weights)])
         risk = self._risk(X, y, weights, fitted)
-        self._held_out = held_out               # `_watch` takes it
+        self._held_out = held_out               # `_watch` removes this attribute
         return risk, fitted
 
     def _validation_fraction(self):
@@ -192,7 +192,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         return {"coef_": w}
 
     def _last_point(self, risk, fitted):
-        """Return the point of the last fit, or None if that was a different problem."""
+        """Return the point of the last fit, or None if that fit solved a different problem."""
         mine = vars(self)
         is_same = "coef_" in mine and all(name in mine and _equal(mine[name], value)
                                           for name, value in fitted.items())
@@ -242,7 +242,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         })
 
     def _watch(self, fitted, X, y):
-        """Return callbacks for `minimize`: the user's as `_WithEstimator`, and one that calls scikit-learn's."""
+        """Return callbacks for `minimize`: those of the user, each in a `_WithEstimator`, and those of scikit-learn."""
         held_out = vars(self).pop("_held_out", None)
         callbacks = [_WithEstimator(function, self, fitted, held_out) for function in as_callbacks(self.callback)]
         if getattr(self, "_skl_callbacks", None):
@@ -287,7 +287,7 @@ def checked_weights(name, value, fitted, may_be_sparse):
     except TypeError as problem:
         raise InputTypeError(f"{name} must be real numbers, got {type(value).__name__}: {problem!s:.90}") from problem
     expected, shape = np.shape(fitted), np.shape(value)
-    if sp.issparse(value) != sp.issparse(fitted):       # sparse weights of one score are a row
+    if sp.issparse(value) != sp.issparse(fitted):       # sparse weights of one score are a row (1, d)
         expected, shape = (1, *expected)[-2:], (1, *shape)[-2:]
     if fitted is not None and shape != expected:
         raise ParameterError(f"{name} must have the shape {np.shape(fitted)} of the fit, got {np.shape(value)}")
@@ -328,7 +328,7 @@ class _WithEstimator:
 
     def _score(self, progress):
         estimator = progress.estimator
-        vars(estimator).pop("feature_names_in_", None)      # held-out examples are arrays
+        vars(estimator).pop("feature_names_in_", None)      # arrays, like the held-out examples, have no column names
         return estimator.score(*self._held_out)
 
     def close(self):

@@ -41,7 +41,7 @@ def placed(estimator, X, y, sample_weight):
     fitted = estimator._learn(surveys)
     if estimator._surveys_again(fitted):
         fitted |= estimator._learn_again(client.gather(_mapped(client, "_survey_again", bare, taken, fitted=fitted)))
-    if "n_features_in_" in fitted:              # scikit-learn's checks set it for data in memory
+    if "n_features_in_" in fitted:              # scikit-learn's checks set this for data in memory
         estimator.n_features_in_ = fitted["n_features_in_"]
         vars(estimator).pop("feature_names_in_", None)
     n_parts = -(-LEAST_PARTS // len(taken))
@@ -49,7 +49,7 @@ def placed(estimator, X, y, sample_weight):
     for future in risks:
         if future.exception() is not None:      # the error of a worker is raised here, too
             raise future.exception()
-    del taken                                   # the risks hold the encoded data
+    del taken                                   # frees the blocks; the risks hold the encoded data
     remote = executor.risk_of(risks, n_parts=n_parts)
     try:
         yield remote, fitted

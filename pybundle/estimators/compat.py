@@ -39,7 +39,7 @@ else:
     CallbackSupportMixin = _newer("sklearn.callback", "CallbackSupportMixin", type("NoCallbacks", (), {}))
 with_callbacks: Callable[[Function], Function] = _newer("sklearn.callback", "with_callbacks", lambda method: method)
 _validate_data = _newer("sklearn.utils.validation", "validate_data", lambda estimator, *data, **options:
-                        estimator._validate_data(*data, **options))         # before 1.6
+                        estimator._validate_data(*data, **options))         # scikit-learn before 1.6
 
 
 def validate_data(estimator, X, *y, **options):

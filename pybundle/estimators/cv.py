@@ -1,4 +1,4 @@
-"""Choose C by cross-validation: all folds solve one C, warm-started, then a larger one, until that only overfits."""
+"""Choose C by cross-validation: all folds solve one C, warm-started, then larger values, until these only overfit."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ GRID = {
 """Pieces of the docstrings of searches over C."""
 
 SEARCH_TOL = 1e-5                                   # relative gap at which a solve of a search ends at the latest
-FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2       # `share` of `Fold` below FEW examples, and from FEW on
+FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2       # `share` of `Fold` below FEW examples, or else
 
 
 class PathCV:
@@ -120,7 +120,7 @@ class PathCV:
 
     def _fit(self, X, y, sample_weight, groups):
         grid = self._grid()
-        check_number("tol", self.tol, low=0.0)          # here, as the final fit would check it late
+        check_number("tol", self.tol, low=0.0)          # the final fit would check it late
         if self.search_tol is not None:
             check_number("search_tol", self.search_tol, low=0.0, strict=True)
         make_executor(self.n_jobs).close()
@@ -138,7 +138,7 @@ class PathCV:
         with one_clock(as_callbacks(self.callback)):
             scores, gaps, status = self._search(grid, data, weights, folds, scorer)
             known = np.flatnonzero(status == "solved")
-            # if no C was solved, the folds were stopped early, as the final fit will be
+            # if no C was solved, take the smallest: what stopped the folds will also stop the final fit
             best = known[int(np.argmax(scores[:, known].mean(axis=0)))] if len(known) else 0
             if 0 < best == len(grid) - 1:
                 warn_user(f"the largest C of the grid, {grid[best]:g}, has the best mean score; add larger ones, which "

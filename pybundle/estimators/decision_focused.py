@@ -109,7 +109,7 @@ class DecisionFocusedRegressor(RegressorMixin, CertifiedEstimator):
         columns = [X] + check_flag("fit_intercept", self.fit_intercept) * [np.ones((len(X), 1))]
         shape, centre, C = (y.shape[1], X.shape[1] + self.fit_intercept), self.centre, self.C
         model = self._model(*shape)
-        if vars(self).get("_solver") is not self.solver:        # no fingerprint of a state tells the solver
+        if vars(self).get("_solver") is not self.solver:        # fingerprints do not depend on the solver
             self._solver, self._state = self.solver, None
         if isinstance(centre, str):
             if (centre, self.loss) != ("ridge", "spo+"):

@@ -129,7 +129,7 @@ class DependencyParser(Words, Probabilities, StructuredEstimator):
 
     def _take(self, X, y, sample_weight):
         X, y, weights = super()._take(X, y, sample_weight)
-        is_empty = np.array([n_words(x) == 0 for x in X])      # such sentences have no loss
+        is_empty = np.array([n_words(x) == 0 for x in X])      # sentences without words have no loss
         for i in np.flatnonzero(is_empty).tolist():
             if np.asarray(y[i]).tolist() not in ([], [-1]):
                 raise ParameterError(f"y[{i}] must have no heads, as X[{i}] has no words, got {y[i]!r:.60}")
@@ -180,7 +180,7 @@ class DependencyParser(Words, Probabilities, StructuredEstimator):
         return x, self._counted(X, rooted(codes, False), fitted)
 
     def _counted(self, X, truths, fitted):
-        """Return the truths, with weights of words if some have no part in the loss."""
+        """Return the truths, with weights of words if some words have no part in the loss."""
         is_odd = not isinstance(self.uncounted, Collection) or not all(isinstance(tag, str) for tag in self.uncounted)
         if not is_odd and len(self.uncounted) == 0:
             return truths

@@ -9,10 +9,10 @@ from ..runtime.result import Status
 from ..solvers.path import Grid, runs
 
 PROBE_GAP = 0.1
-"""Gap at which a probe may end, relative to F(w) or, if that is less, to the decrease of F since the C before."""
+"""Gap at which a probe may end, relative to the smaller of F(w) and the decrease of F since the previous C."""
 LITTLE = 0.5
-"""lam |w|^2 counts as large from this fraction of R(0) - R(w) on. The fraction is at most 1, and 1 if R is linear up to
-w."""
+"""`lam |w|^2 / (R(0) - R(w))` counts as large from this number on. The ratio is at most 1, and is 1 if R is linear from
+0 to w."""
 NO_LOSS = 1e-3
 """Training losses below this fraction of F count as 0, and below this fraction of F(0) as small."""
 NO_CLASS = 5e-3

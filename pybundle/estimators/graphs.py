@@ -30,7 +30,7 @@ class GraphEstimator(StructuredEstimator):
         return labels, np.ones(len(labels), dtype=bool)
 
     def _nodes(self, y):
-        """Return the labels of the known nodes, masks of these nodes, and the weights of all nodes: a list each."""
+        """Return three lists: labels of the known nodes, masks of these nodes, and weights of all nodes."""
         labels, known, weights = [], [], []
         for i, item in enumerate(y):
             is_weighted = isinstance(item, WeightedLabels)

@@ -40,7 +40,7 @@ def described(group, name=""):
         if parameter == "kernels":
             for index, kernel in enumerate(value):
                 found |= described(kernel, f"{key}.{index}")
-        elif parameter == "column":         # a precomputed kernel keeps it as `columns`
+        elif parameter == "column":         # a precomputed kernel keeps its column as `columns`
             found[key] = int(group.columns[0])
         elif isinstance(value, slice):
             found[key] = ":".join("" if bound is None else str(int(bound))

@@ -31,7 +31,7 @@ def label_array(labels, what, unlabelled="leave out the tokens without a label, 
             raise InputTypeError(f"{what} must hold labels of one type, texts or numbers, got {labels!r:.60}")
         array = array if are_texts == {True} else np.asarray(array.tolist())
     if array.dtype.kind == "f" and not isinstance(labels, np.ndarray) and all(
-            isinstance(label, numbers.Integral) for label in labels):        # NumPy makes floats of -1 beside 2^63
+            isinstance(label, numbers.Integral) for label in labels):        # NumPy converts [-1, 2**63] to floats
         array = np.array([int(label) for label in labels], dtype=object)
     if array.dtype == np.uint64 or (array.dtype.kind == "O" and len(array) and isinstance(array[0], int)):
         largest = max(array.tolist(), default=0)
@@ -84,7 +84,7 @@ def merged_classes(arrays):
     """Return the classes in any of these arrays, sorted; all must hold texts, or all numbers."""
     first, kept = None, []
     for i, labels in enumerate(arrays):
-        if len(labels) == 0:                # NumPy makes it a float array
+        if len(labels) == 0:                # NumPy makes no labels a float array
             continue
         kept.append(labels)
         if first is None:

@@ -81,7 +81,7 @@ class LinearClassifierEstimator(ClassifierMixin, NamedWeights, FlatEstimator):
 
     def _unpack(self, w):
         d, W = self.n_features_in_, w.reshape(-1, self.n_features_in_ + bool(self.fit_intercept))
-        if len(W) > 1 and self._shift is None:          # a difference would round the large intercepts of a shift
+        if len(W) > 1 and self._shift is None:          # subtraction would round large intercepts
             W = W - np.where(self._is_free(), W.mean(axis=0), 0.0)
         intercept = W[:, d:].sum(axis=1) * self.intercept_scaling
         return {"coef_": W[:, :d].astype(self._dtype), "intercept_": intercept.astype(self._dtype)}
@@ -146,7 +146,7 @@ class LinearClassifierEstimator(ClassifierMixin, NamedWeights, FlatEstimator):
             raise ParameterError(f"y must have shape ({len(scores)},), one class for each example, got {np.shape(y)}")
         try:
             codes, y = np.searchsorted(self.classes_, y), np.asarray(y)
-        except TypeError as problem:        # values that cannot be compared with the classes
+        except TypeError as problem:        # y cannot be compared with the classes
             raise ParameterError(f"y must hold the classes of the fit, {self.classes_.tolist()!r:.60}, got "
                                  f"{y!r:.60}") from problem
         known = self.classes_[np.minimum(codes, len(self.classes_) - 1)] == y

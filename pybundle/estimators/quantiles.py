@@ -88,7 +88,7 @@ class QuantileRegressor(LinearRegressionEstimator):
         """Train on the examples X (n, d) with the targets y (n,); arguments and errors as in `MulticlassSVM.fit`."""
         quantiles = self._quantiles()
         if isinstance(vars(self).get("_state"), list) != (quantiles is not None):
-            self._state: Any = None                                     # the state belongs to a fit of another kind
+            self._state: Any = None     # the last fit was of the other kind, of one quantile or of several
         return super().fit(X, y, sample_weight) if quantiles is None else self._fit_each(quantiles, X, y, sample_weight)
 
     def _fit_each(self, quantiles, X, y, sample_weight):

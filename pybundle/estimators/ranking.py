@@ -141,7 +141,7 @@ class RankingSVM(RegressorMixin, CertifiedEstimator):
                                  "pb.risks.Ranking with executor= the client")
         X, qid = without_qid(X, qid)
         names = getattr(getattr(y, "dtype", None), "names", None) or ()
-        if GRADE in names:              # a search or a callback passes what was joined before
+        if GRADE in names:              # a search or a callback passes targets that are joined already
             return X, y
         if names:
             kinds = [y.dtype[name].kind for name in names]
@@ -176,7 +176,7 @@ class RankingSVM(RegressorMixin, CertifiedEstimator):
         return X, y, np.ones(len(y))
 
     def _split(self, y, fraction):
-        if GROUP not in y.dtype.names or not y[GROUP].any():        # one group
+        if GROUP not in y.dtype.names or not y[GROUP].any():        # all rows are one group
             return super()._split(y, fraction)
         splitter = GroupShuffleSplit(1, test_size=fraction, random_state=seed_of(self.random_state) or 0)
         return next(splitter.split(y, groups=y[GROUP]))

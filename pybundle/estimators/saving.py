@@ -135,7 +135,7 @@ class StoredEstimator(BaseEstimator):
         for name in ("certified_", "converged_"):
             if not isinstance(mine.get(name), bool):
                 raise StateError(f"{name} must be True or False, got {mine.get(name)!r:.60}")
-        # both bounds are rounded; without a certificate, as after partial_fit, all three may be NaN
+        # values are rounded; without a certificate, as after partial_fit, bound, objective and gap may be NaN
         excess = self.lower_bound_ - self.objective_ - 1e-9 * abs(self.objective_)
         if not (excess <= 0.0 and self.gap_ >= 0.0) and (self.certified_ or excess > 0.0 or self.gap_ < 0.0):
             raise StateError(f"lower_bound_ <= objective_ and gap_ >= 0 must hold, got {self.lower_bound_:.6g}, "
@@ -258,7 +258,7 @@ def class_of(name):
 
 
 def _plain(name, array):
-    """Return an array of objects, like labels from pandas, as texts; other arrays as they are."""
+    """Return an array of objects, like labels from pandas, as texts; return other arrays unchanged."""
     if array.dtype != object:
         return array
     if not all(isinstance(item, str) for item in array.ravel()):

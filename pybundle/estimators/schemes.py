@@ -10,8 +10,8 @@ from ..models.chain.allowed import Allowed
 
 SCHEMES = {"BIO": ("BI", "I", ""), "IOB1": ("BI", "B", ""), "BILOU": ("BILU", "IL", "BI"),
            "IOBES": ("BIES", "IE", "BI")}
-"""For each scheme: all prefixes; those that must follow a B or I of the same type; those after which one of the second
-kind, of the same type, must come. Labels are `O`, or a prefix and a type, like `B-NP`."""
+"""Three strings by scheme: all prefixes; prefixes that need a B or I of the same type before them; prefixes that need,
+after them, a prefix of the second string and the same type. Labels are `O`, or a prefix and a type, like `B-NP`."""
 
 
 def check_scheme(scheme, y, place="y[{}][{}]".format,

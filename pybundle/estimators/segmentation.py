@@ -153,7 +153,7 @@ class SegmentationSVM(StructuredEstimator):
         images = self._encode(X)
         right = np.zeros(len(images))
         for i, (found, truth, image) in enumerate(zip(self.predict(X), y, images, strict=True)):
-            # columns are right if labels agree, and for the loss "start" also the first columns of their segments
+            # a column is right if its label agrees and, for the loss "start", the first column of its segment, too
             mine, theirs = ([(label, start) if self.loss == "start" else label
                              for label, start, width in _pairs(i, segments, len(image)) for _ in range(width)]
                             for segments in (found, truth))

@@ -30,7 +30,7 @@ from .tokens import columns_of, entries, holds_texts, rows_of, single
 from .weights import NamedWeights
 
 MOST = 1 << 30
-"""Largest `n_features_in_` that is accepted from a file; it is that of hash_bits=30."""
+"""Largest `n_features_in_` that is accepted from a file: the number of features with hash_bits=30."""
 
 
 class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
@@ -60,7 +60,7 @@ class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
         return X, y, weights
 
     def _last_point(self, risk, fitted):
-        w = super()._last_point(risk, fitted)       # under another scheme, other weights must be 0
+        w = super()._last_point(risk, fitted)       # with another scheme, other weights are fixed
         return None if w is None or self._of_fit["scheme"] != self.scheme else w
 
     def _risk(self, X, y, weights, fitted):
@@ -90,14 +90,14 @@ class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
         X = self._tokens(X)
         if not holds_texts(X) or (self.vocabulary_ is None and self.hash_bits is None):
             x = as_rows(X, self.n_features_in_, self.vocabulary_, self.hash_bits)
-            check_finite("X", x.values, x.name_of)      # before empty sequences are left out: errors count them
+            check_finite("X", x.values, x.name_of)  # errors count the empty sequences, which are left out next
             tokens = model.tokens(Ragged.unchecked(x.values, _full(x.offsets)))
             return model.token_scores(self.coef_, tokens.values), x.offsets
         offsets, *rows = rows_of(X, *self._once("columns", lambda: columns_of(self.vocabulary_, self.hash_bits)))
         unary = model.entry_scores(self.coef_, *rows)
         first = None if rows[0][-1] else next((token for i, x in enumerate(X) for t, token in enumerate(x) if any(
             value for _, value in entries(token, i, t))), None)
-        if first is not None:       # only transitions would decide the labels
+        if first is not None:       # no token has a known feature, so only transitions matter
             warn_user(f"{type(self).__name__}: the model knows no feature of X, which begins with {first!r:.40}; "
                       "give features named as in the training", UserWarning)
         return unary, offsets
@@ -122,7 +122,7 @@ class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
         model, X = self.model_, check_list("X", X)
         unary, offsets = self._scored(model, X)
         self._set_known(unary, offsets, known)
-        if not np.isfinite(self.coef_[model.n_token_weights:]).all():       # a user may write to them
+        if not np.isfinite(self.coef_[model.n_token_weights:]).all():       # a user may write to `coef_`
             raise ParameterError("coef_ must be finite, got NaN or infinity among the weights of neighbouring labels")
         full = _full(offsets)
         labels, values = viterbi_unchecked(unary, full, ChainTables(*model.pair_scores(self.coef_)))
@@ -243,7 +243,7 @@ class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
         W, *others = self.model_.split(self.coef_)
         if sp.issparse(W):
             some = W.data != 0.0
-            if not some.any():          # a model has at least one feature
+            if not some.any():          # keep a weight, because a model has at least one feature
                 some[0] = True
             kept, features = np.unique(self.token_support_[some, 0], return_inverse=True)
             W, support = W.data[some], np.stack([features.astype(np.int32), self.token_support_[some, 1]], axis=1)

@@ -90,7 +90,7 @@ class StructuredEstimator(CertifiedEstimator):
 
     def _as_fitted(self):
         mine = vars(self)
-        of_fit = mine.get("_of_fit", {})        # numbers come out of a pickle as new objects
+        of_fit = mine.get("_of_fit", {})        # a pickle makes new objects of numbers, so compare values
         if all(mine[k] is v or (type(mine[k]) is type(v) in (int, float) and mine[k] == v) for k, v in of_fit.items()):
             return self
         copied = copy.copy(self)

@@ -1,4 +1,4 @@
-"""`TokenFeatures` learns from sequences their labels, the names of features, and the pairs of both that occur."""
+"""`TokenFeatures` learns from sequences labels, names of features, and which features occur with which labels."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class TokenFeatures:
         return Made(templates, X)
 
     def _support(self, x, truths, fitted):
-        """Return the pairs of feature and label that occur; None if all are to have weights."""
+        """Return the pairs of feature and label that occur, or None if all pairs are to have weights."""
         if self.token_weights == "auto" and not (len(x) and sp.issparse(x.values) and x.values.count_nonzero()):
             return None
         return Chain(len(fitted["classes_"]), fitted["n_features_in_"]).occurring(x, truths).token_support
@@ -102,7 +102,7 @@ class TokenFeatures:
 
     @staticmethod
     def _nonempty(x, truths, weights):
-        """Leave empty sequences out; the encoder does not, so that its errors count the user's sequences."""
+        """Leave out empty sequences, which the encoder keeps, so that errors count sequences as the user does."""
         if x.sizes.all():
             return x, truths, weights
         kept = np.flatnonzero(x.sizes)

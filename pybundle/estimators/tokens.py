@@ -121,7 +121,7 @@ def rows_of(X, number_of, mask):
     offsets, ends, columns, values = [0], [0], [], []
     for i, x in enumerate(X):
         for t, token in enumerate(x):
-            if type(token) is list and {*map(type, token)} == {str}:        # names alone, without checks: half the time
+            if type(token) is list and {*map(type, token)} == {str}:        # names alone need no checks
                 found = [column for column in map(number_of, token) if column is not None]
                 columns += found
                 values += [1.0] * len(found)
@@ -167,7 +167,7 @@ def entries(token, i, t):
 def _of_mapping(token, prefix, i, t):
     found = []
     for name, value in token.items():
-        if prefix or type(name) is not str:             # else the name is kept as it is, as its hash is cached
+        if prefix or type(name) is not str:             # other names keep their cached hash
             name = f"{prefix}{decoded(name, i, t) if isinstance(name, bytes) else name}"
         if type(value) is float and -LARGEST <= value <= LARGEST:       # the common types first, for speed
             found.append((name, value))

@@ -102,7 +102,7 @@ class Words:
         return sorted({max(t.set_column, t.each_column) for t in templates} - {-1})
 
     def _tables(self, fitted):
-        """Return a function from values to numbers for each attribute; None if words are numbers already."""
+        """Return a function from values to numbers for each attribute, or None if words are numbers already."""
         if fitted["kinds_"] is None:
             return None
         between, tables = self._between(), []

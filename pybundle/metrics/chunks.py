@@ -12,9 +12,9 @@ from ..core.validation import check_choice
 PREFIXES = frozenset("BIESULM")
 SCHEMES = {"BIO": ("B", "B", "I", "I"), "IOB1": ("I", "I", "I", "I"), "IOE2": ("E", "I", "I", "E"),
            "IOBES": ("S", "B", "I", "E"), "BILOU": ("U", "B", "I", "L")}
-"""Prefixes of a scheme: of a chunk of one token, and of the first, the inner and the last token of a longer one."""
+"""Prefixes by scheme: of a chunk of one token, and of the first, an inner and the last token of a longer chunk."""
 AGAIN = {"IOB1": "B"}
-"""Prefix of the first token of a chunk right after one of the same type, in schemes where it differs from `SCHEMES`."""
+"""Prefix of the first token of a chunk right after a chunk of the same type, if it differs from that in `SCHEMES`."""
 
 
 class ChunkScore(NamedTuple):

@@ -168,7 +168,7 @@ def concordance(y: ArrayLike, scores: ArrayLike, groups: ArrayLike | None = None
     key = np.unique(scores, return_inverse=True)[1][order] * 1.0
     runs, of_groups, starts = runs_of(codes[order], y[order])
 
-    def count(keys, shift):         # the pairs whose better row has a key below that of the other one, plus the shift
+    def count(keys, shift):         # the pairs whose better row has a key below the key of the other row plus the shift
         up, down, values = np.empty(n), np.empty(n), np.empty(len(starts))
         pair_sums(keys, y[order], flags[order] if len(flags) else flags, runs, of_groups, np.full(len(starts), shift),
                   False, 1, up, down, values)
@@ -206,7 +206,7 @@ def _checked(y, scores, groups):
 
 
 def _mean(found, most, empty):
-    """Return the mean of `found / most` over groups; groups with `most` 0 count as `empty`, or not if it is None."""
+    """Return the mean of `found / most`; groups with `most` 0 count as `empty`, or do not count if `empty` is None."""
     is_empty = most == 0.0
     if empty is None and is_empty.all():
         raise ParameterError(f"y must have relevant rows in a group, got none in {len(most)} groups; pass empty=0.0 or "

@@ -56,7 +56,7 @@ cdef class Ascent(TokenRounds):
         return total
 
     cdef Py_ssize_t keep(self, Py_ssize_t i, const int32_t* y) noexcept nogil:
-        """Cache a labelling, unless it is cached already, and return its slot; -1 if no slot is free."""
+        """Cache a labelling, unless it is cached already; return its slot, or -1 if no slot is free."""
         cdef Py_ssize_t q, t, first = self.offsets[i], T = self.offsets[i + 1] - first, free_slot = -1
         for q in range(self.counts[i]):
             t = 0

@@ -54,7 +54,7 @@ cdef class Group:
         raise NotImplementedError
 
     def lengths(self):
-        """Return |phi(x)| of all tokens, shape (n,); None for weights of links."""
+        """Return |phi(x)| of all tokens, shape (n,), or None for weights of links."""
         raise NotImplementedError
 
     def place(self, coefs):

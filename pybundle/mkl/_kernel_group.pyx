@@ -146,7 +146,7 @@ cdef class KernelGroup(Group):
     cdef int rescale(self, double factor) except -1 nogil:
         cdef double s = self.theta.scale[0] * factor
         cdef Py_ssize_t c, x
-        if s < SMALLEST:                # `theta` folds the scale into v; fold it into the scores, too
+        if s < SMALLEST:                # `theta` folds a small scale into v; scale the stored scores, too
             for c in range(self.n_labels):
                 for x in range(self.n):
                     self.F[c, x] *= s

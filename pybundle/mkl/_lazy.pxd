@@ -14,7 +14,7 @@ cdef class LazyVectors:
     cdef double[::1] square               # (n_groups,) |v_k|^2, updated by formula (17)
     cdef int32_t[::1] is_zero             # (n_groups,) whether theta_k = 0, although v may hold other numbers
     cdef double[:, ::1] v                 # (n_rows, width); a row reads as 0 if its stamp is older than the last reset
-    cdef double[:, ::1] u, total  # like v, but without averages no rows: u of `_lazy.pyx`, and the sum of all points
+    cdef double[:, ::1] u, total  # u of `_lazy.pyx`, and the sum of all points; without averages they have no rows
     cdef double[::1] sums                 # (n_groups,) sums of the scales since the last reset
     cdef int32_t[::1] stamp               # (n_rows,) n_resets of the group when the row was last touched; -1: row is 0
     cdef int32_t[::1] n_resets            # (n_groups,) number of resets

@@ -25,7 +25,7 @@ EXPONENT = 1.7
 """Exponent of the update of kernel weights. With 1, which sets them to |theta_k| / sum_j |theta_j|, steps are short;
 from 2 on the weights oscillate."""
 KEPT = 10
-"""Number of recent planes whose best mixture proves the bound; one plane alone proves little, as its |phi_k| differ."""
+"""Number of recent planes whose mixture proves the bound; one plane proves little, as |phi_k| differs among groups."""
 LARGEST = 4 << 30
 """Maximum number of bytes of Gram matrices and points with which solver="auto" is "certified": half the memory of a
 small computer, enough for some 10 000 rows of five kernels in float64. Online rounds need the same matrices, but fewer
@@ -106,7 +106,7 @@ class GroupBlocks(BlockMethod):
 
     def iterate(self):
         status = super().iterate()
-        self.weights.append(self.core.nu)       # one for each row of the history
+        self.weights.append(self.core.nu)       # one vector for each row of the history
         return status
 
     def _bound(self):

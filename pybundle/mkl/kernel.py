@@ -127,7 +127,7 @@ class Kernel:
             try:
                 is_given = not isinstance(self.columns, slice) and np.size(self.columns) > 0
                 if is_given and np.asarray(self.columns).dtype.kind not in "biu":
-                    raise TypeError("they are no integers")     # SciPy reads beyond its arrays for NaN
+                    raise TypeError("they are no integers")     # for NaN, SciPy reads beyond its arrays
                 taken = X[:, self.columns]
             # SciPy raises NotImplementedError for 1-D arrays
             except (IndexError, TypeError, ValueError, NotImplementedError) as problem:

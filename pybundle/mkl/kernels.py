@@ -74,7 +74,7 @@ class Gaussian(Kernel):
     """
 
     def __init__(self, sigma: float = 1.0, columns: Any = None, low_rank: int | None = None) -> None:
-        super().__init__(False, columns, low_rank)      # its diagonal is 1
+        super().__init__(False, columns, low_rank)      # needs no scaling: the diagonal is 1
         self.sigma: float = check_number("sigma", sigma, low=1e-100, high=1e100)
 
     def _values(self, X, Z):

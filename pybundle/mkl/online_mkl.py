@@ -219,7 +219,7 @@ class OnlineMKL(OnlineLearner):
     def _continue(self, settings, X, Y):
         """Run one more epoch, over new examples."""
         learner = self._learner
-        self.objective_ = self.lower_bound_ = self.gap_ = np.nan        # they held for the earlier data
+        self.objective_ = self.lower_bound_ = self.gap_ = np.nan        # the numbers held for the earlier data
         with closing(make_executor(self.n_jobs)) as executor, single_threaded_blas():
             if self.solver_ == "certified":
                 saved = learner.saved()

@@ -22,7 +22,7 @@ INNER = 5
 MOST_STEPS = 10
 """Maximum number of pairwise steps in a visit of an example."""
 CENTRE = 0.1
-"""Weight of the proximal centre, as a fraction of sqrt(lam Rbar^2): it slows changes of norms and kernel weights."""
+"""Weight of the proximal centre, relative to sqrt(lam Rbar^2); the centre slows changes of norms and kernel weights."""
 FRACTION = 0.1
 """Cached passes end when their block gaps sum to this fraction of the gap."""
 

@@ -37,7 +37,7 @@ class TokenLearner:
 
     def __init__(self, structure, groups, average=False):
         self.structure, self.classes, self.average = structure, structure.classes, average
-        self._groups, self.parts = groups, None             # the first tokens determine widths and landmarks
+        self._groups, self.parts = groups, None             # parts need widths and landmarks from the first tokens
         self.links = None if structure.is_flat else LinkPart(structure.n_labels, average)
 
     def session(self, X, Y, settings, executor=None):
@@ -48,7 +48,7 @@ class TokenLearner:
             self.parts = [make_part(group, index, data.X, structure.n_labels, self.average)
                           for index, group in enumerate(self._groups)]
         if radius == "auto":
-            # a ball with the minimiser of F = lam/2 |theta|_{2,1}^2 + mean loss, because F(0) is at most `largest`
+            # this ball holds the minimiser of F = lam/2 |theta|_{2,1}^2 + mean loss, because F(0) is at most `largest`
             sizes = np.diff(data.offsets)
             largest = (float((structure.factors(data.offsets) * sizes).max() * structure.costs.max())
                        if settings.loss == "hinge" else float(sizes.max() * np.log(structure.n_labels)))
@@ -133,7 +133,7 @@ class TokenSession:
         self._begin_plane()
 
     def _begin_plane(self):
-        """Begin the plane of an epoch of the log-loss; for the hinge `found` makes one."""
+        """Begin the plane of an epoch of the log-loss; with the hinge, labellings in `found` make the plane."""
         if self.settings.certify and self.settings.loss == "logistic":
             L = self.learner.structure.n_labels
             self.rounds.expected = [np.zeros((len(self.data.truth), L)), np.zeros((L + 2, L)), 0.0]
@@ -166,7 +166,7 @@ class TokenSession:
         return self.penalty() + loss, self._bound_of(planes) if planes else 0.0
 
     def _plane(self, found):
-        """Return the plane of one labelling of each example: coefficients of tokens (CSR), those of links, and B."""
+        """Return the plane of one labelling of each example: coefficients of tokens (CSR) and of links, and B."""
         structure, data, n, truth = self.learner.structure, self.data, self.n_examples, self.data.truth
         wrong = np.flatnonzero(found != truth)
         entries = np.concatenate([wrong, wrong]), np.concatenate([found[wrong], truth[wrong]])
@@ -197,7 +197,7 @@ class TokenSession:
         if structure.end:
             expected[-1] = coefs[offsets[1:] - 1].sum(axis=0)
         coefs[tokens, truth] = 0.0
-        coefs[tokens, truth] = -coefs.sum(axis=1)       # a probability minus 1 would lose digits
+        coefs[tokens, truth] = -coefs.sum(axis=1)       # to subtract 1 from a probability would lose digits
         plane = coefs / n, (expected - counts) / n, float(found.entropies.sum()) / n
         return (float(found.log_partitions.sum()) - true_score) / n, plane
 

@@ -118,7 +118,7 @@ class VectorLearner:
         self.model, self.average, self.is_dense, self.blocks = model, average, is_dense, groups is None and not is_dense
         self.labels = None if is_dense else group_labels(groups, model)
         self.n_groups = len(model.templates) if self.blocks else 0 if is_dense else int(self.labels.max()) + 1
-        self.theta = self._places = None        # the first examples determine its weights
+        self.theta = self._places = None        # the first examples determine which weights theta has
 
     def bind(self, X, Y):
         """Return the oracle of X and Y for weights numbered as in theta; theta grows by weights of new features.
@@ -137,7 +137,7 @@ class VectorLearner:
         fresh = np.flatnonzero(is_met & (places < 0))
         self.theta.grow(self.labels[fresh])
         places[fresh] = np.arange(n_rows, self.theta.n_rows)
-        self._places = places           # last: if Ctrl-C comes before, old places fit the longer theta, too
+        self._places = places           # last, because old places fit the longer theta, too, if Ctrl-C comes before
         return oracle.renumbered(self._places, self.theta.n_rows)
 
     def allocate(self, grows=False):

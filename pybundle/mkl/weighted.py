@@ -27,7 +27,7 @@ from .certified import KEPT, Certified, GroupBlocks, reweighed, rows
 from .group_norms import GroupNorms
 
 CENTRE = 0.05
-"""Weight of the centre, as a fraction of that of plain "prox-bcfw": it slows changes of the norms and of nu."""
+"""Weight of the centre, as a fraction of that in plain "prox-bcfw"; the centre slows changes of norms and of nu."""
 
 
 def climb_weights(risk, labels, n_groups, settings, executor=None):

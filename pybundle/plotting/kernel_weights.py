@@ -85,7 +85,7 @@ class KernelWeightsDisplay(Display):
         self.lines_ = []
         n_epochs, n_groups = self.weights.shape
         epochs = np.arange(1, n_epochs + 1)
-        ranks = np.argsort(np.argsort(-self.weights[-1], kind="stable"))        # 0 for the largest last weight
+        ranks = np.argsort(np.argsort(-self.weights[-1], kind="stable"))        # rank 0 has the largest last weight
         n_lines = n_groups if n_groups <= MOST_LINES else MOST_LINES - 1
         for k, name in enumerate(self.names):
             is_shown = ranks[k] < n_lines
@@ -104,7 +104,7 @@ class KernelWeightsDisplay(Display):
 
 
 def _group_names(learner, n_groups):
-    """Return the names of a parser's templates or of kernels, numbered if they repeat; None if they are not known."""
+    """Return the names of a parser's templates or of kernels, numbered if they repeat, or None if names are unknown."""
     templates = getattr(getattr(learner, "model", None), "template_names", None)
     if templates is not None and len(templates) == n_groups:
         return list(templates)

@@ -127,7 +127,7 @@ class ParseTreeDisplay(Display):
         if head == 0:
             corners, codes = [(m, top), (m, 0.02)], [Path.MOVETO, Path.LINETO]
         else:
-            start, height = head + 0.12 * np.sign(m - head), _height(m, head)  # beside the arrow that ends at the head
+            start, height = head + 0.12 * np.sign(m - head), _height(m, head)  # beside the tip of the head's own arrow
             # a Bezier curve reaches 3/4 of the height of its two inner corners
             corners = [(start, 0.0), (start, height / 0.75), (m, height / 0.75), (m, 0.02)]
             codes = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]

@@ -133,7 +133,7 @@ class LabelAnchors:
         spread = t * last_error + (1.0 - t) * wrong + 4.0 * UNIT * float(np.abs(v).sum() + (1.0 - t) * n)
         error = 1.01 * (t * error + 5.0 * (1.0 - t) * self.sums.error + spread * self.steep + 4.0 * UNIT * t * size)
         gain = 0.0
-        if self.sums.most is None and not self.sums.rest.size:      # the entropy of the anchors; v errs by `spread`
+        if self.sums.most is None and not self.sums.rest.size:      # add the entropy of anchors; v errs by `spread`
             whole = max((1.0 - t) * (n - wrong), 0.0) * (1.0 - 4.0 * UNIT)
             terms = np.maximum(v - spread, 0.0) * np.log(np.maximum(whole / (v + spread), 1.0))
             gain = float(terms.sum()) - 4.0 * UNIT * K * whole
@@ -197,7 +197,7 @@ class ScoreAnchors:
         k, last = int(phi[-1] > 0.0), float(error[-1]) if np.ndim(error) else error / self.far
         one = self.planes[k]
         with np.errstate(over="ignore", invalid="ignore"):
-            r, unknown = abs(float(phi[-1])), last / self.rises         # errors of shares of anchors, over t
+            r, unknown = abs(float(phi[-1])), last / self.rises         # errors of the anchors' shares / t
             t = (1.0 - 8.0 * UNIT) / (1.0 + r / self.rises[k] + unknown.sum())
             share = r / abs(one.phi[-1])
             unknown[k] += share * one.errors[-1] / self.rises[k]

@@ -150,7 +150,7 @@ def _items(labellings, kept):
     if isinstance(labellings, np.ndarray) and labellings.ndim == 1 and labellings.dtype.kind in "biu":
         return labellings[kept]
     items = [np.asarray(labellings[j]) for j in kept.tolist()]
-    is_tuple = any(isinstance(labellings[j], tuple) for j in kept.tolist())    # (y_hat, loss) of a user's functions
+    is_tuple = any(isinstance(labellings[j], tuple) for j in kept.tolist())    # a user's oracle gave (y_hat, loss)
     if is_tuple or any(item.dtype.kind not in "biuf" for item in items):
         raise TypeError("labellings must be numbers or arrays of numbers")
     return Ragged.of(items, "labellings") if any(item.ndim for item in items) else np.array(items or np.empty(0, int))

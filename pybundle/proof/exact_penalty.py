@@ -26,7 +26,7 @@ def least_of_sum(penalty, phi):
         size = max(abs(v) - rate, 0) / curve
         p = Fraction(min(max(size if v > 0 else -size, lower), upper))        # the comparisons are exact
         total += curve / 2 * (p - c) ** 2 + rate * abs(p) + x * p
-        if error:           # another centre within its error may lower the minimum
+        if error:           # the exact centre, within `error` of c, may lower the minimum
             total -= curve * Fraction(1.01) * Fraction(error) * (abs(p - c) + Fraction(error))
     return total
 

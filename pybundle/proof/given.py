@@ -102,7 +102,7 @@ def _terms(risk, lam, penalty):
 
 
 def _difference(terms, stated):
-    """Return in words where a sum of terms and a penalty differ beyond the stated rounding; None if nowhere."""
+    """Return in words where the sum of `terms` differs from `stated` beyond its rounding errors, or None."""
     norms = next((term for term in terms if term.labels is not None), terms[0])
     if not (np.array_equal(norms.labels, stated.labels) and np.array_equal(norms.rates, stated.rates)):
         return "other norms of groups"

@@ -8,7 +8,7 @@ from ..core.ragged import cut
 from .plane import UNIT
 
 SCORES = 1 << 22
-"""Numbers of scores that are held at a time."""
+"""Maximum number of scores in memory at a time."""
 
 
 def dual_values(oracle, w, messages):

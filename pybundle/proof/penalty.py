@@ -234,9 +234,9 @@ class ProvenPenalty:
         lost = 1.02 * l2 * self.centre_errors       # bounds the change of the slope with the centre
         drop = np.where(flat, 0.0, miss * miss / (2.0 * l2) + lost * (
             np.abs(x - self.centre) + miss / l2 + self.centre_errors))
-        # phi is known up to `wide`, so several of these ends may be best; only 0 if l1 clearly exceeds |phi|
+        # as phi is known up to `wide`, several of `ends` may be best; if l1 > |phi| + wide, 0 alone may be best
         wide = 1.01 * error + 4.0 * UNIT * (np.abs(phi) + l1)
-        # weights whose minimiser may move if phi changes within the errors; at the others it stays x
+        # weights whose minimiser may move if phi changes within the errors; all other minimisers stay x
         moves = ~flat & (wide + unsure + miss + lost >= np.minimum(-down, up))
         reach = np.zeros(len(x))
         for end, may_be in zip(ends, (np.abs(phi) <= l1 + wide, phi + wide >= l1, wide - phi >= l1), strict=True):

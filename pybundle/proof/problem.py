@@ -23,7 +23,7 @@ from .evidence import Labellings, Multipliers, Points
 from .plane import UNIT, ProvenPlane
 
 ROUNDED = 4.0 * UNIT
-"""Assumed relative rounding error of terms in a user's function. It may not show: `abs(1e17 - 0.3)` is 1e17."""
+"""Assumed relative rounding error of terms in a user's function; values may hide it: `abs(1e17 - 0.3)` is 1e17."""
 
 GROUPS = 32
 """Most groups of weights for which a function is called, three times each, to see the sizes of its terms."""
@@ -59,7 +59,7 @@ class PlainProblem:
                 values, errors = self.risk.evaluate(w)[0], 0.0
             self.believe("values and subgradients of the risk, as if without rounding")
         total = ex.total(values)
-        if isinstance(self.risk, Function):     # its values are rounded, and sums in it may be, too
+        if isinstance(self.risk, Function):     # the user's function rounds sums inside, too
             errors = ROUNDED * np.abs(values) + self._hidden(self.risk, w[None])[0]
         return total, float(np.sum(errors)) * 1.01
 
@@ -138,7 +138,7 @@ class PlainProblem:
     def _hidden(self, risk, points):
         """Return the rounding errors (k, P) of the values at k points that are due to terms which cancel.
 
-        The values with all weights 0 except one (if there are many, except a random group) show the sizes of the terms.
+        Values with only one weight not 0 (if there are many weights, a random group) show the sizes of the terms.
         The result is 0 if the risk counts its rounding errors itself.
         """
         sizes, found = np.abs(points).max(axis=0, initial=0.0), np.zeros((len(points), risk.n_parts))
@@ -181,7 +181,7 @@ class PlainProblem:
                 offset -= beta * Fraction(ROUNDED * (abs(value) + float(np.abs(slope) @ np.abs(x))))
                 error += beta * Fraction(hidden[p])
                 phi = phi + beta * ex.fractions(*ex.integers(slope))
-        return ProvenPlane(offset - error, phi, error)        # upper end: the offset that the values of fun give
+        return ProvenPlane(offset - error, phi, error)        # with its error added, the offset is the one from fun
 
 
 class LabellingProblem(PlainProblem):

@@ -154,7 +154,7 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
     if hasattr(risk, "renewed"):        # the data may have been changed in place since the risk was made
         risk = risk.renewed()
     if not getattr(risk, "decodes_exactly", True) and certificate.messages is None:
-        risk.aim(0.0)                   # decode as closely as possible, because the run may have done so
+        risk.aim(0.0)                   # decode as closely as possible, because the run may have, too
     report, shift, centred = Report(problem=certificate.problem()), certificate.shift, risk
     if shift is not None:
         if getattr(risk, "free", None) is None or not hasattr(risk, "moved") or risk.dim != len(certificate.w):
@@ -249,7 +249,7 @@ def _check_point(report, certificate, problem):
     report.fun = _up(fun + error)
     # `fun` itself must be right, however large the claimed error is
     is_right = abs(fun - claimed) <= min(allowed, 100 * error + Fraction(SHARE) * abs(fun)) + error
-    # values of inexact decodings are upper bounds, and those found here may be lower than those of the run
+    # values of inexact decodings are upper bounds, and the values found here may be lower than the values of the run
     is_right |= not getattr(problem.risk, "decodes_exactly", True) and fun <= claimed
     share = Fraction(SHARE) * abs(claimed) if error else 0
     share += 2 * error if isinstance(problem.risk, Function) else 0      # a run cannot count rounding inside callables
@@ -287,7 +287,7 @@ def _check_evidence(report, certificate, problem):
         return
     low, high = found
     floor = problem.floor(evidence) if low < certificate.lower_bound else None
-    if floor is not None and certificate.penalty is None:       # the square of w adds >= 0
+    if floor is not None and certificate.penalty is None:       # F >= R, as the square of w is >= 0
         low, high = max(low, floor / n), max(high, floor / n)
     report.lower_bound = _down(low)
     report.add("lower bound", _holds(Fraction(certificate.lower_bound), low, high, problem),
@@ -295,7 +295,7 @@ def _check_evidence(report, certificate, problem):
 
 
 def _penalised_bounds(report, certificate, problem, plane):
-    """Return (low, high) around the bound that a plane proves with the penalty; None if limits are not proven."""
+    """Return (low, high) around the bound that a plane proves with the penalty, or None if limits are not proven."""
     penalty, rows, limits, n = certificate.penalty.lowered(), certificate.rows, certificate.limits, certificate.divisor
     floor, level, anchors = problem.floor(certificate.evidence), report.fun, None
     found = dependence_in(problem.risk, penalty, rows) if penalty.labels is None else None

@@ -47,7 +47,7 @@ cdef struct Block:    # scratch of one call; arrays have BLOCK entries unless an
     void* scores           # K x BLOCK, class by class
     double* scores64       # K x BLOCK, for the rows whose float32 label is not certain
     int32_t* label
-    double* coef           # derivative of r_i by the score of `label`; that by the score of the truth is -coef
+    double* coef           # derivative of r_i by the score of `label`; by the score of the truth it is -coef
     double* value          # r_i / c_i
     double* offset         # offset of the plane of example i, c_i included
     double* margin         # difference of the two best scores, or |1 - y s| for one score
@@ -55,7 +55,7 @@ cdef struct Block:    # scratch of one call; arrays have BLOCK entries unless an
     void* second
     double* truth
     Py_ssize_t* unsure     # rows to be scored again
-    int* place             # their positions in the block
+    int* place             # positions of the unsure rows in the block
     int* start             # K + 1: first entry of each class
     Py_ssize_t* entry_row  # 2 BLOCK
     double* entry_coef     # 2 BLOCK

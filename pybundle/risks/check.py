@@ -19,7 +19,7 @@ from .function import Function
 from .structured import Structured
 
 ROUNDING = 1e-8
-"""Relative difference that is taken for rounding; for float32 risks it is 1e-4."""
+"""Largest relative difference that is taken for rounding; for float32 risks the limit is 1e-4."""
 
 
 def check_oracle(risk: Any, X: Data = None, Y: Data = None, *, dim: int | None = None, w0: ArrayLike | None = None,

@@ -103,14 +103,14 @@ class Function(RiskBase):
 
     def planes(self, w: ArrayLike) -> Planes:
         """Return the planes of the values and subgradients at w, and as their `values` the upper bounds, if any."""
-        if type(self).evaluate is not Function.evaluate:        # a subclass may define its own
+        if type(self).evaluate is not Function.evaluate:        # a subclass may define its own `evaluate`
             return super().planes(w)
         values, slopes, uppers = self._answer(w)
         planes = Planes.from_subgradients(values, slopes, w)
         return planes if uppers is values else planes._replace(values=uppers)
 
     def _answer(self, w):
-        """Return checked values, subgradients and upper bounds; the bounds are the values if there are none."""
+        """Return checked values, subgradients and upper bounds; without upper bounds, return the values twice."""
         how = {"accuracy": self._accuracy} if self._takes_accuracy else {}
         answer = self.fun(np.array(check_vector("w", w, self.dim)), **how)
         if not isinstance(answer, (tuple, list)) or len(answer) not in (2, 3):

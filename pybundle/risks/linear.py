@@ -224,7 +224,7 @@ class LinearRisk(Partitioned):
 
     @property
     def _row_sizes(self):
-        """Bounds on |x_i|; on |x_i| + |m| if intercepts may be free, since slopes are then centred to `a - m a_b`.
+        """Bounds on |x_i|, or on |x_i| + |m| if intercepts may be free, since slopes are then centred to `a - m a_b`.
 
         The mean of |x_i| bounds |m|, the norm of the means of the columns.
         """

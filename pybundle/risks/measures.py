@@ -220,8 +220,8 @@ class FScore(_Tables):
         # 2 n+ F is `_gain / _total` for a = 0..n+ true positives and b = 0 false positives
         self._total = square * n + np.arange(n + 1)
         self._gain = 2.0 * n * (1.0 + square) * np.arange(n + 1)
-        # Bisection compares a score with the change of the loss by one more false positive. If rounding makes it err,
-        # both differ by less than 20 roundings of the change, and so much is lost for each of at most n- rows.
+        # Bisection compares a score with the change of the loss by one more false positive. If rounding reverses a
+        # comparison, its numbers differ by less than 20 roundings of the change, a loss for each of at most n- rows.
         change = float((self._gain / (self._total * (self._total + 1.0))).max())
         self._miss = 32.0 * n + 20.0 * (self.n_examples - n) * change
 

@@ -246,8 +246,8 @@ class Unit(NamedTuple):
     starts: Array           # first row of each group
     sizes: Array
     weights: Floats         # weight of each group
-    sum_error: float        # relative errors of what `pair_sums` returns, times weights of groups: of sums by row,
-    value_error: float      # and of values
+    sum_error: float        # relative error of the sums by row of `pair_sums`, times weights of groups
+    value_error: float      # relative error of the values of `pair_sums`, times weights of groups
 
     @classmethod
     def of(cls, part, rows, risk, is_whole):

@@ -188,7 +188,7 @@ class Structured(Partitioned):
 
     @cached_property
     def _additions(self):
-        """Bounds (P,) on the number of terms in an entry of a part's slope: the most in a shard, plus one a shard."""
+        """Bounds (P,) on the terms in an entry of a part's slope: the number in its largest shard, plus 1 a shard."""
         largest = np.zeros(self.n_parts)
         for p, rows in self._shards:
             largest[p] = max(largest[p], self._oracle.additions(rows))
@@ -363,7 +363,7 @@ class Structured(Partitioned):
                 terms = oracle.rounding_terms(rows, self.smooth)
                 scores = float((self.sample_weight[rows] * terms) @ oracle.table_bound(rows, norm, self.smooth))
                 errors[p] = UNIT * (scores + terms.max(initial=0.0) * values[p])
-        elif not oracle.decodes_exactly:        # else another pass follows, which counts this rounding in its bounds
+        elif not oracle.decodes_exactly:        # after exact decodings a pass follows, whose bounds count this rounding
             errors += oracle.later_rounding(norm) / self.n_parts
         return 1.01 * errors + UNIT * np.array([len(rows) + 2.0 for rows in self._parts]) * values
 

@@ -11,7 +11,7 @@ from ..core.exceptions import InputTypeError, ParameterError
 
 OF_ASCII = {code: "X" if chr(code).isupper() else "x" if chr(code).isalpha() else "0" if chr(code).isdigit()
             else chr(code) for code in range(128)}
-"""Signs in shapes by ASCII code; the table saves most of the time."""
+"""The sign of each ASCII code in shapes; `translate` with this table is fast."""
 REPEATED, DIGIT = re.compile(r"(.)\1+", re.DOTALL), re.compile(r"\d")
 
 
@@ -42,7 +42,7 @@ FUNCTIONS: dict[str, Callable[[str], str | None]] = {
     "x": str, "lower": str.lower, "shape": _shape, "runs": _runs, "digits": _digits,
     **{f"{kind}{size}": partial(function, size=size) for size in range(1, 10)
        for kind, function in (("prefix", _first), ("suffix", _last))}}
-"""Functions of macros; they return None if a text has no such value."""
+"""Functions of macros; None is returned for `digits` without a digit, and for affixes of shorter texts."""
 MACRO = re.compile(rf"%({'|'.join(FUNCTIONS)})\[(-?[0-9]{{1,3}}),([0-9]{{1,3}})\]")
 REACH = 8
 """Largest distance of a row from the token, as in CRF++."""

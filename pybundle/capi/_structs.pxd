@@ -1,4 +1,4 @@
-# The structs that C programs pass, and what Python makes of them.
+# The structs that C programs pass, and functions that convert them to objects of Python and back.
 
 from libc.stdint cimport int32_t, int64_t
 

@@ -23,7 +23,7 @@ def penalty_of(lam, l1, groups, group_rates, lower, upper, radius):
         raise ParameterError("lam of pb_settings must be > 0 where none of lams, l1, groups, lower, upper and radius "
                              "is set, got 0")
     if not terms:
-        return {"lam": lam}         # every method takes a plain lam
+        return {"lam": lam}         # every method takes lam, but not all take penalties
     if lam is not None:
         terms.append(SquaredL2(lam))
     return {"penalty": sum(terms[1:], terms[0])}

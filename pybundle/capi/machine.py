@@ -118,7 +118,7 @@ class Machine:
 
     @contextmanager
     def _alone(self):
-        """Hold the lock, or raise `Busy`: the caller that holds it may be this very thread."""
+        """Hold the lock, or raise `Busy` if another call holds it, perhaps a call of this very thread."""
         if not self._lock.acquire(blocking=False):
             raise Busy("the solver is in use: one thread at a time, and no calls from its own functions")
         try:

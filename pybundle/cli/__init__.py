@@ -25,7 +25,7 @@ def main(argv=None):
     with warnings.catch_warnings():
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.simplefilter("always", UserWarning)
-        # the module `columns` has already compared the names
+        # the module `columns` has already compared the names of columns
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         warnings.showwarning = lambda message, *_, **__: _say(f"warning: {str(message).removeprefix('pybundle: ')}")
         try:

@@ -90,6 +90,6 @@ def _weighed(pair):
 
 
 def _wrapped(items):
-    """Return items between commas, on lines that are indented below the first one."""
+    """Return items joined by commas, on lines that are indented below the first one."""
     lines = textwrap.wrap(", ".join(map(str, items)), WIDTH - INDENT, break_long_words=False, break_on_hyphens=False)
     return ("\n" + " " * INDENT).join(lines)

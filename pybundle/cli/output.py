@@ -25,7 +25,7 @@ def check_outputs(arguments, *names):
 
 
 def _is_same(place, other):
-    """Return whether two paths are one regular file; `other` may be a descriptor. Devices may be read and written."""
+    """Return whether two paths are one regular file; `other` may be a descriptor. Devices do not count as files."""
     if os.path.exists(place):
         with contextlib.suppress(OSError):
             return os.path.isfile(place) and os.path.samefile(place, other)

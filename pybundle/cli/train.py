@@ -90,7 +90,7 @@ def save(estimator, data, scaler, path):
     """Save the model with its columns, and with weights of the unscaled columns."""
     if scaler is not None:
         unscale(estimator, scaler)
-    if hasattr(estimator, "scoring"):       # a file cannot hold a function
+    if hasattr(estimator, "scoring"):       # `scoring` is a function, which no file can hold
         estimator.scoring = None
     estimator._columns = data.columns._replace(trained_on=data.describe())._asdict()
     estimator.save(path)

@@ -53,7 +53,7 @@ def _take(arguments, options):
         option for option in options if option.partition("=")[0] in known)])
     for name in STATED:
         given = getattr(arguments, name)
-        if given and name == "groups":          # the file may have another name now
+        if given and name == "groups":          # the file of groups may be renamed
             continue
         if given and _written(name, given) not in options:
             raise ParameterError(f"{_written(name, given)} is no option of the certificate, which was made with "

@@ -19,14 +19,14 @@ from .waiting import TICK
 from .workplace import Workplace
 
 GRACE = 2.0
-"""Seconds that Dask has to rebuild parts or answers of a lost worker, which Dask does if a worker is left."""
+"""Seconds that Dask has, while any worker is left, to rebuild parts or answers of a lost worker."""
 BALANCE_EVERY = 5.0
 """Seconds between two searches for workers without parts."""
 MAX_FAILURES = 2
-"""Failed direct requests to a group at an address before the scheduler is used; each failure may take a timeout."""
+"""Failed direct requests to a group at an address before the scheduler is used; a failure may last a whole timeout."""
 GRAPH_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
-"""A setting of Dask that avoids its warning of large data. The data pass the scheduler once, which can then rebuild
-a lost part without the driver."""
+"""A setting of Dask that avoids its warning of large data. The scheduler gets the data once, so that it can rebuild a
+lost part without the driver."""
 
 
 class Asked(NamedTuple):

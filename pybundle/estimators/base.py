@@ -88,7 +88,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
     and the names in `_pieces`.
     """
 
-    _pieces: Any = MappingProxyType({})         # texts by name for docstrings
+    _pieces: Any = MappingProxyType({})         # texts that replace `{name}` in docstrings
     _further: Any = MappingProxyType({})        # options of `minimize` that only the command line sets
     _column_names: Any = None       # names of the columns of a file
     _hint = ""                      # advice in the result of the last run
@@ -267,7 +267,7 @@ class CertifiedEstimator(CallbackSupportMixin, StoredEstimator):
         if centre is not None and not (np.shape(centre) == (mine["n_features_in_"],) and centre.dtype == np.float64
                                        and np.isfinite(centre).all()):
             raise StateError("centre_ must be None, or hold a finite float64 number for each column")
-        for name, value in mine.items():        # predictions allocate arrays of these sizes
+        for name, value in mine.items():        # predictions allocate arrays of such sizes, so limit them
             if name.endswith("_") and name not in self._unlimited and isinstance(value, int) \
                     and not 0 <= value <= size:
                 raise StateError(f"{name} must be 0..{size}, the number of weights, got {value:.3g}")
@@ -328,7 +328,7 @@ class _WithEstimator:
 
     def _score(self, progress):
         estimator = progress.estimator
-        vars(estimator).pop("feature_names_in_", None)      # arrays, like the held-out examples, have no column names
+        vars(estimator).pop("feature_names_in_", None)      # held-out examples are arrays without column names
         return estimator.score(*self._held_out)
 
     def close(self):

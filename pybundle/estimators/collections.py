@@ -41,7 +41,7 @@ def placed(estimator, X, y, sample_weight):
     fitted = estimator._learn(surveys)
     if estimator._surveys_again(fitted):
         fitted |= estimator._learn_again(client.gather(_mapped(client, "_survey_again", bare, taken, fitted=fitted)))
-    if "n_features_in_" in fitted:              # scikit-learn's checks set this for data in memory
+    if "n_features_in_" in fitted:              # scikit-learn's checks set this attribute for data in memory
         estimator.n_features_in_ = fitted["n_features_in_"]
         vars(estimator).pop("feature_names_in_", None)
     n_parts = -(-LEAST_PARTS // len(taken))

@@ -77,7 +77,7 @@ GRID = {
 """Pieces of the docstrings of searches over C."""
 
 SEARCH_TOL = 1e-5                                   # relative gap at which a solve of a search ends at the latest
-FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2       # `share` of `Fold` below FEW examples, or else
+FEW, SHARE_OF_FEW, SHARE = 10_000, 7e-4, 1e-2       # values of `share`: below FEW examples, and otherwise
 
 
 class PathCV:
@@ -175,7 +175,7 @@ class PathCV:
         scores, gaps = np.full((2, len(folds), len(grid)), np.nan)
         status = np.full(len(grid), "not tried")
         try:
-            # folds keep their paths in this process
+            # use threads, because folds keep their paths in this process
             with Parallel(n_jobs=self.n_jobs, require="sharedmem") as parallel:
                 folds = [Fold(k, self._single(), grid, scorer, stop, share, *data, weights, *fold)
                          for k, fold in enumerate(folds)]

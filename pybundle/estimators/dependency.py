@@ -136,7 +136,7 @@ class DependencyParser(Words, Probabilities, StructuredEstimator):
         return without_weightless(X, y, np.where(is_empty, 0.0, weights)) if is_empty.any() else (X, y, weights)
 
     def _survey(self, X, y, weights):
-        """Return a tuple: are arcs CSR rows, number of columns, counts of values, counts of rules, are roots given."""
+        """Return a tuple (has CSR rows, number of columns, counts of values, counts of rules, heads have roots)."""
         self._check_sentences(X)
         is_sparse = sp.issparse(X.values if isinstance(X, Ragged) else X[0])
         n_features = X[0].shape[1] if is_sparse else len(self.attributes)

@@ -84,7 +84,7 @@ def merged_classes(arrays):
     """Return the classes in any of these arrays, sorted; all must hold texts, or all numbers."""
     first, kept = None, []
     for i, labels in enumerate(arrays):
-        if len(labels) == 0:                # NumPy makes no labels a float array
+        if len(labels) == 0:                # NumPy makes an empty list a float array
             continue
         kept.append(labels)
         if first is None:
@@ -116,7 +116,7 @@ def class_factors(class_weight, classes, surveys):
         if not sums.all():
             raise ParameterError("class_weight='balanced' needs a weight > 0 in every class, got none of "
                                  f"{classes.tolist()[int(sums.argmin())]!r}")
-        return sums.sum() / (len(classes) * sums)       # an example of weight 2 counts twice
+        return sums.sum() / (len(classes) * sums)       # an example of weight 2 counts as two
     names = set(classes.tolist())
     if not isinstance(class_weight, dict) or not (names >= set(class_weight) or names <= set(class_weight)):
         raise ParameterError(f"class_weight must be a dictionary of classes of y, {classes.tolist()!r:.60}, 'balanced' "

@@ -237,7 +237,7 @@ def spanning_tree(together: Floats) -> Array:
     single, joint = np.stack([1.0 - one, one]), {(1, 1): together}
     joint[1, 0], joint[0, 1] = one[:, None] - together, one - together
     joint[0, 0] = 1.0 - together - joint[1, 0] - joint[0, 1]
-    information = sum(rel_entr(np.where(p > 1e-12, p, 0.0), single[a][:, None] * single[b])     # p = 0 may be rounded
+    information = sum(rel_entr(np.where(p > 1e-12, p, 0.0), single[a][:, None] * single[b])     # a tiny p is rounding
                       for (a, b), p in joint.items())
     tree = minimum_spanning_tree(np.triu(-1.0 - information, 1)).tocoo()        # -1, as SciPy takes 0 for no edge
     ends = np.sort(np.stack([tree.row, tree.col], axis=1), axis=1).astype(np.int64)

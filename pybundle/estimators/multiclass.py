@@ -88,7 +88,7 @@ class MulticlassSVM(Probabilities, LinearClassifierEstimator):
         weights = weights * fitted["class_weight_"][codes]
         scaling = check_number("intercept_scaling", self.intercept_scaling, low=0.0, strict=True)
         options = {"sample_weight": weights, "bias": scaling if self._has_intercept() else None,
-                   "n_classes": len(classes)}       # a block may lack some classes
+                   "n_classes": len(classes)}       # a block of a collection may lack some classes
         if len(classes) == 2:
             if self.loss is not None:
                 raise ParameterError("loss must be None for two classes, got a matrix; use class_weight, which is the "

@@ -65,7 +65,7 @@ class StoredEstimator(BaseEstimator):
         arrays, values = estimator._get_state()
         parameters = {}
         for key, value in estimator.get_params(deep=False).items():
-            if key != "callback":               # belongs to the run, not to the model
+            if key != "callback":               # a callback belongs to the run, not to the model
                 parameters[key] = _encode(f"parameter {key} of {name}", PARAMETERS + key, value, arrays)
         header = {"class": name, "parameters": parameters,
                   "certificate": {key: values.pop(key) for key in CERTIFICATE if key in values}, "values": values,

@@ -1,4 +1,4 @@
-"""`SegmentationSVM`, which cuts images into labelled segments that cover their columns."""
+"""`SegmentationSVM` cuts images into labelled segments that cover their columns."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
         return single(self.predict, tokens)
 
     def _set_known(self, unary, offsets, known):
-        """Forbid all other labels of tokens whose label is known: their scores become -inf."""
+        """Set the scores of all other labels to -inf at tokens whose label is known."""
         if known is None:
             return
         known = check_list("known", known)

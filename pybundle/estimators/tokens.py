@@ -167,7 +167,7 @@ def entries(token, i, t):
 def _of_mapping(token, prefix, i, t):
     found = []
     for name, value in token.items():
-        if prefix or type(name) is not str:             # other names keep their cached hash
+        if prefix or type(name) is not str:             # an unchanged name keeps its cached hash
             name = f"{prefix}{decoded(name, i, t) if isinstance(name, bytes) else name}"
         if type(value) is float and -LARGEST <= value <= LARGEST:       # the common types first, for speed
             found.append((name, value))

@@ -4,8 +4,8 @@ from pybundle.mkl._lazy cimport LazyVectors
 
 
 cdef struct Gradient:
-    # The gradient Delta: coefs[r] are the coefficients of labels at the token tokens[r], r < n_rows, and links those of
-    # pairs of labels.
+    # The gradient Delta: coefs[r] are the coefficients of labels at the token tokens[r], r < n_rows, and links are
+    # the coefficients of pairs of labels.
     Py_ssize_t n_rows
     Py_ssize_t* tokens
     double* coefs         # (n_rows, n_labels)

@@ -318,7 +318,7 @@ cdef class LazyVectors:
 
     @property
     def row_labels(self):
-        """Group of every row, int32 (n_rows,); None if it is `row >> shift`."""
+        """Group of every row, int32 (n_rows,), or None if the group is `row >> shift`."""
         return np.asarray(self.labels) if self.has_labels else None
 
     @property

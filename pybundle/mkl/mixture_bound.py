@@ -60,7 +60,7 @@ def best_bound(offsets: Array, grams: Array, lam: float, nu: Array | None = None
     """
     nu = np.full(len(grams), 1.0 / len(grams)) if nu is None else nu
     squares, grams = np.einsum("kee->ke", grams), grams.copy()
-    np.einsum("kee->ke", grams)[:] = np.maximum(squares, 0.0)       # rounding may make a running sum negative
+    np.einsum("kee->ke", grams)[:] = np.maximum(squares, 0.0)       # rounding may make a square negative
     norms = np.sqrt(np.maximum(squares, 0.0))
     sizes = norms if sizes is None else np.maximum(sizes, norms)
     errors = np.zeros(len(offsets)) if errors is None else errors

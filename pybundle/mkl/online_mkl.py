@@ -376,7 +376,7 @@ class OnlineMKL(OnlineLearner):
         self.history_["weights"] = np.zeros((0, self._learner.n_groups))
 
     def _set_bound(self, objective, bound):
-        self.objective_, self.lower_bound_ = objective, min(bound, objective)       # rounding may make the bound larger
+        self.objective_, self.lower_bound_ = objective, min(bound, objective)  # rounding may make the bound exceed F
         self.gap_ = relative_gap(self.objective_, self.lower_bound_)
 
     def _set_norms(self, norms):

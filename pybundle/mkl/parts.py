@@ -1,6 +1,6 @@
-"""Parts of a learner over tokens: each keeps what one group has learnt between calls, and scores new tokens.
+"""Parts of a learner over tokens; between calls a part keeps what its group has learnt, and scores new tokens.
 
-`bind` returns a compiled group for the data of one call, and `absorb` stores what this group has learnt.
+`bind` returns a compiled group for the data of one call, and `absorb` stores what that group has learnt.
 """
 
 from __future__ import annotations

@@ -65,10 +65,10 @@ class OnlineSettings(NamedTuple):
     radius: float
     random_state: object
     lam: float = 0.0
-    regulariser: object = None      # replaces lam/2 (sum_k |theta_k|)^2; a tuple if there are several
+    regulariser: object = None      # replaces lam/2 (sum_k |theta_k|)^2; several regularisers are a tuple
     precision: str = "float64"
     drop: float = 0.0
-    solver: str = "online"          # "auto" until the data are known
+    solver: str = "online"          # may be "auto" until the data are known
     tol: float = 0.0
     max_iter: int = 0
     certify: bool = False
@@ -101,7 +101,7 @@ def check_settings(learner):
     has_objective = learner.regulariser is None and not learner.average
     is_plain = has_objective and learner.batch == 1 and learner.radius is None
     if solver == "auto" and (not is_plain or learner.callback is not None):
-        solver = "online"           # "certified" lacks these options
+        solver = "online"           # "certified" has neither these options nor callbacks
     if solver == "certified" and not is_plain:
         raise ParameterError("solver='certified' needs average=False, batch=1 and neither radius nor regulariser")
     if isinstance(learner.radius, str):

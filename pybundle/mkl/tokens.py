@@ -213,7 +213,7 @@ class TokenSession:
             plane = bound.plane()
             for group, coefs in zip(self.groups, risk.split(theta[0]), strict=True):
                 group.place(coefs)
-        self.executor.map(lambda group: group.renew(), self.groups)     # drops the rounding errors of steps
+        self.executor.map(lambda group: group.renew(), self.groups)     # removes rounding errors of steps
         loss = self.risk()
         return found._replace(objective=self.penalty() + loss, norms=self.norms(), lower_bound=self._bound_of([plane]))
 
@@ -236,7 +236,7 @@ class TokenSession:
 
 
 class _LogLoss(MeanLoss):
-    """Mean log-loss over tokens, for `descend`; a row of a point holds each kernel's numbers, then those of links."""
+    """Mean log-loss over tokens, for `descend`; a row of a point holds numbers of each kernel, then of links."""
 
     def __init__(self, session):
         self._session, L = session, session.learner.structure.n_labels

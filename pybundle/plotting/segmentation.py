@@ -130,7 +130,7 @@ class SegmentationDisplay(Display):
     def _draw(self):
         self.bars_, self.texts_, self.overlay_ = [], [], None
         grey = {}
-        if self.image.ndim == 2 and self.image.min() == self.image.max():       # imshow would draw one grey black
+        if self.image.ndim == 2 and self.image.min() == self.image.max():       # imshow draws a constant image black
             top = 255 if self.image.dtype == np.uint8 else max(1.0, float(self.image.max()))
             grey = {"vmin": 0.0, "vmax": top}
         self.image_ = self.ax_.imshow(self.image, cmap="gray", interpolation="nearest", **grey)

@@ -197,7 +197,7 @@ class ScoreAnchors:
         k, last = int(phi[-1] > 0.0), float(error[-1]) if np.ndim(error) else error / self.far
         one = self.planes[k]
         with np.errstate(over="ignore", invalid="ignore"):
-            r, unknown = abs(float(phi[-1])), last / self.rises         # errors of the anchors' shares / t
+            r, unknown = abs(float(phi[-1])), last / self.rises         # errors of the shares of anchors, divided by t
             t = (1.0 - 8.0 * UNIT) / (1.0 + r / self.rises[k] + unknown.sum())
             share = r / abs(one.phi[-1])
             unknown[k] += share * one.errors[-1] / self.rises[k]

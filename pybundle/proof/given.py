@@ -79,7 +79,7 @@ def _terms(risk, lam, penalty):
     dim, free = risk.dim, getattr(risk, "free", None)
     terms = getattr(penalty, "terms", [Box() if penalty is None else penalty])
     if any(isinstance(term, Ball) for term in terms):
-        free = None         # a ball also contains the intercept
+        free = None         # a ball limits the intercept, too
         terms = [Box(), *(term for term in terms if not isinstance(term, Ball))]
     n_held = dim if free is None else np.count_nonzero(~free)
     if lam is not None:

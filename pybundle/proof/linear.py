@@ -51,7 +51,7 @@ class LinearProblem(LabellingProblem):
             found, counts = self._losses(self.y[some], self._scores(X, W), gamma * sizes)
             values.append(math.fsum(self.c[some] * found))
             reach, found = gamma * sizes[counts], found[counts]
-            if isinstance(self.risk, Logistic):     # |slope| <= value, and the value grows by a factor <= e^reach
+            if isinstance(self.risk, Logistic):     # |slope| <= loss, which an error multiplies by at most e^reach
                 reach = reach * np.where(reach < 1.0, np.minimum(3.0 * found, 1.0), 1.0)
             added = found if isinstance(self.risk, Logistic) else self.cost.max()
             errors += float(self.c[some[counts]] @ (reach + 4.0 * UNIT * (added + found)))

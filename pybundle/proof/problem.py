@@ -181,7 +181,7 @@ class PlainProblem:
                 offset -= beta * Fraction(ROUNDED * (abs(value) + float(np.abs(slope) @ np.abs(x))))
                 error += beta * Fraction(hidden[p])
                 phi = phi + beta * ex.fractions(*ex.integers(slope))
-        return ProvenPlane(offset - error, phi, error)        # with its error added, the offset is the one from fun
+        return ProvenPlane(offset - error, phi, error)        # the upper end, `offset`, is that of the values of fun
 
 
 class LabellingProblem(PlainProblem):

@@ -100,7 +100,7 @@ class StructuredProblem(LabellingProblem):
         for first in range(0, len(c), ROWS):
             some = np.arange(first, min(first + ROWS, len(c)))[c[first:first + ROWS] > 0.0]
             p, X = beta[some] / beta[some].sum(axis=1, keepdims=True), data.X[some].astype(np.float64)
-            rest = p.copy()         # without the largest probability, whose logarithm is log(1 - sum of the others)
+            rest = p.copy()         # without the largest probability; 1 minus the sum of the rest is more exact
             rest[np.arange(len(some)), p.argmax(axis=1)] = 0.0
             total = rest.sum(axis=1)
             offsets.append(float(c[some] @ (entr(rest).sum(axis=1) - (1.0 - total) * np.log1p(-total))))

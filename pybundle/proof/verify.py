@@ -154,7 +154,7 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
     if hasattr(risk, "renewed"):        # the data may have been changed in place since the risk was made
         risk = risk.renewed()
     if not getattr(risk, "decodes_exactly", True) and certificate.messages is None:
-        risk.aim(0.0)                   # decode as closely as possible, because the run may have, too
+        risk.aim(0.0)                   # decode as closely as possible, because the run may have done so
     report, shift, centred = Report(problem=certificate.problem()), certificate.shift, risk
     if shift is not None:
         if getattr(risk, "free", None) is None or not hasattr(risk, "moved") or risk.dim != len(certificate.w):

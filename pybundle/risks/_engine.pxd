@@ -47,9 +47,9 @@ cdef struct Block:    # scratch of one call; arrays have BLOCK entries unless an
     void* scores           # K x BLOCK, class by class
     double* scores64       # K x BLOCK, for the rows whose float32 label is not certain
     int32_t* label
-    double* coef           # derivative of r_i by the score of `label`; by the score of the truth it is -coef
-    double* value          # r_i / c_i
-    double* offset         # offset of the plane of example i, c_i included
+    double* coef           # derivative of the loss r_i by the score of `label`; by the score of the truth it is -coef
+    double* value          # loss r_i without its weight c_i
+    double* offset         # offset of the plane of example i with its weight c_i
     double* margin         # difference of the two best scores, or |1 - y s| for one score
     void* best
     void* second

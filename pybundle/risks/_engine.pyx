@@ -123,7 +123,7 @@ cdef class Engine(Rows):
 
     @property
     def target_array(self):
-        """Targets as given to the constructor, None without them; read only."""
+        """Targets as given to the constructor, or None; read only."""
         return self._args[11]
 
     @property

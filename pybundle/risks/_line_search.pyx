@@ -50,7 +50,7 @@ cdef struct Search:
     double g_lo, g_hi       # right derivative at lo, negative; left derivative at hi, positive
     double fixed, slope     # value at t = 0 and slope of the summed lines of the examples that left the search
     Py_ssize_t left         # number of examples in the search
-    Py_ssize_t* active      # rows of these examples
+    Py_ssize_t* active      # rows of the examples in the search
     int32_t* at_lo          # labels of the active rows at lo
     int32_t* at_hi          # labels of the active rows at hi
     int32_t* label          # scratch of the secant steps, one entry for each example

@@ -76,7 +76,7 @@ class LabelSums(NamedTuple):
         rows, squares = np.zeros((K, examples.width)), np.zeros(examples.width)
         rest = np.zeros((K + 1, 0)) if rest is None else rest
         with np.errstate(over="ignore", invalid="ignore"):
-            for first in range(0, n, ROWS):         # an overflow leads to None below
+            for first in range(0, n, ROWS):         # after an overflow None is returned
                 some = slice(first, first + ROWS)
                 shares = sp.csr_array((c[some], (y[some], np.arange(len(y[some])))), shape=(K, len(y[some])))
                 part = X[some].astype(np.float64)

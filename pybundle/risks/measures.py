@@ -118,7 +118,7 @@ class _Tables(SortedScores):
         return share, value, offset * (1.0 - 16.0 * UNIT), size, 2.0 * UNIT * size
 
     def _value(self, unit, scores, norm):
-        # errors of scores are proportional to norms of rows, whose sum times |share| is at most `slope_sizes`
+        # errors of scores are proportional to norms of rows; `slope_sizes` bounds the sum of |share| times norms
         _, _, value, total = self._best(scores)
         return value, UNIT * (self._rows.score_terms * norm * self.slope_sizes[0] + (len(scores) + 16.0) * total
                               + self._miss)

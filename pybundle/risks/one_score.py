@@ -84,7 +84,7 @@ class OneScore(LinearRisk):
 
     @property
     def _steepness(self):
-        # if slopes beta are unbounded, the risk bounds them: `sum_i c_i beta_i^2 <= 2 R / square`
+        # if slopes beta have no fixed bound, R bounds them: `sum_i c_i beta_i^2 <= 2 R / square`
         total, steepest = float(self.sample_weight.sum()), float(max(np.abs(self.curve[:2])))
         return (total * steepest, 0.0) if np.isfinite(steepest) else (0.0, (2.0 * total / self.curve[3]) ** 0.5)
 
@@ -182,7 +182,7 @@ class OneScore(LinearRisk):
         return t, float(c @ self._losses(u + t * step))
 
     def _zero(self, u, step, c, a, b, upper, max_trials=200):
-        """Return the zero of the derivative along the segment, or an end of the segment if it has none."""
+        """Return the zero of the derivative along the segment, or an end of the segment if the derivative has none."""
         least, most, linear, square, flat = self.curve
 
         def pieces(slopes):

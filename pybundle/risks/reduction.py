@@ -45,7 +45,7 @@ def reduce_planes(work, shards, n_parts, dim, mapping, sparse=False, dense_from=
         slope = slopes[p] if counts[p] == 1 else np.zeros(dim)
         return work(rows, slope), slope
 
-    for first in range(0, len(shards), WAVE):       # a mapping may keep all results in memory until it ends
+    for first in range(0, len(shards), WAVE):       # in waves, as a mapping may keep all its results in memory
         wave = shards[first:first + WAVE]
         for (p, _), (sums, slope) in zip(wave, mapping(shard, wave), strict=True):
             values[p] += sums[0]

@@ -188,7 +188,7 @@ class Structured(Partitioned):
 
     @cached_property
     def _additions(self):
-        """Bounds (P,) on the terms in an entry of a part's slope: the number in its largest shard, plus 1 a shard."""
+        """Bounds (P,) on the terms in an entry of a part's slope: those in its largest shard, plus 1 for each shard."""
         largest = np.zeros(self.n_parts)
         for p, rows in self._shards:
             largest[p] = max(largest[p], self._oracle.additions(rows))

@@ -1,4 +1,4 @@
-"""`Templates`, which makes named features of the tokens of a sentence from their columns."""
+"""`Templates` makes named features of the tokens of a sentence from their columns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FUNCTIONS: dict[str, Callable[[str], str | None]] = {
     "x": str, "lower": str.lower, "shape": _shape, "runs": _runs, "digits": _digits,
     **{f"{kind}{size}": partial(function, size=size) for size in range(1, 10)
        for kind, function in (("prefix", _first), ("suffix", _last))}}
-"""Functions of macros; None is returned for `digits` without a digit, and for affixes of shorter texts."""
+"""Functions of macros; `digits` of a text without digits, and an affix longer than the text, are None."""
 MACRO = re.compile(rf"%({'|'.join(FUNCTIONS)})\[(-?[0-9]{{1,3}}),([0-9]{{1,3}})\]")
 REACH = 8
 """Largest distance of a row from the token, as in CRF++."""

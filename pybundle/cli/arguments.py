@@ -175,7 +175,7 @@ def _files(parser):
 
 TITLES = {"_data": "data", "_optional_data": "data", "_model": "model", "_solver": "objective and solver",
           "_search": "search for C", "_run": "run", "_files": "files to write"}
-"""Titles of groups of options, by the function that adds them."""
+"""Titles of groups of options, by the function that adds the group."""
 
 
 def _constant(parser, default="1; parser: 0.03", may_be_inf=False):

@@ -1,4 +1,4 @@
-"""Columns of a data file: a model stores those of its training data, and later data are compared with them."""
+"""Columns of a data file: a model stores the columns of its training data, which later data must have, too."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def misfit(name, trained, got):
 
 
 def _order(trained, got):
-    """Return the positions of the training columns among the features of a file; None if one is missing."""
+    """Return the positions of the training columns among the features of a file, or None if one is missing."""
     if "conllu" in (trained.format, got.format):
         same = trained.format == got.format and set(trained.names) <= set(got.names)
         return [] if same else None

@@ -108,7 +108,7 @@ def read(arguments, *, labelled=True, trained=None, keeps_text=False):
 
 
 def _groups(path, data):
-    """Return numbers of groups by row, from a file of their sizes in the order of the rows."""
+    """Return the number of the group of each row, from a file of the sizes of groups in the order of the rows."""
     if data.shape != "row":
         raise ParameterError(f"--groups belongs to rows, got {data.name} of {data.shape}s; leave it out")
     lines = [(number, line.strip()) for number, line in numbered_lines(path) if line.strip()]
@@ -238,7 +238,7 @@ def _conll(source, arguments, labelled, trained, name):
 
 
 def _in_scheme(data, arguments):
-    """Return data whose labels were checked by --scheme, or rewritten in it with --repair."""
+    """Return data whose labels were checked by --scheme, or rewritten in this scheme with --repair."""
     scheme, repair = (getattr(arguments, name, None) for name in ("scheme", "repair"))
     if scheme is None and repair:
         raise ParameterError("--repair belongs to --scheme, which says how to write the labels")

@@ -1,4 +1,4 @@
-"""Compare labels with the true ones (`pybundle evaluate`)."""
+"""Compare labels with the true labels (`pybundle evaluate`)."""
 
 import copy
 import math

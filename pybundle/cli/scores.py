@@ -1,4 +1,4 @@
-"""Score labels against the true ones."""
+"""Score labels against the true labels."""
 
 import numpy as np
 

@@ -47,7 +47,7 @@ def _written(name, value):
 
 
 def _take(arguments, options):
-    """Add the options of a certificate to the arguments; raise ParameterError if a different one was given."""
+    """Add the options of a certificate to the arguments; raise ParameterError if a different option was given."""
     known = {_written(name, True) for name in STATED}
     parsed = make_parser().parse_args(["verify", "-", "--certificate=-", *(
         option for option in options if option.partition("=")[0] in known)])

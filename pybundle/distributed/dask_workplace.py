@@ -126,7 +126,7 @@ class DaskWorkplace(Workplace):
         return found
 
     def _finished(self, timeout):
-        """Return the futures and replies that have ended since the last call; check the cluster if there are none."""
+        """Return the futures and replies that have ended since the last call; if none has, check the cluster."""
         try:
             ended = [self._done.get(timeout=timeout)]
         except queue.Empty:
@@ -175,7 +175,7 @@ class DaskWorkplace(Workplace):
                     raise
 
     def _check_cluster(self):
-        """Raise if there has been no worker, or no scheduler, for too long; move parts to other workers."""
+        """Raise if there has been no worker, or no scheduler, for too long; move parts of lost workers to others."""
         now = time.monotonic()
         workers = sorted(self._ask_scheduler(self._client.nthreads) or ()) if self._client.status == "running" else []
         if workers:
@@ -222,7 +222,7 @@ class DaskWorkplace(Workplace):
             self._move(load[address][0], address)
 
     def _move(self, g, home):
-        """Rebuild the parts of a group at another worker, and repeat the questions that it has not answered."""
+        """Rebuild the parts of a group at another worker, and repeat the unanswered questions to this group."""
         open_questions = [asked for asked in self._pending.values() if asked.group == g]
         self._pending = {key: asked for key, asked in self._pending.items() if asked.group != g}
         futures = [asked.future for asked in open_questions if asked.future is not None]

@@ -193,7 +193,7 @@ class RemoteRisk(RiskBase):
         self._accounts.waited(time.perf_counter() - began)
         for _, question, answer in found:
             self._accounts.received(question.round, answer)
-            if self.waiting is not None:       # a worker evaluates its groups one after another
+            if self.waiting is not None:       # a worker answers for all its groups in turn
                 self.waiting.heard(answer.seconds * -(-len(workplace.groups) // workplace.n_workers))
         return {g: checked(answer) for g, question, answer in found if question.round == number}
 

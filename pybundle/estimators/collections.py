@@ -159,7 +159,7 @@ def _delayed(function):
 
 
 def _bare(estimator):
-    """Return the estimator without callbacks and results, as workers need it."""
+    """Return the estimator without callbacks and results, which workers do not need."""
     parameters = {name: value for name, value in estimator.get_params(deep=False).items() if name != "callback"}
     return type(estimator)(**parameters)
 
@@ -173,7 +173,7 @@ def served(estimator):
 
 
 def _pieces(**collections):
-    """Return tuples of the blocks of X, of y and, unless None, of the weights that belong to the same examples."""
+    """Return, for each group of examples, a tuple of blocks: of X, of y and, unless None, of the weights."""
     columns = {name: _blocks(name, data) for name, data in collections.items()
                if data is not None or name != "sample_weight"}
     for name, blocks in columns.items():
@@ -184,7 +184,7 @@ def _pieces(**collections):
 
 
 def _blocks(name, data):
-    """Return the blocks of a bag, or of an array cut between examples only, as delayed values."""
+    """Return, as delayed values, the blocks of a bag, or blocks of whole rows of an array."""
     if not is_collection(data):
         other = "y" if name == "X" else "X"
         raise InputTypeError(f"{name} must be a Dask array or bag like {other}, got {type(data).__name__}; use "

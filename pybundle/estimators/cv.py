@@ -198,7 +198,7 @@ class PathCV:
                         break
                     if not is_dip and has_fallen(scores[:, :k + 1]):
                         # a fall is overfitting if training scores have not fallen and every fold has learnt
-                        # enough; else it may be temporary, and larger C are probed
+                        # enough; else the fall may be temporary, and larger C are probed
                         training = [each(Fold.score, j).mean() for j in (best, k - 1, k)]
                         is_dip = (min(training[1:]) < training[0] or each(Fold.has_learnt_little, best).any()
                                   or each(Fold.misses_a_class, k).any())

@@ -98,7 +98,7 @@ class Fold:
         """Yield the result of every solve, until a callback stops the path.
 
         A gap relative to F says little if C is small, since training then hardly lowers F. So a solve ends when the gap
-        is this `share` of what training has gained over w = 0. A probe starts at the point of the C before, and also
+        is this `share` of what training has gained over w = 0. A probe starts at the point of the previous C, and also
         ends when the gap is a small share of what it has gained over that point.
         """
         X, y, metadata = self._train

@@ -132,7 +132,7 @@ class GraphSVM(Probabilities, GraphEstimator):
         return classes
 
     def _check_state(self):
-        # This comes before the model is built, because its tables have the size checked here.
+        # This check comes before the model is built, because tables of the model have the size checked here.
         K = len(self.classes_)
         if K * self.n_features_in_ + self.n_edge_features_ * (K * (K - 1) // 2) > self.coef_.size:
             raise StateError("coef_ must have a weight for each label and feature")

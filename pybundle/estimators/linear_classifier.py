@@ -158,7 +158,7 @@ class LinearClassifierEstimator(ClassifierMixin, NamedWeights, FlatEstimator):
         return truth - scores.max(axis=1)
 
     def _class_weights(self):
-        """Return a row for each class; of two classes the first has the weights of the second, negated."""
+        """Return a row for each class; with two classes, the first row is minus the second row."""
         if len(self.classes_) > 2:
             return self.coef_
         return (sp.vstack if sp.issparse(self.coef_) else np.vstack)([-self.coef_, self.coef_])

@@ -1,4 +1,4 @@
-"""`QuantileRegressor`: linear quantile regression of one quantile, or of several one after another."""
+"""`QuantileRegressor`: linear quantile regression of one quantile, or of several quantiles one after another."""
 
 from __future__ import annotations
 

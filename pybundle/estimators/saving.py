@@ -77,7 +77,7 @@ class StoredEstimator(BaseEstimator):
         return self
 
     def _get_state(self):
-        """Return the fitted state as `(arrays, values)`: a dictionary of arrays and one that JSON can hold.
+        """Return the fitted state as `(arrays, values)`: a dictionary of arrays, and a dictionary that JSON can hold.
 
         Keys are names of attributes, `name/key` for a dictionary of arrays.
         """

@@ -36,7 +36,7 @@ MOST = 1 << 30
 class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
     """Base class of `ChainSVM` and `ChainCRF`, which define the loss."""
 
-    normalised: bool = False        # this and the next three are for subclasses without these parameters
+    normalised: bool = False        # this value and the next three are for subclasses without these parameters
     rescaling: str = "margin"
     loss: str = "hamming"
     l1: float = 0.0

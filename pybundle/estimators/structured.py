@@ -28,7 +28,7 @@ from .compat import texts_of
 
 OF_RUNS = {"C", "Cs", "cv", "scoring", "search_tol", "tol", "atol", "method", "max_iter", "time_limit",
            "n_jobs", "random_state", "warm_start", "verbose", "callback"}
-"""Parameters of the solver; all others define the model."""
+"""Parameters of the solver; all other parameters define the model."""
 
 
 def as_fitted(method):

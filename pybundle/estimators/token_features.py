@@ -32,7 +32,7 @@ class TokenFeatures:
     """Mixin of sequence labellers that converts tokens and labels, as users write them, to numbers."""
 
     def _survey(self, X, y, weights):
-        """Return the classes, counts of features by name or None for arrays and hashes, and the number of columns."""
+        """Return the classes, counts of features by name (None for arrays and hashes), and the number of columns."""
         classes = label_classes(y)
         _check_sizes(as_lists(X), np.array([len(labels) for labels in y]))
         if self.scheme is not None:

@@ -18,7 +18,7 @@ from .structured import length
 from .tokens import TEXTS, decoded, is_single
 
 FIELDS = {"word": "forms", "lower": "forms", "lemma": "lemmas", "pos": "upos", "xpos": "xpos", "relation": "relations"}
-"""Attributes of words, and the fields of `pybundle.datasets.Sentence` with them; "lower" is the form in lower case."""
+"""Attributes of words, and the fields of `pybundle.datasets.Sentence` for them; "lower" is the form in lower case."""
 
 
 class Words:
@@ -95,7 +95,7 @@ class Words:
                          for head, word, side, relation in rules])
 
     def _between(self):
-        """Return the columns of the attributes in `set` and `each`, which templates use between head and word."""
+        """Return the columns of the attributes that templates read between head and word, by `set` or `each`."""
         templates = parse_templates(self._templates(), tuple(self.attributes))
         if self.relations:
             templates += parse_templates(self._relation_templates(), tuple(self.attributes), "relation_templates")

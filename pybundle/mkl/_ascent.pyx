@@ -77,7 +77,7 @@ cdef class Ascent(TokenRounds):
         return free_slot
 
     def visit(self, const Py_ssize_t[::1] order, bint oracle, int most_steps):
-        """Make block steps on the examples `order`; with `oracle` each visit first calls it.
+        """Make block steps on the examples `order`; with `oracle` each visit first calls the oracle.
 
         Returns the sum of the block gaps before these steps, divided by n, and the sum over visits of
         `sum_k s_k |Delta_k|^2` for the first direction of each visit.

@@ -46,7 +46,7 @@ cdef class FeatureGroup(Group):
         Group.place(self, self.X.T @ coefs)
 
     cdef inline Py_ssize_t row(self, Py_ssize_t t, const double** x, const int32_t** columns) noexcept nogil:
-        """Point to the values of a token and to their columns; return their number."""
+        """Point to the values of a token and to their columns; return the number of values."""
         x[0] = &self.data[0] + self.indptr[t]
         columns[0] = &self.indices[0] + (self.indptr[t] if self.is_sparse else 0)
         return self.indptr[t + 1] - self.indptr[t]

@@ -39,7 +39,7 @@ class OnlineLearner:
 
     @contextmanager
     def _all_or_nothing(self, is_fitted=False):
-        """Undo all changes if the body fails; with `is_fitted` also those in the existing `_learner`."""
+        """Undo all changes if the body fails; with `is_fitted` undo changes in the existing `_learner`, too."""
         before = dict(self.__dict__)
         saved = (self._learner.saved(), self._rng.bit_generator.state) if is_fitted else None
         try:
@@ -81,7 +81,7 @@ class OnlineLearner:
         return best
 
     def _epochs(self, session, n_epochs):
-        """Run epochs in random order, and add a row to the history after each; a callback may end them early."""
+        """Run epochs in random order, and add a row to the history after each epoch, unless a callback ends the run."""
         settings, n = session.settings, session.n_examples
         rate, n_rounds = Rate(settings.rate, self.eta0_, settings.sigma), -(-n // settings.batch)
         for _ in range(n_epochs):

@@ -177,7 +177,7 @@ class TokenSession:
         return coefs, (counts - true_counts) / n, float(losses.sum()) / n
 
     def _log_loss(self):
-        """Return the mean log-loss at the current point, and its plane there."""
+        """Return the mean log-loss at the current point, and the plane of this loss there."""
         n_tokens, L = len(self.data.truth), self.learner.structure.n_labels
         scores = sum(self.executor.map(lambda group: group.all_scores(n_tokens), self._tokens))
         return self.log_loss_of(scores, np.zeros((L + 2, L)) if self._links is None else self._links.all_weights())

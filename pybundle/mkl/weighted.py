@@ -67,7 +67,7 @@ class _WeightedBlocks(CachedBlocks):
         self._place(lam, kappa, centre, phi)
 
     def source(self):
-        """Return None: the slope of a plane is a sum over the multipliers already."""
+        """Return None, because the slope of a plane is a sum over the multipliers already."""
         return
 
     def default_kappa(self, lam):
@@ -89,7 +89,7 @@ class _WeightedRun(GroupBlocks):
     def offer_mixture(self, proven, plane):
         problem, kept = self.problem, self.recent
         self.search.offer(LowerBound.of(problem, plane))
-        # the largest errors of a plane so far, and those of the sum of at most KEPT planes
+        # the largest errors of a plane so far; below, the rounding of a sum of at most KEPT planes is added
         self._errors = np.maximum(self._errors, (plane.slope_error, plane.offset_error))
         sizes = np.sqrt(np.einsum("kee->e", kept.grams)), np.abs(kept.offsets)
         error, offset_error = (own + (2.0 * KEPT + 4.0) * UNIT * float(kept.weights @ size)

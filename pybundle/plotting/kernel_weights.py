@@ -12,7 +12,7 @@ from ..core.types import Floats
 from .canvas import FAINT, Display, fitted, line_style, names_of, tidy, what_came
 
 MOST_LINES = 8
-"""Largest number of coloured lines; with more groups the others are grey and share one entry of the legend."""
+"""Largest number of coloured lines; with more groups, all other lines are grey and share an entry of the legend."""
 
 
 class KernelWeightsDisplay(Display):

@@ -14,7 +14,7 @@ from ..core.types import Array
 from .canvas import COLOURS, RIGHT, WRONG, Display, bare, fitted, what_came
 
 REGIONS = (4, 0, 2, 3, 1, 5)
-"""Colours of the labels 1, 2, ...: neighbours in this order differ most; they repeat from label 7 on."""
+"""Colours of the labels 1, 2, ...: neighbours in this order differ most; the colours repeat from label 7 on."""
 
 
 class SegmentationDisplay(Display):

@@ -104,7 +104,7 @@ class LinearProblem(LabellingProblem):
     def _moves(self, evidence):
         """Return the examples that have multipliers of wrong labels, and three arrays over these multipliers.
 
-        The arrays are: the place of the example among those returned, the label, and the mass.
+        The arrays are: the place of the example among the returned examples, the label, and the mass.
         """
         labels, masses, examples = np.asarray(evidence.labellings), evidence.masses, evidence.examples
         is_valid = labels.ndim == 1 and labels.dtype.kind in "iu" and (

@@ -205,7 +205,7 @@ class ProvenPenalty:
         return tuple(x if x == -math.inf else max(Fraction(x), least) + constant for x in found)
 
     def _scaled(self, plane, t, divisor):
-        """Return `t phi / divisor` in floats, and bounds on the errors of its entries, or with groups on their norm."""
+        """Return `t phi / divisor` in floats, and error bounds of its entries, or of its norm with groups."""
         share = float(t) / divisor
         phi = share * plane.phi
         error = plane.errors if self.labels is None else plane.slope_error

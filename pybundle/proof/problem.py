@@ -138,7 +138,7 @@ class PlainProblem:
     def _hidden(self, risk, points):
         """Return the rounding errors (k, P) of the values at k points that are due to terms which cancel.
 
-        Values with only one weight not 0 (if there are many weights, a random group) show the sizes of the terms.
+        To see the sizes of the terms, all weights except one (if there are many, except a random group) are set to 0.
         The result is 0 if the risk counts its rounding errors itself.
         """
         sizes, found = np.abs(points).max(axis=0, initial=0.0), np.zeros((len(points), risk.n_parts))

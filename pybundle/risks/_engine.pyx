@@ -192,7 +192,7 @@ cdef class Engine(Rows):
                 b.value[r] = m if m > 0.0 else 0.0
 
     cdef void _rescore_unsure(self, PackedWeights w, const Py_ssize_t* rows, int n, Block* b) noexcept nogil:
-        # Computes again in float64 those labels that may differ due to float32 rounding.
+        # Computes again in float64 the labels that may differ due to float32 rounding.
         cdef const double* norms = &self.norms[0]
         cdef int r, k, count = 0
         cdef int32_t label[64]
@@ -346,8 +346,8 @@ cdef class Engine(Rows):
 
     cdef double _loss_of(self, const double* S, Py_ssize_t i, double reach, double shift,
                          double* error) noexcept nogil:
-        # Returns the loss of row i from its float64 scores S[k * BLOCK], and adds its error bound to `error`. Both
-        # include c_i. Labels are not needed, so there is no rule for ties.
+        # Returns the loss of row i from its float64 scores S[k * BLOCK], and adds its error bound to `error`. Loss and
+        # error include c_i. Labels are not needed, so there is no rule for ties.
         cdef double unit = 2.0 ** -53, ci = self.c[i], slack, best, v, p
         cdef int y = self.y[i], k
         slack = reach * self.norms[i] + shift

@@ -144,7 +144,7 @@ class LinearRisk(Partitioned):
         arrays = (engine.y_array, engine.weight_array, engine.cost_array)
         words = (type(self).__name__, self.dim, data.fingerprint, self.partition, self.random_state)
         mark = 0
-        for array in arrays:                # one by one, since a joint copy would use most of the memory of a small run
+        for array in arrays:                # one by one: a joint copy would take most of the memory of a small run
             block: Any = np.ascontiguousarray(array)
             mark = crc32(block, mark)
         return crc32(repr(words).encode(), mark)

@@ -113,7 +113,7 @@ class Excerpt:
     rows: list[Any]
 
     def __call__(self) -> Partitioned | None:
-        """Return the risk of these parts, or None if they hold no example; its planes equal those of the whole risk."""
+        """Return the risk of these parts, with the planes of the whole risk, or None if the parts hold no example."""
         if not sum(map(len, self.rows)):
             return None
         risk = self.kind._from_excerpt(**self.arguments)
@@ -198,7 +198,7 @@ class Partitioned(RiskBase):
             Runs the shards and returns results in order; any executor leads to bit-identical numbers. None keeps it.
         """
         other: Any = copy.copy(self)
-        if "map_shards" in vars(self):        # `__getstate__` drops it, as copies may go to another process
+        if "map_shards" in vars(self):        # `__getstate__` drops `map_shards`, as copies may go to another process
             other.map_shards = self.map_shards
         if n_parts is not None and n_parts != self.n_parts:
             other._regroup(n_parts)

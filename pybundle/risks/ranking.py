@@ -177,7 +177,7 @@ class Ranking(SortedScores):
         return found - unit.centred if self.margin == "difference" else found
 
     def _sums(self, unit, keys, shift, power, is_weighted=True):
-        """Return the sums of `pair_sums` for each row as the better and as the worse one, and the values of groups."""
+        """Return the sums of `pair_sums` for each row as the better and as the worse row, and the values of groups."""
         up, down, values = np.empty(len(keys)), np.empty(len(keys)), np.empty(len(unit.sizes))
         pair_sums(keys, unit.grades, unit.event, unit.runs, unit.groups, np.full(len(values), shift),
                   is_weighted and self.pair_weight is not None, power, up, down, values)

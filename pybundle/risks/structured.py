@@ -1,4 +1,4 @@
-"""The risk of any structured model: decodes examples and sums them to one plane for each part."""
+"""The risk of any structured model decodes examples, and sums their planes to one plane for each part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells how this build was compiled."""
+"""This module tells how this build was compiled."""
 
 cdef extern from *:
     """

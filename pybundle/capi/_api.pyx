@@ -316,7 +316,7 @@ cdef void free_solver(pb_solver* solver) noexcept with gil:
     Py_DECREF(handle)
 
 
-cdef char[32] VERSION               # outlives the interpreter, as the table does
+cdef char[32] VERSION               # a C array, which outlives the interpreter, as the table does
 cdef bytes _version = __version__.encode()[:31]
 memcpy(VERSION, <const char*>_version, len(_version) + 1)
 

@@ -1,4 +1,4 @@
-"""Structs of C programs as arguments of Python: a risk, settings, arrays; and results as a struct."""
+"""Convert structs of C programs to a risk, settings and arrays of Python, and results to a struct."""
 
 from os import fsdecode
 

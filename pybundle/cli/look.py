@@ -67,7 +67,7 @@ def _facts(model, columns, top):
 
 
 def _print_transitions(record, top):
-    """Print a table whose rows are the labels before, or for many labels the largest and most negative weights."""
+    """Print transitions as a table with a row for each first label; with many labels, print the extreme weights."""
     table, labels = record["transitions"], record["labels"]
     if len(labels) <= MOST:
         rows = {"start": record["start"]} if "start" in record else {}

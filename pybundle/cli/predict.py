@@ -60,7 +60,7 @@ def predictions(model, data):
 
 
 def _written(label, shape):
-    """Return a label as text; for a word of a parse, columns 7 and 8 of CoNLL-U."""
+    """Return a label as text; a word of a parse becomes the columns 7 and 8 of CoNLL-U."""
     if shape != "sentence":
         return str(label)
     return as_word(label[1], f"{label[0]}\t", separator="tab") if isinstance(label, tuple) else f"{label}\t_"

@@ -8,7 +8,7 @@ def scaled(data):
 
     Sparse columns keep their zeros. The scaler is scikit-learn's `StandardScaler`: constant columns are divided by 1.
     """
-    from sklearn.preprocessing import StandardScaler  # slow to import, seldom needed
+    from sklearn.preprocessing import StandardScaler  # a slow import, which is seldom needed
 
     scaler = StandardScaler(with_mean=not sp.issparse(data.X))
     return data._replace(X=scaler.fit_transform(data.X)), scaler

@@ -309,7 +309,7 @@ def without_weightless(X, y, weights):
 
 
 def _equal(one, other):
-    """Return whether values are equal; lists are not made arrays, which pad texts to the longest."""
+    """Return whether values are equal; lists do not become arrays, which would pad texts to the longest."""
     return one == other if isinstance(one, list) and isinstance(other, list) else np.array_equal(one, other)
 
 

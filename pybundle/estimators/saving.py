@@ -267,7 +267,7 @@ def _plain(name, array):
 
 
 def _packed(name, texts):
-    """Return a list of texts as two arrays; a single array of texts would pad each to the longest."""
+    """Return a list of texts as two arrays; a single array would pad every text to the longest."""
     pieces = [text.encode() for text in texts]
     return {f"{name}/utf8": np.frombuffer(b"".join(pieces), dtype=np.uint8),
             f"{name}/ends": np.cumsum([len(piece) for piece in pieces], dtype=np.int64)}

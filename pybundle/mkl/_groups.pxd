@@ -19,7 +19,7 @@ cdef class Group:
     cdef void add_scores(self, Py_ssize_t first, Py_ssize_t count, double* S) noexcept nogil
     # Sets `product` to <v, Delta> and `square` to |Delta|^2
     cdef void measure(self, const Gradient* g, double* product, double* square) noexcept nogil
-    # Adds to S (count, n_labels) the scores of tokens first.. with the weights amount Delta; the scale is not applied
+    # Adds to S (count, n_labels) the scores of tokens from `first` on with weights amount Delta, without the scale
     cdef void add_own(self, const Gradient* g, double amount, Py_ssize_t first, Py_ssize_t count,
                       double* S) noexcept nogil
     # Adds amount Delta to v

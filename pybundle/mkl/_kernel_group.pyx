@@ -188,7 +188,7 @@ cdef class KernelGroup(Group):
         if self.is_sparse or not self.is_single:
             scores = coefs.T @ self.gram
             return scores.toarray() if sp.issparse(scores) else np.asarray(scores)
-        # the product converts the Gram matrix to float64: multiply some rows at a time
+        # the product converts the Gram matrix to float64, so multiply some rows at a time
         out = np.zeros((self.n_labels, self.n))
         for first in range(0, self.n, ROWS):
             out += coefs[first:first + ROWS].T @ self.gram[first:first + ROWS]

@@ -37,7 +37,7 @@ cdef class LazyVectors:
     cdef int reset(self, Py_ssize_t k) except -1 nogil
     # Multiplies theta_k by the factor; folds a small scale into v
     cdef int rescale(self, Py_ssize_t k, double factor) except -1 nogil
-    # Multiplies v by scale_k and sets scale_k to 1, for all groups if rows have labels; theta stays
+    # Multiplies v by scale_k and sets scale_k to 1, for all groups if rows have labels; theta does not change
     cdef void refold(self, Py_ssize_t k) noexcept nogil
     # Recomputes |v_k|^2
     cdef void refresh(self) noexcept nogil

@@ -59,5 +59,5 @@ def group_sums(labels, n_groups):
     """
     starts = np.searchsorted(labels, np.arange(n_groups))
     if (np.diff(starts, append=len(labels)) > 0).all() and (np.diff(labels) >= 0).all():
-        return lambda values: np.add.reduceat(values, starts)        # for contiguous groups several times faster
+        return lambda values: np.add.reduceat(values, starts)        # faster, as groups are contiguous
     return lambda values: np.bincount(labels, values, n_groups)

@@ -48,7 +48,7 @@ class TokenLearner:
             self.parts = [make_part(group, index, data.X, structure.n_labels, self.average)
                           for index, group in enumerate(self._groups)]
         if radius == "auto":
-            # this ball holds the minimiser of F = lam/2 |theta|_{2,1}^2 + mean loss, because F(0) is at most `largest`
+            # radius of a ball that holds the minimiser of F = lam/2 |theta|_{2,1}^2 + mean loss, as F(0) <= `largest`
             sizes = np.diff(data.offsets)
             largest = (float((structure.factors(data.offsets) * sizes).max() * structure.costs.max())
                        if settings.loss == "hinge" else float(sizes.max() * np.log(structure.n_labels)))

@@ -59,7 +59,7 @@ class _WeightedBlocks(CachedBlocks):
         return super().phi() / self._metric
 
     def place(self, lam, kappa, centre):
-        """Set new kernel weights from the norms of the point; multipliers stay."""
+        """Set new kernel weights from the norms of the point; multipliers do not change."""
         phi, norms = self._phi if self._phi is not None else self.phi(), self._norms.norms(self.w)
         if norms.any():
             self.nu = reweighed(self.nu, norms)

@@ -78,7 +78,7 @@ class LabelAnchors:
             self.rows[:, :-1] -= np.outer(sums.counts, sums.means[:-1])
         self.total = self.rows.sum(axis=0)
         n, self.far = float(self.total[-1]), 0.0 if classes is None else float(np.linalg.norm(sums.means))
-        # largest norm of the slope of an anchor without intercepts, over n; slopes of pairs of labels are orthogonal
+        # largest norm of an anchor's slope without intercepts, divided by n; slopes of pairs of labels are orthogonal
         self.steep = (float(np.linalg.norm(self.total[:-1])) + float(np.linalg.norm(sums.rest[:-1], axis=1).max())) / n
 
     @classmethod

@@ -225,7 +225,7 @@ def load_certificate(path: Source) -> Certificate:
     """
     with refusing(f"{name_of(path)}: not a certificate saved by pybundle", StateError):
         header, arrays = read_archive(path, FORMAT, VERSION)
-        kinds: Any = {"masses": Labellings, "points": Points, "beta": Multipliers}  # keys name arrays of a single kind
+        kinds: Any = {"masses": Labellings, "points": Points, "beta": Multipliers}  # a key is an array of its kind only
         kind = ({None: None} | {one.kind: one for one in kinds.values()})[header.get("evidence")]
         w, has = arrays.pop("w"), {name: header.get(f"has_{name}") for name in ("penalty", "rows", "limits")}
         limits = Limits.from_arrays(arrays, kinds) if has["limits"] else None

@@ -205,7 +205,7 @@ class ProvenPenalty:
         return tuple(x if x == -math.inf else max(Fraction(x), least) + constant for x in found)
 
     def _scaled(self, plane, t, divisor):
-        """Return `t phi / divisor` in floats, and error bounds of its entries, or of its norm with groups."""
+        """Return `t phi / divisor` in floats, and error bounds for its entries, or for its norm if there are groups."""
         share = float(t) / divisor
         phi = share * plane.phi
         error = plane.errors if self.labels is None else plane.slope_error
@@ -216,7 +216,7 @@ class ProvenPenalty:
         l1, lower, upper = self.l1, self.lower, self.upper
         flat = self.l2 == 0.0
         l2 = np.where(flat, 1.0, self.l2)
-        # with a square, x is close to the minimiser, and convexity bounds how far the minimum lies below the value at x
+        # where l2 > 0, x is close to the minimiser, and convexity bounds how far the minimum lies below the value at x
         v = l2 * self.centre - phi
         x = np.clip(np.sign(v) * np.maximum(np.abs(v) - l1, 0.0) / l2, lower, upper)
         slope = l2 * (x - self.centre) + phi
@@ -224,14 +224,14 @@ class ProvenPenalty:
         up = np.where(x >= upper, np.inf, slope + np.where(x < 0.0, -l1, l1))
         unsure = 16.0 * UNIT * (l2 * (np.abs(x) + np.abs(self.centre)) + np.abs(phi) + l1)
         miss = np.maximum(np.maximum(down, -up) + unsure, 0.0)
-        # without a square, x is the best of 0 and the bounds
+        # where l2 is 0, x is the best of 0 and the bounds
         ends = np.stack([np.clip(0.0, lower, upper), np.where(np.isinf(lower), 0.0, lower),
                          np.where(np.isinf(upper), 0.0, upper)])
         ends[1:] = np.where(np.isinf(np.stack([lower, upper])), ends[0], ends[1:])
         best = np.argmin(l1 * np.abs(ends) + phi * ends, axis=0)
         x = np.where(flat, np.take_along_axis(ends, best[None], axis=0)[0], x)
         terms = np.stack([np.where(flat, 0.0, 0.5 * l2 * (x - self.centre) ** 2), l1 * np.abs(x), phi * x])
-        lost = 1.02 * l2 * self.centre_errors       # bounds the change of the slope with the centre
+        lost = 1.02 * l2 * self.centre_errors       # bounds changes of slopes by errors of centres
         drop = np.where(flat, 0.0, miss * miss / (2.0 * l2) + lost * (
             np.abs(x - self.centre) + miss / l2 + self.centre_errors))
         # as phi is known up to `wide`, several of `ends` may be best; if l1 > |phi| + wide, 0 alone may be best

@@ -207,7 +207,7 @@ def _check_shift(report, shift, risk, penalty, rows):
 
 
 def _problem_of(risk, dim, exact):
-    """Return what computes values and planes of a risk in the verifier; the risk must have `dim` weights."""
+    """Return the object that computes values and planes of a risk; the risk must have `dim` weights."""
     if not hasattr(risk, "evaluate"):
         if not callable(risk):
             raise InputTypeError(f"risk must be a risk or a callable, got {type(risk).__name__}")

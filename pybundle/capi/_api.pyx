@@ -77,7 +77,7 @@ cdef class Handle:
     cdef str reason         # why `init` failed
 
     cdef int fail(self, error):
-        """Return the code of an exception and keep its text; `PB_BUSY` leaves the text of the call under way."""
+        """Return the code of an exception and keep its text, except for `PB_BUSY`, when another call is under way."""
         name = code_of(error)
         if name != "PB_BUSY":
             self.text = (str(error) or type(error).__name__).encode()

@@ -96,7 +96,7 @@ class Machine:
             if settings is None:
                 self._solve.resume()
                 return
-            # keep the start before the first step, and with a checkpoint, which only runs of the same start can resume
+            # before the first step and with a checkpoint keep the start, as a checkpoint is resumed only from its start
             has_own = not self._has_begun() or settings.get("checkpoint") is not None
             self._open(settings, self._from if has_own else {"warm_start": self._known()})
 

@@ -1,4 +1,4 @@
-"""Columns of a data file: a model stores the columns of its training data, which later data must have, too."""
+"""Columns of a data file: a model stores the columns of its training data, to compare later data with them."""
 
 from __future__ import annotations
 

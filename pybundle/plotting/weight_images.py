@@ -139,7 +139,7 @@ def _rows(estimator, shape):
 
 
 def _templates(estimator, width):
-    """Return the templates of a segmentation, of one width or of the median width of every label, and their labels."""
+    """Return templates of a segmentation and their labels, for one width, or for the median width of each label."""
     symbols, widths = (fitted(estimator, name, "a fitted SegmentationSVM") for name in ("symbols_", "widths_"))
     if width is not None and width not in widths:
         raise ParameterError(f"width must be that of a template, {sorted(set(widths.tolist()))}, got {width!r}")

@@ -60,8 +60,8 @@ def as_risk(risk, w0):
                              "pb.risks.Function(fun, dim)")
     w0 = check_vector("w0", w0)
     how = {"accuracy": np.inf} if takes_accuracy(risk) else {}
-    with single_threaded_blas():         # later calls have one thread, too
-        answers = [risk(w0.copy(), **how)]      # determines the number of parts; most runs start with it anyway
+    with single_threaded_blas():         # as later calls of `risk` have one thread, too
+        answers = [risk(w0.copy(), **how)]      # shows the number of parts; `replayed` returns this answer at w0
 
     def replayed(w, **how):
         return answers.pop() if answers and np.array_equal(w, w0) else risk(w, **how)
@@ -83,7 +83,7 @@ def signs_of(risk):
 
 
 def make_problem(method, risk, signs=None, n=1, *, lam=None, penalty=None, constraints=None):
-    """Return the `Problem` of lam or penalty, one of which is given; both are multiplied by n."""
+    """Return the `Problem` of lam or of penalty: exactly one of these is given, and is multiplied by n."""
     if (lam is None) == (penalty is None):
         raise ParameterError("exactly one of lam and penalty must be given, got "
                              + ("none of them" if lam is None else "lam and penalty"))
@@ -108,7 +108,7 @@ def make_problem(method, risk, signs=None, n=1, *, lam=None, penalty=None, const
 
 
 def _penalised(penalty, risk, signs, n, constraints):
-    """Return the objective with a penalty, the signs among its bounds, and linear constraints."""
+    """Return the `Problem` of a penalty and of linear constraints; `signs` become bounds of the penalty."""
     if not isinstance(penalty, Penalty):
         raise InputTypeError(f"penalty must be a penalty of pybundle.prox, got {type(penalty).__name__}; for "
                              "lam/2 |w|^2 pass lam")
@@ -119,7 +119,7 @@ def _penalised(penalty, risk, signs, n, constraints):
                              f"{names_of(penalty)}; pass one of these")
     if signs is not None:
         penalty = penalty + Box(np.where(signs, 0.0, -np.inf))
-    # a sign of the intercept itself does not bound the intercept at the means
+    # the intercept of centred columns is b + <means, w>, which a sign of the intercept b does not bound
     means = None if signs is not None and risk.free is not None and (signs & risk.free).any() else risk.means
     omega = penalty.canonical(risk.dim)
     if omega.ball is not None:
@@ -152,7 +152,7 @@ def _penalised(penalty, risk, signs, n, constraints):
 
 
 def _bounded(problem, risk):
-    """Return a problem whose free weights are bounded, if possible: by anchors, values 0, or limits in closed form."""
+    """Return the problem with bounds on free weights, if any are found: anchors, zeros, or limits from scores."""
     omega, means, rows = problem.penalty, problem.means, problem.rows
     anchors = anchors_of(risk, omega, means, rows)
     has_means = anchors is not None and anchors.means is not None
@@ -163,14 +163,14 @@ def _bounded(problem, risk):
         anchors = anchors_of(risk, omega, means, rows)
     problem = replace(problem, penalty=omega, dependence=found, anchors=anchors,
                       means=means if anchors is None else anchors.means)
-    if anchors is not None or not problem.is_free.any():        # all of them may be held at 0
+    if anchors is not None or not problem.is_free.any():        # all free weights may be held at 0 now
         return problem
     limits = score_limits(risk, penalty_of(omega, risk.dim), means, 0.0, problem.factor)
     return replace(problem, score_limits=limits)
 
 
 def _is_square(omega):
-    """Whether a penalty is `lam/2 |w|^2` with signs, for which there are more methods."""
+    """Return whether a penalty is `lam/2 |w|^2`, with signs or without, because more methods take this one."""
     has_signs = ((omega.lower == 0.0) | (omega.lower == -np.inf)).all() and (omega.upper == np.inf).all()
     return omega.is_of_squares and has_signs and omega.l2.min() == omega.l2.max() >= 1.0 / LARGEST
 
@@ -187,7 +187,7 @@ def _check_sizes(penalty):
 
 
 def _of_held(penalty, places):
-    """Return the penalty on the weights at `places`; the others are free."""
+    """Return the penalty on the weights at `places`; all other weights are free."""
     inner = penalty.canonical(np.count_nonzero(places))
     if inner.entries is None:
         raise ParameterError("penalty must be L1, ElasticNet, SquaredL2 or Box without groups, or a sum of these, "
@@ -207,7 +207,7 @@ def _check_scale(name, value):
 
 
 def is_intercept_bounded(risk, penalty, signs, constraints):
-    """Return whether a ball, a sign or linear constraints bound a free intercept: then columns are not centred."""
+    """Return whether a ball, a sign or linear constraints bound a free intercept; if so, columns are not centred."""
     if risk.free is None or risk.shift is not None:
         return False
     if is_in_ball(penalty):
@@ -217,7 +217,7 @@ def is_intercept_bounded(risk, penalty, signs, constraints):
 
 
 def make_start(w0, dim, shift=None):
-    """Return a copy of the starting point in the coordinates of a shift, zeros by default."""
+    """Return a copy of w0 in the coordinates of `shift`, or zeros if w0 is None."""
     if w0 is None:
         return np.zeros(dim)
     w0 = np.array(check_vector("w0", w0, dim))
@@ -240,9 +240,9 @@ def make_settings(tol, atol, memory_limit, n, random_state=None):
 def regrouped(risk, n_parts, method, pool, settings, is_placed=False, takes_oca=False):
     """Return the risk with parts, precision and executor of this run; a risk that cannot be regrouped stays as it is.
 
-    If workers hold the parts (`is_placed`), they compute them, and smooth risks have as many parts as others.
+    If workers hold the parts (`is_placed`), the executor stays, and a smooth risk has as many parts as another risk.
     """
-    # "auto" takes a smooth risk as one part: the gradient of each part is dense, and has to be checked and added
+    # "auto" takes a smooth risk as one part, because several dense gradients would have to be checked and added
     is_whole = method.name == "auto" and risk.smooth and not is_placed and not takes_oca
     if is_whole:
         default = METHODS["lbfgs"].n_parts
@@ -251,7 +251,7 @@ def regrouped(risk, n_parts, method, pool, settings, is_placed=False, takes_oca=
     else:
         default = method.n_parts
     if risk.is_mapped and risk.partition != "contiguous":
-        default = 1             # parts are read one after the other, and each has rows all over the file
+        default = 1             # with more parts, rows all over the file would be read for one part after another
     if settings.memory_limit is not None:
         default = parts_within(risk, settings.memory_limit, default)
     if n_parts is not None:

@@ -21,25 +21,25 @@ from .smooth.newton import patience_before
 from .state import is_fine
 
 SLOW = 150.0
-"""Passes within which "prox-bcfw" should halve the gap; fewer where the next method starts well from planes."""
+"""Passes in which "prox-bcfw" should halve the gap; rows allow fewer if the next method starts well from planes."""
 NEAR = 1e-3
-"""Relative gap below which "alm" on decoded planes may take over; a run of "alm" alone takes ten times as long."""
+"""Relative gap below which "alm" may take over decoded planes; "alm" from the start takes ten times as long."""
 FEW_WEIGHTS = 50
 """With so few weights of classes, methods on planes reach fine tolerances sooner than steps on examples do."""
 NARROW, TINY = 1 << 15, 1e-8
 """Up to NARROW weights a Newton step of "alm" costs about as much as some passes, so that it takes over from slow runs
 (of 200 parses with 2^20 weights "prox-bcfw" had the gap 1e-5 in 13 s, "alm" from 1e-3 on only 5e-4 in 29 s);
-if the tolerance is at most TINY, it does so in any case, because its last steps gain many digits each."""
+if the tolerance is at most TINY, "alm" takes over in any case, because each of its last steps gains many digits."""
 AT_ONCE = 150.0
-"""Passes that steps of "interior-point" may cost where "auto" starts with them, unless all weights are free."""
+"""The table begins with "interior-point" if its steps cost at most so many passes, or if all weights are free."""
 UNEVEN, MANY = 100.0, 100.0
 """Limits in `suits_blocks`: largest curvature of a column divided by the median, and examples per column."""
 MOST_BYTES = 1 << 31
-"""Bytes that the distributions of labellings may take; they grow with the square of the number of labels."""
+"""Bytes that the distributions of labellings may take; the number grows with the square of the number of labels."""
 
 
 class Fallback(NamedTuple):
-    """A method that takes over, see the module."""
+    """A method that takes over under the conditions of the module docstring."""
 
     method: str
     slow: float = np.inf
@@ -51,7 +51,7 @@ OCA = Fallback("oca")
 
 
 class Case:
-    """The answers of a problem to the questions of the table; each is computed on first use."""
+    """The properties of a problem that rows of the table ask for; each property is computed on first use."""
 
     def __init__(self, search):
         self.search, self.risk, self.problem = search, search.risk, search.problem
@@ -90,12 +90,12 @@ class Case:
 
     @cached_property
     def newton_after(self):
-        """Slow passes of "lbfgs" until "newton" takes over, None if it never does."""
+        """Number of slow passes of "lbfgs" after which "newton" takes over; None if "newton" never does."""
         return None if self.has_limit else patience_before(self.risk, self.problem)
 
     @cached_property
     def steps_cost(self):
-        """Passes that the steps of "interior-point" cost; None if it does not take the problem."""
+        """Cost of the steps of "interior-point" in passes; None if that method refuses the problem."""
         takes_steps = CORNERS.holds(self.risk) and refusal(self.search) is None
         return cost_in_passes(self.risk) if takes_steps else None
 
@@ -133,7 +133,7 @@ class Case:
     # ------------------------------------------------------------------ fallbacks
     @property
     def last(self):
-        """Last fallback of smooth methods: "oca", but none with free intercepts of classes, where it proves no more."""
+        """Last fallback of smooth methods: "oca", or none with free intercepts of classes, as "oca" proves no more."""
         return () if self.classes is not None else (OCA,)
 
     @property
@@ -157,7 +157,7 @@ class Case:
 
 
 class Row(NamedTuple):
-    """If `holds`, take the method for the reason in `words`; its `fallbacks` are None if nothing may take over."""
+    """If `holds` is true, take the method for the reason in `words`; `fallbacks` is None if no method may take over."""
 
     holds: Callable[[Case], Any]
     method: str
@@ -191,7 +191,7 @@ TABLE = (
         "'oca': the planes of parts are the evidence"),
     Row(lambda c: c.is_penalised and c.suits_planes, "oca",
         "'oca': columns are far from 0, weights are free, or they are few and tol is small"),
-    # steps on examples; with free intercepts of classes "oca" follows as early as "alm" does without them
+    # steps on examples; with free intercepts of classes "oca" follows as early as "alm" does without free intercepts
     Row(lambda c: c.classes is not None, "prox-bcfw", "'prox-bcfw': the dual of an example is maximised exactly",
         lambda c: (Fallback("oca", SLOW / (6.0 if c.is_fine else 2.0)),)),
     Row(lambda c: c.is_penalised or c.steps_cost is not None or not c.has_labels, "prox-bcfw",

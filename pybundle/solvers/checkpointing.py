@@ -1,8 +1,8 @@
 """Save and resume runs: when a checkpoint is written, which arguments must match, how a run resumes.
 
 A resumed run returns the same bits as an uninterrupted one if only limits and callbacks differ, and if decoding depends
-on its arguments alone; that of `GraphLabeling` does not. With another tolerance the saved run continues. If tolerance
-or memory limit need another kind of run, a new run starts from the saved state. Counters and history always continue.
+on its arguments alone, unlike in `GraphLabeling`. With another tolerance the saved run continues. If the tolerance or
+the memory limit needs another kind of run, a new run starts from the saved state. Counters and history always continue.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RECORDS = (Plane, LowerBound, Bracket, LimitProof, ScoreLimits, Point)
 SAME = 1e-9
 """Relative difference up to which values of a risk without a fingerprint count as equal."""
 RAW = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, NameError)
-"""Exceptions that inconsistent contents cause."""
+"""Exceptions that inconsistent contents of a checkpoint may cause."""
 OURS = sys.stdlib_module_names | {"pybundle", "numpy", "scipy"}
 
 
@@ -95,7 +95,7 @@ class Checkpointing(NoCheckpoint):
     risk : Risk
         The risk that the run asks.
     terms : dict
-        What must match, from `terms_of`.
+        What must match for the run to resume, from `terms_of`.
     settings : Settings
     make : callable
         `make(name, memory_limit)` builds the run of a method.
@@ -135,7 +135,7 @@ class Checkpointing(NoCheckpoint):
             self.write(run)
 
     def finish(self, run, status):
-        # a run that a limit ends is written before its certificate, whose pass a resumed run would not make
+        # a run that a limit ends is written before its certificate takes a pass, which a resumed run would not make
         if status not in ENDED and run.trace.n_iter != self._file.n_iter:
             self.write(run)
         result = finish(run, status)
@@ -159,19 +159,19 @@ class Checkpointing(NoCheckpoint):
                          settings=self._changeable())
 
     def rescue(self, run, status=None):
-        """Write the run after its last iteration if the file lacks that; a run inside an iteration is not written."""
+        """Write the run if the file lacks its last iteration; a run inside an iteration is not written."""
         trace, written = run.trace, self._file.n_iter
         if written is None or self._is_inside:          # the run had not begun
             return
         if trace.n_iter != written or (status in ENDED and not self._is_over):
-            with suppress(StateError):          # an earlier write has raised it: no file can hold the contents
+            with suppress(StateError):          # an earlier write has raised this error: no file can hold the contents
                 self.write(run, status)
 
     def close(self):
         self._file.close()
 
     def explain(self, error):
-        """Blame the file if an error of a resumed run was raised by this package or its libraries alone."""
+        """Return an error that names the file if this package or its libraries raised an error of a resumed run."""
         if not self._has_read or isinstance(error, BundleError) or not isinstance(error, RAW):
             return error
         trace = error.__traceback__
@@ -198,7 +198,7 @@ class Checkpointing(NoCheckpoint):
         search, gap = old.search, self._settings.gap
         is_same, bracket = (tol, atol, memory) == tuple(self._changeable()), search.bracket
         is_over = status is not None and (is_same or (bracket is not None and search.rule.holds(*bracket.range)))
-        self._is_over = is_over         # then the file is left as it is, with its own settings
+        self._is_over = is_over         # a run that is over leaves the file as it is, with its own settings
         # for fine tolerances other methods follow in "auto", and scores are in float64
         is_other = not is_same and (memory != self._settings.memory_limit or is_fine(tol) != is_fine(gap.tol))
         if not is_over and (is_other or old.kind != held["run"]["kind"]):
@@ -238,7 +238,7 @@ def terms_of(risk, given, problem, method, warm, w0, **parameters):
     Parameters
     ----------
     risk, given : Risk
-        Divided into the parts of the run, and as the caller passed it.
+        The risk divided into the parts of the run, and the risk as the caller passed it.
     problem : Problem
     method : Method
     warm : Known or None
@@ -283,8 +283,8 @@ def _spelled(value):
 def _probe(risk, w):
     """Return a substitute for a fingerprint from the risk at w and at a nearby point; the calls do not count as passes.
 
-    It has the values of the parts, and products of their slopes with fixed random vectors, to nine digits. Coordinates
-    with other signs or in another order change the products.
+    The text has the values of the parts, and products of their slopes with fixed random vectors, to nine digits.
+    Coordinates with other signs or in another order change the products.
     """
     rng, marks = np.random.default_rng(0), []
     for point in (w, w + rng.standard_normal(len(w))):

@@ -9,8 +9,8 @@ from ..runtime.result import Status
 from .scaling import columns_in_words, scaling
 
 UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED, Status.INFERENCE)
-VERY_LONG = 500     # passes after which a smaller difference between columns is reported
-LONG = 100          # passes after which the scaling of flat data is examined: well scaled data need fewer
+VERY_LONG = 500     # number of passes after which smaller differences between columns are reported, too
+LONG = 100          # number of passes after which the scaling of flat data is examined: well scaled data need fewer
 MANY, WIDE = 300, 0.1       # a relative gap above WIDE after MANY passes is due to the problem, not to a limit
 NEAR = 1e-6         # a best value below this fraction of F(0) counts as about 0
 FINEST = 1e-8       # largest rounding error, as a fraction of F, of a well scaled problem
@@ -38,7 +38,7 @@ def is_separated(search, bracket):
 
 
 def advice(run, status, bracket, about_data):
-    """Return advice for a run that ended UNFINISHED, with a `Bracket`, or ""; `about_data` is what `hint` returns."""
+    """Return advice for a run whose status is in UNFINISHED, or "" if there is none; `about_data` is from `hint`."""
     if status is Status.INFERENCE:
         return ""
     search, found, problem, tol = run.search, [], run.problem, run.settings.gap.tol
@@ -48,7 +48,7 @@ def advice(run, status, bracket, about_data):
         is_near_zero = False        # `size` is an estimate, and huge if the run started far away
     is_wide = difference > WIDE * abs(bracket.fun) and run.trace.n_passes >= MANY and not is_near_zero
     is_rough = bracket.error > max(0.1 * tol, FINEST) * abs(bracket.fun)
-    if is_near_zero and run.risk.user_rows is None:         # differences cancel; there are no data to scale
+    if is_near_zero and run.risk.user_rows is None:         # the error is due to cancellation, not to data
         is_rough = False
     if is_near_zero:
         found.append(f"the objective is about 0: pass atol, {2.0 * run.settings.factor * difference:.1g} holds here")

@@ -25,9 +25,9 @@ class NoCheckpoint:
     Attributes
     ----------
     path : str or None
-        Of the file.
+        Path of the file.
     seconds, words : float, str, or None
-        Elapsed time and status line of a resumed run; None for a new one.
+        Elapsed time and status line of a resumed run; None for a new run.
     """
 
     seconds = words = path = None
@@ -42,14 +42,14 @@ class NoCheckpoint:
         return nullcontext()
 
     def save(self, run):
-        """Called after an iteration."""
+        """Write the run if that is due; this is called after an iteration."""
 
     def finish(self, run, status):
         """Return the result of a run that has ended."""
         return finish(run, status)
 
     def rescue(self, run, status=None):
-        """Called after an exception or Ctrl-C, with the status of the last iteration."""
+        """Write the run after an exception or Ctrl-C; `status` is that of the last iteration."""
 
     def close(self):
         """Release the checkpoint."""
@@ -65,20 +65,20 @@ class Driver:
     Parameters
     ----------
     run : Run
-        Not started yet.
+        A run that is not started yet.
     w0 : array, shape (dim,)
     state : Known or None
-        What another run knows, to start from.
+        What another run knows, as the start of this run.
     rules : sequence of callable
         Each takes the progress, and returns a status if the run should end.
     report : RunLog or None
     factor : float
-        Problem and bounds of the result, also of one that an exception carries, are multiplied by it.
+        Objective and bounds of a result, also of a result that an exception carries, are multiplied by this number.
     checkpointing : NoCheckpoint
         Writes the run into a file, or resumes it from there instead of starting it.
     at_home : Risk or None
-        If workers hold the parts of the run, the risk over the data of this process, which the certificate asks if
-        they are lost.
+        If workers hold the parts of the run, the risk over the data of this process, which the certificate asks if the
+        workers are lost.
     home : Risk or None
         The risk over the data of this process, for evidence; None if the user passed a risk whose parts workers hold.
 
@@ -99,11 +99,11 @@ class Driver:
         self._checkpointing: Any = checkpointing or NoCheckpoint()
         self._at_home, self._home = at_home, home
         self._is_asking_user, self._hint, self._due = False, "", LONG
-        self._has_begun = self._is_inside = False       # whether the run has its first point; an iteration is under way
+        self._has_begun = self._is_inside = False       # whether the run has begun; whether an iteration runs
         self._error = ""                                # the text of the error that ended the run
 
     def _begin(self):
-        """Start the run, or resume it from its checkpoint, unless that was done."""
+        """Start the run, or resume it from its checkpoint, unless an earlier call has done so."""
         if self._has_begun:
             return
         self._tell_waiting()
@@ -127,7 +127,7 @@ class Driver:
         self.status = first_reason(limits, self._progress()) if self.status is None else self.status
 
     def _advance(self):
-        """Make one iteration; set the status, None if the run goes on."""
+        """Make one iteration; set the status, which stays None if the run goes on."""
         self._is_asking_user, self._is_inside = False, True
         with self._checkpointing.iteration():
             self.status = self.run.step()
@@ -201,7 +201,7 @@ class Driver:
         with suppress(KeyboardInterrupt):       # ignores a second Ctrl-C
             self._checkpointing.rescue(run, self.status)
         result = self._without_waiting(isinstance(end, OutOfTime))
-        # only evidence that takes no further pass
+        # evidence is made only if it takes no further pass
         return self._certified(run, result, self._home if run.settings.record is None else None)
 
     def _without_waiting(self, is_late):
@@ -209,7 +209,7 @@ class Driver:
         run, status = self.run, Status.TIME_LIMIT if is_late else Status.INTERRUPTED
         if run.risk.remote is None:
             return finish(run, status)
-        result = finish(run, status, ask_risk=False, risk=self._at_home)       # with the values known at the best point
+        result = finish(run, status, ask_risk=False, risk=self._at_home)       # known values are enough
         if not result.certified and not is_late:
             run.risk.remote.waiting.end = -np.inf
             with suppress(OutOfTime, BundleError):
@@ -222,7 +222,7 @@ class Driver:
     def _fail(self, error):
         """Remember the error that ends the run, and attach the best result so far to it."""
         try:
-            self._add_result(error)         # uses the status before FAILED
+            self._add_result(error)         # this needs the status before FAILED
         finally:
             self.status, self._error = Status.FAILED, str(error) or type(error).__name__
 
@@ -237,7 +237,7 @@ class Driver:
         if not self._is_asking_user:
             run.search.retract(error)
         if not run.search.is_refuted:
-            with suppress(Exception):       # the first error counts
+            with suppress(Exception):       # only the first error is reported
                 self._checkpointing.rescue(run, self.status)
         result = self._failed(error)
         if result is None:
@@ -248,7 +248,7 @@ class Driver:
                            f"lower bound {result.lower_bound:.6g}")
 
     def _failed(self, error):
-        """Return the result of a run that an error ended; None if a second error forbids it."""
+        """Return the result of a run that an error ended; None if computing the result raises an error, too."""
         if self._at_home is not None and isinstance(error, BundleError) and not isinstance(error, OracleError):
             with suppress(Exception):               # workers have failed, the risk has not
                 return finish(self.run, Status.FAILED, risk=self._at_home)
@@ -286,7 +286,7 @@ class Driver:
         return result
 
     def _as_given(self, result, run):
-        """Return the result as the caller sees it: w in his coordinates, objective and bounds times the factor."""
+        """Return the result in the caller's scale: w in user coordinates, objective and bounds times the factor."""
         result.x = for_user(run.search, result.x)
         for name in ("fun", "lower_bound", "error", "slope"):
             result[name] *= self._factor

@@ -16,7 +16,7 @@ from .state import Known
 
 
 def confirm(run):
-    """Return whether the run may end: in float64, too, its gap meets the tolerance. If not, it continues in float64.
+    """Return whether the gap meets the tolerance in float64, too, so that the run may end; else set it to float64.
 
     The run also ends after four attempts that failed, or if it follows the stopping rule of a paper; then `finish`
     decides the status.
@@ -57,8 +57,8 @@ def _is_close_from_reference(run):
 def finish(run, status, ask_risk=True, risk=None):
     """Return the result, with the certificate for the best point.
 
-    With `ask_risk=False`, for a risk that failed, no more calls are made, but its values so far count. `risk` replaces
-    the risk of the run in the last pass and as the source of error bounds.
+    With `ask_risk=False`, for a risk that failed, the risk is not called again, but its values so far count. `risk`
+    replaces the risk of the run in the last pass and as the source of error bounds.
     """
     run.settle()
     search = run.search
@@ -101,7 +101,7 @@ def finish(run, status, ask_risk=True, risk=None):
 
 
 def state_kept(run):
-    """Return the state from which another run may start; it has only the point if the risk contradicted itself."""
+    """Return the state from which another run may start: only the point if the risk contradicted itself."""
     search = run.search
     state = Known(search.w, np.inf, fingerprint_of(run.risk)) if search.is_refuted else run.state()
     if state is not None:
@@ -117,7 +117,7 @@ def for_user(search, w):
 
 
 def rule_of_users(search):
-    """Return the rule for the point that users get: atol is at least the change of R if its intercepts are rounded."""
+    """Return the stopping rule for the point that users get: atol covers the change of R by rounded intercepts."""
     rule = search.rule
     if search.settings.gap.atol is not None or search.risk.shift is None or search.w is None:
         return rule
@@ -125,13 +125,13 @@ def rule_of_users(search):
 
 
 def _rounding_of_intercepts(search):
-    """Bound how much R changes when the intercepts of the best point are rounded for users."""
+    """Return a bound on the change of R when the intercepts of the best point are rounded in user coordinates."""
     constant = search.risk.constant
     return 0.5 * search.risk.shift.spacing(search.w) * (constant.linear + constant.root * max(search.fun, 0.0) ** 0.5)
 
 
 def atol_met(run, fun, lower_bound):
-    """Return atol in the scale of the user if it ended the run, None if the relative gap did."""
+    """Return atol in the scale of the user if it ended the run, or None if the relative gap ended the run."""
     settings = run.settings
     is_relative = run.is_published or GapBelow(settings.gap.tol).holds(fun, lower_bound)
     return None if is_relative else settings.factor * rule_of_users(run.search).atol
@@ -140,7 +140,7 @@ def atol_met(run, fun, lower_bound):
 def _message(run, status, bracket, gap, about_data):
     search, numbers = run.search, (bracket.fun, bracket.lower_bound, bracket.error)
     if _is_certified(search) and not bracket.certified and np.isfinite(numbers).all():
-        return CROSSING + (f"; {search.choice}" if search.choice else "")       # a gap would mean nothing here
+        return CROSSING + (f"; {search.choice}" if search.choice else "")       # crossing bounds have no gap
     words = [search.choice, search.moves and "columns without penalty depend on each other: w has the least norm",
              run.risk.assumption]
     return sentence(status, gap, run.settings.gap.tol, "; ".join(filter(None, words)),
@@ -150,7 +150,7 @@ def _message(run, status, bracket, gap, about_data):
 
 # ---------------------------------------------------------------------- the bracket
 def _certify(run, ask_risk=True, risk=None):
-    """Set `search.bracket` to value and bound at the point that users get; return them for the best point of the run.
+    """Set `search.bracket` to the `Bracket` at the point that users get; return the `Bracket` at the best point.
 
     If the risk must not be asked and its value is not known with an error, nothing is set, and the result is None.
     """
@@ -176,7 +176,7 @@ def _certify(run, ask_risk=True, risk=None):
 
 
 def _trusted_value(search, risk):
-    """Return values at the best point, and their errors, if another pass would not give better ones; else None.
+    """Return values at the best point, and their errors, if another pass would not give better values; else None.
 
     A plain function would return the same values; another inexact decoding may prove less.
     """

@@ -1,4 +1,4 @@
-"""Fallbacks: the methods that take over one after another when the present one stalls or slows down."""
+"""Fallbacks: the methods that take over one after another when the present method stalls or slows down."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..runtime.result import Status
 
 
 class Fallbacks(Kept):
-    """The methods that are left to take over; they get best point, bound, blocks and history.
+    """The methods that are left to take over; each gets best point, bound, blocks and history of the method before.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Fallbacks(Kept):
 
     def _next(self, first):
         second = self._make(self.left[0].method, first.search.successor())
-        second.start(first.search.w, first.state())     # the first run keeps its state until this returns
+        second.start(first.search.w, first.state())     # the first run keeps its state until `start` returns
         second.fallbacks, self._mark = self, (second.trace.n_passes, np.inf)
         del self.left[0]
         return second

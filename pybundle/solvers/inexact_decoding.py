@@ -11,15 +11,15 @@ import math
 from ..core.kept import Kept
 
 AIM = 0.3
-"""Share of the gap that the inference of the next pass should be at most."""
+"""The inference of the next pass should be at most this share of the gap."""
 LEFT = 0.1
 """If steps could close at most this share of the gap, inexact decoding is what keeps the gap open."""
 FALLING = 0.9
-"""Decodings get better if the inference is at most this share of the one before."""
+"""Decodings get better if the inference is at most this share of the inference before."""
 
 
 class InexactDecoding(Kept):
-    """The accuracy asked of inexact decodings, and how often in a row they were what kept the gap open."""
+    """The accuracy asked of inexact decodings, and the number of points in a row whose inference kept the gap open."""
 
     kept = ("n_left", "_last")      # `aim` sets `_asked` before each pass
 
@@ -27,7 +27,7 @@ class InexactDecoding(Kept):
         self.n_left, self._asked, self._last = 0, math.inf, math.inf
 
     def aim(self, search):
-        """Return the inference that the next pass should have at most; infinite before there is a gap."""
+        """Return the largest inference that the next pass should have, which is infinite before there is a gap."""
         self._asked = math.inf
         if search.gap < math.inf:
             rule = search.rule
@@ -35,7 +35,7 @@ class InexactDecoding(Kept):
         return self._asked
 
     def observe(self, search, inference):
-        """Count a new point if its inference is what keeps the gap open."""
+        """Count a new point if its inference keeps the gap open, else start counting from 0."""
         is_left = inference > self._asked and inference > FALLING * self._last
         is_left = is_left and left_to_steps(search) <= LEFT * search.gap < math.inf
         self.n_left, self._last = self.n_left + 1 if is_left else 0, inference
@@ -43,7 +43,7 @@ class InexactDecoding(Kept):
     def leaves_gap(self):
         """Return whether inexact decoding keeps nearly all of the gap open, so that further steps do not help.
 
-        This takes three points in a row, because better decodings may follow a poor one. A point does not count if its
+        Three points in a row must count, because better decodings may follow a poor one. A point does not count if its
         inference was as small as asked, or clearly smaller than that of the point before.
         """
         return self.n_left >= 3

@@ -28,16 +28,16 @@ def gap_at(result, lam, other, floor=0.0):
     Parameters
     ----------
     result : Result
-        Certified.
+        A certified result.
     lam, other : float
-        The lam of the run, and the other one.
+        The lam of the run, and the lam of the gap.
     floor : float
         A lower bound of R, -inf if none is known.
 
     Returns
     -------
     float
-        inf if F at `other` is not positive.
+        The gap; it is inf if F at `other` is not positive.
     """
     ratio = other / lam
     upper = result.fun + result.error - (1.0 - ratio) * 0.5 * lam * float(result.x @ result.x)
@@ -53,7 +53,7 @@ def gap_at(result, lam, other, floor=0.0):
 
 
 def reach(result, lam, least, tol, floor=0.0):
-    """Return the smallest lam' in [least, lam] down to which the relative gap of `result` is at most tol, else lam."""
+    """Return the smallest lam' in [least, lam] down to which the relative gap of `result` is at most tol, or lam."""
     least = max(least, 1e-100 * lam)
     if gap_at(result, lam, least, floor) <= tol:
         return least

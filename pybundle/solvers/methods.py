@@ -174,7 +174,7 @@ def parse(text: str | Method, **options: Any) -> Method:
 
 
 def _with_options(method, options):
-    """Return a record with other options; a name with a dot is one of a stage."""
+    """Return a record with other options; a name with a dot belongs to an option of a stage."""
     names = [option.name for option in fields(method)]
     stages: dict[str, dict[str, Any]] = {}
     for name in [name for name in options if "." in name]:
@@ -221,7 +221,7 @@ def is_in_ball(penalty):
 
 
 def make_run(method, search):
-    """Return the run of a method on a search; check what it requires."""
+    """Return the run of a method on a search, after checking what the method requires."""
     problem = search.problem
     if method.penalties != "all" and problem.rows is not None:
         raise ParameterError(f"method {method.name!r} takes no constraints; use 'oca'")
@@ -241,7 +241,7 @@ def make_run(method, search):
 
 
 def refuse(unknown, arguments):
-    """Refuse arguments that `minimize` does not have; `arguments` are the names of those that it has."""
+    """Refuse arguments that `minimize` does not have; `arguments` are the names of its own arguments."""
     owners = [kind.__name__ for name in sorted(unknown)[:1] for _, kind in owners_of(name)]
     refuse_unknown(unknown, arguments, owners and (
         f"it is an option of a method: method=pb.methods.{owners[0]}({min(unknown)}=...)"

@@ -110,7 +110,7 @@ def path(risk: Any, lams: ArrayLike | Sequence[Penalty], *, reuse: str = "planes
 
 
 def _collected(plan, results):
-    """Return all results in the order of the plan; an exception carries those so far."""
+    """Return all results in the order of the plan; an exception carries the results so far."""
     found = []
     try:
         for result in results:
@@ -138,10 +138,10 @@ def runs(plan, risk, *, reuse="planes", w0=None, warm_start=None, checkpoint=Non
             result = minimize(risk, **{plan.argument: lam}, checkpoint=_numbered(checkpoint, n), callback=watching,
                               **warm, **options)
             if previous is not None:
-                previous.state = None           # the new bundle has its planes
+                previous.state = None           # the new bundle has the planes of the previous run
             previous, result[plan.argument], n = result, lam, n + 1
             warm = {"w0": result.x} | ({"warm_start": result} if reuse == "planes" else {})
-            # without `time_limit` a limit of seconds is that of a callback, which holds for the whole path
+            # without `time_limit` only a callback can end a run by its time, and that limit holds for the whole path
             is_over = result.status is Status.TIME_LIMIT and options.get("time_limit") is None
             is_over |= result.status is Status.INTERRUPTED
             is_over |= result.status is Status.CALLBACK and any(function.asked for function in watching)
@@ -171,13 +171,13 @@ def _numbered(checkpoint, k):
 
 
 CRAWL = 0.1
-"""An interval ends at a run that did not converge and covers less than this part of what a converged one would."""
+"""An interval ends at a run without convergence that covers less than this part of the range of a converged run."""
 
 
 class Grid:
     """Every lam of a list, largest first, or every penalty in the given order.
 
-    `argument` is that of `minimize`, and the field of its result.
+    `argument` is the name of the argument of `minimize`, and of the field of its result.
     """
 
     def __init__(self, lams, argument="lam"):
@@ -195,7 +195,7 @@ class Grid:
 
 
 class Interval:
-    """Each lam is the smallest that the certificate before it covers; sets `tol` and `atol` in `options`."""
+    """Each lam is the smallest that the certificate before covers. Creating the object sets tol, atol in `options`."""
 
     argument = "lam"
 
@@ -208,7 +208,7 @@ class Interval:
         if options.get("constraints") is not None:
             raise ParameterError("constraints must be left out with interval=True, whose bounds leave them out; pass "
                                  "a grid of lams")
-        bounds = getattr(risk, "lower_bounds", -np.inf)         # a function declares none
+        bounds = getattr(risk, "lower_bounds", -np.inf)         # a plain function declares no bounds
         if not np.all(bounds >= 0.0):
             raise ParameterError("risk must have lower_bounds >= 0 with interval=True, since a relative gap means "
                                  "little where F can be 0; pass a grid of lams")

@@ -22,8 +22,8 @@ UNSTATED = 2.0**-40
 class PlaneChecks(Kept):
     """Refuses planes of a risk that contradict each other by more than rounding.
 
-    A call takes planes, the risk, the best point and the values of the parts there (or None). It returns the planes
-    with their errors, and refuses wrong shapes, NaN, and planes above the risk at the best point.
+    A call takes planes, the risk, the best point and the values of the parts at that point, or None. It returns the
+    planes with their errors, and refuses wrong shapes, NaN, and planes above the risk at the best point.
     """
 
     kept = "_steepest", "_sizes"
@@ -47,8 +47,8 @@ class PlaneChecks(Kept):
     def allowance(self, risk, w, slope_errors):
         """Return, for each part, how far rounding can lift planes with these errors above the risk at w.
 
-        Errors of slopes and of scores add up; both are proportional to |w|. They may be larger than the values of the
-        risk: if classes are separated, risk and planes tend to 0, but scores do not.
+        Errors of slopes and of scores add up; both are proportional to |w|. The sum may be larger than the values of
+        the risk: if classes are separated, risk and planes tend to 0, but scores do not.
         """
         unit, sizes = (risk.dim + 16.0) * (2.0**-24 if risk.precision == "float32" else UNIT), self._stated(risk)
         if sizes is None:
@@ -58,7 +58,7 @@ class PlaneChecks(Kept):
         return 2.0 * (slope_errors + scores) * (norm(w) + LEAST)
 
     def _stated(self, risk):
-        if self._sizes is None:             # read once, because the risk computes it from all examples
+        if self._sizes is None:             # read once, because the risk computes `slope_sizes` from all examples
             self._sizes = risk.slope_sizes
         return self._sizes
 
@@ -75,7 +75,7 @@ def summed(planes, coordinates):
 
 
 def lower_bounds_of(risk):
-    """Return the declared lower bounds of the parts, shape (P,); a risk may declare one number for all."""
+    """Return the declared lower bounds of the parts, shape (P,); a risk may declare one number for all parts."""
     try:
         return np.array(np.broadcast_to(np.asarray(risk.lower_bounds, dtype=float), (risk.n_parts,)))
     except (TypeError, ValueError) as error:

@@ -51,7 +51,7 @@ def _rows_of(risk):
 
 
 def _largest(examples):
-    """Return a bound on the entries of X; divided by it, they have finite squares."""
+    """Return a bound on the entries of X; entries divided by this number have finite squares."""
     return float(examples.norms.max()) / examples.scale or 1.0
 
 

@@ -29,9 +29,9 @@ from .state import Known, Trace
 MODERATE = 1e10
 """At points of larger norm powers in a penalty may overflow."""
 SMALL = 1e-9
-"""Share of R up to which upper bounds lie above values by rounding."""
+"""Upper bounds that lie above values by at most this share of R do so because of rounding."""
 NAMELESS = "unknown"
-"""Fingerprint of a risk whose own one cannot be computed; no other run can start from its state."""
+"""Fingerprint of a risk whose own fingerprint cannot be computed; no other run can start from its state."""
 
 
 class Search(Kept):
@@ -82,8 +82,8 @@ class Search(Kept):
     # margin                factor of the tolerance, at first 1; halved whenever float64 does not confirm the gap
     # limits, free          limits proven for weights without penalty, and the cuts that prove them (or None)
     # size                  F at a reference point, from which the default of atol follows
-    # moves                 leads from the best point to that of least norm, which users get; None until F is certified
-    #                       there
+    # moves                 takes the best point to the point of least norm, which users get; None until F is certified
+    #                       at the latter
     # checks                compare planes with values at other points
     # is_refuted            the risk has contradicted itself
     # messages              what proves the values of inexact decodings at the best point, if evidence is kept; or None

@@ -210,7 +210,7 @@ class Solve(Driver):
         self.result: Result | None = None
 
     def _renew(self):
-        """Replace the run by a new one of the same method that starts from the state of the old one."""
+        """Replace the run by a new run of the same method that starts from the state of the old run."""
         old, known = self.run, self.run.state() or self.run.search.state()
         run = make_run(self._method.stage(old.method.name), old.search.successor())
         run.fallbacks = old.fallbacks
@@ -256,7 +256,7 @@ class Solve(Driver):
             If there is no point yet.
         """
         self._check_something()
-        run = copy(self.run)        # `finish` may change its search or count a pass
+        run = copy(self.run)        # `finish` may change the search of a run or count a pass
         run.search = copy(run.search)
         run.search.trace = copy(run.search.trace)
         with single_threaded_blas():
@@ -315,7 +315,7 @@ class Solve(Driver):
 
     def close(self) -> None:
         """Write the checkpoint, if there is one; end threads; give back workers, callbacks and the lock of the file."""
-        is_written = self.result is not None or self._is_closed         # `complete` has written it
+        is_written = self.result is not None or self._is_closed         # `complete` has written the file
         if self._has_begun and not is_written and not self.run.search.is_refuted:
             self._checkpointing.rescue(self.run, self.status)
         self._is_closed = True
@@ -341,7 +341,7 @@ class Solve(Driver):
 
 
 def state_of(warm):
-    """Return the state that `warm_start` has, or is."""
+    """Return the state of the argument `warm_start`: that of a Result, or the argument itself."""
     state = getattr(warm, "state", warm)
     if warm is not None and not isinstance(state, Known):
         raise InputTypeError("warm_start must be a Result that has a state, or that state, got "

@@ -14,7 +14,7 @@ from ..runtime.stopping import GapBelow
 
 
 def is_fine(tol):
-    """Whether a tolerance needs float64 scores (errors in float32 are about 1e-6) and Newton steps."""
+    """Return whether a tolerance needs float64 scores (errors in float32 are about 1e-6) and Newton steps."""
     return tol < 1e-4
 
 
@@ -69,9 +69,9 @@ class Known:
     record : Record or None
         Points and labellings of the planes, with `evidence=True`.
     size : float
-        That of `Size`.
+        The `value` of `Size`.
     inference : float
-        That of `Search`.
+        The `inference` of `Search`.
     """
 
     w: np.ndarray

@@ -14,7 +14,7 @@ then `steps`) does:
     5   w <- w - sum_q (change of alpha_iq) psi_iq / s,  B <- B + sum_q (change of alpha_iq) l_iq
     6   average of w_0, w_1, ...: wbar <- k / (k + 2) wbar + 2 / (k + 2) w
 
-The paper stores w_i and l_i; this class stores the planes of which they are sums. So a cached pass (`sweep`) can leave
+The paper stores w_i and l_i; this class stores the planes that sum to them. So a cached pass (`sweep`) can leave
 out line 1, with the best known plane as t. `step` chooses between ways to do lines 3 and 4, all by the Gram matrix of
 the block:
 
@@ -64,7 +64,7 @@ cdef struct Average:
 
 
 cdef class Blocks(PlaneCache):
-    """Planes and multipliers of all examples, their point, and passes over them. Not for two threads at once.
+    """Planes and multipliers of all examples, their point, and passes over them. Two threads must not share it.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ cdef class Blocks(PlaneCache):
     max_steps : int
         Maximum number of pairwise steps in one step "exact".
     cap : int
-        Most planes of a block, the truth included.
+        Maximum number of planes of a block, the truth included.
     max_idle : int
         0: steps may go towards all planes. Otherwise they go towards the working set of [Shah2015]: planes that the
         oracle has found (`add`), and that were found or best of their block in the last `max_idle` ticks. A cached step
@@ -108,8 +108,8 @@ cdef class Blocks(PlaneCache):
         cdef Py_ssize_t i
         self.cap, self.step, self.max_steps, self.max_idle = cap, STEPS[step], max_steps, max_idle
         for i in range(n_blocks if max_idle else 0):
-            self.blocks[i].planes[0].last = LEFT        # the truth, too, enters working sets when it is found
-        self.merges = self.step == FRANK_WOLFE      # such steps leave weight on all planes
+            self.blocks[i].planes[0].last = LEFT        # truths enter working sets only when found
+        self.merges = self.step == FRANK_WOLFE      # Frank-Wolfe steps leave weight on all planes
         self.curvature = 1.0
         self.w = np.zeros(dim)
         view = self.w
@@ -127,8 +127,8 @@ cdef class Blocks(PlaneCache):
             double most_bytes=INFINITY):
         """Do oracle steps at these examples, where `oracle` finds the planes of `batch` examples at one point.
 
-        It ends after the batch that makes the blocks larger than `most_bytes`, or in which an interrupt came. It
-        returns the sum of the block gaps before the steps.
+        The pass ends after the batch that makes the blocks larger than `most_bytes`, or in which an interrupt came.
+        The result is the sum of the block gaps before the steps.
         """
         cdef Py_ssize_t first = 0, n = rows.shape[0], size
         cdef double total = 0.0, checked = pb_seconds(), now
@@ -164,7 +164,7 @@ cdef class Blocks(PlaneCache):
         return 0
 
     cdef double _steps(self, const Py_ssize_t* rows, Py_ssize_t n, const int32_t* places) noexcept nogil:
-        """Step on n blocks in turn, towards the planes at `places` unless NULL; return the sum of the gaps before."""
+        """Do lines 2 to 6 on n blocks, towards planes `places` unless NULL; return the sum of the gaps of line 2."""
         cdef Py_ssize_t j
         cdef double total = 0.0
         for j in range(n):
@@ -176,7 +176,7 @@ cdef class Blocks(PlaneCache):
         return total
 
     def steps(self, const Py_ssize_t[::1] rows, places=None):
-        """Do lines 2 to 6 on each block, towards the planes at `places` if given; return the sum of the gaps before."""
+        """Do lines 2 to 6 on each block, towards planes `places` if given; return the sum of the gaps of line 2."""
         cdef Py_ssize_t j, n = rows.shape[0]
         cdef const int32_t[::1] place = places
         cdef const int32_t* target = NULL
@@ -197,7 +197,7 @@ cdef class Blocks(PlaneCache):
         return total
 
     def sweep(self, const Py_ssize_t[::1] rows, bint used_only=False):
-        """Step on each block over its planes, or over those with a multiplier; return the sum of the gaps before."""
+        """Do lines 2 to 6 with all planes of each block, or those in use; return the sum of the gaps of line 2."""
         cdef Py_ssize_t j
         cdef double total = 0.0
         check_indices("rows", rows, self.n_blocks)
@@ -216,7 +216,7 @@ cdef class Blocks(PlaneCache):
     # ------------------------------------------------------------------ the step on one block
 
     cdef double _step(self, Block* b, int target, bint used_only) noexcept nogil:
-        """Step on the block towards plane `target`, -1 for the best one; return the gap before the step."""
+        """Step on the block towards plane `target`, or the best plane if it is -1; return the gap before the step."""
         cdef int q, k, best = -1, n = b.n
         cdef double gap = self._score(b, used_only)             # line 2
         for q in range(n):
@@ -253,7 +253,7 @@ cdef class Blocks(PlaneCache):
         return gap
 
     cdef double _score(self, Block* b, bint used_only) noexcept nogil:
-        """Compute u of all planes, or only of those with a multiplier; return the block gap."""
+        """Compute u of all planes, or only of planes with a multiplier; return the block gap."""
         cdef int q
         cdef double best = -INFINITY, mean = 0.0
         for q in range(b.n):
@@ -291,7 +291,7 @@ cdef class Blocks(PlaneCache):
         b.alpha[t] += gamma
 
     cdef void _pairwise(self, Block* b, int target) noexcept nogil:
-        """Move weight to plane `target`, then to the best plane, each time from the plane for which D gains most."""
+        """Move weight to plane `target`, then to the best one: from the worst plane or, if exact, the best for D."""
         cdef int step, q, i = target, j, n = b.n
         cdef double den, best_den, gain, best_gain, tau, difference
         cdef double* G = b.gram
@@ -387,7 +387,7 @@ cdef class Blocks(PlaneCache):
             self.averages[k].offset_drift = self.averages[k].count = 0.0
 
     def average(self, int k):
-        """Return the unclipped average of (-phi / s, B) after oracle (k = 0) or cached steps (1), None before any."""
+        """Return unclipped averages of -phi / s and B over oracle (k = 0) or cached steps (1), None before these."""
         if not 0 <= k < 2:
             raise ValueError(f"k must be 0 or 1, got {k}")
         cdef double count = self.averages[k].count
@@ -407,7 +407,7 @@ cdef class Blocks(PlaneCache):
                 self._check_signals()
 
     def gaps(self):
-        """Return the gaps, shape (n_blocks,): of each block before its last step, or in a later call of `measure`."""
+        """Return the gap of each block, before its last step or by `measure`, if that was later; shape (n_blocks,)."""
         cdef Py_ssize_t i
         out = np.empty(self.n_blocks)
         cdef double[::1] view = out

@@ -1,6 +1,6 @@
 """The memory of a block, the planes of one example: slopes in one piece, multipliers, Gram matrix.
 
-Slopes are sparse or dense, and float32 if that is exact. A pass over the planes of a block reads them in this order.
+Slopes are sparse or dense, and float32 if that is exact. They lie in the order in which a pass over the planes reads.
 """
 
 from libc.stdint cimport int32_t, uint64_t
@@ -74,7 +74,7 @@ cdef int store_plane(Block* b, StoredPlane* a, double offset, Py_ssize_t n, cons
     dense = n * (item + sizeof(int32_t)) >= dim * item
     a.slope.n = dim if dense else n
     a.slope.is_single = single
-    a.slope.index = index           # only its being NULL matters until `place_slope` replaces it
+    a.slope.index = index           # `slope_bytes` asks whether it is NULL; `place_slope` replaces it
     if dense:
         a.slope.index = NULL
     memory = extend_block(b, padded(slope_bytes(&a.slope)), bytes)
@@ -122,7 +122,7 @@ cdef int find_plane(Block* b, double offset, Py_ssize_t n, const int32_t* index,
         a = &b.planes[q].slope
         if b.planes[q].hash != hash or b.planes[q].offset != offset or (a.index != NULL and a.n != n):
             continue
-        if a.index != NULL and n and memcmp(a.index, index, n * sizeof(int32_t)):      # C forbids NULL even for 0 bytes
+        if a.index != NULL and n and memcmp(a.index, index, n * sizeof(int32_t)):      # C forbids memcmp with NULL
             continue
         k = 0
         while k < n and pb_slope_value(a, k if a.index != NULL else index[k]) == value[k]:

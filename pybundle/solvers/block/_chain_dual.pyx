@@ -42,9 +42,9 @@ cdef enum:
 
 cdef double FIRST_RATE = 0.5, LEAST_RATE = 1e-6     # initial rate, and smallest rate
 cdef double SMALLER = 0.25, LARGER = 2.0            # limits of the factor in line 5, as the parabola is an estimate
-cdef double STILL = 1e-8        # a step is accepted if |mu' - mu|_1 is less, as rounding hides whether the dual rises
-cdef double SPIKE = 6.0         # initial theta of true labels, with 0 for the others: phi is small, and H is not 0
-cdef double CERTAIN = 1e4       # known theta is at least its maximum minus this: larger differences only lose digits
+cdef double STILL = 1e-8        # steps with |mu' - mu|_1 <= STILL are accepted, as rounding hides a rise of the dual
+cdef double SPIKE = 6.0         # initial theta of true labels, 0 for other labels, so that phi is small and H is not 0
+cdef double CERTAIN = 1e4       # known theta are raised to their maximum minus CERTAIN; larger differences lose digits
 cdef double WORK = 2e8          # number of multiplications between two checks for signals
 
 
@@ -58,7 +58,7 @@ cdef struct Scratch:            # work space for the longest chain
     double* edge_mu             # (K, K) mu' of the edges
     double* S                   # (K, BLOCK) scores of a block of tokens
     double* coef                # (STEP, ldc) coefficients of tokens in a change of V
-    double* memory              # for forward-backward
+    double* memory              # tables of forward-backward
 
 
 cdef class ChainDual(PackedPoint):
@@ -100,7 +100,7 @@ cdef class ChainDual(PackedPoint):
     cdef const int64_t[::1] offsets
     cdef const double[::1] c
     cdef bint has_start, has_end
-    cdef Py_ssize_t n_edges         # K K or 0
+    cdef Py_ssize_t n_edges         # K K, or 0 without pairs of labels
     cdef Py_ssize_t[::1] rows       # indices 0, 1, 2, ... of the tokens
     cdef Py_ssize_t longest
     cdef double work                # number of multiplications for each token
@@ -336,7 +336,7 @@ cdef class ChainDual(PackedPoint):
             self.move(X, first, T, s, mu, edge_mu, c / self.s)
 
     cdef void scores_of(self, Rows X, Py_ssize_t first, Py_ssize_t T, Scratch* s, double* out) noexcept nogil:
-        """Set out (T, K) to the scores of the tokens of a chain at W, with those of first and last labels."""
+        """Set out (T, K) to the scores of the tokens of a chain at W, first and last labels included."""
         cdef Py_ssize_t k, K = X.n_scores
         cdef const double* rest = &self.base[0] + K + self.n_edges
         X.score_step(&self.rows[first], T, <double*>self.W, self.ldw, s.S, out)
@@ -427,7 +427,7 @@ cdef class ChainDual(PackedPoint):
         self.restore_arrays(self._arrays(), state)
         self.visits = state["visits"]
         self._refresh()
-        self.entropies[:] = state["entropies"]     # steps have summed them in another order
+        self.entropies[:] = state["entropies"]     # as steps have summed entropies in another order
 
 
 cdef inline void widen(const float* values, double* out, Py_ssize_t n) noexcept nogil:
@@ -443,5 +443,5 @@ cdef inline void narrow(const double* values, float* out, Py_ssize_t n) noexcept
 
 
 cdef inline double* cut(double* at, Py_ssize_t size) noexcept nogil:
-    """Return the first start of a cache line behind `size` numbers."""
+    """Return the first address from `at + size` on at which a cache line begins."""
     return <double*>((<uintptr_t>(at + size) + LINE - 1) // LINE * LINE)

@@ -11,8 +11,8 @@ cdef struct Example:         # data of a step besides x_i and alpha_i; 32 bytes 
     double c                 # weight of the example
     double square            # |x_i|^2, scale and bias included; with a penalty s sum_j x_ij^2 / s_j
     int32_t y                # the truth; -1 or 1 if binary, the sign of the score if the loss is a curve
-    int32_t vertex           # label if alpha_i is a vertex, else -1; one score: see `step_at_binary`, `curve_vertex`
-    int32_t active           # whether the next passes should visit it
+    int32_t vertex           # label of a vertex alpha_i, else -1; with one score see `step_at_binary`, `curve_vertex`
+    int32_t active           # whether the next passes should visit the example
     int32_t n_near           # size of the working set; 0: there is none, and the next step looks at all labels
 
 
@@ -31,7 +31,7 @@ cdef class LabelBlocks(PackedPoint):
     cdef Engine e
     cdef readonly object alpha, examples
     cdef readonly object near    # (n, set_capacity) labels of the working sets
-    cdef readonly double margin  # labels are near up to this below the best score; examples with less lead stay active
+    cdef readonly double margin  # labels are near if they score more than the best minus `margin`
     cdef Example* rows
     cdef int32_t* near_of
     cdef Py_ssize_t set_capacity    # maximum size of a working set; 0 if all steps look at all labels
@@ -41,6 +41,6 @@ cdef class LabelBlocks(PackedPoint):
     cdef Py_ssize_t find_active(self, Py_ssize_t* found) noexcept nogil
 
 
-# Sets the working set of a row to the labels near the best score `top` or with a multiplier > 0, or to none if these
-# are too many. u[k * stride] are the scores plus losses. After a step they may be the old ones, but `top` must be new.
+# Sets the working set of a row to the labels near the best score `top` or with a multiplier > 0, or empties it if these
+# are too many. u[k * stride] are scores plus losses. After a step u may be from before the step, but `top` must be new.
 cdef void keep_near(LabelBlocks blocks, Py_ssize_t row, const real* u, int stride, double top) noexcept nogil

@@ -20,7 +20,7 @@ cdef enum:
     MANY_LABELS = 64        # with so many labels or more, a step on a working set is faster than one on all labels
     SHARE = 8               # a working set holds at most K / SHARE of the K labels
 
-NEAR = 0.1      # `LabelBlocks.margin` is this times the size of a usual loss, see `spread_of`
+NEAR = 0.1      # `LabelBlocks.margin` is NEAR times the size of a usual loss, see `spread_of`
 
 
 def set_capacity(Engine e):
@@ -82,7 +82,7 @@ cdef class LabelBlocks(PackedPoint):
             self.restore(multipliers)
 
     def restore(self, multipliers):
-        """Set the multipliers to given ones of the same examples, made feasible."""
+        """Set the multipliers to given multipliers of the same examples, after making these feasible."""
         cdef Engine e = self.e
         c, y = np.asarray(e.weight_array), np.asarray(e.y_array)
         low, high = (-e.curve.high, -e.curve.low) if e.loss == CURVE else (0.0, 1.0)
@@ -96,7 +96,7 @@ cdef class LabelBlocks(PackedPoint):
         if e.loss == MULTICLASS:
             vertex = np.where(np.count_nonzero(self.alpha, axis=1) == 1, self.alpha.argmax(axis=1), -1)
         elif e.loss == CURVE:
-            vertex = np.full(len(c), -1)        # the next step sets it
+            vertex = np.full(len(c), -1)        # each step determines it anew
         else:
             vertex = np.where(self.alpha[:, 0] == 0.0, 0,
                               np.where(self.alpha[:, 0] == c.astype(self.alpha.dtype), 1, -1))
@@ -121,7 +121,7 @@ cdef class LabelBlocks(PackedPoint):
 
     @property
     def target_sum(self):
-        """Bound on what targets add to a sum of losses, for its rounding error: `steepest sum_i c_i |target_i|`."""
+        """Bound on what targets add to a sum of losses, for the error of the sum: `steepest sum_i c_i |target_i|`."""
         return 0.0 if self.e.loss != CURVE else self.steepest * float(
             np.abs(self.e.target_array) @ np.asarray(self.e.weight_array))
 
@@ -153,7 +153,7 @@ cdef class LabelBlocks(PackedPoint):
         """Write the active rows to `found`, which has room for all rows; return their number."""
         cdef Py_ssize_t i, count = 0
         for i in range(self.e.n_examples):
-            found[count] = i            # overwritten if row i is not active: no branch that is hard to predict
+            found[count] = i            # overwritten if row i is not active, without a branch that is hard to predict
             count += self.rows[i].active != 0
         return count
 

@@ -6,7 +6,7 @@
 The step at example i, with all other multipliers fixed [sequential dual method, Keerthi et al. 2008]:
 
     1   u_k = L(y_i, k) + <W_k, x_i>,  k = 1..K           scores
-    2   gap_i = c_i max_k u_k - <alpha_i, u>               no step if it is 0
+    2   gap_i = c_i max_k u_k - <alpha_i, u>               no step follows if gap_i = 0
     3   new = Proj(alpha_i + u s / |x_i|^2)                onto c_i times the simplex: the exact maximiser
     4   W_k -= (new_k - alpha_ik) x_i / s,  alpha_i = new
 
@@ -18,13 +18,13 @@ row changes alpha_i, the scores of later rows in the group are corrected by `<x_
 as those at one row after another.
 
 With many labels line 1 costs most. With `on_sets` a step looks only at the labels in the working set of a row, see
-`_label_blocks.pyx`. It finds the maximiser over their multipliers, with |set| d operations in place of K d.
+`_label_blocks.pyx`. Such a step finds the maximiser over their multipliers, with |set| d operations in place of K d.
 
 With a penalty (`set_penalty`) the point W follows from a point V by a threshold, a factor s / s_j and bounds, see
 `_shrinkage.pyx`. Here s_j = l2_j + kappa, and s is the least s_j. Line 4 changes V, and then the entries of W for the
-features of the row are computed. Line 3 has `s sum_j x_ij^2 / s_j` in place of |x_i|^2. This takes the largest
-curvature that the dual can have along x_i, so that a step from the scores at W increases the dual, too [prox-SDCA,
-Shalev-Shwartz & Zhang 2014]. As W is not linear in the steps, a group is one row.
+features of the row are computed. Line 3 has `s sum_j x_ij^2 / s_j` in place of |x_i|^2: with the largest curvature that
+the dual can have along x_i, a step from the scores at W increases the dual, too [prox-SDCA, Shalev-Shwartz & Zhang
+2014]. As W is not linear in the steps, a group is one row.
 """
 
 import numpy as np
@@ -322,10 +322,10 @@ cdef class LabelDual(LabelSums):
         self.visits, self.cached_visits = state["visits"], state["cached_visits"]
 
     def visit(self, const Py_ssize_t[::1] order, bint on_sets=False):
-        """Step on the examples of `order`, one after another; one may occur twice.
+        """Step on the examples of `order`, one after another; an example may occur twice.
 
-        The cost is O(nnz(X) K) for the scores, and one row of W for every multiplier that changes. With `on_sets` the
-        size of a working set, if there is one, replaces K; the block gap is then that over its labels.
+        The cost is O(nnz(X) K) for the scores, and one row of W for every multiplier that changes. With `on_sets` an
+        example with a working set costs its size in place of K, and has the block gap over the labels of the set.
 
         Returns
         -------

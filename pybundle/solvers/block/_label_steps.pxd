@@ -20,7 +20,7 @@ cdef inline bint is_flat(const Curvature* p, const Example* x) noexcept nogil:
     return x.square <= 1e-30 * p.s
 
 
-# Returns a fraction of c_i: rounding alone may change a multiplier by so much, so W is not updated for it.
+# Returns the relative change of a multiplier that rounding alone may cause; W is not updated for smaller changes.
 cdef inline double rounding_of(const real* alpha) noexcept nogil:
     return 5e-7 if sizeof(real) == 4 else 1e-15
 

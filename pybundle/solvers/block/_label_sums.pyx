@@ -106,10 +106,10 @@ cdef class LabelSums(LabelBlocks):
         Parameters
         ----------
         first, last : int
-            The sum is over the rows `first <= i < last`, None is n. Threads may sum different rows.
+            The sum is over the rows `first <= i < last`; None means n. Threads may sum different rows.
         far : float
-            Norm |m| of column means m. The error also bounds that of `a - m a_b`, for each row a of the slope with last
-            entry a_b.
+            Norm |m| of column means m. The error of the slope also covers `a - m a_b`, for each row a of the slope with
+            last entry a_b.
 
         Raises
         ------
@@ -132,10 +132,10 @@ cdef class LabelSums(LabelBlocks):
     def _aggregate(self, const real[:, ::1] alphas, Py_ssize_t first, Py_ssize_t last, double far):
         cdef Engine e = self.e
         cdef int K = e.n_scores, k, y
-        # a block of dense rows stays in the cache; blocks of sparse rows are longer: there the slope of one class stays
+        # a block of dense rows stays in the cache; for sparse rows, whose blocks are longer, the slope of a class does
         cdef Py_ssize_t i = first, size, entries = 0, products = 0, block = BLOCK if self.dense else SPARSE_BLOCK
         cdef double offset = 0.0, total, c, b, ratio, beta
-        cdef double offset_size = 0.0, slope_size = 0.0     # sum of |terms|; sum of the norms of terms
+        cdef double offset_size = 0.0, slope_size = 0.0     # sums of |terms| of the offset, of norms of slopes
         cdef bint is_multiclass = e.loss == MULTICLASS
         cdef int idle = 2 if e.loss == CURVE else 0         # rows with this vertex add nothing
         # rows of a block and their coefficients for each class; a class has at most one coefficient of each row

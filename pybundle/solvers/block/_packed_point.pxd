@@ -29,7 +29,7 @@ cdef class PackedPoint:
     cdef inline double intercept(self, Py_ssize_t k, Py_ssize_t row) noexcept nogil:
         return self.origin[k] + (self.excess - self.products[row]) * self.sums[k] - self.pull[k]
 
-    # updates the numbers of this term after `W_k += coef X_i`
+    # updates `sums` and `pull`, which `intercept` reads, after `W_k += coef X_i`
     cdef inline void move_intercept(self, Py_ssize_t k, Py_ssize_t row, double coef) noexcept nogil:
         self.sums[k] += self.unit * coef
         self.pull[k] += self.unit * coef * self.products[row]

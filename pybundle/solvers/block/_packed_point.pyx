@@ -47,7 +47,7 @@ cdef class PackedPoint:
         self.s = s
 
     def set_intercepts(self, moving):
-        """Give the intercepts of classes no penalty, see `MovingIntercepts`; the point has to be set before.
+        """Let the intercepts of classes have no penalty, see `MovingIntercepts`; the point has to be set before.
 
         The steps are those for centred rows x_i - m with a last column `sqrt(ratio)`, whose weights are relative to
         `origin`. But W is a sum of multiples of rows that are not centred; a_k (`sums`) is the sum of the coefficients
@@ -77,7 +77,7 @@ cdef class PackedPoint:
             self.V = <void*><size_t>self.unshrunk.ctypes.data
             self.base_unshrunk = np.zeros(len(self.base))
         self.s = s.min()
-        # bounds and thresholds are stored times the scale of the data, as W is; factors are not
+        # bounds and thresholds are stored times the scale of the data, as W is; factors have no scale
         whole = l1 / self.s, self.s / s, lower, upper
         limits = [values[:e.n_weights].reshape(e.n_blocks, e.width) for values in whole]
         base = np.zeros((4, len(self.base)))
@@ -129,7 +129,7 @@ cdef class PackedPoint:
         return self._unpacked(self.packed, np.asarray(self.base))
 
     def unshrunk_point(self):
-        """Return the point V (dim,), times s."""
+        """Return s V (dim,), which is the v of `set_limits`."""
         return self.s * self._unpacked(self.unshrunk, np.asarray(self.base_unshrunk))
 
     def _unpacked(self, packed, base):

@@ -77,7 +77,7 @@ def state_of(PlaneCache cache):
 
 
 def set_state(PlaneCache cache, state):
-    """Give an empty cache the state that `state_of` described; ValueError if its arrays cannot be one."""
+    """Give an empty cache the state that `state_of` described; raise ValueError if the arrays are no such state."""
     cdef const Py_ssize_t[::1] size = state["sizes"]
     cdef const int32_t[::1] tick = state["last"], n_used = state["used"]
     cdef const double[::1] multiplier = state["alpha"], product = state["gram"], gap = state["gaps"]

@@ -34,10 +34,10 @@ cdef class PlaneCache:
     cdef double* change         # changes of multipliers in a step, with the same room
     cdef int u_room
 
-    # Makes room for at least n planes / for exactly `room` planes
+    # `_reserve` makes room for at least n planes, `_resize` for exactly `room` planes
     cdef int _reserve(self, Block* b, int n) except -1 nogil
     cdef int _resize(self, Block* b, int room) except -1 nogil
-    # Returns the place of a plane in its block, after inserting it if it is new / in any case
+    # Both return the place of a plane in its block; `_add` inserts the plane if it is new, `_insert` in any case
     cdef int _add(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
                   const double* value) except -1 nogil
     cdef int _insert(self, Block* b, double offset, Py_ssize_t n, const int32_t* index,
@@ -51,5 +51,5 @@ cdef class PlaneCache:
     cdef bint _merge(self, Block* b, int before) except -1 nogil
     cdef void _multiply(self, Block* b) noexcept nogil
     cdef double _square(self, const Block* b, int q) noexcept nogil
-    # Checks for signals after ENTRIES_PER_CHECK entries
+    # Checks for signals if ENTRIES_PER_CHECK entries of slopes were read since the last check
     cdef int _check_signals(self) except -1 nogil

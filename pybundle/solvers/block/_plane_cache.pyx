@@ -24,7 +24,7 @@ from pybundle.core.sparse import check_sparse
 
 # Rounding error of a weighted mean of two slopes, divided by the weighted mean of their norms.
 cdef double MERGING = 3.03 * 2.0 ** -53
-# Number of entries read between two checks for signals, about 50 ms.
+# Number of entries of slopes read between two checks for signals, which takes about 50 ms.
 cdef double ENTRIES_PER_CHECK = 5e7
 
 
@@ -45,10 +45,10 @@ cdef class PlaneCache:
     bytes : float
         Memory of planes, multipliers and Gram matrices.
     cap : int
-        Most planes in the working set of a block, the truth included if it is there; beyond it the one idle longest is
-        dropped, or two are merged.
+        Maximum number of planes in the working set of a block, and the truth counts if it is in the set. For a further
+        plane the plane that was idle longest is dropped, or two planes are merged.
     merges : bool
-        Whether idle planes in use are merged.
+        Whether idle planes with multipliers > 0 are merged.
     tick : int
         Number of iterations so far.
     n_merged : int
@@ -142,7 +142,7 @@ cdef class PlaneCache:
                 size += is_candidate(b, r, self.max_idle)
             if size >= self.cap:
                 self._make_room(b)
-                q = find_plane(b, offset, n, index, value)      # other planes may have moved
+                q = find_plane(b, offset, n, index, value)      # its place may have changed
         if q < 0:
             return self._insert(b, offset, n, index, value)
         b.planes[q].last = self.tick
@@ -179,7 +179,7 @@ cdef class PlaneCache:
         self.n_planes -= 1
 
     cdef bint _make_room(self, Block* b) except -1 nogil:
-        """Drop the plane without a multiplier that was idle longest, or merge two; return whether anything changed.
+        """Drop the longest idle plane without a multiplier, else merge two planes; return whether anything changed.
 
         With `max_idle` the plane that was idle for longest leaves the working set, with or without a multiplier.
         """
@@ -199,7 +199,7 @@ cdef class PlaneCache:
         return True
 
     def forget(self, int max_idle):
-        """Begin a new tick; drop planes without a multiplier that were idle for `max_idle` ticks, and merge others."""
+        """Begin a new tick; of planes idle for `max_idle` ticks drop those without a multiplier, and merge others."""
         cdef Py_ssize_t i
         self.tick += 1
         with nogil:
@@ -220,7 +220,7 @@ cdef class PlaneCache:
         return 0
 
     cdef bint _merge(self, Block* b, int before) except -1 nogil:
-        """Merge the two planes of least multipliers > 0 idle since before tick `before`; return if there are two."""
+        """Merge the two planes of least multipliers > 0 that were idle since a tick; return whether there are two."""
         cdef int q, i = -1, j = -1, r, which
         cdef double a, share, norm, offset
         cdef Py_ssize_t k, count = 0
@@ -257,12 +257,12 @@ cdef class PlaneCache:
                     count += 1
                     self.dense[q] = 0.0
         sort_entries(count, index, value)
-        norm = 0.0              # summed anew: from Gram entries it could cancel and become negative
+        norm = 0.0              # summed anew, as a norm from Gram entries could become negative by cancellation
         for k in range(count):
             norm += value[k] * value[k] * (1.0 if self.metric == NULL else self.metric[index[k]])
         memset(&merged, 0, sizeof(StoredPlane))
         offset = share * b.planes[i].offset + (1.0 - share) * b.planes[j].offset
-        # an entry differs by three roundings from the exact mean with weights that sum to 1
+        # an entry of the merged slope differs by three roundings from the exact mean, whose weights sum to 1
         self.merging_error += MERGING * (share * sqrt(self._square(b, i)) + (1.0 - share) * sqrt(self._square(b, j)))
         try:
             store_plane(b, &merged, offset, count, index, value, self.dim, &self.bytes)
@@ -287,14 +287,14 @@ cdef class PlaneCache:
         """Reduce `bytes` to `limit` without a change of phi and B; return whether that was possible.
 
         The largest blocks come first, and no more planes are lost than necessary. Planes without a multiplier are
-        dropped; then planes are merged, until each block has its truth and one more. Holes between slopes are closed.
+        dropped; then planes are merged, until each block has its truth and one more plane. Memory becomes compact.
         """
         cdef Py_ssize_t i, start
         cdef int most = 2
         cdef Block* b
         for i in range(self.n_blocks):
             most = max(most, self.blocks[i].n)
-        start = self.tick * 7919 % max(self.n_blocks, 1)        # not always the same blocks first
+        start = self.tick * 7919 % max(self.n_blocks, 1)        # each tick begins with another block
         while self.bytes > limit:
             with nogil:
                 for i in range(self.n_blocks):
@@ -311,7 +311,7 @@ cdef class PlaneCache:
                 break
             most = max(2, 3 * most // 4)
         with nogil:
-            pb_return_pages()       # later blocks do not all fit into the freed memory
+            pb_return_pages()       # because later blocks do not all fit into the holes of the heap
         return self.bytes <= limit
 
     cdef int _check_signals(self) except -1 nogil:
@@ -354,7 +354,7 @@ cdef class PlaneCache:
                 self.dense[a.index[k] if a.index != NULL else k] = 0.0
 
     cdef double _square(self, const Block* b, int q) noexcept nogil:
-        """Return |psi|^2 of a plane in the Euclidean norm."""
+        """Return |psi_q|^2 in the Euclidean norm, whatever the metric is."""
         cdef Py_ssize_t k
         cdef double total = 0.0
         if self.metric == NULL:
@@ -377,7 +377,7 @@ cdef class PlaneCache:
     # ------------------------------------------------------------------ sums
 
     def aggregate(self, double slope_error=0.0, double offset_error=0.0):
-        """Return the `Plane` (B, phi) as a new sum in float64; set `offset`. Its errors are those of `of_parts`."""
+        """Return the `Plane` (B, phi) as a new sum in float64, with the errors of `of_parts`; set `offset` to B."""
         found = self.of_parts(np.zeros(self.n_blocks, dtype=np.intp), np.array([slope_error]), np.array([offset_error]))
         self.offset = found.offsets[0]
         return Plane(self.offset, found.slopes[0], float(found.slope_errors[0]),
@@ -386,8 +386,8 @@ cdef class PlaneCache:
     def of_parts(self, const Py_ssize_t[::1] part, slope_errors, offset_errors):
         """Return the `Planes` (B_p, phi_p) of parts, with values NaN; block i belongs to part[i].
 
-        `slope_errors` and `offset_errors` (P,) bound the errors of the stored planes: of the sum of the slopes of a
-        part, and of offsets (relative). The rounding errors of the sums here are added.
+        For the stored planes of a part, `slope_errors` (P,) bound the error of the sum of slopes, and `offset_errors`
+        (P,) the relative errors of offsets. The rounding errors of the sums of this method are added.
         """
         cdef Py_ssize_t n_parts = len(slope_errors)
         offsets, slopes, sizes = np.zeros(n_parts), np.zeros((n_parts, self.dim)), np.zeros(n_parts)
@@ -406,7 +406,7 @@ cdef class PlaneCache:
                 total = 0.0
                 for q in range(1, b.n):
                     total += b.alpha[q]
-                if total > 1.0:                 # due to rounding; a bound needs sums of at most 1
+                if total > 1.0:                 # this is due to rounding, but a bound needs sums of at most 1
                     for q in range(1, b.n):
                         b.alpha[q] /= total
                     total = 1.0
@@ -426,7 +426,7 @@ cdef class PlaneCache:
                       offset_errors + (terms + merged) * UNIT)
 
     def assign(self, const double[::1] alpha):
-        """Set the multipliers of all planes, in the order of `Blocks.arrays`; a truth gets what is left of 1."""
+        """Set the multipliers of all planes, in the order of `Blocks.arrays`; truths make the sum of a block 1."""
         cdef Py_ssize_t i, j = 0
         cdef int q
         cdef double rest
@@ -448,7 +448,7 @@ cdef class PlaneCache:
         self.aggregate()
 
     def sizes(self, bint used_only=False):
-        """Return the number of planes of every block, or of those with a multiplier, with the truth: (n_blocks,)."""
+        """Return the number of planes, or planes in use, of each block with its truth, shape (n_blocks,)."""
         cdef Py_ssize_t i
         out = np.empty(self.n_blocks, dtype=np.intp)
         cdef Py_ssize_t[::1] view = out
@@ -460,7 +460,7 @@ cdef class PlaneCache:
 def _entries(slopes):
     """Return indices, values and row starts of a CSR matrix, leaving out zeros that it stores.
 
-    Planes from a checkpoint store none; their arrays are not copied.
+    Without stored zeros, as in planes from a checkpoint, arrays are not copied.
     """
     indices, values, starts = slopes.indices, slopes.data, slopes.indptr.astype(np.int64, copy=False)
     if values.all():

@@ -14,6 +14,6 @@ cdef class Shrinkage:
     # computes W[at] from V[at] for start <= at < stop
     cdef void apply(self, const real* V, real* W, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
 
-    # does the same for the first `size` entries of some rows of length ld
+    # computes W from V at the first `size` entries of the n rows `rows`, where all rows have length ld
     cdef void apply_at(self, const real* V, real* W, const int32_t* rows, Py_ssize_t n, Py_ssize_t ld,
                        Py_ssize_t size) noexcept nogil

@@ -1,4 +1,4 @@
-"""The scores at the best point of a search, which a line search from there and the value of that point need."""
+"""The scores at the best point of a search. They give the value of that point, and a line search starts from them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class BestScores(Kept):
     def __init__(self, risk, dual):
         self._risk, self._dual, self.visits = risk, dual, 0.0
         self._scores = None
-        self._version = None        # version of the best point with these scores; None while they change
+        self._version = None        # version of the best point that has `_scores`; None while they change
         self._spare = None          # an array that the next pass overwrites
         self._reach = 0.0           # the error of the scores of example i is at most reach |x_i|
 

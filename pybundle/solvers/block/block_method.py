@@ -9,12 +9,12 @@ Each example has a block of multipliers of its labellings; all blocks together d
         2  the schedule names the next actions:
                "visit"   for one example after another, call the oracle and step on the block
                "cached"  step on blocks with stored planes only, until their gaps sum to a fraction of the gap
-               "value"   call the oracle for all examples at w, or between w and the best point, which returns F there
+               "value"   evaluate F by calls of the oracle for all examples, at w or between w and the best point
         3  lower bound B - |phi|^2 / (2 lam), valid for any centre; stop if best value and best bound are close enough
 
 While there is no plane, kappa is 0, so that the first pass is at w = 0. No value of F is known before the first action
-"value", which cached planes have in the fifth iteration or earlier. Without a proximal term (kappa = 0) the loop is
-BCFW or one of its variants [Lacoste-Julien et al. 2013; Shah et al. 2015].
+"value", which comes in the fifth iteration or earlier with cached planes. Without a proximal term (kappa = 0) the loop
+is BCFW or one of its variants [Lacoste-Julien et al. 2013; Shah et al. 2015].
 
 Some cores allow a separable penalty in place of `lam/2 |w|^2`; w, bound and centre then follow from that penalty.
 
@@ -34,7 +34,7 @@ from ..run import Run
 from .centre import Centre
 from .mean_plane import MeanPlane
 
-FLOAT32_PATIENCE = 25   # float64 continues if so many values of F lower the gap by less than the fraction LEAST_FALL
+FLOAT32_PATIENCE = 25   # the run goes on in float64 if so many values of F lower the gap by less than LEAST_FALL of it
 LEAST_FALL = 0.01
 
 
@@ -44,7 +44,7 @@ class BlockMethod(Run):
     Parameters
     ----------
     search : Search
-        Its penalty is a square, or another one that the core allows.
+        Its penalty is a square, or another penalty that the core allows.
     core : type
         `core(risk, problem, known, **options)` builds the core from the blocks `known` of another run, or from None.
     schedule : Schedule
@@ -63,7 +63,7 @@ class BlockMethod(Run):
 
     kept = ("core", "schedule", "centre", "rng", "last_gaps", "_n_flat", "_flat_gap", "_mean", "_has_risen")
     core = None         # made by `start`
-    _proof = None       # `Proof` of the best bound, if it needs no limits of free weights
+    _proof = None       # `Proof` of the best bound, if the bound needs no limits of free weights
 
     def __init__(self, search, core, schedule, kappa=None, **options):
         super().__init__(search)
@@ -71,8 +71,8 @@ class BlockMethod(Run):
         self._kind, self._options, self.schedule = core, options, schedule
         self.rng = np.random.default_rng(self.settings.random_state)
         self.centre = Centre(problem, schedule, kappa)
-        self._n_flat, self._flat_gap = 0, np.inf        # number of values since the gap fell by LEAST_FALL; that gap
-        self._has_risen = False         # whether a value of F was above the best one
+        self._n_flat, self._flat_gap = 0, np.inf        # values of F since the gap last fell, and the gap then
+        self._has_risen = False         # whether a value of F was above the best value
         self._mean = MeanPlane(problem.means) if problem.even is None and problem.classes is None else None
         self.last_gaps = 0.0
 
@@ -85,19 +85,19 @@ class BlockMethod(Run):
         if blocks is not None and self.problem.square is not None:
             with search.working("oracle", visitor=self.core):
                 self.core.shrink(self.problem.least_modulus)
-        search.w = w if search.w is None else search.w          # it is the result until a value of F is known
+        search.w = w if search.w is None else search.w          # the result, until a value of F is known
         if state is not None and self.problem.contains(state.w):
             search.observe(state.w, state.risk_value, inference=state.inference)
         with search.working("oracle", visitor=self.core):
             self.centre.start(w0, self.core, search)
         self._bound()
-        if state is None and (w0.any() or self.core.bound_takes_pass):      # the default of atol needs F
+        if state is None and (w0.any() or self.core.bound_takes_pass):      # the default of atol needs a value
             self._evaluate(w)
 
     def iterate(self):
         """Do one iteration; return a Status if the stopping rule of the method holds, else None."""
         search = self.search
-        if self.trace.n_iter == 0 and search.is_close():        # the state of the run before meets the tolerance
+        if self.trace.n_iter == 0 and search.is_close():        # a state from before meets the tolerance
             search.log(search.fun)
             return Status.CONVERGED
         value = None
@@ -153,7 +153,7 @@ class BlockMethod(Run):
 
     def restore(self, arrays):
         self.search.restore(arrays["search"])
-        self.core = self._made(None)        # it works in the precision of the restored search
+        self.core = self._made(None)        # the core works in the precision of the restored search
         Kept.restore(self, {name: arrays[name] for name in self.kept})
         for point in (self.centre.c, self.centre.before):
             check_array("the centre", point, (self.risk.dim,))
@@ -163,7 +163,7 @@ class BlockMethod(Run):
 
     def evidence(self, risk):
         keeps = self.settings.record is not None
-        if self.problem.is_free.any() and not keeps:      # limits of these weights would take further passes
+        if self.problem.is_free.any() and not keeps:      # limits of free weights would take passes
             return None
         within = limits = None
         if self.problem.classes is None:
@@ -173,7 +173,7 @@ class BlockMethod(Run):
         return max(filter(None, [self._proof, found]), key=lambda proof: proof.bound.value, default=None)
 
     def to_float64(self):
-        # the new core chooses the weight of the centre anew, since keeping it took up to a fifth more passes
+        # the new core chooses the weight of the centre anew, since the old weight took up to a fifth more passes
         self.core = self._made(self.core.known())
         self.centre.place(self.core)
         self._bound()
@@ -213,6 +213,6 @@ class BlockMethod(Run):
 
     def settle(self):
         search = self.search
-        if not np.isfinite(search.fun) and self.trace.n_iter:       # no value is known yet, so no better point
+        if not np.isfinite(search.fun) and self.trace.n_iter:       # no value of F is known: w is no worse
             search.w = self.problem.project(self.core.w.copy())
             search.version += 1

@@ -23,7 +23,7 @@ from .oracle_pass import OraclePass
 
 CAP = 100           # maximum number of planes in a block
 FULL, USED = 10, 0.3        # see `CachedBlocks.cached_pass`
-IDLE, IDLE_OF_MANY = 4, 2   # iterations after which an idle plane is dropped, if calls add one plane, and if several
+IDLE, IDLE_OF_MANY = 4, 2   # values of `max_idle` for oracle calls that add one plane, and for calls that add several
 
 
 class CachedBlocks(Core):
@@ -41,16 +41,16 @@ class CachedBlocks(Core):
         As in `Blocks`.
     visit : {"used", "all"}
         With "used" most cached passes visit only planes in use, of blocks that have several. With "all" they visit the
-        working sets of [Shah2015] of all blocks: evaluations of F add no planes to these, and idle planes leave them
-        whatever their multipliers are.
+        working sets of [Shah2015] of all blocks: evaluations of F add no planes to the sets, and idle planes leave
+        the sets whatever their multipliers are.
     max_idle : int or None
-        Iterations after which idle planes are dropped or leave; None is 4, or 2 if each call adds several planes.
+        Iterations after which idle planes are dropped or leave their working set; None chooses IDLE or IDLE_OF_MANY.
     average : bool
         Whether F is evaluated at averages of the points.
     n_best : int
         Number of labellings that a call of the oracle returns, and whose planes are added.
     memory_limit : int or None
-        Bytes for planes, multipliers, Gram matrices and points. To keep it, idle planes are dropped, and others merged.
+        Bytes for planes, multipliers, Gram matrices and points. To keep the limit, planes are dropped or merged.
     record : Record or None
         It stores the labellings of planes as evidence.
 
@@ -68,9 +68,9 @@ class CachedBlocks(Core):
         self.n_examples, self.dim, self.record = risk.n_examples, risk.dim, record
         self._visits_all, self._project = visit == "all", problem.project
         self._max_idle = max_idle or (IDLE if n_best == 1 else IDLE_OF_MANY)
-        cap = cap if record is None or self._visits_all else 1 << 20        # evidence allows no merging
+        cap = cap if record is None or self._visits_all else 1 << 20        # merged planes are no evidence
         settings = problem.penalty.nonneg, step, max_steps, cap, self._max_idle if self._visits_all else 0
-        if not isinstance(known, Blocks):       # multipliers of labels have no planes
+        if not isinstance(known, Blocks):       # such as multipliers of labels, without planes
             known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
         self.blocks.merges &= record is None
@@ -144,9 +144,9 @@ class CachedBlocks(Core):
         """Return the weight of the centre, `sqrt(lam Rbar^2 / u)`.
 
         Rbar^2 is the mean |psi|^2 of the stored planes, which falls during a run, since planes near the optimum are
-        much shorter than the first ones. The unit u is the largest offset, which is a loss, of a plane so far. Dividing
-        by it gives the same points if F is multiplied by a power of 2. On graphs whose loss is the number of wrong
-        nodes runs without it took twice the passes.
+        much shorter than the first ones. The unit u is the largest offset, which is a loss, of a plane so far. Division
+        by u gives the same points if F is multiplied by a power of 2. On graphs whose loss is the number of wrong
+        nodes, runs without this division took twice the passes.
         """
         square, offset = self.blocks.extent()
         self._unit = max(self._unit, offset)
@@ -185,7 +185,7 @@ class CachedBlocks(Core):
         return self._gap
 
     def evaluate(self, search, w):
-        """Return F at w, or at the average if there is one; store the planes found unless cached passes visit all."""
+        """Return F at w, or at the average of points if there is one; store the planes found if visit="used"."""
         average = best_average(self.blocks, self.lam, self._project)
         w = w if average is None else average
         found = self.passes.value(w, stores=not self._visits_all)
@@ -193,8 +193,8 @@ class CachedBlocks(Core):
         return self.observe(search, w, *found)
 
     def forget(self):
-        """Drop idle planes; if each call of the oracle adds several planes, most of these are never used."""
-        if self._visits_all and self._phi is not None:      # there was no pass, so no iteration of [Shah2015]
+        """Drop idle planes, or let them leave their working sets."""
+        if self._visits_all and self._phi is not None:      # an iteration without passes is none of [Shah2015]
             return
         if self.record is None or self._visits_all:         # merged planes have no labelling
             self.blocks.forget(self._max_idle)
@@ -205,7 +205,7 @@ class CachedBlocks(Core):
         return None if known is None else (known[0], known[1] + self.passes.oracle.later_rounding(norm(search.w)))
 
     def aggregate(self):
-        """Return the `Plane` of the multipliers as a new sum; set w from it, without the rounding errors of steps."""
+        """Return the `Plane` of the multipliers as a new sum; set w from this sum, without rounding errors of steps."""
         plane = self.blocks.aggregate(*self._errors)
         if self._phi is None:
             self._place(self.lam, self.kappa, self.centre, plane.slope)
@@ -219,9 +219,9 @@ class CachedBlocks(Core):
 
 
 def best_average(blocks, lam, project):
-    """Return the w of the best combination, by D, of the averages over oracle and cached steps; None before any.
+    """Return the w of the combination with the largest D of the averages over oracle steps and over cached steps.
 
-    An average of multipliers has the averages B and x = -phi / lam, its w is the projection of x, and
+    Before the first step it is None. An average of multipliers has B and x = -phi / lam, its w is the projection, and
     D = B - lam/2 |w|^2. On the segment of t between both averages D is concave, with the derivative
     B1 - B0 - lam <w(t), x1 - x0>, which is linear in t if there are no sign constraints.
     """

@@ -30,15 +30,15 @@ class Centre(Kept):
     problem : Problem
     schedule : Schedule
     wanted : float or None
-        Weight of the centre; None leaves it to `Balance` or to the core, which often takes `sqrt(lam Rbar^2)`, Rbar^2
-        being the mean squared norm of the planes.
+        Weight of the centre; None leaves the choice to `Balance` or to the core, which often takes `sqrt(lam Rbar^2)`,
+        where Rbar^2 is the mean squared norm of the slopes.
 
     Attributes
     ----------
     kappa : float
-        The weight, 0 if the schedule is not proximal.
+        The weight of the centre, 0 if the schedule is not proximal.
     c, before : ndarray, shape (dim,)
-        The centre, and the point before its last move; replaced, never changed in place.
+        The centre, and w at its last move. Both arrays are replaced, never changed in place.
     """
 
     kept = ("kappa", "c", "before", "_rises", "_last", "_balance")
@@ -61,7 +61,7 @@ class Centre(Kept):
         core.place(self._modulus, self.kappa, self.c)
 
     def move(self, core, search):
-        """Move the centre to the extrapolated point, or to w where the module docstring says mom = 0."""
+        """Move the centre to the extrapolated point, or to w if the module docstring says mom = 0."""
         lam, x = self._lam(core, search), core.w.copy()
         idle = IDLE * self._schedule.every
         is_lost = self._balance is not None and search.idle > 0 and search.idle % idle == 0
@@ -89,8 +89,8 @@ class Centre(Kept):
     def _lam(self, core, search):
         """Return the constant of strong convexity from which weight and momentum follow.
 
-        With another penalty than a square it is at least `lam = gap / |w|^2` at the best point w, since a term
-        `lam/2 |.|^2` would add only half the gap to F(w).
+        With another penalty than a square the constant is at least `lam = gap / |w|^2` at the best point w, since a
+        term `lam/2 |.|^2` would add only half the gap to F(w).
         """
         modulus = self._modulus
         if not self._is_penalised:

@@ -11,8 +11,8 @@ from ._label_blocks import set_capacity
 
 SAMPLE = 32     # examples from which the inner products of rows are estimated
 PIECE = 1 << 16     # number of indices of sparse rows that are converted at a time
-COLUMNS = 4096  # number of columns that are multiplied at a time if these rows are dense
-ORTHOGONAL = 0.1    # examples are nearly orthogonal if the mean of <x_i, x_j>^2 is below this times (mean |x|^2)^2
+COLUMNS = 4096  # number of columns of dense rows that are multiplied at a time
+ORTHOGONAL = 0.1    # examples are nearly orthogonal if mean <x_i, x_j>^2 < ORTHOGONAL (mean |x|^2)^2
 LIGHT = 0.5         # factor of the weight of the centre if examples have working sets: measured
 CROWDED = 3e-3      # limit of the weight, divided by n rho Rbar^2 / u: measured
 GROWTH = 1.5        # factor by which the limit grows after an iteration whose cached passes have missed their target
@@ -22,12 +22,12 @@ class CentreWeight(Kept):
     """The weight of the centre, `min(factor sqrt(lam R^2 / u), limit)`.
 
     psi is the slope of a plane of one label, and `c_i x_i` for one score. R^2 is the median of the |psi|^2 > 0, and
-    Rbar^2 their mean. A few long documents of word counts can make the mean 100 times the median, and then the median
-    suits most examples better. The unit u of the losses is `mean_weight` times the mean of the largest cost of each
-    label, or of |y| in a regression. If F is multiplied by a power of 2, this division leaves each w
-    as it is; if y is, w is multiplied by the same number.
+    Rbar^2 the mean of all |psi|^2. Long documents of word counts can make the mean 100 times the median, and then the
+    median suits most examples better. The unit u of the losses is `mean_weight` times the mean of the largest cost
+    of each label, or of |y| in a regression. Because of the division by u, w stays the same if F is multiplied by a
+    power of 2, and is multiplied by it if the targets y are.
 
-    The limit is infinite unless examples are nearly orthogonal, see ORTHOGONAL. Then the steps of a pass hardly
+    The limit is infinite unless examples are nearly orthogonal, see ORTHOGONAL. If they are, the steps of a pass hardly
     interact, and a heavier centre only slows w down. The limit is `CROWDED n rho Rbar^2 / u`, where rho is the mean of
     `<x_i, x_j>^2` over (mean |x|^2)^2, with the mean example subtracted in the products. Close to the minimum steps do
     interact, and `raise_limit` is called.
@@ -56,7 +56,7 @@ class CentreWeight(Kept):
     def __init__(self, risk, norms):
         copies = 2.0 if risk.n_scores > 1 else 1.0      # psi holds x_i for label k, and -x_i for y_i
         norms = risk.sample_weight * norms
-        if not copies * float(norms.sum()) < 1e153:     # below, squares of sums of slopes are finite
+        if not copies * float(norms.sum()) < 1e153:     # below this sum, squares of sums of slopes are finite
             raise NumericalError("squares of the slopes overflow; scale the data or sample_weight down")
         unit = mean_weight(risk.sample_weight)
         if risk.loss is not None:
@@ -103,7 +103,7 @@ def share_of_squares(examples, feature):
 
 
 def _rows_per_column(examples):
-    """Return the number of sparse rows divided by that of the columns in use, at most 1; return 1 for dense rows."""
+    """Return the number of sparse rows divided by the number of columns in use, at most 1; return 1 for dense rows."""
     if not examples.is_sparse or examples.n_examples >= examples.n_features:
         return 1.0
     is_used = np.zeros(examples.n_features, dtype=bool)
@@ -113,9 +113,9 @@ def _rows_per_column(examples):
 
 
 def _squared_products(examples):
-    """Return the mean of `<x_i, x_j>^2`, i != j, divided by (mean |x|^2)^2, for examples of a sample; 1 if unknown.
+    """Return the mean of `<x_i, x_j>^2`, i != j, divided by (mean |x|^2)^2, for a sample of examples.
 
-    Returns it twice: for the examples as they are, and with the mean example subtracted in the products.
+    A second number is the same with the mean example subtracted in the products. Both are 1 if they cannot be computed.
     """
     rows = np.linspace(0, examples.n_examples - 1, min(examples.n_examples, SAMPLE)).astype(np.intp)
     gram = np.full((len(rows), len(rows)), ((examples.bias or 0.0) / examples.scale) ** 2)

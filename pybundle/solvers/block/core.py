@@ -34,7 +34,7 @@ class Core(Kept, ABC):
     cached_visits = nbytes = 0.0
     n_planes = n_merged = 0
     bound_takes_pass = False
-    _value = None       # version of the best point, R there, and a bound on its rounding error
+    _value = None       # version of the best point, R at that point, and a bound on the rounding error of R
 
     # ------------------------------------------------------------------ the point
     @abstractmethod
@@ -47,7 +47,7 @@ class Core(Kept, ABC):
 
     @abstractmethod
     def aggregate(self):
-        """Return the `Plane` of the multipliers as a new sum; set w from it, without the rounding errors of steps."""
+        """Return the `Plane` of the multipliers as a new sum; set w from this sum, without rounding errors of steps."""
 
     def shrink(self, lam):
         """Scale the multipliers, which come from a run with a larger lam, down to this lam if that raises the dual."""
@@ -62,13 +62,13 @@ class Core(Kept, ABC):
         """
 
     def cached_pass(self, rng, target):
-        """Step once on blocks with stored planes; return the last known sum of gaps, which is to fall to `target`."""
+        """Step once on blocks with stored planes; return the last known sum of block gaps. Callers want `target`."""
         raise NotImplementedError
 
     def cached_passes(self, rng, target, most, most_visits):
-        """Make at most `most` cached passes, until one returns at most `target`.
+        """Make at most `most` cached passes, until a pass returns at most `target`.
 
-        No pass begins once `visits` exceeds `most_visits`. `Accelerated` calls this, other schedules `cached_pass`.
+        No pass begins once `visits` exceeds `most_visits`. Only `Accelerated` calls this method.
         """
         for _ in range(most):
             if self.cached_pass(rng, target) <= target or self.visits > most_visits:
@@ -76,7 +76,7 @@ class Core(Kept, ABC):
 
     @abstractmethod
     def evaluate(self, search, w):
-        """Decode all examples at w, or at a better point, call `observe`, and return F there."""
+        """Decode all examples at w, or at a better point, call `observe`, and return F at that point."""
 
     def observe(self, search, w, value, error, inference=0.0):
         """Report w and R at w to the search; return F(w). The value and the bound on its rounding error are kept."""
@@ -99,5 +99,5 @@ class Core(Kept, ABC):
         return None if self._value is None or self._value[0] != search.version else self._value[1:]
 
     def evidence(self, problem, risk, limits=None):
-        """Return the `Proof` for `Run.evidence`, within `limits` of weights without penalty, or None."""
+        """Return the `Proof` for `Run.evidence`, or None; it holds within the `limits` of weights without penalty."""
         return None

@@ -19,7 +19,7 @@ from .intercepts import MovingIntercepts
 
 VECTORS = 11    # number of vectors of length dim that a batch pass needs: measured
 HELD = 12       # number of further vectors with a penalty: for V, thresholds and bounds of `PackedPoint`
-LEAST_ENTRIES = 1_000_000       # with more stored entries of X two threads sum the aggregate; a start takes 0.1 ms
+LEAST_ENTRIES = 1_000_000       # with more stored entries of X two threads, which start in 0.1 ms, sum the aggregate
 SHRINKS = 0.9   # `shrink` does nothing if its factor is above this, that is if lam hardly differs
 
 
@@ -30,10 +30,10 @@ class ExactBlocks(Core):
     of the dual, from the scores of one row. The search works in the `search_precision` of the risk; certificates sum
     multipliers and compute scores in float64.
 
-    A batch pass scores all examples at one point, and marks the active ones, which the next passes visit. These are the
-    examples with several positive multipliers, and those where another label scores nearly as high as the one with the
-    multiplier, or higher. After the opening passes of the schedule, only batch passes look at all examples. With many
-    labels the passes in between look at the working set of labels of each example, see `_label_blocks.pyx`.
+    A batch pass scores all examples at one point, and marks the active ones, which the next passes visit. Active are
+    examples with several positive multipliers, and examples where another label scores higher than the label with the
+    multiplier, or nearly as high. After the opening passes of the schedule, only batch passes look at all examples.
+    With many labels the passes in between look at the working set of labels of an example, see `_label_blocks.pyx`.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class ExactBlocks(Core):
 
     # ------------------------------------------------------------------ passes
     def oracle_pass(self, order):
-        """Do exact block steps at the rows of `order`; return the sum of the block gaps before."""
+        """Do exact block steps at the rows of `order`; return the sum of the block gaps before the steps."""
         self._aggregate = self._w = None
         return self._dual.visit(order)
 

@@ -1,8 +1,8 @@
-"""Intercepts of classes without penalty in block methods: the steps penalise them about a centre, which moves.
+"""Intercepts of classes without penalty in block methods: steps penalise their distance from a centre, which moves.
 
 All columns are centred implicitly, x - m. The column of the intercepts has the entries `sqrt(ratio)`, the root mean
-square norm of centred rows, so that the same lam suits all weights in steps. It is larger if lam exceeds the weight of
-the smallest class, since the square of the intercepts would then slow them down. This square is no part of F: its
+square norm of centred rows, so that the same lam suits all weights in steps. The ratio is larger if lam exceeds the
+weight of the smallest class, since their square would then slow the intercepts down. This square is no part of F: its
 centre follows the present point, which costs hardly more passes than a fixed centre would.
 """
 

@@ -1,4 +1,4 @@
-"""Blocks of classes and chains with a log-loss: each is a distribution over labellings, and no planes are stored."""
+"""Blocks of classes and chains with a log-loss: each block is a distribution over labellings, without stored planes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class LogLossBlocks(Core):
         self.risk = risk.derive(n_parts=1)
         self.n_examples, self.dim = risk.n_examples, risk.dim
         self._objective = problem
-        # None if w is linear in phi, as with equal squares
+        # `_omega` is None if w is linear in phi, as with equal squares
         self._omega = None if problem.is_linear else problem.scaled_entries(self.dim)
         self._intercepts = MovingIntercepts.of(problem, self.risk.user_rows)
         tokens, truth, offsets, masks, start, end, squares = self.risk.log_loss_tokens
@@ -56,8 +56,8 @@ class LogLossBlocks(Core):
             float(np.mean(weights**2)) * self._intercepts.ratio)
         self._square /= mean_weight(weights)
         # With this lam the first weight of the centre is `Rbar^2 / sqrt n`. On 1000 and 8936 sentences with l1 norms of
-        # weight 3 and 1 the best weight was between 1/14 and 1/2 of that, but too small a weight costs far more passes
-        # than too large a one.
+        # weight 3 and 1 the best weight of the centre was between 1/14 and 1/2 of it, but too small a weight costs far
+        # more passes than too large a weight.
         self.first_lam = self._square / self.n_examples
 
     def arrays(self):
@@ -66,8 +66,8 @@ class LogLossBlocks(Core):
     def restore(self, arrays):
         """Become the core that `arrays` described.
 
-        If it had an aggregate, this is computed again, as the next point follows from it. Otherwise the next point
-        follows from the sums of the steps.
+        If that core had an aggregate, the aggregate is computed again, as the next point follows from it. Otherwise
+        the next point follows from the sums of the steps.
         """
         super().restore({name: arrays[name] for name in self.kept})
         check_array("the numerator", self._numerator, (self.dim,))
@@ -124,7 +124,7 @@ class LogLossBlocks(Core):
             self._dual.set_limits(omega.l2 + self._kappa, omega.l1, omega.lower, omega.upper)
 
     def _phi(self):
-        """Return the slope phi; after steps it is computed from the point, with the rounding errors of their sums."""
+        """Return the slope phi; after steps it is computed from the point, and has the rounding errors of the steps."""
         if self._aggregate is None and self._dual.visits:
             return self._numerator - self._dual.unshrunk_point()
         return self.aggregate().slope

@@ -1,6 +1,6 @@
-"""A weighted mean of planes of R, in which recent planes weigh most. Like each of them it proves a bound.
+"""A weighted mean of planes of R, in which recent planes weigh most. Like each of its planes, the mean proves a bound.
 
-While w moves, minus the slope of its plane is not yet a subgradient of the penalty. With an l1 norm the slope must then
+While w moves, minus the slope of a plane is not yet a subgradient of the penalty. With an l1 norm the slope must then
 be scaled until no entry exceeds l1, which costs most of the bound. In a mean the deviations of slopes nearly cancel.
 """
 
@@ -16,7 +16,7 @@ RECENT = 5.0            # the newest of k planes has the weight RECENT / (k + RE
 class MeanPlane(Kept):
     """Weighted mean of the planes added so far.
 
-    With means m of the columns, slope errors also bound those of `phi - phi_b m`, where phi_b is the last entry.
+    With means m of the columns, slope errors also bound the errors of `phi - phi_b m`, where phi_b is the last entry.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class MeanPlane(Kept):
         self._far = 0.0 if means is None else norm(means)
 
     def add(self, plane):
-        """Add a plane and return the mean, whose errors include the roundings here."""
+        """Add a plane and return the mean, whose errors include the roundings of the addition."""
         share, mean = RECENT / (self._n_planes + RECENT), self.plane or plane
         self._n_planes += 1
         sizes = sum(norm(one.slope) + self._far * abs(float(one.slope[-1])) for one in (mean, plane))

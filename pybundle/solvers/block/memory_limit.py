@@ -1,4 +1,4 @@
-"""The memory limit of a block method on cached planes; to keep it, idle planes are dropped, and others merged."""
+"""The memory limit of a block method on cached planes, which drops and merges planes to keep the limit."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from ...core.exceptions import ParameterError
 
-HOLES = 1.15        # memory of the heap, with holes that blocks leave, over that of the blocks: measured, 1.1 to 1.3
+HOLES = 1.15        # memory of the heap, with holes, divided by the memory of the blocks: measured, 1.1 to 1.3
 BLOCK = 400         # bytes of a block beside its slopes
-SHRINK = 0.95       # blocks shrink to this fraction of the limit, so that they seldom have to
+SHRINK = 0.95       # blocks that are too large shrink to this fraction of the limit, so that they seldom are
 MERGED = 1.5        # an error message assumes that a merged plane has so many times the entries of another one
 SAMPLE = 64         # number of examples from which the size of a plane is estimated
 

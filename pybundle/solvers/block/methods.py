@@ -194,7 +194,7 @@ class MPBCFW(BlockSteps):
     cost: float | str = option(20.0, cost_of_call)
 
     def begin(self, search: Any) -> Run:
-        if self.visit == "all" and (self.step != "frank-wolfe" or self.gap_sampling):      # the paper has neither
+        if self.visit == "all" and (self.step != "frank-wolfe" or self.gap_sampling):      # [Shah2015] has neither
             raise ParameterError("visit='all' takes step='frank-wolfe' and gap_sampling=False, got step="
                                  f"{self.step!r}, gap_sampling={self.gap_sampling}; leave one of them out")
         schedule = MultiPlane(self.gap_check, self.gap_sampling, self.cost, self.max_cached)
@@ -409,7 +409,7 @@ def default_batch(risk):
 def on_labels(risk):
     """Build the schedule of runs on multipliers of labels.
 
-    With working sets the first passes look at all labels, and the cached ones, of which there are many, at few.
+    With working sets, the first passes look at all labels, and cached passes, of which there are many, at few labels.
     """
     if set_capacity(risk.engine):
         return Accelerated(opening=3, most_passes=30)
@@ -417,7 +417,7 @@ def on_labels(risk):
 
 
 def accelerated(n_best=1):
-    """Build the schedule of runs on cached planes, to which each visit of an example adds `n_best`."""
+    """Build the schedule of runs on cached planes, to which each visit of an example adds `n_best` planes."""
     # with n_best > 1 more planes are known early, and more cached passes pay off
     opening, fraction = (5, 0.2) if n_best == 1 else (4, 0.1)
     # share 0.5 took up to a third fewer passes than 1 on graphs, and as many on chains, where F rises late

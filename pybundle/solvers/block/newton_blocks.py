@@ -40,7 +40,7 @@ class NewtonBlocks(CachedBlocks):
     def solve(self, w, target):
         """Do Newton steps from w on the master problem; return whether its gap is at most `target`, or does not fall.
 
-        The next call continues where this one ended, until there are new planes.
+        The next call continues where this call ended, unless planes were added in between.
         """
         if self._master is None:
             self._master = self._begun(w)

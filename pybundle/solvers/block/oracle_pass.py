@@ -20,7 +20,7 @@ VECTORS, NUMBERS = 11, 4    # a run holds so many vectors of length dim, and num
 class OraclePass(Kept):
     """Passes over the examples of `blocks` with an oracle, whose planes the blocks store.
 
-    They run in compiled code if the oracle has a compiled form and only the best labellings are needed.
+    The passes run in compiled code if the oracle has a compiled form and only the best labellings are needed.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class OraclePass(Kept):
     record : Record or None
         It stores the labellings of planes.
     memory_limit : int or None
-        Bytes for the blocks and `working_bytes` together; planes are dropped or merged to keep it.
+        Bytes for the blocks and `working_bytes` together; planes are dropped or merged to keep the limit.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class OraclePass(Kept):
     def value(self, w, stores=True):
         """Decode all examples at w, and store their planes if `stores`.
 
-        Return R(w), a bound on its rounding error, and how far it lies above the values of the labellings found.
+        Return R(w), a bound on its rounding error, and how far R(w) lies above the values of the labellings found.
         """
         weights, far = self.oracle.prepare(read_only(w)), norm(w)
 

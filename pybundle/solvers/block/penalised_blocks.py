@@ -17,14 +17,14 @@ class PenalisedBlocks(ExactBlocks):
 
     def __init__(self, risk, problem, known=None):
         super().__init__(risk, problem, known)
-        # steps change the intercept itself, not the intercept at the means of the columns
+        # steps change the intercept of the given columns, not that of centred columns
         self._objective = replace(problem, means=None)
         self._omega = problem.scaled_entries(self.dim)
         self._free = np.flatnonzero(self._objective.is_free)
         self._shares = np.array([share_of_squares(risk.examples, k % (self.dim // risk.n_scores)) for k in self._free])
 
     def place(self, lam, kappa, centre):
-        """Set kappa and the centre; lam only adds to the weight of the centre at unpenalised entries, `_weights`."""
+        """Set kappa and the centre; lam adds to the weight of the centre at unpenalised entries alone: `_weights`."""
         self._lam, self._kappa, self._centre, self._pulled, self._w = lam, kappa, centre, centre, None
         self._set_steps()
         omega = self._omega
@@ -37,8 +37,8 @@ class PenalisedBlocks(ExactBlocks):
     def _weights(self):
         """Return the weight of the centre for each entry of w.
 
-        Nearly all examples have the feature of an unpenalised entry. Its weight is `kappa + lam` times the
-        `share_of_squares` of the feature, so that it adds as much to the curvature of a step as all other entries.
+        Nearly all examples have the feature of an unpenalised entry. For such an entry the weight is `kappa + lam`
+        times the `share_of_squares` of the feature, so that it adds as much to the curvature of a step as all others.
         """
         weights = np.full(self.dim, self._kappa)
         weights[self._free] = (self._kappa + self._lam) * self._shares
@@ -51,7 +51,7 @@ class PenalisedBlocks(ExactBlocks):
         self._dual.set_penalty(s, omega.l1, omega.lower, omega.upper, self._curvatures(s))
 
     def _curvatures(self, s):
-        """Return `sum_j x_ij^2 / s_j` of every example, where s_j is the minimum over scores; O(n) for equal s_j."""
+        """Return `sum_j x_ij^2 / s_j` of each example, s_j being the minimum over scores; O(n) if the s_j are equal."""
         examples = self.risk.examples
         rates = 1.0 / s.reshape(self.risk.n_scores, -1).min(axis=0)
         bias2 = (examples.bias or 0.0) ** 2

@@ -5,7 +5,7 @@ A schedule has nine members; `BlockMethod` uses no others.
 ``is_proximal``         whether the centre moves
 ``extrapolates``        whether the centre is extrapolated; if not, its weight always follows from the gap
 ``every``               iterations between two values of F, for a weight of the centre that follows from the gap
-``share``               once F has risen, it is evaluated at this share of the way from the best point to w
+``share``               once F has risen, F is evaluated at this share of the way from the best point to w
 ``patience``            iterations without progress after which the run has stalled
 ``actions(run)``        the actions of this iteration in order: "visit", "cached" or "value", see `BlockMethod`
 ``order(run)``          the examples of a sequential pass in order
@@ -48,23 +48,23 @@ class Schedule(Kept):
 
 
 class Accelerated(Schedule):
-    """First iterations with a sequential pass, later iterations with an evaluation of F, and cached passes in all.
+    """The first iterations do a sequential pass, later iterations evaluate F, and all iterations do cached passes.
 
-    A sequential pass makes more progress than an evaluation, which is a pass at a single point, above all at first.
-    But it computes no value of F, which is worth more after `opening` iterations.
+    A sequential pass makes more progress than an evaluation, which is a pass at a single point. But it computes no
+    value of F, and after `opening` iterations a value is worth more than the additional progress.
 
     Parameters
     ----------
     opening : int
-        Iterations that begin with a sequential pass. The first value follows the last of these passes, or an earlier
-        one whose block gaps are so small that the value may end the run.
+        Number of iterations that begin with a sequential pass. F is first evaluated after the last of these passes, or
+        after an earlier pass whose block gaps are so small that the value may end the run.
     fraction, fraction_before : float
         Cached passes end when their block gaps sum to `fraction` times the gap, or, before the first value, to
         `fraction_before` times the sum of the block gaps in the sequential pass.
     most_passes : int
         Maximum number of cached passes in an iteration.
     share : float
-        See the module.
+        See the module docstring.
     """
 
     kept = ("opening",)
@@ -114,12 +114,12 @@ class Sequential(Schedule):
 
 class Exact(Schedule):
     """The n-slack cutting-plane method: one sequential pass, then each iteration minimises the model of all known
-    planes and evaluates F there.
+    planes and evaluates F at the minimiser.
 
     Parameters
     ----------
     fraction : float
-        The master problem of the known planes is solved until its gap is this fraction of the gap.
+        The master problem of the known planes is solved until its gap is this fraction of the gap of the run.
     """
 
     kept = ("_is_solved",)
@@ -181,16 +181,16 @@ class Plain(Schedule):
 class MultiPlane(Plain):
     """MP-BCFW [Shah, Kolmogorov, Lampert 2015]: cached passes follow each sequential pass as long as they pay off.
 
-    They stop when the last one raised the dual less per unit of time than the iteration so far.
+    Cached passes stop when a pass has raised the dual less per unit of time than the iteration before that pass.
 
     Parameters
     ----------
     gap_check, gap_sampling
         As in `Plain`.
     cost : float or "clock"
-        Unit of time: an oracle step counts as this many cached steps; "clock" measures time instead.
+        An oracle step counts as the time of this many cached steps; "clock" measures time instead.
     max_cached : int
-        Most cached passes of an iteration.
+        Maximum number of cached passes in an iteration.
     """
 
     def __init__(self, gap_check=5, gap_sampling=False, cost=20.0, max_cached=1000):

@@ -40,7 +40,7 @@ def epoch(Engine e, double[::1] w, const Py_ssize_t[::1] order, double lam, doub
     """Make steps `w <- w - eta (lam w + n r_i'(w))`, `eta = 1 / (lam (start + step))`, for the examples i in `order`.
 
     Returns three arrays with an entry for every example: label, coefficient and offset of the plane found at its last
-    visit, or 0 if it was not visited.
+    visit, or 0 if the example was not visited.
     """
     cdef Py_ssize_t d = e.n_features, n = order.shape[0], ldw, step
     cdef int K = e.n_scores, k, truth

@@ -4,8 +4,8 @@
         1  solve the master QP over the bundle: multipliers beta, candidate w
         2  compute the lower bound from beta, which holds with and without a proximal term
         3  stop if best value and best bound are close enough
-        4  the policy evaluates the risk somewhere: new planes, perhaps a better point
-        5  drop idle planes, store the new ones
+        4  the policy evaluates the risk at points of its choice, which gives new planes and perhaps a better point
+        5  drop idle planes, store the new planes
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def parts_within(risk, limit, n_parts):
 class BundleMethod(Run):
     """A run of the bundle loop with one policy on one risk.
 
-    With `zero_plane=False` the model has the planes of passes alone, without those that declared lower bounds give.
+    With `zero_plane=False` the model has the planes of passes alone, without the flat planes of declared lower bounds.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class BundleMethod(Run):
     def start(self, w0, state=None):
         """Evaluate the risk at `w0`, made feasible, or take over the planes and the best point of another run.
 
-        In the second case the risk is evaluated only if that point is infeasible here, or a part lacks a plane.
+        In the second case the risk is evaluated only if that point is infeasible in this run, or a part lacks a plane.
         """
         risk, w = self.risk, self.search.take(w0, state)
         kept = None if state is None else state.bundle
@@ -93,7 +93,7 @@ class BundleMethod(Run):
             self._limit_memory()
             self.master = self._make_master()
             planes = self.bundle.parts[self.bundle.parts >= 0]
-            lacks = ~self.slack & (np.bincount(planes, minlength=risk.n_parts) == 0)    # zero planes were enough there
+            lacks = ~self.slack & (np.bincount(planes, minlength=risk.n_parts) == 0)    # zero planes sufficed before
             if self.problem.contains(state.w) and not lacks.any():
                 self.search.observe(state.w, state.risk_value, inference=state.inference)
                 self.policy.resume(self, state)
@@ -156,7 +156,7 @@ class BundleMethod(Run):
     def state(self):
         if self._changing:
             return None
-        kept = {} if self.problem.rows is None else {"bound": None}     # it holds under these constraints only
+        kept = {} if self.problem.rows is None else {"bound": None}     # the bound needs these constraints
         return self.search.state(bundle=self.bundle, scores=self.policy.scores, errors=self._errors, **kept)
 
     def evidence(self, risk):
@@ -195,14 +195,14 @@ class BundleMethod(Run):
 
     # ------------------------------------------------------------------ what policies use
     def solve(self, alpha=None, tol=None):
-        """Return the solution of the master, without proximity if alpha is None; `tol` defaults to `_tolerance`."""
+        """Return the solution of the master, without a centre if alpha is None; `tol` defaults to `_tolerance`."""
         with self.search.working("qp"):
             return self.master.solve(self._tolerance() if tol is None else tol, alpha)
 
     def visit(self, w, solution=None):
         """Evaluate the risk at w in one pass; return its planes and F(w).
 
-        If w is the minimiser of `solution`, a value below the cutting-plane model is refused: the risk is not convex.
+        If w is the minimiser of `solution`, a value below the cutting-plane model raises an error: R is not convex.
         """
         if solution is None:
             return self.search.visit(w)
@@ -213,8 +213,8 @@ class BundleMethod(Run):
     def improve_bound(self, solution, settle=True):
         """Offer the lower bound that a solution proves to the search; return its aggregate `Plane` without errors.
 
-        With `settle` the bundle stores the multipliers. Those of sign constraints do not enter the plane, because the
-        penalty itself finds the best ones for a slope.
+        With `settle` the bundle stores the multipliers. Multipliers of sign constraints do not enter the plane, because
+        the penalty itself finds the best of them for a slope.
         """
         beta = np.zeros(self.bundle.n_planes)
         beta[:len(solution.beta)] = solution.beta       # 0 for constraints that were stored after this solution
@@ -230,7 +230,7 @@ class BundleMethod(Run):
         return self.problem.lower_bound(plane, self.search.limits)
 
     def has_converged(self, fun, plane):
-        """Return whether the published stopping rule, if it counts, holds for a value of F and an aggregate."""
+        """Return whether the published stopping rule is in use, and holds for a value of F and an aggregate."""
         return self.is_published and self.search.rule.holds(fun, self.dual(plane))
 
     # ------------------------------------------------------------------ inside
@@ -241,7 +241,7 @@ class BundleMethod(Run):
         return master
 
     def _named(self, planes, w):
-        """Return the planes with the index of their point w in the record, if there is one and they have no index."""
+        """Return the planes with the index of w in the record, if there is a record and they have no index yet."""
         record = self.settings.record
         if w is None or record is None or planes.origin >= 0:
             return planes
@@ -251,8 +251,8 @@ class BundleMethod(Run):
         """Return `theta` times the gap of the run, at most 1e-3 and at least 1e-12 of the best value.
 
         Before the first bound the gap is that to the declared lower bound. Each of up to three last iterations that
-        moved neither value nor bound divides the tolerance by 10, because with a loose one the master may return its
-        last solution although a new plane cuts it off.
+        moved neither value nor bound divides the tolerance by 10, because with a loose tolerance the master may return
+        its last solution although a new plane cuts off that solution.
         """
         search, theta = self.search, self.options.theta * 0.1 ** min(self.search.idle, 3)
         scale, gap = max(abs(search.fun), 1e-300), min(search.gap, search.fun - float(search.lower_bounds.sum()))
@@ -279,7 +279,7 @@ class BundleMethod(Run):
         return self.max_planes is not None and self.trace.max_planes >= self.max_planes - 2 * self.risk.n_parts
 
     def append(self, planes, room=0):
-        """Store planes; under a memory limit first make place for them and for `room` more."""
+        """Store planes; under a memory limit first make place for them and for `room` further planes."""
         if self.max_planes is not None:
             if self.bundle.is_sparse or (self.bundle.n_planes == 0 and planes.density() < SPARSE_BELOW):
                 self._count_sparse(planes)
@@ -298,12 +298,12 @@ class BundleMethod(Run):
         limit, risk = self.settings.memory_limit, self.risk
         if limit is None:
             return
-        least = 3 * risk.n_parts                # for each part an aggregate, the newest plane, and the one being added
+        least = 3 * risk.n_parts                # for each part an aggregate, the newest plane, and a plane to add
         needed = estimate_bytes(risk.dim, least)
         if limit < needed:
             raise ParameterError(f"memory_limit must be at least {needed} bytes for {risk.n_parts} parts of dimension "
                                  f"{risk.dim}, got {limit}; raise it or lower n_parts")
-        # planes get at least half of a limit of up to 2 MiB: there Python's own objects take as much as vectors
+        # planes get at least half of a limit below 2 MiB, where Python's own objects take as much as vectors
         beside = working_bytes(risk, risk.n_parts) + self.policy.working_bytes(risk)
         self._for_planes = max(limit - beside, min(limit // 2, 1 << 20), needed)
         self.max_planes = planes_within(self._for_planes, risk.dim)

@@ -23,7 +23,7 @@ from ...core.plane import Plane, Planes
 from ...core.rounding import UNIT
 from .penalty_master import PenaltyMaster
 
-MEETS = 1e-10       # a point meets a row if it violates it by at most this fraction of the terms of the row
+MEETS = 1e-10       # a point meets a row if the excess is at most this fraction of the terms of the row
 VIOLATES = 1e-13    # a point that violates a row by more than this fraction is corrected
 SWEEPS = 3          # sweeps over the rows that derive bounds of single weights
 VAST = 1e100        # derived bounds beyond this count as infinite
@@ -61,7 +61,7 @@ class Rows:
         return f"{self.m} rows of check sum {crc32(words)}"         # a checkpoint compares this text
 
     def excess(self, w):
-        """Return `A w - upper`, each entry divided by the sum of absolute terms of its row; > 0 where w violates it."""
+        """Return `A w - upper`, an entry divided by the sum of absolute terms of its row; > 0 if w violates the row."""
         sizes = self._absolute @ np.abs(w) + np.abs(self.upper)
         return (self.A @ w - self.upper) / np.maximum(sizes, 1e-300)
 
@@ -74,7 +74,7 @@ class Rows:
         return np.flatnonzero(self.excess(w) > VIOLATES)
 
     def implied(self, lower, upper):
-        """Return bounds of the weights that follow from the rows and from other bounds.
+        """Return bounds of the weights that follow from the rows and from the bounds `lower` and `upper`.
 
         A row `a w_k + other terms <= u` gives `a w_k <= u - s` if the sum of the other terms is at least s.
         """
@@ -82,7 +82,7 @@ class Rows:
         row, k, a = entries.row, entries.col, entries.data
         lower, upper = lower.copy(), upper.copy()
         for _ in range(SWEEPS):
-            terms = np.where(a == 0.0, 0.0, a * np.where(a > 0.0, lower[k], upper[k]))     # the least of each
+            terms = np.where(a == 0.0, 0.0, a * np.where(a > 0.0, lower[k], upper[k]))     # least values
             is_open = np.isinf(terms)
             known = np.where(is_open, 0.0, terms)
             sums, sizes, n_open = (np.bincount(row, values, self.m) for values in (known, np.abs(known), is_open))
@@ -126,9 +126,9 @@ class Rows:
         return self.A.T @ y, y
 
     def relax(self, plane, parts, beta, means=None, safety=1.0):
-        """Return the plane `(offset - y'u) + <phi + A'y, w>` of an aggregate plane and the multipliers of the rows.
+        """Return the plane `(offset - y'u) + <phi + A'y, w>` for an aggregate plane and multipliers y of the rows.
 
-        Its errors count the rounding of these sums `safety` times. The error of the slope holds in `Coordinates`, too.
+        Its errors count the rounding of both sums `safety` times. The error of the slope holds in `Coordinates`, too.
         """
         slope, y = self.pull(parts, np.maximum(beta, 0.0))
         terms = 1.01 * (2 * np.count_nonzero(y) + 4) * UNIT
@@ -192,7 +192,7 @@ class Rows:
     def excluded(self, y, lower, upper):
         """Return the largest B for which multipliers y >= 0 prove that no point with |w_k| <= B meets the rows.
 
-        B is infinite if they exclude all points, and not positive if they prove nothing. All points within bounds that
+        B is infinite if y excludes all points, and not positive if y proves nothing. All points within bounds that
         meet the rows have `<A'y, w> <= y'u` (Farkas).
         """
         slope, sizes = self.A.T @ y, self._absolute.T @ y
@@ -215,7 +215,7 @@ def as_rows(constraints, dim):
 def check_feasible(problem):
     """Set `rows.inside` to a point that meets rows and bounds of a problem; raise ParameterError if none is found.
 
-    The projection of 0 is tried first. Ill-conditioned rows may make it fail; then a linear program finds the point
+    The projection of 0 is tried first. If it fails, as with ill-conditioned rows, a linear program finds the point
     whose largest violation is least. Its multipliers tell how far from 0 all points that meet the rows must be.
     """
     rows, dim = problem.rows, problem.rows.A.shape[1]

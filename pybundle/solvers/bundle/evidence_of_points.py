@@ -1,4 +1,4 @@
-"""Makes evidence from the planes at given points: their master problem is solved, its multipliers are the evidence."""
+"""Makes evidence from the planes at given points: the multipliers that solve their master problem are the evidence."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ POOR = 10.0
 def of_points(search, risk, points, labelled=True):
     """Return the `Proof` by the planes at some points; each point takes one pass.
 
-    With `labelled`, the evidence consists of labellings if the risk has them. A verifier then need not find maximisers
-    again, which may differ by ties and rounding.
+    With `labelled`, the evidence consists of labellings if the risk has them. A verifier then need not decode again,
+    where ties and rounding may lead to other labellings.
     """
     planes_of = PlanesAtPoints(search.trace, risk, labelled)
     exact = planes_of.risk

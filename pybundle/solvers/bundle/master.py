@@ -85,7 +85,7 @@ class Master(Kept):
 
     # ------------------------------------------------------------------ the minimiser, in Gram space
     def products(self, solution):
-        """Return `<a_j, w>` for every plane at the minimiser w of a solution; infinite or NaN if it overflows."""
+        """Return `<a_j, w>` for every plane at the minimiser w of a solution; infinite or NaN if w overflows."""
         lam, alpha = solution.lam, solution.alpha
         with np.errstate(over="ignore", invalid="ignore"):
             return minimiser(solution.h, lam, 2.0 * alpha, self.bundle.products)
@@ -99,7 +99,7 @@ class Master(Kept):
         return 0.5 * lam * norm2 + float(self.bundle.model(self.products(solution), self.slack).sum())
 
     def point(self, solution, phi):
-        """Return `w = (2 alpha c - phi) / (lam + 2 alpha)` for the aggregate slope phi; it may be infeasible."""
+        """Return `w = (2 alpha c - phi) / (lam + 2 alpha)` for the aggregate slope phi; w may be infeasible."""
         return minimiser(phi, self.problem.square.lam, 2.0 * solution.alpha, self.bundle.centre)
 
     def move_centre(self, w, solution=None):
@@ -115,7 +115,7 @@ class Master(Kept):
         return least_alpha(solve, self.problem.square.lam, radius, start, self.bundle.products, float(centre @ centre))
 
     def candidates(self, search, tol):
-        """Yield multipliers for evidence: the optimal ones, after all violated constraints w_k >= 0 were added."""
+        """Yield optimal multipliers for evidence, after all violated constraints w_k >= 0 were added to the bundle."""
         bundle = self.bundle
         for _ in range(30):
             beta = self.solve(tol).beta
@@ -136,7 +136,7 @@ class Master(Kept):
             return MasterSolution(x, np.empty(0), alpha, lam, 0.0, tol)
         parts = np.maximum(bundle.parts, -1)        # -1: multipliers of constraints belong to no simplex
         record = self._qp.solve(bundle.H, np.ascontiguousarray(f), parts, self.slack, x, scale=1.0 / s, tol=tol,
-                                max_steps=100_000)      # some thousand are usual; any multipliers prove a bound
+                                max_steps=100_000)      # some thousand steps are usual; any beta proves a bound
         return MasterSolution(x, record.h, alpha, lam, record.gap, tol)
 
 
@@ -164,7 +164,7 @@ class BallMaster(Master):
             if norm == 0.0 or abs(norm - radius) * lam * radius <= 0.5 * tol or (norm < radius and lam <= low * 1.01):
                 break
             low, high = (lam, high) if norm > radius else (low, lam)
-            step = lam * norm / radius         # the root, if beta does not depend on lam
+            step = lam * norm / radius         # |w(step)| is the radius if beta does not depend on lam
             if high is None:
                 lam = max(2.0 * lam, step)
             else:

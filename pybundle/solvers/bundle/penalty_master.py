@@ -29,20 +29,20 @@ from ...qp._simplex_qp import SimplexQP
 from ...runtime.lower_bound import feasible
 from .master import BallMaster, Master
 
-LIGHT = 1e-3        # a model that has no minimum without a centre gets one, of this fraction of the last weight
+LIGHT = 1e-3        # a model without a minimum gets a centre, whose weight is this fraction of the last weight
 ROUNDING = 1e-14    # relative rounding of the duality gap of a QP
 MISSED = 1e-7       # a master whose gap is a larger fraction of F counts as not solved
 PATIENCE = 6        # the solver stops after so many steps in a row that did not halve the smallest gap
-DIFFERENCE = 1e-8   # relative step of finite differences, and their relative error
+DIFFERENCE = 1e-8   # relative step of finite differences, and relative error of these differences
 SHORT = 0.1         # a step is short if the line search cuts it to less than this fraction
-ROUNDS = 20         # most rounds of solving and of adding violated linear constraints
+ROUNDS = 20         # maximum number of rounds, which solve and then add violated linear constraints
 LIGHTER = 20        # weights of the centre that are tried for evidence, each a tenth of the one before
 RIDGE = 1e-9        # relative curvature added for multipliers of constraints, because no simplex bounds them
 
 
 @dataclass(frozen=True)
 class PenaltySolution:
-    """A solution of the master problem: multipliers, the minimiser of the model, and the value there.
+    """A solution of the master problem: multipliers, the minimiser w of the model, and the value at w.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class PenaltySolution:
 
 
 class PenaltyMaster(Kept):
-    """The cutting-plane model with any penalty and linear constraints; it has what `Master` has, except `least_alpha`.
+    """The cutting-plane model with any penalty and linear constraints, with all members of `Master` but `least_alpha`.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class PenaltyMaster(Kept):
     kept = "centre", "lightest", "most_planes", "_alpha"
     max_rounds = 40
     max_moves = 10      # a centre that only keeps w bounded moves at most so many times
-    most_planes = 2**31 - 1     # most planes and linear constraints together in the bundle
+    most_planes = 2**31 - 1     # maximum number of planes and linear constraints together in the bundle
 
     def __init__(self, bundle, slack, problem):
         self.bundle, self.slack, self.problem = bundle, slack, problem
@@ -91,7 +91,7 @@ class PenaltyMaster(Kept):
         self.lightest = 0.0     # least weight of the centre: with less, w could grow without limit where Omega is flat
 
     def first_alpha(self, fun):
-        """Return |a|^2 / (2 F), a the aggregate slope: with this weight the linear model falls to 0 in a step along -a.
+        """Return |a|^2 / (2 F) for the aggregate slope a: with this weight a step along -a takes the linear model to 0.
 
         If the risk may be negative, a lower bound of the model takes the place of 0.
         """
@@ -108,8 +108,8 @@ class PenaltyMaster(Kept):
     def solve(self, tol, alpha=None):
         """Return a solution with a duality gap of at most `tol`; alpha None or 0 means that there is no centre.
 
-        If the penalty is not strongly convex, the model without a centre may have no minimum. Then it gets a centre of
-        small weight, which moves to the minimiser w at most `max_moves` times.
+        If the penalty is not strongly convex, the model without a centre may have no minimum. So such a model gets a
+        centre of small weight, which moves to the minimiser w at most `max_moves` times.
         """
         if alpha:
             self._alpha = alpha
@@ -174,7 +174,7 @@ class PenaltyMaster(Kept):
             if t == 0.0 and not is_short:
                 break               # rounding errors leave no step that increases D
             beta, phi = beta + t * step, phi + t * slope
-        if best.gap > max(tol, MISSED * abs(best.value)):       # with norms of groups D is too curved for this weight
+        if best.gap > max(tol, MISSED * abs(best.value)):       # with norms of groups D may be too curved for alpha
             self.lightest = max(self.lightest, 4.0 * alpha)
         return best
 
@@ -196,7 +196,7 @@ class PenaltyMaster(Kept):
         self.centre = w
 
     def candidates(self, search, tol):
-        """Yield multipliers for evidence, of masters with smaller and smaller weights of the centre, and then without.
+        """Yield multipliers for evidence, from masters with ever smaller weights of the centre, and at last without it.
 
         Without a centre the model may have no minimum, or one that is hard to find.
         """
@@ -210,7 +210,7 @@ class PenaltyMaster(Kept):
 
     # ------------------------------------------------------------------ inside
     def _start(self):
-        """Return the multipliers of the bundle, made feasible; if those of a part are 0, its newest plane gets 1."""
+        """Return the multipliers of the bundle, made feasible; if a part has only zeros, its newest plane gets 1."""
         bundle = self.bundle
         beta = bundle.beta.copy()
         planes = np.flatnonzero(bundle.parts >= 0)
@@ -293,7 +293,7 @@ class PenaltyMaster(Kept):
 
 
 def master_of(bundle, slack, problem):
-    """Return the master problem of a bundle; for a square or a ball it is one that works in Gram space alone."""
+    """Return the master problem of a bundle; with a square or a ball the master works in Gram space alone."""
     kind = BallMaster if problem.ball is not None else PenaltyMaster if problem.square is None else Master
     return kind(bundle, slack, problem)
 

@@ -18,7 +18,7 @@ A policy uses eight members of the loop:
 ``solve(alpha, tol)``      solves the master; its tolerance follows the gap of the run
 ``improve_bound(solution, settle)``        offers the lower bound that the solution proves to the search
 ``dual(aggregate)``        returns the lower bound of F by an aggregate, for published rules
-``has_converged(fun, aggregate)``          tells whether the published rule holds, if the run is to end by it
+``has_converged(fun, aggregate)``          tells whether the published rule is in use, and holds
 ``visit(w, solution)``     makes a pass and returns planes and F(w)
 
 The policy in `sgd.py` also uses `settings`, and `append` for the planes of its epochs.
@@ -97,8 +97,8 @@ class LastIterate(Policy):
 class LineSearch(Kept):
     """Exact line search between best point and minimiser (method "oca") [Franc & Sonnenburg 2009].
 
-    Scores must be affine in w. First the best point moves to the minimum of F on the segment from it to the minimiser w
-    of the model. Then the planes are computed at `best + mu (w - best)`.
+    Scores must be affine in w. First the best point moves to the minimum of F on the segment between the best point and
+    the minimiser w of the model. Then the planes are computed at `best + mu (w - best)`.
     """
 
     kept = ("scores",)
@@ -145,7 +145,7 @@ class LineSearch(Kept):
         planes = check_planes(planes, risk)
         if t > 0.0:
             before = search.version
-            fun = search.observe(problem.project(best + t * step), risk_value)      # only rounding can leave the set
+            fun = search.observe(problem.project(best + t * step), risk_value)      # rounding may leave the set
             self.scores = self.scores if search.version == before else moved
         at = best + (t + self.mu * (1.0 - t)) * step
         return StepOutcome([planes], fun, loop.has_converged(fun, aggregate), at)
@@ -186,7 +186,7 @@ class Centred(Policy):
         return inside
 
     def move(self, loop, solution, w, fun):
-        """Make w the centre; its products are those of the solution, unless w was clipped or a recomputation is due."""
+        """Make w the centre. The products `<a_j, w>` follow from the solution, unless w was clipped or they are old."""
         self._moves += 1
         is_stale = self._is_clipped or self._moves % self.refresh_every == 0
         loop.master.move_centre(w, None if is_stale else solution)
@@ -199,7 +199,7 @@ class PublishedProximity(Centred):
     Parameters
     ----------
     K : float or "auto"
-        Largest length of a step. "auto" stands for 0.01 |w_1| with the first point w_1, or for 0.4 if that is 0.
+        Largest length of a step. "auto" stands for 0.01 |w_1| with the first point w_1, or for 0.4 if w_1 is 0.
     T : int
         Number of steps. If T more decreases of F like the last one do not reach the tolerance, alpha is tuned again.
     """
@@ -245,7 +245,7 @@ class PublishedProximity(Centred):
     def _require(self, loop, fun):
         """Set gamma, equation (2.2) of the paper; return whether the published rule holds.
 
-        The rule is tested only here, after alpha was tuned.
+        The rule is tested only after alpha was tuned.
         """
         bound, rule = loop.dual(loop.improve_bound(self._plain, settle=False)), loop.search.rule
         self.required = (fun - bound / max(1.0 - rule.tol, 1e-12)) / self.T
@@ -266,7 +266,7 @@ class BestPoint(Centred):
     """
 
     def begin(self, loop):
-        self.alpha = 0.0        # `propose` chooses it, because `first_alpha` may need planes
+        self.alpha = 0.0        # `propose` chooses alpha, because `first_alpha` may need planes
 
     def propose(self, loop, k):
         search = loop.search

@@ -55,7 +55,7 @@ class StochasticSubgradient(Policy):
             self._w = problem.project(self._w)
         search = loop.search
         planes, self._fun = search.visit(self._w.copy())
-        from_epoch = search.checks(from_epoch, risk, search.w, search.values)   # these must lie below the risk, too
+        from_epoch = search.checks(from_epoch, risk, search.w, search.values)   # its planes must lie below R
         loop.append(planes)
         loop.append(from_epoch)
         return loop.solve()
@@ -88,8 +88,8 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
     """Make stochastic subgradient steps over the examples `order`; w changes in place.
 
     A step is `w <- w - eta (lam w + n r_i'(w))` with `eta = 1 / (lam (t0 + t))`; t counts the steps, and `lam` belongs
-    to the sum scale. On flat data a step reads one example and changes two rows of W, see `_sgd.pyx`. On other data it
-    costs O(dim), and for 2^17 weights or more it uses the mean over several examples.
+    to the sum scale. On flat data a step reads one example and changes two rows of W, see `_sgd.pyx`. On other data a
+    step costs O(dim), and for 2^17 weights or more it uses the mean over several examples.
 
     Parameters
     ----------
@@ -110,8 +110,8 @@ def sgd_epoch(risk, w, order, lam, t=0, t0=1.0, latest=None):
         The number of steps so far.
     planes : Planes
         For every part the sum of the planes of its examples found on the way, without further oracle calls. If an
-        example was visited twice, its last plane counts. If it was not visited, it adds the plane 0, which is valid
-        because no loss is negative. `values` are the values of the planes at the last w.
+        example was visited twice, its last plane counts. An example that was not visited adds the plane 0, which is
+        valid because no loss is negative. `values` are the values of the planes at the last w.
     """
     check_array("w", w, (risk.dim,))        # a checkpoint may hold a w of another shape
     steps = _over_labellings if risk.linear_risk is None else _over_rows

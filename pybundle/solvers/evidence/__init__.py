@@ -1,1 +1,1 @@
-"""Evidence of certificates: runs record what is needed for it, and make it when they end."""
+"""Evidence of certificates: a run records what its evidence needs, and makes the evidence when the run ends."""

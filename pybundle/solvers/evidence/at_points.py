@@ -1,4 +1,4 @@
-"""Planes of a risk at given points, in float64, and evidence made of them."""
+"""Planes of a risk at given points, in float64, and evidence made of these planes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PlanesAtPoints:
         if self.is_labelled:
             return _of_labelled(self.risk, known, weights)
         if self.has_multipliers:
-            beta = np.zeros(self.risk.n_examples)       # recomputed: for all points they may not fit into memory
+            beta = np.zeros(self.risk.n_examples)       # recomputed, as a beta for each point may exceed memory
             for k in np.flatnonzero(weights.any(axis=1)):
                 found = self.risk.sample_weight * self.risk.multipliers(self.risk.scores(points[k])[:, 0])
                 for rows, share in zip(self.risk.parts, weights[k], strict=True):
@@ -88,7 +88,7 @@ def labelled_planes(risk, oracle, w):
 
 
 def _of_labelled(risk, known, weights):
-    """Return `Labellings`: each labelling has the weights of those planes of parts that contain its plane."""
+    """Return `Labellings`: each labelling gets the sum of the weights of the part planes that contain its plane."""
     examples, labellings, masses = [], [], []
     for labels, shares in zip(known, weights, strict=True):
         for p in np.flatnonzero(shares):

@@ -1,6 +1,6 @@
 """Proves limits of free weights once more, for a certificate, by passes at points with large free weights.
 
-The limits of the run itself follow from planes that it no longer stores.
+The limits of the run itself follow from planes that the run no longer stores.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from ...proof.limits import Limits
 from ..problem.free_weights import COSTLY, FreeWeights, ProvenLimits
 from .at_points import PlanesAtPoints
 
-PASSES = 30     # most passes per free weight
+PASSES = 30     # maximum number of passes per free weight
 
 
 def with_limits(search, risk, labelled=True):
-    """Return `ProvenLimits` of free weights, proven once more, and the `Limits` of the certificate, if any."""
+    """Return `ProvenLimits` of free weights, proven once more, and the `Limits` of the certificate or None."""
     # bounds that linear constraints imply are left out, because a certificate does not prove them
     limits = ProvenLimits(search.problem, search.problem.penalty.lowered())
     if not search.problem.is_free.any():
         return limits, None
-    # a separate object computes these planes: slopes at points with large weights may be larger, and their errors, too
+    # a separate object computes planes for limits: at points with large weights, slopes and errors may be larger
     return limits, prove_limits(search, limits, PlanesAtPoints(search.trace, risk, labelled))
 
 
 def prove_limits(search, limits, planes_of):
-    """Find limits of the free weights, and return the proof, or None if none is found.
+    """Find limits of the free weights, and return their proof, or None if no limits are found.
 
     Without limits of free weights no more than the declared lower bound of R can be proven.
 
@@ -54,7 +54,7 @@ def prove_limits(search, limits, planes_of):
         if point is None and cuts.proof is not None and not is_second and (
                 cuts.cost() > COSTLY * search.rule.tol * abs(search.fun)):
             limits.forget()
-            cuts.start_near()       # the first limits are about as large as the farthest point
+            cuts.start_near()       # because the first limits are about as large as the farthest point
             point = cuts.prove(search.w, highest, search.size.value)
         if point is None:
             break
@@ -74,7 +74,7 @@ def prove_limits(search, limits, planes_of):
 
 
 def _proof(limits, evidence):
-    # the entry of a limit is None if the limit follows from the data
+    # the evidence of a limit is None if the limit follows from the data
     problem, within = limits.problem, limits.penalty
     sizes = np.maximum(np.abs(within.lower), np.abs(within.upper))[problem.is_free]
     means = None if problem.means is None else np.array(problem.means)

@@ -1,7 +1,7 @@
 """At the end of a run: makes evidence, computes the bound that it proves, and makes the certificate of both.
 
-Multipliers of all labels are evidence without further data. Other methods need a `Record`, which they have with
-`evidence=True`: it stores the points of planes, and the labellings of planes of single examples.
+Multipliers of all labels are evidence without further data. Other methods need a `Record`, which exists with
+`evidence=True` and stores the points of planes, and the labellings of planes of single examples.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...runtime.lower_bound import LowerBound
 from .record import names_of
 
 WIDER = 2.0
-"""Errors are multiplied by this in a certificate, because its verifier may use coarser bounds of rounding."""
+"""Factor of the errors in a certificate, because its verifier may use coarser bounds of rounding."""
 
 class Proof(NamedTuple):
     """Evidence, and the bound that it proves.
@@ -33,7 +33,7 @@ class Proof(NamedTuple):
     ----------
     evidence : Labellings, Points or Multipliers
     bound : LowerBound
-        Its plane lies below R, without linear constraints; its value counts them.
+        Its plane lies below R and ignores linear constraints; its value takes them into account.
     multipliers : ndarray or None
         Multipliers of the linear constraints.
     limits : Limits or None
@@ -69,8 +69,8 @@ def of_labels(risk, problem, multipliers, plane, limits=None):
 def _best(problem, evidence, size, plane, limits=None):
     """Return the `Proof` of multipliers after a scaling by t <= 1 that improves the bound; truths get the difference.
 
-    `size` bounds `sum_j alpha_j |psi_j|`. It is needed because `Labellings` may lower multipliers by a rounding error
-    to make their sums feasible, and phi changes with them.
+    `size` bounds `sum_j alpha_j |psi_j|`, for the change of phi when `Labellings` lowers multipliers by a rounding
+    error to make their sums feasible.
     """
     counts = np.bincount(evidence.examples, minlength=1) if len(evidence.examples) else np.zeros(1)
     cut, form = (float(counts.max()) + 12.0) * 2.0**-51, problem.square

@@ -27,7 +27,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from .woodbury import wide_solver
 
-INSIDE = 1e-3           # `thresholded` sets w_j to 0 if its multiplier is below (1 - INSIDE) l1_j in absolute value
+INSIDE = 1e-3           # `thresholded` sets w_j to 0 if |multiplier of its l1 term| is below (1 - INSIDE) l1_j
 SHARE = 0.9995          # a step goes this fraction of the way to the boundary of the feasible set
 LEAST = 1e-15           # smaller distances hi - a and a - lo are raised to this fraction of hi - lo before divisions
 BLOCK = 1 << 17         # A'QA is summed over blocks of rows with this many entries, which fit into the cache
@@ -122,7 +122,7 @@ class Barrier:
         """Return the next iterate; raise LinAlgError if rounding errors prevent a step.
 
         If Q is large, rounding errors of r leave a residual in `A'a + fixed = l2 (w - centre)` after the step. After a
-        long step, one more solve removes it. After a short step it would move multipliers too close to their limits.
+        long step, one more solve removes it. After a short step, this solve would move multipliers near their limits.
         """
         (w, a, u, v), (r, slope), gap = point, self.known(point), self.gap(point)
         if not 0.0 < gap < np.inf:

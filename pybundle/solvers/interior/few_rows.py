@@ -3,8 +3,8 @@
 First the problem of a random sample of rows is solved. Its solution predicts, for most rows, on which side of a corner
 of the loss the residual lies. Only the rows closest to a corner keep variable multipliers. Each other multiplier is
 fixed at the end of its interval that belongs to the predicted side. The multipliers of all rows together prove a bound,
-even where a prediction is wrong. While the gap is too large, the number of variable rows doubles. When it would exceed
-half of the rows, all rows become variable.
+even where a prediction is wrong. While the gap is too large, the number of variable rows doubles. When this number
+would exceed half of the rows, all rows become variable.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def near_corners(barrier, w, size, target):
 
 
 def _solved(barrier, w, target):
-    """Step until the gap is at most `target` (None: FIRST times the loss); return the point and the number of steps."""
+    """Step until the gap is at most `target`, by default FIRST times the loss; return the point and number of steps."""
     point, n_steps = barrier.first(w), 0
     while n_steps < MOST:
         most = FIRST * barrier.loss(barrier.known(point)[0]) if target is None else target

@@ -2,7 +2,7 @@
 
 A step costs a few passes and the solution of d linear equations. If rows outnumber columns, 7 to 50 steps usually reach
 a relative gap of 1e-5, even if columns differ in scale [Portnoy & Koenker 1997]. The multipliers of each iterate prove
-a bound. Their plane should have slope 0 at weights without penalty, but rounding leaves a small slope there. If the
+a bound. Their plane should have slope 0 at weights without penalty, but rounding leaves a small slope at these. If the
 intercept is the only such weight, anchors remove this slope (`proof.anchors`). Otherwise the bound falls by the slope
 times the limits of these weights (`proof.score_limits`).
 """
@@ -70,8 +70,8 @@ class InteriorPoint(Run):
     def start(self, w0, state=None):
         """Start from w0, or from the best point of another run.
 
-        If a sample would be small, it is solved first. Otherwise the first iterate is at w0 or, if w0 is 0, at a
-        least-squares solution.
+        If a sample would be much smaller than the data, the sample is solved first. Otherwise the first iterate is at
+        w0 or, if w0 is 0, at a least-squares solution.
         """
         search, w0 = self.search, self.problem.project(w0 if state is None else state.w)
         search.observe(w0, self.barrier.loss(self.barrier.residuals(w0)))
@@ -124,7 +124,7 @@ class InteriorPoint(Run):
             r, slope = barrier.known(point)
             w = barrier.thresholded(point)
             value = self.search.observe(w, barrier.loss(barrier.residuals(w) if len(barrier.sharp) else r))
-        if barrier.gap(point) <= DONE * self._most():       # thresholding may cost more than the gap that is left
+        if barrier.gap(point) <= DONE * self._most():       # thresholding may raise F by more than the gap
             self.search.observe(np.array(point.w), barrier.loss(r))
         self._prove(barrier.multipliers(point.a), slope)
         return value

@@ -14,7 +14,7 @@ from ..method import Method
 from ..run import Run
 from .interior_point import InteriorPoint as InteriorPointRun
 
-STEPS = 12.0                # about as many steps are needed
+STEPS = 12.0                # a run needs about so many steps
 
 
 def refusal(search):

@@ -59,8 +59,8 @@ class Rows:
     def plane(self, a, slope, problem):
         """Return the `Plane` that multipliers a within their limits define; `slope` is `A' a`.
 
-        Besides the roundings of the sums, each product has two or three others: one by the scale of the data, and one
-        or two by a `Shift` that has moved columns or targets.
+        Besides the roundings of the sums, each product has two or three further roundings: one by the scale of the
+        data, and one or two by a `Shift` that has moved columns or targets.
         """
         m = len(a)
         terms = a * self.y - self.flat * np.abs(a)

@@ -1,4 +1,4 @@
-"""Solves the d equations of a Newton system by m others if there are m < d rows [Woodbury 1950]."""
+"""Solves the d equations of a Newton system by m other equations if there are m < d rows [Woodbury 1950]."""
 
 from __future__ import annotations
 

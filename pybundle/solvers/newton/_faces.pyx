@@ -30,7 +30,7 @@ cdef struct Scratch:
     double* coef        # (K, group) coefficients
     void* scores        # (K, BLOCK) scores
     Py_ssize_t* at      # the rows of up to BLOCK coefficients that are not 0
-    double* packed      # these coefficients
+    double* packed      # the coefficients of the rows `at`
 
 
 cdef int _allocate(Scratch* b, Rows X) except -1:
@@ -56,7 +56,7 @@ cdef void _release(Scratch* b) noexcept:
 
 
 cdef void _add(Rows X, Scratch* b, const Py_ssize_t* rows, int count, double* out) noexcept nogil:
-    # out += the coefficients of this group times its rows
+    # adds the coefficients of a group times its rows to `out`
     cdef int k, r, size
     cdef const double* coef
     for k in range(X.n_scores):
@@ -167,7 +167,7 @@ cdef class GramProduct:
     def __init__(self, A):
         if A.format != "csr" or A.shape[1] >= 2**31:
             raise ValueError(f"A must have format csr and fewer than 2^31 columns, got {A.format} of shape {A.shape}")
-        A.check_format()                # raises for indices outside of the shape
+        A.check_format()                # raises an error for indices outside of the shape
         self.data, self.d = A.data, A.shape[1]
         self.indices, self.indptr = A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int64)
 

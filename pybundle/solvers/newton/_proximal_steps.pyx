@@ -82,11 +82,11 @@ def multiclass_step(const double[:, ::1] alpha, const double[:, ::1] S, const in
     alpha, S : (n, K)
         Multipliers and scores.
     cost : (K, K) float64 array or None
-        L; None is the 0/1 loss.
+        L; None means the 0/1 loss.
     out : (n, K)
         New multipliers a. Only the rows start..stop are written, as in `support`.
     support : (n,)
-        Number of labels with a_ik > 0, or 0 if the truth is the only one.
+        Number of labels with a_ik > 0, or 0 if the truth is the only such label.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def multiclass_step(const double[:, ::1] alpha, const double[:, ::1] S, const in
             if count == 1 and new[truth] > 0.0:
                 support[i] = 0
                 if old[truth] == ci:
-                    continue            # most rows: all weight is on the truth, before and after
+                    continue            # as in most rows, all weight was and is on the truth
             else:
                 support[i] = count
             inner = moved = losses = 0.0
@@ -181,7 +181,7 @@ def plane_step(const Py_ssize_t[::1] start, const double[::1] alpha, const doubl
     ----------
     start : (n + 1,)
     alpha, u : (m,)
-        Multipliers of the planes, and their values.
+        Multipliers and values of the planes.
     out : (m,)
     support : (n,)
         Number of planes with a > 0.

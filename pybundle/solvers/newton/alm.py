@@ -23,7 +23,7 @@ from .directions import LARGEST_RANK, NewtonDirection
 FRACTION = 0.1          # Phi is minimised until |grad|^2 / (2 lam) is this fraction of the gap
 DECREASE = 1e-4         # Armijo's constant
 SHORTEST = 1e-6         # a Newton step shorter than this fraction shows that rounding errors prevent a decrease of Phi
-SAMPLE = 16384          # maximum number of examples in a Hessian; if more lie on faces, as at first, they are sampled
+SAMPLE = 16384          # maximum number of examples in a Hessian; more examples on faces, as at first, are sampled
 FIRST_SIGMA = 1e-9      # in units of lam / Rbar^2: the first step gives value and bound, and hardly moves multipliers
 LARGEST_SIGMA = 1e7     # in the same units: for a larger sigma, rounding errors of scores would move the multipliers
 
@@ -75,14 +75,14 @@ class AugmentedLagrangian(Run):
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
-        """Start at w0 from the truths, or at the best point of another run from its multipliers, if it has some."""
+        """Start at w0 from the truths, or at the best point of another run from its multipliers, if any."""
         w0, blocks = self.search.take(w0, state), None if state is None else state.blocks
         known = isinstance(blocks, np.ndarray)
         self.alpha = self.multipliers.check(blocks) if known else self.multipliers.truth()
         self._point, self._scores = w0, self._score(w0)
         self._take(self.multipliers.step(self.alpha, self._scores, FIRST_SIGMA * self._unit))
         value = self._observe()
-        self.sigma = min(self.sigma, LARGEST_SIGMA * self._unit)        # another run may have left a larger one
+        self.sigma = min(self.sigma, LARGEST_SIGMA * self._unit)        # another run may have left a larger sigma
         if self._given_sigma is None:
             gap = min(max(self.search.gap / max(self.search.fun, 1e-300), 1e-12), 1.0)
             self.sigma = self._unit / np.sqrt(gap)
@@ -173,7 +173,7 @@ class AugmentedLagrangian(Run):
         return t
 
     def _observe(self):
-        # reports the best point of the segment from the best point so far to the current one
+        # reports the best point of the segment from the best point so far to the current point
         search, value = self.search, self.problem.value(self._point) + self._step.risk
         if value < search.fun:
             search.observe(self._point, self._step.risk)

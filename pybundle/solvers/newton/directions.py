@@ -21,16 +21,16 @@ LARGEST_RANK = 6000
 FEW = 2000
 """Maximum order of the large matrix, if it is to be factored: 32 MB."""
 EXACT = 8.0
-"""The large factor is preferred if it costs less than this many times the small one. It is float64, and works where
-columns of unequal scale make Jacobi slow and float32 products inaccurate."""
+"""The large matrix is factored if that costs less than this many times the small factor. Its factor is float64, and
+works where columns of unequal scale make Jacobi slow and float32 products inaccurate."""
 PAYS_OFF = 8.0
 """Speed of a factorisation in operations per second, divided by the speed of products of the operator."""
 TOO_ROUGH = 20
-"""If the small factor needs more iterations of conjugate gradients than this, later factors are float64."""
+"""If conjugate gradients with a small factor need more iterations than this, later factors are float64."""
 
 
 class NewtonDirection(Kept):
-    """The solver of the Newton systems of a run; it remembers whether the last one was solved with a factor.
+    """The solver of the Newton systems of a run; it remembers whether the last system was solved with a factor.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class NewtonDirection(Kept):
         self._spent = 0
 
     def __call__(self, faces, gradient, sigma, tol):
-        """Return a direction d, with `|H d + g| <= tol |g|` if `max_iter` products suffice, and their number."""
+        """Return d, with `|H d + g| <= tol |g|` if `max_iter` products suffice, and the number of products."""
         is_whole, self._factored = self._choice(faces, len(gradient))
         direction = self._solution(faces, sigma, gradient) if self._factored and is_whole else None
         if direction is not None:
@@ -74,8 +74,8 @@ class NewtonDirection(Kept):
 
     def _choice(self, faces, dim):
         # Returns whether to take the large matrix, and whether to factor at all. The small matrix is factored once the
-        # products of this subproblem have cost as much as the factor, and the large one once the products of the last
-        # direction have. All later directions use a factor, since faces get fewer and sigma larger.
+        # products of this subproblem have cost as much as the factor, the large one once the products of the last
+        # direction have cost as much. All later directions use a factor, since faces get fewer and sigma larger.
         rank, size, factor, whole = float(faces.rank), self._row_size, np.inf, np.inf
         if faces.fraction == 1.0 and rank <= self.largest_rank:
             factor = rank * rank * (size + rank / 3.0)

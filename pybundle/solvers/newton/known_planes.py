@@ -56,7 +56,7 @@ class KnownPlanes(RiskBase):
         return self.with_truths(self.slopes @ w)
 
     def line_search(self, s0, s1, a, b):
-        """Return the t in [0, 1] that minimises `a t + b t^2 / 2 + R` at scores `s0 + t (s1 - s0)`, and R there."""
+        """Return the t in [0, 1] that minimises `a t + b t^2 / 2 + R` at scores `s0 + t (s1 - s0)`, and R at t."""
         rise, first, sizes = s1 - s0, self.starts[:-1], np.diff(self.starts)
         u0, low, high = s0 + self.losses, 0.0, 1.0
         for _ in range(HALVINGS):
@@ -80,7 +80,7 @@ class PlaneMultipliers(Multipliers):
         return 1.0 - self.risk.is_plane
 
     def complete(self, alpha):
-        """Return multipliers of planes and truths; that of a truth is 1 minus the sum over its example's planes."""
+        """Return multipliers of planes and truths; a truth gets 1 minus the sum over the planes of its example."""
         full = self.risk.with_truths(alpha)
         first = self.risk.starts[:-1]
         full[first] = np.maximum(1.0 - np.add.reduceat(full, first), 0.0)
@@ -107,7 +107,7 @@ class PlaneMultipliers(Multipliers):
 
 
 class PlaneFaces(Faces):
-    """The operator `sum_i Psi_i' J_i Psi_i`; Psi_i has the slopes of example i as rows, J_i is as in `multipliers`.
+    """The operator `sum_i Psi_i' J_i Psi_i`; Psi_i has the slopes of example i as rows, J_i is as in `multipliers.py`.
 
     The directions of a face are Helmert contrasts: the mean of its first j planes minus the next plane. Labellings of
     an example share most features, which cancel, so directions are much sparser than planes.

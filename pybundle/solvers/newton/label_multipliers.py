@@ -40,7 +40,7 @@ class LabelMultipliers(Multipliers):
         return alpha
 
     def check(self, alpha):
-        """Return multipliers of another run, projected to feasible ones."""
+        """Return multipliers of another run, projected onto the feasible set."""
         alpha = np.array(alpha, dtype=np.float64, order="C")
         if alpha.shape != self.shape or not np.isfinite(alpha).all():
             raise ParameterError(f"multipliers must be finite and of shape (n_examples, n_scores) = {self.shape}, got "
@@ -119,7 +119,7 @@ class LabelFaces(Faces):
         self._multipliers, self._alpha = multipliers, step.alpha
 
     def product(self, v):
-        """Return the operator applied to v (dim,); its float32 scores are accurate enough for a direction."""
+        """Return the operator applied to v (dim,); scores in float32 are accurate enough for a direction."""
         risk, m = self._multipliers.risk, self._multipliers
         packed = m.rows.pack(v, "float32")
         out = m.add(lambda part, out: add_face_products(m.rows, packed, self._alpha, self.rows[part], m.is_binary,
@@ -164,7 +164,7 @@ class LabelFaces(Faces):
         """Return directions of all faces as `(X, Q)`: direction e is the matrix `Q[e] X[e]'` of shape (K, width).
 
         X (rank, width) repeats the row of an example for each dimension of its face. The rows of Q (rank, K) are
-        orthonormal in each face: Helmert contrasts, that is the mean of its first j labels minus the next one, scaled.
+        orthonormal in each face: Helmert contrasts, that is the mean of its first j labels minus the next, scaled.
         """
         examples = self._multipliers.risk.examples
         if self._multipliers.is_binary:

@@ -27,7 +27,7 @@ class Step(NamedTuple):
     alpha : ndarray
         The new multipliers a, in the shape of `Multipliers.truth()`.
     support : int32 array, shape (n,)
-        Number of labels with a_ik > 0. It is 0 if the truth is the only one; then the example adds nothing to phi.
+        Number of labels with a_ik > 0, or 0 if the truth is the only such label, so that the example adds 0 to phi.
     smooth : float
         `sum_i <a_i, u_i> - |a_i - alpha_i|^2 / (2 sigma)`, a smooth lower bound of the risk.
     offset, risk : float
@@ -63,7 +63,7 @@ class Multipliers(ABC):
 
     @abstractmethod
     def truth(self):
-        """Return multipliers with all weight on the truths: phi = 0."""
+        """Return multipliers with all weight on the truths, so that phi = 0."""
 
     @abstractmethod
     def check(self, alpha):

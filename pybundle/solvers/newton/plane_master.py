@@ -31,7 +31,7 @@ class PlaneMaster(Kept):
         No plane may be added or dropped while this object is in use.
     lam : float
     w : ndarray, shape (dim,)
-        Starting point, in general the best one, as the point of the multipliers may be far worse.
+        Starting point, in general the best point, as the point of the multipliers may be far worse.
     sigma : float or None
         First step length of the proximal point method, from an earlier master; None as in `AugmentedLagrangian`.
     growth : float

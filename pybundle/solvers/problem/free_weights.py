@@ -21,13 +21,13 @@ import numpy as np
 
 from ...core.kept import Kept, check_array, check_float
 
-FAR = 10.0      # linear programs search within this times 1 + |u| of u; ten times as far if no cut is missing there
-FARTHEST = 1e12     # beyond this factor they give up, because points as good as the best one seem unbounded
-MOST = 4        # most points at which a cut is asked for before linear programs search farther
-MOST_FREE = 1000    # most free weights: a linear program for n of them has two tables of n^2 numbers
+FAR = 10.0      # linear programs search within FAR (1 + |u|) of u, or ten times as far if no cut is missing that near
+FARTHEST = 1e12     # beyond this factor the search ends, because points as good as the best point seem unbounded
+MOST = 4        # maximum number of points at which a cut is asked for before linear programs search farther
+MOST_FREE = 1000    # maximum number of free weights, since a linear program for n has two tables of n^2 numbers
 NEAR = 0.1      # this factor takes the place of FAR if limits cost too much
 COSTLY = 0.1    # limits cost too much if they take this fraction of the tolerance from a bound
-INSIDE = 1e-3   # a point meets a cut if it violates it by at most this fraction of the terms of the cut
+INSIDE = 1e-3   # a point meets a cut if the excess is at most this fraction of the terms of the cut
 SAFE = 1e-9     # relative allowance for the rounding of sums; it hardly weakens limits
 LOWER = 0.5     # closed-form limits are computed again when the best value has fallen to this fraction of the level
 MARGIN = 1e-2   # the level exceeds the best value by this fraction of it, because values have rounding errors
@@ -56,7 +56,7 @@ class LimitProof:
     bound_multipliers: np.ndarray
 
     def sizes(self, lower, upper):
-        """Return the limits, shape (f,), that follow if the free weights have these bounds; None if none follow."""
+        """Return the limits, shape (f,), that follow for free weights within bounds, or None if no limits follow."""
         f, bounds = len(lower), np.stack([-lower, upper], axis=-1)
         mu, nu, room = self.multipliers, self.bound_multipliers, self.level - self.constants
         if nu[..., np.isinf(bounds)].any():
@@ -73,7 +73,7 @@ class LimitProof:
         return limits if (limits - rests @ limits >= rooms).all() else None
 
     def check(self):
-        """Raise ValueError if a checkpoint holds no such proof; whether limits follow is computed again."""
+        """Raise ValueError if arrays from a checkpoint are no such proof; `sizes` tells whether limits follow."""
         m, f = np.shape(self.slopes)
         check_float("level", self.level)
         for name, shape, low in (("constants", (m,), -np.inf), ("slopes", (m, f), -np.inf), ("errors", (m,), 0.0),
@@ -95,11 +95,11 @@ class ProvenLimits(Kept):
     penalty : Penalty
         `lowered`, but infinite beyond the proven limits.
     least : float
-        A lower bound of it, if limits are proven.
+        A lower bound of `penalty`, if limits are proven.
     level : float
-        The limits hold for points with F at most this; infinite without limits.
+        The limits hold for points with F <= level; infinite without limits.
     proofs : list of LimitProof or ScoreLimits
-        Proofs of these limits, in their order.
+        Proofs of the limits, in the order in which they were added.
     """
 
     kept = ("proofs",)
@@ -114,9 +114,9 @@ class ProvenLimits(Kept):
         self.level, self.penalty, self.proofs = np.inf, self._lowered, []
 
     def confine(self, proof):
-        """Add the limits that a proof gives at all points with F <= its level; return whether it gives any.
+        """Add the limits that a proof gives at all points with F <= its level; return whether it gives limits.
 
-        Earlier limits have a higher level, and so hold at these points, too.
+        Earlier limits belong to higher levels, and so hold at these points, too.
         """
         free = np.flatnonzero(self.problem.is_free)
         limits = proof.sizes(self.penalty.lower[free], self.penalty.upper[free])
@@ -194,7 +194,7 @@ class FreeWeights(Kept):
     def add(self, plane, is_aggregate=False):
         """Add the cut that a plane below R gives; `is_aggregate` tells that the plane proves bounds of F.
 
-        The cut holds for the free weights in `Coordinates`, because their limits are used there.
+        The cut holds for the free weights in `Coordinates`, because limits are used in these coordinates.
         """
         plane = self.problem.coordinates.plane(plane)
         t, least = self.problem.least_over_rest(plane)
@@ -210,7 +210,7 @@ class FreeWeights(Kept):
                 self._lean = self._slopes[-1]
 
     def probe(self, search):
-        """Try to prove limits after 1, 3, 7, 15, ... iterations; return a point whose plane they still need, or None.
+        """Try to prove limits after 1, 3, 7, 15, ... iterations; return a point whose plane is still needed, or None.
 
         Until there are limits, every iteration asks for one pass at such a point.
         """
@@ -241,10 +241,10 @@ class FreeWeights(Kept):
 
         level, u = fun + MARGIN * max(abs(fun), MARGIN * size), self.problem.coordinates.inner(w)[self.free]
         slopes, room = np.array(self._slopes).reshape(-1, len(u)), level - np.array(self._constants)
-        if self._probed is not None:        # the last point returned; it meets all cuts that were known then
+        if self._probed is not None:        # the last point that was returned; it met all cuts known then
             excess, terms = slopes @ self._probed - room, np.abs(slopes) @ np.abs(self._probed) + np.abs(room)
             self._n_probed += 1
-            if (excess <= INSIDE * terms).all() or self._n_probed > MOST:     # its own cut does not exclude it
+            if (excess <= INSIDE * terms).all() or self._n_probed > MOST:     # its cut does not exclude the point
                 self._far, self._n_probed = 10.0 * self._far, 0
         self._probed = None
         far = self._far * (1.0 + np.abs(u))

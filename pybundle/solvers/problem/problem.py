@@ -1,7 +1,7 @@
 """The problem `F(w) = factor Omega(w) + R(w)`: a penalty, linear constraints, and the coordinates of free intercepts.
 
 A plane of R gives a lower bound of F by the formula in `Penalty.bound`, which takes the plane in `coordinates`. Where
-intercepts are free, planes with known slopes there (`anchors`) are mixed in first, so that the slope at them is 0; for
+intercepts are free, planes with known slopes at these (`anchors`) are mixed in, so that the slope at them is 0; for
 other free weights the bound uses limits within which the minimiser lies (`ProvenLimits`, `free_weights.py`).
 """
 
@@ -89,7 +89,7 @@ class Problem:
 
     @cached_property
     def even(self):
-        """The common rate of squares in a penalty that consists of them, or None.
+        """The common rate of squares in a penalty that consists of squares, or None.
 
         It is lam for `Square`. If intercepts of classes are free, a `Separable` has such a rate, too, provided that all
         other weights have equal squares and no bounds, or are fixed at 0.
@@ -121,14 +121,14 @@ class Problem:
 
     @cached_property
     def is_free(self):
-        """True for weights without penalty and unbounded on a side; shape (dim,), or (1,) if that holds for none."""
+        """True for weights without penalty and unbounded on a side; shape (dim,), or (1,) if no weight is free."""
         omega = self.entries
         return np.zeros(1, dtype=bool) if omega is None else np.atleast_1d((omega.l2 == 0.0) & (omega.l1 == 0.0) & (
             (omega.lower == -np.inf) | (omega.upper == np.inf)))
 
     @cached_property
     def moduli(self):
-        """`F - sum_k moduli_k/2 w_k^2` is convex; a number or shape (dim,)."""
+        """Rates for which `F - sum_k moduli_k/2 w_k^2` is convex; a number or shape (dim,)."""
         return self.factor * self.penalty.moduli
 
     @property
@@ -147,7 +147,7 @@ class Problem:
 
     # ------------------------------------------------------------------ values and slopes
     def value(self, w):
-        """Return the penalty at w; infinite if it overflows."""
+        """Return the penalty at w, which is infinite if it overflows."""
         return self.factor * float((self.dependence or self).penalty.value(w))
 
     def along(self, best, w, step):

@@ -12,7 +12,7 @@ from ...runtime.stopping import SHARE
 class Size(Kept):
     """F at the reference point `point()`, or the risk of the best constant score if that is less.
 
-    The constant counts because columns may sum to one, as dummy variables do. Until a pass has computed the size, the
+    Constant scores count because columns may sum to one, as dummy variables do. Until a pass has computed the size, the
     largest of F at the first point and of offsets of planes is an estimate.
 
     Attributes
@@ -62,6 +62,6 @@ class Size(Kept):
             self.value = max(float(fun - bound.value), 0.0)
 
     def atol(self, bound):
-        """Return the default of atol: a share of size minus best lower bound (or None), the most that F can fall."""
+        """Return the default of atol: a share of the most that F can fall, size minus best lower bound `bound`."""
         lower = self.value if bound is None else bound.value
         return SHARE * max(self.value - lower, 0.0) if lower > -np.inf else 0.0

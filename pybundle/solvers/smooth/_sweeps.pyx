@@ -47,8 +47,8 @@ def descend(const double[::1] data, const int32_t[::1] indices, const int64_t[::
     At most `most` sweeps are made. The Hessian is `A' diag(weights) A + diag(moduli)`, where A (n, m) is a CSC matrix
     with the means subtracted from its columns; g is the gradient at the initial z. A coordinate is skipped while it is
     at a kink or bound and F rises on both sides at a rate above 1/n of the largest violation in the last sweep; once
-    the others meet the goal, all take part again. Returns the product of A with the change of z, the number of entries
-    read, and whether the goal is met.
+    the other coordinates meet the goal, all take part again. Returns the product of A with the change of z, the number
+    of entries read, and whether the goal is met.
     """
     cdef Py_ssize_t j, k, r, n = weights.shape[0], m = z.shape[0], n_all = columns.shape[0], n_active = n_all
     cdef int64_t q, n_read = 0
@@ -122,7 +122,7 @@ def column_sums(const double[::1] data, const int32_t[::1] indices, const int64_
                 double[::1] out):
     """Set out (m,) to the products of the columns of a CSC matrix with v.
 
-    At most GROUP products are summed at a time, and then these sums, which keeps rounding errors small.
+    Groups of at most GROUP products are summed, and then the sums of the groups, which keeps rounding errors small.
     """
     cdef Py_ssize_t k, m = out.shape[0]
     cdef int64_t q, start

@@ -51,7 +51,7 @@ class Newton(SmoothRun):
     def __init__(self, search):
         super().__init__(search)
         self.steps = NewtonSteps(self.orthants() or Orthants(), self.risk.dim)
-        self.steps.flat = 1.0 if self.risk.is_regression else FLAT       # most residuals are large at first
+        self.steps.flat = 1.0 if self.risk.is_regression else FLAT       # as most residuals are large at first
         self._hessians = self._scores = self._beta = None
 
     def trial(self):
@@ -68,7 +68,7 @@ class Newton(SmoothRun):
         return x
 
     def _is_rounded(self):
-        """Whether there is an l1 norm, and rounding errors of the newest plane make up over a tenth of the gap."""
+        """Return whether there is an l1 norm, and rounding of the newest plane makes up over a tenth of the gap."""
         search = self.search
         return bool(np.any(self.problem.entries.l1)) and (
             search.bound_from(replace(self.newest, slope_error=0.0)).value - search.bound.value > 0.1 * search.gap)
@@ -202,7 +202,7 @@ class NewtonSteps(Kept):
     def update(self, x, fun, gradient):
         """Receive value and gradient at the trial x, which is the next iterate if F has fallen by enough.
 
-        A first rejection leads to another trial by line search; a second one returns False.
+        A first rejection leads to another trial by line search; after a second rejection the result is False.
         """
         if self._direction is None or fun <= self.fun + ARMIJO * self._t * self._slope + self.rounding * abs(self.fun):
             if self._t == 1.0:
@@ -258,8 +258,8 @@ def patience_before(risk, problem):
     """Return after how many slow passes of "lbfgs" this method takes over; 0 means at once, None never.
 
     The answer follows from sizes alone. With few columns a step multiplies all pairs of columns, at the cost of `price`
-    passes. With an l1 norm a step is worth a few passes. Without one, "lbfgs" may end sooner: it gets the price of a
-    step and five more passes to halve the gap. With many columns the method pays off only if an l1 norm makes most
+    passes. With an l1 norm a step is worth a few passes. Without it "lbfgs" may end sooner, so "lbfgs" gets the price
+    of a step and five more passes to halve the gap. With many columns the method pays off only if an l1 norm makes most
     weights 0. If limits of weights without penalty have no closed form, they need planes at more points than this
     method visits, and the answer is None.
     """

@@ -39,7 +39,7 @@ class Hessians:
     Parameters
     ----------
     risk : Risk
-        With `second_derivatives` and `examples`.
+        It has `second_derivatives` and `examples`.
     means : ndarray, shape (dim,), or None
         They are subtracted from the columns; 0 for the intercept.
     moduli : ndarray, shape (dim,)
@@ -76,7 +76,7 @@ class Hessians:
 
     @cached_property
     def _sizes(self):
-        """Bounds on rounding errors of `pull`, divided by `UNIT |v|`: on the norm of all, and on the last entry."""
+        """Bounds on rounding errors of `pull`, divided by `UNIT |v|`: on the norm of all errors, and on the last."""
         data, _, indptr = self.columns
         n_entries, squares = np.diff(indptr), np.zeros(self.dim)
         used = n_entries > 0
@@ -157,7 +157,7 @@ class Sweeps:
     def descend(self, columns, z, gradient, orthants, goal, seed, share=1.0):
         """Minimise the model over `columns`, from z, until the violations of optimality sum to at most `goal`.
 
-        z is changed in place; `gradient` is the one of the model at the first z. Sweeps may cost the fraction `share`
+        z is changed in place; `gradient` is that of the model at the first z. Sweeps may cost the fraction `share`
         of a Newton step before such a step is made. Return whether a Newton step was made.
         """
         columns, first, slope, left, has_stepped = columns.astype(np.int32), z.copy(), gradient, MOST, False
@@ -186,7 +186,7 @@ class Sweeps:
         return np.count_nonzero((z > lower) & (z < upper) & ((z != 0.0) | (l1 == 0.0)))**3 / GAIN + len(self.A[0])
 
     def _slope(self, gradient, step):
-        """Return the gradient of the model after the total `step` from the point where it was `gradient`."""
+        """Return the gradient of the model after the total `step` from the point where the gradient was `gradient`."""
         change, out = self.weights * self.u, np.empty(len(step))
         column_sums(*self.A, change, out)
         self.work += 0.5
@@ -244,7 +244,7 @@ def _factor(H):
 
 
 def minimise(H, z, gradient, orthants, tol):
-    """Minimise model plus penalty from z, until the norm of the projected gradient is `tol` times the first one.
+    """Minimise model plus penalty from z, until the norm of the projected gradient is `tol` times its first value.
 
     Parameters
     ----------
@@ -257,8 +257,8 @@ def minimise(H, z, gradient, orthants, tol):
 
     Notes
     -----
-    With an l1 norm or bounds, sweeps over all coordinates find those at a kink or bound, and Newton steps on the others
-    follow. A Newton step is clipped to the orthant. If that gains too little, the step may end where it leaves the
+    With an l1 norm or bounds, sweeps over all coordinates find those at a kink or bound. Newton steps on the other
+    coordinates follow, clipped to the orthant. If a clipped step gains too little, the step may end where it leaves the
     orthant.
     """
     if orthants is None:
@@ -299,7 +299,7 @@ def unrest(z, whole, low, high):
 def _step(H, z, gradient, free, slopes, low, high):
     """Make a Newton step on the coordinates `free`, in place; return the coordinates that a further step may move.
 
-    A full step, clipped to the orthant, needs no further one. After a step that ends at the first bound, the
+    A full step, clipped to the orthant, needs no further step. After a step that ends at the first bound, the
     coordinates that have not reached a bound are returned.
     """
     slope, x, low, high = (gradient + slopes)[free], z[free], low[free], high[free]

@@ -1,8 +1,8 @@
 """Quasi-Newton steps on any smooth function: pairs of steps and changes of the gradient, directions, line searches.
 
 The callers, `lbfgs.py` and `mkl/descent.py`, evaluate the function themselves, one trial at a time. Bounds are met by
-projection [Bertsekas 1982]: coordinates that the gradient pushes against their bound are fixed, the direction of the
-others comes from the pairs restricted to them, and trials are projected. With an l1 norm, trials stay in the orthant of
+projection [Bertsekas 1982]: coordinates that the gradient pushes against their bound are fixed, pairs restricted to the
+other coordinates give the direction of these, and trials are projected. With an l1 norm, trials stay in the orthant of
 the iterate, where the norm is linear [Andrew & Gao 2007]. Unlike that paper, the code uses a Wolfe search, and does not
 align the signs of directions with the gradient.
 """
@@ -157,7 +157,7 @@ class QuasiNewtonSteps(Kept):
                 break
             if len(self.pairs) == 0:
                 return False
-            self.pairs.clear()          # rounding errors have spoiled them
+            self.pairs.clear()          # rounding errors have spoiled the pairs
         self._line_search = WolfeSearch(self.fun, slope, *first(slope), self.rounding)
         return True
 
@@ -231,7 +231,7 @@ class Pairs(Kept):
     def direction(self, gradient, resting=None):
         """Return `-B gradient` by two loops over the pairs, O(len(self) dim) [Nocedal 1980].
 
-        `resting` (bool (dim,), or None) marks fixed coordinates, which get 0; the pairs are restricted to the others.
+        `resting` (bool (dim,), or None) marks fixed coordinates, which get 0; pairs are restricted to all others.
         """
         if resting is not None and resting.any():
             moves, whole = np.flatnonzero(~np.atleast_2d(resting)[0]), np.zeros_like(gradient)
@@ -244,7 +244,7 @@ class Pairs(Kept):
 
     @staticmethod
     def _recursion(pairs, d, curvatures):
-        weights, scratch = [], np.empty_like(d)         # one vector for all products, as new ones would double the cost
+        weights, scratch = [], np.empty_like(d)         # one array for all products, as new arrays double the cost
         for s, y, product in reversed(pairs):
             weights.append(inner(s, d) / product)
             d -= np.multiply(y, weights[-1], out=scratch)

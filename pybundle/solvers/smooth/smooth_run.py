@@ -1,15 +1,15 @@
 """The run that the methods on smooth risks share: every trial of a line search gives a plane, which proves a bound.
 
     repeat
-        1  a trial point from the steps of the method
-        2  evaluate it in one pass, which also finds a plane of the risk
-        3  lower bound from this plane; stop if best value and bound are close
+        1  take a trial point from the steps of the method
+        2  evaluate F at this point in one pass, which also finds a plane of the risk
+        3  prove a lower bound from this plane; stop if best value and bound are close
         4  the trial is the next iterate if it is good enough
 
 One step of the run is one trial. The plane at w alone proves `F(w*) >= F(w) - |grad F(w)|^2 / (2 lam)`: with offset
 b = R(w) - <a, w> and g = a + lam w, `b - |a|^2 / (2 lam) = F(w) - |g|^2 / (2 lam)`. With a separable penalty it proves
-the bound of `Penalty.bound`. For a square alone, the new plane is first combined with the one that proves the best
-bound, as a step of Frank-Wolfe does; but not if evidence is kept, which would have to hold the points of all planes.
+the bound of `Penalty.bound`. For a square alone, the new plane is first combined with the plane of the best bound, as a
+step of Frank-Wolfe does; but not if evidence is kept, because it would have to hold the points of all planes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SmoothRun(Run):
             raise ParameterError(f"memory_limit must be at least {24 * FEWEST * dim} bytes for dimension {dim}, got "
                                  f"{limit}; raise it")
         self.newest = None              # the newest plane
-        self._newest = self._origin = -1    # indices of the points of the newest plane, and of that of the best bound
+        self._newest = self._origin = -1    # indices of the points of the newest plane, and of the best bound's
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):
@@ -86,7 +86,7 @@ class SmoothRun(Run):
     def evidence(self, risk):
         if self.settings.record is None or self.search.bound is None:
             return None
-        points = self.settings.record.points        # the newest one may come from a probe, so w is tried, too
+        points = self.settings.record.points        # the newest point may be that of a probe, so w is tried, too
         points = [*(points[k] for k in {self._newest, self._origin} if k >= 0), self.search.w]
         if self.problem.classes is None:
             return of_points(self.search, risk, points)
@@ -133,7 +133,7 @@ class SmoothRun(Run):
         return fun, problem.moduli * (w - problem.penalty.centre) + problem.coordinates.slope(plane.slope)
 
     def _strongest(self, plane):
-        """Return the plane to form a bound from: the new one, combined with that of the best bound where it can be."""
+        """Return the plane for a bound: the new plane, if possible combined with the plane of the best bound."""
         square, bound = self.problem.square, self.search.bound
         if square is None or square.nonneg is not None or bound is None or self.settings.record is not None:
             return plane

@@ -16,9 +16,9 @@ class WolfeSearch(Kept):
 
         f(t) <= f(0) + 1e-4 t f'(0),     f'(t) >= 0.9 f'(0).
 
-    The second one implies `<s, y> > 0` for the step s and the change y of the gradient. If f(t) and f(0) agree up to
-    rounding, the condition `f'(t) <= (1 - 2e-4) |f'(0)|` replaces the first one [Hager & Zhang 2005]: then the
-    difference of the values has no correct digit, but the slopes have.
+    The second condition implies `<s, y> > 0` for the step s and the change y of the gradient. If f(t) and f(0) agree up
+    to rounding, `f'(t) <= (1 - 2e-4) |f'(0)|` replaces the first condition [Hager & Zhang 2005], because the difference
+    of such values has no correct digit, but the slopes have.
 
     Parameters
     ----------

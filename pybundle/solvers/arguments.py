@@ -60,8 +60,8 @@ def as_risk(risk, w0):
                              "pb.risks.Function(fun, dim)")
     w0 = check_vector("w0", w0)
     how = {"accuracy": np.inf} if takes_accuracy(risk) else {}
-    with single_threaded_blas():         # as later calls of `risk` have one thread, too
-        answers = [risk(w0.copy(), **how)]      # shows the number of parts; `replayed` returns this answer at w0
+    with single_threaded_blas():         # because later calls of `risk` have one thread, too
+        answers = [risk(w0.copy(), **how)]      # this shows the number of parts, and `replayed` returns it at w0
 
     def replayed(w, **how):
         return answers.pop() if answers and np.array_equal(w, w0) else risk(w, **how)
@@ -152,7 +152,7 @@ def _penalised(penalty, risk, signs, n, constraints):
 
 
 def _bounded(problem, risk):
-    """Return the problem with bounds on free weights, if any are found: anchors, zeros, or limits from scores."""
+    """Return the problem with free weights bounded, if possible: by anchors, dependent columns, or `score_limits`."""
     omega, means, rows = problem.penalty, problem.means, problem.rows
     anchors = anchors_of(risk, omega, means, rows)
     has_means = anchors is not None and anchors.means is not None
@@ -240,7 +240,7 @@ def make_settings(tol, atol, memory_limit, n, random_state=None):
 def regrouped(risk, n_parts, method, pool, settings, is_placed=False, takes_oca=False):
     """Return the risk with parts, precision and executor of this run; a risk that cannot be regrouped stays as it is.
 
-    If workers hold the parts (`is_placed`), the executor stays, and a smooth risk has as many parts as another risk.
+    If workers hold the parts (`is_placed`), the risk keeps its executor, and a smooth risk has as many parts as others.
     """
     # "auto" takes a smooth risk as one part, because several dense gradients would have to be checked and added
     is_whole = method.name == "auto" and risk.smooth and not is_placed and not takes_oca
@@ -251,7 +251,7 @@ def regrouped(risk, n_parts, method, pool, settings, is_placed=False, takes_oca=
     else:
         default = method.n_parts
     if risk.is_mapped and risk.partition != "contiguous":
-        default = 1             # with more parts, rows all over the file would be read for one part after another
+        default = 1             # several parts would be read one after another, each with rows all over the file
     if settings.memory_limit is not None:
         default = parts_within(risk, settings.memory_limit, default)
     if n_parts is not None:

@@ -23,17 +23,17 @@ from .state import is_fine
 SLOW = 150.0
 """Passes in which "prox-bcfw" should halve the gap; rows allow fewer if the next method starts well from planes."""
 NEAR = 1e-3
-"""Relative gap below which "alm" may take over decoded planes; "alm" from the start takes ten times as long."""
+"""Relative gap from which "alm" may continue "prox-bcfw"; "alm" alone takes ten times as long as both in sequence."""
 FEW_WEIGHTS = 50
 """With so few weights of classes, methods on planes reach fine tolerances sooner than steps on examples do."""
 NARROW, TINY = 1 << 15, 1e-8
-"""Up to NARROW weights a Newton step of "alm" costs about as much as some passes, so that it takes over from slow runs
+"""Up to NARROW weights a Newton step of "alm" costs about as much as some passes, so "alm" takes over from slow runs
 (of 200 parses with 2^20 weights "prox-bcfw" had the gap 1e-5 in 13 s, "alm" from 1e-3 on only 5e-4 in 29 s);
 if the tolerance is at most TINY, "alm" takes over in any case, because each of its last steps gains many digits."""
 AT_ONCE = 150.0
 """The table begins with "interior-point" if its steps cost at most so many passes, or if all weights are free."""
 UNEVEN, MANY = 100.0, 100.0
-"""Limits in `suits_blocks`: largest curvature of a column divided by the median, and examples per column."""
+"""Limits in `suits_blocks` of the largest curvature of a column over the median one, and of examples per column."""
 MOST_BYTES = 1 << 31
 """Bytes that the distributions of labellings may take; the number grows with the square of the number of labels."""
 
@@ -60,7 +60,7 @@ class Case:
         self.keeps = search.settings.record is not None        # whether points of planes are stored as evidence
         self.tol, self.is_fine = search.settings.gap.tol, is_fine(search.settings.gap.tol)
         self.is_few, self.is_narrow = self.risk.dim <= FEW_WEIGHTS, self.risk.dim <= NARROW
-        self.is_penalised = self.problem.square is None      # true for a ball, too; the first row takes balls
+        self.is_penalised = self.problem.square is None      # true for a ball, too, but the first row takes balls
 
     @cached_property
     def needs_part_planes(self):
@@ -146,7 +146,7 @@ class Case:
 
     @property
     def half_or_less(self):
-        """Passes for which "prox-bcfw" may be slow before "alm" on labels takes over."""
+        """Number of passes for which "prox-bcfw" may be slow before "alm" on labels takes over."""
         return SLOW / (6.0 if self.is_fine or scaling(self.risk) else 2.0)
 
     @property

@@ -93,7 +93,7 @@ class Checkpointing(NoCheckpoint):
     ----------
     checkpoint : Checkpoint
     risk : Risk
-        The risk that the run asks.
+        The risk whose planes the run asks for.
     terms : dict
         What must match for the run to resume, from `terms_of`.
     settings : Settings
@@ -112,7 +112,7 @@ class Checkpointing(NoCheckpoint):
         found = self._file.read()
         if found is None:
             run.start(w0, state)
-            self.write(run)             # fails at once if the file cannot be written
+            self.write(run)             # this fails at once if the file cannot be written
             return run, None
         self._has_read = True
         run, status = self._take_up(run, found)
@@ -161,7 +161,7 @@ class Checkpointing(NoCheckpoint):
     def rescue(self, run, status=None):
         """Write the run if the file lacks its last iteration; a run inside an iteration is not written."""
         trace, written = run.trace, self._file.n_iter
-        if written is None or self._is_inside:          # the run had not begun
+        if written is None or self._is_inside:          # None: the run has not begun
             return
         if trace.n_iter != written or (status in ENDED and not self._is_over):
             with suppress(StateError):          # an earlier write has raised this error: no file can hold the contents
@@ -199,7 +199,7 @@ class Checkpointing(NoCheckpoint):
         is_same, bracket = (tol, atol, memory) == tuple(self._changeable()), search.bracket
         is_over = status is not None and (is_same or (bracket is not None and search.rule.holds(*bracket.range)))
         self._is_over = is_over         # a run that is over leaves the file as it is, with its own settings
-        # for fine tolerances other methods follow in "auto", and scores are in float64
+        # a fine tolerance takes other methods in "auto" and float64 scores, so it needs a new run
         is_other = not is_same and (memory != self._settings.memory_limit or is_fine(tol) != is_fine(gap.tol))
         if not is_over and (is_other or old.kind != held["run"]["kind"]):
             state, fresh.search.trace = old.state() or search.state(), search.trace
@@ -211,7 +211,7 @@ class Checkpointing(NoCheckpoint):
         return old, (Status(status) if is_same else Status.CONVERGED) if is_over else None
 
     def _recognise(self, run):
-        """Compare the value at the best point if the risk has no fingerprint; the call does not count as a pass.
+        """Compare the stored value at the best point with a new value if the risk has no fingerprint; this is no pass.
 
         Two functions may agree near w0, where `_probe` evaluates them, and a finished run would not call the risk.
         """

@@ -10,7 +10,7 @@ from .scaling import columns_in_words, scaling
 
 UNFINISHED = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.STALLED, Status.INFERENCE)
 VERY_LONG = 500     # number of passes after which smaller differences between columns are reported, too
-LONG = 100          # number of passes after which the scaling of flat data is examined: well scaled data need fewer
+LONG = 100          # passes after which the scaling of flat data is examined, as well scaled data need fewer passes
 MANY, WIDE = 300, 0.1       # a relative gap above WIDE after MANY passes is due to the problem, not to a limit
 NEAR = 1e-6         # a best value below this fraction of F(0) counts as about 0
 FINEST = 1e-8       # largest rounding error, as a fraction of F, of a well scaled problem
@@ -25,7 +25,7 @@ def is_separated(search, bracket):
     """Return whether F has no minimum because the classes are separated and no weight has a penalty.
 
     This holds for a log-loss if the loss of every example is below log 2: then every truth has the largest score, and F
-    falls to 0 along the ray through this point.
+    falls to 0 along the ray through the best point.
     """
     problem, weights = search.problem, getattr(search.risk, "sample_weight", None)
     if not (getattr(search.risk, "log_loss", False) and weights is not None and problem.is_free.any()):

@@ -209,7 +209,7 @@ class Driver:
         run, status = self.run, Status.TIME_LIMIT if is_late else Status.INTERRUPTED
         if run.risk.remote is None:
             return finish(run, status)
-        result = finish(run, status, ask_risk=False, risk=self._at_home)       # known values are enough
+        result = finish(run, status, ask_risk=False, risk=self._at_home)       # first without calls of the risk
         if not result.certified and not is_late:
             run.risk.remote.waiting.end = -np.inf
             with suppress(OutOfTime, BundleError):
@@ -222,7 +222,7 @@ class Driver:
     def _fail(self, error):
         """Remember the error that ends the run, and attach the best result so far to it."""
         try:
-            self._add_result(error)         # this needs the status before FAILED
+            self._add_result(error)         # before the status becomes FAILED
         finally:
             self.status, self._error = Status.FAILED, str(error) or type(error).__name__
 

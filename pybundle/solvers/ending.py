@@ -16,7 +16,7 @@ from .state import Known
 
 
 def confirm(run):
-    """Return whether the gap meets the tolerance in float64, too, so that the run may end; else set it to float64.
+    """Return whether the gap meets the tolerance in float64, too, so that the run may end; else go on in float64.
 
     The run also ends after four attempts that failed, or if it follows the stopping rule of a paper; then `finish`
     decides the status.
@@ -37,8 +37,8 @@ def confirm(run):
 def _is_close_from_reference(run):
     """Return whether the gap is within the default of atol, which follows from the `Size` of F.
 
-    If only atol can end the run, and the size is not known, it is computed by a pass at its reference point. If that
-    point is better than all points so far, the run starts again from it.
+    If only atol can end the run, and the size is not known, a pass at its reference point computes the size. If that
+    point is better than all points so far, the run starts again from that point.
     """
     search, size, gap = run.search, run.search.size, run.settings.gap
     if (gap.atol is not None or size.is_known or run.is_published
@@ -140,7 +140,7 @@ def atol_met(run, fun, lower_bound):
 def _message(run, status, bracket, gap, about_data):
     search, numbers = run.search, (bracket.fun, bracket.lower_bound, bracket.error)
     if _is_certified(search) and not bracket.certified and np.isfinite(numbers).all():
-        return CROSSING + (f"; {search.choice}" if search.choice else "")       # crossing bounds have no gap
+        return CROSSING + (f"; {search.choice}" if search.choice else "")       # value and bound cross: no gap
     words = [search.choice, search.moves and "columns without penalty depend on each other: w has the least norm",
              run.risk.assumption]
     return sentence(status, gap, run.settings.gap.tol, "; ".join(filter(None, words)),

@@ -25,7 +25,7 @@ from .smooth.methods import LBFGS, Newton
 def check_stage(name, value):
     """Check the record of a stage of "auto": its class must be that of the method `name`."""
     kind = METHODS[name.replace("_", "-")]
-    if type(value) is not kind:         # the text of Auto can name options, but no subclass
+    if type(value) is not kind:         # the text of Auto names options, and could not name a subclass
         raise InputTypeError(f"{name} of Auto must be a pb.methods.{kind.__name__}, got {type(value).__name__}; pass "
                              "a record of another class as method itself")
     return value
@@ -199,7 +199,7 @@ def owners_of(option):
 
 
 def _value(text):
-    if text in ("true", "false"):           # the spelling of JSON
+    if text in ("true", "false"):           # booleans as JSON spells them
         return text == "true"
     try:
         return ast.literal_eval(text)

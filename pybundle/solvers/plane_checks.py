@@ -91,7 +91,7 @@ def as_arrays(planes: Planes):
             slopes = csr_array(check_sparse("slopes of the risk", slopes, OracleError))
         else:
             slopes = np.ascontiguousarray(slopes, dtype=np.float64)
-        values, offsets = (np.array(part, dtype=np.float64) for part in planes[:2])      # copies: a run stores them
+        values, offsets = (np.array(part, dtype=np.float64) for part in planes[:2])      # copies, as a run stores them
     except (TypeError, ValueError) as error:
         raise OracleError(f"the risk must return real values (P,) and slopes (P, dim): {error}") from error
     return planes._replace(values=values, offsets=offsets, slopes=slopes)

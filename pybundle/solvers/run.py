@@ -119,7 +119,7 @@ class Run(Kept):
 
     def is_stalled(self) -> bool:
         """Whether neither best value nor best bound has moved for long."""
-        found = self.problem.dependence      # nearly dependent columns: limits are rarely proven
+        found = self.problem.dependence      # with nearly dependent columns limits are rarely proven
         is_hard = is_mostly_inference(self.search) or (found is not None and found.near)
         return self.search.idle >= (min(self.patience, 30) if is_hard else self.patience)
 

@@ -80,7 +80,7 @@ def _moments(examples, most_rows=2000, few=100, numbers=20_000_000, at_once=1 <<
         some = np.divide(X[rows[start:start + max(1, at_once // d)]], unit, dtype=np.float64)
         counts += np.count_nonzero(some, axis=0)
         squares += np.einsum("ij,ij->j", some, some)
-        some -= first                       # without this, variances of columns far from 0 would cancel
+        some -= first                       # without this subtraction, variances of columns far from 0 would cancel
         sums += some.sum(axis=0)
         shifted += np.einsum("ij,ij->j", some, some)
     sums /= len(rows)

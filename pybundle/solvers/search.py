@@ -85,7 +85,7 @@ class Search(Kept):
     # moves                 takes the best point to the point of least norm, which users get; None until F is certified
     #                       at the latter
     # checks                compare planes with values at other points
-    # is_refuted            the risk has contradicted itself
+    # is_refuted            whether the risk has contradicted itself
     # messages              what proves the values of inexact decodings at the best point, if evidence is kept; or None
     # inexact               how accurate inexact decodings should be, and whether they keep the gap open
 

@@ -64,7 +64,7 @@ cdef struct Average:
 
 
 cdef class Blocks(PlaneCache):
-    """Planes and multipliers of all examples, their point, and passes over them. Two threads must not share it.
+    """Planes and multipliers of all examples, their point, and passes over them, for one thread at a time.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ cdef class Blocks(PlaneCache):
     max_idle : int
         0: steps may go towards all planes. Otherwise they go towards the working set of [Shah2015]: planes that the
         oracle has found (`add`), and that were found or best of their block in the last `max_idle` ticks. A cached step
-        (`sweep`) drops the others; those with multipliers are merged into one plane, which only keeps phi_i.
+        (`sweep`) drops all other planes, or merges those with multipliers into one plane, which only keeps phi_i.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ cdef class Blocks(PlaneCache):
     cdef double* x              # address of the entries of w
     cdef double* free           # constrained weights before clipping; the other entries are not used
     cdef const uint8_t* is_kept     # mask of constrained weights; NULL if there are none
-    cdef Average averages[2]    # of the points after oracle steps, and of those after steps of cached passes
+    cdef Average averages[2]    # averages of the points after oracle steps, and after steps of cached passes
 
     def __cinit__(self, Py_ssize_t n_blocks, Py_ssize_t dim, nonneg=None, step="exact", int max_steps=10,
                   int cap=100, int max_idle=0):
@@ -125,7 +125,7 @@ cdef class Blocks(PlaneCache):
 
     def ask(self, CompiledOracle oracle, const Py_ssize_t[::1] rows, Py_ssize_t batch, bint towards=False,
             double most_bytes=INFINITY):
-        """Do oracle steps at these examples, where `oracle` finds the planes of `batch` examples at one point.
+        """Do oracle steps at the examples `rows`, where `oracle` finds the planes of `batch` examples at one point.
 
         The pass ends after the batch that makes the blocks larger than `most_bytes`, or in which an interrupt came.
         The result is the sum of the block gaps before the steps.
@@ -197,7 +197,7 @@ cdef class Blocks(PlaneCache):
         return total
 
     def sweep(self, const Py_ssize_t[::1] rows, bint used_only=False):
-        """Do lines 2 to 6 with all planes of each block, or those in use; return the sum of the gaps of line 2."""
+        """Do lines 2 to 6 with all planes of each block, or only those in use; return the sum of the gaps of line 2."""
         cdef Py_ssize_t j
         cdef double total = 0.0
         check_indices("rows", rows, self.n_blocks)
@@ -291,7 +291,7 @@ cdef class Blocks(PlaneCache):
         b.alpha[t] += gamma
 
     cdef void _pairwise(self, Block* b, int target) noexcept nogil:
-        """Move weight to plane `target`, then to the best one: from the worst plane or, if exact, the best for D."""
+        """Move weight to plane `target`, then to the best plane: from the worst, or (EXACT) where D rises most."""
         cdef int step, q, i = target, j, n = b.n
         cdef double den, best_den, gain, best_gain, tau, difference
         cdef double* G = b.gram
@@ -387,7 +387,7 @@ cdef class Blocks(PlaneCache):
             self.averages[k].offset_drift = self.averages[k].count = 0.0
 
     def average(self, int k):
-        """Return unclipped averages of -phi / s and B over oracle (k = 0) or cached steps (1), None before these."""
+        """Return unclipped averages of -phi / s and B over oracle (k = 0) or cached steps (1); None without steps."""
         if not 0 <= k < 2:
             raise ValueError(f"k must be 0 or 1, got {k}")
         cdef double count = self.averages[k].count
@@ -407,7 +407,7 @@ cdef class Blocks(PlaneCache):
                 self._check_signals()
 
     def gaps(self):
-        """Return the gap of each block, before its last step or by `measure`, if that was later; shape (n_blocks,)."""
+        """Return the last gap of each block, from before its last step or from `measure`; shape (n_blocks,)."""
         cdef Py_ssize_t i
         out = np.empty(self.n_blocks)
         cdef double[::1] view = out

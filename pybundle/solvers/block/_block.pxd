@@ -25,7 +25,7 @@ cdef struct Block:
     int n_used          # number of planes with a multiplier > 0
     StoredPlane* planes         # the first plane is the truth
     double* alpha
-    double* gram        # (room, room)
+    double* gram        # Gram matrix (room, room)
     char* memory        # the slopes, one after another, in the order in which passes read them
     size_t filled, wasted       # bytes of `memory`, and how many of these bytes belong to dropped slopes
     double gap          # block gap before the last step
@@ -40,14 +40,14 @@ cdef int store_plane(Block* b, StoredPlane* a, double offset, Py_ssize_t n, cons
                      const double* value, Py_ssize_t dim, double* bytes) except -1 nogil
 # Copies a block into an empty block that has room for as many planes.
 cdef int copy_block(Block* new, const Block* b, double* bytes) except -1 nogil
-# Returns the place of the plane with these numbers, or -1 if the block does not have it.
+# Returns the place of the plane with these numbers, or -1 if the block has no such plane.
 cdef int find_plane(Block* b, double offset, Py_ssize_t n, const int32_t* index, const double* value) noexcept nogil
 # Drops plane q, whose multiplier is 0; the last plane takes its place.
 cdef void remove_plane(Block* b, int q) noexcept nogil
 # Prefetches the slopes of a block that is needed next.
 cdef void fetch_block(const Block* b) noexcept nogil
 cdef void free_block(Block* b) noexcept nogil
-# Returns the bytes of a slope; the second function rounds them up to a multiple of 8.
+# Returns the bytes of a slope; `padded` rounds a number of bytes up to a multiple of 8.
 cdef size_t slope_bytes(const pb_slope* a) noexcept nogil
 cdef size_t padded(size_t size) noexcept nogil
 # Sorts entries by index.

@@ -74,7 +74,7 @@ cdef int store_plane(Block* b, StoredPlane* a, double offset, Py_ssize_t n, cons
     dense = n * (item + sizeof(int32_t)) >= dim * item
     a.slope.n = dim if dense else n
     a.slope.is_single = single
-    a.slope.index = index           # `slope_bytes` asks whether it is NULL; `place_slope` replaces it
+    a.slope.index = index           # `slope_bytes` asks whether `index` is NULL; `place_slope` replaces `index`
     if dense:
         a.slope.index = NULL
     memory = extend_block(b, padded(slope_bytes(&a.slope)), bytes)

@@ -7,8 +7,8 @@ over a distribution P_i of the labellings of every chain, with its entropy H. Th
 theta_t(k) of the nodes (tokens) and theta(j, k) of the edges: P_i(y) ~ exp(sum_t theta_t(y_t) + sum_t theta(y_{t-1},
 y_t)). Dynamic programming gives its marginals and entropy. The logarithms are float32, for half the memory. Marginals
 and entropies are computed in float64 from the stored numbers, so that bounds stay valid; near the maximum of the dual
-the rounding to float32 changes it in second order only. The point W follows from V = (l2 centre of Omega + kappa centre
-- phi) / s, s = l2 + kappa, see `_packed_point.pyx`. The step at chain i, with all other chains fixed:
+rounding to float32 changes the dual in second order only. W follows from V = (l2 centre of Omega + kappa centre - phi)
+/ s, s = l2 + kappa, see `_packed_point.pyx`. The step at chain i, with all other chains fixed:
 
     1   u                                scores of nodes and edges at W; P_i ~ exp(u) would be best for a fixed W
     2   new = theta + r (u - theta)      with the marginals mu' by forward-backward
@@ -44,7 +44,7 @@ cdef double FIRST_RATE = 0.5, LEAST_RATE = 1e-6     # initial rate, and smallest
 cdef double SMALLER = 0.25, LARGER = 2.0            # limits of the factor in line 5, as the parabola is an estimate
 cdef double STILL = 1e-8        # steps with |mu' - mu|_1 <= STILL are accepted, as rounding hides a rise of the dual
 cdef double SPIKE = 6.0         # initial theta of true labels, 0 for other labels, so that phi is small and H is not 0
-cdef double CERTAIN = 1e4       # known theta are raised to their maximum minus CERTAIN; larger differences lose digits
+cdef double CERTAIN = 1e4       # known theta are clipped below at maximum - CERTAIN: larger differences lose digits
 cdef double WORK = 2e8          # number of multiplications between two checks for signals
 
 
@@ -73,8 +73,8 @@ cdef class ChainDual(PackedPoint):
     weights : float64 array, shape (n,)
         c_i >= 0.
     masks : tuple of arrays, or None
-        Scores 0 or -inf of pairs, first and last labels; None if pairs of neighbouring labels have no weights. Then
-        every chain is one token.
+        Scores 0 or -inf of pairs, first and last labels; None if every chain is one token, and no pairs of labels have
+        weights.
     known : (nodes, edges), optional
         Logarithms of factors to start from; without them every true label is likely.
 
@@ -192,12 +192,12 @@ cdef class ChainDual(PackedPoint):
 
     # ------------------------------------------------------------------ the marginals of the factors
     def marginals(self, const Py_ssize_t[::1] rows, const double[::1] scales, double[:, ::1] nodes):
-        """Compute marginals of the chains `rows`, and entropies with proven errors; threads may call it.
+        """Compute marginals of the chains `rows`, and entropies with proven errors; several threads may call this.
 
         Parameters
         ----------
         rows, scales : arrays, shape (m,)
-            Rows of chains with pairs of labels; classes have none.
+            Rows of chains with pairs of labels, and a factor of each chain.
         nodes : float64 array, shape (number of their tokens, K)
             Receives the marginals of the tokens, one chain after another.
 

@@ -31,7 +31,7 @@ cdef class LabelBlocks(PackedPoint):
     cdef Engine e
     cdef readonly object alpha, examples
     cdef readonly object near    # (n, set_capacity) labels of the working sets
-    cdef readonly double margin  # labels are near if they score more than the best minus `margin`
+    cdef readonly double margin  # labels are near if their score exceeds the best score minus `margin`
     cdef Example* rows
     cdef int32_t* near_of
     cdef Py_ssize_t set_capacity    # maximum size of a working set; 0 if all steps look at all labels

@@ -1,8 +1,8 @@
 """Multipliers of all examples of a risk whose labels can be enumerated, and marks of those to visit next.
 
-With many labels every example has a working set: the labels whose scores were close to the best one when all labels
-were last scored, and those with a multiplier > 0. Until all labels are scored again, steps look at these labels alone.
-A missing label makes progress slower, but no bound invalid: see `_label_sums.pyx`.
+With many labels every example has a working set: the labels whose scores were close to the best score when all labels
+were last scored, and labels with a multiplier > 0. Until all labels are scored again, steps look at no other labels. A
+missing label makes progress slower, but no bound invalid: see `_label_sums.pyx`.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from pybundle.solvers.block._packed_point cimport PackedPoint
 from pybundle.features._rows import aligned
 
 cdef enum:
-    MANY_LABELS = 64        # with so many labels or more, a step on a working set is faster than one on all labels
+    MANY_LABELS = 64        # with so many labels or more, a step on a working set is faster than a step on all labels
     SHARE = 8               # a working set holds at most K / SHARE of the K labels
 
 NEAR = 0.1      # `LabelBlocks.margin` is NEAR times the size of a usual loss, see `spread_of`
@@ -96,7 +96,7 @@ cdef class LabelBlocks(PackedPoint):
         if e.loss == MULTICLASS:
             vertex = np.where(np.count_nonzero(self.alpha, axis=1) == 1, self.alpha.argmax(axis=1), -1)
         elif e.loss == CURVE:
-            vertex = np.full(len(c), -1)        # each step determines it anew
+            vertex = np.full(len(c), -1)        # each step determines the vertex anew
         else:
             vertex = np.where(self.alpha[:, 0] == 0.0, 0,
                               np.where(self.alpha[:, 0] == c.astype(self.alpha.dtype), 1, -1))

@@ -140,7 +140,7 @@ cdef bint _group(LabelDual dual, Engine e, const Curvature* curvature, const Py_
 cdef void _on_set(LabelDual dual, Engine e, const Curvature* curvature, const Py_ssize_t* rows, Py_ssize_t left,
                   pb_score_fn score, pb_update_fn update, real* alpha, real* S, real* coef, double* scratch, real* W,
                   real* V, double* total) noexcept nogil:
-    """Do the step at rows[0] over the labels of its working set; `left` rows remain, this one included."""
+    """Do the step at rows[0] over the labels of its working set; `left` rows remain, this row included."""
     cdef Example* x = &dual.rows[rows[0]]
     cdef const int32_t* near = dual.near_of + rows[0] * dual.set_capacity
     cdef const int32_t* later

@@ -1,6 +1,6 @@
 """Sums over the examples of a risk whose labels can be enumerated: losses at a point, and the aggregate of multipliers.
 
-They enter certificates, and therefore include all labels, whatever the working sets are: `value` and `mark` use the
+The sums enter certificates, and therefore include all labels, whatever the working sets are: `value` and `mark` use the
 scores of all labels, and `aggregate` uses all multipliers, which it makes feasible.
 """
 
@@ -132,7 +132,7 @@ cdef class LabelSums(LabelBlocks):
     def _aggregate(self, const real[:, ::1] alphas, Py_ssize_t first, Py_ssize_t last, double far):
         cdef Engine e = self.e
         cdef int K = e.n_scores, k, y
-        # a block of dense rows stays in the cache; for sparse rows, whose blocks are longer, the slope of a class does
+        # dense rows: a block stays in the cache; sparse rows, in longer blocks: the slope of one class stays in it
         cdef Py_ssize_t i = first, size, entries = 0, products = 0, block = BLOCK if self.dense else SPARSE_BLOCK
         cdef double offset = 0.0, total, c, b, ratio, beta
         cdef double offset_size = 0.0, slope_size = 0.0     # sums of |terms| of the offset, of norms of slopes

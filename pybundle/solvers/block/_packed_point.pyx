@@ -64,7 +64,7 @@ cdef class PackedPoint:
         self.products, self.origin, self.sums, self.pull = moving.products, moving.origin, W[:, -1].copy(), W @ means
 
     def set_limits(self, s, l1, lower, upper):
-        """Let `w = clip(soft(v, l1) / s, lower, upper)` from now on; arrays (dim,), s = l2 + kappa > 0.
+        """Let `w = clip(soft(v, l1) / s, lower, upper)` from now on, for arrays (dim,) with s = l2 + kappa > 0.
 
         The caller has to call `set_penalised_point` afterwards.
         """
@@ -145,7 +145,7 @@ cdef class PackedPoint:
         return w
 
     def restore_arrays(self, mine, state):
-        """Copy the arrays of a state into the arrays `mine` of the same names, and take its s.
+        """Copy the arrays of a state into the arrays `mine` of the same names, and take the s of the state.
 
         Raises ValueError if shapes or numbers do not fit.
         """

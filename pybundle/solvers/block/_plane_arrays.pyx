@@ -1,4 +1,4 @@
-"""The planes of all blocks as arrays: for proofs and other runs, and with all that a checkpoint needs."""
+"""The planes of all blocks as arrays, for proofs, for other runs, and for checkpoints."""
 
 from libc.stdint cimport int32_t, int64_t
 

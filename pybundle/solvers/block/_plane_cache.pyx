@@ -45,8 +45,8 @@ cdef class PlaneCache:
     bytes : float
         Memory of planes, multipliers and Gram matrices.
     cap : int
-        Maximum number of planes in the working set of a block, and the truth counts if it is in the set. For a further
-        plane the plane that was idle longest is dropped, or two planes are merged.
+        Maximum number of planes in the working set of a block; the truth counts if it is in the set. To make room for
+        a further plane, the plane that was idle longest is dropped, or two planes are merged.
     merges : bool
         Whether idle planes with multipliers > 0 are merged.
     tick : int
@@ -142,7 +142,7 @@ cdef class PlaneCache:
                 size += is_candidate(b, r, self.max_idle)
             if size >= self.cap:
                 self._make_room(b)
-                q = find_plane(b, offset, n, index, value)      # its place may have changed
+                q = find_plane(b, offset, n, index, value)      # the plane may have another place now
         if q < 0:
             return self._insert(b, offset, n, index, value)
         b.planes[q].last = self.tick
@@ -181,7 +181,7 @@ cdef class PlaneCache:
     cdef bint _make_room(self, Block* b) except -1 nogil:
         """Drop the longest idle plane without a multiplier, else merge two planes; return whether anything changed.
 
-        With `max_idle` the plane that was idle for longest leaves the working set, with or without a multiplier.
+        If `max_idle` > 0, the longest idle plane leaves the working set instead, also if it has a multiplier.
         """
         cdef int q, worst = -1
         for q in range(self.max_idle == 0, b.n):
@@ -220,7 +220,7 @@ cdef class PlaneCache:
         return 0
 
     cdef bint _merge(self, Block* b, int before) except -1 nogil:
-        """Merge the two planes of least multipliers > 0 that were idle since a tick; return whether there are two."""
+        """Merge the two planes of least multipliers > 0 idle since before tick `before`; return whether two exist."""
         cdef int q, i = -1, j = -1, r, which
         cdef double a, share, norm, offset
         cdef Py_ssize_t k, count = 0

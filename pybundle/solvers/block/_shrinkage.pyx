@@ -49,7 +49,7 @@ cdef class Shrinkage:
         cdef const real* limits = <const real*>self.first
         cdef real t = limits[0], f = limits[1], low = limits[2], high = limits[3]
         cdef Py_ssize_t j
-        if self.is_uniform and size == 1:       # rows of one entry: ld is 1
+        if self.is_uniform and size == 1:       # rows have one entry, so ld is 1
             for j in range(n):
                 W[rows[j]] = shrunk(V[rows[j]], t, f, low, high)
         else:

@@ -5,8 +5,8 @@ the plane `offset + <phi, w>` of the multipliers, which lies below R, the gap at
 
     gap = [ R(x) - offset - <phi, x> ]  +  [ Omega(x) + <phi, x> - min_v (Omega(v) + <phi, v>) ]
 
-If the weight is too small, w jumps and the first part stays large. If it is too large, w moves slowly and the second
-part stays large. On text and a9a with an l1 norm, to a gap of 1e-3, this weight and the mean of all planes
+If the weight is too small, w jumps and the first part stays large. With too large a weight w moves slowly, and the
+second part stays large. On text and a9a with an l1 norm, to a gap of 1e-3, this weight and the mean of all planes
 (`mean_plane.py`) take between a fifth and half of the passes of the weight `sqrt(lam Rbar^2)` with lam = gap / |x|^2.
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 from ...core.kept import Kept
 
 FACTOR = 1.25           # factor by which the weight changes in one iteration
-LIGHTER, HEAVIER = 10.0, 2.0    # the weight falls if second part / first part > LIGHTER, and grows if it is < HEAVIER
+LIGHTER, HEAVIER = 10.0, 2.0    # the weight falls if r = second part / first part > LIGHTER, and grows if r < HEAVIER
 FARTHEST = 1e6          # largest factor between the weight and the first weight
 
 

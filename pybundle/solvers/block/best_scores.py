@@ -10,7 +10,7 @@ from ...risks.partition import SHARD_ROWS
 
 
 class BestScores(Kept):
-    """Scores of all examples at the best point, for `ExactBlocks`; a line search after a batch pass moves that point.
+    """Scores of all examples at the best point, which a line search after a batch pass moves; for `ExactBlocks`.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class BestScores(Kept):
     def __init__(self, risk, dual):
         self._risk, self._dual, self.visits = risk, dual, 0.0
         self._scores = None
-        self._version = None        # version of the best point that has `_scores`; None while they change
+        self._version = None        # version of the best point that has `_scores`; None while the scores change
         self._spare = None          # an array that the next pass overwrites
         self._reach = 0.0           # the error of the scores of example i is at most reach |x_i|
 

@@ -97,7 +97,7 @@ class BlockMethod(Run):
     def iterate(self):
         """Do one iteration; return a Status if the stopping rule of the method holds, else None."""
         search = self.search
-        if self.trace.n_iter == 0 and search.is_close():        # a state from before meets the tolerance
+        if self.trace.n_iter == 0 and search.is_close():        # the state of an earlier run meets the tolerance
             search.log(search.fun)
             return Status.CONVERGED
         value = None
@@ -213,6 +213,6 @@ class BlockMethod(Run):
 
     def settle(self):
         search = self.search
-        if not np.isfinite(search.fun) and self.trace.n_iter:       # no value of F is known: w is no worse
+        if not np.isfinite(search.fun) and self.trace.n_iter:       # without values of F no point is better than w
             search.w = self.problem.project(self.core.w.copy())
             search.version += 1

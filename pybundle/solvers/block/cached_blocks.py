@@ -1,7 +1,7 @@
 """Blocks of cached planes, one block for each example; an oracle for single examples finds the planes.
 
-They are the core of the block methods for structured risks. `BlockMethod` decides when to call the oracle, when stored
-planes are enough, and where the centre lies.
+The blocks are the core of block methods for structured risks. `BlockMethod` decides when to call the oracle, when
+stored planes are enough, and where the centre lies.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class CachedBlocks(Core):
         self.n_examples, self.dim, self.record = risk.n_examples, risk.dim, record
         self._visits_all, self._project = visit == "all", problem.project
         self._max_idle = max_idle or (IDLE if n_best == 1 else IDLE_OF_MANY)
-        cap = cap if record is None or self._visits_all else 1 << 20        # merged planes are no evidence
+        cap = cap if record is None or self._visits_all else 1 << 20        # no limit, as merged planes are no evidence
         settings = problem.penalty.nonneg, step, max_steps, cap, self._max_idle if self._visits_all else 0
-        if not isinstance(known, Blocks):       # such as multipliers of labels, without planes
+        if not isinstance(known, Blocks):       # for instance, multipliers of labels have no planes
             known = None
         self.blocks = Blocks(risk.n_examples, risk.dim, *settings) if known is None else known.copy(*settings)
         self.blocks.merges &= record is None
@@ -144,9 +144,9 @@ class CachedBlocks(Core):
         """Return the weight of the centre, `sqrt(lam Rbar^2 / u)`.
 
         Rbar^2 is the mean |psi|^2 of the stored planes, which falls during a run, since planes near the optimum are
-        much shorter than the first ones. The unit u is the largest offset, which is a loss, of a plane so far. Division
-        by u gives the same points if F is multiplied by a power of 2. On graphs whose loss is the number of wrong
-        nodes, runs without this division took twice the passes.
+        much shorter than the first planes. The unit u is the largest offset, which is a loss, of a plane so far. The
+        division by u keeps the points the same if F is multiplied by a power of 2. On graphs whose loss is the number
+        of wrong nodes, runs without this division took twice the passes.
         """
         square, offset = self.blocks.extent()
         self._unit = max(self._unit, offset)
@@ -194,7 +194,7 @@ class CachedBlocks(Core):
 
     def forget(self):
         """Drop idle planes, or let them leave their working sets."""
-        if self._visits_all and self._phi is not None:      # an iteration without passes is none of [Shah2015]
+        if self._visits_all and self._phi is not None:      # without a pass this is no iteration of [Shah2015]
             return
         if self.record is None or self._visits_all:         # merged planes have no labelling
             self.blocks.forget(self._max_idle)
@@ -221,7 +221,7 @@ class CachedBlocks(Core):
 def best_average(blocks, lam, project):
     """Return the w of the combination with the largest D of the averages over oracle steps and over cached steps.
 
-    Before the first step it is None. An average of multipliers has B and x = -phi / lam, its w is the projection, and
+    Before the first step w is None. An average of multipliers has B and x = -phi / lam, w is the projection of x, and
     D = B - lam/2 |w|^2. On the segment of t between both averages D is concave, with the derivative
     B1 - B0 - lam <w(t), x1 - x0>, which is linear in t if there are no sign constraints.
     """

@@ -9,7 +9,7 @@ from ...core.exceptions import NumericalError
 from ...core.kept import Kept
 from ._label_blocks import set_capacity
 
-SAMPLE = 32     # examples from which the inner products of rows are estimated
+SAMPLE = 32     # number of examples from which the inner products of rows are estimated
 PIECE = 1 << 16     # number of indices of sparse rows that are converted at a time
 COLUMNS = 4096  # number of columns of dense rows that are multiplied at a time
 ORTHOGONAL = 0.1    # examples are nearly orthogonal if mean <x_i, x_j>^2 < ORTHOGONAL (mean |x|^2)^2
@@ -25,7 +25,7 @@ class CentreWeight(Kept):
     Rbar^2 the mean of all |psi|^2. Long documents of word counts can make the mean 100 times the median, and then the
     median suits most examples better. The unit u of the losses is `mean_weight` times the mean of the largest cost
     of each label, or of |y| in a regression. Because of the division by u, w stays the same if F is multiplied by a
-    power of 2, and is multiplied by it if the targets y are.
+    power of 2; if the targets y are, w is multiplied by the same number.
 
     The limit is infinite unless examples are nearly orthogonal, see ORTHOGONAL. If they are, the steps of a pass hardly
     interact, and a heavier centre only slows w down. The limit is `CROWDED n rho Rbar^2 / u`, where rho is the mean of
@@ -34,7 +34,7 @@ class CentreWeight(Kept):
 
     If sparse rows of one score use more columns than there are rows, later steps undo little of an earlier step. Then
     the factor is `(rows / columns)^1.5`, and there is no limit. On word counts of 840 to 12544 texts this saves up to
-    three quarters of the passes in most runs, and costs up to a fifth more in a few. On tf-idf it hardly matters.
+    three quarters of the passes in most runs, and costs up to a fifth more in a few. On tf-idf this has little effect.
 
     In all other cases the factor is LIGHT with working sets of labels, and 1 without. A lighter centre needs more steps
     on working sets, but these are cheap compared to an evaluation of F.
@@ -84,7 +84,7 @@ class CentreWeight(Kept):
 
 
 def mean_weight(weights):
-    """Return the mean of the weights c_i > 0 of examples, 1 if all are 0."""
+    """Return the mean of the weights c_i > 0 of examples, or 1 if all weights are 0."""
     return float(np.mean(weights[weights > 0.0])) if np.any(weights) else 1.0
 
 
@@ -115,7 +115,7 @@ def _rows_per_column(examples):
 def _squared_products(examples):
     """Return the mean of `<x_i, x_j>^2`, i != j, divided by (mean |x|^2)^2, for a sample of examples.
 
-    A second number is the same with the mean example subtracted in the products. Both are 1 if they cannot be computed.
+    The second number returned is this mean with the mean example subtracted in the products. Both are 1 if unknown.
     """
     rows = np.linspace(0, examples.n_examples - 1, min(examples.n_examples, SAMPLE)).astype(np.intp)
     gram = np.full((len(rows), len(rows)), ((examples.bias or 0.0) / examples.scale) ** 2)

@@ -26,7 +26,7 @@ class Core(Kept, ABC):
     n_planes, n_merged : int
         Number of planes stored, and number of merges of two planes, which save memory.
     bound_takes_pass : bool
-        Whether the aggregate costs as much as a pass, so that it is computed only when a value of F is.
+        Whether the aggregate costs as much as a pass, so that it is computed only together with a value of F.
     first_lam : float
         Constant for the first weight of the centre, in place of lam, if the penalty has no squares.
     """
@@ -62,7 +62,7 @@ class Core(Kept, ABC):
         """
 
     def cached_pass(self, rng, target):
-        """Step once on blocks with stored planes; return the last known sum of block gaps. Callers want `target`."""
+        """Step once on blocks with stored planes; return the last known sum of block gaps, to compare with `target`."""
         raise NotImplementedError
 
     def cached_passes(self, rng, target, most, most_visits):
@@ -99,5 +99,5 @@ class Core(Kept, ABC):
         return None if self._value is None or self._value[0] != search.version else self._value[1:]
 
     def evidence(self, problem, risk, limits=None):
-        """Return the `Proof` for `Run.evidence`, or None; it holds within the `limits` of weights without penalty."""
+        """Return the `Proof` for `Run.evidence`, or None; the proof needs the `limits` of weights without penalty."""
         return None

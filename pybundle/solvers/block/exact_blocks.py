@@ -20,7 +20,7 @@ from .intercepts import MovingIntercepts
 VECTORS = 11    # number of vectors of length dim that a batch pass needs: measured
 HELD = 12       # number of further vectors with a penalty: for V, thresholds and bounds of `PackedPoint`
 LEAST_ENTRIES = 1_000_000       # with more stored entries of X two threads, which start in 0.1 ms, sum the aggregate
-SHRINKS = 0.9   # `shrink` does nothing if its factor is above this, that is if lam hardly differs
+SHRINKS = 0.9   # `shrink` does nothing if its factor exceeds SHRINKS, that is if both lam hardly differ
 
 
 class ExactBlocks(Core):

@@ -56,7 +56,7 @@ class LogLossBlocks(Core):
             float(np.mean(weights**2)) * self._intercepts.ratio)
         self._square /= mean_weight(weights)
         # With this lam the first weight of the centre is `Rbar^2 / sqrt n`. On 1000 and 8936 sentences with l1 norms of
-        # weight 3 and 1 the best weight of the centre was between 1/14 and 1/2 of it, but too small a weight costs far
+        # weight 3 and 1 the best weight was between 1/14 and 1/2 of this first weight, but too small a weight costs far
         # more passes than too large a weight.
         self.first_lam = self._square / self.n_examples
 

@@ -10,8 +10,8 @@ from ...core.exceptions import ParameterError
 
 HOLES = 1.15        # memory of the heap, with holes, divided by the memory of the blocks: measured, 1.1 to 1.3
 BLOCK = 400         # bytes of a block beside its slopes
-SHRINK = 0.95       # blocks that are too large shrink to this fraction of the limit, so that they seldom are
-MERGED = 1.5        # an error message assumes that a merged plane has so many times the entries of another one
+SHRINK = 0.95       # blocks that are too large shrink to this fraction of the limit, so that they seldom grow too large
+MERGED = 1.5        # an error message assumes that a merged plane has so many times the entries of another plane
 SAMPLE = 64         # number of examples from which the size of a plane is estimated
 
 

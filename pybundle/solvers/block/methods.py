@@ -420,5 +420,5 @@ def accelerated(n_best=1):
     """Build the schedule of runs on cached planes, to which each visit of an example adds `n_best` planes."""
     # with n_best > 1 more planes are known early, and more cached passes pay off
     opening, fraction = (5, 0.2) if n_best == 1 else (4, 0.1)
-    # share 0.5 took up to a third fewer passes than 1 on graphs, and as many on chains, where F rises late
+    # on graphs share 0.5 took up to a third fewer passes than share 1; on chains, where F rises late, as many
     return Accelerated(opening, fraction, fraction_before=fraction, most_passes=100, share=0.5)

@@ -38,7 +38,7 @@ class NewtonBlocks(CachedBlocks):
         return PlaneMaster(self.blocks, self.lam, w, self._sigma, self._growth)
 
     def solve(self, w, target):
-        """Do Newton steps from w on the master problem; return whether its gap is at most `target`, or does not fall.
+        """Do Newton steps from w on the master problem; return whether its gap is at most `target`, or stalls.
 
         The next call continues where this call ended, unless planes were added in between.
         """
@@ -49,7 +49,7 @@ class NewtonBlocks(CachedBlocks):
         return is_solved
 
     def evaluate(self, search, w):
-        """Return F at the best point of the Newton steps, or at w if there were none."""
+        """Return F at the best point of the Newton steps, or at w if there were no such steps."""
         if self._master is not None:
             w, self._master = self._master.w, None
         return super().evaluate(search, w)

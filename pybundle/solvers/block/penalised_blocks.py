@@ -24,7 +24,7 @@ class PenalisedBlocks(ExactBlocks):
         self._shares = np.array([share_of_squares(risk.examples, k % (self.dim // risk.n_scores)) for k in self._free])
 
     def place(self, lam, kappa, centre):
-        """Set kappa and the centre; lam adds to the weight of the centre at unpenalised entries alone: `_weights`."""
+        """Set kappa and the centre; lam only adds to the weight of the centre at unpenalised entries (`_weights`)."""
         self._lam, self._kappa, self._centre, self._pulled, self._w = lam, kappa, centre, centre, None
         self._set_steps()
         omega = self._omega
@@ -37,8 +37,8 @@ class PenalisedBlocks(ExactBlocks):
     def _weights(self):
         """Return the weight of the centre for each entry of w.
 
-        Nearly all examples have the feature of an unpenalised entry. For such an entry the weight is `kappa + lam`
-        times the `share_of_squares` of the feature, so that it adds as much to the curvature of a step as all others.
+        Nearly all examples have the feature of an unpenalised entry. The weight at such an entry is `kappa + lam` times
+        the `share_of_squares` of the feature, so that a step has as much curvature from it as from all other entries.
         """
         weights = np.full(self.dim, self._kappa)
         weights[self._free] = (self._kappa + self._lam) * self._shares

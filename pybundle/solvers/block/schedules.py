@@ -50,8 +50,8 @@ class Schedule(Kept):
 class Accelerated(Schedule):
     """The first iterations do a sequential pass, later iterations evaluate F, and all iterations do cached passes.
 
-    A sequential pass makes more progress than an evaluation, which is a pass at a single point. But it computes no
-    value of F, and after `opening` iterations a value is worth more than the additional progress.
+    A sequential pass makes more progress than an evaluation, which is a pass at a single point. But only the
+    evaluation gives a value of F, which is worth more after `opening` iterations than the additional progress.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class Plain(Schedule):
         n, k = run.risk.n_examples, run.trace.n_iter
         if not self.gap_sampling or k == 1:
             return super().order(run)
-        if k % (self.gap_check + 1) == 1:       # after an evaluation, as gaps of 0 may be out of date
+        if k % (self.gap_check + 1) == 1:       # gaps are measured after an evaluation, as gaps of 0 may be out of date
             run.core.blocks.measure()
         gaps = run.core.blocks.gaps()
         total = gaps.sum()

@@ -1,1 +1,1 @@
-"""Bundle methods: one plane for each part and point, a master problem over all of them."""
+"""Bundle methods, which store a plane for each part and point, and solve a master problem over all planes."""

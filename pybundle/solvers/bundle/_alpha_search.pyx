@@ -32,7 +32,7 @@ def least_alpha(solve, double lam, double radius, double start, const double[::1
     Parameters
     ----------
     solve : callable
-        `solve(alpha)` returns a solution of the master with fields `beta` and `h`, and may start from an earlier one.
+        `solve(alpha)` returns a solution of the master with fields `beta`, `h`; it may start from an earlier solution.
 
     Returns
     -------

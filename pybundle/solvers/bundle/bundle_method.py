@@ -34,8 +34,8 @@ MANY_PARTS = 64
 def working_bytes(risk, n_parts):
     """Return the bytes that a pass needs.
 
-    They hold the slopes of `n_parts` parts and of the shards that are computed together, 8 more vectors of length dim,
-    and 4 numbers for each example.
+    A pass stores the slopes of `n_parts` parts and of the shards that are computed together, 8 more vectors of length
+    dim, and 4 numbers for each example.
     """
     vectors = n_parts + 8 + min(WAVE, -(-risk.n_examples // SHARD_ROWS))
     return 8 * (vectors * risk.dim + 4 * risk.n_examples)
@@ -89,11 +89,11 @@ class BundleMethod(Run):
             self._errors = state.errors
             self.bundle.drop_constraints()      # linear constraints of another run may not hold here
             if state.record is not self.settings.record:
-                self.bundle.origins[:] = -1     # they are indices in the record of another run
+                self.bundle.origins[:] = -1     # origins are indices in the record of another run
             self._limit_memory()
             self.master = self._make_master()
             planes = self.bundle.parts[self.bundle.parts >= 0]
-            lacks = ~self.slack & (np.bincount(planes, minlength=risk.n_parts) == 0)    # zero planes sufficed before
+            lacks = ~self.slack & (np.bincount(planes, minlength=risk.n_parts) == 0)    # a zero plane was enough before
             if self.problem.contains(state.w) and not lacks.any():
                 self.search.observe(state.w, state.risk_value, inference=state.inference)
                 self.policy.resume(self, state)
@@ -128,7 +128,7 @@ class BundleMethod(Run):
         self._changing = True
         self.bundle.prune(self.max_idle)                                                  # 5
         signs = self.bundle.new_constraints(self._outside)
-        if self.max_planes is not None:         # room for aggregate, newest plane and new plane of each part
+        if self.max_planes is not None:         # leaves room for aggregate, newest plane and new plane of each part
             signs = signs[:self.max_planes - 3 * self.risk.n_parts]
         for planes in found.planes:
             self.append(self._named(planes, found.at), len(signs))

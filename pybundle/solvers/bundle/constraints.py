@@ -82,7 +82,7 @@ class Rows:
         row, k, a = entries.row, entries.col, entries.data
         lower, upper = lower.copy(), upper.copy()
         for _ in range(SWEEPS):
-            terms = np.where(a == 0.0, 0.0, a * np.where(a > 0.0, lower[k], upper[k]))     # least values
+            terms = np.where(a == 0.0, 0.0, a * np.where(a > 0.0, lower[k], upper[k]))     # least value of each term
             is_open = np.isinf(terms)
             known = np.where(is_open, 0.0, terms)
             sums, sizes, n_open = (np.bincount(row, values, self.m) for values in (known, np.abs(known), is_open))
@@ -154,7 +154,7 @@ class Rows:
     def _corrected(self, w, active, lower, upper):
         """Return w after steps that turn active and violated rows into equalities.
 
-        Each step is the shortest one in the weights that are not at their bounds.
+        Each step is the shortest step in the weights that are not at their bounds.
         """
         for _ in range(ROUNDS):
             outside = self.violated(w)

@@ -17,7 +17,7 @@ from ..evidence.record import FoundLabellings
 from .penalty_master import master_of
 
 POOR = 10.0
-"""If the gap that labellings prove is larger than that of the run by this factor, points are tried as evidence."""
+"""If the gap that labellings prove exceeds POOR times the gap of the run, points are tried as evidence."""
 
 
 def of_points(search, risk, points, labelled=True):
@@ -88,7 +88,7 @@ def _feasible(beta, bundle, lower_bounds, n_points):
     """Return multipliers that are feasible in any order of summation, and what declared lower bounds add to the offset.
 
     In a part with a declared lower bound, multipliers sum to a little less than 1, and the bound gets the difference.
-    In other parts they sum to 1.
+    In other parts multipliers sum to 1.
     """
     is_plane = (bundle.parts >= 0) & (bundle.origins >= 0)
     parts, beta = bundle.parts[is_plane], np.where(is_plane, beta, 0.0)

@@ -65,6 +65,6 @@ class FrankWolfe(Run):
             self.settings.record.keep(range(planes.origin - 100, planes.origin + 1))
         search.offer(search.bound_from(self._plane))
         plane = search.summed(planes)
-        if not float(np.abs(plane.slope).sum()) < 1e153:        # below this, squares of differences are finite
+        if not float(np.abs(plane.slope).sum()) < 1e153:        # below this sum, squares of differences are finite
             raise NumericalError("squares of the slopes overflow; scale the data or the risk down")
         return plane

@@ -150,7 +150,7 @@ class BallMaster(Master):
     max_trials = 60
 
     def solve(self, tol, alpha=None):
-        """Return a solution with a duality gap of at most `tol`, by secant steps on log lam; there is no centre."""
+        """Return a solution with a duality gap of at most `tol`, by secant steps on log lam; alpha is not used."""
         radius = self.problem.ball.radius
         scale = float(np.sqrt(max(self.bundle.H.diagonal().max(initial=0.0), 1e-300))) / radius
         low, high = 1e-10 * scale, None       # |w(low)| is assumed to be above the radius, |w(high)| below

@@ -9,8 +9,8 @@ is b + A w(beta), and its Hessian is A J A', where J is the derivative of w(beta
              search the maximum of D between beta and that solution
     until    sum_p max_j (b_j + <a_j, w>) - beta'(b + A w) <= tol              (the duality gap)
 
-Multipliers of linear constraints are not negative and have no given sum. The gap also includes an estimate of what they
-can still add to D.
+Multipliers of linear constraints are not negative and have no given sum. The gap also includes an estimate of what
+such multipliers can still add to D.
 
 If Omega is separable with squares l, J is diagonal. Its entries are -1 / (l_k + 2 alpha) for weights that no threshold
 and no bound holds, and 0 for others. A step is short if J changes along it. Then the next step uses
@@ -36,7 +36,7 @@ PATIENCE = 6        # the solver stops after so many steps in a row that did not
 DIFFERENCE = 1e-8   # relative step of finite differences, and relative error of these differences
 SHORT = 0.1         # a step is short if the line search cuts it to less than this fraction
 ROUNDS = 20         # maximum number of rounds, which solve and then add violated linear constraints
-LIGHTER = 20        # weights of the centre that are tried for evidence, each a tenth of the one before
+LIGHTER = 20        # weights of the centre that are tried for evidence, each a tenth of the weight before
 RIDGE = 1e-9        # relative curvature added for multipliers of constraints, because no simplex bounds them
 
 
@@ -180,7 +180,7 @@ class PenaltyMaster(Kept):
 
     def products(self, solution):
         """Return `<a_j, w>` for every plane at the minimiser."""
-        is_current = len(solution.products) == self.bundle.n_planes     # False if constraints were added since
+        is_current = len(solution.products) == self.bundle.n_planes     # False if constraints were added later
         return solution.products if is_current else self.bundle.dot(solution.w)
 
     def value(self, solution):
@@ -196,9 +196,9 @@ class PenaltyMaster(Kept):
         self.centre = w
 
     def candidates(self, search, tol):
-        """Yield multipliers for evidence, from masters with ever smaller weights of the centre, and at last without it.
+        """Yield multipliers for evidence, from masters with ever smaller weights of a centre, at last without a centre.
 
-        Without a centre the model may have no minimum, or one that is hard to find.
+        Without a centre the model may have no minimum, or a minimum that is hard to find.
         """
         self.move_centre(search.w)
         alpha, bundle = self.first_alpha(search.fun), self.bundle

@@ -80,8 +80,8 @@ class LastIterate(Policy):
     """BMRM and P-BMRM [Teo2010, Alg. 2; Uricar & Franc 2012], and CPA in a ball.
 
     The risk is evaluated at the minimiser w_t of the model F_t. The published rule stops if
-    `F(w_t) - F_t(w_t) <= eps |F(w_t)|`. Here the dual value of the master, which is not larger, takes the place of
-    `F_t(w_t)`. For CPA, F of the best point is used in place of `F(w_t)`.
+    `F(w_t) - F_t(w_t) <= eps |F(w_t)|`. Here the dual value of the master, which is at most `F_t(w_t)`, is used in
+    its place. For CPA, F of the best point is used in place of `F(w_t)`.
     """
 
     def propose(self, loop, k):
@@ -110,7 +110,7 @@ class LineSearch(Kept):
     def working_bytes(self, risk):
         """Return the bytes of five arrays of scores.
 
-        They belong to both ends of the segment, to the new best point and the point of the planes, and to a difference.
+        These are for both ends of the segment, for the new best point, for the point of the planes, and a difference.
         """
         n_scores = 1 if risk.linear_risk is None else risk.linear_risk.n_scores
         return 5 * (4 if risk.precision == "float32" else 8) * risk.n_examples * n_scores
@@ -145,7 +145,7 @@ class LineSearch(Kept):
         planes = check_planes(planes, risk)
         if t > 0.0:
             before = search.version
-            fun = search.observe(problem.project(best + t * step), risk_value)      # rounding may leave the set
+            fun = search.observe(problem.project(best + t * step), risk_value)      # rounding may violate bounds
             self.scores = self.scores if search.version == before else moved
         at = best + (t + self.mu * (1.0 - t)) * step
         return StepOutcome([planes], fun, loop.has_converged(fun, aggregate), at)
@@ -159,7 +159,7 @@ def _between(S0, S1, t):
 class Centred(Policy):
     """Base class of the proximal policies: they add `alpha |w - c|^2` to the model, with a centre c.
 
-    When c moves, the products `<a_j, c>` follow from those of the master, without reading the planes.
+    When c moves, the products `<a_j, c>` follow from the products of the master, without reading the planes.
     """
 
     kept: ClassVar[tuple[str, ...]] = ("alpha", "centre_fun", "_moves", "_is_clipped")
@@ -186,7 +186,7 @@ class Centred(Policy):
         return inside
 
     def move(self, loop, solution, w, fun):
-        """Make w the centre. The products `<a_j, w>` follow from the solution, unless w was clipped or they are old."""
+        """Make w the centre; `<a_j, w>` follow from the solution unless w was clipped, or a recomputation is due."""
         self._moves += 1
         is_stale = self._is_clipped or self._moves % self.refresh_every == 0
         loop.master.move_centre(w, None if is_stale else solution)
@@ -256,9 +256,9 @@ class BestPoint(Centred):
     """Proximal bundle around the best point, for risks without scores (method "oca").
 
     alpha starts at lam (`first_alpha`) and halves after a step that achieved more than half of the predicted decrease.
-    After other steps it falls by a fifth if the predicted decrease was less than 30 % of the gap. Without that rule
+    After other steps alpha falls by a fifth if the predicted decrease was less than 30 % of the gap. Without that rule
     alpha stays so large that steps are small, and P = 1 needs four times the passes. If the predicted decrease was
-    larger, and the step achieved less than a tenth of it, alpha rises by a quarter.
+    larger, and the step achieved less than a tenth of this decrease, alpha rises by a quarter.
 
     The master is solved until its gap is a small fraction of the predicted decrease. If the predicted decrease is 0,
     the centre is the minimiser of the proximal model, and alpha falls to a tenth. Every fifth master is also solved

@@ -16,7 +16,7 @@ from .policies import Policy, StepOutcome
 
 TUNING_SHARE = 0.1
 GRID = 10.0 ** np.arange(0, 9)
-WEIGHTS_PER_EXAMPLE = 1 << 16       # a step on labellings costs O(dim), so it takes more examples for larger dim
+WEIGHTS_PER_EXAMPLE = 1 << 16       # a step on labellings costs O(dim), and so uses more examples if dim is larger
 
 
 class StochasticSubgradient(Policy):
@@ -55,7 +55,7 @@ class StochasticSubgradient(Policy):
             self._w = problem.project(self._w)
         search = loop.search
         planes, self._fun = search.visit(self._w.copy())
-        from_epoch = search.checks(from_epoch, risk, search.w, search.values)   # its planes must lie below R
+        from_epoch = search.checks(from_epoch, risk, search.w, search.values)   # planes of epochs must lie below R
         loop.append(planes)
         loop.append(from_epoch)
         return loop.solve()

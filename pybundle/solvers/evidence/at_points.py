@@ -44,7 +44,7 @@ class PlanesAtPoints:
         return planes_of(self.risk, w), None
 
     def evidence(self, points, known, weights):
-        """Return evidence of planes that have weights, shape (n_points, P) or (n_points, 1).
+        """Return evidence of planes with the `weights` (n_points, P) or (n_points, 1).
 
         `known` are the labellings that calls of this object returned. If `Labellings` cannot store them as numbers, the
         result is None.

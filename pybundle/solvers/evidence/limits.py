@@ -38,7 +38,7 @@ def prove_limits(search, limits, planes_of):
     """
     if not search.limits.is_proven:          # the run itself has found no limits, or needs none
         return None
-    highest = max(search.fun, search.bracket.range[0])      # the verifier computes F at the point of users only
+    highest = max(search.fun, search.bracket.range[0])      # the verifier computes F only at the point of users
     if search.problem.score_limits is not None:
         limits.hold(highest, search.size.value)
         return _proof(limits, [])

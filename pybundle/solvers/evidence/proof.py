@@ -1,4 +1,4 @@
-"""At the end of a run: makes evidence, computes the bound that it proves, and makes the certificate of both.
+"""Makes the evidence at the end of a run, computes the bound that the evidence proves, and certifies both.
 
 Multipliers of all labels are evidence without further data. Other methods need a `Record`, which exists with
 `evidence=True` and stores the points of planes, and the labellings of planes of single examples.
@@ -69,8 +69,8 @@ def of_labels(risk, problem, multipliers, plane, limits=None):
 def _best(problem, evidence, size, plane, limits=None):
     """Return the `Proof` of multipliers after a scaling by t <= 1 that improves the bound; truths get the difference.
 
-    `size` bounds `sum_j alpha_j |psi_j|`, for the change of phi when `Labellings` lowers multipliers by a rounding
-    error to make their sums feasible.
+    The errors count `size`, a bound on `sum_j alpha_j |psi_j|`, because `Labellings` may lower multipliers by a
+    rounding error to make their sums feasible, and phi changes with them.
     """
     counts = np.bincount(evidence.examples, minlength=1) if len(evidence.examples) else np.zeros(1)
     cut, form = (float(counts.max()) + 12.0) * 2.0**-51, problem.square
@@ -87,8 +87,8 @@ def _best(problem, evidence, size, plane, limits=None):
 def of_blocks(blocks, record, problem, weights, slope_error, offset_error):
     """Return the `Proof` of the planes in the blocks of examples, with their multipliers.
 
-    Planes that were merged, or come from another run, have no known labelling. They are left out, and the truths get
-    their multipliers.
+    Planes that were merged, or come from another run, have no known labelling. Such planes are left out, and the
+    truths get their multipliers.
     """
     rows, offsets, alpha, slopes = blocks.arrays()
     used = np.flatnonzero(alpha > 0.0)

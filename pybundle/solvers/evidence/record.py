@@ -38,7 +38,7 @@ class Record:
             self.labellings.setdefault(name, labelling)
 
     def keep(self, numbers):
-        """Drop all points but those with these indices."""
+        """Drop all points but those with the indices `numbers`."""
         self.points = {k: self.points[k] for k in set(numbers) & self.points.keys()}
 
 

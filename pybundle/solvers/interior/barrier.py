@@ -13,8 +13,8 @@ A Newton step for these equations is
     (L2 + A'QA) dw = A'a + fixed - l2 (w - centre) + A'Qt,   da = Q (t - A dw),   Q = 1 / (u/p + v/m),
     t = r - mu/p + mu/m.
 
-The predictor solves them with mu = 0. It shows how far mu can fall, and the size of the products of two steps, which
-the linear equations neglect. The corrector uses this mu and these products, with the same matrix.
+The predictor solves these equations with mu = 0. Its step shows how far mu can fall, and the size of the products of
+two steps, which the linear equations neglect. The corrector uses this mu and these products, with the same matrix.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ class Barrier:
     def step(self, point):
         """Return the next iterate; raise LinAlgError if rounding errors prevent a step.
 
-        If Q is large, rounding errors of r leave a residual in `A'a + fixed = l2 (w - centre)` after the step. After a
-        long step, one more solve removes it. After a short step, this solve would move multipliers near their limits.
+        If Q is large, rounding errors of r leave a residual in `A'a + fixed = l2 (w - centre)` after the step. One more
+        solve removes the residual after a long step, but would move multipliers too close to limits after a short step.
         """
         (w, a, u, v), (r, slope), gap = point, self.known(point), self.gap(point)
         if not 0.0 < gap < np.inf:

@@ -75,7 +75,7 @@ class InteriorPoint(Run):
         """
         search, w0 = self.search, self.problem.project(w0 if state is None else state.w)
         search.observe(w0, self.barrier.loss(self.barrier.residuals(w0)))
-        search.take(w0, state)      # its bound needs limits of weights without penalty, which `observe` proves
+        search.take(w0, state)      # the bound of `state` needs limits of free weights, which `observe` proves
         self.n_near = size_of_sample(self.barrier.m, self.risk.dim)
         if self.n_near:
             w, n_steps = of_sample(self.barrier, self.n_near)

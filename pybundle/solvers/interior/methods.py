@@ -1,4 +1,4 @@
-"""The interior point method: which problems it takes, and what a step costs beside a pass of other methods."""
+"""The interior point method: which problems it takes, and what its steps cost, compared to passes of other methods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..method import Method
 from ..run import Run
 from .interior_point import InteriorPoint as InteriorPointRun
 
-STEPS = 12.0                # a run needs about so many steps
+STEPS = 12.0                # approximate number of steps of a run
 
 
 def refusal(search):

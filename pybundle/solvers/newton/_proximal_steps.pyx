@@ -131,7 +131,7 @@ def multiclass_step(const double[:, ::1] alpha, const double[:, ::1] S, const in
             if count == 1 and new[truth] > 0.0:
                 support[i] = 0
                 if old[truth] == ci:
-                    continue            # as in most rows, all weight was and is on the truth
+                    continue            # as in most rows, all weight was on the truth and stays there
             else:
                 support[i] = count
             inner = moved = losses = 0.0

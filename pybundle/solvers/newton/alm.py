@@ -4,7 +4,7 @@ It is the proximal point method on the dual. With multipliers alpha and a step l
 
     Phi(w) = lam/2 |w|^2 + max_a sum_i <a_i, u_i(w)> - |a_i - alpha_i|^2 / (2 sigma),   alpha <- a(w*),  w* = argmin Phi
 
-Phi is once differentiable, and quadratic as long as no a_i changes its face. Damped Newton steps minimise it; only
+Phi is once differentiable, and quadratic as long as no a_i changes its face. Damped Newton steps minimise Phi; only
 examples on a face of two labels or more contribute to the Hessian [Li, Sun, Toh 2018]. Every step yields feasible
 multipliers, which prove a lower bound, and scores, which allow an exact line search for F from the best point.
 """
@@ -25,7 +25,7 @@ DECREASE = 1e-4         # Armijo's constant
 SHORTEST = 1e-6         # a Newton step shorter than this fraction shows that rounding errors prevent a decrease of Phi
 SAMPLE = 16384          # maximum number of examples in a Hessian; more examples on faces, as at first, are sampled
 FIRST_SIGMA = 1e-9      # in units of lam / Rbar^2: the first step gives value and bound, and hardly moves multipliers
-LARGEST_SIGMA = 1e7     # in the same units: for a larger sigma, rounding errors of scores would move the multipliers
+LARGEST_SIGMA = 1e7     # in units of lam / Rbar^2: with a larger sigma, rounding of scores would move the multipliers
 
 
 class AugmentedLagrangian(Run):
@@ -71,7 +71,7 @@ class AugmentedLagrangian(Run):
         check_array("multipliers", self.alpha, shape, low=0.0)
         for scores in (self._scores, self._best_scores):
             check_array("scores", scores, shape)
-        self._propose()                 # recomputes step, gradient and bound from these arrays
+        self._propose()                 # recomputes step, gradient and bound from the restored arrays
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):

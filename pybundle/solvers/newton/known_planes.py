@@ -97,7 +97,7 @@ class PlaneMultipliers(Multipliers):
         return Step(out, support, smooth, float(out @ self.risk.losses), value)
 
     def aggregate(self, alpha, support):
-        """Return the `Plane` of the multipliers without errors, because these bounds only decide when to stop."""
+        """Return the `Plane` of the multipliers without errors, because its bound only decides when to stop."""
         weights = alpha[self.risk.places]
         used = np.flatnonzero(weights)
         return Plane(float(weights @ self.risk.offsets), self.risk.slopes[used].T @ weights[used])
@@ -124,7 +124,7 @@ class PlaneFaces(Faces):
 
     @staticmethod
     def _planes(risk, step, kept):
-        # returns the slopes of the planes on these faces as rows, face after face; rows of truths are empty
+        # returns the slopes of the planes on the faces of `kept` as rows, face after face; rows of truths are empty
         is_kept = np.zeros(risk.n_examples, dtype=bool)
         is_kept[kept] = True
         on = np.flatnonzero(np.repeat(is_kept, np.diff(risk.starts)) & (step.alpha > 0.0))
@@ -136,7 +136,7 @@ class PlaneFaces(Faces):
 
     @staticmethod
     def _helmert(sizes):
-        # returns rows (1, ..., 1, -j) with j ones for every face; as integers they let common features cancel exactly
+        # returns rows (1, ..., 1, -j) with j ones for every face; with integers, common features cancel exactly
         j = ranges(sizes - 1) + 1
         ends = np.cumsum(j + 1)
         indices = ranges(j + 1) + np.repeat(np.repeat(np.cumsum(sizes) - sizes, sizes - 1), j + 1)

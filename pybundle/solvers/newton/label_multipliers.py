@@ -72,8 +72,8 @@ class LabelMultipliers(Multipliers):
         """Return the `Plane` of the multipliers, in float64.
 
         The multiplier of a truth is c_i minus the sum over the other labels, so this sum must not exceed c_i. If
-        rounding makes it larger, the multipliers are scaled. A relative excess of `(K + 1) 2^-53` may remain; the error
-        bounds include it.
+        rounding makes this sum larger, the multipliers are scaled. A relative excess of `(K + 1) 2^-53` may remain; the
+        error bounds include it.
         """
         rows = np.flatnonzero(support)
         risk, K = self.risk, self.shape[1]

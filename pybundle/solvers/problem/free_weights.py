@@ -163,7 +163,7 @@ class FreeWeights(Kept):
     Attributes
     ----------
     shares : list of float
-        The factor t of the plane in each cut; the declared lower bound of R has the factor 1 - t in it.
+        The factor t of the plane in each cut, in which the declared lower bound of R has the factor 1 - t.
     proof : LimitProof or None
         The last proof; `proof_cuts` are the numbers of its cuts.
     """

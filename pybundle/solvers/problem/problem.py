@@ -43,7 +43,7 @@ class Problem:
     score_limits : ScoreLimits or None
         Limits of the free weights in closed form; `ProvenLimits.hold` sets their level.
     anchors : ScoreAnchors or LabelAnchors or None
-        If only intercepts are free: they change a plane so that its slope at the intercepts is 0.
+        They exist if only intercepts are free, and change a plane so that its slope at the intercepts is 0.
 
     >>> import numpy as np
     >>> from pybundle.core.plane import Plane
@@ -91,8 +91,8 @@ class Problem:
     def even(self):
         """The common rate of squares in a penalty that consists of squares, or None.
 
-        It is lam for `Square`. If intercepts of classes are free, a `Separable` has such a rate, too, provided that all
-        other weights have equal squares and no bounds, or are fixed at 0.
+        The rate is lam for `Square`. If intercepts of classes are free, a `Separable` has such a rate, too, provided
+        that all other weights have equal squares and no bounds, or are fixed at 0.
         """
         if self.square is not None:
             return self.square.lam

@@ -4,7 +4,7 @@ The loop is that of `smooth_run.py`. A line search has the direction `d = -B g`,
 Hessian from the last steps s and changes y of the gradient g [Nocedal 1980]. A trial that meets the Wolfe conditions is
 the next iterate, and its step makes a new pair (s, y).
 
-The gradient includes the squares of a separable penalty. Its l1 norm is linear in the orthant of an iterate, so trials
+The gradient includes the squares of a separable penalty. The l1 norm is linear in the orthant of an iterate, so trials
 are clipped to that orthant and to the bounds, see `Orthants`.
 """
 
@@ -88,7 +88,7 @@ class QuasiNewton(SmoothRun):
     def _first_step(self, slope):
         """Return the first step of a line search, and the largest factor between two trials.
 
-        Without pairs the first step is the one that would reach the lower bound if F were linear.
+        Without pairs the first step is the step that would reach the lower bound if F were linear.
         """
         if len(self.steps.pairs):
             return 1.0, 10.0

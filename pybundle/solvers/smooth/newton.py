@@ -33,10 +33,10 @@ from .quasi_newton import Orthants
 from .smooth_run import SmoothRun
 
 ARMIJO = 1e-4
-LOOSE = 0.3         # a model is minimised until its gradient has fallen to this fraction, or to a smaller one
+LOOSE = 0.3         # a model is minimised until its gradient has fallen to this fraction, or to a smaller fraction
 TINY = 1e-24        # predicted descent below this fraction of |F| is due to rounding
-LONG_ROW = 128      # products of the columns of sparse rows with more entries cost more than the passes that they save
-DEAR, CHEAP = 4.0, 2.0      # the method starts at once if a step costs at most so many passes, with and without l1 norm
+LONG_ROW = 128      # in sparse rows with more entries, products of columns cost more than the passes that steps save
+DEAR, CHEAP = 4.0, 2.0      # the method starts at once if a step costs at most so many passes with / without l1 norm
 NEAR = 0.1          # a weight 0 may move if |slope| >= (1 - reach) l1; reach is twice the relative gap, at most NEAR
 SHARP = 0.1         # coordinate descent reduces the sum of the violations of optimality to this fraction
 EAGER = 0.25        # value of `NewtonSteps.share` after the first model that sweeps alone have not minimised
@@ -196,7 +196,7 @@ class NewtonSteps(Kept):
         return self._within(self._t)
 
     def _within(self, t):
-        """Return x + t direction; rounding must not carry it out of the bounds, where a penalty is infinite."""
+        """Return x + t direction, clipped, as rounding may carry the point out of the bounds to infinite F."""
         return np.clip(self.x + t * self._direction, self.orthants.lower, self.orthants.upper)
 
     def update(self, x, fun, gradient):
@@ -258,7 +258,7 @@ def patience_before(risk, problem):
     """Return after how many slow passes of "lbfgs" this method takes over; 0 means at once, None never.
 
     The answer follows from sizes alone. With few columns a step multiplies all pairs of columns, at the cost of `price`
-    passes. With an l1 norm a step is worth a few passes. Without it "lbfgs" may end sooner, so "lbfgs" gets the price
+    passes. With an l1 norm a step is worth a few passes. Without l1 norm "lbfgs" may end sooner, so it gets the price
     of a step and five more passes to halve the gap. With many columns the method pays off only if an l1 norm makes most
     weights 0. If limits of weights without penalty have no closed form, they need planes at more points than this
     method visits, and the answer is None.

@@ -28,7 +28,7 @@ ENOUGH = 0.25       # a clipped step must gain this fraction of `<slope, step>`;
 FIRST = 5           # minimum number of sweeps before a Newton step on many columns
 GAIN = 128.0        # the Cholesky factor of m columns takes as long as sweeps that read m^3 / GAIN entries
 LARGEST = 4096      # maximum number of columns in a Newton step of `Sweeps`
-HELD = 0.25         # a Newton step of `Sweeps` on m columns is given up if HELD max(m, FEW) of them would end at bounds
+HELD = 0.25         # a Newton step of `Sweeps` on m columns is given up if HELD max(m, FEW) columns would end at bounds
 EXACT = 1e-6        # relative tolerance of the multipliers of bounds in a Newton step of `Sweeps`
 ROWS = 1024         # rows of a dense block in `Hessians.gram`
 
@@ -41,7 +41,7 @@ class Hessians:
     risk : Risk
         It has `second_derivatives` and `examples`.
     means : ndarray, shape (dim,), or None
-        They are subtracted from the columns; 0 for the intercept.
+        Numbers that are subtracted from the columns; 0 for the intercept.
     moduli : ndarray, shape (dim,)
         Coefficients of `w_j^2 / 2` in the objective.
     """
@@ -144,7 +144,7 @@ class Sweeps:
     Attributes
     ----------
     u : ndarray, shape (n,)
-        Change of the scores from the first z to the present one.
+        Change of the scores from the first z to the present z.
     work : float
         Cost of the model, in passes over the data.
     """

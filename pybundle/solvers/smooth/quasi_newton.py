@@ -99,8 +99,8 @@ class QuasiNewtonSteps(Kept):
     def trial(self, first):
         """Return the next point to evaluate, or None if no descent is left.
 
-        `first(slope)` returns the first step along a direction with this derivative, and the largest factor between
-        two trials.
+        `first(slope)` returns the first step along a direction with the derivative `slope`, and the largest factor
+        between two trials.
         """
         if self._line_search is None and not self._aim(first):
             return None

@@ -7,9 +7,9 @@
         4  the trial is the next iterate if it is good enough
 
 One step of the run is one trial. The plane at w alone proves `F(w*) >= F(w) - |grad F(w)|^2 / (2 lam)`: with offset
-b = R(w) - <a, w> and g = a + lam w, `b - |a|^2 / (2 lam) = F(w) - |g|^2 / (2 lam)`. With a separable penalty it proves
-the bound of `Penalty.bound`. For a square alone, the new plane is first combined with the plane of the best bound, as a
-step of Frank-Wolfe does; but not if evidence is kept, because it would have to hold the points of all planes.
+b = R(w) - <a, w> and g = a + lam w, `b - |a|^2 / (2 lam) = F(w) - |g|^2 / (2 lam)`. With a separable penalty the bound
+is `Penalty.bound` of the plane. For a square alone, the new plane is first combined with the plane of the best bound,
+as a step of Frank-Wolfe does; but not if evidence is kept, which would have to hold the points of all planes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SmoothRun(Run):
             raise ParameterError(f"memory_limit must be at least {24 * FEWEST * dim} bytes for dimension {dim}, got "
                                  f"{limit}; raise it")
         self.newest = None              # the newest plane
-        self._newest = self._origin = -1    # indices of the points of the newest plane, and of the best bound's
+        self._newest = self._origin = -1    # indices of the points of the newest plane and of the best bound
 
     # ------------------------------------------------------------------ start, step
     def start(self, w0, state=None):

@@ -87,7 +87,7 @@ def as_checkpoint(given):
 
 
 class Checkpointing(NoCheckpoint):
-    """Write a run into its checkpoint periodically, and resume it from there.
+    """Write a run into its checkpoint periodically, and resume a run from its checkpoint.
 
     Parameters
     ----------

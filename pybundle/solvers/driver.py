@@ -75,7 +75,7 @@ class Driver:
     factor : float
         Objective and bounds of a result, also of a result that an exception carries, are multiplied by this number.
     checkpointing : NoCheckpoint
-        Writes the run into a file, or resumes it from there instead of starting it.
+        Writes the run into a file, or resumes the run from the file instead of starting it.
     at_home : Risk or None
         If workers hold the parts of the run, the risk over the data of this process, which the certificate asks if the
         workers are lost.
@@ -220,7 +220,7 @@ class Driver:
         return result
 
     def _fail(self, error):
-        """Remember the error that ends the run, and attach the best result so far to it."""
+        """Remember the error that ends the run, and attach the best result so far to the error."""
         try:
             self._add_result(error)         # before the status becomes FAILED
         finally:
@@ -305,6 +305,6 @@ class Driver:
         return self.run.search.progress(self.run.n_planes())
 
     def _tell_waiting(self):
-        """Tell those who wait for workers when the run should end."""
+        """Let the waiting for workers end at the time at which the rules end the run."""
         if self.run.risk.remote is not None:
             self.run.risk.remote.waiting.end = time_of_end(self._rules)

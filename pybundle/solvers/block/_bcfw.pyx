@@ -77,14 +77,14 @@ cdef class Blocks(PlaneCache):
     cap : int
         Maximum number of planes of a block, the truth included.
     max_idle : int
-        0: steps may go towards all planes. Otherwise they go towards the working set of [Shah2015]: planes that the
+        0: steps may go towards all planes. Otherwise steps go towards the working set of [Shah2015]: planes that the
         oracle has found (`add`), and that were found or best of their block in the last `max_idle` ticks. A cached step
         (`sweep`) drops all other planes, or merges those with multipliers into one plane, which only keeps phi_i.
 
     Attributes
     ----------
     w : ndarray, shape (dim,)
-        The point; the caller sets it by `set_point`.
+        The point, which the caller sets by `set_point`.
     curvature : float
         s = lam + kappa.
     visits : int
@@ -377,7 +377,7 @@ cdef class Blocks(PlaneCache):
         return np.array(self.w) if self.is_kept == NULL else np.where(self._is_kept, self._free, self.w)
 
     def start_averages(self):
-        """Begin to average the points after oracle steps, and those after cached steps."""
+        """Begin to average the points after oracle steps, and the points after cached steps."""
         cdef double[:, ::1] view
         cdef int k
         self._drifts = np.zeros((2, self.dim))

@@ -1,6 +1,6 @@
 """The memory of a block, the planes of one example: slopes in one piece, multipliers, Gram matrix.
 
-Slopes are sparse or dense, and float32 if that is exact. They lie in the order in which a pass over the planes reads.
+Slopes are sparse or dense, float32 if that is exact, and lie in the order in which a pass over the planes reads.
 """
 
 from libc.stdint cimport int32_t, uint64_t

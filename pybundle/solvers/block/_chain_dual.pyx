@@ -76,7 +76,7 @@ cdef class ChainDual(PackedPoint):
         Scores 0 or -inf of pairs, first and last labels; None if every chain is one token, and no pairs of labels have
         weights.
     known : (nodes, edges), optional
-        Logarithms of factors to start from; without them every true label is likely.
+        Logarithms of factors to start from; without `known` every true label is likely.
 
     Attributes
     ----------

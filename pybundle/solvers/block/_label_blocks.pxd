@@ -13,7 +13,7 @@ cdef struct Example:         # data of a step besides x_i and alpha_i; 32 bytes 
     int32_t y                # the truth; -1 or 1 if binary, the sign of the score if the loss is a curve
     int32_t vertex           # label of a vertex alpha_i, else -1; with one score see `step_at_binary`, `curve_vertex`
     int32_t active           # whether the next passes should visit the example
-    int32_t n_near           # size of the working set; 0: there is none, and the next step looks at all labels
+    int32_t n_near           # size of the working set; 0 if there is none, so that the next step looks at all labels
 
 
 cdef extern from *:

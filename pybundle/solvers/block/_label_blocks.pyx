@@ -1,4 +1,4 @@
-"""Multipliers of all examples of a risk whose labels can be enumerated, and marks of those to visit next.
+"""Multipliers of all examples of a risk whose labels can be enumerated, and marks of the examples to visit next.
 
 With many labels every example has a working set: the labels whose scores were close to the best score when all labels
 were last scored, and labels with a multiplier > 0. Until all labels are scored again, steps look at no other labels. A
@@ -39,7 +39,7 @@ cdef class LabelBlocks(PackedPoint):
     precision : {"float32", "float64"}
         Precision of W, scores and multipliers; float32 needs a suitable storage and range of the data.
     multipliers : ndarray, shape (n, K), optional
-        Multipliers to start from, see `restore`; without them all weight is on the truths.
+        Multipliers to start from, see `restore`; without this argument all weight is on the truths.
 
     Attributes
     ----------

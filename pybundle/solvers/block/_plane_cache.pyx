@@ -106,7 +106,7 @@ cdef class PlaneCache:
     # ------------------------------------------------------------------ adding and dropping planes
 
     def add(self, const Py_ssize_t[::1] rows, const double[::1] offsets, slopes):
-        """Add a plane to each of these blocks; return the indices of the planes in their blocks.
+        """Add a plane to each of the blocks `rows`; return the indices of the planes in their blocks.
 
         Parameters
         ----------

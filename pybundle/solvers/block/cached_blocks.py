@@ -40,7 +40,7 @@ class CachedBlocks(Core):
     step, max_steps, cap
         As in `Blocks`.
     visit : {"used", "all"}
-        With "used" most cached passes visit only planes in use, of blocks that have several. With "all" they visit the
+        With "used" most cached passes visit only planes in use, of blocks that have several. With "all" each visits the
         working sets of [Shah2015] of all blocks: evaluations of F add no planes to the sets, and idle planes leave
         the sets whatever their multipliers are.
     max_idle : int or None

@@ -124,7 +124,7 @@ class LogLossBlocks(Core):
             self._dual.set_limits(omega.l2 + self._kappa, omega.l1, omega.lower, omega.upper)
 
     def _phi(self):
-        """Return the slope phi; after steps it is computed from the point, and has the rounding errors of the steps."""
+        """Return the slope phi; after steps phi follows from the point, and has the rounding errors of the steps."""
         if self._aggregate is None and self._dual.visits:
             return self._numerator - self._dual.unshrunk_point()
         return self.aggregate().slope

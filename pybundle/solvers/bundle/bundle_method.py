@@ -87,7 +87,7 @@ class BundleMethod(Run):
         if kept is not None and (kept.n_parts, kept.dim) == (risk.n_parts, risk.dim):
             self.bundle = kept.copy()
             self._errors = state.errors
-            self.bundle.drop_constraints()      # linear constraints of another run may not hold here
+            self.bundle.drop_constraints()      # linear constraints of another run may not hold in this run
             if state.record is not self.settings.record:
                 self.bundle.origins[:] = -1     # origins are indices in the record of another run
             self._limit_memory()

@@ -37,7 +37,7 @@ DIFFERENCE = 1e-8   # relative step of finite differences, and relative error of
 SHORT = 0.1         # a step is short if the line search cuts it to less than this fraction
 ROUNDS = 20         # maximum number of rounds, which solve and then add violated linear constraints
 LIGHTER = 20        # weights of the centre that are tried for evidence, each a tenth of the weight before
-RIDGE = 1e-9        # relative curvature added for multipliers of constraints, because no simplex bounds them
+RIDGE = 1e-9        # relative curvature added for multipliers of constraints, as no simplex bounds these multipliers
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Proof(NamedTuple):
     ----------
     evidence : Labellings, Points or Multipliers
     bound : LowerBound
-        Its plane lies below R and ignores linear constraints; its value takes them into account.
+        Its plane lies below R and ignores linear constraints; its value takes constraints into account.
     multipliers : ndarray or None
         Multipliers of the linear constraints.
     limits : Limits or None

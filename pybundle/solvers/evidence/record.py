@@ -43,7 +43,7 @@ class Record:
 
 
 def messages_of(risk):
-    """Return a copy of the messages that prove the values of the last pass; None if they are missing or too large."""
+    """Return a copy of the messages that prove the values of the last pass, or None if missing or too large."""
     if risk.decodes_exactly or risk.oracle is None:
         return None
     messages = getattr(risk.oracle(), "dual_point", None)

@@ -76,7 +76,7 @@ class Coordinates:
         """Return bounds on norms of slopes in these coordinates, to which rounding errors are proportional.
 
         `norms` are the Euclidean norms of the slopes, and `last()` returns their last entries, those of an intercept.
-        With several classes, a slope has many such entries, and its norm bounds them.
+        With several classes, a slope has many such entries, and the norm of the slope bounds them.
         """
         if self.means is None:
             return norms

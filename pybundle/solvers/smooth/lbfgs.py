@@ -22,7 +22,7 @@ PAIRS = 100
 """Default number of pairs. At small lam a run with 100 pairs needs half the passes of a run with 10, and products with
 pairs cost little compared to a pass."""
 NARROW, RARELY, RIDGE = 1000, 10, 1e-9
-"""With d features and K classes, `curvatures` becomes a (d, d) matrix if d / density is at most NARROW. It is computed
+"""With d features and K classes, `curvatures` becomes a (d, d) matrix if d / density is at most NARROW, computed
 again after RARELY or, if that is more, d / (K density) iterations. Its diagonal is multiplied by 1 + RIDGE."""
 FLOATS = 1 << 26
 """Without `memory_limit`, all pairs together take at most this many floats (512 MB)."""

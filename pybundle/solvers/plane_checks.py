@@ -84,7 +84,7 @@ def lower_bounds_of(risk):
 
 
 def as_arrays(planes: Planes):
-    """Return planes as arrays: a user's risk may return lists, or another sparse format."""
+    """Return planes as arrays, because a user's risk may return lists, or another sparse format."""
     slopes = planes.slopes
     try:
         if issparse(slopes):

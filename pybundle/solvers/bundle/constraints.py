@@ -23,7 +23,7 @@ from ...core.plane import Plane, Planes
 from ...core.rounding import UNIT
 from .penalty_master import PenaltyMaster
 
-MEETS = 1e-10       # a point meets a row if the excess is at most this fraction of the terms of the row
+MEETS = 1e-10       # a point meets a row if `a_i w - u_i` is at most this fraction of the terms of the row
 VIOLATES = 1e-13    # a point that violates a row by more than this fraction is corrected
 SWEEPS = 3          # sweeps over the rows that derive bounds of single weights
 VAST = 1e100        # derived bounds beyond this count as infinite

@@ -55,7 +55,7 @@ class Size(Kept):
             self.at_least(fun)
 
     def bounded(self, bound, fun):
-        """Raise the estimate by the best lower bound, a `LowerBound`, and the best value of F."""
+        """Raise the estimate if the best bound, a `LowerBound`, or the best value of F shows that it is too low."""
         if not self.is_known and self._is_at_zero:      # the offset of a plane is at most F(0)
             self.at_least(bound.offset)
         elif self.value == 0.0 and np.isfinite(fun - bound.value):      # F(0) is 0, for instance with one class

@@ -168,7 +168,7 @@ class RemoteRisk(RiskBase):
         return [found[g] for g in range(len(groups))]
 
     def _send(self, w, kind):
-        """Send a copy of w, which must not change meanwhile, to all groups; return the question and the copy."""
+        """Send w to all groups, as a copy that later changes of w leave alone; return the question and the copy."""
         if self._workplace.is_closed:
             raise BundleError("the parts of this risk were given back by close(); place the risk again")
         w, number = np.array(w), self._accounts.open()
@@ -253,7 +253,7 @@ def _joined(records, groups):
 def _measured_from(record, means):
     """Return the description with slope errors and sizes that hold for the common means, see `RiskBase.slope_errors`.
 
-    A worker's bound is a + |m| b with m its own means, a from all columns, b from the intercept, and b <= a.
+    A worker's bound is a + |m| b: m are its own means, a is from all columns, b from the intercept, and b <= a.
     """
     size, own = float(np.linalg.norm(means)), float(np.linalg.norm(record.means))
     factor = 1.0 + size if own == 0.0 else max(1.0, min(1.0 + size, 1.01 * size / own))

@@ -23,7 +23,7 @@ FAR = 16.0
 """A column is far from 0 if its median is this many times its standard deviation. The scores of other columns lose only
 a few of 53 bits, too little to justify a shifted copy of dense columns."""
 VAST = 1e100        # columns with larger medians are not shifted, as products might overflow
-ROWS, NUMBERS = 1000, 1 << 20   # most rows and entries of a sample for medians, except that PROBED rows are allowed
+ROWS, NUMBERS = 1000, 1 << 20   # limits of rows and entries in a sample for medians; PROBED rows are always allowed
 PROBED = 64  # number of rows of a sparse matrix that are searched for columns with an entry in every row
 
 

@@ -236,7 +236,7 @@ class TokenSession:
 
 
 class _LogLoss(MeanLoss):
-    """Mean log-loss over tokens, for `descend`; a row of a point holds numbers of each kernel, then of links."""
+    """Mean log-loss over tokens, for `descend`; each row of a point holds the arrays of all kernels, then the links."""
 
     def __init__(self, session):
         self._session, L = session, session.learner.structure.n_labels
@@ -248,7 +248,7 @@ class _LogLoss(MeanLoss):
         super().__init__(Problem(norms), 2, session.n_examples)
 
     def split(self, row):
-        """Return views of the arrays of all groups in a row of a point."""
+        """Split one row of a point into views, one array for each group."""
         return [part.reshape(shape) for part, shape in zip(np.split(row, self._edges), self._shapes, strict=True)]
 
     def plane(self, theta):

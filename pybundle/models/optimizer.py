@@ -144,7 +144,7 @@ class OptimizerOracle(BatchOracle):
         self.met_norms[rows] = np.maximum(self.met_norms[rows], model.factor * spread * self._lengths[rows])
         values, is_bounded = (costs * (truths - found)).sum(axis=1) + gaps, ~np.isnan(bounds)
         uppers = np.where(is_bounded, (costs * truths).sum(axis=1) - bounds + gaps, values)
-        # errors of predicted costs, of the sums here, and of the sums that an exact solver compares
+        # rounding errors of predicted costs, of the sums here, and of the sums that an exact solver compares
         error = (model.n_features + 3.0 * model.n_costs + 14.0) * UNIT * (sizes * spread + np.abs(uppers) + gaps)
         best = np.maximum(values, gaps)
         self._refuse(rows, uppers, best, sizes * spread)

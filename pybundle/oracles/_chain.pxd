@@ -22,15 +22,15 @@ cdef class ChainTables:
     cdef double[:, ::1] deviations        # (K, ld) transpose of E * (top - transition)
     cdef double[:, ::1] log_rows          # (K, ld) transition - top, padded with -inf
 
-    # Replaces the scores of tables that are not made for marginals: transition (K, K), start and end (K,); scores
-    # that were -inf when the tables were made stay -inf
+    # Replaces transition (K, K), start and end (K,) in tables that are not made for marginals; scores that were -inf
+    # when the tables were made stay -inf
     cdef void place(self, const double* transition, const double* start, const double* end) noexcept nogil
     # Finds the best labelling of one chain; `scratch` holds length * ld doubles, fastest if aligned to 64 bytes.
     # Returns 0 if a score is NaN or +inf.
     cdef int viterbi(self, Py_ssize_t length, const double* unary, double* scratch, int32_t* labels,
                      double* value) noexcept nogil
-    # Replaces the transition scores (K, K), all finite, of tables made for marginals, except of forbidden pairs;
-    # `viterbi` still reads the old scores
+    # Replaces transition (K, K) in tables made for marginals; forbidden pairs stay forbidden, other scores must be
+    # finite. `viterbi` still reads the old scores
     cdef void place_factors(self, const double* transition) noexcept nogil
     # Writes the marginals of the positions of one chain to nodes (length, K), and the sums of the marginals of its
     # pairs to pairs (K, K). The tables must be made for marginals. `entropy` (2,) receives the entropy and a bound on

@@ -145,7 +145,7 @@ cdef int chain_marginals(Py_ssize_t length, Py_ssize_t K, const double* unary, c
         factors.spread = pb_chain_factors(<int>K, <int>ld, transition, NULL, rows, forward, backward, deviations,
                                           &factors.top)
         for j in range(K * K):
-            if transition[j] == -INFINITY:      # how many steps join two labels is not known
+            if transition[j] == -INFINITY:      # the number of steps between labels is unknown
                 factors.steps = INFINITY
     log_partition[0] = -INFINITY
     if factors.top > -INFINITY:     # else all transitions are forbidden

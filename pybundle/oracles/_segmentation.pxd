@@ -1,6 +1,6 @@
 # The best cover of W columns by labelled segments of fixed widths, by dynamic programming from left to right.
 
-# The labels in runs of neighbours of equal width, so that the best of a run is one contiguous maximum.
+# The labels in runs of neighbours of equal width: the scores of a run are contiguous, and only their maximum counts.
 #   n_labels A; widths (A,); n_runs; run r holds the labels run_start[r]..run_start[r + 1] - 1, of width run_width[r]
 cdef struct Alphabet:
     int n_labels

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from ..core.exceptions import ParameterError
 
 MOST_PRODUCTS = 100_000_000
-"""Most products of integers in one computation; so many take some ten seconds."""
+"""Maximum number of products of integers in one computation; so many take some ten seconds."""
 
 
 class ExactError(ParameterError):

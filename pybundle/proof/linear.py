@@ -45,13 +45,13 @@ class LinearProblem(LabellingProblem):
         W = w.reshape(self.K, -1)
         gamma, values, errors = 2.02 * UNIT * (self.data.width + 12.0), [], 0.0
         for some, X in self.rows():
-            # sums of the absolute products in the scores of each row
+            # for each row, the largest sum of absolute products in one of its scores
             sizes = np.asarray(abs(X) @ np.abs(W[:, :self.data.n_features].T * self.data.scale)).max(axis=1)
             sizes = 1.01 * (sizes + abs(self.data.bias or 0.0) * float(np.abs(W[:, -1]).max()))
             found, counts = self._losses(self.y[some], self._scores(X, W), gamma * sizes)
             values.append(math.fsum(self.c[some] * found))
             reach, found = gamma * sizes[counts], found[counts]
-            if isinstance(self.risk, Logistic):     # |slope| <= loss, which an error multiplies by at most e^reach
+            if isinstance(self.risk, Logistic):     # |slope| <= loss e^reach at scores off by up to reach
                 reach = reach * np.where(reach < 1.0, np.minimum(3.0 * found, 1.0), 1.0)
             added = found if isinstance(self.risk, Logistic) else self.cost.max()
             errors += float(self.c[some[counts]] @ (reach + 4.0 * UNIT * (added + found)))

@@ -23,10 +23,10 @@ from .evidence import Labellings, Multipliers, Points
 from .plane import UNIT, ProvenPlane
 
 ROUNDED = 4.0 * UNIT
-"""Assumed relative rounding error of terms in a user's function; values may hide it: `abs(1e17 - 0.3)` is 1e17."""
+"""Assumed relative rounding error of terms in a user's function; a value may look exact: `abs(1e17 - 0.3)` is 1e17."""
 
 GROUPS = 32
-"""Most groups of weights for which a function is called, three times each, to see the sizes of its terms."""
+"""Maximum number of groups of weights; a function is called three times for each, to see the sizes of its terms."""
 
 
 class PlainProblem:
@@ -181,7 +181,7 @@ class PlainProblem:
                 offset -= beta * Fraction(ROUNDED * (abs(value) + float(np.abs(slope) @ np.abs(x))))
                 error += beta * Fraction(hidden[p])
                 phi = phi + beta * ex.fractions(*ex.integers(slope))
-        return ProvenPlane(offset - error, phi, error)        # the upper end, `offset`, is that of the values of fun
+        return ProvenPlane(offset - error, phi, error)        # upper end: `offset`, from the values of fun
 
 
 class LabellingProblem(PlainProblem):

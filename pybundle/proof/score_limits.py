@@ -37,8 +37,8 @@ from .multipliers import ROWS, curve_of
 from .plane import UNIT
 
 SAFE = 1.001
-MOST = 1000         # most columns of an eigenvalue problem
-MOST_ENTRIES = 1 << 24      # most entries of a sparse matrix that is made dense
+MOST = 1000         # maximum number of columns in an eigenvalue problem
+MOST_ENTRIES = 1 << 24      # maximum number of entries of a sparse matrix that is made dense
 
 
 @dataclass

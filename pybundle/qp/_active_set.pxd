@@ -24,7 +24,7 @@ cdef class ActiveSet:
     cdef int* leaving               # (n,) places in the base of the variables that leave the face
     cdef Py_ssize_t n_solves        # number of solves since `begin`
     cdef int caution, usual         # ALL, HALF, EIGHTH or ONE (see the .pyx file): now, and without failures
-    cdef double growth              # most violators that a round admits, as a fraction of the face
+    cdef double growth              # limit of the violators that a round admits, as a fraction of the face
     cdef int calm, calm_next        # rounds of descent until caution is `usual` again: now, and after the next rise
 
     cdef bint exact                 # whether the rest of the solve uses float64, as float32 was not accurate enough

@@ -7,7 +7,7 @@ from pybundle.qp._working_set cimport WorkingSet
 
 cdef struct Goal:
     double tol, rtol            # duality gap to reach: absolute, and relative to the size of q; the larger one counts
-    Py_ssize_t max_steps        # most pairwise steps plus face solves
+    Py_ssize_t max_steps        # maximum number of pairwise steps plus face solves
     int method                  # see METHODS
 
 

@@ -20,7 +20,7 @@ from ..core.validation import check_choice, check_integer
 from .reduction import SPARSE_DENSITY
 
 SHARD_ROWS = 8192
-"""Most rows of a shard; a constant, so that any number of threads adds the same numbers in the same order."""
+"""Number of rows of a full shard; a constant, so that any number of threads adds the same numbers in the same order."""
 
 
 def partition(n_examples, n_parts, kind="strided", random_state=0, labels=None):

@@ -215,7 +215,7 @@ class Interval:
         self.first, self.least = max(lams), min(lams)
         self.tol = check_number("tol", options.get("tol", 1e-2), low=0.0, strict=True)
         options["tol"] = SHARE * self.tol
-        options.setdefault("atol", 0.0)         # between two lams only relative gaps are promised
+        options.setdefault("atol", 0.0)         # `reach` keeps the relative gap only
         self.floor = float(np.sum(bounds)) / (risk.n_examples if options.get("scale") == "mean" else 1)
 
     def next(self, result):
@@ -226,7 +226,7 @@ class Interval:
         result.lam_range = low, result.lam
         if low == result.lam > self.least:
             warn_user(f"pybundle.path: the certificate of lam = {low:g} reaches no further; raise tol")
-        # a run to half the tolerance is valid on a relative width of about sqrt(tol F / 2 c)
+        # see `lam_range.py`: a run to half the tolerance serves a relative width of about sqrt(tol F / 2 c)
         if not result.success and low > (1.0 - CRAWL * self.tol**0.5) * result.lam:
             return None
         return low if self.least < low < result.lam else None

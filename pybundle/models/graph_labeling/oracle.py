@@ -246,7 +246,7 @@ def _joined(parts):
 
 
 def _folded(slopes, head, fold):
-    """Return slopes for w, from slopes for `[U | entries of tables]`: rows sorted, without duplicates and zeros."""
+    """Return slopes for w from slopes for `[U | entries of tables]`; rows have sorted, distinct indices, no zeros."""
     parts = sp.csr_array(slopes[:, :head]), sp.csr_array(slopes[:, head:] @ fold)
     made = sp.csr_array(sp.hstack(parts, format="csr"))
     made.sum_duplicates()

@@ -6,8 +6,8 @@ the plane `offset + <phi, w>` of the multipliers, which lies below R, the gap at
     gap = [ R(x) - offset - <phi, x> ]  +  [ Omega(x) + <phi, x> - min_v (Omega(v) + <phi, v>) ]
 
 If the weight is too small, w jumps and the first part stays large. With too large a weight w moves slowly, and the
-second part stays large. On text and a9a with an l1 norm, to a gap of 1e-3, this weight and the mean of all planes
-(`mean_plane.py`) take between a fifth and half of the passes of the weight `sqrt(lam Rbar^2)` with lam = gap / |x|^2.
+second part stays large. On text and a9a with an l1 norm, this weight and the mean of all planes (`mean_plane.py`)
+reach a gap of 1e-3 in a fifth to half of the passes that the weight `sqrt(lam Rbar^2)`, lam = gap / |x|^2, takes.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from .intercepts import MovingIntercepts
 
 VECTORS = 11    # number of vectors of length dim that a batch pass needs: measured
 HELD = 12       # number of further vectors with a penalty: for V, thresholds and bounds of `PackedPoint`
-LEAST_ENTRIES = 1_000_000       # with more stored entries of X two threads, which start in 0.1 ms, sum the aggregate
+LEAST_ENTRIES = 1_000_000       # with more stored entries of X, two threads sum the aggregate; they start in 0.1 ms
 SHRINKS = 0.9   # `shrink` does nothing if its factor exceeds SHRINKS, that is if both lam hardly differ
 
 
@@ -58,7 +58,7 @@ class ExactBlocks(Core):
         self._intercepts = MovingIntercepts.of(problem, risk.examples)
         self._far = 0.0 if problem.means is None else norm(problem.means)
         self._dual = LabelDual(risk.engine, risk.search_precision, known if isinstance(known, np.ndarray) else None)
-        self._aggregate = self._w = None        # stored until the next step
+        self._aggregate = self._w = None        # computed when read; None again after a step
         self.scores = BestScores(risk.derive(precision="float64"), self._dual)
         squares = risk.examples.norms**2 if self._intercepts is None else self._intercepts.squares
         self._centre_weight = CentreWeight(risk, np.sqrt(squares))

@@ -51,13 +51,13 @@ class LogLossBlocks(Core):
         weights, known = self.risk.sample_weight, known if isinstance(known, tuple) else None
         self._dual = ChainDual(tokens, truth, offsets, weights, masks, start, end, known)
         self._evaluated = 0.0
-        self._aggregate = self._w = None        # stored until the next step
+        self._aggregate = self._w = None        # computed when read; None again after a step
         self._square = float(np.mean(weights**2 * squares)) if self._intercepts is None else (
             float(np.mean(weights**2)) * self._intercepts.ratio)
         self._square /= mean_weight(weights)
-        # With this lam the first weight of the centre is `Rbar^2 / sqrt n`. On 1000 and 8936 sentences with l1 norms of
-        # weight 3 and 1 the best weight was between 1/14 and 1/2 of this first weight, but too small a weight costs far
-        # more passes than too large a weight.
+        # This lam gives the centre the first weight `Rbar^2 / sqrt n`. On 1000 and 8936 sentences, with 3 and 1 times
+        # the l1 norm, the best weight was between 1/14 and 1/2 of that, but a centre that is too light costs far more
+        # passes than one that is too heavy.
         self.first_lam = self._square / self.n_examples
 
     def arrays(self):

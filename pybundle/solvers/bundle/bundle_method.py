@@ -28,7 +28,7 @@ from .part_planes import part_planes
 from .penalty_master import master_of
 
 MANY_PARTS = 64
-"""With at least so many parts idle planes are dropped early, because inner products of planes take most of the time."""
+"""With so many parts or more, idle planes are dropped early, because inner products of planes take most of the time."""
 
 
 def working_bytes(risk, n_parts):
@@ -250,9 +250,9 @@ class BundleMethod(Run):
     def _tolerance(self):
         """Return `theta` times the gap of the run, at most 1e-3 and at least 1e-12 of the best value.
 
-        Before the first bound the gap is that to the declared lower bound. Each of up to three last iterations that
-        moved neither value nor bound divides the tolerance by 10, because with a loose tolerance the master may return
-        its last solution although a new plane cuts off that solution.
+        Before the first bound, the declared lower bound takes its place in the gap. If the last k iterations moved
+        neither value nor bound, the tolerance is divided by 10^min(k, 3), because with a loose tolerance the master may
+        return its last solution although a new plane cuts off that solution.
         """
         search, theta = self.search, self.options.theta * 0.1 ** min(self.search.idle, 3)
         scale, gap = max(abs(search.fun), 1e-300), min(search.gap, search.fun - float(search.lower_bounds.sum()))

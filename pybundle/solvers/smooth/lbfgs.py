@@ -22,8 +22,8 @@ PAIRS = 100
 """Default number of pairs. At small lam a run with 100 pairs needs half the passes of a run with 10, and products with
 pairs cost little compared to a pass."""
 NARROW, RARELY, RIDGE = 1000, 10, 1e-9
-"""With d features and K classes, `curvatures` becomes a (d, d) matrix if d / density is at most NARROW, computed
-again after RARELY or, if that is more, d / (K density) iterations. Its diagonal is multiplied by 1 + RIDGE."""
+"""With d features and K classes, `curvatures` becomes a Cholesky factor (d, d) if d / density is at most NARROW,
+computed again after max(RARELY, d / (K density)) iterations. The diagonal of its matrix is multiplied by 1 + RIDGE."""
 FLOATS = 1 << 26
 """Without `memory_limit`, all pairs together take at most this many floats (512 MB)."""
 
@@ -63,7 +63,7 @@ class QuasiNewton(SmoothRun):
         return self.steps.trial(self._first_step)
 
     def _renew(self, K, d):
-        """Set `curvatures` to the second derivatives at the iterate, averaged over the classes."""
+        """Set `curvatures` to a Cholesky factor of the second derivatives at the iterate, averaged over the classes."""
         risk, classes = self.risk, self.problem.classes
         with self.search.working("oracle", passes=1):
             H = classes.curvatures(risk.user_rows, risk.sample_weight, self.steps.x.reshape(K, d))

@@ -61,7 +61,7 @@ class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
     tol : float
         Relative gap `(F - lower bound) / F`; "online" does not look at it, but for `converged_`.
     max_iter : int
-        Most passes of "certified".
+        Maximum number of passes of "certified".
     precision : {"float64", "float32"}
         Of Gram matrices.
     n_jobs : int, optional

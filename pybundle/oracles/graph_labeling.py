@@ -60,7 +60,7 @@ def graph_labeling(unaries: ArrayLike, edges: ArrayLike, pairwise: ArrayLike, *,
         Wanted difference of `upper` and `value`, in units of the scores. It is reached on forests and, up to rounding,
         whenever the bound of the local polytope is the maximum and the sweeps find it.
     sweeps : int, default 100
-        Most sweeps over the graph; a search that has stalled ends earlier.
+        Maximum number of sweeps over the graph; a search that has stalled ends earlier.
     messages : ndarray of float64, shape (m, 2, K), optional
         Messages to both ends of each edge, from an earlier call on similar scores, or zeros. They are read as the start
         and then overwritten with those that prove `upper`, except by minimum cuts, which do not need any.
